@@ -1,0 +1,1 @@
+//! Agent protocol without IO, launchers, coordinator and agent loops.

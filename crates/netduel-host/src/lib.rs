@@ -1,0 +1,1 @@
+//! Readers of what a host is and does: netlink, ethtool, sysfs, procfs. No policy.

@@ -1,0 +1,1 @@
+//! Network namespaces as hosts and the two paths between them.

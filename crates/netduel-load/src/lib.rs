@@ -1,0 +1,1 @@
+//! Traffic: one file per workload and engine. Threads, no async.

@@ -1,0 +1,60 @@
+//! What happens in a run, as it happens. Progress bars, plain lines and the store are all consumers of these.
+use crate::ids::{HostName, RunId};
+use crate::run::RunEnd;
+use crate::sample::LiveFigures;
+use crate::trial::{Slot, Trial};
+use crate::warning::Warning;
+use crate::workload::Role;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// An agent answered and is of our version.
+    HostReady {
+        /// Which host.
+        host: HostName,
+    },
+    /// The run begins, or goes on.
+    RunStarted {
+        /// Its name in the store.
+        id: RunId,
+        /// Trials in all, when no precision is reached before.
+        trials_max: u32,
+        /// Trials that need not be run because an earlier start did.
+        trials_done: u32,
+    },
+    /// A trial begins.
+    TrialStarted {
+        /// Where in the schedule.
+        slot: Slot,
+        /// How long its traffic runs, nanoseconds.
+        duration_ns: u64,
+    },
+    /// A trial is under way.
+    TrialProgress {
+        /// Which end says so.
+        role: Role,
+        /// Its figures so far.
+        figures: LiveFigures,
+    },
+    /// A trial ended, well or not, and is stored.
+    TrialFinished {
+        /// All of it.
+        trial: Box<Trial>,
+    },
+    /// A block ended.
+    BlockFinished {
+        /// Which, from 0.
+        block: u32,
+    },
+    /// A doubt arose.
+    Warned {
+        /// Which.
+        warning: Warning,
+    },
+    /// The run ended.
+    RunFinished {
+        /// How.
+        end: RunEnd,
+    },
+}

@@ -1,0 +1,21 @@
+//! The vocabulary of netduel: units, names, plans, workloads, samples, trials, runs, events, warnings.
+//!
+//! Pure data and pure functions. This crate reads no file, no clock and no socket, and imports no other crate of the
+//! workspace; every other crate may import it.
+//!
+//! Types that derive `Serialize` are written to the store and sent between coordinator and agent. Changing one of them
+//! changes a format: the golden files of `netduel-store` and `netduel-control` fail until the format's version is raised.
+#![forbid(unsafe_code)]
+
+pub mod event;
+pub mod ids;
+pub mod metric;
+pub mod observation;
+pub mod plan;
+pub mod run;
+pub mod sample;
+pub mod snapshot;
+pub mod trial;
+pub mod units;
+pub mod warning;
+pub mod workload;

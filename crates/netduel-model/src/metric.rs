@@ -1,0 +1,160 @@
+//! What can be compared between two arms: each metric with its unit, its better direction and its words.
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A figure of one trial that a verdict can be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Payload bits per second that the receiver counted in the steady window, all streams together.
+    Throughput,
+    /// Datagrams per second that the receiver counted in the steady window.
+    DatagramRate,
+    /// Share of the datagrams sent that never reached the receiver's program.
+    Loss,
+    /// Interarrival jitter at the receiver (RFC 3550 section 6.4.1), nanoseconds.
+    Jitter,
+    /// Median round trip, nanoseconds.
+    LatencyP50,
+    /// 99th percentile of the round trip, nanoseconds.
+    LatencyP99,
+    /// 99.9th percentile of the round trip, nanoseconds.
+    LatencyP999,
+    /// Round trips per second that were completed.
+    RoundTripRate,
+    /// CPU seconds per gigabyte (10^9 bytes) received: all cores of both hosts, each machine once.
+    CpuPerGigabyte,
+    /// CPU microseconds per round trip: all cores of both hosts, each machine once.
+    CpuPerRoundTrip,
+    /// CPU microseconds per datagram received: all cores of both hosts, each machine once.
+    CpuPerDatagram,
+    /// Segments that TCP sent again, per gigabyte received.
+    RetransmitsPerGigabyte,
+}
+
+/// Which way a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// More is better: a rate.
+    Higher,
+    /// Less is better: a delay, a loss, a cost.
+    Lower,
+}
+
+/// How two arms are set against each other in a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// By the ratio within a block: the metric is never zero.
+    Ratio,
+    /// By the difference within a block: the metric may be zero.
+    Difference,
+}
+
+impl Metric {
+    /// All metrics, in the order in which tables show them.
+    pub const ALL: [Self; 12] = [
+        Self::Throughput,
+        Self::DatagramRate,
+        Self::RoundTripRate,
+        Self::LatencyP50,
+        Self::LatencyP99,
+        Self::LatencyP999,
+        Self::Jitter,
+        Self::Loss,
+        Self::CpuPerGigabyte,
+        Self::CpuPerDatagram,
+        Self::CpuPerRoundTrip,
+        Self::RetransmitsPerGigabyte,
+    ];
+
+    /// The words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::DatagramRate => "datagrams delivered",
+            Self::Loss => "loss",
+            Self::Jitter => "jitter",
+            Self::LatencyP50 => "round trip p50",
+            Self::LatencyP99 => "round trip p99",
+            Self::LatencyP999 => "round trip p99.9",
+            Self::RoundTripRate => "round trips",
+            Self::CpuPerGigabyte => "CPU per GB",
+            Self::CpuPerRoundTrip => "CPU per round trip",
+            Self::CpuPerDatagram => "CPU per datagram",
+            Self::RetransmitsPerGigabyte => "retransmits per GB",
+        }
+    }
+
+    /// The name in plans, JSON and CSV, for example `latency-p50`.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::DatagramRate => "datagram-rate",
+            Self::Loss => "loss",
+            Self::Jitter => "jitter",
+            Self::LatencyP50 => "latency-p50",
+            Self::LatencyP99 => "latency-p99",
+            Self::LatencyP999 => "latency-p999",
+            Self::RoundTripRate => "round-trip-rate",
+            Self::CpuPerGigabyte => "cpu-per-gigabyte",
+            Self::CpuPerRoundTrip => "cpu-per-round-trip",
+            Self::CpuPerDatagram => "cpu-per-datagram",
+            Self::RetransmitsPerGigabyte => "retransmits-per-gigabyte",
+        }
+    }
+
+    /// The unit of the stored number.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Throughput => "bit/s",
+            Self::DatagramRate | Self::RoundTripRate => "/s",
+            Self::Loss => "fraction",
+            Self::Jitter | Self::LatencyP50 | Self::LatencyP99 | Self::LatencyP999 => "ns",
+            Self::CpuPerGigabyte => "s/GB",
+            Self::CpuPerRoundTrip | Self::CpuPerDatagram => "us",
+            Self::RetransmitsPerGigabyte => "segments/GB",
+        }
+    }
+
+    /// Which way is better.
+    pub fn better(self) -> Better {
+        match self {
+            Self::Throughput | Self::DatagramRate | Self::RoundTripRate => Better::Higher,
+            _ => Better::Lower,
+        }
+    }
+
+    /// How arms are compared in it.
+    pub fn scale(self) -> Scale {
+        match self {
+            Self::Loss | Self::RetransmitsPerGigabyte => Scale::Difference,
+            _ => Scale::Ratio,
+        }
+    }
+
+    /// A value of this metric for people, with its unit.
+    pub fn human(self, value: f64) -> String {
+        use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
+        match self {
+            Self::Throughput => human_bit_rate(value),
+            Self::DatagramRate | Self::RoundTripRate => human_si(value, "/s"),
+            Self::Loss => format!("{} %", three_digits(value * 100.0)),
+            Self::Jitter | Self::LatencyP50 | Self::LatencyP99 | Self::LatencyP999 => human_nanos(value),
+            Self::CpuPerGigabyte => format!("{} s/GB", three_digits(value)),
+            Self::CpuPerRoundTrip | Self::CpuPerDatagram => format!("{} us", three_digits(value)),
+            Self::RetransmitsPerGigabyte => format!("{} /GB", three_digits(value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_the_serialised_name_of_every_metric() {
+        for metric in Metric::ALL {
+            assert_eq!(serde_json::to_value(metric).unwrap(), metric.key());
+        }
+    }
+}

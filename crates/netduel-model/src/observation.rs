@@ -1,0 +1,132 @@
+//! What the observer of one host saw around a trial: differences of the kernel's counters, raw.
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Differences between "directly before the traffic" and "directly after it" on one host.
+/// A counter that the host does not have is absent; a counter that did not change is left out of the maps.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Observation {
+    /// Time between the two readings, nanoseconds, monotonic.
+    pub wall_ns: u64,
+    /// How far the wall clock moved against the monotonic clock, nanoseconds: a clock step or slew.
+    pub clock_step_ns: i64,
+    /// CPU time by core and class (`/proc/stat`).
+    pub cores: Vec<CoreTime>,
+    /// The agent's process (`getrusage`).
+    pub process: ProcessUsage,
+    /// Interrupts by name, all cores together (`/proc/interrupts`).
+    pub interrupts: BTreeMap<String, u64>,
+    /// Interrupts by core, all names together.
+    pub interrupts_by_core: Vec<u64>,
+    /// Context switches of the host (`ctxt` in `/proc/stat`).
+    pub context_switches: Option<u64>,
+    /// Per-core receive processing (`/proc/net/softnet_stat`).
+    pub softnet: Vec<Softnet>,
+    /// Interface counters (`IFLA_STATS64`).
+    pub interfaces: Vec<InterfaceDelta>,
+    /// Driver counters by interface (`ethtool -S`).
+    pub driver: BTreeMap<String, BTreeMap<String, i64>>,
+    /// Protocol counters (`/proc/net/snmp`, `/proc/net/snmp6`, `/proc/net/netstat`), as `Tcp.RetransSegs`.
+    pub protocol: BTreeMap<String, i64>,
+    /// What the two readings cost this host, CPU nanoseconds of the agent.
+    pub cost_ns: u64,
+}
+
+/// CPU time of one core, nanoseconds, as `/proc/stat` classes it (guest time is in user).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CoreTime {
+    /// Core number.
+    pub core: u16,
+    /// User, with nice.
+    pub user_ns: u64,
+    /// System.
+    pub system_ns: u64,
+    /// Hardware interrupts.
+    pub irq_ns: u64,
+    /// Soft interrupts: most of the network's receive work.
+    pub softirq_ns: u64,
+    /// Time that the hypervisor gave to somebody else.
+    pub steal_ns: u64,
+    /// Idle, with waiting for IO.
+    pub idle_ns: u64,
+}
+
+impl CoreTime {
+    /// Time in which this core worked for this host: everything but idle and steal.
+    pub fn busy_ns(&self) -> u64 {
+        self.user_ns + self.system_ns + self.irq_ns + self.softirq_ns
+    }
+}
+
+/// A process's use of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    /// User time, nanoseconds.
+    pub user_ns: u64,
+    /// System time, nanoseconds.
+    pub system_ns: u64,
+    /// Switches because it waited.
+    pub voluntary_switches: u64,
+    /// Switches because its turn was over.
+    pub involuntary_switches: u64,
+}
+
+/// One core's line of `/proc/net/softnet_stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Softnet {
+    /// Core number.
+    pub core: u16,
+    /// Packets processed.
+    pub processed: u64,
+    /// Packets dropped because the backlog was full.
+    pub dropped: u64,
+    /// Times the budget or time of a round ran out.
+    pub time_squeeze: u64,
+    /// Packets received through RPS.
+    pub received_rps: u64,
+}
+
+/// One interface's counters over a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct InterfaceDelta {
+    /// Name, for example `eth0`.
+    pub name: String,
+    /// Interface index; a changed index under the same name is another device.
+    pub index: u32,
+    /// Whether other interfaces lie under this one (bridge, bond, synthetic NIC over a VF): its bytes are counted there.
+    pub is_master: bool,
+    /// The interface above this one, when it is a port or slave.
+    pub master: Option<String>,
+    /// Whether the device came or went between the two readings.
+    pub presence: Presence,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Packets dropped on receive.
+    pub rx_dropped: u64,
+    /// Packets dropped on send.
+    pub tx_dropped: u64,
+    /// Receive errors.
+    pub rx_errors: u64,
+    /// Send errors.
+    pub tx_errors: u64,
+}
+
+/// Whether a device was there at both readings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Presence {
+    /// At both.
+    #[default]
+    Stayed,
+    /// Only after: counters are those since it came.
+    Appeared,
+    /// Only before: its counters are lost with it and stand as 0.
+    Vanished,
+}

@@ -1,0 +1,208 @@
+//! A plan that makes sense, with every default written out: what is run, stored and printed.
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ArmName, HostName, WorkloadName};
+use crate::plan::spec::{LabPath, Side};
+use crate::units::{BitRate, Nanos, Percent};
+use crate::workload::{Role, Workload};
+
+/// A checked plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResolvedPlan {
+    /// Short name.
+    pub name: String,
+    /// The question in one sentence.
+    pub question: String,
+    /// The lab that is built for the run.
+    pub lab: Option<Lab>,
+    /// The hosts.
+    pub hosts: BTreeMap<HostName, Host>,
+    /// The arms, baseline first.
+    pub arms: Vec<Arm>,
+    /// The names of the workloads, in the plan's order. What a workload is may differ by arm.
+    pub workloads: Vec<WorkloadName>,
+    /// The design.
+    pub design: Design,
+}
+
+/// The lab of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lab {
+    /// Rules of the policy.
+    pub rules: u32,
+    /// Emulated cap on the wire.
+    pub cap: Option<BitRate>,
+    /// MTU of the guests, bytes.
+    pub mtu: u32,
+}
+
+/// A host of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// How its agent is started.
+    pub launch: Launch,
+    /// Its addresses; for a guest of the lab those of the lab.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// How an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Launch {
+    /// A process on this machine.
+    Local,
+    /// A guest of the plan's lab.
+    Lab {
+        /// `a` or `b`.
+        guest: String,
+    },
+    /// A process in a named network namespace.
+    Netns {
+        /// The namespace.
+        name: String,
+    },
+    /// A command prefix.
+    Command {
+        /// Its words.
+        prefix: Vec<String>,
+    },
+}
+
+/// One setting under test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Its name.
+    pub name: ArmName,
+    /// Who talks to whom.
+    pub pair: Pair,
+    /// What is changed for each of its trials.
+    pub treatments: Vec<Treatment>,
+    /// Interface that must carry the bytes at the client.
+    pub expect_client: Option<String>,
+    /// Interface that must carry the bytes at the server.
+    pub expect_server: Option<String>,
+    /// Every workload of the plan as this arm runs it, in the plan's order.
+    pub workloads: Vec<Workload>,
+}
+
+impl Arm {
+    /// The interface that must carry the bytes at one end.
+    pub fn expected(&self, role: Role) -> Option<&str> {
+        match role {
+            Role::Client => self.expect_client.as_deref(),
+            Role::Server => self.expect_server.as_deref(),
+        }
+    }
+    /// The workload of the given name.
+    pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {
+        self.workloads.iter().find(|workload| &workload.name == name)
+    }
+}
+
+/// Client and server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Connects.
+    pub client: HostName,
+    /// Listens.
+    pub server: HostName,
+}
+
+impl Pair {
+    /// The host of a role.
+    pub fn host(&self, role: Role) -> &HostName {
+        match role {
+            Role::Client => &self.client,
+            Role::Server => &self.server,
+        }
+    }
+}
+
+/// A change made for an arm, and always undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Treatment {
+    /// What is changed.
+    pub action: TreatmentAction,
+    /// Where.
+    pub on: Side,
+}
+
+/// What a treatment changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum TreatmentAction {
+    /// The lab's path beneath the guests' address; done by the lab for both guests.
+    Path {
+        /// Which.
+        path: LabPath,
+    },
+    /// An offload feature (`ethtool -K`).
+    Offload {
+        /// Interface.
+        interface: String,
+        /// Feature.
+        feature: String,
+        /// Wanted state.
+        enabled: bool,
+    },
+    /// An MTU.
+    Mtu {
+        /// Interface.
+        interface: String,
+        /// Bytes.
+        mtu: u32,
+    },
+    /// A sysctl.
+    Sysctl {
+        /// Dotted name.
+        name: String,
+        /// Wanted value.
+        value: String,
+    },
+    /// A command and the one that undoes it.
+    Command {
+        /// Makes the change.
+        command: Vec<String>,
+        /// Undoes it.
+        undo: Vec<String>,
+    },
+}
+
+/// How the comparison is made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// Blocks at least.
+    pub blocks_min: u32,
+    /// Blocks at most.
+    pub blocks_max: u32,
+    /// No block is begun after this time.
+    pub budget: Option<Nanos>,
+    /// Half-width of the interval at which the run may stop.
+    pub precision: Percent,
+    /// A smaller difference does not matter.
+    pub equivalence: Percent,
+    /// Confidence of the intervals.
+    pub confidence: Percent,
+    /// The seed, when the plan names one.
+    pub seed: Option<u64>,
+    /// Whether the arms are copies of one.
+    pub aa: bool,
+}
+
+impl ResolvedPlan {
+    /// The arm that the others are compared with.
+    pub fn baseline(&self) -> Option<&Arm> {
+        self.arms.first()
+    }
+    /// The arm of the given name.
+    pub fn arm(&self, name: &ArmName) -> Option<&Arm> {
+        self.arms.iter().find(|arm| &arm.name == name)
+    }
+    /// Trials in one block.
+    pub fn trials_per_block(&self) -> u32 {
+        (self.arms.len() * self.workloads.len()) as u32
+    }
+}

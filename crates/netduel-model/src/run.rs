@@ -1,0 +1,75 @@
+//! A run: one execution of a plan.
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{HostName, RunId};
+use crate::plan::ResolvedPlan;
+use crate::snapshot::HostSnapshot;
+use crate::trial::Trial;
+use crate::warning::Warning;
+
+/// What is known of a run before its first trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// Its name in the store.
+    pub id: RunId,
+    /// Wall clock at the start, milliseconds since the Unix epoch.
+    pub started_unix_ms: u64,
+    /// The program that ran it, name and version.
+    pub program: String,
+    /// The command that was given.
+    pub command: Vec<String>,
+    /// The plan with every default written out.
+    pub plan: ResolvedPlan,
+    /// The plan's text as it was given, for "how to reproduce".
+    pub plan_text: String,
+    /// The seed of the schedule.
+    pub seed: u64,
+    /// The hosts as they were found.
+    pub hosts: BTreeMap<HostName, HostSnapshot>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+pub enum RunEnd {
+    /// Every interval was narrow enough.
+    PrecisionReached,
+    /// The most blocks that the plan allows were run.
+    BlocksDone,
+    /// The time budget was used up.
+    BudgetUsed,
+    /// Somebody stopped it; it can be resumed.
+    Interrupted,
+    /// It could not go on; it can be resumed when the cause is removed.
+    Failed {
+        /// The cause.
+        detail: String,
+    },
+}
+
+/// A run as it is read from the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// What was known before.
+    pub header: RunHeader,
+    /// Trials in the order in which they finished, all attempts.
+    pub trials: Vec<Trial>,
+    /// Doubts that were noted while it ran. Doubts about the statistics are derived when shown.
+    pub warnings: Vec<Warning>,
+    /// How it ended; absent when the coordinator was killed.
+    pub end: Option<RunEnd>,
+}
+
+impl Run {
+    /// The trials that count for their slot: the highest attempt of each block.
+    pub fn counting_trials(&self) -> impl Iterator<Item = &Trial> {
+        let mut attempts: BTreeMap<u32, u32> = BTreeMap::new();
+        for trial in &self.trials {
+            let highest = attempts.entry(trial.slot.block).or_default();
+            *highest = (*highest).max(trial.attempt);
+        }
+        self.trials.iter().filter(move |trial| attempts.get(&trial.slot.block) == Some(&trial.attempt))
+    }
+}

@@ -1,0 +1,199 @@
+//! What one end of a trial measured of its own traffic. Raw counts; rates are derived when shown.
+use serde::{Deserialize, Serialize};
+
+use crate::workload::Role;
+
+/// What was moved in one interval of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct IntervalSample {
+    /// End of the interval, nanoseconds after the trial's start on this end's monotonic clock.
+    pub end_ns: u64,
+    /// Length of the interval, nanoseconds, as measured.
+    pub length_ns: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Datagrams, requests or responses; 0 for TCP streams.
+    pub messages: u64,
+}
+
+/// One direction of one end: everything sent, or everything received.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Flow {
+    /// Payload bytes, from the first to the last.
+    pub bytes: u64,
+    /// Datagrams or messages; 0 for TCP streams.
+    pub messages: u64,
+    /// When the first byte was moved, nanoseconds after the start; absent when none was.
+    pub first_ns: Option<u64>,
+    /// When the last byte was moved, nanoseconds after the start.
+    pub last_ns: Option<u64>,
+    /// The series, about [`crate::workload::SAMPLE_INTERVAL_NS`] apart.
+    pub series: Vec<IntervalSample>,
+}
+
+/// What one end reports of its own traffic after a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndReport {
+    /// Which end.
+    pub role: Role,
+    /// What this end sent, when it was a sender.
+    pub sent: Option<Flow>,
+    /// What this end received, when it was a receiver.
+    pub received: Option<Flow>,
+    /// Each stream or flow by itself.
+    pub streams: Vec<StreamReport>,
+    /// Datagrams counted one by one, at a UDP receiver.
+    pub datagrams: Option<DatagramReport>,
+    /// Round trips, at the client of a request-response workload.
+    pub round_trips: Option<RoundTripReport>,
+    /// Errors that send and receive calls returned, by call and kind. They are data, not failures of the program.
+    pub errors: Vec<ErrorCount>,
+    /// CPU time of the agent's process during the traffic, nanoseconds: user and system.
+    pub process_cpu_ns: (u64, u64),
+}
+
+/// One stream or flow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// Index of the stream, the same at both ends.
+    pub index: u32,
+    /// Payload bytes sent by this end.
+    pub sent_bytes: u64,
+    /// Payload bytes received by this end.
+    pub received_bytes: u64,
+    /// Core that the thread was pinned to.
+    pub core: Option<u16>,
+    /// The kernel's account of the connection at its end; absent for UDP.
+    pub tcp: Option<TcpInfo>,
+}
+
+/// The parts of the kernel's `struct tcp_info` (include/uapi/linux/tcp.h) that explain a result.
+/// A field that the running kernel does not have is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TcpInfo {
+    /// Congestion control in use.
+    pub congestion: Option<String>,
+    /// Sender's maximum segment size, bytes.
+    pub snd_mss: Option<u32>,
+    /// Path MTU, bytes.
+    pub pmtu: Option<u32>,
+    /// Smoothed round trip, microseconds.
+    pub rtt_us: Option<u32>,
+    /// Its variation, microseconds.
+    pub rttvar_us: Option<u32>,
+    /// Smallest round trip seen, microseconds.
+    pub min_rtt_us: Option<u32>,
+    /// Congestion window at the end, segments.
+    pub snd_cwnd: Option<u32>,
+    /// Segments sent again, whole connection.
+    pub retransmits: Option<u32>,
+    /// Of these, how many the peer says it had already (RFC 2883): spurious.
+    pub dsack_dups: Option<u32>,
+    /// Segments taken for lost at the end.
+    pub lost: Option<u32>,
+    /// Reordering that was seen, segments.
+    pub reord_seen: Option<u32>,
+    /// Segments sent.
+    pub segs_out: Option<u32>,
+    /// Segments received.
+    pub segs_in: Option<u32>,
+    /// Bytes acknowledged by the peer.
+    pub bytes_acked: Option<u64>,
+    /// Bytes received in order.
+    pub bytes_received: Option<u64>,
+    /// Time with data under way, microseconds.
+    pub busy_us: Option<u64>,
+    /// Of this, time in which the peer's window was the limit, microseconds.
+    pub rwnd_limited_us: Option<u64>,
+    /// Of this, time in which the send buffer was the limit, microseconds.
+    pub sndbuf_limited_us: Option<u64>,
+}
+
+/// Datagrams as a UDP receiver counted them, to the packet.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DatagramReport {
+    /// Different datagrams that arrived.
+    pub unique: u64,
+    /// Arrivals of a datagram that had arrived before.
+    pub duplicates: u64,
+    /// Datagrams that arrived after one with a higher sequence number (RFC 4737 section 3.3), duplicates left out.
+    pub reordered: u64,
+    /// Datagrams that came so late that they fell out of the window in which duplicates can be told.
+    pub too_late: u64,
+    /// Datagrams of this trial's socket that were not ours: wrong size or header.
+    pub foreign: u64,
+    /// Highest sequence number that arrived, per flow, plus one.
+    pub highest: Vec<u64>,
+    /// Interarrival jitter (RFC 3550 section 6.4.1) at the end of the trial, mean over flows, nanoseconds.
+    pub jitter_ns: Option<f64>,
+    /// Datagrams that the kernel dropped because the socket's buffer was full (`SO_RXQ_OVFL`).
+    pub socket_drops: Option<u64>,
+}
+
+/// Round trips as the client counted them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoundTripReport {
+    /// Requests sent.
+    pub requests: u64,
+    /// Responses received.
+    pub responses: u64,
+    /// Requests given up after the time-out.
+    pub timeouts: u64,
+    /// Every round trip of the steady window, nanoseconds. In an open loop from the scheduled time.
+    pub histogram: HistogramRecord,
+    /// In an open loop: how late each request left, nanoseconds.
+    pub pacing_error: Option<HistogramRecord>,
+    /// Round-trip median and maximum per interval, for the time series.
+    pub series: Vec<RoundTripSample>,
+}
+
+/// Round trips in one interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RoundTripSample {
+    /// End of the interval, nanoseconds after the start.
+    pub end_ns: u64,
+    /// Round trips completed.
+    pub count: u64,
+    /// Median, nanoseconds.
+    pub p50_ns: u64,
+    /// Maximum, nanoseconds.
+    pub max_ns: u64,
+}
+
+/// A histogram with high dynamic range as pairs of value and count, ascending. Values are the highest equivalent value
+/// of their bucket at three significant digits, so records of different trials can be merged without loss.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HistogramRecord {
+    /// Samples.
+    pub count: u64,
+    /// Smallest sample, exact.
+    pub min: u64,
+    /// Largest sample, exact.
+    pub max: u64,
+    /// Value and count.
+    pub pairs: Vec<(u64, u64)>,
+}
+
+/// How often a call failed in one way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// The system call, for example `sendmmsg`.
+    pub call: String,
+    /// The error's name and text, for example `ENOBUFS: no buffer space available`.
+    pub error: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// Figures of a trial under way, for the progress line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LiveFigures {
+    /// Nanoseconds since the start.
+    pub elapsed_ns: u64,
+    /// Payload bytes sent so far.
+    pub sent_bytes: u64,
+    /// Payload bytes received so far.
+    pub received_bytes: u64,
+    /// Datagrams received or round trips completed so far.
+    pub messages: u64,
+}

@@ -1,0 +1,328 @@
+//! Quantities with their units. Bits and bytes never share a type; SI prefixes mean 1000, IEC prefixes mean 1024.
+//!
+//! In a plan a quantity is a text with its unit (`"10 Gbit/s"`, `"64 KiB"`, `"100 ms"`, `"5 %"`); in a record it is a
+//! plain number whose field name ends in the unit.
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Why a text is not a quantity of the kind that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {what}: {remedy}")]
+pub struct UnitError {
+    /// The refused text.
+    pub text: String,
+    /// What was asked for, with its article.
+    pub what: &'static str,
+    /// What to write instead.
+    pub remedy: String,
+}
+
+type Scale = (&'static str, f64);
+
+/// Splits `12.5 Gbit/s` in number and unit, and multiplies by the unit's scale.
+fn scaled(text: &str, what: &'static str, scales: &[Scale], example: &str) -> Result<f64, UnitError> {
+    let error = |remedy: String| UnitError { text: text.to_owned(), what, remedy };
+    let trimmed = text.trim();
+    let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
+    let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
+    let allowed = || scales.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let number: f64 =
+        number.parse().map_err(|_| error(format!("write a number and a unit, for example \"{example}\"")))?;
+    let scale = scales.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale).ok_or_else(|| {
+        let hint = unit_hint(unit);
+        error(format!("the unit must be one of {}{hint}; for example \"{example}\"", allowed()))
+    })?;
+    let value = number * scale;
+    if value > 9.0e18 {
+        return Err(error("it is larger than this program can count (9 x 10^18)".to_owned()));
+    }
+    Ok(value)
+}
+
+/// A word on the mix-ups that happen: `Gb` for a bit rate, `GB/s` for `Gbit/s`, a missing unit.
+fn unit_hint(unit: &str) -> &'static str {
+    match unit {
+        "" => " (a number without a unit is ambiguous)",
+        "Kb" | "kb" | "Mb" | "Gb" | "Kbps" | "kbps" | "Mbps" | "Gbps" | "bps" | "K" | "M" | "G" => {
+            " (bits per second are written kbit/s, Mbit/s, Gbit/s)"
+        }
+        "KB/s" | "MB/s" | "GB/s" | "B/s" => " (this is a bit rate: multiply bytes per second by 8)",
+        _ => "",
+    }
+}
+
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $example:literal, $pattern:literal, [$(($unit:literal, $scale:expr)),+ $(,)?]) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            const SCALES: &'static [Scale] = &[$(($unit, $scale)),+];
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = UnitError;
+            fn from_str(text: &str) -> Result<Self, UnitError> {
+                Ok(Self(scaled(text, $what, Self::SCALES, $example)?.round() as u64))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl serde::de::Visitor<'_> for Visitor {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, "{} as text with its unit, for example \"{}\"", $what, $example)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Visitor)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "pattern": $pattern, "examples": [$example] })
+            }
+        }
+    };
+}
+
+quantity! {
+    /// A rate in bit/s. Range: 1 bit/s to 9 x 10^18 bit/s.
+    BitRate, "a bit rate", "10 Gbit/s", r"^[0-9._]+ *(bit/s|kbit/s|Mbit/s|Gbit/s|Tbit/s)$",
+    [("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9), ("Tbit/s", 1e12)]
+}
+quantity! {
+    /// An amount of data in bytes.
+    Bytes, "an amount of data", "64 KiB", r"^[0-9._]+ *(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)$",
+    [
+        ("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12),
+        ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("TiB", 1_099_511_627_776.0),
+    ]
+}
+quantity! {
+    /// A length of time in nanoseconds.
+    Nanos, "a length of time", "100 ms", r"^[0-9._]+ *(ns|us|ms|s|min|h)$",
+    [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)]
+}
+quantity! {
+    /// Events in a second: requests or datagrams.
+    PerSecond, "a rate of events", "20000 /s", r"^[0-9._]+ *(/s|k/s|M/s)$",
+    [("/s", 1.0), ("k/s", 1e3), ("M/s", 1e6)]
+}
+
+impl Nanos {
+    /// Seconds as a floating-point number.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+    /// From whole milliseconds.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+    /// As the standard library's type.
+    pub const fn to_duration(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.0)
+    }
+}
+
+/// Writes `value` in the largest unit that keeps it exact, so that parsing the text gives the same value back.
+fn fmt_exact(f: &mut fmt::Formatter<'_>, value: u64, scales: &[(u64, &str)]) -> fmt::Result {
+    let (scale, unit) = scales
+        .iter()
+        .rev()
+        .find(|(scale, _)| value >= *scale && value.is_multiple_of(*scale))
+        .unwrap_or(&scales[0]);
+    f.pad(&format!("{} {unit}", value / scale))
+}
+
+impl fmt::Display for BitRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scales = [
+            (1, "bit/s"),
+            (1_000, "kbit/s"),
+            (1_000_000, "Mbit/s"),
+            (1_000_000_000, "Gbit/s"),
+            (1_000_000_000_000, "Tbit/s"),
+        ];
+        fmt_exact(f, self.0, &scales)
+    }
+}
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_exact(
+            f,
+            self.0,
+            &[(1, "B"), (1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB"), (1 << 40, "TiB")],
+        )
+    }
+}
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_exact(
+            f,
+            self.0,
+            &[(1, "ns"), (1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s"), (60_000_000_000, "min")],
+        )
+    }
+}
+impl fmt::Display for PerSecond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{} /s", self.0))
+    }
+}
+
+/// A share in percent.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Percent(pub f64);
+
+impl Percent {
+    /// As a fraction: 5 % is 0.05.
+    pub fn fraction(self) -> f64 {
+        self.0 / 100.0
+    }
+}
+impl std::str::FromStr for Percent {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        Ok(Self(scaled(text, "a percentage", &[("%", 1.0)], "5 %")?))
+    }
+}
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{} %", self.0))
+    }
+}
+impl Serialize for Percent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+impl<'de> Deserialize<'de> for Percent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Percent;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a percentage as text, for example \"5 %\"")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Percent, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
+impl JsonSchema for Percent {
+    fn schema_name() -> Cow<'static, str> {
+        "Percent".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": r"^[0-9._]+ *%$", "examples": ["5 %"] })
+    }
+}
+
+/// A bit rate for people: three significant digits and an SI prefix, for example `9.41 Gbit/s`.
+pub fn human_bit_rate(bits_per_s: f64) -> String {
+    human_si(bits_per_s, "bit/s")
+}
+
+/// A number for people with three significant digits and an SI prefix before `unit`.
+pub fn human_si(value: f64, unit: &str) -> String {
+    let (scaled, prefix) = match value.abs() {
+        v if v >= 1e12 => (value / 1e12, "T"),
+        v if v >= 1e9 => (value / 1e9, "G"),
+        v if v >= 1e6 => (value / 1e6, "M"),
+        v if v >= 1e3 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    format!("{} {prefix}{unit}", three_digits(scaled))
+}
+
+/// A length of time for people, for example `12.4 us`.
+pub fn human_nanos(nanos: f64) -> String {
+    let (scaled, unit) = match nanos.abs() {
+        v if v >= 60e9 => (nanos / 60e9, "min"),
+        v if v >= 1e9 => (nanos / 1e9, "s"),
+        v if v >= 1e6 => (nanos / 1e6, "ms"),
+        v if v >= 1e3 => (nanos / 1e3, "us"),
+        _ => (nanos, "ns"),
+    };
+    format!("{} {unit}", three_digits(scaled))
+}
+
+/// Three significant digits, without an exponent.
+pub fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        v if v >= 0.9995 || v == 0.0 => format!("{value:.2}"),
+        v if v >= 0.09995 => format!("{value:.3}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantity_is_parsed_with_its_unit() {
+        assert_eq!("10 Gbit/s".parse(), Ok(BitRate(10_000_000_000)));
+        assert_eq!("2.5Gbit/s".parse(), Ok(BitRate(2_500_000_000)));
+        assert_eq!("64 KiB".parse(), Ok(Bytes(65_536)));
+        assert_eq!("1_000 kB".parse(), Ok(Bytes(1_000_000)));
+        assert_eq!("1.5 s".parse(), Ok(Nanos(1_500_000_000)));
+        assert_eq!("20 k/s".parse(), Ok(PerSecond(20_000)));
+        assert_eq!("2.5 %".parse(), Ok(Percent(2.5)));
+    }
+
+    #[test]
+    fn a_wrong_unit_is_refused_with_the_right_one_named() {
+        let gb = "10Gb".parse::<BitRate>().unwrap_err().to_string();
+        assert!(gb.contains("Gbit/s") && gb.contains("`10Gb`"), "{gb}");
+        let gbps = "10 GB/s".parse::<BitRate>().unwrap_err().to_string();
+        assert!(gbps.contains("multiply bytes per second by 8"), "{gbps}");
+        let bare = "5".parse::<Nanos>().unwrap_err().to_string();
+        assert!(bare.contains("ambiguous"), "{bare}");
+        assert!("-1 s".parse::<Nanos>().is_err());
+        assert!("nan s".parse::<Nanos>().is_err());
+        assert!("99999999999 h".parse::<Nanos>().is_err());
+    }
+
+    #[test]
+    fn what_is_printed_is_parsed_back_to_the_same_value() {
+        for value in
+            [0, 1, 999, 1000, 1024, 1500, 1_000_000_000, 1_500_000_000, 60_000_000_000, u64::from(u32::MAX)]
+        {
+            assert_eq!(BitRate(value).to_string().parse(), Ok(BitRate(value)));
+            assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
+            assert_eq!(Nanos(value).to_string().parse(), Ok(Nanos(value)));
+        }
+    }
+
+    #[test]
+    fn people_get_three_significant_digits() {
+        assert_eq!(human_bit_rate(9_412_000_000.0), "9.41 Gbit/s");
+        assert_eq!(human_bit_rate(27_300_000_000.0), "27.3 Gbit/s");
+        assert_eq!(human_nanos(54_321.0), "54.3 us");
+        assert_eq!(human_si(0.0, "B"), "0.00 B");
+    }
+}

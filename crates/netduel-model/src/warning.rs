@@ -1,0 +1,240 @@
+//! Doubts about a result, typed. They are stored with the run and printed by every report, with what to do about them.
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ArmName, HostName, WorkloadName};
+use crate::metric::Metric;
+
+/// A doubt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Warning {
+    /// A metric rose or fell over the blocks.
+    Drift {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Which metric.
+        metric: Metric,
+        /// Change from the first to the last block, as a fraction of the median.
+        change: f64,
+    },
+    /// Successive blocks resemble each other: the interval is narrower than it should be.
+    Autocorrelation {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Which metric.
+        metric: Metric,
+        /// Lag-1 autocorrelation of the paired comparison.
+        lag1: f64,
+    },
+    /// Trials of one arm fall into two groups.
+    Bimodal {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Which metric.
+        metric: Metric,
+        /// Centre of the lower group.
+        low: f64,
+        /// Centre of the upper group.
+        high: f64,
+    },
+    /// A block lies far from the others.
+    OutlierBlock {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Which metric.
+        metric: Metric,
+        /// Which block, from 0.
+        block: u32,
+        /// Its value over the median of the others.
+        times_median: f64,
+    },
+    /// The hypervisor gave this host's CPU time to somebody else.
+    StolenTime {
+        /// Which host.
+        host: HostName,
+        /// Largest share of a trial's CPU time, a fraction.
+        share_max: f64,
+        /// Trials with more than one per cent.
+        trials: u32,
+    },
+    /// The wall clock was stepped in a trial. Figures do not depend on it; logs might.
+    ClockStep {
+        /// Which host.
+        host: HostName,
+        /// How far, nanoseconds.
+        step_ns: i64,
+    },
+    /// The bytes of a trial took another path than the label says.
+    PathChanged {
+        /// Which arm.
+        arm: ArmName,
+        /// How many trials.
+        trials: u32,
+        /// What was seen in the first.
+        detail: String,
+    },
+    /// An arm says nothing of the interface that it should use, so nothing is proven.
+    ArmNotProven {
+        /// Which arm.
+        arm: ArmName,
+    },
+    /// Throughput stands flat at a limit while CPU is to spare.
+    RateCapped {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// The plateau, bit/s.
+        rate_bps: f64,
+    },
+    /// Throughput falls from one level to another in most trials of an arm, as behind a token bucket.
+    TokenBucketBurst {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Level before, bit/s.
+        before_bps: f64,
+        /// Level after, bit/s.
+        after_bps: f64,
+    },
+    /// Both hosts are one machine: they share its cores, and nothing crosses a wire.
+    SharedMachine {
+        /// The client host.
+        client: HostName,
+        /// The server host.
+        server: HostName,
+    },
+    /// The receiver's program was the bottleneck: its socket dropped datagrams that the path had delivered.
+    ReceiverOverrun {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Datagrams dropped at the socket, all trials.
+        datagrams: u64,
+    },
+    /// An open loop could not keep its schedule.
+    ScheduleMissed {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// 99th percentile of the lateness, nanoseconds, in the worst trial.
+        late_p99_ns: u64,
+    },
+    /// Trials failed or were invalid and do not enter a verdict.
+    TrialsLeftOut {
+        /// Which arm.
+        arm: ArmName,
+        /// How many.
+        trials: u32,
+        /// The first reason.
+        reason: String,
+    },
+    /// A treatment could not be undone.
+    NotUndone {
+        /// Which host.
+        host: HostName,
+        /// What, and how to undo it by hand.
+        detail: String,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use crate::units::{human_bit_rate, human_nanos};
+        match self {
+            Self::Drift { arm, workload, metric, change } => write!(
+                f,
+                "drift: {} of {arm} in {workload} changed by {:+.0} % from the first block to the last; something else on \
+                 the hosts changed, look at the series over blocks and repeat",
+                metric.title(),
+                change * 100.0
+            ),
+            Self::Autocorrelation { arm, workload, metric, lag1 } => write!(
+                f,
+                "autocorrelation: successive blocks resemble each other in {} of {arm} in {workload} (lag 1: {lag1:.2}); the \
+                 interval is too narrow, run longer blocks",
+                metric.title()
+            ),
+            Self::Bimodal { arm, workload, metric, low, high } => write!(
+                f,
+                "bimodal: {} of {arm} in {workload} falls into two groups, about {} and {}; placement on cores is the usual \
+                 cause, pin the threads",
+                metric.title(),
+                metric.human(*low),
+                metric.human(*high)
+            ),
+            Self::OutlierBlock { arm, workload, metric, block, times_median } => write!(
+                f,
+                "outlier block: {} of {arm} in {workload} was {times_median:.2} times the median in block {}; it stays in the \
+                 result, look at what else ran then",
+                metric.title(),
+                block + 1
+            ),
+            Self::StolenTime { host, share_max, trials } => write!(
+                f,
+                "stolen time: the hypervisor withheld up to {:.0} % of host {host}'s CPU time, more than 1 % in {trials} trials; \
+                 use a dedicated or larger machine for absolute figures",
+                share_max * 100.0
+            ),
+            Self::ClockStep { host, step_ns } => write!(
+                f,
+                "clock step: the wall clock of host {host} moved by {} in a trial; figures do not depend on it",
+                human_nanos(*step_ns as f64)
+            ),
+            Self::PathChanged { arm, trials, detail } => {
+                write!(
+                    f,
+                    "path changed: {trials} trials of {arm} did not keep to the path of the label and were left out: {detail}"
+                )
+            }
+            Self::ArmNotProven { arm } => write!(
+                f,
+                "arm not proven: {arm} names no interface, so nothing proves which way its bytes went; set `expect_interface`"
+            ),
+            Self::RateCapped { arm, workload, rate_bps } => write!(
+                f,
+                "rate capped: {arm} in {workload} stands flat at {} with CPU to spare; the limit is a cap, not the path",
+                human_bit_rate(*rate_bps)
+            ),
+            Self::TokenBucketBurst { arm, workload, before_bps, after_bps } => write!(
+                f,
+                "token-bucket burst: {arm} in {workload} falls from {} to {} within a trial; run longer than the burst, or set \
+                 a longer warm-up",
+                human_bit_rate(*before_bps),
+                human_bit_rate(*after_bps)
+            ),
+            Self::SharedMachine { client, server } => write!(
+                f,
+                "shared machine: hosts {client} and {server} share one machine's cores; CPU time is counted once, and figures \
+                 hold for this machine only"
+            ),
+            Self::ReceiverOverrun { arm, workload, datagrams } => write!(
+                f,
+                "receiver overrun: in {workload} of {arm} {datagrams} datagrams reached the receiver's socket and were dropped \
+                 there; the loss is the receiver's, not the path's"
+            ),
+            Self::ScheduleMissed { arm, workload, late_p99_ns } => write!(
+                f,
+                "schedule missed: the open loop of {workload} in {arm} sent up to {} late (p99); lower the rate or pin the client",
+                human_nanos(*late_p99_ns as f64)
+            ),
+            Self::TrialsLeftOut { arm, trials, reason } => {
+                write!(f, "trials left out: {trials} of {arm} did not count: {reason}")
+            }
+            Self::NotUndone { host, detail } => write!(f, "not undone on host {host}: {detail}"),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Workloads as they are run: resolved, checked, with every default written out.
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::WorkloadName;
+use crate::metric::Metric;
+use crate::units::{BitRate, Bytes, Nanos, PerSecond};
+
+/// Interval between two samples of a series, nanoseconds.
+pub const SAMPLE_INTERVAL_NS: u64 = 100_000_000;
+
+/// What traffic runs in a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Its name in the plan.
+    pub name: WorkloadName,
+    /// What is sent, and how.
+    pub traffic: Traffic,
+    /// How long, and what is cut at both ends.
+    pub timing: Timing,
+    /// IPv4 or IPv6.
+    pub family: Family,
+    /// Cores for the client's threads; empty leaves placement to the kernel. Thread `i` gets core `i mod len`.
+    pub pin_client: Vec<u16>,
+    /// Cores for the server's threads; as `pin_client`.
+    pub pin_server: Vec<u16>,
+    /// The metrics that the verdict is about.
+    pub metrics: Vec<Metric>,
+}
+
+/// When traffic runs and which part counts. The steady window is `warmup..duration - cooldown`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timing {
+    /// From the first to the last send.
+    pub duration: Nanos,
+    /// Cut from the beginning.
+    pub warmup: Nanos,
+    /// Cut from the end.
+    pub cooldown: Nanos,
+}
+
+/// The traffic of a workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Traffic {
+    /// Bulk data over TCP.
+    TcpStream {
+        /// Connections, each with a thread of its own.
+        streams: u32,
+        /// Who sends.
+        direction: Direction,
+        /// Bytes handed to the kernel in one call.
+        block: Bytes,
+        /// How bytes are moved in and out of the kernel.
+        engine: TcpEngine,
+        /// Congestion control, as the kernel names it; `None` leaves the host's default (which is recorded).
+        congestion: Option<String>,
+    },
+    /// Datagrams in one direction, counted at both ends.
+    UdpStream {
+        /// Source ports, each with a thread of its own.
+        flows: u32,
+        /// Who sends.
+        direction: Direction,
+        /// UDP payload of each datagram.
+        size: Bytes,
+        /// Payload rate of all flows together; `None` sends as fast as it can.
+        rate: Option<BitRate>,
+    },
+    /// Requests and responses over one TCP connection.
+    TcpRr(RoundTrip),
+    /// Requests and responses as UDP datagrams.
+    UdpRr(RoundTrip),
+}
+
+/// Settings of a request-response workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoundTrip {
+    /// Bytes of a request, and of its response.
+    pub size: Bytes,
+    /// Requests under way at a time in a closed loop.
+    pub outstanding: u32,
+    /// How both ends wait for a message.
+    pub wait: Wait,
+    /// `None`: closed loop, the next request follows a response. Otherwise an open loop: requests leave on a schedule of
+    /// this rate and each round trip is counted from its scheduled time.
+    pub rate: Option<PerSecond>,
+}
+
+impl Traffic {
+    /// The type's name in a plan, for example `tcp-stream`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::TcpStream { .. } => "tcp-stream",
+            Self::UdpStream { .. } => "udp-stream",
+            Self::TcpRr(_) => "tcp-rr",
+            Self::UdpRr(_) => "udp-rr",
+        }
+    }
+
+    /// What a verdict is about when the plan does not say.
+    pub fn default_metrics(&self) -> Vec<Metric> {
+        match self {
+            Self::TcpStream { .. } => vec![Metric::Throughput, Metric::CpuPerGigabyte],
+            Self::UdpStream { .. } => vec![Metric::DatagramRate, Metric::Loss, Metric::CpuPerDatagram],
+            Self::TcpRr(_) | Self::UdpRr(_) => vec![Metric::LatencyP50, Metric::LatencyP99],
+        }
+    }
+
+    /// The metrics that this traffic can yield.
+    pub fn possible_metrics(&self) -> &'static [Metric] {
+        match self {
+            Self::TcpStream { .. } => {
+                &[Metric::Throughput, Metric::CpuPerGigabyte, Metric::RetransmitsPerGigabyte]
+            }
+            Self::UdpStream { .. } => &[
+                Metric::Throughput,
+                Metric::DatagramRate,
+                Metric::Loss,
+                Metric::Jitter,
+                Metric::CpuPerDatagram,
+                Metric::CpuPerGigabyte,
+            ],
+            Self::TcpRr(_) | Self::UdpRr(_) => &[
+                Metric::LatencyP50,
+                Metric::LatencyP99,
+                Metric::LatencyP999,
+                Metric::RoundTripRate,
+                Metric::CpuPerRoundTrip,
+            ],
+        }
+    }
+}
+
+/// Which end sends bulk data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Client to server.
+    #[default]
+    Up,
+    /// Server to client.
+    Down,
+    /// Both ways at once, on each stream or flow.
+    Both,
+}
+
+impl Direction {
+    /// Whether the client sends.
+    pub fn client_sends(self) -> bool {
+        self != Self::Down
+    }
+    /// Whether the server sends.
+    pub fn server_sends(self) -> bool {
+        self != Self::Up
+    }
+}
+
+/// How a TCP stream moves bytes in and out of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TcpEngine {
+    /// The sender copies nothing (`sendfile` from memory), the receiver discards in the kernel (`MSG_TRUNC`): the path
+    /// is the limit for longer.
+    #[default]
+    Lean,
+    /// `write` and `read`, as applications do.
+    Copy,
+}
+
+/// How a thread waits for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// Sleeps in the kernel; the wake-up is part of the round trip.
+    #[default]
+    Block,
+    /// Asks again and again; a core is busy for as long as the trial runs.
+    Spin,
+}
+
+/// IP version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// IPv4.
+    #[default]
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ipv4 => "IPv4",
+            Self::Ipv6 => "IPv6",
+        })
+    }
+}
+
+/// One of the two ends of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Connects.
+    Client,
+    /// Listens.
+    Server,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        })
+    }
+}

@@ -1,0 +1,1 @@
+//! Verdict table, HTML, Markdown, JSON and CSV from stored runs.

@@ -1,0 +1,1 @@
+//! Pure statistics over samples: histogram, interval, compare, sequential stop.

@@ -1,0 +1,1 @@
+//! The only unsafe code: sockets, namespaces, ethtool, clock.
