@@ -1,1 +1,18 @@
-//! The only unsafe code: sockets, namespaces, ethtool, clock.
+//! The only unsafe code of the workspace: thin, typed wrappers over system calls. One file per kernel concept, owned
+//! descriptors, no raw pointer in a public signature, no policy, plain `io::Result`.
+#![expect(unsafe_code, reason = "this crate is the fence around it; every block names its invariant")]
+
+pub mod affinity;
+pub mod clock;
+pub mod descriptor_pass;
+pub mod ethtool;
+pub mod link;
+pub mod memory_file;
+pub mod mount;
+pub mod namespace;
+pub mod process;
+pub mod random;
+pub mod tcp;
+pub mod tcp_info;
+pub mod udp;
+pub mod usage;

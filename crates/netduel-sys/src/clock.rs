@@ -1,0 +1,72 @@
+//! Clocks (clock_gettime(2)) and waiting for a point in time. The only place of the workspace that reads a clock.
+use std::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Nanoseconds of the monotonic clock: never set, so a difference of two is a length of time.
+pub fn monotonic_ns() -> u64 {
+    to_ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// Nanoseconds since the Unix epoch: may be stepped, so it is for the eye and for noticing steps only.
+pub fn realtime_ns() -> u64 {
+    to_ns(clock_gettime(ClockId::Realtime))
+}
+
+/// CPU time of this process, all its threads, nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    to_ns(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+/// CPU time of the calling thread, nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    to_ns(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+fn to_ns(time: Timespec) -> u64 {
+    // The kernel's clocks named above are never negative, and 2^63 ns are 292 years.
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Sleeps in the kernel until the monotonic clock shows `deadline_ns`. The kernel may wake the thread some 50 us late.
+pub fn sleep_until(deadline_ns: u64) {
+    let mut now = monotonic_ns();
+    while now < deadline_ns {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the one place that sleeps, until a stated time"
+        )]
+        std::thread::sleep(Duration::from_nanos(deadline_ns - now));
+        now = monotonic_ns();
+    }
+}
+
+/// How long before the deadline [`sleep_then_spin_until`] stops sleeping: a kernel's wake-up is seldom later.
+const SPIN_NS: u64 = 50_000;
+
+/// Sleeps until shortly before `deadline_ns` and spins for the rest. Returns the time at which it returned.
+pub fn sleep_then_spin_until(deadline_ns: u64) -> u64 {
+    let mut now = monotonic_ns();
+    if deadline_ns > now + 2 * SPIN_NS {
+        sleep_until(deadline_ns - SPIN_NS);
+        now = monotonic_ns();
+    }
+    while now < deadline_ns {
+        std::hint::spin_loop();
+        now = monotonic_ns();
+    }
+    now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_ends_at_or_after_the_deadline() {
+        let deadline = monotonic_ns() + 300_000;
+        assert!(sleep_then_spin_until(deadline) >= deadline);
+        sleep_until(deadline + 100_000);
+        assert!(monotonic_ns() >= deadline + 100_000);
+    }
+}

@@ -1,0 +1,1 @@
+//! The ethtool ioctl (include/uapi/linux/ethtool.h): driver, counters, features.

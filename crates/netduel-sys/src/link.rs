@@ -1,0 +1,1 @@
+//! Link settings by ioctl (netdevice(7)): MTU, flags.

@@ -1,0 +1,1 @@
+//! Mounts inside a private mount namespace (mount(2)).

@@ -1,0 +1,1 @@
+//! Namespaces: unshare(2), setns(2), user namespace maps.

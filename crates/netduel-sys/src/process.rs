@@ -1,0 +1,1 @@
+//! Processes: parent-death signal, pidfd, reaping.

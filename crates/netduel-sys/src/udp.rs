@@ -1,0 +1,1 @@
+//! UDP sockets: batches (sendmmsg(2), recvmmsg(2)) and control messages (cmsg(3)).
