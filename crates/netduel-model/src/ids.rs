@@ -109,7 +109,7 @@ impl fmt::Debug for Token {
 
 impl Serialize for Token {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let hex: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = format!("{:032x}", u128::from_be_bytes(self.0));
         serializer.serialize_str(&hex)
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod event;
 pub mod ids;
+pub mod lab;
 pub mod metric;
 pub mod observation;
 pub mod plan;
