@@ -1,3 +1,69 @@
-//! Placeholder of the first commit.
+//! `cargo xtask <check|test|tidy|bench|setup>`: everything that is done to this workspace besides writing it.
+//!
+//! Nothing but a Rust toolchain has to be installed to use it. It must not import a crate of the product: it has to
+//! build and judge when the product does not compile.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod bench;
+mod check;
+mod leftovers;
+mod setup;
+mod step;
+mod stopwatch;
+mod test_run;
+mod tidy;
+mod transcript;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  check           everything that CI runs: format, lints, tidy, documentation, licences, tests
+  test [ARGS]     install what tests need, run all tests, list what was skipped, look for what was left behind;
+                  ARGS narrow it down as with `cargo test`, for example `-p netduel-model`
+  tidy            the rules of this workspace that no other tool knows
+  bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
+  setup           install the system packages that tests need (Debian, Ubuntu)
+
+REQUIRE_ALL=1 makes a failure of everything that would be skipped.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("", &[][..]),
+    };
+    let passed = match (command, rest) {
+        ("check", []) => Ok(check::run()),
+        ("test", rest) => test_run::run(rest),
+        ("tidy", []) => tidy::run(),
+        ("bench", rest) if rest.len() <= 1 => bench::run(rest.first().map(String::as_str)),
+        ("setup", []) => setup::run().map(|()| true),
+        ("help" | "--help" | "-h", _) => {
+            print!("{USAGE}");
+            Ok(true)
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    exit_code(passed)
+}
+
+/// `Ok(false)` has said already what is wrong.
+fn exit_code(passed: Result<bool>) -> ExitCode {
+    match passed {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

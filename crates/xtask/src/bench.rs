@@ -1,0 +1,205 @@
+//! `bench`: the macro benches of the binary. Collects their figures; measures nothing itself.
+//!
+//! A bench is a `[[bench]]` with `harness = false` that prints one line for each figure: `figure NAME VALUE UNIT`, for
+//! example `figure control-cpu-share 0.4 %`. Everything else that it prints is for people.
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::stopwatch::Stopwatch;
+use crate::{step, workspace};
+
+/// Where the figures of all runs are kept, a line each, relative to the root of the workspace.
+const HISTORY: &str = "target/bench.jsonl";
+
+/// A macro bench.
+struct Bench {
+    /// Its name here and that of its `[[bench]]`.
+    name: &'static str,
+    /// What its figures say.
+    what: &'static str,
+    /// The crate that holds it.
+    package: &'static str,
+}
+
+/// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate.
+const BENCHES: [Bench; 2] = [
+    Bench {
+        name: "overhead",
+        what: "CPU that the control channel and the observers cost a trial",
+        package: "netduel",
+    },
+    Bench {
+        name: "schedule",
+        what: "time between two trials, and how well an open loop keeps its schedule",
+        package: "netduel",
+    },
+];
+
+/// A figure that a bench printed.
+#[derive(Debug, Clone, PartialEq)]
+struct Figure {
+    name: String,
+    value: f64,
+    unit: String,
+}
+
+/// Runs all benches or the named one; `false` when one failed.
+pub fn run(only: Option<&str>) -> Result<bool> {
+    let chosen: Vec<&Bench> =
+        BENCHES.iter().filter(|bench| only.is_none_or(|name| name == bench.name)).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
+        bail!("there is no such bench; there are: {}", names.join(", "));
+    }
+    let mut all_passed = true;
+    let mut figures = Vec::new();
+    for bench in chosen {
+        println!("\n== {}: {}", bench.name, bench.what);
+        match run_one(bench) {
+            Ok(found) => figures.extend(found.into_iter().map(|figure| (bench.name, figure))),
+            Err(error) => {
+                println!("{error:#}");
+                all_passed = false;
+            }
+        }
+    }
+    print_table(&figures);
+    if !figures.is_empty() {
+        append(&json_line(commit().as_deref(), &figures))?;
+    }
+    Ok(all_passed)
+}
+
+fn run_one(bench: &Bench) -> Result<Vec<Figure>> {
+    let source = format!("crates/{}/benches/{}.rs", bench.package, bench.name);
+    if !workspace::root().join(&source).exists() {
+        bail!("{source} is not there: write it, or take the bench off the list");
+    }
+    let mut command = step::cargo(["bench", "--package", bench.package, "--bench", bench.name]);
+    println!("$ {}", step::shown(&command));
+    let watch = Stopwatch::start();
+    let output = command.stderr(Stdio::inherit()).output().context("failed to start cargo bench")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}");
+    println!("took {watch}");
+    if !output.status.success() {
+        bail!("the bench failed: {}", output.status);
+    }
+    let figures = figures_of(&text)?;
+    if figures.is_empty() {
+        bail!("the bench printed no line `figure NAME VALUE UNIT`");
+    }
+    Ok(figures)
+}
+
+fn figures_of(text: &str) -> Result<Vec<Figure>> {
+    text.lines()
+        .filter_map(|line| Some((line, line.strip_prefix("figure ")?)))
+        .map(|(line, rest)| {
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            let [name, value, unit] = words[..] else { bail!("not `figure NAME VALUE UNIT`: {line}") };
+            let value: f64 = value.parse().with_context(|| format!("not a number in: {line}"))?;
+            if !value.is_finite() {
+                bail!("not a finite number in: {line}");
+            }
+            Ok(Figure { name: name.to_owned(), value, unit: unit.to_owned() })
+        })
+        .collect()
+}
+
+fn print_table(figures: &[(&str, Figure)]) {
+    if figures.is_empty() {
+        return;
+    }
+    println!("\n{:<12}{:<32}{:>14} unit", "bench", "figure", "value");
+    for (bench, figure) in figures {
+        println!("{bench:<12}{:<32}{:>14} {}", figure.name, figure.value, figure.unit);
+    }
+}
+
+/// The commit that is measured, with a mark when files differ from it; absent outside a repository.
+fn commit() -> Option<String> {
+    let output = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+        .current_dir(workspace::root())
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn json_line(commit: Option<&str>, figures: &[(&str, Figure)]) -> String {
+    let commit = commit.map_or_else(|| "null".to_owned(), json_text);
+    let cores =
+        std::thread::available_parallelism().map_or_else(|_| "null".to_owned(), |cores| cores.to_string());
+    let entries: Vec<String> = figures
+        .iter()
+        .map(|(bench, figure)| {
+            format!(
+                "{{\"bench\":{},\"name\":{},\"value\":{},\"unit\":{}}}",
+                json_text(bench),
+                json_text(&figure.name),
+                figure.value,
+                json_text(&figure.unit)
+            )
+        })
+        .collect();
+    format!("{{\"commit\":{commit},\"cores\":{cores},\"figures\":[{}]}}", entries.join(","))
+}
+
+/// A JSON string (RFC 8259 section 7).
+fn json_text(text: &str) -> String {
+    let mut json = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => json.extend(['\\', character]),
+            control if control < ' ' => json.extend(format!("\\u{:04x}", u32::from(control)).chars()),
+            other => json.push(other),
+        }
+    }
+    json.push('"');
+    json
+}
+
+fn append(line: &str) -> Result<()> {
+    let path = workspace::root().join(HISTORY);
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .with_context(|| format!("failed to open {}", path.display()))?;
+    writeln!(file, "{line}").with_context(|| format!("failed to write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(name: &str, value: f64, unit: &str) -> Figure {
+        Figure { name: name.into(), value, unit: unit.into() }
+    }
+
+    #[test]
+    fn figures_are_read_from_between_other_lines() {
+        let text = "Warming up\nfigure cpu-share 0.4 %\nfigures follow\nfigure gap 31.5 ms\n";
+        assert_eq!(figures_of(text).unwrap(), [figure("cpu-share", 0.4, "%"), figure("gap", 31.5, "ms")]);
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_is_refused() {
+        for text in ["figure a NaN s", "figure a fast s", "figure a 1", "figure a 1 s more"] {
+            assert!(figures_of(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_line_is_json_with_the_commit() {
+        let line = json_line(Some("abc-dirty"), &[("overhead", figure("a\"b", 0.5, "%"))]);
+        assert!(line.starts_with("{\"commit\":\"abc-dirty\",\"cores\":"), "{line}");
+        let entry = "{\"bench\":\"overhead\",\"name\":\"a\\\"b\",\"value\":0.5,\"unit\":\"%\"}";
+        assert!(line.ends_with(&format!(",\"figures\":[{entry}]}}")), "{line}");
+    }
+}

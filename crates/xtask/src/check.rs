@@ -1,0 +1,105 @@
+//! `check`: everything that CI runs, in the order in which a mistake costs the least time. A failing step does not
+//! hide the next one.
+use anyhow::Result;
+
+use crate::stopwatch::Stopwatch;
+use crate::test_run::{self, TestRun};
+use crate::{step, tidy, workspace};
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Passed,
+    Failed,
+    NotRun,
+}
+
+impl From<bool> for Ending {
+    fn from(passed: bool) -> Self {
+        if passed { Self::Passed } else { Self::Failed }
+    }
+}
+
+struct Row {
+    name: &'static str,
+    ending: Ending,
+    time: String,
+}
+
+/// Runs all steps; `false` when one failed.
+pub fn run() -> bool {
+    let mut rows = Vec::new();
+    timed(&mut rows, "format", || {
+        step::succeeds(&mut step::cargo(["fmt", "--all", "--check"])).map(Ending::from)
+    });
+    timed(&mut rows, "tidy", || tidy::run().map(Ending::from));
+    timed(&mut rows, "lints", || {
+        let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        step::succeeds(&mut step::cargo(words)).map(Ending::from)
+    });
+    timed(&mut rows, "documentation", || {
+        let mut doc = step::cargo(["doc", "--workspace", "--no-deps", "--quiet"]);
+        step::succeeds(doc.env("RUSTDOCFLAGS", "-D warnings")).map(Ending::from)
+    });
+    timed(&mut rows, "licences", licences);
+    let mut tests = None;
+    timed(&mut rows, "tests", || {
+        let finished = TestRun::perform(&[], workspace::in_ci() || workspace::requires_all())?;
+        let ending = Ending::from(finished.passed());
+        tests = Some(finished);
+        Ok(ending)
+    });
+    print_table(&rows);
+    if let Some(tests) = tests {
+        test_run::print_closing(&tests);
+    }
+    rows.iter().all(|row| row.ending != Ending::Failed)
+}
+
+/// Runs one step. A step that cannot even start has failed, and the next one is run all the same.
+fn timed(rows: &mut Vec<Row>, name: &'static str, work: impl FnOnce() -> Result<Ending>) {
+    println!("\n== {name}");
+    let watch = Stopwatch::start();
+    let ending = work().unwrap_or_else(|error| {
+        println!("{error:#}");
+        Ending::Failed
+    });
+    rows.push(Row { name, ending, time: watch.to_string() });
+}
+
+fn licences() -> Result<Ending> {
+    if !step::is_installed("cargo-deny") {
+        println!(
+            "cargo-deny is not installed: licences and advisories were not checked (cargo install cargo-deny)"
+        );
+        return Ok(Ending::NotRun);
+    }
+    step::succeeds(&mut step::cargo(["deny", "--workspace", "check"])).map(Ending::from)
+}
+
+fn print_table(rows: &[Row]) {
+    println!("\n{:<16}{:<10}{:>10}", "step", "ending", "time");
+    for row in rows {
+        let ending = match row.ending {
+            Ending::Passed => "ok",
+            Ending::Failed => "FAILED",
+            Ending::NotRun => "not run",
+        };
+        println!("{:<16}{:<10}{:>10}", row.name, ending, row.time);
+    }
+    println!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_cannot_start_has_failed_and_the_next_one_is_run() {
+        let mut rows = Vec::new();
+        timed(&mut rows, "first", || anyhow::bail!("no such tool"));
+        timed(&mut rows, "second", || Ok(Ending::Passed));
+        let endings: Vec<Ending> = rows.iter().map(|row| row.ending).collect();
+        assert_eq!(endings, [Ending::Failed, Ending::Passed]);
+    }
+}

@@ -1,0 +1,227 @@
+//! What tests leave behind on a machine: processes, named network namespaces, sockets of labs. Compares before and
+//! after; removes nothing, because a leftover is a bug that somebody must look at.
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::stopwatch::{Stopwatch, pause};
+
+/// The environment variable that every process of a test run inherits, so that its children are known from those of
+/// other people on the same machine.
+pub const MARK_VARIABLE: &str = "NETDUEL_TEST_RUN";
+/// Where named network namespaces are bound (ip-netns(8)).
+const NAMED_NAMESPACES: &str = "/run/netns";
+/// How the abstract socket of a lab's keeper begins, as `/proc/net/unix` shows it.
+const LAB_SOCKET: &str = "@netduel-lab-";
+/// Processes that were told to end get this long: the kernel takes some time to tear down a network namespace.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A process, told from a later one with the same number by its start time.
+type ProcessKey = (u32, u64);
+
+/// The machine at one moment.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    processes: BTreeSet<ProcessKey>,
+    namespaces: BTreeSet<String>,
+    lab_sockets: BTreeMap<u64, String>,
+}
+
+/// Whose a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// It carries this run's mark.
+    Run,
+    /// Its environment does not say.
+    Unknown,
+    /// It has an environment without this run's mark.
+    Other,
+}
+
+impl Snapshot {
+    /// Looks at the machine.
+    pub fn take() -> Self {
+        Self {
+            processes: process_ids().filter_map(|id| Some((id, stat(id)?.start))).collect(),
+            namespaces: named_namespaces(),
+            lab_sockets: lab_sockets(&fs::read_to_string("/proc/net/unix").unwrap_or_default()),
+        }
+    }
+
+    /// What the run with this mark left behind since then, after a moment of grace.
+    pub fn left_behind(&self, mark: &str) -> Vec<String> {
+        let watch = Stopwatch::start();
+        loop {
+            let left = self.difference(mark);
+            if left.is_empty() || watch.elapsed() > GRACE {
+                return left;
+            }
+            pause(Duration::from_millis(100));
+        }
+    }
+
+    fn difference(&self, mark: &str) -> Vec<String> {
+        let mut left = Vec::new();
+        for id in process_ids() {
+            let Some(stat) = stat(id) else { continue };
+            if stat.is_zombie || self.processes.contains(&(id, stat.start)) {
+                continue;
+            }
+            let owner = owner(&fs::read(format!("/proc/{id}/environ")).unwrap_or_default(), mark);
+            if is_left(owner, &stat.name) {
+                left.push(describe_process(id, &stat.name));
+            }
+        }
+        for name in named_namespaces().difference(&self.namespaces) {
+            left.push(format!("network namespace {name} (ip netns delete {name})"));
+        }
+        let now = lab_sockets(&fs::read_to_string("/proc/net/unix").unwrap_or_default());
+        for (inode, name) in now.iter().filter(|(inode, _)| !self.lab_sockets.contains_key(inode)) {
+            let holder = socket_holder(*inode);
+            let environment =
+                holder.and_then(|id| fs::read(format!("/proc/{id}/environ")).ok()).unwrap_or_default();
+            if owner(&environment, mark) != Owner::Other {
+                let holder =
+                    holder.map_or_else(|| "nobody that can be seen".to_owned(), |id| format!("process {id}"));
+                left.push(format!("socket {name} of a lab, held by {holder}"));
+            }
+        }
+        left
+    }
+}
+
+/// A process is left when it is the run's; one without an environment only when it is ours by name.
+fn is_left(owner: Owner, name: &str) -> bool {
+    owner == Owner::Run || (owner == Owner::Unknown && name.starts_with("netduel"))
+}
+
+fn owner(environment: &[u8], mark: &str) -> Owner {
+    let wanted = format!("{MARK_VARIABLE}={mark}");
+    if environment.is_empty() {
+        return Owner::Unknown;
+    }
+    let is_marked = environment.split(|byte| *byte == 0).any(|setting| setting == wanted.as_bytes());
+    if is_marked { Owner::Run } else { Owner::Other }
+}
+
+fn describe_process(id: u32, name: &str) -> String {
+    let arguments = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    let command = arguments
+        .split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(String::from_utf8_lossy)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let network = |id: &str| fs::metadata(format!("/proc/{id}/ns/net")).ok().map(|file| file.ino());
+    let elsewhere = network(&id.to_string()).filter(|inode| network("self") != Some(*inode));
+    let namespace = elsewhere.map_or_else(String::new, |inode| format!(", keeps network namespace {inode}"));
+    format!("process {id} ({name}): {command}{namespace}")
+}
+
+/// What `/proc/PID/stat` says.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    name: String,
+    is_zombie: bool,
+    /// Clock ticks after boot.
+    start: u64,
+}
+
+fn stat(id: u32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+}
+
+/// proc_pid_stat(5): the name stands in parentheses and may hold some itself; state is field 3, start time field 22.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let (head, tail) = text.rsplit_once(')')?;
+    let name = head.split_once('(')?.1.to_owned();
+    let fields: Vec<&str> = tail.split_whitespace().collect();
+    let is_zombie = matches!(*fields.first()?, "Z" | "X");
+    Some(Stat { name, is_zombie, start: fields.get(19)?.parse().ok()? })
+}
+
+fn process_ids() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+}
+
+fn named_namespaces() -> BTreeSet<String> {
+    let entries = fs::read_dir(NAMED_NAMESPACES).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+/// Inode and name of every lab's socket: fields 7 and 8 of `/proc/net/unix`.
+fn lab_sockets(table: &str) -> BTreeMap<u64, String> {
+    table
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split_whitespace().skip(6);
+            let inode = fields.next()?.parse().ok()?;
+            let name = fields.next()?;
+            name.starts_with(LAB_SOCKET).then(|| (inode, name.to_owned()))
+        })
+        .collect()
+}
+
+fn socket_holder(inode: u64) -> Option<u32> {
+    let wanted = format!("socket:[{inode}]");
+    process_ids().find(|id| {
+        let descriptors = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten();
+        descriptors
+            .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
+            .any(|target| target == Path::new(&wanted))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn the_name_of_a_process_may_hold_parentheses() {
+        let text = "42 (a) b (c)) S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
+        let expected = Stat { name: "a) b (c)".into(), is_zombie: false, start: 12345 };
+        assert_eq!(parse_stat(text), Some(expected));
+    }
+
+    #[test]
+    fn only_sockets_of_labs_count() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                     0: 2 0 00010000 0001 01 771 @netduel-lab-demo\n\
+                     0: 2 0 00010000 0001 01 772 @other\n0: 2 0 0 0001 03 773\n";
+        assert_eq!(lab_sockets(table), BTreeMap::from([(771, "@netduel-lab-demo".to_owned())]));
+    }
+
+    #[test]
+    fn a_process_without_an_environment_is_judged_by_its_name() {
+        assert_eq!(owner(b"A=1\0NETDUEL_TEST_RUN=x\0", "x"), Owner::Run);
+        assert_eq!(owner(b"A=1\0", "x"), Owner::Other);
+        assert_eq!(owner(b"", "x"), Owner::Unknown);
+        assert!(is_left(Owner::Unknown, "netduel"));
+        assert!(!is_left(Owner::Unknown, "kworker/0:1"));
+        assert!(!is_left(Owner::Other, "netduel"));
+    }
+
+    #[test]
+    fn a_process_that_still_runs_is_named_and_one_that_ended_is_not() {
+        let before = Snapshot::take();
+        // `cat` ends when its stdin does, so this test leaves nothing behind even when it fails.
+        let mut child = Command::new("cat")
+            .env(MARK_VARIABLE, "a-test-of-leftovers")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let left = before.difference("a-test-of-leftovers");
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(left[0].contains(&format!("process {} (cat)", child.id())), "{left:?}");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(before.difference("a-test-of-leftovers"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,205 @@
+//! `setup`: the system packages that tests need as real peers, from one list. Installs on Debian and Ubuntu only.
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{step, workspace};
+
+/// The list, relative to the root of the workspace.
+pub const PACKAGE_LIST: &str = "crates/xtask/debian-packages.txt";
+
+/// A package of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// Its name in Debian.
+    pub name: String,
+    /// Which tests need it, and for what.
+    pub reason: String,
+}
+
+/// Installs what is missing. Silent when nothing is. What cannot be installed is named, and is an error only when
+/// `REQUIRE_ALL=1`.
+pub fn run() -> Result<()> {
+    let list = workspace::root().join(PACKAGE_LIST);
+    let text =
+        std::fs::read_to_string(&list).with_context(|| format!("failed to read {}", list.display()))?;
+    let packages = parse(&text)?;
+    let missing = missing_of(&packages);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let obstacle = match prefix() {
+        Ok(prefix) => {
+            println!("installing for tests: {}", names(&missing).join(" "));
+            install(&prefix, &missing);
+            "apt-get could not install them, its messages are above"
+        }
+        Err(obstacle) => obstacle,
+    };
+    let missing = missing_of(&packages);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("not installed, because {obstacle}:");
+    for package in &missing {
+        println!("  {}: {}", package.name, package.reason);
+    }
+    println!("by hand: apt-get install --no-install-recommends {}", names(&missing).join(" "));
+    if workspace::requires_all() {
+        bail!("REQUIRE_ALL=1 and {} packages are missing", missing.len());
+    }
+    Ok(())
+}
+
+/// Reads the list: a name a line, and after `#` why it is needed.
+pub fn parse(text: &str) -> Result<Vec<Package>> {
+    let mut packages = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some((name, reason)) = line.split_once('#') else {
+            bail!("{PACKAGE_LIST}:{}: say after `#` which tests need {line}", index + 1);
+        };
+        packages.push(Package { name: name.trim().to_owned(), reason: reason.trim().to_owned() });
+    }
+    Ok(packages)
+}
+
+fn names(packages: &[Package]) -> Vec<&str> {
+    packages.iter().map(|package| package.name.as_str()).collect()
+}
+
+/// The packages that dpkg does not know as installed: all of them where there is no dpkg.
+fn missing_of(packages: &[Package]) -> Vec<Package> {
+    let output = Command::new("dpkg-query")
+        .args(["--show", "--showformat", "${Package} ${db:Status-Status}\\n"])
+        .args(names(packages))
+        .stdin(Stdio::null())
+        .output();
+    // dpkg-query fails when it does not know one of the names, and prints the others all the same.
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let installed: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.strip_suffix(" installed")).map(str::trim).collect();
+    packages.iter().filter(|package| !installed.contains(package.name.as_str())).cloned().collect()
+}
+
+/// The words to put before `apt-get` here, or why nothing can be installed.
+fn prefix() -> Result<Vec<&'static str>, &'static str> {
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    if !is_debian(&release) || !Path::new("/usr/bin/apt-get").exists() {
+        return Err("this is neither Debian nor Ubuntu, and package names differ elsewhere");
+    }
+    if is_root() {
+        return Ok(vec!["env"]);
+    }
+    let sudo_works = Command::new("sudo")
+        .args(["-n", "true"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if sudo_works {
+        Ok(vec!["sudo", "-n", "env"])
+    } else {
+        Err("this user is not root and has no sudo without a password")
+    }
+}
+
+/// Whether os-release(5) names Debian, Ubuntu or something made from them.
+fn is_debian(release: &str) -> bool {
+    release
+        .lines()
+        .filter_map(|line| line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")))
+        .flat_map(|value| value.trim_matches(['"', '\'']).split_whitespace())
+        .any(|id| matches!(id, "debian" | "ubuntu"))
+}
+
+/// Whether the effective user is root (proc_pid_status(5): real, effective, saved, file system).
+fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|ids| ids.split_whitespace().nth(1))
+        .is_some_and(|effective| effective == "0")
+}
+
+/// Installs all at once, and one by one when that fails: a name that this release does not know must not keep the
+/// others away. Failures show in what is missing afterwards.
+fn install(prefix: &[&str], packages: &[Package]) {
+    let updated = step::succeeds(&mut apt_get(prefix, &["update"]));
+    if !updated.unwrap_or(false) {
+        println!("apt-get update failed; going on with the package lists that are here");
+    }
+    let with = |names: &[&str]| {
+        let mut words = vec!["install", "--yes", "--no-install-recommends"];
+        words.extend_from_slice(names);
+        step::succeeds(&mut apt_get(prefix, &words)).unwrap_or(false)
+    };
+    let all = names(packages);
+    if !with(&all) && all.len() > 1 {
+        for name in all {
+            with(&[name]);
+        }
+    }
+}
+
+/// apt-get without questions, which waits for another apt-get to finish.
+fn apt_get(prefix: &[&str], words: &[&str]) -> Command {
+    let mut command = Command::new(prefix[0]);
+    command
+        .args(&prefix[1..])
+        .args(["DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1", "apt-get", "--quiet"])
+        .args(["-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3"])
+        .args(["-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"])
+        .args(words)
+        .stdin(Stdio::null());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_has_a_name_and_a_reason() {
+        let packages = parse("# head\n\niperf3   # peer of the interop tests\n").unwrap();
+        assert_eq!(packages, [Package { name: "iperf3".into(), reason: "peer of the interop tests".into() }]);
+    }
+
+    #[test]
+    fn a_package_without_a_reason_is_refused_with_its_line() {
+        let error = parse("# head\niperf3\n").unwrap_err().to_string();
+        assert!(error.contains(":2:") && error.contains("iperf3"), "{error}");
+    }
+
+    #[test]
+    fn the_list_of_this_workspace_is_well_formed() {
+        let text = std::fs::read_to_string(workspace::root().join(PACKAGE_LIST)).unwrap();
+        parse(&text).unwrap();
+    }
+
+    #[test]
+    fn debian_and_what_is_made_from_it_are_recognised() {
+        for (release, expected) in [
+            ("ID=debian\n", true),
+            ("NAME=x\nID=ubuntu\nID_LIKE=debian\n", true),
+            ("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", true),
+            ("ID=fedora\nID_LIKE=\"rhel\"\n", false),
+            ("VERSION_ID=debian\n", false),
+        ] {
+            assert_eq!(is_debian(release), expected, "{release}");
+        }
+    }
+
+    #[test]
+    fn a_package_that_nobody_has_is_missing() {
+        let package = Package { name: "no-such-package-at-all".into(), reason: "test".into() };
+        assert_eq!(missing_of(std::slice::from_ref(&package)), [package]);
+    }
+}

@@ -1,0 +1,43 @@
+//! Running one command of a check: shown before it runs, without a terminal to ask questions on.
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::workspace;
+
+/// A `cargo` command in the root of the workspace, with nothing on its stdin.
+pub fn cargo<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Command {
+    let mut command = Command::new(workspace::cargo());
+    command.args(arguments).current_dir(workspace::root()).stdin(Stdio::null());
+    command
+}
+
+/// Shows the command, runs it and says whether it succeeded.
+pub fn succeeds(command: &mut Command) -> Result<bool> {
+    println!("$ {}", shown(command));
+    let status = command.status().with_context(|| format!("failed to start `{}`", shown(command)))?;
+    Ok(status.success())
+}
+
+/// Whether a program of this name answers to `--version`.
+pub fn is_installed(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The command as a person would type it, without the folder of the program.
+pub fn shown(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
+    let settings = command.get_envs().filter_map(|(name, value)| {
+        Some(format!("{}={:?}", name.to_string_lossy(), value?.to_string_lossy()))
+    });
+    let arguments = command.get_args().map(|argument| argument.to_string_lossy().into_owned());
+    settings.chain(std::iter::once(name)).chain(arguments).collect::<Vec<_>>().join(" ")
+}

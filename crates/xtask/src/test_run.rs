@@ -1,0 +1,236 @@
+//! `test`: all tests of the workspace, with their skips said aloud and a look at what they left behind.
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitStatus};
+
+use anyhow::{Context, Result};
+
+use crate::leftovers::{MARK_VARIABLE, Snapshot};
+use crate::transcript::Transcript;
+use crate::{setup, step, workspace};
+
+/// A finished run of the tests.
+#[derive(Debug)]
+pub struct TestRun {
+    transcript: Transcript,
+    cargo_succeeded: bool,
+    left_behind: Vec<String>,
+    requires_all: bool,
+}
+
+/// Runs the tests and prints how they ended; `false` when anything failed.
+pub fn run(arguments: &[String]) -> Result<bool> {
+    let finished = TestRun::perform(arguments, workspace::requires_all())?;
+    print_closing(&finished);
+    Ok(finished.passed())
+}
+
+impl TestRun {
+    /// Installs what is needed, runs the tests and compares the machine before and after. `arguments` narrow it down as
+    /// with `cargo test`.
+    pub fn perform(arguments: &[String], requires_all: bool) -> Result<Self> {
+        setup::run()?;
+        let before = Snapshot::take();
+        let mark = format!("xtask-{}", std::process::id());
+        let mut command = test_command(arguments);
+        command.env(MARK_VARIABLE, &mark);
+        if requires_all {
+            command.env("REQUIRE_ALL", "1");
+        }
+        println!("$ {}", step::shown(&command));
+        let mut transcript = Transcript::default();
+        let status = read_lines(&mut command, |line| {
+            if transcript.take(line) {
+                // Whoever reads us may have gone; the tests and their exit code still matter.
+                let _ = writeln!(std::io::stdout(), "{line}");
+            }
+        })?;
+        transcript.close();
+        let left_behind = before.left_behind(&mark);
+        Ok(Self { transcript, cargo_succeeded: status.success(), left_behind, requires_all })
+    }
+
+    /// Whether all that should be well is well.
+    pub fn passed(&self) -> bool {
+        self.cargo_succeeded
+            && self.transcript.failed() == 0
+            && self.left_behind.is_empty()
+            && (self.transcript.skips.is_empty() || !self.requires_all)
+    }
+}
+
+/// `cargo test` of the whole workspace, or of what the arguments say. All binaries run, whatever one of them does.
+fn test_command(arguments: &[String]) -> Command {
+    let (for_cargo, for_tests) = match arguments.iter().position(|argument| argument == "--") {
+        Some(at) => (&arguments[..at], &arguments[at + 1..]),
+        None => (arguments, &[][..]),
+    };
+    let mut command = step::cargo(["test", "--no-fail-fast"]);
+    if for_cargo.is_empty() {
+        command.arg("--workspace");
+    }
+    command.args(for_cargo).args(["--", "--show-output"]).args(for_tests);
+    // The lines are read by this program, which knows them without colours.
+    command.env("CARGO_TERM_COLOR", "never");
+    command
+}
+
+/// Runs a command and hands over each line of its stdout and stderr, in the order in which they were written.
+///
+/// A process that outlives the command may hold the pipe open for ever; so the end is a line that we write into it
+/// ourselves when the command has ended, not the end of file.
+fn read_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Result<ExitStatus> {
+    let shown = step::shown(command);
+    let (reader, mut writer) = std::io::pipe().context("failed to make a pipe")?;
+    let end = format!("xtask-end-{}", std::process::id());
+    command.stdout(writer.try_clone()?).stderr(writer.try_clone()?);
+    let mut child = command.spawn().with_context(|| format!("failed to start `{shown}`"))?;
+    // The command's own copies of the pipe are closed with it, ours is the one that the end is written to.
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let waiter = std::thread::spawn({
+        let end = end.clone();
+        move || {
+            let status = child.wait();
+            writer.write_all(format!("\n{end}\n").as_bytes()).and(status)
+        }
+    });
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    let mut held: Option<String> = None;
+    while reader.read_until(b'\n', &mut line).context("failed to read what the tests print")? > 0 {
+        let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
+        line.clear();
+        if text == end {
+            break;
+        }
+        // One line is held back: the last one is the empty line that goes before the end.
+        if let Some(earlier) = held.replace(text) {
+            each(&earlier);
+        }
+    }
+    if let Some(last) = held.filter(|last| !last.is_empty()) {
+        each(&last);
+    }
+    let status =
+        waiter.join().map_err(|_| anyhow::anyhow!("the thread that waits for `{shown}` panicked"))?;
+    status.with_context(|| format!("failed to wait for `{shown}`"))
+}
+
+/// Says what was skipped and left behind, then cargo's closing lines, then the totals as the last line.
+pub fn print_closing(finished: &TestRun) {
+    let transcript = &finished.transcript;
+    print_list("failed:", &transcript.failures);
+    print_list("ended without a result:", &transcript.died);
+    let skips: Vec<String> =
+        transcript.skips.iter().map(|skip| format!("{}: {}", skip.test, skip.reason)).collect();
+    print_list("skipped:", &skips);
+    if finished.requires_all && !skips.is_empty() {
+        println!("REQUIRE_ALL=1: what was skipped is a failure\n");
+    }
+    print_list("left behind:", &finished.left_behind);
+    if !finished.cargo_succeeded && transcript.failed() == 0 {
+        println!("cargo failed before all tests could run; its message is above\n");
+    }
+    for result in &transcript.results {
+        println!("{result}");
+    }
+    println!("{}", totals(transcript));
+}
+
+fn totals(transcript: &Transcript) -> String {
+    format!(
+        "{} passed, {} failed, {} skipped",
+        transcript.passed(),
+        transcript.failed(),
+        transcript.skips.len()
+    )
+}
+
+fn print_list(title: &str, entries: &[String]) {
+    if entries.is_empty() {
+        return;
+    }
+    println!("{title}");
+    for entry in entries {
+        println!("  {entry}");
+    }
+    println!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::Skip;
+
+    fn finished(requires_all: bool) -> TestRun {
+        TestRun {
+            transcript: Transcript::default(),
+            cargo_succeeded: true,
+            left_behind: Vec::new(),
+            requires_all,
+        }
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn lines_of_stdout_and_stderr_come_in_the_order_of_writing() {
+        let mut lines = Vec::new();
+        let status = read_lines(&mut shell("echo one; echo two >&2; printf three; exit 4"), |line| {
+            lines.push(line.to_owned());
+        })
+        .unwrap();
+        assert_eq!(lines, ["one", "two", "three"]);
+        assert_eq!(status.code(), Some(4));
+    }
+
+    #[test]
+    fn a_process_that_outlives_the_command_does_not_hold_it_up() {
+        // `cat` keeps the pipe open until its own stdin ends, which is when the test drops `keeper`.
+        let (stdin, keeper) = std::io::pipe().unwrap();
+        let mut lines = Vec::new();
+        let mut command = shell("exec 3<&0; cat <&3 & echo done");
+        command.stdin(stdin);
+        read_lines(&mut command, |line| lines.push(line.to_owned())).unwrap();
+        assert_eq!(lines, ["done"]);
+        drop(keeper);
+    }
+
+    #[test]
+    fn a_skip_fails_the_run_only_when_everything_is_required() {
+        for (requires_all, passed) in [(false, true), (true, false)] {
+            let mut run = finished(requires_all);
+            run.transcript.skips.push(Skip {
+                test: "a b".into(),
+                reason: "no iperf3".into(),
+                counted_as_passed: true,
+            });
+            assert_eq!(run.passed(), passed);
+        }
+    }
+
+    #[test]
+    fn what_is_left_behind_fails_the_run() {
+        let mut run = finished(false);
+        run.left_behind.push("process 1".into());
+        assert!(!run.passed());
+    }
+
+    #[test]
+    fn arguments_narrow_the_run_down() {
+        let words = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+            step::shown(&test_command(&arguments))
+        };
+        assert!(words(&[]).ends_with("test --no-fail-fast --workspace -- --show-output"));
+        assert!(words(&["-p", "x", "--", "name"]).ends_with("--no-fail-fast -p x -- --show-output name"));
+    }
+
+    #[test]
+    fn the_totals_stand_alone_on_a_line() {
+        assert_eq!(totals(&Transcript::default()), "0 passed, 0 failed, 0 skipped");
+    }
+}

@@ -1,0 +1,228 @@
+//! Rules for manifests: which crate may import which, and why each foreign crate is used.
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Violation;
+use super::tree::Tree;
+
+/// Where each direct dependency has a line that says why.
+const REASONS: &str = "docs/dependencies.md";
+
+/// What each crate of the workspace may import of it. A fence is worth a crate; an edge that is missing here is one.
+const ROOMS: [(&str, &[&str]); 12] = [
+    ("netduel-model", &[]),
+    ("netduel-stats", &[]),
+    ("netduel-sys", &[]),
+    ("netduel-load", &["netduel-model", "netduel-stats", "netduel-sys"]),
+    ("netduel-host", &["netduel-model", "netduel-sys"]),
+    ("netduel-lab", &["netduel-model", "netduel-sys"]),
+    ("netduel-control", &["netduel-model"]),
+    ("netduel-store", &["netduel-model"]),
+    ("netduel-report", &["netduel-model", "netduel-stats", "netduel-store"]),
+    ("netduel-interop", &["netduel-model", "netduel-sys"]),
+    (
+        "netduel",
+        &[
+            "netduel-model",
+            "netduel-stats",
+            "netduel-sys",
+            "netduel-load",
+            "netduel-host",
+            "netduel-lab",
+            "netduel-control",
+            "netduel-store",
+            "netduel-report",
+            "netduel-interop",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// The tables of a manifest that name dependencies. Tests see no more of the workspace than the code that they test.
+const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+
+/// A dependency as a manifest names it.
+struct Dependency {
+    name: String,
+    line: usize,
+}
+
+/// Checks every manifest.
+pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
+    let mut foreign: BTreeMap<String, (String, usize)> = BTreeMap::new();
+    for (path, text) in tree.texts("Cargo.toml").filter(|(path, _)| path.starts_with("crates/")) {
+        let manifest = match text.parse::<toml::Table>() {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                found.push(violation(path, 1, "manifest", format!("cannot be read: {error}")));
+                continue;
+            }
+        };
+        let name =
+            manifest.get("package").and_then(|package| package.get("name")?.as_str()).unwrap_or_default();
+        check_folder(path, name, found);
+        let (own, others): (Vec<_>, Vec<_>) =
+            dependencies(&manifest, text).into_iter().partition(|dependency| is_ours(&dependency.name));
+        check_edges(path, name, &own, found);
+        for dependency in others {
+            foreign.entry(dependency.name).or_insert_with(|| (path.to_owned(), dependency.line));
+        }
+    }
+    check_reasons(tree, &foreign, found);
+}
+
+fn check_folder(path: &str, name: &str, found: &mut Vec<Violation>) {
+    let folder = path.split('/').nth(1).unwrap_or_default();
+    if folder != name {
+        let message = format!("the crate `{name}` lies in the folder `{folder}`: give both one name");
+        found.push(violation(path, 1, "room", message));
+    }
+}
+
+fn check_edges(path: &str, name: &str, own: &[Dependency], found: &mut Vec<Violation>) {
+    let Some((_, allowed)) = ROOMS.iter().find(|(room, _)| *room == name) else {
+        let message = format!(
+            "no room is planned for `{name}`: make it a module, or add it to ROOMS in tidy with its reason"
+        );
+        found.push(violation(path, 1, "room", message));
+        return;
+    };
+    for dependency in own.iter().filter(|dependency| !allowed.contains(&dependency.name.as_str())) {
+        let allowed = if allowed.is_empty() { "none of ours".to_owned() } else { allowed.join(", ") };
+        let message = format!(
+            "`{name}` must not import `{}`, it may import {allowed}: hand the thing over through a trait or a type of \
+             netduel-model",
+            dependency.name
+        );
+        found.push(violation(path, dependency.line, "import", message));
+    }
+}
+
+/// A reason is a table row or list entry that begins with the name in backticks.
+fn check_reasons(tree: &Tree, foreign: &BTreeMap<String, (String, usize)>, found: &mut Vec<Violation>) {
+    let text = tree.text(REASONS).unwrap_or_default();
+    let mut explained = BTreeSet::new();
+    let workspace = tree.text("Cargo.toml").and_then(|text| text.parse::<toml::Table>().ok());
+    let planned: BTreeSet<String> = workspace
+        .as_ref()
+        .and_then(|manifest| manifest.get("workspace")?.get("dependencies")?.as_table())
+        .map(|table| table.keys().cloned().collect())
+        .unwrap_or_default();
+    for (index, line) in text.lines().enumerate() {
+        let Some((name, reason)) = line
+            .strip_prefix("| `")
+            .or_else(|| line.strip_prefix("- `"))
+            .and_then(|rest| rest.split_once('`'))
+        else {
+            continue;
+        };
+        if !reason.chars().any(char::is_alphabetic) {
+            found.push(violation(REASONS, index + 1, "dependency", format!("say why `{name}` is used")));
+        }
+        if !foreign.contains_key(name) && !planned.contains(name) {
+            let message = format!("nothing depends on `{name}`: take the line out");
+            found.push(violation(REASONS, index + 1, "dependency", message));
+        }
+        explained.insert(name);
+    }
+    for (name, (path, line)) in foreign.iter().filter(|(name, _)| !explained.contains(name.as_str())) {
+        let message = format!("say in one line of {REASONS} why `{name}` is used: | `{name}` | ... |");
+        found.push(violation(path, *line, "dependency", message));
+    }
+}
+
+fn is_ours(name: &str) -> bool {
+    name == "netduel" || name.starts_with("netduel-") || name == "xtask"
+}
+
+/// All dependencies of a manifest, those for one platform too, under the names that their packages have.
+fn dependencies(manifest: &toml::Table, text: &str) -> Vec<Dependency> {
+    let platforms = manifest.get("target").and_then(toml::Value::as_table);
+    let platforms = platforms.into_iter().flat_map(|table| table.values().filter_map(toml::Value::as_table));
+    std::iter::once(manifest)
+        .chain(platforms)
+        .flat_map(|table| TABLES.iter().filter_map(|name| table.get(*name)?.as_table()))
+        .flatten()
+        .map(|(key, value)| {
+            let package = value.get("package").and_then(toml::Value::as_str);
+            let line = text.lines().position(|line| begins_with_key(line, key));
+            Dependency { name: package.unwrap_or(key).to_owned(), line: line.map_or(1, |line| line + 1) }
+        })
+        .collect()
+}
+
+fn begins_with_key(line: &str, key: &str) -> bool {
+    line.trim_start().strip_prefix(key).is_some_and(|rest| rest.starts_with([' ', '=', '.']))
+}
+
+fn violation(path: &str, line: usize, rule: &'static str, message: String) -> Violation {
+    Violation { path: path.to_owned(), line, rule, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(name: &str, rest: &str) -> String {
+        format!("[package]\nname = \"{name}\"\n\n{rest}")
+    }
+
+    fn rules(samples: &[(&str, &str)]) -> Vec<(&'static str, String, usize)> {
+        let mut found = Vec::new();
+        check(&Tree::of(samples), &mut found);
+        found.into_iter().map(|violation| (violation.rule, violation.path, violation.line)).collect()
+    }
+
+    fn of_manifest(path: &str, text: &str) -> Vec<(&'static str, usize)> {
+        rules(&[(path, text)]).into_iter().map(|(rule, _, line)| (rule, line)).collect()
+    }
+
+    const CONTROL: &str = "crates/netduel-control/Cargo.toml";
+
+    #[test]
+    fn an_allowed_edge_passes_and_another_is_named_with_its_line() {
+        let good = manifest("netduel-control", "[dependencies]\nnetduel-model.workspace = true\n");
+        assert_eq!(of_manifest(CONTROL, &good), []);
+        let bad =
+            manifest("netduel-control", "[dependencies]\nnetduel-load = { path = \"../netduel-load\" }\n");
+        assert_eq!(of_manifest(CONTROL, &bad), [("import", 5)]);
+    }
+
+    #[test]
+    fn tests_build_scripts_and_platforms_open_no_door() {
+        for table in ["dev-dependencies", "build-dependencies", "target.'cfg(unix)'.dependencies"] {
+            let text = manifest("netduel-control", &format!("[{table}]\nnetduel-host.workspace = true\n"));
+            assert_eq!(of_manifest(CONTROL, &text), [("import", 5)], "{table}");
+        }
+    }
+
+    #[test]
+    fn another_name_for_a_crate_opens_no_door() {
+        let text = manifest(
+            "netduel-control",
+            "[dependencies]\nfoo = { package = \"netduel-load\", path = \"x\" }\n",
+        );
+        assert_eq!(of_manifest(CONTROL, &text), [("import", 5)]);
+    }
+
+    #[test]
+    fn a_crate_without_a_room_is_named() {
+        assert_eq!(
+            of_manifest("crates/netduel-extra/Cargo.toml", &manifest("netduel-extra", "")),
+            [("room", 1)]
+        );
+        assert_eq!(of_manifest("crates/model/Cargo.toml", &manifest("netduel-model", "")), [("room", 1)]);
+    }
+
+    #[test]
+    fn every_foreign_crate_has_a_reason_and_no_reason_is_left_over() {
+        let text = manifest("netduel-stats", "[dependencies]\nhdrhistogram.workspace = true\n");
+        let path = "crates/netduel-stats/Cargo.toml";
+        assert_eq!(rules(&[(path, &text)]), [("dependency", path.to_owned(), 5)]);
+        let explained = "# Why\n\n| `hdrhistogram` | percentiles that merge |\n";
+        assert_eq!(rules(&[(path, &text), (REASONS, explained)]), []);
+        let left_over = format!("{explained}| `gone` | a reason |\n");
+        assert_eq!(rules(&[(path, &text), (REASONS, &left_over)]), [("dependency", REASONS.to_owned(), 4)]);
+        let silent = "| `hdrhistogram` | |\n";
+        assert_eq!(rules(&[(path, &text), (REASONS, silent)]), [("dependency", REASONS.to_owned(), 1)]);
+    }
+}

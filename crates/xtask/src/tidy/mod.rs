@@ -1,0 +1,82 @@
+//! `tidy`: the rules of this workspace that no other tool knows. Reads files, judges, and changes nothing.
+mod dependencies;
+mod documents;
+mod everywhere;
+mod rust;
+mod source;
+mod tree;
+
+use std::fmt;
+
+use anyhow::Result;
+
+use crate::workspace;
+use tree::Tree;
+
+/// A place that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// File, relative to the root.
+    pub path: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// The rule's name.
+    pub rule: &'static str,
+    /// What was found, and what to do about it.
+    pub message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: [{}] {}", self.path, self.line, self.rule, self.message)
+    }
+}
+
+/// A group of rules.
+type Rules = fn(&Tree, &mut Vec<Violation>);
+
+/// Every group. Each is a file of this module.
+const RULES: [Rules; 4] = [rust::check, dependencies::check, documents::check, everywhere::check];
+
+/// Prints every violation; `false` when there is one.
+pub fn run() -> Result<bool> {
+    let tree = Tree::read(&workspace::root())?;
+    let violations = violations(&tree);
+    for violation in &violations {
+        println!("{violation}");
+    }
+    match violations.len() {
+        0 => println!("tidy: {} files, nothing to mend", tree.files.len()),
+        count => println!("tidy: {count} places to mend"),
+    }
+    Ok(violations.is_empty())
+}
+
+fn violations(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for rules in RULES {
+        rules(tree, &mut violations);
+    }
+    violations.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    violations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_workspace_is_tidy() {
+        let tree = Tree::read(&workspace::root()).unwrap();
+        let found: Vec<String> = violations(&tree).iter().map(ToString::to_string).collect();
+        assert!(found.is_empty(), "cargo xtask tidy:\n{}", found.join("\n"));
+    }
+
+    #[test]
+    fn a_violation_says_where_which_rule_and_what_to_do() {
+        let tree = Tree::of(&[("crates/netduel-stats/src/util.rs", "fn main() {}\n")]);
+        let shown: Vec<String> = violations(&tree).iter().map(ToString::to_string).collect();
+        assert!(shown[0].starts_with("crates/netduel-stats/src/util.rs:1: ["), "{shown:?}");
+        assert_eq!(shown.len(), 2, "the header and the name: {shown:?}");
+    }
+}

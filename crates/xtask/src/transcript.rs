@@ -1,0 +1,266 @@
+//! What `cargo test -- --show-output` prints, understood line by line: results, skips, binaries that died. No IO.
+
+/// A test that did not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip {
+    /// The binary and the test, or the binary alone when a child process said it.
+    pub test: String,
+    /// Why, in the test's words.
+    pub reason: String,
+    /// Whether libtest counted the test as passed: it printed `skipped: <reason>` and returned.
+    pub counted_as_passed: bool,
+}
+
+/// Which part of a binary's output a line belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+enum Section {
+    /// Tests are running.
+    #[default]
+    Running,
+    /// The captured output of passed tests, and of which one.
+    Successes(Option<String>),
+    /// The captured output of failed tests.
+    Failures,
+}
+
+/// The reading of a whole `cargo test`.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    section: Section,
+    binary: String,
+    is_open: bool,
+    /// cargo's own closing lines, one a binary.
+    pub results: Vec<String>,
+    /// Tests that did not run.
+    pub skips: Vec<Skip>,
+    /// Tests that failed.
+    pub failures: Vec<String>,
+    /// Binaries that ended without a result: killed, aborted, or left by `exit`.
+    pub died: Vec<String>,
+    libtest_passed: u64,
+    libtest_failed: u64,
+}
+
+impl Transcript {
+    /// Takes the next line. Returns whether it is worth showing: the output of passed tests is not, and the closing
+    /// lines are kept for the end.
+    pub fn take(&mut self, line: &str) -> bool {
+        if let Some(binary) = binary_of(line) {
+            self.close();
+            binary.clone_into(&mut self.binary);
+            return true;
+        }
+        if is_beginning(line) {
+            self.is_open = true;
+            self.section = Section::Running;
+            return true;
+        }
+        if line.starts_with("test result: ") {
+            self.take_result(line);
+            return false;
+        }
+        match line {
+            "successes:" => self.section = Section::Successes(None),
+            "failures:" => self.section = Section::Failures,
+            _ => return self.take_plain(line),
+        }
+        self.section == Section::Failures
+    }
+
+    /// No line follows.
+    pub fn close(&mut self) {
+        if self.is_open {
+            self.died.push(self.binary.clone());
+        }
+        self.is_open = false;
+        self.section = Section::Running;
+    }
+
+    /// Tests that ran and passed.
+    pub fn passed(&self) -> u64 {
+        let pretended = self.skips.iter().filter(|skip| skip.counted_as_passed).count() as u64;
+        self.libtest_passed.saturating_sub(pretended)
+    }
+
+    /// Tests that failed; a binary that died counts as one.
+    pub fn failed(&self) -> u64 {
+        self.libtest_failed + self.died.len() as u64
+    }
+
+    fn take_result(&mut self, line: &str) {
+        self.libtest_passed += number_before(line, "passed");
+        self.libtest_failed += number_before(line, "failed");
+        self.results.push(line.to_owned());
+        self.is_open = false;
+        self.section = Section::Running;
+    }
+
+    fn take_plain(&mut self, line: &str) -> bool {
+        match &mut self.section {
+            Section::Running => {
+                self.take_running(line);
+                true
+            }
+            Section::Failures => true,
+            Section::Successes(test) => {
+                if let Some(name) =
+                    line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"))
+                {
+                    *test = Some(name.to_owned());
+                } else if let Some(reason) = line.trim_start().strip_prefix("skipped:") {
+                    let test = test.clone();
+                    self.skip(test.as_deref(), reason, true);
+                }
+                false
+            }
+        }
+    }
+
+    fn take_running(&mut self, line: &str) {
+        if let Some(reason) = line.trim_start().strip_prefix("skipped:") {
+            self.skip(None, reason, true);
+            return;
+        }
+        let Some((name, ending)) = line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))
+        else {
+            return;
+        };
+        if ending == "FAILED" {
+            self.failures.push(self.full_name(Some(name)));
+        } else if ending == "ignored" || ending.starts_with("ignored, ") {
+            self.skip(Some(name), ending, false);
+        }
+    }
+
+    fn skip(&mut self, test: Option<&str>, reason: &str, counted_as_passed: bool) {
+        let test = self.full_name(test);
+        let reason = reason.trim();
+        match self.skips.iter_mut().find(|skip| skip.test == test) {
+            Some(skip) => skip.reason = format!("{}; {reason}", skip.reason),
+            None => self.skips.push(Skip { test, reason: reason.to_owned(), counted_as_passed }),
+        }
+    }
+
+    fn full_name(&self, test: Option<&str>) -> String {
+        match test {
+            Some(test) => format!("{} {test}", self.binary),
+            None => self.binary.clone(),
+        }
+    }
+}
+
+/// The binary that cargo says it runs, without folder and hash: `     Running unittests src/lib.rs (target/debug/deps/a-1f)`.
+fn binary_of(line: &str) -> Option<&str> {
+    if let Some(name) = line.strip_prefix("   Doc-tests ") {
+        return Some(name);
+    }
+    let path = line.strip_prefix("     Running ")?.rsplit_once(" (")?.1.strip_suffix(')')?;
+    let file = path.rsplit_once('/').map_or(path, |(_, file)| file);
+    Some(file.rsplit_once('-').map_or(file, |(name, _)| name))
+}
+
+/// Whether a line is libtest's `running 5 tests`.
+fn is_beginning(line: &str) -> bool {
+    let count = line
+        .strip_prefix("running ")
+        .and_then(|rest| rest.strip_suffix(" tests").or_else(|| rest.strip_suffix(" test")));
+    count.is_some_and(|count| count.parse::<u64>().is_ok())
+}
+
+/// The number directly before a word: 5 in `test result: ok. 5 passed; 0 failed`.
+fn number_before(line: &str, word: &str) -> u64 {
+    let words: Vec<&str> = line.split_whitespace().map(|part| part.trim_end_matches([';', '.'])).collect();
+    words.windows(2).find(|pair| pair[1] == word).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Transcript, String) {
+        let mut transcript = Transcript::default();
+        let mut shown = String::new();
+        for line in text.lines() {
+            if transcript.take(line) {
+                shown.push_str(line);
+                shown.push('\n');
+            }
+        }
+        transcript.close();
+        (transcript, shown)
+    }
+
+    const ONE_BINARY: &str = "     Running unittests src/lib.rs (target/debug/deps/netduel_sys-0a1b)
+
+running 4 tests
+test udp::loses ... FAILED
+test udp::needs_root ... ok
+test udp::prints ... ok
+test udp::slow ... ignored, takes an hour
+
+successes:
+
+---- udp::needs_root stdout ----
+skipped: no permission to make a network namespace
+
+---- udp::prints stdout ----
+running away from skipped tests
+
+
+successes:
+    udp::needs_root
+    udp::prints
+
+failures:
+
+---- udp::loses stdout ----
+skipped: this is not a skip, the test failed
+
+failures:
+    udp::loses
+
+test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    #[test]
+    fn a_skipped_test_is_not_a_passed_one() {
+        let (transcript, _) = read(ONE_BINARY);
+        assert_eq!((transcript.passed(), transcript.failed()), (1, 1));
+        let skips: Vec<(&str, &str)> =
+            transcript.skips.iter().map(|skip| (skip.test.as_str(), skip.reason.as_str())).collect();
+        assert_eq!(
+            skips,
+            [
+                ("netduel_sys udp::slow", "ignored, takes an hour"),
+                ("netduel_sys udp::needs_root", "no permission to make a network namespace"),
+            ]
+        );
+    }
+
+    #[test]
+    fn output_of_passed_tests_is_hidden_and_that_of_failed_ones_shown() {
+        let (transcript, shown) = read(ONE_BINARY);
+        assert!(!shown.contains("running away"), "{shown}");
+        assert!(shown.contains("this is not a skip"), "{shown}");
+        assert!(!shown.contains("test result"), "kept for the end: {shown}");
+        assert_eq!(transcript.results.len(), 1);
+        assert_eq!(transcript.failures, ["netduel_sys udp::loses"]);
+    }
+
+    #[test]
+    fn a_binary_without_a_result_has_died() {
+        let text = "     Running tests/it/main.rs (target/debug/deps/it-77)\nrunning 2 tests\ntest a ... ok\n   \
+                    Doc-tests netduel_model\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n";
+        let (transcript, _) = read(text);
+        assert_eq!(transcript.died, ["it"]);
+        assert_eq!((transcript.passed(), transcript.failed()), (0, 1));
+    }
+
+    #[test]
+    fn the_totals_are_sums_over_all_binaries() {
+        let line =
+            "test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s";
+        let (transcript, _) = read(&format!("running 5 tests\n{line}\nrunning 5 tests\n{line}\n"));
+        assert_eq!((transcript.passed(), transcript.results.len()), (10, 2));
+    }
+}
