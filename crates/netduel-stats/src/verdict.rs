@@ -187,7 +187,6 @@ impl Open {
 }
 
 #[cfg(test)]
-#[expect(clippy::float_cmp, reason = "the expected figures are exact")]
 mod tests {
     use proptest::prelude::*;
 
