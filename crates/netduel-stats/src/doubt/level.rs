@@ -20,7 +20,7 @@ const FEWEST_ASIDE: usize = 4;
 const LEAST_FALL: f64 = 1.2;
 
 /// On either side the middle 80 % of the rates span at most this share of the fall. A straight decline has 0.8.
-const STEADY_ASIDE: f64 = 0.25;
+const STEADY_ASIDE: f64 = 0.4;
 
 /// One fall from a level to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,8 +55,11 @@ pub fn burst(series: &[f64]) -> Option<Burst> {
     let steady = |side: &[f64]| {
         quantile_of_sorted(side, 0.9) - quantile_of_sorted(side, 0.1) <= STEADY_ASIDE * (before - after)
     };
-    (after > 0.0 && before >= LEAST_FALL * after && steady(&earlier) && steady(&later))
-        .then_some(Burst { before, after, at })
+    (after > 0.0 && before >= LEAST_FALL * after && steady(&earlier) && steady(&later)).then_some(Burst {
+        before,
+        after,
+        at,
+    })
 }
 
 /// Where the means of what comes before and after explain most of the squares.
@@ -109,7 +112,9 @@ mod tests {
         let dip: Vec<f64> = (0..40).map(|step| if (15..25).contains(&step) { 5.0 } else { 10.0 }).collect();
         let sawtooth: Vec<f64> = (0..40).map(|step| 5.0 + f64::from(step % 8)).collect();
         let slight: Vec<f64> = (0..40).map(|step| if step < 20 { 10.0 } else { 9.0 }).collect();
-        for series in [&decline[..], &dip, &sawtooth, &slight, &[], &[10.0, 10.0, 10.0, 5.0, 5.0, 5.0], &[0.0; 20]] {
+        for series in
+            [&decline[..], &dip, &sawtooth, &slight, &[], &[10.0, 10.0, 10.0, 5.0, 5.0, 5.0], &[0.0; 20]]
+        {
             assert_eq!(burst(series), None, "{series:?}");
         }
     }

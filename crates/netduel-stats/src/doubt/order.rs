@@ -41,7 +41,8 @@ pub fn drift(values: &[f64]) -> Option<Drift> {
     let p_value = kendall_p_value(values, score.unsigned_abs() as usize);
     let centre = median(values)?;
     let change = median(&slopes)? * (values.len() - 1) as f64 / centre.abs();
-    (p_value <= LEVEL && change.is_finite() && change.abs() >= MATERIAL_DRIFT).then_some(Drift { change, p_value })
+    (p_value <= LEVEL && change.is_finite() && change.abs() >= MATERIAL_DRIFT)
+        .then_some(Drift { change, p_value })
 }
 
 /// Chance that pairs in order outnumber pairs out of order, or the reverse, by at least `excess` when the order means nothing.
@@ -64,7 +65,9 @@ fn kendall_p_value(values: &[f64], excess: usize) -> f64 {
         return (2.0 * inversions.iter().take(most + 1).sum::<f64>()).min(1.0);
     }
     let spread = |size: usize| (size * (size - 1) * (2 * size + 5)) as f64;
-    let ties: f64 = super::sorted(values).chunk_by(|one, other| one == other).map(|group| spread(group.len())).sum();
+    // In ascending order, "not less" is "equal".
+    let ties: f64 =
+        super::sorted(values).chunk_by(|one, other| one >= other).map(|group| spread(group.len())).sum();
     let deviation = ((spread(n) - ties) / 18.0).sqrt();
     if deviation > 0.0 { 2.0 * normal::cumulative(-(excess as f64 - 1.0).max(0.0) / deviation) } else { 1.0 }
 }
@@ -90,14 +93,14 @@ pub fn autocorrelation(values: &[f64]) -> Option<f64> {
     (p_value <= LEVEL && lag1 > 0.0).then_some(lag1)
 }
 
-/// Ranks about their mean; equal values share the mean of theirs.
+/// Ranks about their mean; equal values share the mean of theirs (in ascending order, "not less" is "equal").
 fn centred_ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&one, &other| values[one].total_cmp(&values[other]));
     let middle = (values.len() - 1) as f64 / 2.0;
     let mut ranks = vec![0.0; values.len()];
     let mut below = 0;
-    for group in order.chunk_by(|&one, &other| values[one] == values[other]) {
+    for group in order.chunk_by(|&one, &other| values[one] >= values[other]) {
         for &index in group {
             ranks[index] = below as f64 + (group.len() - 1) as f64 / 2.0 - middle;
         }
@@ -113,9 +116,14 @@ mod tests {
     #[test]
     fn kendalls_distribution_is_that_of_the_tables() {
         // P(S >= s), Kendall 1970, table 1: n = 4, s = 6 and 4; n = 5, s = 8; n = 8, s = 16; n = 10, s = 21.
-        for (n, excess, one_sided) in [(4, 6, 0.042), (4, 4, 0.167), (5, 8, 0.042), (8, 16, 0.031), (10, 21, 0.036)] {
+        for (n, excess, one_sided) in
+            [(4, 6, 0.042), (4, 4, 0.167), (5, 8, 0.042), (8, 16, 0.031), (10, 21, 0.036)]
+        {
             let values: Vec<f64> = (0..n).map(f64::from).collect();
-            assert!((kendall_p_value(&values, excess) / 2.0 - one_sided).abs() < 0.000_6, "n = {n}, s = {excess}");
+            assert!(
+                (kendall_p_value(&values, excess) / 2.0 - one_sided).abs() < 0.000_6,
+                "n = {n}, s = {excess}"
+            );
         }
         let sixty: Vec<f64> = (0..60).map(f64::from).collect();
         let more: Vec<f64> = (0..61).map(f64::from).collect();
@@ -132,7 +140,10 @@ mod tests {
         let falling: Vec<f64> = rising.iter().rev().copied().collect();
         assert!(drift(&falling).unwrap().change < 0.0);
         let slight: Vec<f64> = (0..11).map(|block| 100.0 + 0.01 * f64::from(block)).collect();
-        assert_eq!((drift(&slight), drift(&[1.0, 2.0, 3.0]), drift(&[5.0; 20]), drift(&[])), (None, None, None, None));
+        assert_eq!(
+            (drift(&slight), drift(&[1.0, 2.0, 3.0]), drift(&[5.0; 20]), drift(&[])),
+            (None, None, None, None)
+        );
     }
 
     #[test]
@@ -140,7 +151,10 @@ mod tests {
         let wave: Vec<f64> = (0..40).map(|block| (f64::from(block) / 4.0).sin()).collect();
         assert!(autocorrelation(&wave).unwrap() > 0.7);
         let turns: Vec<f64> = (0..40).map(|block| f64::from(block % 2)).collect();
-        assert_eq!((autocorrelation(&turns), autocorrelation(&[1.0; 40]), autocorrelation(&wave[..9])), (None, None, None));
+        assert_eq!(
+            (autocorrelation(&turns), autocorrelation(&[1.0; 40]), autocorrelation(&wave[..9])),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ const SMALLEST_GROUP: f64 = 0.15;
 /// known groups). Cut at the best place a normal distribution has 2.6 and a uniform one 3.5; samples of few values
 /// reach further by accident, hence the term that falls with their number. Set by simulation.
 fn apart_at_least(n: usize) -> f64 {
-    4.5 + 40.0 / n as f64
+    4.2 + 32.0 / n as f64
 }
 
 /// At most this share of the values may lie in the middle half of the way between the groups' medians.
@@ -21,7 +21,7 @@ const VALLEY_AT_MOST: f64 = 0.05;
 /// How many robust standard deviations make an outlier. With fewer values their spread is known less well, hence the second
 /// term. Set by simulation.
 fn far_at_least(n: usize) -> f64 {
-    5.0 + 40.0 / n as f64
+    5.0 + 30.0 / n as f64
 }
 
 /// From the median absolute deviation to the standard deviation of a normal distribution.
@@ -52,7 +52,8 @@ pub struct Outlier {
 }
 
 /// Whether at least 8 values fall into two separated groups: cut where the squares within the groups are least, each group with
-/// 15 % of the values and three at least, the groups far apart for their spread, and next to nothing between them.
+/// 15 % of the values and three at least, the groups far apart for their spread, and next to nothing between them. Takes
+/// the square of their number in time.
 pub fn bimodal(values: &[f64]) -> Option<Modes> {
     let n = values.len();
     if n < FEWEST_FOR_GROUPS || !finite(values) {
@@ -63,7 +64,9 @@ pub fn bimodal(values: &[f64]) -> Option<Modes> {
     let cut = best_cut(&sorted, smallest)?;
     let (lower, upper) = sorted.split_at(cut);
     let ((low_mean, low_squares), (high_mean, high_squares)) = (moments(lower), moments(upper));
-    let spread = ((low_squares / (lower.len() - 1) as f64 + high_squares / (upper.len() - 1) as f64) / 2.0).sqrt();
+    let (low_variance, high_variance) =
+        (low_squares / (lower.len() - 1) as f64, high_squares / (upper.len() - 1) as f64);
+    let spread = f64::midpoint(low_variance, high_variance).sqrt();
     let modes = Modes { low: quantile_of_sorted(lower, 0.5), high: quantile_of_sorted(upper, 0.5) };
     let quarter = (modes.high - modes.low) / 4.0;
     let between =
@@ -78,7 +81,8 @@ fn best_cut(sorted: &[f64], smallest: usize) -> Option<usize> {
         let (lower, upper) = sorted.split_at(cut);
         moments(lower).1 + moments(upper).1
     };
-    (smallest..=sorted.len().checked_sub(smallest)?).min_by(|&one, &other| squares(one).total_cmp(&squares(other)))
+    (smallest..=sorted.len().checked_sub(smallest)?)
+        .min_by(|&one, &other| squares(one).total_cmp(&squares(other)))
 }
 
 /// Mean, and sum of squares about it.
@@ -87,7 +91,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, values.iter().map(|value| (value - mean).powi(2)).sum())
 }
 
-/// Values further from the median than 5 + 40/n robust standard deviations (1.4826 times the median absolute deviation, or when
+/// Values further from the median than 5 + 30/n robust standard deviations (1.4826 times the median absolute deviation, or when
 /// more than half of the values are equal 1.2533 times the mean one), of at least 5.
 pub fn outliers(values: &[f64]) -> Vec<Outlier> {
     let n = values.len();
@@ -124,7 +128,10 @@ mod tests {
     #[test]
     fn one_group_an_outlier_or_too_few_are_not_two_groups() {
         let even: Vec<f64> = (0..30).map(f64::from).collect();
-        assert_eq!((bimodal(&even), bimodal(&[4.0; 30]), bimodal(&[1.0, 1.0, 1.0, 3.0, 3.0, 3.0])), (None, None, None));
+        assert_eq!(
+            (bimodal(&even), bimodal(&[4.0; 30]), bimodal(&[1.0, 1.0, 1.0, 3.0, 3.0, 3.0])),
+            (None, None, None)
+        );
         assert_eq!(bimodal(&[1.0, 1.1, 0.9, 1.0, 1.05, 0.95, 1.0, 1.02, 9.0, 9.1]), None);
     }
 

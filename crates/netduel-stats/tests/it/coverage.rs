@@ -3,7 +3,7 @@ use netduel_stats::paired::{Scale, estimate};
 
 use crate::chance::{Chance, Shape, margin, share};
 
-const RUNS: u32 = 8_000;
+const RUNS: u32 = 6_000;
 
 /// What 95 % becomes in steps of ranks: 1 - 2 P(T <= critical value), from the printed tables.
 const EXACT: [(usize, f64); 3] = [(8, 0.960_94), (12, 0.957_52), (30, 0.950_21)];
@@ -18,7 +18,10 @@ fn the_interval_covers_the_true_ratio_as_often_as_it_says_whatever_the_noise_of_
                 seen.low <= 1.3 && 1.3 <= seen.high
             });
             println!("{shape:?} n={n}: {covered:.4} of {exact:.4}");
-            assert!((covered - exact).abs() <= margin(exact, RUNS), "{shape:?}, {n} blocks: {covered} instead of {exact}");
+            assert!(
+                (covered - exact).abs() <= margin(exact, RUNS),
+                "{shape:?}, {n} blocks: {covered} instead of {exact}"
+            );
         }
     }
 }
@@ -29,13 +32,18 @@ fn differences_cover_as_ratios_do_and_confidence_is_kept_at_other_levels() {
         let mut chance = Chance::new(2);
         let runs = if n > 50 { 3_000 } else { RUNS };
         let covered = share(runs, || {
-            let pairs: Vec<_> = (0..n).map(|_| (chance.draw(Shape::Exponential), 0.7 + chance.draw(Shape::Exponential))).collect();
+            let pairs: Vec<_> = (0..n)
+                .map(|_| (chance.draw(Shape::Exponential), 0.7 + chance.draw(Shape::Exponential)))
+                .collect();
             let seen = estimate(&pairs, Scale::Difference, confidence).unwrap();
             seen.low <= 0.7 && 0.7 <= seen.high
         });
         println!("n={n} {confidence}: {covered:.4}");
         assert!(covered >= confidence - margin(confidence, runs), "{n} blocks at {confidence}: {covered}");
-        assert!(covered <= confidence + 0.02 + margin(confidence, runs), "{n} blocks at {confidence}: {covered}");
+        assert!(
+            covered <= confidence + 0.02 + margin(confidence, runs),
+            "{n} blocks at {confidence}: {covered}"
+        );
     }
 }
 
@@ -70,10 +78,10 @@ fn skewed_log_ratios_cost_little_coverage_of_the_pseudo_median() {
     }
 }
 
-/// With 12 blocks and an effect of 1.5 standard deviations of the log ratio, the t test finds it in 99.8 % of runs (power of
-/// the one-sample t test with 11 degrees of freedom and non-centrality 5.2). Ranks may lose a little.
+/// Effects in standard deviations of the log ratio of one block. With 12 blocks the test is at 4.25 % instead of 5, and ranks lose
+/// a little on the best test for normal noise; without an effect only that level is found.
 #[test]
-fn a_known_effect_is_found_nearly_as_often_as_by_the_best_test() {
+fn a_known_effect_is_found_with_the_power_of_ranks() {
     for (deviations, at_least, at_most) in [(1.5, 0.98, 1.0), (0.9, 0.76, 0.86), (0.0, 0.03, 0.05)] {
         let mut chance = Chance::new(5);
         let found = share(RUNS, || {

