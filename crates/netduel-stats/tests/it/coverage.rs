@@ -3,7 +3,7 @@ use netduel_stats::paired::{Scale, estimate};
 
 use crate::chance::{Chance, Shape, margin, share};
 
-const RUNS: u32 = 6_000;
+const RUNS: u32 = 4_000;
 
 /// What 95 % becomes in steps of ranks: 1 - 2 P(T <= critical value), from the printed tables.
 const EXACT: [(usize, f64); 3] = [(8, 0.960_94), (12, 0.957_52), (30, 0.950_21)];

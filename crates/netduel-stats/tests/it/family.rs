@@ -20,7 +20,7 @@ fn alike(verdict: &Verdict) -> bool {
 
 #[test]
 fn under_a_a_a_family_of_four_is_wrong_no_more_often_than_the_level() {
-    const RUNS: u32 = 4_000;
+    const RUNS: u32 = 3_000;
     for (n, shape) in [(8, Shape::Normal), (12, Shape::LogNormal), (30, Shape::Student3)] {
         let mut chance = Chance::new(11);
         let wrong = share(RUNS, || {
@@ -35,7 +35,7 @@ fn under_a_a_a_family_of_four_is_wrong_no_more_often_than_the_level() {
 
 #[test]
 fn true_effects_in_the_family_do_not_raise_the_error_of_the_rest() {
-    const RUNS: u32 = 4_000;
+    const RUNS: u32 = 3_000;
     let mut chance = Chance::new(12);
     let wrong = share(RUNS, || {
         let family: Vec<_> = [2.0, 1.0, 1.5, 1.0]
@@ -51,7 +51,7 @@ fn true_effects_in_the_family_do_not_raise_the_error_of_the_rest() {
 
 #[test]
 fn a_difference_as_large_as_the_margin_is_called_none_no_more_often_than_the_level() {
-    const RUNS: u32 = 4_000;
+    const RUNS: u32 = 3_000;
     for (n, noise) in [(12, 0.036), (30, 0.057)] {
         for ratios in [&[1.05][..], &[1.05; 4], &[1.0 / 1.05, 1.05, 1.05, 2.0]] {
             let mut chance = Chance::new(13);
