@@ -1,0 +1,24 @@
+//! Doubts about a set of figures that a number alone does not show: order, shape, and level within a trial.
+//!
+//! Each test answers `None` when there is nothing to say. A report asks many of them of every arm and metric, so each is set to
+//! fire by accident in about one case of a hundred, and it must be material as well as significant. None of them changes or
+//! leaves out a figure.
+mod level;
+mod order;
+mod shape;
+
+pub use level::{Burst, burst, plateau};
+pub use order::{Drift, autocorrelation, drift};
+pub use shape::{Modes, Outlier, bimodal, outliers};
+
+/// Whether every value is a number; a set with one that is not raises no doubt, it is a fault upstream.
+fn finite(values: &[f64]) -> bool {
+    values.iter().all(|value| value.is_finite())
+}
+
+/// The values in ascending order.
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
