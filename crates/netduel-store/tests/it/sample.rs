@@ -40,6 +40,12 @@ client = "a"
 server = "b"
 treatments = [{ path = "synthetic" }]
 [[arms]]
+name = "accelerated"
+client = "a"
+server = "b"
+treatments = [{ path = "accelerated" }]
+set = { family = "ipv6", engine = "lean", direction = "up" }
+[[arms]]
 name = "near"
 client = "near"
 server = "far"
@@ -63,6 +69,7 @@ streams = 2
 engine = "copy"
 direction = "both"
 congestion = "cubic"
+metrics = ["throughput", "cpu-per-gigabyte", "retransmits-per-gigabyte"]
 pin_client = [0, 1]
 pin_server = [1]
 [[workloads]]
@@ -71,6 +78,7 @@ type = "udp-stream"
 duration = "1 s"
 rate = "1 Gbit/s"
 direction = "down"
+metrics = ["jitter", "datagram-rate", "loss", "cpu-per-datagram"]
 [[workloads]]
 name = "latency"
 type = "tcp-rr"
@@ -81,7 +89,7 @@ name = "open"
 type = "udp-rr"
 duration = "1 s"
 request_rate = "10 k/s"
-metrics = ["latency-p999", "round-trip-rate"]
+metrics = ["latency-p999", "round-trip-rate", "cpu-per-round-trip"]
 [design]
 blocks_min = 2
 blocks_max = 4
@@ -274,23 +282,27 @@ fn observation() -> Observation {
         interrupts_by_core: vec![40, 2],
         context_switches: Some(1000),
         softnet: vec![Softnet { core: 0, processed: 1, dropped: 2, time_squeeze: 3, received_rps: 4 }],
-        interfaces: vec![InterfaceDelta {
-            name: "syn0".to_owned(),
-            index: 3,
-            is_master: true,
-            master: Some("eth0".to_owned()),
-            presence: Presence::Appeared,
-            rx_bytes: 1,
-            tx_bytes: 2,
-            rx_packets: 3,
-            tx_packets: 4,
-            rx_dropped: 5,
-            tx_dropped: 6,
-            rx_errors: 7,
-            tx_errors: 8,
-        }],
+        interfaces: [Presence::Stayed, Presence::Appeared, Presence::Vanished].map(interface).into(),
         driver: BTreeMap::from([("syn0".to_owned(), BTreeMap::from([("peer_ifindex".to_owned(), -1)]))]),
         protocol: BTreeMap::from([("Tcp.RetransSegs".to_owned(), 1)]),
         cost_ns: 500_000,
+    }
+}
+
+fn interface(presence: Presence) -> InterfaceDelta {
+    InterfaceDelta {
+        name: "syn0".to_owned(),
+        index: 3,
+        is_master: true,
+        master: Some("eth0".to_owned()),
+        presence,
+        rx_bytes: 1,
+        tx_bytes: 2,
+        rx_packets: 3,
+        tx_packets: 4,
+        rx_dropped: 5,
+        tx_dropped: 6,
+        rx_errors: 7,
+        tx_errors: 8,
     }
 }
