@@ -107,7 +107,7 @@ impl RunWriter {
 
     fn record(&mut self, operation: &'static str, record: &Record<'_>) -> Result<(), StoreError> {
         // A number that is not finite is written as null and would make the file unreadable from here on, so every line
-        // is read once before it is written: 20 kB take less than a millisecond.
+        // is read once before it is written.
         let line = serde_json::to_vec(record)
             .and_then(|line| serde_json::from_slice::<Record<'_>>(&line).map(|_| line))
             .map_err(|source| StoreError::Record { operation, path: self.path.clone(), source })?;
