@@ -11,6 +11,7 @@ pub mod event;
 pub mod ids;
 pub mod lab;
 pub mod metric;
+pub mod nearest;
 pub mod observation;
 pub mod plan;
 pub mod run;

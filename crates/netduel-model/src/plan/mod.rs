@@ -1,6 +1,52 @@
-//! Plans: what a user writes (`spec`), and what is run (`resolved`, every default written out).
+//! Plans: what a user writes (`spec`), how it is read (`value`, `shape`) and judged (`check`), and what is run
+//! (`resolved`, every default written out). No file is opened here: the caller hands in the text and its name.
+mod check;
+mod problem;
 pub mod resolved;
+mod shape;
 pub mod spec;
+mod value;
 
+pub use problem::{PlanErrors, Problem};
 pub use resolved::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
 pub use spec::PlanSpec;
+
+use problem::Problems;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Reads and checks a plan, and writes out every default. `file` is how the text is named in errors.
+///
+/// # Errors
+/// [`PlanErrors`] with every problem that was found. A text that is not TOML is not judged any further, because what was
+/// meant by the rest of it is a guess.
+pub fn parse(text: &str, file: &str) -> Result<ResolvedPlan, PlanErrors> {
+    let mut problems = Problems::new(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let offset = error.span().map_or(text.len(), |span| span.start);
+        let there = error.span().and_then(|span| text.get(span)).unwrap_or_default().trim();
+        let there = match there.chars().count() {
+            1..=40 if !there.contains('\n') => format!(" at `{there}`"),
+            _ => String::new(),
+        };
+        let wrong = format!("this is not TOML: {}{there}", error.message());
+        problems.add_at(offset, "", wrong, "see https://toml.io for what is allowed".to_owned());
+    }
+    if !errors.is_empty() {
+        return Err(problems.into_errors(file));
+    }
+    let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
+    let spec: PlanSpec = shape::read_shape(&root, "", &mut problems);
+    let resolved = check::resolve(&spec, &mut problems);
+    match resolved {
+        Some(plan) if problems.len() == 0 => Ok(plan),
+        _ => Err(problems.into_errors(file)),
+    }
+}
+
+/// The JSON Schema (2020-12) of a plan, for editors and for the guide. It knows keys and types; what goes together with
+/// what only [`parse`] knows.
+pub fn schema() -> serde_json::Value {
+    schemars::SchemaGenerator::default().into_root_schema_for::<PlanSpec>().to_value()
+}

@@ -1,0 +1,245 @@
+//! Arms: who talks to whom, what is changed for it, and what it is compared with.
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
+use crate::lab;
+use crate::nearest::nearest;
+use crate::plan::problem::{Problems, element_path, key_path};
+use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment};
+use crate::plan::spec::{ArmSpec, PlanSpec, WorkloadType};
+use crate::workload::{Family, Role, Workload};
+
+use super::{check_interface, settings, treatments, workloads};
+
+/// What the copy of an arm is named in an A/A run.
+const COPY_SUFFIX: &str = "-again";
+
+/// The arms, baseline first. `None` when one of them lacks what it cannot be run without.
+pub(super) fn resolve(
+    spec: &PlanSpec,
+    hosts: &BTreeMap<HostName, Host>,
+    problems: &mut Problems<'_>,
+) -> Option<Vec<Arm>> {
+    let specs = spec.arms.as_ref()?;
+    let is_aa = spec.design.as_ref().and_then(|design| design.aa).unwrap_or(false);
+    check_number(specs, is_aa, problems);
+    check_names(specs, problems);
+    let baseline = check_baseline(specs, problems);
+    let arms: Vec<Option<Arm>> = specs
+        .iter()
+        .enumerate()
+        .map(|(index, arm)| resolve_arm(spec, arm, &element_path("arms", index), hosts, problems))
+        .collect();
+    let mut arms: Vec<Arm> = arms.into_iter().collect::<Option<_>>()?;
+    if arms.is_empty() {
+        return None;
+    }
+    arms[..=baseline].rotate_right(1);
+    if is_aa {
+        arms.truncate(1);
+        let copy = copied(&arms[0], &element_path("arms", baseline), problems)?;
+        arms.push(copy);
+    }
+    Some(arms)
+}
+
+/// The same arm under another name.
+fn copied(arm: &Arm, path: &str, problems: &mut Problems<'_>) -> Option<Arm> {
+    let Ok(name) = ArmName::new(format!("{}{COPY_SUFFIX}", arm.name)) else {
+        let wrong = format!("is too long for an A/A run, which names its copy \"{}{COPY_SUFFIX}\"", arm.name);
+        let allowed = format!("{} letters at most", NAME_LEN_MAX - COPY_SUFFIX.len());
+        problems.add(&key_path(path, "name"), wrong, allowed);
+        return None;
+    };
+    Some(Arm { name, ..arm.clone() })
+}
+
+fn check_number(specs: &[ArmSpec], is_aa: bool, problems: &mut Problems<'_>) {
+    let least = if is_aa { 1 } else { 2 };
+    if specs.len() < least {
+        let wrong = match specs.len() {
+            0 => "has no arm",
+            _ => "has one arm, and nothing to compare it with",
+        };
+        let allowed = if is_aa {
+            "an A/A run needs one table [[arms]]"
+        } else {
+            "write at least two tables [[arms]], or set aa = true in [design] to run one against itself"
+        };
+        problems.add("arms", wrong, allowed);
+    }
+}
+
+fn check_names(specs: &[ArmSpec], problems: &mut Problems<'_>) {
+    let mut names = BTreeSet::new();
+    for (index, arm) in specs.iter().enumerate() {
+        let Some(name) = &arm.name else { continue };
+        if !names.insert(name) {
+            let path = key_path(&element_path("arms", index), "name");
+            let wrong = format!("is \"{name}\", which another arm is named already");
+            problems.add(&path, wrong, "give each arm a name of its own");
+        }
+    }
+}
+
+/// The index of the baseline; notes every one after the first.
+fn check_baseline(specs: &[ArmSpec], problems: &mut Problems<'_>) -> usize {
+    let mut marked =
+        specs.iter().enumerate().filter(|(_, arm)| arm.baseline == Some(true)).map(|(index, _)| index);
+    let baseline = marked.next();
+    for another in marked {
+        let path = key_path(&element_path("arms", another), "baseline");
+        let first = baseline.unwrap_or_default();
+        let wrong = format!("is true, and so is that of arms[{first}]");
+        problems.add(&path, wrong, "one arm is the baseline");
+    }
+    baseline.unwrap_or_default()
+}
+
+fn resolve_arm(
+    spec: &PlanSpec,
+    arm: &ArmSpec,
+    path: &str,
+    hosts: &BTreeMap<HostName, Host>,
+    problems: &mut Problems<'_>,
+) -> Option<Arm> {
+    let client = find_host(spec, arm.client.as_ref(), hosts, &key_path(path, "client"), problems);
+    let server = find_host(spec, arm.server.as_ref(), hosts, &key_path(path, "server"), problems);
+    check_pair(arm, client, server, path, problems);
+    let in_lab = client.zip(server).map(|(client, server)| is_guest(client) && is_guest(server));
+    let specs = arm.treatments.as_deref().unwrap_or_default();
+    let treatments = treatments::resolve(specs, &key_path(path, "treatments"), in_lab, problems);
+    let (expect_client, expect_server) = resolve_expectation(arm, &treatments, path, problems);
+    let specs = spec.workloads.as_deref().unwrap_or_default();
+    if let Some(set) = &arm.set {
+        let path = key_path(path, "set");
+        let kinds: Vec<WorkloadType> = specs.iter().filter_map(|workload| workload.kind).collect();
+        settings::check_override(set, &kinds, &path, problems);
+        for kind in kinds {
+            settings::check_ranges(set, kind, &path, problems);
+        }
+    }
+    let resolved: Vec<Option<Workload>> = specs
+        .iter()
+        .enumerate()
+        .map(|(index, workload)| {
+            workloads::resolve(workload, &element_path("workloads", index), arm, path, problems)
+        })
+        .collect();
+    for workload in resolved.iter().flatten() {
+        check_family(arm, client, server, workload, problems);
+    }
+    Some(Arm {
+        name: arm.name.clone()?,
+        pair: Pair { client: arm.client.clone()?, server: arm.server.clone()? },
+        treatments,
+        expect_client,
+        expect_server,
+        workloads: resolved.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn is_guest(host: &Host) -> bool {
+    matches!(host.launch, Launch::Lab { .. })
+}
+
+/// The host of that name; notes one that the plan does not have. A host that has a problem of its own is not unknown.
+fn find_host<'h>(
+    spec: &PlanSpec,
+    name: Option<&HostName>,
+    hosts: &'h BTreeMap<HostName, Host>,
+    path: &str,
+    problems: &mut Problems<'_>,
+) -> Option<&'h Host> {
+    let name = name?;
+    let written = spec.hosts.as_ref()?;
+    if !written.contains_key(name.as_str()) {
+        let names = written.keys().map(String::as_str);
+        let meant = nearest(name.as_str(), names.clone()).map(|host| format!("did you mean \"{host}\"? "));
+        let known = names.collect::<Vec<_>>().join(", ");
+        let allowed = format!("{}hosts of this plan: {known}", meant.unwrap_or_default());
+        problems.add(path, format!("\"{name}\" is not a host of this plan"), allowed);
+    }
+    hosts.get(name)
+}
+
+/// Notes a pair whose ends are one and the same.
+fn check_pair(
+    arm: &ArmSpec,
+    client: Option<&Host>,
+    server: Option<&Host>,
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    let (Some(client_name), Some(server_name)) = (&arm.client, &arm.server) else { return };
+    let allowed = "traffic between a host and itself never leaves it: name two hosts";
+    let path = key_path(path, "server");
+    if client_name == server_name {
+        problems.add(&path, format!("is \"{server_name}\", which is the client too"), allowed);
+        return;
+    }
+    let (Some(client), Some(server)) = (client, server) else { return };
+    let shared = match (&client.launch, &server.launch) {
+        (Launch::Lab { guest }, Launch::Lab { guest: other }) if guest == other => {
+            format!("guest {guest} of the lab")
+        }
+        (Launch::Netns { name }, Launch::Netns { name: other }) if name == other => {
+            format!("network namespace {name}")
+        }
+        _ => return,
+    };
+    problems.add(
+        &path,
+        format!("is \"{server_name}\", which like client \"{client_name}\" is {shared}"),
+        allowed,
+    );
+}
+
+/// The interfaces that must carry the bytes: those of the path, or those that the plan names.
+fn resolve_expectation(
+    arm: &ArmSpec,
+    treatments: &[Treatment],
+    path: &str,
+    problems: &mut Problems<'_>,
+) -> (Option<String>, Option<String>) {
+    let carried = treatments::lab_path(treatments).map(lab::interface);
+    let expected = arm.expect_interface.clone().unwrap_or_default();
+    let path = key_path(path, "expect_interface");
+    let mut resolve = |key: &str, named: Option<String>| {
+        let Some(name) = named else { return carried.map(str::to_owned) };
+        let path = key_path(&path, key);
+        check_interface(problems, &path, &name);
+        if let Some(carried) = carried.filter(|carried| *carried != name) {
+            let wrong = format!("is \"{name}\", but the path of this arm runs over \"{carried}\"");
+            problems.add(&path, wrong, "leave it out: a `path` treatment sets it");
+        }
+        Some(name)
+    };
+    (resolve("client", expected.client), resolve("server", expected.server))
+}
+
+/// Notes hosts that cannot take part for want of an address. A client needs none, but when it names addresses and none is
+/// of the right version, one of the two is a mistake.
+fn check_family(
+    arm: &ArmSpec,
+    client: Option<&Host>,
+    server: Option<&Host>,
+    workload: &Workload,
+    problems: &mut Problems<'_>,
+) {
+    let ends = [(Role::Client, arm.client.as_ref(), client), (Role::Server, arm.server.as_ref(), server)];
+    for (role, name, host) in ends {
+        let (Some(name), Some(host)) = (name, host) else { continue };
+        let has = host.addresses.iter().any(|address| match workload.family {
+            Family::Ipv4 => address.is_ipv4(),
+            Family::Ipv6 => address.is_ipv6(),
+        });
+        if has || (role == Role::Client && host.addresses.is_empty()) {
+            continue;
+        }
+        let path = key_path(&key_path("hosts", name.as_str()), "addresses");
+        // The arm is not named: a host that ten arms use is reported once.
+        let wrong = format!("has no {0} address, but is the {role} of a workload over {0}", workload.family);
+        problems.add(&path, wrong, "add one, or set `family` to a version that both hosts have");
+    }
+}

@@ -1,0 +1,51 @@
+//! The design: how many blocks, when to stop, how sure to be.
+use crate::plan::problem::Problems;
+use crate::plan::resolved::Design;
+use crate::plan::spec::DesignSpec;
+use crate::units::Percent;
+
+use super::range;
+
+/// Blocks of a plan that does not say: enough for an interval, and a limit that ends within minutes.
+const BLOCKS_MIN: u32 = 8;
+const BLOCKS_MAX: u32 = 30;
+/// The range of both.
+const BLOCKS: (u32, u32) = (2, 10_000);
+
+/// Checks the design and fills in its defaults.
+pub(super) fn resolve(spec: &DesignSpec, problems: &mut Problems<'_>) -> Design {
+    let blocks_min = spec.blocks_min.unwrap_or(BLOCKS_MIN.min(spec.blocks_max.unwrap_or(BLOCKS_MIN)));
+    let blocks_max = spec.blocks_max.unwrap_or(BLOCKS_MAX.max(blocks_min));
+    if let Some(blocks) = spec.blocks_min {
+        range(problems, "design.blocks_min", blocks, BLOCKS.0, BLOCKS.1);
+    }
+    if let Some(blocks) = spec.blocks_max {
+        range(problems, "design.blocks_max", blocks, BLOCKS.0, BLOCKS.1);
+    }
+    if blocks_min > blocks_max {
+        let wrong = format!("is {blocks_min}, more than blocks_max, which is {blocks_max}");
+        problems.add("design.blocks_min", wrong, "blocks_min may be as large as blocks_max");
+    }
+    if spec.budget.is_some_and(|budget| budget.0 == 0) {
+        problems.add("design.budget", "is 0", "more than 0 s; leave `budget` out for no limit");
+    }
+    let precision = spec.precision.unwrap_or(Percent(5.0));
+    let equivalence = spec.equivalence.unwrap_or(Percent(5.0));
+    let confidence = spec.confidence.unwrap_or(Percent(95.0));
+    for (path, value) in [("design.precision", precision), ("design.equivalence", equivalence)] {
+        if value.0 <= 0.0 || value.0 > 100.0 {
+            problems.add(path, format!("is {value}"), "more than 0 %, up to 100 % is allowed");
+        }
+    }
+    range(problems, "design.confidence", confidence, Percent(80.0), Percent(99.9));
+    Design {
+        blocks_min,
+        blocks_max,
+        budget: spec.budget,
+        precision,
+        equivalence,
+        confidence,
+        seed: spec.seed,
+        aa: spec.aa.unwrap_or(false),
+    }
+}

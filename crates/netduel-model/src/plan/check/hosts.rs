@@ -1,0 +1,171 @@
+//! Hosts: how their agents are started and under which addresses they are reached.
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use crate::ids::HostName;
+use crate::lab;
+use crate::plan::problem::{Problems, element_path, key_path, one_of};
+use crate::plan::resolved::{Host, Launch};
+use crate::plan::spec::{HostSpec, LaunchKind, PlanSpec};
+use crate::plan::value::name_rule;
+
+use super::check_command;
+
+/// The hosts that could be resolved. A host with a problem is left out unless the problem is only one of its addresses.
+pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<HostName, Host> {
+    let mut hosts = BTreeMap::new();
+    let Some(specs) = &spec.hosts else { return hosts };
+    if specs.is_empty() {
+        problems.add("hosts", "has no host", "write a table for each, for example [hosts.client]");
+    }
+    for (name, host) in specs {
+        let path = key_path("hosts", name);
+        let name = match HostName::new(name.as_str()) {
+            Ok(name) => name,
+            Err(error) => {
+                problems.add(&path, "is not the name of a host", name_rule(&error));
+                continue;
+            }
+        };
+        let addresses = check_addresses(host, &path, problems);
+        check_foreign_keys(host, &path, problems);
+        if let Some(launch) = resolve_launch(spec, &name, host, &path, problems) {
+            let addresses = match &launch {
+                Launch::Lab { guest } => lab::addresses(guest),
+                _ => addresses,
+            };
+            hosts.insert(name, Host { launch, addresses });
+        }
+    }
+    hosts
+}
+
+/// The key that says where an agent of this kind is started.
+fn key_of(launch: LaunchKind) -> Option<&'static str> {
+    match launch {
+        LaunchKind::Local => None,
+        LaunchKind::Lab => Some("guest"),
+        LaunchKind::Netns => Some("netns"),
+        LaunchKind::Command => Some("command"),
+    }
+}
+
+fn word_of(launch: LaunchKind) -> &'static str {
+    match launch {
+        LaunchKind::Local => "local",
+        LaunchKind::Lab => "lab",
+        LaunchKind::Netns => "netns",
+        LaunchKind::Command => "command",
+    }
+}
+
+/// Notes keys that belong to another way of starting the agent.
+fn check_foreign_keys(host: &HostSpec, path: &str, problems: &mut Problems<'_>) {
+    let Some(launch) = host.launch else { return };
+    for other in [LaunchKind::Lab, LaunchKind::Netns, LaunchKind::Command] {
+        let Some(key) = key_of(other) else { continue };
+        if other != launch && host.given().contains(&key) {
+            let wrong = format!(
+                "is for `launch = \"{}\"`, but this host has \"{}\"",
+                word_of(other),
+                word_of(launch)
+            );
+            problems.add(
+                &key_path(path, key),
+                wrong,
+                format!("remove it, or set launch = \"{}\"", word_of(other)),
+            );
+        }
+    }
+    if launch == LaunchKind::Lab && host.addresses.is_some() {
+        let wrong = "is written for a host of the lab, which has the lab's own addresses";
+        problems.add(&key_path(path, "addresses"), wrong, "remove it");
+    }
+}
+
+fn resolve_launch(
+    spec: &PlanSpec,
+    name: &HostName,
+    host: &HostSpec,
+    path: &str,
+    problems: &mut Problems<'_>,
+) -> Option<Launch> {
+    match host.launch? {
+        LaunchKind::Local => Some(Launch::Local),
+        LaunchKind::Lab => {
+            if spec.lab.is_none() && !problems.is_written("lab") {
+                let wrong = "is \"lab\", but the plan has no lab";
+                problems.add(&key_path(path, "launch"), wrong, "add a table [lab]; it may be empty");
+            }
+            resolve_guest(name, host, path, problems)
+        }
+        LaunchKind::Netns => {
+            let key = key_path(path, "netns");
+            let Some(netns) = &host.netns else {
+                if !problems.is_written(&key) {
+                    let allowed = "name the network namespace as `ip netns list` shows it";
+                    problems.add(&key, "is missing, but `launch = \"netns\"` needs it", allowed);
+                }
+                return None;
+            };
+            if netns.is_empty() || matches!(netns.as_str(), "." | "..") || netns.contains(['/', '\0']) {
+                let allowed = "a file name is allowed, as `ip netns list` shows it";
+                problems.add(&key, format!("{netns:?} is not the name of a network namespace"), allowed);
+            }
+            Some(Launch::Netns { name: netns.clone() })
+        }
+        LaunchKind::Command => {
+            let key = key_path(path, "command");
+            let Some(prefix) = &host.command else {
+                if !problems.is_written(&key) {
+                    let allowed =
+                        "write the words to be put before `netduel agent`, for example [\"ssh\", \"host-1\"]";
+                    problems.add(&key, "is missing, but `launch = \"command\"` needs it", allowed);
+                }
+                return None;
+            };
+            check_command(problems, &key, prefix);
+            Some(Launch::Command { prefix: prefix.clone() })
+        }
+    }
+}
+
+fn resolve_guest(
+    name: &HostName,
+    host: &HostSpec,
+    path: &str,
+    problems: &mut Problems<'_>,
+) -> Option<Launch> {
+    let guest = host.guest.as_deref().unwrap_or(name.as_str());
+    if !lab::GUESTS.contains(&guest) {
+        let guests = one_of(lab::GUESTS);
+        problems.add(
+            &key_path(path, "guest"),
+            format!("{guest:?} is not a guest of the lab"),
+            format!("set guest to {guests}, or name the host so"),
+        );
+        return None;
+    }
+    Some(Launch::Lab { guest: guest.to_owned() })
+}
+
+/// Notes addresses that no traffic may or can be sent to.
+fn check_addresses(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Vec<IpAddr> {
+    let addresses = host.addresses.clone().unwrap_or_default();
+    let path = key_path(path, "addresses");
+    for (index, address) in addresses.iter().enumerate() {
+        let kind = match address {
+            _ if address.is_unspecified() => "is no address of a host",
+            _ if address.is_multicast() => "is a multicast address",
+            IpAddr::V4(v4) if v4.is_broadcast() => "is the broadcast address",
+            IpAddr::V6(v6) if v6.is_unicast_link_local() => {
+                "is link-local, which means nothing without an interface"
+            }
+            _ if addresses[..index].contains(address) => "is there twice",
+            _ => continue,
+        };
+        let allowed = "a different unicast address of the host for each entry";
+        problems.add(&element_path(&path, index), format!("{address} {kind}"), allowed);
+    }
+    addresses
+}

@@ -1,0 +1,94 @@
+//! Whether a plan makes sense, and its defaults. Each file judges one table; none of them stops at the first problem.
+mod arms;
+mod design;
+mod hosts;
+mod settings;
+mod treatments;
+mod workloads;
+
+use super::problem::Problems;
+use super::resolved::{Lab, ResolvedPlan};
+use super::spec::{DesignSpec, LabSpec, PlanSpec};
+use crate::ids::{NAME_LEN_MAX, RunId};
+
+/// Checks everything and resolves it; `None` when what is missing or unreadable leaves nothing to run. A plan with
+/// problems may be resolved all the same: the caller looks at the problems.
+pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<ResolvedPlan> {
+    if let Some(name) = &spec.name
+        && RunId::new(name.as_str()).is_err()
+    {
+        let rule = format!(
+            "1 to {NAME_LEN_MAX} of a-z A-Z 0-9 . _ - are allowed, beginning with a letter or a digit"
+        );
+        problems.add("name", format!("{name:?} is not a name"), rule);
+    }
+    if let Some(question) = &spec.question
+        && question.trim().is_empty()
+    {
+        problems.add("question", "is empty", "write in one sentence what the run is to find out");
+    }
+    let lab = spec.lab.as_ref().map(|lab| resolve_lab(lab, problems));
+    let hosts = hosts::resolve(spec, problems);
+    let workloads = workloads::check(spec, problems);
+    let arms = arms::resolve(spec, &hosts, problems);
+    let design = design::resolve(spec.design.as_ref().unwrap_or(&DesignSpec::default()), problems);
+    Some(ResolvedPlan {
+        name: spec.name.clone()?,
+        question: spec.question.clone()?,
+        lab,
+        hosts,
+        arms: arms?,
+        workloads: workloads?,
+        design,
+    })
+}
+
+fn resolve_lab(lab: &LabSpec, problems: &mut Problems<'_>) -> Lab {
+    let rules = lab.rules.unwrap_or(600);
+    range(problems, "lab.rules", rules, 0, 10_000);
+    let mtu = lab.mtu.unwrap_or(1500);
+    range(problems, "lab.mtu", mtu, 1280, 9000);
+    if lab.cap.is_some_and(|cap| cap.0 == 0) {
+        problems.add("lab.cap", "is 0", "1 bit/s at least; leave `cap` out for none");
+    }
+    Lab { rules, cap: lab.cap, mtu }
+}
+
+/// Notes a value that is not in its range.
+fn range<T: Copy + PartialOrd + std::fmt::Display>(
+    problems: &mut Problems<'_>,
+    path: &str,
+    value: T,
+    least: T,
+    most: T,
+) {
+    if value < least || value > most {
+        problems.add(path, format!("is {value}"), format!("{least} to {most} is allowed"));
+    }
+}
+
+/// Why a text cannot be the name of a network interface (`dev_valid_name` in net/core/dev.c).
+fn check_interface(problems: &mut Problems<'_>, path: &str, name: &str) {
+    let bad = name.is_empty()
+        || name.len() > 15
+        || matches!(name, "." | "..")
+        || name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
+    if bad {
+        let rule = "1 to 15 bytes without space, `/` and `:` are allowed, as `ip link` shows it";
+        problems.add(path, format!("{name:?} is not the name of an interface"), rule);
+    }
+}
+
+/// Notes a command without a first word.
+fn check_command(problems: &mut Problems<'_>, path: &str, words: &[String]) {
+    if words.first().is_none_or(|word| word.trim().is_empty()) {
+        problems.add(
+            path,
+            "names no program",
+            "write a list of words, the program first, for example [\"ssh\", \"host-1\"]",
+        );
+    } else if let Some(index) = words.iter().position(|word| word.contains('\0')) {
+        let path = super::problem::element_path(path, index);
+        problems.add(&path, "holds a zero byte", "no argument of a program may hold one");
+    }
+}

@@ -1,0 +1,224 @@
+//! Settings of workloads: which type has which, their ranges and defaults, and what an arm may override.
+use std::fmt::Display;
+
+use crate::plan::problem::{Problems, key_path, one_of};
+use crate::plan::spec::{SettingsSpec, WorkloadType};
+use crate::units::Bytes;
+use crate::workload::{Direction, Family, RoundTrip, TcpEngine, Traffic};
+
+/// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
+const BLOCK_LEAN: Bytes = Bytes(1 << 20);
+const BLOCK_COPY: Bytes = Bytes(128 << 10);
+const BLOCK_MOST: Bytes = Bytes(64 << 20);
+/// Fits an MTU of 1500 with the headers of a tunnel.
+const DATAGRAM_IPV4: Bytes = Bytes(1448);
+const DATAGRAM_IPV6: Bytes = Bytes(1428);
+/// Every datagram carries a header of this size: sequence number, times, and whose it is.
+const DATAGRAM_LEAST: Bytes = Bytes(32);
+/// 65535 less the headers of IPv4 (20) and UDP (8).
+const DATAGRAM_MOST: Bytes = Bytes(65_507);
+const REQUEST: Bytes = Bytes(64);
+const REQUEST_TCP_MOST: Bytes = Bytes(1 << 20);
+
+/// The settings that a type of workload has.
+pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
+    match kind {
+        WorkloadType::TcpStream => &["family", "streams", "direction", "block", "engine", "congestion"],
+        WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate"],
+        WorkloadType::TcpRr | WorkloadType::UdpRr => {
+            &["family", "size", "outstanding", "wait", "request_rate"]
+        }
+    }
+}
+
+/// The type as it is written.
+pub(super) const fn word(kind: WorkloadType) -> &'static str {
+    match kind {
+        WorkloadType::TcpStream => "tcp-stream",
+        WorkloadType::UdpStream => "udp-stream",
+        WorkloadType::TcpRr => "tcp-rr",
+        WorkloadType::UdpRr => "udp-rr",
+    }
+}
+
+/// Notes settings of a workload that its type does not have.
+pub(super) fn check_belong(
+    settings: &SettingsSpec,
+    kind: WorkloadType,
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    for key in settings.given() {
+        if !of(kind).contains(&key) {
+            let wrong = format!("is not a setting of {}", word(kind));
+            problems.add(&key_path(path, key), wrong, format!("it has {}", of(kind).join(", ")));
+        }
+    }
+}
+
+/// Notes settings of an arm that no workload of the plan has.
+pub(super) fn check_override(
+    set: &SettingsSpec,
+    kinds: &[WorkloadType],
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    for key in set.given() {
+        if kinds.is_empty() || kinds.iter().any(|kind| of(*kind).contains(&key)) {
+            continue;
+        }
+        let mut settings: Vec<&str> = kinds.iter().flat_map(|kind| of(*kind)).copied().collect();
+        settings.sort_unstable();
+        settings.dedup();
+        let wrong = "overrides a setting that no workload of this plan has";
+        problems.add(&key_path(path, key), wrong, format!("its workloads have {}", settings.join(", ")));
+    }
+}
+
+/// Notes values that are out of range for this type. Settings that the type does not have are passed over.
+pub(super) fn check_ranges(
+    settings: &SettingsSpec,
+    kind: WorkloadType,
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    use WorkloadType::{TcpRr, TcpStream, UdpRr, UdpStream};
+    let mut within = |key: &str, value: Option<u64>, least: u64, most: u64, show: fn(u64) -> String| {
+        let Some(value) = value.filter(|_| of(kind).contains(&key)) else { return };
+        if value < least || value > most {
+            let wrong = format!("is {}", show(value));
+            let allowed = format!("{} to {} is allowed for {}", show(least), show(most), word(kind));
+            problems.add(&key_path(path, key), wrong, allowed);
+        }
+    };
+    let count = |value: Option<u32>| value.map(u64::from);
+    within("streams", count(settings.streams), 1, 1024, plain);
+    within("flows", count(settings.flows), 1, 64, plain);
+    within("outstanding", count(settings.outstanding), 1, 1024, plain);
+    within("block", settings.block.map(|block| block.0), 1, BLOCK_MOST.0, bytes);
+    let (least, most) = match kind {
+        TcpStream | TcpRr => (Bytes(1), REQUEST_TCP_MOST),
+        UdpStream | UdpRr => (DATAGRAM_LEAST, DATAGRAM_MOST),
+    };
+    within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
+    if kind == UdpStream && settings.rate.is_some_and(|rate| rate.0 == 0) {
+        problems.add(
+            &key_path(path, "rate"),
+            "is 0",
+            "1 bit/s at least; leave `rate` out to send as fast as it can",
+        );
+    }
+    if matches!(kind, TcpRr | UdpRr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
+        let allowed = "1 /s at least; leave `request_rate` out for a closed loop";
+        problems.add(&key_path(path, "request_rate"), "is 0", allowed);
+    }
+    if kind == UdpStream && settings.direction == Some(Direction::Both) {
+        let allowed = "allowed: `up` or `down`; write a workload for each";
+        problems.add(&key_path(path, "direction"), "is \"both\", but udp-stream sends one way", allowed);
+    }
+    if kind == TcpStream
+        && let Some(name) = &settings.congestion
+    {
+        // TCP_CA_NAME_MAX in include/net/tcp.h is 16 with the final zero byte.
+        let good = (1..=15).contains(&name.len())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        if !good {
+            let allowed =
+                "name it as /proc/sys/net/ipv4/tcp_available_congestion_control does, for example \"cubic\"";
+            problems.add(
+                &key_path(path, "congestion"),
+                format!("{name:?} is not a congestion control"),
+                allowed,
+            );
+        }
+    }
+}
+
+fn plain(value: u64) -> String {
+    value.to_string()
+}
+
+fn bytes(value: u64) -> String {
+    format!("\"{}\"", Bytes(value))
+}
+
+/// Notes a workload that is an open and a closed loop at once. `written` are the tables that the settings come from, the
+/// one that overrides first.
+pub(super) fn check_loop<P: Display + AsRef<str>>(
+    effective: &SettingsSpec,
+    kind: WorkloadType,
+    written: &[(&SettingsSpec, P)],
+    problems: &mut Problems<'_>,
+) {
+    let is_round_trip = matches!(kind, WorkloadType::TcpRr | WorkloadType::UdpRr);
+    if !is_round_trip || effective.outstanding.is_none() || effective.request_rate.is_none() {
+        return;
+    }
+    let blamed = written.iter().find_map(|(settings, path)| {
+        let key = if settings.outstanding.is_some() { Some("outstanding") } else { None };
+        let key = key.or(settings.request_rate.is_some().then_some("request_rate"))?;
+        Some(key_path(path.as_ref(), key))
+    });
+    let wrong = "makes a closed loop (`outstanding`) and an open one (`request_rate`) of one workload";
+    let allowed = format!("set one of {}", one_of(["outstanding", "request_rate"]));
+    problems.add(&blamed.unwrap_or_default(), wrong, allowed);
+}
+
+/// The settings of a workload with those of an arm laid over them.
+pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsSpec {
+    SettingsSpec {
+        family: arm.family.or(workload.family),
+        streams: arm.streams.or(workload.streams),
+        direction: arm.direction.or(workload.direction),
+        block: arm.block.or(workload.block),
+        engine: arm.engine.or(workload.engine),
+        congestion: arm.congestion.clone().or_else(|| workload.congestion.clone()),
+        size: arm.size.or(workload.size),
+        rate: arm.rate.or(workload.rate),
+        flows: arm.flows.or(workload.flows),
+        outstanding: arm.outstanding.or(workload.outstanding),
+        wait: arm.wait.or(workload.wait),
+        request_rate: arm.request_rate.or(workload.request_rate),
+    }
+}
+
+/// The traffic of a type with these settings and every default.
+pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType) -> Traffic {
+    let direction = settings.direction.unwrap_or_default();
+    let round_trip = || RoundTrip {
+        size: settings.size.unwrap_or(REQUEST),
+        outstanding: settings.outstanding.unwrap_or(1),
+        wait: settings.wait.unwrap_or_default(),
+        rate: settings.request_rate,
+    };
+    match kind {
+        WorkloadType::TcpStream => {
+            let engine = settings.engine.unwrap_or_default();
+            let block = match engine {
+                TcpEngine::Lean => BLOCK_LEAN,
+                TcpEngine::Copy => BLOCK_COPY,
+            };
+            Traffic::TcpStream {
+                streams: settings.streams.unwrap_or(1),
+                direction,
+                block: settings.block.unwrap_or(block),
+                engine,
+                congestion: settings.congestion.clone(),
+            }
+        }
+        WorkloadType::UdpStream => {
+            let size = match settings.family.unwrap_or_default() {
+                Family::Ipv4 => DATAGRAM_IPV4,
+                Family::Ipv6 => DATAGRAM_IPV6,
+            };
+            Traffic::UdpStream {
+                flows: settings.flows.unwrap_or(1),
+                direction,
+                size: settings.size.unwrap_or(size),
+                rate: settings.rate,
+            }
+        }
+        WorkloadType::TcpRr => Traffic::TcpRr(round_trip()),
+        WorkloadType::UdpRr => Traffic::UdpRr(round_trip()),
+    }
+}

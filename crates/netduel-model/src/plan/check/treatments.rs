@@ -1,0 +1,169 @@
+//! Treatments: each says exactly one change, with the keys that this change needs and no others.
+use crate::plan::problem::{Problems, element_path, key_path, one_of};
+use crate::plan::resolved::{Treatment, TreatmentAction};
+use crate::plan::spec::{LabPath, Side, TreatmentSpec};
+
+use super::{check_command, check_interface};
+
+/// The keys of which a treatment has exactly one.
+const KINDS: [&str; 5] = ["path", "offload", "mtu", "sysctl", "command"];
+
+/// The treatments of an arm that could be resolved. `in_lab` says whether both of its hosts are guests of the lab, and is
+/// absent when that is not known because of another problem.
+pub(super) fn resolve(
+    specs: &[TreatmentSpec],
+    path: &str,
+    in_lab: Option<bool>,
+    problems: &mut Problems<'_>,
+) -> Vec<Treatment> {
+    let mut treatments: Vec<Treatment> = Vec::new();
+    for (index, spec) in specs.iter().enumerate() {
+        let path = element_path(path, index);
+        let written: Vec<&str> =
+            KINDS.into_iter().filter(|key| problems.is_written(&key_path(&path, key))).collect();
+        match written[..] {
+            [kind] => {
+                check_companions(&path, kind, problems);
+                if kind == "path" {
+                    check_path(spec, &path, in_lab, problems);
+                }
+            }
+            [] => {
+                problems.add(
+                    &path,
+                    "says nothing to change",
+                    format!("exactly one of {} is needed", one_of(KINDS)),
+                );
+                continue;
+            }
+            _ => {
+                let wrong = format!("says {} changes at once: {}", written.len(), written.join(", "));
+                problems.add(
+                    &path,
+                    wrong,
+                    format!("exactly one of {}; write one treatment for each", one_of(KINDS)),
+                );
+                continue;
+            }
+        }
+        let Some(action) = resolve_action(spec, &path, problems) else { continue };
+        let another_path = matches!(action, TreatmentAction::Path { .. })
+            && treatments.iter().any(|other| matches!(other.action, TreatmentAction::Path { .. }));
+        if another_path {
+            problems.add(&key_path(&path, "path"), "is the second path of this arm", "an arm has one path");
+        }
+        treatments.push(Treatment { action, on: spec.on.unwrap_or_default() });
+    }
+    treatments
+}
+
+/// The path that the treatments choose.
+pub(super) fn lab_path(treatments: &[Treatment]) -> Option<LabPath> {
+    treatments.iter().find_map(|treatment| match treatment.action {
+        TreatmentAction::Path { path } => Some(path),
+        _ => None,
+    })
+}
+
+/// Notes keys that this kind of change needs and that are missing, and those that it has no use for.
+fn check_companions(path: &str, kind: &str, problems: &mut Problems<'_>) {
+    let needed: &[&str] = match kind {
+        "offload" => &["interface", "value"],
+        "mtu" => &["interface"],
+        "sysctl" => &["value"],
+        "command" => &["undo"],
+        _ => &[],
+    };
+    for companion in ["interface", "value", "undo"] {
+        let key = key_path(path, companion);
+        let (is_needed, is_written) = (needed.contains(&companion), problems.is_written(&key));
+        if is_needed && !is_written {
+            let allowed = match companion {
+                "interface" => "name the interface, for example interface = \"eth0\"",
+                "undo" => "write the command that undoes the change, as a list of words",
+                _ if kind == "offload" => "set value = \"on\" or value = \"off\"",
+                _ => "write the value as text, for example value = \"1\"",
+            };
+            problems.add(&key, format!("is missing, but `{kind}` needs it"), allowed);
+        } else if !is_needed && is_written {
+            let allowed = if needed.is_empty() {
+                "remove it".to_owned()
+            } else {
+                format!("remove it; `{kind}` takes {}", one_of(needed.iter().copied()))
+            };
+            problems.add(&key, format!("has no meaning for `{kind}`"), allowed);
+        }
+    }
+}
+
+fn check_path(spec: &TreatmentSpec, path: &str, in_lab: Option<bool>, problems: &mut Problems<'_>) {
+    if in_lab == Some(false) {
+        let wrong = "changes the lab's path, but not both hosts of this arm are guests of the lab";
+        problems.add(&key_path(path, "path"), wrong, "use hosts with launch = \"lab\" at both ends");
+    }
+    if matches!(spec.on, Some(Side::Client | Side::Server)) {
+        let wrong = "names one host, but a path is changed at both";
+        problems.add(&key_path(path, "on"), wrong, "remove it, or set on = \"both\"");
+    }
+}
+
+/// The action of a treatment with one kind; `None` when a part of it is missing or unreadable.
+fn resolve_action(spec: &TreatmentSpec, path: &str, problems: &mut Problems<'_>) -> Option<TreatmentAction> {
+    if let Some(interface) = &spec.interface {
+        check_interface(problems, &key_path(path, "interface"), interface);
+    }
+    if let Some(lab_path) = spec.path {
+        return Some(TreatmentAction::Path { path: lab_path });
+    }
+    if let Some(feature) = &spec.offload {
+        let good = !feature.is_empty()
+            && feature.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+        if !good {
+            let allowed = "name it as `ethtool -k` does, for example \"tx-tcp-segmentation\"";
+            problems.add(
+                &key_path(path, "offload"),
+                format!("{feature:?} is not an offload feature"),
+                allowed,
+            );
+        }
+        let enabled = match spec.value.as_deref()? {
+            "on" => true,
+            "off" => false,
+            other => {
+                let wrong = format!("is {other:?}, but an offload is switched");
+                problems.add(&key_path(path, "value"), wrong, "allowed: `on` or `off`");
+                return None;
+            }
+        };
+        return Some(TreatmentAction::Offload {
+            interface: spec.interface.clone()?,
+            feature: feature.clone(),
+            enabled,
+        });
+    }
+    if let Some(mtu) = spec.mtu {
+        super::range(problems, &key_path(path, "mtu"), mtu, 68, 65_535);
+        return Some(TreatmentAction::Mtu { interface: spec.interface.clone()?, mtu });
+    }
+    if let Some(name) = &spec.sysctl {
+        check_sysctl(name, path, problems);
+        return Some(TreatmentAction::Sysctl { name: name.clone(), value: spec.value.clone()? });
+    }
+    let command = spec.command.clone()?;
+    check_command(problems, &key_path(path, "command"), &command);
+    let undo = spec.undo.clone()?;
+    check_command(problems, &key_path(path, "undo"), &undo);
+    Some(TreatmentAction::Command { command, undo })
+}
+
+/// A sysctl's name becomes a path under /proc/sys: it must not lead out of there.
+fn check_sysctl(name: &str, path: &str, problems: &mut Problems<'_>) {
+    let good = name.contains('.')
+        && name.split('.').all(|part| {
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        });
+    if !good {
+        let allowed = "write its dotted name, for example \"net.ipv4.tcp_window_scaling\"";
+        problems.add(&key_path(path, "sysctl"), format!("{name:?} is not the name of a sysctl"), allowed);
+    }
+}

@@ -1,0 +1,120 @@
+//! Workloads: their times, metrics and names, and how an arm's settings are laid over them.
+use std::collections::BTreeSet;
+
+use crate::ids::WorkloadName;
+use crate::metric::Metric;
+use crate::plan::problem::{Problems, element_path, key_path, one_of};
+use crate::plan::spec::{ArmSpec, PlanSpec, WorkloadSpec};
+use crate::units::Nanos;
+use crate::workload::{Timing, Traffic, Workload};
+
+use super::settings;
+
+const DURATION: Nanos = Nanos(10_000_000_000);
+const DURATION_LEAST: Nanos = Nanos::from_millis(100);
+const DURATION_MOST: Nanos = Nanos(24 * 3_600_000_000_000);
+const WARMUP_LEAST: Nanos = Nanos::from_millis(100);
+
+/// Checks every workload by itself, as it is without any arm; gives their names in order.
+pub(super) fn check(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Vec<WorkloadName>> {
+    let workloads = spec.workloads.as_ref()?;
+    if workloads.is_empty() {
+        problems.add("workloads", "has no workload", "write at least one table [[workloads]]");
+    }
+    let mut names = BTreeSet::new();
+    for (index, workload) in workloads.iter().enumerate() {
+        let path = element_path("workloads", index);
+        if let Some(name) = &workload.name
+            && !names.insert(name)
+        {
+            let wrong = format!("is \"{name}\", which another workload is named already");
+            problems.add(&key_path(&path, "name"), wrong, "give each workload a name of its own");
+        }
+        check_timing(workload, &path, problems);
+        let Some(kind) = workload.kind else { continue };
+        settings::check_belong(&workload.settings, kind, &path, problems);
+        settings::check_ranges(&workload.settings, kind, &path, problems);
+        check_metrics(workload, &settings::traffic(&workload.settings, kind), &path, problems);
+    }
+    workloads.iter().map(|workload| workload.name.clone()).collect()
+}
+
+/// The workload as an arm runs it.
+pub(super) fn resolve(
+    workload: &WorkloadSpec,
+    workload_path: &str,
+    arm: &ArmSpec,
+    arm_path: &str,
+    problems: &mut Problems<'_>,
+) -> Option<Workload> {
+    let kind = workload.kind?;
+    let set = arm.set.clone().unwrap_or_default();
+    let effective = settings::overlaid(&workload.settings, &set);
+    let both_set = [(&set, key_path(arm_path, "set")), (&workload.settings, workload_path.to_owned())];
+    settings::check_loop(&effective, kind, &both_set, problems);
+    let traffic = settings::traffic(&effective, kind);
+    let metrics = workload.metrics.clone().unwrap_or_else(|| traffic.default_metrics());
+    Some(Workload {
+        name: workload.name.clone()?,
+        traffic,
+        timing: timing(workload),
+        family: effective.family.unwrap_or_default(),
+        pin_client: workload.pin_client.clone().unwrap_or_default(),
+        pin_server: workload.pin_server.clone().unwrap_or_default(),
+        metrics,
+    })
+}
+
+/// Times with their defaults.
+fn timing(workload: &WorkloadSpec) -> Timing {
+    let duration = workload.duration.unwrap_or(DURATION);
+    let warmup = Nanos((duration.0 / 10).max(WARMUP_LEAST.0).min(duration.0 / 2));
+    Timing {
+        duration,
+        warmup: workload.warmup.unwrap_or(warmup),
+        cooldown: workload.cooldown.unwrap_or(Nanos(duration.0 / 20)),
+    }
+}
+
+fn check_timing(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'_>) {
+    let Timing { duration, warmup, cooldown } = timing(workload);
+    if duration < DURATION_LEAST || duration > DURATION_MOST {
+        let wrong = format!("is \"{duration}\"");
+        problems.add(&key_path(path, "duration"), wrong, "\"100 ms\" to \"24 h\" is allowed");
+    } else if warmup.0.saturating_add(cooldown.0) >= duration.0 {
+        let key = if workload.warmup.is_some() {
+            "warmup"
+        } else if workload.cooldown.is_some() {
+            "cooldown"
+        } else {
+            "duration"
+        };
+        let wrong = format!(
+            "leaves nothing to measure: warmup \"{warmup}\" and cooldown \"{cooldown}\" of duration \"{duration}\""
+        );
+        problems.add(
+            &key_path(path, key),
+            wrong,
+            "together warmup and cooldown must be shorter than duration",
+        );
+    }
+}
+
+fn check_metrics(workload: &WorkloadSpec, traffic: &Traffic, path: &str, problems: &mut Problems<'_>) {
+    let Some(metrics) = &workload.metrics else { return };
+    let path = key_path(path, "metrics");
+    let possible = traffic.possible_metrics();
+    let allowed = || format!("allowed: {}", one_of(possible.iter().map(|metric: &Metric| metric.key())));
+    if metrics.is_empty() {
+        problems.add(&path, "is empty", format!("{}; or leave `metrics` out", allowed()));
+    }
+    for (index, metric) in metrics.iter().enumerate() {
+        let path = element_path(&path, index);
+        let (key, kind) = (metric.key(), traffic.type_name());
+        if !possible.contains(metric) {
+            problems.add(&path, format!("\"{key}\" is not a metric of {kind}"), allowed());
+        } else if metrics[..index].contains(metric) {
+            problems.add(&path, format!("\"{key}\" is there twice"), "name each metric once");
+        }
+    }
+}

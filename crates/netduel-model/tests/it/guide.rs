@@ -1,0 +1,110 @@
+//! The schema and the tables of the guide are generated from the code, and the committed files are current.
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{assert_current, project_file};
+
+const BEGIN: &str = "<!-- begin: generated from the schema -->\n";
+const END: &str = "<!-- end: generated from the schema -->";
+
+#[test]
+fn the_committed_schema_is_current() {
+    let schema = serde_json::to_string_pretty(&netduel_model::plan::schema()).expect("a schema is JSON");
+    assert_current("docs/plan.schema.json", &(schema + "\n"));
+}
+
+#[test]
+fn the_key_reference_of_the_guide_is_current() {
+    let guide = std::fs::read_to_string(project_file("docs/plans.md")).expect("the guide is there");
+    let (before, rest) = guide.split_once(BEGIN).expect("the guide has a place for the tables");
+    let (_, after) = rest.split_once(END).expect("the place has an end");
+    assert_current("docs/plans.md", &format!("{before}{BEGIN}{}{END}{after}", reference()));
+}
+
+#[test]
+fn every_plan_of_the_guide_is_good() {
+    let guide = std::fs::read_to_string(project_file("docs/plans.md")).expect("the guide is there");
+    let mut plans = 0;
+    for block in guide.split("```toml\n").skip(1) {
+        let text = block.split("```").next().unwrap_or_default();
+        if text.starts_with("name =") {
+            plans += 1;
+            if let Err(errors) = netduel_model::plan::parse(text, "docs/plans.md") {
+                panic!("{errors}");
+            }
+        }
+    }
+    assert!(plans > 0, "the guide shows no whole plan");
+}
+
+/// A section for every table, in the order in which an author meets them.
+fn reference() -> String {
+    let schema = netduel_model::plan::schema();
+    let tables = [
+        ("The plan itself", None),
+        ("`[lab]`", Some("LabSpec")),
+        ("`[hosts.NAME]`", Some("HostSpec")),
+        ("`[[arms]]`", Some("ArmSpec")),
+        ("`treatments` of an arm", Some("TreatmentSpec")),
+        ("`expect_interface` of an arm", Some("ExpectSpec")),
+        ("`[[workloads]]`", Some("WorkloadSpec")),
+        ("`set` of an arm", Some("SettingsSpec")),
+        ("`[design]`", Some("DesignSpec")),
+    ];
+    let mut text = String::new();
+    for (title, definition) in tables {
+        let table = definition.map_or(&schema, |name| &schema["$defs"][name]);
+        let description = table["description"].as_str().expect("every table is described");
+        text.push_str(
+            &["\n### ", title, "\n", description, "\n\n| key | value | what it says |\n|---|---|---|\n"]
+                .concat(),
+        );
+        let required = table["required"].as_array().cloned().unwrap_or_default();
+        let properties = table["properties"].as_object().expect("a table has keys");
+        // Keys are sorted by the schema; required ones are shown first.
+        let mut keys: Vec<_> = properties.iter().collect();
+        keys.sort_by_key(|(key, _)| !required.contains(&Value::from(key.as_str())));
+        for (key, property) in keys {
+            let mark = if required.contains(&Value::from(key.as_str())) { " (required)" } else { "" };
+            let description = property["description"].as_str().expect("every key is described");
+            let kind = kind(property, &schema["$defs"]);
+            text.push_str(&["| `", key, "`", mark, " | ", &kind, " | ", description, " |\n"].concat());
+        }
+    }
+    text + "\n"
+}
+
+/// The kind of a value, in words.
+fn kind(property: &Value, definitions: &Value) -> String {
+    if let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        let definition = &definitions[name];
+        if let Some(words) = words(definition) {
+            return words;
+        }
+        if let Some(example) = definition["examples"][0].as_str() {
+            return format!("text with unit, `\"{example}\"`");
+        }
+        let kinds = BTreeMap::from([("object", "table"), ("string", "text")]);
+        return kinds[definition["type"].as_str().expect("a definition has a type")].to_owned();
+    }
+    match property["type"].as_str().expect("a key has a type") {
+        "array" => format!("list of {}", kind(&property["items"], definitions)),
+        "boolean" => "`true`, `false`".to_owned(),
+        "integer" => "whole number".to_owned(),
+        "object" => "table of tables".to_owned(),
+        "string" if property["format"] == "ip" => "address as text".to_owned(),
+        "string" => "text".to_owned(),
+        other => panic!("{other} has no words yet"),
+    }
+}
+
+/// The words of a choice.
+fn words(definition: &Value) -> Option<String> {
+    let mut words: Vec<&str> =
+        definition["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let described = definition["oneOf"].as_array().into_iter().flatten();
+    words.extend(described.filter_map(|variant| variant["const"].as_str()));
+    let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}

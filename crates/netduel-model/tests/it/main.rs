@@ -1,0 +1,28 @@
+//! Plans from the outside: those that come with the program, those that are wrong, the schema and the guide.
+#![forbid(unsafe_code)]
+mod guide;
+mod mutated;
+mod resolved;
+mod shipped;
+mod wrong;
+
+use std::path::PathBuf;
+
+/// A file of the project.
+fn project_file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
+/// Compares a generated text with the file that holds it, or writes the file when `NETDUEL_BLESS=1` is set.
+fn assert_current(file: &str, generated: &str) {
+    let path = project_file(file);
+    if std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(&path, generated).expect("the file can be written");
+        return;
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == generated,
+        "{file} is not current: run `NETDUEL_BLESS=1 cargo test -p netduel-model` and commit it"
+    );
+}

@@ -1,0 +1,128 @@
+//! What a plan leaves out is written out.
+use netduel_model::lab;
+use netduel_model::metric::Metric;
+use netduel_model::plan::{Launch, ResolvedPlan, parse};
+use netduel_model::units::{Bytes, Nanos, Percent};
+use netduel_model::workload::{Direction, Family, TcpEngine, Timing, Traffic};
+
+/// Two local hosts, two arms, and whatever else the test writes.
+fn minimal(rest: &str) -> String {
+    format!(
+        r#"
+name = "minimal"
+question = "Which?"
+[hosts]
+c = {{ launch = "local" }}
+s = {{ launch = "local", addresses = ["127.0.0.1", "::1"] }}
+[[arms]]
+name = "one"
+client = "c"
+server = "s"
+[[arms]]
+name = "two"
+client = "c"
+server = "s"
+{rest}"#
+    )
+}
+
+fn resolved(text: &str) -> ResolvedPlan {
+    parse(text, "plan.toml").unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[test]
+fn a_tcp_stream_has_the_documented_defaults() {
+    let plan = resolved(&minimal("[[workloads]]\nname = \"w\"\ntype = \"tcp-stream\""));
+    let workload = &plan.arms[1].workloads[0];
+    let seconds = |ms| Nanos::from_millis(ms);
+    assert_eq!(
+        workload.timing,
+        Timing { duration: seconds(10_000), warmup: seconds(1000), cooldown: seconds(500) }
+    );
+    let expected = Traffic::TcpStream {
+        streams: 1,
+        direction: Direction::Up,
+        block: Bytes(1 << 20),
+        engine: TcpEngine::Lean,
+        congestion: None,
+    };
+    assert_eq!(workload.traffic, expected);
+    assert_eq!(workload.family, Family::Ipv4);
+    assert_eq!(workload.metrics, [Metric::Throughput, Metric::CpuPerGigabyte]);
+    assert!(plan.lab.is_none());
+    let design = &plan.design;
+    assert_eq!((design.blocks_min, design.blocks_max), (8, 30));
+    assert_eq!((design.precision, design.equivalence), (Percent(5.0), Percent(5.0)));
+    assert_eq!(
+        (design.confidence, design.budget, design.seed, design.aa),
+        (Percent(95.0), None, None, false)
+    );
+    assert_eq!(plan.arms[0].expect_client, None);
+}
+
+#[test]
+fn defaults_follow_the_values_they_depend_on() {
+    let plan = resolved(&minimal(
+        r#"
+[[workloads]]
+name = "copy"
+type = "tcp-stream"
+engine = "copy"
+duration = "100 ms"
+[[workloads]]
+name = "datagrams"
+type = "udp-stream"
+family = "ipv6"
+[design]
+blocks_min = 50
+"#,
+    ));
+    let [copy, datagrams] = &plan.arms[0].workloads[..] else { panic!() };
+    assert!(matches!(copy.traffic, Traffic::TcpStream { block: Bytes(131_072), .. }));
+    // 100 ms of warm-up would be all of it.
+    assert_eq!((copy.timing.warmup, copy.timing.cooldown), (Nanos::from_millis(50), Nanos::from_millis(5)));
+    assert!(matches!(datagrams.traffic, Traffic::UdpStream { size: Bytes(1428), rate: None, flows: 1, .. }));
+    assert_eq!(plan.design.blocks_max, 50);
+    let few = resolved(&minimal("[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[design]\nblocks_max = 4"));
+    assert_eq!((few.design.blocks_min, few.design.blocks_max), (4, 4));
+}
+
+#[test]
+fn the_baseline_comes_first_wherever_it_is_written() {
+    let text = minimal("baseline = true\n[[workloads]]\nname = \"w\"\ntype = \"udp-rr\"");
+    let names: Vec<_> = resolved(&text).arms.iter().map(|arm| arm.name.to_string()).collect();
+    assert_eq!(names, ["two", "one"]);
+}
+
+#[test]
+fn an_arm_overrides_only_the_workloads_whose_type_has_the_setting() {
+    let text = minimal(
+        "set = { streams = 4, family = \"ipv6\" }\n[[workloads]]\nname = \"w\"\ntype = \"tcp-stream\"\n\
+         [[workloads]]\nname = \"v\"\ntype = \"tcp-rr\"",
+    );
+    let plan = resolved(&text);
+    assert!(matches!(plan.arms[0].workloads[0].traffic, Traffic::TcpStream { streams: 1, .. }));
+    assert!(matches!(plan.arms[1].workloads[0].traffic, Traffic::TcpStream { streams: 4, .. }));
+    let families: Vec<_> = plan.arms[1].workloads.iter().map(|workload| workload.family).collect();
+    assert_eq!(families, [Family::Ipv6, Family::Ipv6]);
+    assert_eq!(plan.arms[0].workloads[1].traffic, plan.arms[1].workloads[1].traffic);
+}
+
+#[test]
+fn guests_of_the_lab_bring_their_addresses() {
+    let text = minimal("[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[lab]\n")
+        .replace("{ launch = \"local\" }", "{ launch = \"lab\", guest = \"b\" }");
+    let plan = resolved(&text);
+    let host = plan.hosts.values().next().expect("a host");
+    assert_eq!(host.launch, Launch::Lab { guest: "b".into() });
+    assert_eq!(host.addresses, lab::addresses("b"));
+    let lab = plan.lab.expect("a lab");
+    assert_eq!((lab.rules, lab.cap, lab.mtu), (600, None, 1500));
+}
+
+#[test]
+fn a_resolved_plan_survives_json() {
+    let plan = resolved(&minimal("[[workloads]]\nname = \"w\"\ntype = \"udp-stream\"\nrate = \"1 Gbit/s\""));
+    let json = serde_json::to_string(&plan).expect("a plan can be written");
+    assert_eq!(serde_json::from_str::<ResolvedPlan>(&json).expect("and read"), plan);
+}

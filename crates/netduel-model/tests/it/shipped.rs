@@ -1,0 +1,105 @@
+//! The plans that come with the program say what they are meant to say.
+use netduel_model::lab;
+use netduel_model::plan::spec::LabPath;
+use netduel_model::plan::{ResolvedPlan, TreatmentAction, parse};
+use netduel_model::units::{Bytes, Nanos, Percent};
+use netduel_model::workload::{Family, Role, Traffic, Wait};
+
+use crate::project_file;
+
+fn plan(name: &str) -> ResolvedPlan {
+    let file = format!("plans/{name}.toml");
+    let text = std::fs::read_to_string(project_file(&file)).expect("the plan is there");
+    parse(&text, &file).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[test]
+fn every_plan_in_the_folder_is_good_and_named_after_its_file() {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(project_file("plans")).expect("the folder is there") {
+        let name = entry.expect("an entry").file_name().into_string().expect("a plain name");
+        if let Some(name) = name.strip_suffix(".toml") {
+            assert_eq!(plan(name).name, name);
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    for shipped in ["aa", "demo", "families", "offloads", "streams"] {
+        assert!(names.iter().any(|name| name == shipped), "{shipped} is missing in {names:?}");
+    }
+}
+
+#[test]
+fn the_demo_compares_both_paths_within_a_minute() {
+    let demo = plan("demo");
+    let arms: Vec<_> = demo.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(arms, ["synthetic", "accelerated"]);
+    for (arm, path) in demo.arms.iter().zip([LabPath::Synthetic, LabPath::Accelerated]) {
+        assert_eq!(arm.treatments[0].action, TreatmentAction::Path { path });
+        assert_eq!(arm.expected(Role::Client), Some(lab::interface(path)));
+        assert_eq!(arm.expected(Role::Server), Some(lab::interface(path)));
+    }
+    let workloads = &demo.arms[0].workloads;
+    assert!(matches!(
+        &workloads[0].traffic,
+        Traffic::TcpStream { streams: 1, congestion: Some(name), .. } if name == "cubic"
+    ));
+    let Traffic::TcpRr(round_trip) = &workloads[1].traffic else { panic!("{:?}", workloads[1]) };
+    assert_eq!((round_trip.size, round_trip.outstanding), (Bytes(64), 1));
+    assert_eq!((round_trip.wait, round_trip.rate), (Wait::Block, None));
+    for workload in workloads {
+        assert_eq!(workload.timing.duration, Nanos::from_millis(1000));
+        assert_eq!(workload.timing.warmup, Nanos::from_millis(200));
+    }
+    let design = &demo.design;
+    assert_eq!((design.blocks_min, design.blocks_max, design.precision), (8, 10, Percent(10.0)));
+    let traffic: u64 = workloads.iter().map(|workload| workload.timing.duration.0).sum::<u64>() * 2;
+    let budget = design.budget.expect("a budget").0;
+    // The last block may begin just before the budget ends; half as long again is room for control and treatments.
+    assert!(budget + traffic * 3 / 2 <= 60_000_000_000, "{budget} {traffic}");
+    assert!(traffic * u64::from(design.blocks_min) < budget);
+}
+
+#[test]
+fn the_aa_plan_runs_one_arm_against_its_copy() {
+    let aa = plan("aa");
+    assert!(aa.design.aa);
+    assert_eq!(aa.arms.len(), 2);
+    assert_eq!(aa.arms[1].name.as_str(), "accelerated-again");
+    assert_eq!(aa.arms[0].treatments, aa.arms[1].treatments);
+    assert_eq!(aa.arms[0].workloads, aa.arms[1].workloads);
+    assert_eq!(aa.arms[0].workloads, plan("demo").arms[0].workloads);
+}
+
+#[test]
+fn the_other_plans_differ_in_the_one_thing_that_they_ask_about() {
+    let streams = plan("streams");
+    let counts: Vec<u32> = streams
+        .arms
+        .iter()
+        .map(|arm| match arm.workloads[0].traffic {
+            Traffic::TcpStream { streams, .. } => streams,
+            _ => 0,
+        })
+        .collect();
+    assert_eq!(counts, [1, 8]);
+
+    let families = plan("families");
+    for (left, right) in families.arms[0].workloads.iter().zip(&families.arms[1].workloads) {
+        assert_eq!((left.family, right.family), (Family::Ipv4, Family::Ipv6));
+        assert_eq!(left.traffic, right.traffic);
+    }
+
+    let offloads = plan("offloads");
+    let states: Vec<bool> = offloads
+        .arms
+        .iter()
+        .flat_map(|arm| &arm.treatments)
+        .filter_map(|treatment| match treatment.action {
+            TreatmentAction::Offload { enabled, .. } => Some(enabled),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(states, [true, false]);
+    assert_eq!(offloads.arms[0].treatments[0], offloads.arms[1].treatments[0]);
+}

@@ -1,0 +1,221 @@
+//! One wrong plan for every rule: the line, the key and the remedy of what is reported are asserted.
+use netduel_model::plan::parse;
+
+/// A good plan with one of everything that the rules are about. Each line of a table below changes it in one place.
+const GOOD: &str = r#"name = "good"
+question = "Which?"
+[lab]
+rules = 600
+mtu = 1500
+[hosts.a]
+launch = "lab"
+[hosts.b]
+launch = "lab"
+[hosts.near]
+launch = "netns"
+netns = "near"
+addresses = ["192.0.2.1"]
+[hosts.far]
+launch = "command"
+command = ["ssh", "far"]
+addresses = ["192.0.2.2"]
+[[arms]]
+name = "synthetic"
+client = "a"
+server = "b"
+baseline = true
+treatments = [{ path = "synthetic" }]
+[[arms]]
+name = "plain"
+client = "near"
+server = "far"
+treatments = [
+  { mtu = 1400, interface = "eth0" },
+  { offload = "tx-tcp-segmentation", interface = "eth0", value = "off" },
+  { sysctl = "net.ipv4.tcp_sack", value = "0" },
+  { command = ["/opt/change"], undo = ["/opt/undo"] },
+]
+set = { streams = 8 }
+[[workloads]]
+name = "bulk"
+type = "tcp-stream"
+duration = "1 s"
+warmup = "200 ms"
+streams = 1
+block = "1 MiB"
+congestion = "cubic"
+metrics = ["throughput"]
+[[workloads]]
+name = "datagrams"
+type = "udp-stream"
+size = "1 kB"
+flows = 1
+rate = "1 Gbit/s"
+[[workloads]]
+name = "latency"
+type = "tcp-rr"
+size = "64 B"
+outstanding = 1
+[design]
+blocks_min = 8
+blocks_max = 10
+budget = "1 min"
+precision = "5 %"
+equivalence = "5 %"
+confidence = "95 %"
+"#;
+
+/// The cases, and how they are written down.
+const CASES: &str = include_str!("wrong.txt");
+
+#[test]
+fn every_rule_is_reported_at_its_line_and_key_with_the_remedy() {
+    let (mut good, mut wrong, mut cases) = (String::new(), String::new(), 0);
+    for line in CASES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (mark, text) = line.split_at(2.min(line.len()));
+        match mark.trim() {
+            "-" => good = text.replace("\\n", "\n"),
+            "+" => wrong = text.replace("\\n", "\n"),
+            "=" => {
+                assert_reported(&good, &wrong, text);
+                cases += 1;
+            }
+            _ => panic!("{line:?} is not a line of a case"),
+        }
+    }
+    assert!(cases >= 100, "{cases} cases");
+}
+
+fn assert_reported(good: &str, wrong: &str, expected: &str) {
+    assert!(GOOD.matches(good).count() == 1, "{good:?} is not there once");
+    let errors = parse(&GOOD.replace(good, wrong), "p").expect_err(wrong);
+    let reported = errors.to_string();
+    assert_eq!(errors.problems.len(), 1, "for {wrong:?}:\n{reported}");
+    let mut rest = reported.as_str();
+    for (index, part) in expected.split(" ... ").enumerate() {
+        let place = rest.find(part).filter(|place| index > 0 || *place == 0);
+        assert!(place.is_some(), "for {wrong:?}: {part:?} is not in\n{reported}");
+        rest = &rest[place.unwrap_or_default() + part.len()..];
+    }
+}
+
+#[test]
+fn the_good_plan_is_good() {
+    if let Err(errors) = parse(GOOD, "p") {
+        panic!("{errors}");
+    }
+}
+
+#[test]
+fn too_few_arms_are_refused_unless_it_is_an_aa_run() {
+    let start = GOOD.find("[[arms]]\nname = \"plain\"").expect("it is there");
+    let end = GOOD.find("[[workloads]]").expect("it is there");
+    let mut one = GOOD.to_owned();
+    one.replace_range(start..end, "");
+    let errors = parse(&one, "p").expect_err("one arm").to_string();
+    assert_eq!(
+        errors,
+        "p:18: arms: has one arm, and nothing to compare it with; write at least two tables [[arms]], or set aa = true in \
+         [design] to run one against itself"
+    );
+    assert!(parse(&one.replace("[design]", "[design]\naa = true"), "p").is_ok());
+
+    let long = format!("name = \"{}\"", "x".repeat(38));
+    let aa = one.replace("[design]", "[design]\naa = true").replace("name = \"synthetic\"", &long);
+    let errors = parse(&aa, "p").expect_err("too long").to_string();
+    assert!(
+        errors.starts_with("p:19: arms[0].name: is too long") && errors.ends_with("34 letters at most"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn every_problem_is_reported_at_once_in_the_order_of_the_lines() {
+    let text = GOOD
+        .replace("question = \"Which?\"", "question = \"\"")
+        .replace("mtu = 1500", "mtu = 100\nmut = 1")
+        .replace("server = \"far\"", "server = \"fra\"")
+        .replace("{ streams = 8 }", "{ streams = 0, wait = 5 }")
+        .replace("duration = \"1 s\"", "duration = 1")
+        .replace("blocks_min = 8", "blocks_min = 11");
+    let errors = parse(&text, "p").expect_err("six problems");
+    let places: Vec<(usize, &str)> =
+        errors.problems.iter().map(|problem| (problem.line, problem.key.as_str())).collect();
+    assert_eq!(
+        places,
+        [
+            (2, "question"),
+            (5, "lab.mtu"),
+            (6, "lab.mut"),
+            (28, "arms[1].server"),
+            (35, "arms[1].set.wait"),
+            (35, "arms[1].set.streams"),
+            (39, "workloads[0].duration"),
+            (57, "design.blocks_min"),
+        ]
+    );
+    assert_eq!(errors.to_string().lines().count(), places.len());
+}
+
+#[test]
+fn missing_tables_are_named_with_what_belongs_in_them() {
+    let errors = parse("", "empty.toml").expect_err("nothing").to_string();
+    for key in ["name", "question", "hosts", "arms", "workloads"] {
+        assert!(errors.contains(&format!("empty.toml:1: {key}: is missing; ")), "{errors}");
+    }
+    assert_eq!(errors.lines().count(), 5, "{errors}");
+}
+
+#[test]
+fn a_text_that_is_not_toml_is_reported_with_every_line_at_fault() {
+    let errors = parse("name = \"x\"\nquestion = \nhosts == 1\nname = \"y\"\n", "p").expect_err("not TOML");
+    let lines: Vec<usize> = errors.problems.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [2, 3, 3, 4], "{errors}");
+    let printed = errors.to_string();
+    assert!(printed.starts_with("p:2: this is not TOML: "), "{printed}");
+    assert!(printed.contains("p:4: this is not TOML: duplicate key at `name`; "), "{printed}");
+}
+
+#[test]
+fn an_override_that_no_workload_has_is_refused() {
+    let text = GOOD.replace("{ streams = 8 }", "{ wait = \"spin\" }").replace("\"tcp-rr\"", "\"udp-stream\"");
+    let errors =
+        parse(&text.replace("outstanding = 1", "flows = 2"), "p").expect_err("no such workload").to_string();
+    assert_eq!(
+        errors,
+        "p:34: arms[1].set.wait: overrides a setting that no workload of this plan has; its workloads have block, \
+         congestion, direction, engine, family, flows, rate, size, streams"
+    );
+}
+
+#[test]
+fn a_host_in_a_lab_that_the_plan_does_not_have_is_refused() {
+    let text = GOOD.replace("[lab]\nrules = 600\nmtu = 1500\n", "");
+    let errors = parse(&text, "p").expect_err("no lab").to_string();
+    assert_eq!(
+        errors,
+        "p:4: hosts.a.launch: is \"lab\", but the plan has no lab; add a table [lab]; it may be empty\n\
+         p:6: hosts.b.launch: is \"lab\", but the plan has no lab; add a table [lab]; it may be empty"
+    );
+}
+
+#[test]
+fn two_hosts_that_are_one_place_are_refused_as_a_pair() {
+    let same_guest =
+        GOOD.replace("[hosts.b]\nlaunch = \"lab\"", "[hosts.b]\nlaunch = \"lab\"\nguest = \"a\"");
+    let errors = parse(&same_guest, "p").expect_err("one guest").to_string();
+    assert_eq!(
+        errors,
+        "p:22: arms[0].server: is \"b\", which like client \"a\" is guest a of the lab; traffic between a host and itself \
+         never leaves it: name two hosts"
+    );
+    let same_namespace = GOOD.replace(
+        "launch = \"command\"\ncommand = [\"ssh\", \"far\"]",
+        "launch = \"netns\"\nnetns = \"near\"",
+    );
+    let errors = parse(&same_namespace, "p").expect_err("one namespace").to_string();
+    assert!(errors.starts_with(
+        "p:27: arms[1].server: is \"far\", which like client \"near\" is network namespace near; "
+    ));
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+}

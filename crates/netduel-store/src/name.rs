@@ -1,0 +1,73 @@
+//! Names of runs: the plan's name, the time in UTC, and four digits against two runs in one second.
+use netduel_model::ids::{NAME_LEN_MAX, RunId};
+
+/// `-20261121-104501-7f3a`.
+const STAMP_LEN: usize = 21;
+/// Milliseconds of the last second of the year 9999: later times have no room in a name.
+const UNIX_MS_MAX: u64 = 253_402_300_799_000;
+
+/// The name of a run. Letters that a name may not have become `-`; a long plan's name is cut.
+pub(crate) fn run_id(plan: &str, unix_ms: u64, random: u16) -> RunId {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
+    let plan: String = plan.chars().map(allowed).collect();
+    let plan = plan.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    let plan = if plan.is_empty() { "run" } else { &plan[..plan.len().min(NAME_LEN_MAX - STAMP_LEN)] };
+    let seconds = unix_ms.min(UNIX_MS_MAX) / 1000;
+    let (year, month, day) = civil(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    RunId::new(format!("{plan}-{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}-{random:04x}"))
+        .expect("letters are replaced and lengths cut just above")
+}
+
+/// Year, month and day of a number of days since the Unix epoch, by Howard Hinnant's `civil_from_days`
+/// (<https://howardhinnant.github.io/date_algorithms.html>), which counts years from March so that leap days come last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_after_its_plan_and_its_time_in_utc() {
+        assert_eq!(run_id("demo", 1_795_257_901_234, 0x7f3a).as_str(), "demo-20261121-104501-7f3a");
+        assert_eq!(run_id("x", 0, 0).as_str(), "x-19700101-000000-0000");
+        assert_eq!(run_id("leap", 1_709_164_800_000, 1).as_str(), "leap-20240229-000000-0001");
+    }
+
+    #[test]
+    fn any_plan_name_and_any_time_give_a_name() {
+        assert_eq!(run_id("../ä b", 0, 0).as_str(), "b-19700101-000000-0000");
+        assert_eq!(run_id("", u64::MAX, 0xffff).as_str(), "run-99991231-235959-ffff");
+        assert_eq!(run_id(&"y".repeat(90), 0, 0).as_str().len(), NAME_LEN_MAX);
+    }
+
+    #[test]
+    fn every_day_follows_the_day_before() {
+        let length = |year: u64, month: u64| match month {
+            2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        let mut expected = (1970, 1, 1);
+        for days in 0..300_000 {
+            assert_eq!(civil(days), expected);
+            let (year, month, day) = expected;
+            expected = match (month, day) {
+                (12, 31) => (year + 1, 1, 1),
+                (_, day) if day == length(year, month) => (year, month + 1, 1),
+                _ => (year, month, day + 1),
+            };
+        }
+    }
+}

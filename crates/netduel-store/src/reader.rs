@@ -1,0 +1,157 @@
+//! Reading a run's file line by line. A torn last line is passed over and told; any other damage is an error.
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use netduel_model::run::{Run, RunEnd, RunHeader};
+
+use crate::error::StoreError;
+use crate::format::{FORMAT, FirstLine, KIND, Preamble, Record, TRIAL_PREFIX};
+
+/// A last record that was not written to its end: its writer was killed, the power went, or it is being written now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TornTail {
+    /// Where it begins, bytes from the start of the file: the length of what is whole.
+    pub offset: u64,
+    /// How long it is, bytes.
+    pub bytes: u64,
+}
+
+impl fmt::Display for TornTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the last record is incomplete ({} bytes) and was passed over: its writer was stopped in the middle of it, or is \
+             writing it now",
+            self.bytes
+        )
+    }
+}
+
+/// A file as far as it is whole.
+pub(crate) struct Whole {
+    /// What it says.
+    pub run: Run,
+    /// Its length up to the last whole record, bytes.
+    pub length: u64,
+    /// What follows.
+    pub torn: Option<TornTail>,
+}
+
+/// What a listing tells of a run.
+pub(crate) struct Outline {
+    /// What was known before.
+    pub header: RunHeader,
+    /// Trials, all attempts.
+    pub trials: u64,
+    /// How it ended.
+    pub end: Option<RunEnd>,
+    /// A torn last record.
+    pub torn: Option<TornTail>,
+}
+
+/// Reads everything.
+pub(crate) fn read_whole(file: &File, path: &Path) -> Result<Whole, StoreError> {
+    let mut lines = Lines::new(file, path);
+    let header = lines.header()?;
+    let mut run = Run { header, trials: Vec::new(), warnings: Vec::new(), end: None };
+    while let Some(line) = lines.next_line()? {
+        match lines.record(&line)? {
+            Record::Trial(trial) => run.trials.push(trial.into_owned()),
+            Record::Warning(warning) => run.warnings.push(warning.into_owned()),
+            Record::End(end) => run.end = Some(end.into_owned()),
+            Record::Resumed { .. } => run.end = None,
+        }
+    }
+    Ok(Whole { run, length: lines.offset, torn: lines.torn })
+}
+
+/// Reads what a listing tells. Trials are counted and not read, so damage within them is not found.
+pub(crate) fn read_outline(file: &File, path: &Path) -> Result<Outline, StoreError> {
+    let mut lines = Lines::new(file, path);
+    let mut outline = Outline { header: lines.header()?, trials: 0, end: None, torn: None };
+    while let Some(line) = lines.next_line()? {
+        if line.starts_with(TRIAL_PREFIX) {
+            outline.trials += 1;
+            continue;
+        }
+        match lines.record(&line)? {
+            Record::End(end) => outline.end = Some(end.into_owned()),
+            Record::Resumed { .. } => outline.end = None,
+            Record::Trial(_) => outline.trials += 1,
+            Record::Warning(_) => {}
+        }
+    }
+    outline.torn = lines.torn;
+    Ok(outline)
+}
+
+/// The whole lines of a file.
+struct Lines<'p> {
+    reader: BufReader<&'p File>,
+    path: &'p Path,
+    /// Lines so far.
+    line: u64,
+    /// Bytes of them.
+    offset: u64,
+    torn: Option<TornTail>,
+}
+
+impl<'p> Lines<'p> {
+    fn new(file: &'p File, path: &'p Path) -> Self {
+        Self { reader: BufReader::with_capacity(1 << 16, file), path, line: 0, offset: 0, torn: None }
+    }
+
+    /// The next line without its end; `None` at the end of the file or at a torn line.
+    fn next_line(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut line = Vec::new();
+        let failed = |source| StoreError::of("read", self.path, source);
+        self.reader.read_until(b'\n', &mut line).map_err(failed)?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        // A power cut may leave the length of a write without its data, which then reads as zeros: JSON has none.
+        let is_last = self.reader.fill_buf().map_err(failed)?.is_empty();
+        let is_whole = line.last() == Some(&b'\n') && !(is_last && line.contains(&0));
+        if !is_whole {
+            self.torn = Some(TornTail { offset: self.offset, bytes: line.len() as u64 });
+            return Ok(None);
+        }
+        self.line += 1;
+        self.offset += line.len() as u64;
+        line.pop();
+        Ok(Some(line))
+    }
+
+    /// The first line.
+    fn header(&mut self) -> Result<RunHeader, StoreError> {
+        let path = self.path.to_owned();
+        let line = self.next_line()?;
+        let not_a_run = |reason: String| StoreError::NotARun { path: path.clone(), reason };
+        let Some(line) = line else {
+            let reason = if self.torn.is_some() { "its first line is incomplete" } else { "it is empty" };
+            return Err(not_a_run(reason.to_owned()));
+        };
+        let preamble: Preamble = serde_json::from_slice(&line)
+            .map_err(|error| not_a_run(format!("its first line does not say so ({error})")))?;
+        if preamble.netduel != KIND || preamble.format == 0 {
+            let reason = format!("its first line says `{}`, format {}", preamble.netduel, preamble.format);
+            return Err(not_a_run(reason));
+        }
+        if preamble.format > FORMAT {
+            return Err(StoreError::Newer { path, format: preamble.format, newest: FORMAT });
+        }
+        let first: FirstLine<'_> =
+            serde_json::from_slice(&line).map_err(|source| StoreError::Damaged { path, line: 1, source })?;
+        Ok(first.header.into_owned())
+    }
+
+    fn record(&self, line: &[u8]) -> Result<Record<'static>, StoreError> {
+        serde_json::from_slice(line).map_err(|source| StoreError::Damaged {
+            path: self.path.to_owned(),
+            line: self.line,
+            source,
+        })
+    }
+}

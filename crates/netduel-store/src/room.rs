@@ -1,0 +1,52 @@
+//! Room on the disk for the next trial, taken before it runs: a full disk is found then, and never after it.
+use std::fs::File;
+use std::io;
+
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::workload::{SAMPLE_INTERVAL_NS, Traffic};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::io::{Errno, retry_on_intr};
+
+/// Whatever a trial is: two observations with driver counters, and histograms of some thousand pairs at worst.
+const BASE_BYTES: u64 = 1 << 20;
+/// A sample of a series as JSON, three 20-digit numbers and their names: 96 bytes; there are four such series (sent and
+/// received at both ends) and one of round trips.
+const INTERVAL_BYTES: u64 = 5 * 96;
+/// The reports of a stream at both ends, each with the kernel's account of the connection.
+const STREAM_BYTES: u64 = 2 * 1024;
+
+/// Room that the largest trial of a plan may need, bytes.
+pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
+    let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
+    let largest = workloads.map(|workload| {
+        let streams = match workload.traffic {
+            Traffic::TcpStream { streams, .. } => streams,
+            Traffic::UdpStream { flows, .. } => flows,
+            Traffic::TcpRr(_) | Traffic::UdpRr(_) => 1,
+        };
+        let intervals = workload.timing.duration.0 / SAMPLE_INTERVAL_NS + 1;
+        intervals * INTERVAL_BYTES + u64::from(streams) * STREAM_BYTES
+    });
+    BASE_BYTES + largest.max().unwrap_or_default()
+}
+
+/// Takes room beyond the end of a file without changing its length. Where the filesystem cannot, its free room is looked at,
+/// which is less: somebody else may take it.
+pub(crate) fn take(file: &File, end: u64, bytes: u64) -> io::Result<()> {
+    // Ctrl-C while room is being taken must not end the run before it is asked whether it should.
+    match retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, end, bytes)) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => check_free(file, bytes),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn check_free(file: &File, bytes: u64) -> io::Result<()> {
+    let filesystem = fstatvfs(file)?;
+    // A filesystem of no blocks (ramfs, some network ones) does not tell how much is free.
+    let tells = filesystem.f_blocks > 0;
+    if tells && filesystem.f_bavail.saturating_mul(filesystem.f_frsize) < bytes {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! The folder of runs: creating, finding, listing.
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use netduel_model::ids::RunId;
+use netduel_model::nearest::nearest;
+use netduel_model::run::{Run, RunEnd, RunHeader};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use crate::error::StoreError;
+use crate::format::EXTENSION;
+use crate::name;
+use crate::reader::{self, TornTail, Whole};
+use crate::writer::{self, RunWriter};
+
+/// The word for the run that was started last.
+const LAST: &str = "last";
+/// How many runs an error names.
+const NEAR_MAX: usize = 3;
+
+/// A folder of runs.
+#[derive(Debug, Clone)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// A run in a listing.
+#[derive(Debug)]
+pub struct RunSummary {
+    /// Its name.
+    pub id: RunId,
+    /// Its file.
+    pub path: PathBuf,
+    /// What is in it, or why it cannot be read: one damaged file does not hide the others.
+    pub contents: Result<RunContents, StoreError>,
+}
+
+/// What a listing tells of a run.
+#[derive(Debug)]
+pub struct RunContents {
+    /// What was known before its first trial.
+    pub header: RunHeader,
+    /// Trials, all attempts.
+    pub trials: u64,
+    /// How it ended; absent while it runs, and when its coordinator was killed.
+    pub end: Option<RunEnd>,
+    /// A last record that is incomplete.
+    pub torn: Option<TornTail>,
+}
+
+impl Store {
+    /// Opens the store in a folder, which is created when it is not there.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the folder cannot be created.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let folder = folder.into();
+        fs::create_dir_all(&folder)
+            .map_err(|source| StoreError::of("create the store's folder", &folder, source))?;
+        Ok(Self { folder })
+    }
+
+    /// The folder of a user who names none: `NETDUEL_STORE`, else `$XDG_DATA_HOME/netduel`, else
+    /// `~/.local/share/netduel`; `None` without a home. Empty variables count as unset, and a relative `XDG_DATA_HOME` too
+    /// (XDG Base Directory Specification).
+    pub fn default_dir(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+        let variable = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        if let Some(folder) = variable("NETDUEL_STORE") {
+            return Some(folder);
+        }
+        if let Some(data) = variable("XDG_DATA_HOME").filter(|path| path.is_absolute()) {
+            return Some(data.join("netduel"));
+        }
+        variable("HOME").map(|home| home.join(".local/share/netduel"))
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A name for a new run that no run of this store has.
+    pub fn new_id(&self, plan_name: &str, unix_ms: u64, random: u16) -> RunId {
+        let mut random = random;
+        loop {
+            let id = name::run_id(plan_name, unix_ms, random);
+            if !self.file_of(id.as_str()).exists() {
+                return id;
+            }
+            random = random.wrapping_add(1);
+        }
+    }
+
+    /// Creates a run with its header. It appears in the folder under its name only when the header is on the disk.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], [`StoreError::Full`], [`StoreError::Permission`], or what the system said.
+    pub fn create(&self, header: &RunHeader) -> Result<RunWriter, StoreError> {
+        let path = self.file_of(header.id.as_str());
+        if path.exists() {
+            return Err(StoreError::Exists { path });
+        }
+        let draft = self.folder.join(format!(".{}.{EXTENSION}.new", header.id));
+        let file = create_draft(&draft)?;
+        writer::lock(&file, &draft)?;
+        let mut writer = RunWriter::new(file, draft.clone(), 0, header);
+        let finished = writer.header(header).and_then(|()| rename_new(&draft, &path)).and_then(|()| {
+            File::open(&self.folder)
+                .and_then(|folder| folder.sync_all())
+                .map_err(|source| StoreError::of("make durable the store's folder", &self.folder, source))
+        });
+        if let Err(error) = finished {
+            // Best effort: a draft that stays is never read, and is taken over by the next run of its name.
+            let _ = fs::remove_file(&draft);
+            return Err(error);
+        }
+        writer.renamed(path);
+        Ok(writer)
+    }
+
+    /// Goes on with a run: what a killed writer left unfinished is cut off ([`RunWriter::cut_off`] tells).
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when another process writes it; otherwise as [`Self::read`] and [`Self::create`].
+    pub fn resume(&self, id: &RunId) -> Result<(Run, RunWriter), StoreError> {
+        let path = self.file_of(id.as_str());
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(self.not_found(id.as_str())?);
+            }
+            Err(source) => return Err(StoreError::of("open for writing", &path, source)),
+        };
+        writer::lock(&file, &path)?;
+        let Whole { mut run, length, torn } = reader::read_whole(&file, &path)?;
+        let mut writer = RunWriter::new(file, path, length, &run.header);
+        writer.resumed(torn, run.trials.len() as u64)?;
+        run.end = None;
+        Ok((run, writer))
+    }
+
+    /// Reads a run: by its name, the beginning of it when no other begins so, `last`, or the path of its file.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] with near names, [`StoreError::Ambiguous`], [`StoreError::Newer`],
+    /// [`StoreError::NotARun`], [`StoreError::Damaged`], or what the system said.
+    pub fn read(&self, name_or_path: &str) -> Result<Run, StoreError> {
+        self.read_with_note(name_or_path).map(|(run, _)| run)
+    }
+
+    /// As [`Self::read`], and tells of a last record that is incomplete.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_with_note(&self, name_or_path: &str) -> Result<(Run, Option<TornTail>), StoreError> {
+        let path = self.find(name_or_path)?;
+        let file = File::open(&path).map_err(|source| StoreError::of("open", &path, source))?;
+        let whole = reader::read_whole(&file, &path)?;
+        Ok((whole.run, whole.torn))
+    }
+
+    /// All runs, the last started first. Runs that cannot be read come at the end.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
+        let mut runs: Vec<RunSummary> = self
+            .ids()?
+            .into_iter()
+            .map(|id| {
+                let path = self.file_of(id.as_str());
+                let contents = outline(&path);
+                RunSummary { id, path, contents }
+            })
+            .collect();
+        runs.sort_by(|left, right| {
+            let started = |run: &RunSummary| run.contents.as_ref().ok().map(|run| run.header.started_unix_ms);
+            started(right).cmp(&started(left)).then_with(|| left.id.cmp(&right.id))
+        });
+        Ok(runs)
+    }
+
+    /// The file of the run that is meant.
+    fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
+        if wanted == LAST {
+            let newest = self.list()?.into_iter().find(|run| run.contents.is_ok());
+            return newest.map(|run| run.path).map_or_else(|| Err(self.not_found(wanted)?), Ok);
+        }
+        let is_path =
+            wanted.contains('/') || Path::new(wanted).extension().is_some_and(|end| end == EXTENSION);
+        if is_path {
+            return Ok(PathBuf::from(wanted));
+        }
+        let ids = self.ids()?;
+        if ids.iter().any(|id| id.as_str() == wanted) {
+            return Ok(self.file_of(wanted));
+        }
+        let mut matches: Vec<String> = ids
+            .iter()
+            .filter(|id| !wanted.is_empty() && id.as_str().starts_with(wanted))
+            .map(ToString::to_string)
+            .collect();
+        match matches.len() {
+            0 => Err(self.not_found(wanted)?),
+            1 => Ok(self.file_of(&matches.remove(0))),
+            _ => Err(StoreError::Ambiguous { wanted: wanted.to_owned(), matches }),
+        }
+    }
+
+    /// The error for a run that is not there, with those that may have been meant.
+    fn not_found(&self, wanted: &str) -> Result<StoreError, StoreError> {
+        let ids = self.ids()?;
+        let names: Vec<&str> = ids.iter().map(RunId::as_str).collect();
+        let mut near: Vec<String> =
+            nearest(wanted, names.iter().copied()).map(str::to_owned).into_iter().collect();
+        let plan = wanted.split('-').next().unwrap_or_default();
+        let of_plan = |name: &&&str| !plan.is_empty() && name.starts_with(plan);
+        // Names end in the time, so the last ones of a plan are the newest.
+        for name in names.iter().rev().filter(of_plan).chain(names.iter().rev()) {
+            if near.len() < NEAR_MAX && !near.iter().any(|known| known == name) {
+                near.push((*name).to_owned());
+            }
+        }
+        Ok(StoreError::NotFound { wanted: wanted.to_owned(), folder: self.folder.clone(), near })
+    }
+
+    /// The names of all runs, sorted.
+    fn ids(&self) -> Result<Vec<RunId>, StoreError> {
+        let failed = |source| StoreError::of("read the store's folder", &self.folder, source);
+        let mut ids = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+            let path = PathBuf::from(entry.map_err(failed)?.file_name());
+            if path.extension().is_some_and(|end| end == EXTENSION)
+                && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
+                && let Ok(id) = RunId::new(stem)
+            {
+                ids.push(id);
+            }
+        }
+        ids.sort();
+        Ok(ids)
+    }
+
+    fn file_of(&self, id: &str) -> PathBuf {
+        self.folder.join(format!("{id}.{EXTENSION}"))
+    }
+}
+
+fn outline(path: &Path) -> Result<RunContents, StoreError> {
+    let file = File::open(path).map_err(|source| StoreError::of("open", path, source))?;
+    let reader::Outline { header, trials, end, torn } = reader::read_outline(&file, path)?;
+    Ok(RunContents { header, trials, end, torn })
+}
+
+/// Creates an empty draft. One that a killed process left is removed first; one that is being written is not.
+fn create_draft(draft: &Path) -> Result<File, StoreError> {
+    let create = || OpenOptions::new().read(true).write(true).create_new(true).open(draft);
+    let created = match create() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let left = File::open(draft).map_err(|source| StoreError::of("open", draft, source))?;
+            writer::lock(&left, draft)?;
+            fs::remove_file(draft).map_err(|source| StoreError::of("remove", draft, source))?;
+            create()
+        }
+        created => created,
+    };
+    created.map_err(|source| StoreError::of("create", draft, source))
+}
+
+/// Gives a draft its name, and never takes the name from another run.
+fn rename_new(draft: &Path, path: &Path) -> Result<(), StoreError> {
+    match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) => Err(StoreError::Exists { path: path.to_owned() }),
+        // A filesystem without this flag: the name was free a moment ago, and names end in random digits.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            fs::rename(draft, path).map_err(|source| StoreError::of("create run", path, source))
+        }
+        Err(error) => Err(StoreError::of("create run", path, error.into())),
+    }
+}

@@ -1,0 +1,149 @@
+//! Writing a run's file: each record is on the disk when the call returns, or the file is as it was before.
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use netduel_model::run::{RunEnd, RunHeader};
+use netduel_model::trial::Trial;
+use netduel_model::warning::Warning;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::StoreError;
+use crate::format::{FORMAT, FirstLine, KIND, Record};
+use crate::reader::TornTail;
+use crate::room;
+
+/// Appends to a run. While it lives nobody else can write the run; the lock goes with the process, however that ends.
+#[derive(Debug)]
+pub struct RunWriter {
+    file: File,
+    path: PathBuf,
+    /// Length of what is whole, bytes: the next record goes there.
+    length: u64,
+    /// Room to take before a trial, bytes.
+    trial_bytes_max: u64,
+    cut_off: Option<TornTail>,
+}
+
+impl RunWriter {
+    /// Takes a locked file whose first `length` bytes are whole records.
+    pub(crate) fn new(file: File, path: PathBuf, length: u64, header: &RunHeader) -> Self {
+        Self { file, path, length, trial_bytes_max: room::trial_bytes_max(&header.plan), cut_off: None }
+    }
+
+    /// Writes the first line.
+    pub(crate) fn header(&mut self, header: &RunHeader) -> Result<(), StoreError> {
+        let first = FirstLine { netduel: KIND.into(), format: FORMAT, header: Cow::Borrowed(header) };
+        let operation = "write the header of run";
+        let line = serde_json::to_vec(&first)
+            .and_then(|line| serde_json::from_slice::<FirstLine<'_>>(&line).map(|_| line))
+            .map_err(|source| StoreError::Record { operation, path: self.path.clone(), source })?;
+        self.append(operation, line)
+    }
+
+    /// Cuts off what a writer before left unfinished and notes that the run goes on.
+    pub(crate) fn resumed(&mut self, torn: Option<TornTail>, trials: u64) -> Result<(), StoreError> {
+        if torn.is_some() {
+            self.truncate()
+                .map_err(|source| StoreError::of("cut off the torn end of", &self.path, source))?;
+        }
+        self.cut_off = torn;
+        self.record("resume run", &Record::Resumed { trials })
+    }
+
+    /// Takes room for the next trial. To be called before the trial runs: a trial whose call succeeded will be stored.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] when there is no room.
+    pub fn reserve(&mut self) -> Result<(), StoreError> {
+        let bytes = self.trial_bytes_max;
+        room::take(&self.file, self.length, bytes).map_err(|source| {
+            StoreError::for_room("make room for the next trial in", &self.path, bytes, source)
+        })
+    }
+
+    /// Stores a finished trial.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it could not be made durable; the file is then as before, and the call may be repeated.
+    pub fn trial(&mut self, trial: &Trial) -> Result<(), StoreError> {
+        self.record("store a trial in", &Record::Trial(Cow::Borrowed(trial)))
+    }
+
+    /// Stores a doubt.
+    ///
+    /// # Errors
+    /// As [`Self::trial`].
+    pub fn warning(&mut self, warning: &Warning) -> Result<(), StoreError> {
+        self.record("store a warning in", &Record::Warning(Cow::Borrowed(warning)))
+    }
+
+    /// Stores how the run ended, and gives back room that was taken and not used.
+    ///
+    /// # Errors
+    /// As [`Self::trial`].
+    pub fn end(&mut self, end: &RunEnd) -> Result<(), StoreError> {
+        self.record("store the end of run", &Record::End(Cow::Borrowed(end)))?;
+        self.truncate().map_err(|source| StoreError::of("give back unused room of", &self.path, source))
+    }
+
+    /// The run's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What was cut off when the run was resumed: a record that the writer before did not finish.
+    pub fn cut_off(&self) -> Option<TornTail> {
+        self.cut_off
+    }
+
+    /// The file has been given its final name.
+    pub(crate) fn renamed(&mut self, path: PathBuf) {
+        self.path = path;
+    }
+
+    fn record(&mut self, operation: &'static str, record: &Record<'_>) -> Result<(), StoreError> {
+        // A number that is not finite is written as null and would make the file unreadable from here on, so every line
+        // is read once before it is written.
+        let line = serde_json::to_vec(record)
+            .and_then(|line| serde_json::from_slice::<Record<'_>>(&line).map(|_| line))
+            .map_err(|source| StoreError::Record { operation, path: self.path.clone(), source })?;
+        self.append(operation, line)
+    }
+
+    fn append(&mut self, operation: &'static str, mut line: Vec<u8>) -> Result<(), StoreError> {
+        line.push(b'\n');
+        let written = self.file.write_all_at(&line, self.length).and_then(|()| self.file.sync_data());
+        if let Err(source) = written {
+            // What was written of the line goes again. If that fails too the reader knows a torn line.
+            let _ = self.truncate();
+            return Err(StoreError::for_room(operation, &self.path, line.len() as u64, source));
+        }
+        self.length += line.len() as u64;
+        Ok(())
+    }
+
+    /// Cuts everything behind the whole records, room that was taken included.
+    fn truncate(&mut self) -> io::Result<()> {
+        self.file.set_len(self.length)
+    }
+}
+
+impl Drop for RunWriter {
+    fn drop(&mut self) {
+        // Room that was taken lies beyond the end of the file: left there it would be lost until the file goes.
+        let _ = self.truncate();
+    }
+}
+
+/// Makes this process the only writer of a file.
+pub(crate) fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(StoreError::InUse { path: path.to_owned() }),
+        Err(error) => Err(StoreError::of("lock", path, error.into())),
+    }
+}

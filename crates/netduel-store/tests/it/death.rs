@@ -1,0 +1,143 @@
+//! A coordinator that dies between two appends or within one loses no trial that it was told is stored.
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+
+use netduel_model::run::RunEnd;
+use netduel_store::{Store, StoreError};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+
+use crate::{child, sample};
+
+/// Prints how many trials are stored, until it is killed.
+#[test]
+#[ignore = "run as a child by another test"]
+fn child_stores_trials_until_it_is_killed() {
+    let store = Store::open(child::folder()).expect("the folder is there");
+    let mut writer = store.create(&sample::header("death")).expect("a run is created");
+    for block in 0.. {
+        writer.reserve().expect("there is room");
+        writer.trial(&sample::long_trial(block, 4000)).expect("a trial is stored");
+        println!("stored {}", block + 1);
+    }
+}
+
+#[test]
+fn a_kill_at_any_time_loses_no_trial_that_was_stored() {
+    for acknowledged in [0_u32, 1, 2, 3, 7, 12, 19] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut writer = child::command(&[], "death::child_stores_trials_until_it_is_killed", folder.path())
+            .spawn()
+            .expect("the child starts");
+        let output = BufReader::new(writer.stdout.take().expect("its output is piped"));
+        let mut stored = 0;
+        for line in output.lines() {
+            let line = line.expect("the child prints text");
+            // The test harness prints the name of the test in front of the first line.
+            if let Some((_, count)) = line.split_once("stored ") {
+                stored = count.parse().expect("a number");
+            }
+            if stored >= acknowledged && (stored > 0 || line.contains("running 1 test")) {
+                break;
+            }
+        }
+        writer.kill().expect("the child can be killed");
+        assert_eq!(writer.wait().expect("the child ends").signal(), Some(9));
+
+        let store = Store::open(folder.path()).expect("the folder is there");
+        if stored == 0 {
+            // It may have died before there was a run; whatever there is must be readable.
+            assert!(store.list().expect("a listing").iter().all(|run| run.contents.is_ok()));
+            continue;
+        }
+        let (run, _) = store.read_with_note("last").expect("the run can be read");
+        assert!(run.trials.len() as u32 >= stored, "{} of {stored}", run.trials.len());
+        for (block, trial) in run.trials.iter().enumerate() {
+            assert_eq!(trial, &sample::long_trial(block as u32, 4000));
+        }
+        let (resumed, mut writer) = store.resume(&run.header.id).expect("the run can be resumed");
+        assert_eq!(resumed, run);
+        writer.trial(&sample::trial(99)).expect("a trial is stored");
+        writer.end(&RunEnd::BlocksDone).expect("the end is stored");
+        let (whole, torn) = store.read_with_note("last").expect("the run can be read");
+        assert_eq!((whole.trials.len(), torn), (run.trials.len() + 1, None));
+    }
+}
+
+/// Stores two trials and is killed by the system in the middle of writing the third: the kernel writes up to the limit of a
+/// file's length and then sends SIGXFSZ.
+#[test]
+#[ignore = "run as a child by another test"]
+fn child_dies_within_an_append() {
+    let store = Store::open(child::folder()).expect("the folder is there");
+    let mut writer = store.create(&sample::header("death")).expect("a run is created");
+    for block in 0..2 {
+        writer.trial(&sample::long_trial(block, 100)).expect("a trial is stored");
+    }
+    let length = std::fs::metadata(writer.path()).expect("the file is there").len();
+    let limit = Rlimit { current: Some(length + 1000), maximum: Some(length + 1000) };
+    setrlimit(Resource::Fsize, limit).expect("a limit may be lowered");
+    let core = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, core).expect("a limit may be lowered");
+    println!("limited");
+    std::io::stdout().flush().expect("output");
+    let result = writer.trial(&sample::long_trial(2, 100));
+    println!("survived: {result:?}");
+}
+
+#[test]
+fn a_death_within_an_append_leaves_a_torn_line_that_is_passed_over_and_cut_off() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = child::command(&[], "death::child_dies_within_an_append", folder.path())
+        .output()
+        .expect("the child runs");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("limited") && !printed.contains("survived"), "{printed}");
+    assert_eq!(output.status.signal(), Some(Signal::XFSZ.as_raw()), "{printed}");
+
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let (run, torn) = store.read_with_note("last").expect("the run can be read");
+    assert_eq!(run.trials, [sample::long_trial(0, 100), sample::long_trial(1, 100)]);
+    let torn = torn.expect("a part of the third trial is there");
+    assert_eq!(torn.bytes, 1000);
+    assert!(torn.to_string().contains("incomplete"), "{torn}");
+
+    let (_, mut writer) = store.resume(&run.header.id).expect("the run can be resumed");
+    assert_eq!(writer.cut_off(), Some(torn));
+    writer.trial(&sample::long_trial(2, 100)).expect("a trial is stored");
+    let (run, torn) = store.read_with_note("last").expect("the run can be read");
+    assert_eq!((run.trials.len(), torn), (3, None));
+}
+
+#[test]
+fn a_run_has_one_writer_at_a_time_and_any_number_of_readers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let header = sample::header("lock");
+    let mut writer = store.create(&header).expect("a run is created");
+    writer.trial(&sample::trial(0)).expect("a trial is stored");
+    let error = store.resume(&header.id).expect_err("somebody writes it");
+    assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+    assert!(error.to_string().contains("another netduel writes this run"), "{error}");
+    assert_eq!(store.read("last").expect("it can be read").trials.len(), 1);
+    drop(writer);
+    assert_eq!(store.resume(&header.id).expect("nobody writes it").0.trials.len(), 1);
+}
+
+#[test]
+fn what_a_killed_creator_left_is_taken_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let header = sample::header("draft");
+    let draft = folder.path().join(format!(".{}.netduel.new", header.id));
+    std::fs::write(&draft, "x".repeat(100_000)).expect("a file can be written");
+    assert!(store.list().expect("a listing").is_empty());
+    drop(store.create(&header).expect("a run is created"));
+    assert_eq!(store.read("last").expect("it can be read").header, header);
+    assert!(!draft.exists());
+    let again = store.create(&header).expect_err("it is there");
+    assert!(matches!(again, StoreError::Exists { .. }), "{again}");
+    assert_ne!(
+        store.new_id("draft", header.started_unix_ms, 0),
+        store.new_id("draft", header.started_unix_ms, 1)
+    );
+}

@@ -1,0 +1,186 @@
+//! Runs are found by name, by its beginning, by path and as `last`; what is not found is told with what is near.
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use netduel_model::run::{Run, RunEnd};
+use netduel_model::warning::Warning;
+use netduel_store::{Store, StoreError};
+
+use crate::sample;
+
+fn store_with(runs: &[(&str, u64)]) -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path().join("made/for/it")).expect("the folder is created");
+    for (id, started_unix_ms) in runs {
+        let mut header = sample::header("x");
+        header.id = netduel_model::ids::RunId::new(*id).expect("a name");
+        header.started_unix_ms = *started_unix_ms;
+        store.create(&header).expect("a run is created");
+    }
+    (folder, store)
+}
+
+#[test]
+fn a_run_is_found_by_name_prefix_path_and_as_the_last() {
+    let (_folder, store) = store_with(&[("demo-1", 30), ("demo-12", 20), ("aa-1", 10)]);
+    let found = |name: &str| store.read(name).expect("it is there").header.id.to_string();
+    assert_eq!(found("demo-1"), "demo-1");
+    assert_eq!(found("demo-12"), "demo-12");
+    assert_eq!(found("aa"), "aa-1");
+    assert_eq!(found("last"), "demo-1");
+    let path = store.folder().join("aa-1.netduel");
+    assert_eq!(found(path.to_str().expect("a plain path")), "aa-1");
+    let listed: Vec<_> = store.list().expect("a listing").iter().map(|run| run.id.to_string()).collect();
+    assert_eq!(listed, ["demo-1", "demo-12", "aa-1"]);
+
+    // A file that was mailed is read where it lies, whatever it is called.
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let copy = elsewhere.path().join("from a colleague.netduel");
+    std::fs::copy(&path, &copy).expect("it can be copied");
+    assert_eq!(found(copy.to_str().expect("a plain path")), "aa-1");
+}
+
+#[test]
+fn what_is_not_found_or_not_clear_is_told_with_what_was_meant() {
+    let (_folder, store) = store_with(&[("demo-1", 30), ("demo-2", 20), ("aa-1", 10)]);
+    let ambiguous = store.read("demo").expect_err("two").to_string();
+    assert!(ambiguous.contains("demo-1, demo-2") && ambiguous.contains("write more"), "{ambiguous}");
+    for (wanted, near) in [("dmeo-1", "did you mean demo-1"), ("demo-77", "demo-2"), ("zzzzzzzz", "demo-2")] {
+        let missing = store.read(wanted).expect_err("none").to_string();
+        assert!(missing.contains(near), "{missing}");
+    }
+    let (_folder, empty) = store_with(&[]);
+    for wanted in ["last", "demo", ""] {
+        let error = empty.read(wanted).expect_err("none");
+        assert!(matches!(error, StoreError::NotFound { .. }), "{error}");
+        assert!(error.to_string().contains("there is none yet"), "{error}");
+    }
+    let missing = empty.resume(&netduel_model::ids::RunId::new("demo-1").expect("a name")).expect_err("none");
+    assert!(matches!(missing, StoreError::NotFound { .. }), "{missing}");
+}
+
+#[test]
+fn everything_that_was_stored_is_read_back_in_order() {
+    let (_folder, store) = store_with(&[]);
+    let header = sample::header("all");
+    let mut writer = store.create(&header).expect("a run is created");
+    let warning = Warning::SharedMachine {
+        client: netduel_model::ids::HostName::new("a").expect("a name"),
+        server: netduel_model::ids::HostName::new("b").expect("a name"),
+    };
+    writer.reserve().expect("there is room");
+    writer.trial(&sample::trial(0)).expect("stored");
+    writer.warning(&warning).expect("stored");
+    writer.end(&RunEnd::Interrupted).expect("stored");
+    let listed = store.list().expect("a listing").remove(0).contents.expect("it can be read");
+    assert_eq!((listed.trials, listed.end), (1, Some(RunEnd::Interrupted)));
+    drop(writer);
+
+    let (run, mut writer) = store.resume(&header.id).expect("it can be resumed");
+    assert_eq!((run.trials.len(), run.end), (1, None));
+    assert_eq!(store.read("last").expect("it can be read").end, None);
+    writer.trial(&sample::trial(1)).expect("stored");
+    writer.end(&RunEnd::BlocksDone).expect("stored");
+    let expected = Run {
+        header,
+        trials: vec![sample::trial(0), sample::trial(1)],
+        warnings: vec![warning],
+        end: Some(RunEnd::BlocksDone),
+    };
+    assert_eq!(store.read("all").expect("it can be read"), expected);
+}
+
+#[test]
+fn a_record_that_could_not_be_read_again_is_refused_and_harms_nothing() {
+    let (_folder, store) = store_with(&[]);
+    let mut writer = store.create(&sample::header("nan")).expect("a run is created");
+    let mut bad = sample::trial(0);
+    bad.client.as_mut().expect("an end").report.datagrams =
+        Some(netduel_model::sample::DatagramReport { jitter_ns: Some(1.0), ..Default::default() });
+    writer.trial(&bad).expect("a finite number is stored");
+    let warning = Warning::OutlierBlock {
+        arm: netduel_model::ids::ArmName::new("a").expect("a name"),
+        workload: netduel_model::ids::WorkloadName::new("w").expect("a name"),
+        metric: netduel_model::metric::Metric::Loss,
+        block: 0,
+        times_median: f64::NAN,
+    };
+    let error = writer.warning(&warning).expect_err("not a number");
+    assert!(matches!(error, StoreError::Record { .. }), "{error}");
+    writer.trial(&sample::trial(1)).expect("stored");
+    assert_eq!(store.read("nan").expect("it can be read").trials.len(), 2);
+}
+
+#[test]
+fn other_files_newer_formats_and_damage_are_told_apart() {
+    let (_folder, store) = store_with(&[("good-1", 10)]);
+    let write = |name: &str, text: &str| {
+        let path = store.folder().join(name);
+        std::fs::write(&path, text).expect("a file can be written");
+        store.read(path.to_str().expect("a plain path")).expect_err("it is no good").to_string()
+    };
+    assert!(write("empty.netduel", "").contains("it is empty"));
+    assert!(write("cut.netduel", "{\"netduel\":\"run\",\"form").contains("its first line is incomplete"));
+    assert!(write("text.netduel", "hello\nworld\n").contains("not the file of a netduel run"));
+    assert!(write("other.netduel", "{\"netduel\":\"wire\",\"format\":1}\n").contains("says `wire`"));
+    let newer =
+        write("newer.netduel", "{\"netduel\":\"run\",\"format\":2,\"whatever\":{}}\n{\"colour\":1}\n");
+    assert!(
+        newer.contains("written by a newer netduel (format 2, this one reads up to 1): update"),
+        "{newer}"
+    );
+    assert!(
+        write("bare.netduel", "{\"netduel\":\"run\",\"format\":1}\n")
+            .contains("at line 1: the line is damaged")
+    );
+
+    let good = std::fs::read_to_string(store.folder().join("good-1.netduel")).expect("it is there");
+    let middle = write("middle.netduel", &format!("{good}garbage\n{{\"resumed\":{{\"trials\":0}}}}\n"));
+    assert!(middle.contains("middle.netduel at line 2: the line is damaged"), "{middle}");
+    let unknown = write("unknown.netduel", &format!("{good}{{\"colour\":1}}\n"));
+    assert!(unknown.contains("at line 2") && unknown.contains("colour"), "{unknown}");
+
+    // None of this hides the good run.
+    assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "good-1");
+    let listed = store.list().expect("a listing");
+    assert_eq!((listed.len(), listed.iter().filter(|run| run.contents.is_ok()).count()), (9, 1));
+}
+
+#[test]
+fn fields_of_a_later_program_of_the_same_format_are_passed_over() {
+    let (_folder, store) = store_with(&[]);
+    let mut writer = store.create(&sample::header("fields")).expect("a run is created");
+    writer.trial(&sample::trial(0)).expect("stored");
+    let path = writer.path().to_owned();
+    drop(writer);
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    let text = text
+        .replacen("\"format\":1,", "\"format\":1,\"colour\":[1],", 1)
+        .replace("{\"slot\":{", "{\"shape\":null,\"slot\":{\"corner\":4,");
+    assert!(text.contains("corner") && text.contains("colour"));
+    std::fs::write(&path, text).expect("it can be written");
+    assert_eq!(store.read("fields").expect("it can be read").trials, [sample::trial(0)]);
+}
+
+#[test]
+fn the_default_folder_follows_the_environment() {
+    let folder = |variables: &[(&str, &str)]| {
+        Store::default_dir(|name| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        })
+    };
+    let all = [("NETDUEL_STORE", "here"), ("XDG_DATA_HOME", "/data"), ("HOME", "/home/x")];
+    assert_eq!(folder(&all), Some(PathBuf::from("here")));
+    assert_eq!(folder(&all[1..]), Some(PathBuf::from("/data/netduel")));
+    assert_eq!(folder(&all[2..]), Some(PathBuf::from("/home/x/.local/share/netduel")));
+    let empty = [("NETDUEL_STORE", ""), ("XDG_DATA_HOME", "relative"), ("HOME", "/home/x")];
+    assert_eq!(folder(&empty), Some(PathBuf::from("/home/x/.local/share/netduel")));
+    assert_eq!(folder(&[]), None);
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_told_with_the_operation() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let error = Store::open(file.path().join("below")).expect_err("a file is no folder").to_string();
+    assert!(error.starts_with("failed to create the store's folder "), "{error}");
+}

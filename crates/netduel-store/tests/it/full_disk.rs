@@ -1,0 +1,119 @@
+//! A disk that is really full: it is found before a trial, and takes nothing that was stored.
+use std::fs::File;
+use std::io::Write;
+
+use netduel_model::run::RunEnd;
+use netduel_store::{Store, StoreError};
+
+use crate::{child, sample};
+
+/// Runs a child test on a small filesystem of the given type in a mount namespace of its own.
+fn on_small_filesystem(kind: &str, test: &str) {
+    if !rustix::process::geteuid().is_root() {
+        return child::skip("mounting a small filesystem needs root");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mount =
+        format!("mount -t {kind} -o size=6m none '{}' && exec \"$0\" \"$@\"", folder.path().display());
+    let output = child::command(&["unshare", "--mount", "sh", "-c", &mount], test, folder.path()).output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => return child::skip(&format!("unshare cannot be run: {error}")),
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if errors.contains("unshare failed") || errors.contains("mount:") {
+        return child::skip(&format!("a filesystem cannot be mounted here: {errors}"));
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}\n{errors}");
+}
+
+#[test]
+fn a_full_disk_is_found_before_a_trial_and_never_after_it() {
+    on_small_filesystem("tmpfs", "full_disk::child_fills_the_disk");
+}
+
+#[test]
+#[ignore = "run as a child by another test"]
+fn child_fills_the_disk() {
+    let folder = child::folder();
+    let store = Store::open(&folder).expect("the folder is there");
+    let mut writer = store.create(&sample::header("full")).expect("a run is created");
+    let mut stored = 0;
+    // The folder is small: this ends, and it ends in a reservation.
+    let error = loop {
+        match writer.reserve() {
+            Ok(()) => writer.trial(&sample::long_trial(stored, 2000)).expect("there was room"),
+            Err(error) => break error,
+        }
+        stored += 1;
+    };
+    assert!(stored > 3, "{stored}");
+    assert!(matches!(error, StoreError::Full { .. }), "{error}");
+    assert!(error.to_string().contains("make room and resume the run"), "{error}");
+
+    // Somebody else takes all that is left. Trials without a reservation use up what the last one kept; then one fails,
+    // as a whole, and can be repeated.
+    let filler = folder.join("filler");
+    let mut file = File::create(&filler).expect("a file");
+    while file.write_all(&[1; 4096]).is_ok() {}
+    let error = loop {
+        match writer.trial(&sample::long_trial(stored, 2000)) {
+            Ok(()) => stored += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, StoreError::Full { .. }), "{error}");
+    let (run, torn) = store.read_with_note("last").expect("it can be read");
+    assert_eq!((run.trials.len() as u32, torn), (stored, None));
+    // What the failed trial had taken is free again.
+    while file.write_all(&[1; 4096]).is_ok() {}
+    let another = store.create(&sample::header("another")).expect_err("no room");
+    assert!(matches!(another, StoreError::Full { .. }), "{another}");
+    assert_eq!(store.list().expect("a listing").len(), 1);
+
+    drop(file);
+    std::fs::remove_file(&filler).expect("it can be removed");
+    writer.trial(&sample::trial(stored)).expect("there is room");
+    writer.end(&RunEnd::Interrupted).expect("there is room");
+    let run = store.read("last").expect("it can be read");
+    assert_eq!((run.trials.len() as u32, run.end), (stored + 1, Some(RunEnd::Interrupted)));
+}
+
+#[test]
+fn a_reservation_keeps_its_room_when_others_fill_the_disk() {
+    on_small_filesystem("tmpfs", "full_disk::child_keeps_its_room");
+}
+
+#[test]
+#[ignore = "run as a child by another test"]
+fn child_keeps_its_room() {
+    let folder = child::folder();
+    let store = Store::open(&folder).expect("the folder is there");
+    let mut writer = store.create(&sample::header("kept")).expect("a run is created");
+    writer.reserve().expect("there is room");
+    let length = std::fs::metadata(writer.path()).expect("the file is there").len();
+    let mut file = File::create(folder.join("filler")).expect("a file");
+    while file.write_all(&[1; 4096]).is_ok() {}
+    writer.trial(&sample::long_trial(0, 2000)).expect("room was kept");
+    writer.end(&RunEnd::BudgetUsed).expect("room was kept");
+    assert!(std::fs::metadata(writer.path()).expect("the file is there").len() > length + 100_000);
+    assert_eq!(store.read("last").expect("it can be read").trials.len(), 1);
+    // What was kept and not used is given back.
+    assert!(file.write_all(&[1; 4096]).is_ok());
+}
+
+#[test]
+fn a_filesystem_that_neither_reserves_nor_tells_its_room_is_used_all_the_same() {
+    on_small_filesystem("ramfs", "full_disk::child_on_ramfs");
+}
+
+#[test]
+#[ignore = "run as a child by another test"]
+fn child_on_ramfs() {
+    let store = Store::open(child::folder()).expect("the folder is there");
+    let mut writer = store.create(&sample::header("ram")).expect("a run is created");
+    writer.reserve().expect("nothing speaks against it");
+    writer.trial(&sample::trial(0)).expect("stored");
+    assert_eq!(store.read("last").expect("it can be read").trials.len(), 1);
+}

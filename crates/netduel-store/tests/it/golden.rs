@@ -1,0 +1,153 @@
+//! The golden file of every format is read as what it was written from, and the newest is written again byte by byte.
+use std::path::PathBuf;
+
+use netduel_model::metric::Metric;
+use netduel_model::run::{Run, RunEnd};
+use netduel_model::trial::{Slot, Trial, Validity};
+use netduel_model::warning::Warning;
+use netduel_store::Store;
+use netduel_store::format::FORMAT;
+
+use crate::sample::{self, arm, header, host, workload};
+
+fn golden_file(format: u32) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/format-{format}.netduel"))
+}
+
+/// Trials that say everything a trial can say.
+fn trials() -> Vec<Trial> {
+    let bare = |position, validity| Trial {
+        slot: Slot { block: 0, position, arm: arm("near"), workload: workload("latency") },
+        attempt: 0,
+        started_unix_ms: 1_795_257_903_000,
+        validity,
+        client: None,
+        server: None,
+        proofs: Vec::new(),
+    };
+    vec![
+        sample::trial(0),
+        bare(1, Validity::WrongPath { reason: "at the client 1.0 % went through vf0".to_owned() }),
+        bare(2, Validity::Failed { reason: "host far does not answer".to_owned() }),
+    ]
+}
+
+/// Every doubt there is.
+fn warnings() -> Vec<Warning> {
+    let (arm, workload) = (arm("near"), workload("bulk"));
+    let pair = || (arm.clone(), workload.clone());
+    let metric = Metric::Throughput;
+    vec![
+        {
+            let (arm, workload) = pair();
+            Warning::Drift { arm, workload, metric, change: -0.123_456_789_012_345_68 }
+        },
+        {
+            let (arm, workload) = pair();
+            Warning::Autocorrelation { arm, workload, metric, lag1: 0.7 }
+        },
+        {
+            let (arm, workload) = pair();
+            Warning::Bimodal { arm, workload, metric, low: 1e9, high: 2.5e9 }
+        },
+        {
+            let (arm, workload) = pair();
+            Warning::OutlierBlock { arm, workload, metric, block: 4, times_median: 0.1 }
+        },
+        Warning::StolenTime { host: host("a"), share_max: 0.25, trials: 3 },
+        Warning::ClockStep { host: host("a"), step_ns: -1_000_000 },
+        Warning::PathChanged { arm: arm.clone(), trials: 2, detail: "vf0 went".to_owned() },
+        Warning::ArmNotProven { arm: arm.clone() },
+        {
+            let (arm, workload) = pair();
+            Warning::RateCapped { arm, workload, rate_bps: 5e9 }
+        },
+        {
+            let (arm, workload) = pair();
+            Warning::TokenBucketBurst { arm, workload, before_bps: 5e9, after_bps: 1e9 }
+        },
+        Warning::SharedMachine { client: host("near"), server: host("far") },
+        {
+            let (arm, workload) = pair();
+            Warning::ReceiverOverrun { arm, workload, datagrams: 12 }
+        },
+        {
+            let (arm, workload) = pair();
+            Warning::ScheduleMissed { arm, workload, late_p99_ns: 150_000 }
+        },
+        Warning::TrialsLeftOut { arm: arm.clone(), trials: 1, reason: "no answer".to_owned() },
+        Warning::NotUndone { host: host("far"), detail: "mtu of eth0: ip link set eth0 mtu 1500".to_owned() },
+    ]
+}
+
+/// Ends in the order in which the golden run came to them; it was resumed between them.
+fn ends() -> [RunEnd; 5] {
+    [
+        RunEnd::Interrupted,
+        RunEnd::Failed { detail: "the disk is full".to_owned() },
+        RunEnd::BudgetUsed,
+        RunEnd::BlocksDone,
+        RunEnd::PrecisionReached,
+    ]
+}
+
+/// Writes the golden run as a coordinator would, and gives the file's bytes.
+fn written(store: &Store) -> Vec<u8> {
+    let header = header("golden");
+    let mut writer = store.create(&header).expect("a run is created");
+    for trial in trials() {
+        writer.reserve().expect("there is room");
+        writer.trial(&trial).expect("stored");
+    }
+    for warning in warnings() {
+        writer.warning(&warning).expect("stored");
+    }
+    for (index, end) in ends().iter().enumerate() {
+        if index > 0 {
+            drop(writer);
+            writer = store.resume(&header.id).expect("it can be resumed").1;
+        }
+        writer.end(end).expect("stored");
+    }
+    std::fs::read(writer.path()).expect("it is there")
+}
+
+/// A golden file is never written over: a released format does not change. It is made when there is none.
+#[test]
+fn the_newest_format_is_written_byte_by_byte_as_its_golden_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = written(&Store::open(folder.path()).expect("the folder is there"));
+    let golden = golden_file(FORMAT);
+    if !golden.exists() && std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(&golden, &bytes).expect("it can be written");
+    }
+    let golden = std::fs::read(golden).expect("every format has a golden file");
+    let (bytes, golden) = (String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&golden));
+    for (index, (now, then)) in bytes.lines().zip(golden.lines()).enumerate() {
+        assert_eq!(now, then, "line {} changed: raise FORMAT, or give the new field a default", index + 1);
+    }
+    assert_eq!(bytes, golden);
+}
+
+#[test]
+fn format_1_is_read_as_what_it_was_written_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let (run, torn) =
+        store.read_with_note(golden_file(1).to_str().expect("a plain path")).expect("it can be read");
+    let expected = Run {
+        header: header("golden"),
+        trials: trials(),
+        warnings: warnings(),
+        end: Some(RunEnd::PrecisionReached),
+    };
+    assert_eq!(run, expected);
+    assert_eq!(torn, None);
+}
+
+#[test]
+fn every_format_up_to_the_newest_has_a_golden_file() {
+    for format in 1..=FORMAT {
+        assert!(golden_file(format).is_file(), "format {format} has none");
+    }
+}

@@ -1,0 +1,113 @@
+//! A file that was cut anywhere reads as a beginning of what was stored, or as a clear error.
+use std::path::Path;
+
+use netduel_model::run::RunEnd;
+use netduel_model::trial::Trial;
+use netduel_store::{Store, StoreError};
+use proptest::prelude::*;
+
+use crate::sample;
+
+/// A finished file with some trials, as bytes.
+fn whole(store: &Store) -> (Vec<u8>, Vec<Trial>) {
+    let mut writer = store.create(&sample::header("cut")).expect("a run is created");
+    let trials: Vec<Trial> = (0..4).map(sample::trial).collect();
+    for trial in &trials {
+        writer.trial(trial).expect("stored");
+    }
+    writer.end(&RunEnd::BlocksDone).expect("stored");
+    (std::fs::read(writer.path()).expect("it is there"), trials)
+}
+
+fn assert_is_a_beginning(
+    store: &Store,
+    path: &Path,
+    bytes: &[u8],
+    trials: &[Trial],
+) -> Result<(), TestCaseError> {
+    std::fs::write(path, bytes).expect("it can be written");
+    match store.read_with_note(path.to_str().expect("a plain path")) {
+        Ok((run, torn)) => {
+            prop_assert!(trials.starts_with(&run.trials));
+            let lines = bytes.split(|byte| *byte == b'\n').count() - 1;
+            prop_assert!(
+                run.trials.len() + 1 >= lines.min(trials.len() + 1),
+                "{} of {lines}",
+                run.trials.len()
+            );
+            prop_assert_eq!(torn.is_some(), bytes.last() != Some(&b'\n'));
+        }
+        Err(StoreError::NotARun { reason, .. }) => {
+            prop_assert!(reason.contains("empty") || reason.contains("incomplete"), "{reason}");
+            prop_assert!(!bytes.contains(&b'\n'));
+        }
+        Err(other) => prop_assert!(false, "{other}"),
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_file_cut_anywhere_reads_as_a_beginning(cuts in prop::collection::vec(any::<prop::sample::Index>(), 4)) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(folder.path()).expect("the folder is there");
+        let (bytes, trials) = whole(&store);
+        let path = folder.path().join("cut.netduel");
+        for cut in cuts {
+            assert_is_a_beginning(&store, &path, &bytes[..cut.index(bytes.len() + 1)], &trials)?;
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_byte_changed_never_panics_and_never_loses_its_other_lines_in_silence(
+        place in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(folder.path()).expect("the folder is there");
+        let (mut bytes, trials) = whole(&store);
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        let path = folder.path().join("cut.netduel");
+        std::fs::write(&path, &bytes).expect("it can be written");
+        if let Ok((run, torn)) = store.read_with_note(path.to_str().expect("a plain path")) {
+            let lost = trials.len() - run.trials.len();
+            prop_assert!(lost == 0 || torn.is_some(), "{lost} trials are gone");
+        }
+    }
+}
+
+#[test]
+fn a_file_cut_at_the_edges_of_its_lines_reads_as_a_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let (bytes, trials) = whole(&store);
+    let path = folder.path().join("cut.netduel");
+    let edges = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index);
+    for edge in edges.flat_map(|index| [index - 1, index, index + 1]) {
+        assert_is_a_beginning(&store, &path, &bytes[..edge], &trials).expect("a beginning");
+    }
+}
+
+#[test]
+fn a_line_of_which_a_power_cut_left_zeros_is_torn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let (bytes, trials) = whole(&store);
+    let id = sample::header("cut").id;
+    let path = folder.path().join(format!("{id}.netduel"));
+    for tail in [&b"{\"trial\":\0\0\0\0\0\0}\n"[..], &[0; 4096][..]] {
+        std::fs::write(&path, [&bytes, tail].concat()).expect("it can be written");
+        let (run, torn) = store.read_with_note("last").expect("it can be read");
+        assert_eq!(
+            (run.trials.as_slice(), torn.map(|torn| torn.bytes)),
+            (&trials[..], Some(tail.len() as u64))
+        );
+        let (_, writer) = store.resume(&id).expect("it can be resumed");
+        assert!(writer.cut_off().is_some());
+        drop(writer);
+        assert_eq!(store.read_with_note("last").expect("it can be read").1, None);
+    }
+}
