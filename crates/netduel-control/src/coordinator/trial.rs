@@ -1,0 +1,211 @@
+//! One trial over two agents: treatments, sockets, start, the two results, and everything undone.
+use netduel_model::event::Event;
+use netduel_model::ids::{HostName, Token};
+use netduel_model::plan::spec::Side;
+use netduel_model::plan::{Arm, TreatmentAction};
+use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Direction, Family, Role, Traffic, Workload};
+
+use super::Trouble;
+use super::conductor::Conductor;
+use crate::peer::Heard;
+use crate::protocol::{FromAgent, ToAgent};
+
+/// How long a treatment, its undoing or the binding of sockets may take, nanoseconds.
+const STEP_TIMEOUT_NS: u64 = 30_000_000_000;
+/// How long all streams may take to connect, nanoseconds.
+const CONNECT_TIMEOUT_NS: u64 = 10_000_000_000;
+/// How much longer than its duration a trial may take, nanoseconds.
+const DONE_MARGIN_NS: u64 = 15_000_000_000;
+const ROLES: [Role; 2] = [Role::Client, Role::Server];
+
+impl Conductor<'_> {
+    /// Runs the trial of a slot. A failure of the trial is part of the result; only trouble with a host is not.
+    pub(super) fn trial(
+        &mut self,
+        arm: &Arm,
+        workload: &Workload,
+        slot: Slot,
+        attempt: u32,
+    ) -> (Trial, Option<Trouble>) {
+        let started_unix_ms = self.surroundings.unix_ms();
+        self.surroundings
+            .event(Event::TrialStarted { slot: slot.clone(), duration_ns: workload.timing.duration.0 });
+        let mut trial = Trial {
+            slot,
+            attempt,
+            started_unix_ms,
+            validity: Validity::Valid,
+            client: None,
+            server: None,
+            proofs: Vec::new(),
+        };
+        let result = self.perform(arm, workload);
+        self.stopping = true;
+        if result.is_err() {
+            self.abort(arm);
+        }
+        let undone = self.undo(arm);
+        self.stopping = false;
+        match result.and_then(|ends| undone.map(|()| ends)) {
+            Ok([client, server]) => {
+                judge_path(arm, &mut trial, &client, &server);
+                trial.client = Some(client);
+                trial.server = Some(server);
+                (trial, None)
+            }
+            Err(trouble) => {
+                trial.validity = Validity::Failed { reason: trouble.to_string() };
+                (trial, Some(trouble))
+            }
+        }
+    }
+
+    fn perform(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
+        self.treat(arm)?;
+        let token = self.surroundings.token().map_err(Trouble::Local)?;
+        self.prepare(arm, workload, token)?;
+        self.traffic(arm, workload)
+    }
+
+    fn treat(&mut self, arm: &Arm) -> Result<(), Trouble> {
+        for treatment in &arm.treatments {
+            if let TreatmentAction::Path { path } = &treatment.action {
+                self.surroundings.set_path(*path).map_err(Trouble::Local)?;
+            }
+        }
+        for role in ROLES {
+            let treatments = agent_treatments(arm, role);
+            if !treatments.is_empty() {
+                self.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, STEP_TIMEOUT_NS)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn undo(&mut self, arm: &Arm) -> Result<(), Trouble> {
+        for role in ROLES {
+            let host = arm.pair.host(role).clone();
+            if agent_treatments(arm, role).is_empty() || !self.links.contains_key(&host) {
+                continue;
+            }
+            if let FromAgent::Undone { problems } = self.ask(&host, &ToAgent::Undo, STEP_TIMEOUT_NS)? {
+                for detail in problems {
+                    let warning = netduel_model::warning::Warning::NotUndone { host: host.clone(), detail };
+                    self.surroundings.event(Event::Warned { warning });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, arm: &Arm, workload: &Workload, token: Token) -> Result<(), Trouble> {
+        let (client, server) = (&arm.pair.client, &arm.pair.server);
+        let address = self.address(server, workload.family)?;
+        let message = ToAgent::PrepareServer { workload: workload.clone(), bind: address, token };
+        let FromAgent::Prepared { ports } = self.ask(server, &message, STEP_TIMEOUT_NS)? else {
+            return Err(Trouble::Local("the server's agent named no ports".to_owned()));
+        };
+        let deadline = Nanos(CONNECT_TIMEOUT_NS);
+        let message =
+            ToAgent::PrepareClient { workload: workload.clone(), peer: address, ports, token, deadline };
+        self.ask(client, &message, CONNECT_TIMEOUT_NS + STEP_TIMEOUT_NS)?;
+        Ok(())
+    }
+
+    fn address(&self, host: &HostName, family: Family) -> Result<std::net::IpAddr, Trouble> {
+        let addresses = self.plan.hosts.get(host).map(|host| host.addresses.as_slice()).unwrap_or_default();
+        addresses
+            .iter()
+            .find(|address| address.is_ipv4() == (family == Family::Ipv4))
+            .copied()
+            .ok_or_else(|| Trouble::Local(format!("host {host} has no {family} address in the plan")))
+    }
+
+    fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
+        let host = |role: Role| arm.pair.host(role).clone();
+        for role in [Role::Server, Role::Client] {
+            self.ask(&host(role), &ToAgent::Start, STEP_TIMEOUT_NS)?;
+        }
+        let started_ns = self.surroundings.now_ns();
+        let timeout_ns = workload.timing.duration.0 + DONE_MARGIN_NS;
+        for role in ROLES {
+            self.link(&host(role))?.await_done(started_ns, timeout_ns);
+        }
+        let deciders = deciders(&workload.traffic);
+        let mut ends: [Option<TrialEnd>; 2] = [None, None];
+        let mut told = false;
+        loop {
+            if let [Some(_), Some(_)] = &ends {
+                return Ok(ends.map(|end| end.expect("both ends were just seen to be there")));
+            }
+            let now_ns = self.surroundings.now_ns();
+            if !told && deciders.iter().all(|role| ends[*role as usize].is_some()) {
+                told = true;
+                for role in ROLES.into_iter().filter(|role| ends[*role as usize].is_none()) {
+                    self.link(&host(role))?.request(&ToAgent::Finish, now_ns, DONE_MARGIN_NS);
+                }
+            }
+            let Some((from, heard)) = self.pump()? else { continue };
+            let Some(role) = ROLES.into_iter().find(|role| *arm.pair.host(*role) == from) else { continue };
+            match heard {
+                Heard::Done(end) => ends[role as usize] = Some(*end),
+                Heard::Progress(figures) => self.surroundings.event(Event::TrialProgress { role, figures }),
+                Heard::Failed { kind, message } => {
+                    return Err(Trouble::Refused { host: from, kind, message });
+                }
+                Heard::Answer(_) => {}
+            }
+        }
+    }
+
+    /// Stops traffic at both ends, as far as they still listen.
+    fn abort(&mut self, arm: &Arm) {
+        for role in ROLES {
+            let host = arm.pair.host(role).clone();
+            if self.links.contains_key(&host) {
+                // The trial has failed already; an agent that does not even stop is found at its next request.
+                drop(self.ask(&host, &ToAgent::Abort, STEP_TIMEOUT_NS));
+            }
+        }
+    }
+}
+
+/// The ends that end by themselves; the other is told when they have.
+fn deciders(traffic: &Traffic) -> &'static [Role] {
+    match traffic {
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) => &[Role::Client],
+        Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => match direction {
+            Direction::Up => &[Role::Client],
+            Direction::Down => &[Role::Server],
+            Direction::Both => &ROLES,
+        },
+    }
+}
+
+/// The changes that the agent of a role makes itself; paths are the lab's.
+fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
+    let side = match role {
+        Role::Client => Side::Client,
+        Role::Server => Side::Server,
+    };
+    arm.treatments
+        .iter()
+        .filter(|treatment| treatment.on == Side::Both || treatment.on == side)
+        .filter(|treatment| !matches!(treatment.action, TreatmentAction::Path { .. }))
+        .map(|treatment| treatment.action.clone())
+        .collect()
+}
+
+/// Proves the path at each end for which the arm names an interface; a trial without proof is invalid.
+fn judge_path(arm: &Arm, trial: &mut Trial, client: &TrialEnd, server: &TrialEnd) {
+    for (role, end) in [(Role::Client, client), (Role::Server, server)] {
+        let Some(expected) = arm.expected(role) else { continue };
+        let proof = PathProof::from_interfaces(role, expected, &end.observation.interfaces);
+        if let Some(reason) = proof.failure() {
+            trial.validity = Validity::WrongPath { reason };
+        }
+        trial.proofs.push(proof);
+    }
+}

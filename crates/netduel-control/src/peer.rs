@@ -1,0 +1,245 @@
+//! The protocol as two state machines without IO: bytes and the time go in, lines, messages and the next deadline come out.
+use netduel_model::sample::LiveFigures;
+use netduel_model::trial::TrialEnd;
+
+use crate::protocol::{FailureKind, FromAgent, LineError, Lines, PROTOCOL, ToAgent, decode, encode, quote};
+
+/// Lines that are no message and are passed over before the first message: login banners of remote shells.
+pub const BANNER_LINES_MAX: usize = 50;
+
+/// What went wrong with a peer. The peer is of no use afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PeerError {
+    /// It speaks another version.
+    #[error(
+        "it speaks protocol {theirs} ({program}), this netduel speaks protocol {PROTOCOL}: install the same version on both hosts"
+    )]
+    Version {
+        /// Its protocol.
+        theirs: u32,
+        /// Its program.
+        program: String,
+    },
+    /// It sent something that is no message.
+    #[error("it sent what is not the protocol: {0}")]
+    Garbage(#[from] LineError),
+    /// It began with text that is no message, for too long.
+    #[error(
+        "it printed {BANNER_LINES_MAX} lines that are no message instead of answering, the last was `{last}`: does the command start `netduel agent`?"
+    )]
+    Banner {
+        /// The last such line.
+        last: String,
+    },
+    /// It sent a message that nobody waited for.
+    #[error("it sent `{got}` while {awaited} was awaited")]
+    Unexpected {
+        /// What came.
+        got: &'static str,
+        /// What was awaited.
+        awaited: &'static str,
+    },
+    /// It did not answer in time.
+    #[error("it did not answer in time: {awaited} was awaited for {waited_ms} ms")]
+    Silent {
+        /// What was awaited.
+        awaited: &'static str,
+        /// For how long, milliseconds.
+        waited_ms: u64,
+    },
+}
+
+/// What a coordinator learns from an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// The answer to the request.
+    Answer(FromAgent),
+    /// Figures of the trial under way.
+    Progress(LiveFigures),
+    /// The trial is done at that end.
+    Done(Box<TrialEnd>),
+    /// The request, or the trial under way, failed.
+    Failed {
+        /// Whose fault.
+        kind: FailureKind,
+        /// The agent's words.
+        message: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Await {
+    what: Awaited,
+    since_ns: u64,
+    deadline_ns: u64,
+}
+
+/// What a peer waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    Hello,
+    Described,
+    Locked,
+    Applied,
+    Undone,
+    Prepared,
+    Started,
+    Done,
+    Aborted,
+}
+
+impl Awaited {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Hello => "the first message",
+            Self::Described => "the description of the host",
+            Self::Locked => "the lock of the host",
+            Self::Applied => "the treatments",
+            Self::Undone => "the undoing of treatments",
+            Self::Prepared => "the sockets",
+            Self::Started => "the start of traffic",
+            Self::Done => "the result of the trial",
+            Self::Aborted => "the end of traffic",
+        }
+    }
+
+    fn is_answered_by(self, message: &FromAgent) -> bool {
+        matches!(
+            (self, message),
+            (Self::Hello, FromAgent::Hello { .. })
+                | (Self::Described, FromAgent::Described { .. })
+                | (Self::Locked, FromAgent::Locked)
+                | (Self::Applied, FromAgent::Applied)
+                | (Self::Undone, FromAgent::Undone { .. })
+                | (Self::Prepared, FromAgent::Prepared { .. })
+                | (Self::Started, FromAgent::Started)
+                | (Self::Done, FromAgent::Done { .. })
+                | (Self::Aborted, FromAgent::Aborted)
+        )
+    }
+}
+
+/// The coordinator's side of one agent.
+#[derive(Debug)]
+pub struct CoordinatorPeer {
+    lines: Lines,
+    awaited: Option<Await>,
+    greeted: bool,
+    banner_lines: usize,
+    /// An abandoned request's answer may still be under way: after an abort everything but `Aborted` is passed over.
+    aborting: bool,
+}
+
+impl CoordinatorPeer {
+    /// A new peer and the line that opens the conversation.
+    pub fn open(program: &str, now_ns: u64, timeout_ns: u64) -> (Self, String) {
+        let mut peer =
+            Self { lines: Lines::default(), awaited: None, greeted: false, banner_lines: 0, aborting: false };
+        peer.expect(Awaited::Hello, now_ns, timeout_ns);
+        (peer, encode(&ToAgent::Hello { protocol: PROTOCOL, program: program.to_owned() }))
+    }
+
+    fn expect(&mut self, what: Awaited, now_ns: u64, timeout_ns: u64) {
+        self.awaited = Some(Await { what, since_ns: now_ns, deadline_ns: now_ns.saturating_add(timeout_ns) });
+    }
+
+    /// The line of a request; its answer is awaited for `timeout_ns`.
+    pub fn request(&mut self, message: &ToAgent, now_ns: u64, timeout_ns: u64) -> String {
+        let what = match message {
+            ToAgent::Hello { .. } => Awaited::Hello,
+            ToAgent::Describe => Awaited::Described,
+            ToAgent::LockHost { .. } => Awaited::Locked,
+            ToAgent::Apply { .. } => Awaited::Applied,
+            ToAgent::Undo => Awaited::Undone,
+            ToAgent::PrepareServer { .. } | ToAgent::PrepareClient { .. } => Awaited::Prepared,
+            ToAgent::Start => Awaited::Started,
+            ToAgent::Finish => Awaited::Done,
+            ToAgent::Abort => Awaited::Aborted,
+        };
+        self.aborting = what == Awaited::Aborted;
+        self.expect(what, now_ns, timeout_ns);
+        encode(message)
+    }
+
+    /// Waits for the result of a trial that ends by itself.
+    pub fn await_done(&mut self, now_ns: u64, timeout_ns: u64) {
+        self.expect(Awaited::Done, now_ns, timeout_ns);
+    }
+
+    /// When [`CoordinatorPeer::tick`] has to be called next.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        self.awaited.map(|awaited| awaited.deadline_ns)
+    }
+
+    /// Tells the time.
+    pub fn tick(&mut self, now_ns: u64) -> Result<(), PeerError> {
+        match self.awaited {
+            Some(awaited) if now_ns >= awaited.deadline_ns => Err(PeerError::Silent {
+                awaited: awaited.what.name(),
+                waited_ms: now_ns.saturating_sub(awaited.since_ns) / 1_000_000,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes bytes that the agent sent.
+    pub fn input(&mut self, bytes: &[u8]) -> Result<Vec<Heard>, PeerError> {
+        self.lines.push(bytes);
+        let mut heard = Vec::new();
+        while let Some(line) = self.lines.next_line()? {
+            match decode::<FromAgent>(&line) {
+                Ok(message) => heard.extend(self.message(message)?),
+                Err(_) if !self.greeted && self.banner_lines < BANNER_LINES_MAX => self.banner_lines += 1,
+                Err(_) if !self.greeted => return Err(PeerError::Banner { last: quote(&line) }),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(heard)
+    }
+
+    fn message(&mut self, message: FromAgent) -> Result<Option<Heard>, PeerError> {
+        if self.aborting && !matches!(message, FromAgent::Aborted) {
+            return Ok(None);
+        }
+        let awaited = self.awaited.map(|awaited| awaited.what);
+        match message {
+            FromAgent::Hello { protocol, program } if protocol != PROTOCOL => {
+                Err(PeerError::Version { theirs: protocol, program })
+            }
+            FromAgent::Progress { figures } => Ok(Some(Heard::Progress(figures))),
+            FromAgent::Failed { kind, message } => {
+                self.awaited = None;
+                Ok(Some(Heard::Failed { kind, message }))
+            }
+            message if awaited.is_some_and(|awaited| awaited.is_answered_by(&message)) => {
+                self.awaited = None;
+                self.greeted = true;
+                self.aborting = false;
+                Ok(Some(match message {
+                    FromAgent::Done { end } => Heard::Done(end),
+                    answer => Heard::Answer(answer),
+                }))
+            }
+            other => Err(PeerError::Unexpected {
+                got: name_of(&other),
+                awaited: awaited.map_or("nothing", Awaited::name),
+            }),
+        }
+    }
+}
+
+fn name_of(message: &FromAgent) -> &'static str {
+    match message {
+        FromAgent::Hello { .. } => "hello",
+        FromAgent::Described { .. } => "described",
+        FromAgent::Locked => "locked",
+        FromAgent::Applied => "applied",
+        FromAgent::Undone { .. } => "undone",
+        FromAgent::Prepared { .. } => "prepared",
+        FromAgent::Started => "started",
+        FromAgent::Progress { .. } => "progress",
+        FromAgent::Done { .. } => "done",
+        FromAgent::Aborted => "aborted",
+        FromAgent::Failed { .. } => "failed",
+    }
+}
