@@ -22,5 +22,5 @@ pub use error::HostError;
 pub use link::MtuRange;
 pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
-pub use snapshot::{addresses_of, mtu_range, snapshot, snapshot_of};
+pub use snapshot::{addresses_of, interface_names, mtu_range, snapshot, snapshot_of};
 pub use source::{DeviceSource, LinkSource, Sources};

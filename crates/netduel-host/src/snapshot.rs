@@ -90,15 +90,20 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
     })
 }
 
+/// The names of the interfaces of the calling thread's network namespace.
+///
+/// # Errors
+/// When links cannot be listed.
+pub fn interface_names() -> Result<Vec<String>, HostError> {
+    Ok(live_links()?.into_iter().map(|link| link.name).collect())
+}
+
 /// The limits of an interface's MTU as its driver names them; `None` without such an interface.
 ///
 /// # Errors
 /// When links cannot be listed.
 pub fn mtu_range(interface: &str) -> Result<Option<MtuRange>, HostError> {
-    let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "route netlink", cause })?;
-    let mut list = Vec::new();
-    socket.links(&mut list).map_err(|cause| HostError::List { what: "links", cause })?;
-    let link = links(&list).into_iter().find(|link| link.name == interface);
+    let link = live_links()?.into_iter().find(|link| link.name == interface);
     Ok(link.map(|link| MtuRange { min: link.mtu_min, max: link.mtu_max }))
 }
 
@@ -113,6 +118,13 @@ pub fn addresses_of(interface: &str) -> Result<Vec<IpAddr>, HostError> {
         .find(|found| found.name == interface)
         .map(|found| found.addresses)
         .unwrap_or_default())
+}
+
+fn live_links() -> Result<Vec<Link>, HostError> {
+    let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "route netlink", cause })?;
+    let mut list = Vec::new();
+    socket.links(&mut list).map_err(|cause| HostError::List { what: "links", cause })?;
+    Ok(links(&list))
 }
 
 fn whole(path: &Path) -> Option<String> {
