@@ -91,6 +91,19 @@ pub enum TreatmentError {
         /// Why not.
         why: &'static str,
     },
+    /// A value that the kernel does not take.
+    #[error(
+        "set sysctl `{name}` to `{value}`: the kernel does not take this value ({cause}); a congestion control or a queueing \
+         discipline must be among those that this kernel has loaded"
+    )]
+    SysctlValue {
+        /// Its name.
+        name: String,
+        /// The value asked for.
+        value: String,
+        /// What the kernel said.
+        cause: io::Error,
+    },
     /// The kernel refused.
     #[error("{doing}: {cause}{}", remedy(.cause))]
     Refused {

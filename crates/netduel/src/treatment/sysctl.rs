@@ -83,7 +83,10 @@ pub(super) fn set(name: &str, value: &str) -> Result<(), TreatmentError> {
     // The kernel takes a value in one write; neither creating nor cutting is wanted of a file that is none.
     let mut file =
         OpenOptions::new().write(true).open(&path).map_err(|cause| refused(name, doing(), cause))?;
-    file.write_all(value.as_bytes()).map_err(|cause| refused(name, doing(), cause))?;
+    file.write_all(value.as_bytes()).map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied => refused(name, doing(), cause),
+        _ => TreatmentError::SysctlValue { name: name.to_owned(), value: value.to_owned(), cause },
+    })?;
     let now = read(name, &path)?;
     if now.split_whitespace().eq(value.split_whitespace()) {
         return Ok(());
