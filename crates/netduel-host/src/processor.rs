@@ -15,7 +15,10 @@ struct Ticks {
 
 /// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`. Guest time is already in user and nice.
 fn ticks(line: &str) -> Option<Ticks> {
-    let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();
+    // The first line, `cpu  ...`, sums up all cores and names none.
+    let rest =
+        line.strip_prefix("cpu").filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))?;
+    let mut fields = rest.split_ascii_whitespace();
     let core = fields.next()?.parse().ok()?;
     let numbers: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
     let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
@@ -31,7 +34,6 @@ fn ticks(line: &str) -> Option<Ticks> {
 }
 
 fn cores(stat: &str) -> Vec<Ticks> {
-    // The first line sums up all cores and names none; `ticks` refuses it.
     stat.lines().take_while(|line| line.starts_with("cpu")).filter_map(ticks).collect()
 }
 
@@ -76,12 +78,11 @@ pub(crate) fn context_switches(before: &str, after: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const BEFORE: &str =
-        "cpu  3 0 0 0\ncpu0 100 10 50 1000 5 1 2 3 40 4\ncpu2 1 1 1 1 1 1 1 1 0 0\nctxt 100\n";
+    const BEFORE: &str = "cpu  300 11 51 1001 6 2 3 4 40 4\ncpu0 100 10 50 1000 5 1 2 3 40 4\ncpu2 1 1 1 1 1 1 1 1 0 0\nctxt 100\n";
 
     #[test]
     fn guest_time_is_not_counted_twice_and_nice_is_user() {
-        let after = "cpu  9 0 0 0\ncpu0 107 11 50 1010 8 1 4 3 47 5\nctxt 350\n";
+        let after = "cpu  390 12 51 1011 9 2 5 4 47 5\ncpu0 107 11 50 1010 8 1 4 3 47 5\nctxt 350\n";
         let times = core_times(BEFORE, after, 10_000_000);
         let expected = CoreTime {
             core: 0,
