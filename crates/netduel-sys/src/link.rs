@@ -1,1 +1,88 @@
-//! Link settings by ioctl (netdevice(7)): MTU, flags.
+//! Link settings by ioctl (netdevice(7)): MTU, and the request that names an interface. Must hold no policy.
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+/// Longest interface name, without the closing zero (`IFNAMSIZ` - 1).
+pub const NAME_LEN_MAX: usize = 15;
+
+/// Any socket will do for these ioctls; it says which network namespace is meant: that of the thread that made it.
+///
+/// # Errors
+/// When the process has no descriptor left.
+pub(crate) fn request_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// A request about the interface of the given name, its union zeroed.
+pub(crate) fn request(interface: &str) -> io::Result<libc::ifreq> {
+    let bytes = interface.as_bytes();
+    if bytes.is_empty() || bytes.len() > NAME_LEN_MAX || bytes.contains(&0) {
+        let why = format!("`{interface}` is not an interface name: 1 to {NAME_LEN_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    // SAFETY: `ifreq` is integers, arrays of them and a raw pointer; all-zero bytes are a value of each.
+    let mut request = unsafe { std::mem::zeroed::<libc::ifreq>() };
+    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = libc::c_char::from_ne_bytes([*from]);
+    }
+    Ok(request)
+}
+
+/// The interface's MTU in bytes.
+///
+/// # Errors
+/// `ENODEV` when there is no such interface in this network namespace.
+pub fn mtu(interface: &str) -> io::Result<u32> {
+    let socket = request_socket()?;
+    let mut request = request(interface)?;
+    let argument = (&raw mut request).cast::<c_void>();
+    // SAFETY: SIOCGIFMTU reads and writes one `ifreq`, which `argument` points to and which lives through the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, argument) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel filled `ifru_mtu`, and every bit pattern is an integer.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    u32::try_from(mtu)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the kernel named a negative MTU"))
+}
+
+/// Sets the interface's MTU in bytes.
+///
+/// # Errors
+/// `EINVAL` when the driver does not take it, `EPERM` without `CAP_NET_ADMIN`, `ENODEV` without such an interface.
+pub fn set_mtu(interface: &str, mtu: u32) -> io::Result<()> {
+    let socket = request_socket()?;
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_mtu = i32::try_from(mtu).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let argument = (&raw mut request).cast::<c_void>();
+    // SAFETY: SIOCSIFMTU reads one `ifreq`, which `argument` points to and which lives through the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFMTU as _, argument) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_an_mtu_and_a_missing_interface_has_none() {
+        assert!(mtu("lo").unwrap() >= 1280);
+        assert_eq!(mtu("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
+    }
+
+    #[test]
+    fn a_name_that_would_be_cut_is_refused() {
+        for bad in ["", "sixteen-bytes-xx", "a\0b"] {
+            assert_eq!(mtu(bad).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn an_mtu_beyond_a_signed_integer_is_refused_and_not_wrapped() {
+        assert_eq!(set_mtu("lo", u32::MAX).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+}

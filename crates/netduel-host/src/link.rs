@@ -1,0 +1,154 @@
+//! Links and addresses out of the kernel's netlink lists. Pure: bytes in, facts out.
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::netlink::{MESSAGE_ADDRESS, MESSAGE_LINK, attributes, messages, number32, number64};
+
+/// Attributes of a link (include/uapi/linux/if_link.h).
+mod attribute {
+    pub const ADDRESS: u16 = 1;
+    pub const NAME: u16 = 3;
+    pub const MTU: u16 = 4;
+    pub const QDISC: u16 = 6;
+    pub const MASTER: u16 = 10;
+    pub const LINK_INFO: u16 = 18;
+    pub const STATISTICS: u16 = 23;
+    pub const TX_QUEUES: u16 = 31;
+    pub const RX_QUEUES: u16 = 32;
+    pub const CARRIER: u16 = 33;
+    pub const MTU_MIN: u16 = 50;
+    pub const MTU_MAX: u16 = 51;
+    /// Within `LINK_INFO`.
+    pub const INFO_KIND: u16 = 1;
+}
+/// `IFA_ADDRESS`: the address, or the peer's on a point-to-point link.
+const ADDRESS_PEER: u16 = 1;
+/// `IFA_LOCAL`: the host's own on a point-to-point link.
+const ADDRESS_LOCAL: u16 = 2;
+/// `IFF_UP`.
+const FLAG_UP: u32 = 1;
+/// Bytes of `struct ifinfomsg`.
+const LINK_HEAD_LEN: usize = 16;
+/// Bytes of `struct ifaddrmsg`.
+const ADDRESS_HEAD_LEN: usize = 8;
+
+/// What the kernel counts on a link (`struct rtnl_link_stats64`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counters {
+    pub rx_packets: u64,
+    pub tx_packets: u64,
+    pub rx_bytes: u64,
+    pub tx_bytes: u64,
+    pub rx_errors: u64,
+    pub tx_errors: u64,
+    pub rx_dropped: u64,
+    pub tx_dropped: u64,
+}
+
+/// One link. What the kernel did not say is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Link {
+    pub index: u32,
+    pub name: String,
+    pub up: bool,
+    pub kind: Option<String>,
+    pub mac: Option<String>,
+    pub mtu: Option<u32>,
+    pub mtu_min: Option<u32>,
+    pub mtu_max: Option<u32>,
+    pub qdisc: Option<String>,
+    pub carrier: Option<bool>,
+    pub master: Option<u32>,
+    pub tx_queues: Option<u32>,
+    pub rx_queues: Option<u32>,
+    pub counters: Option<Counters>,
+}
+
+/// The links of a list, in the kernel's order.
+pub(crate) fn links(list: &[u8]) -> Vec<Link> {
+    messages(list)
+        .filter(|message| message.kind == MESSAGE_LINK)
+        .filter_map(|message| link(message.payload))
+        .collect()
+}
+
+fn link(payload: &[u8]) -> Option<Link> {
+    let index = number32(payload, 4)?;
+    let up = number32(payload, 8)? & FLAG_UP != 0;
+    let mut link = Link { index, up, ..Link::default() };
+    for (kind, value) in attributes(payload.get(LINK_HEAD_LEN..)?) {
+        match kind {
+            attribute::ADDRESS => link.mac = mac(value),
+            attribute::NAME => link.name = text(value),
+            attribute::MTU => link.mtu = number32(value, 0),
+            // 0 stands for "the driver names no limit".
+            attribute::MTU_MIN => link.mtu_min = number32(value, 0).filter(|mtu| *mtu > 0),
+            attribute::MTU_MAX => link.mtu_max = number32(value, 0).filter(|mtu| *mtu > 0),
+            attribute::QDISC => link.qdisc = Some(text(value)),
+            attribute::MASTER => link.master = number32(value, 0).filter(|index| *index > 0),
+            attribute::TX_QUEUES => link.tx_queues = number32(value, 0),
+            attribute::RX_QUEUES => link.rx_queues = number32(value, 0),
+            attribute::CARRIER => link.carrier = value.first().map(|carrier| *carrier != 0),
+            attribute::STATISTICS => link.counters = counters(value),
+            attribute::LINK_INFO => {
+                let info = attributes(value).find(|(kind, _)| *kind == attribute::INFO_KIND);
+                link.kind = info.map(|(_, kind)| text(kind));
+            }
+            _ => {}
+        }
+    }
+    (!link.name.is_empty()).then_some(link)
+}
+
+fn counters(value: &[u8]) -> Option<Counters> {
+    let field = |index: usize| number64(value, index * 8);
+    Some(Counters {
+        rx_packets: field(0)?,
+        tx_packets: field(1)?,
+        rx_bytes: field(2)?,
+        tx_bytes: field(3)?,
+        rx_errors: field(4)?,
+        tx_errors: field(5)?,
+        rx_dropped: field(6)?,
+        tx_dropped: field(7)?,
+    })
+}
+
+fn text(value: &[u8]) -> String {
+    let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
+    String::from_utf8_lossy(&value[..end]).into_owned()
+}
+
+/// A link-layer address; the loopback's zeros and a tunnel's IPv4 address are none.
+fn mac(value: &[u8]) -> Option<String> {
+    let real = value.len() >= 6 && value.iter().any(|byte| *byte != 0);
+    real.then(|| value.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"))
+}
+
+/// The addresses of a list, each with the index of its link.
+pub(crate) fn addresses(list: &[u8]) -> Vec<(u32, IpAddr)> {
+    messages(list)
+        .filter(|message| message.kind == MESSAGE_ADDRESS)
+        .filter_map(|message| {
+            let index = number32(message.payload, 4)?;
+            let found: Vec<(u16, &[u8])> = attributes(message.payload.get(ADDRESS_HEAD_LEN..)?).collect();
+            let of = |wanted: u16| found.iter().find(|(kind, _)| *kind == wanted).map(|(_, value)| *value);
+            Some((index, ip(of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_PEER))?)?))
+        })
+        .collect()
+}
+
+fn ip(value: &[u8]) -> Option<IpAddr> {
+    if let Ok(four) = <[u8; 4]>::try_from(value) {
+        return Some(Ipv4Addr::from(four).into());
+    }
+    <[u8; 16]>::try_from(value).ok().map(|sixteen| Ipv6Addr::from(sixteen).into())
+}
+
+/// The limits that a link's driver names for its MTU, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MtuRange {
+    /// Smallest.
+    pub min: Option<u32>,
+    /// Largest.
+    pub max: Option<u32>,
+}

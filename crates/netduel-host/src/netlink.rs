@@ -1,0 +1,199 @@
+//! Messages and attributes of netlink (RFC 3549), and a socket that lists links and addresses. Must not interpret them.
+//!
+//! A walk over the bytes instead of a parser of every attribute: a newer kernel's attributes must not make a reading
+//! fail, and a reading around a trial must stay cheap.
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+
+use crate::source::LinkSource;
+
+/// Bytes of `struct nlmsghdr`.
+const HEADER_LEN: usize = 16;
+/// `NLMSG_ERROR`: the answer is an error number.
+const MESSAGE_ERROR: u16 = 2;
+/// `NLMSG_DONE`: the list is complete.
+const MESSAGE_DONE: u16 = 3;
+/// `RTM_NEWLINK`.
+pub(crate) const MESSAGE_LINK: u16 = 16;
+/// `RTM_NEWADDR`.
+pub(crate) const MESSAGE_ADDRESS: u16 = 20;
+const REQUEST_LINKS: u16 = 18;
+const REQUEST_ADDRESSES: u16 = 22;
+/// `NLM_F_REQUEST | NLM_F_DUMP`.
+const FLAGS_LIST: u16 = 0x301;
+/// `NLM_F_DUMP_INTR`: something changed while the list was made.
+const FLAG_INTERRUPTED: u16 = 0x10;
+/// Header and `struct ifinfomsg`; `struct ifaddrmsg` is shorter, and the kernel takes a longer head.
+const REQUEST_LEN: usize = HEADER_LEN + 16;
+/// The kernel fills datagrams of up to 32 KiB when it is given room for them.
+const RECEIVE_LEN: usize = 64 << 10;
+/// A list that changes under the reader is asked for again this often; then the last one is taken as it is.
+const ATTEMPTS: usize = 3;
+
+/// One netlink message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Message<'a> {
+    pub kind: u16,
+    pub flags: u16,
+    pub sequence: u32,
+    /// What follows the header.
+    pub payload: &'a [u8],
+    /// Header and payload, padded.
+    pub raw: &'a [u8],
+}
+
+/// Walks messages that lie one behind the other; ends at the first that is cut off.
+pub(crate) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let length = number32(rest, 0)? as usize;
+        if length < HEADER_LEN {
+            return None;
+        }
+        let payload = rest.get(HEADER_LEN..length)?;
+        let (kind, flags, sequence) = (number16(rest, 4)?, number16(rest, 6)?, number32(rest, 8)?);
+        let padded = length.next_multiple_of(4).min(rest.len());
+        let raw = &rest[..padded];
+        rest = &rest[padded..];
+        Some(Message { kind, flags, sequence, payload, raw })
+    })
+}
+
+/// Walks attributes (kind without its flags, value); ends at the first that is cut off.
+pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let length = usize::from(number16(rest, 0)?);
+        let kind = number16(rest, 2)? & 0x3fff;
+        let value = rest.get(4..length)?;
+        rest = &rest[length.next_multiple_of(4).min(rest.len())..];
+        Some((kind, value))
+    })
+}
+
+/// A 16-bit number in the machine's order.
+pub(crate) fn number16(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u16::from_ne_bytes(*chunk))
+}
+
+/// A 32-bit number in the machine's order.
+pub(crate) fn number32(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u32::from_ne_bytes(*chunk))
+}
+
+/// A 64-bit number in the machine's order.
+pub(crate) fn number64(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u64::from_ne_bytes(*chunk))
+}
+
+/// A route netlink socket of the network namespace of the thread that opened it.
+#[derive(Debug)]
+pub struct RouteSocket {
+    socket: OwnedFd,
+    sequence: u32,
+    received: Vec<u8>,
+}
+
+impl RouteSocket {
+    /// Opens the socket.
+    ///
+    /// # Errors
+    /// Without a descriptor to spare.
+    pub fn open() -> io::Result<Self> {
+        // No protocol stands for `NETLINK_ROUTE`, which is number 0.
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        Ok(Self { socket, sequence: 0, received: vec![0; RECEIVE_LEN] })
+    }
+
+    /// Appends every message of the list to `into`.
+    fn list(&mut self, request: u16, into: &mut Vec<u8>) -> io::Result<()> {
+        for _ in 0..ATTEMPTS {
+            into.clear();
+            if !self.list_once(request, into)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the list changed while it was made.
+    fn list_once(&mut self, request: u16, into: &mut Vec<u8>) -> io::Result<bool> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut bytes = [0; REQUEST_LEN];
+        bytes[0..4].copy_from_slice(&(REQUEST_LEN as u32).to_ne_bytes());
+        bytes[4..6].copy_from_slice(&request.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&FLAGS_LIST.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
+        // Without an address a netlink socket speaks to the kernel.
+        send(&self.socket, &bytes, SendFlags::empty())?;
+        let mut interrupted = false;
+        loop {
+            let (_, length) =
+                rustix::io::retry_on_intr(|| recv(&self.socket, &mut self.received[..], RecvFlags::TRUNC))?;
+            let received = self.received.get(..length).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is longer than its own limit")
+            })?;
+            for message in messages(received).filter(|message| message.sequence == self.sequence) {
+                interrupted |= message.flags & FLAG_INTERRUPTED != 0;
+                let code = number32(message.payload, 0).unwrap_or(0).cast_signed();
+                match message.kind {
+                    MESSAGE_DONE | MESSAGE_ERROR if code < 0 => {
+                        return Err(io::Error::from_raw_os_error(-code));
+                    }
+                    MESSAGE_DONE => return Ok(interrupted),
+                    MESSAGE_ERROR => {}
+                    _ => into.extend_from_slice(message.raw),
+                }
+            }
+        }
+    }
+}
+
+impl LinkSource for RouteSocket {
+    fn links(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        self.list(REQUEST_LINKS, into)
+    }
+
+    fn addresses(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        self.list(REQUEST_ADDRESSES, into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_or_attribute_that_is_cut_off_ends_the_walk() {
+        let mut bytes = Vec::new();
+        for (length, kind) in [(20u32, 16u16), (24, 16)] {
+            bytes.extend_from_slice(&length.to_ne_bytes());
+            bytes.extend_from_slice(&kind.to_ne_bytes());
+            bytes.resize(bytes.len() + length as usize - 6, 7);
+        }
+        assert_eq!(messages(&bytes).count(), 2);
+        for cut in 0..bytes.len() {
+            assert!(messages(&bytes[..cut]).count() < 2, "{cut}");
+        }
+        let attribute = [8, 0, 3, 0x80, 1, 2, 3, 4, 5, 0, 9, 0, 1];
+        assert_eq!(attributes(&attribute).collect::<Vec<_>>(), [(3, &[1, 2, 3, 4][..]), (9, &[1][..])]);
+        assert_eq!(attributes(&attribute[..12]).count(), 1);
+        assert_eq!(attributes(&[0, 0, 0, 0]).count(), 0);
+    }
+
+    #[test]
+    fn the_kernel_lists_the_loopback() {
+        let mut bytes = Vec::new();
+        RouteSocket::open().unwrap().links(&mut bytes).unwrap();
+        assert!(messages(&bytes).any(|message| message.kind == MESSAGE_LINK));
+    }
+
+    #[test]
+    fn a_request_that_the_kernel_refuses_is_an_error() {
+        let mut bytes = Vec::new();
+        let refused = RouteSocket::open().unwrap().list(0xff, &mut bytes).unwrap_err();
+        assert!(refused.raw_os_error().is_some(), "{refused}");
+    }
+}

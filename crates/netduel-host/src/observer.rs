@@ -1,0 +1,70 @@
+//! Readings around a trial. Files and sockets are opened once and buffers are used again; nothing is interpreted.
+use netduel_model::observation::Observation;
+use netduel_sys::clock::thread_cpu_ns;
+
+use crate::difference::observation;
+use crate::error::HostError;
+use crate::reading::{Reader, Reading};
+use crate::source::Sources;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Reads a host's counters before and after a trial, in the network namespace of the thread that made it.
+pub struct Observer {
+    reader: Reader,
+    spare: Vec<Reading>,
+    tick_ns: u64,
+}
+
+impl Observer {
+    /// Opens everything that is read later.
+    ///
+    /// # Errors
+    /// When a socket or a file cannot be opened. A file that this kernel does not have is no error.
+    pub fn new() -> Result<Self, HostError> {
+        Self::with_sources(Sources::live()?)
+    }
+
+    /// As [`Observer::new`], with other sources.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_sources(sources: Sources) -> Result<Self, HostError> {
+        let tick_ns = SECOND_NS / rustix::param::clock_ticks_per_second().max(1);
+        Ok(Self { reader: Reader::new(sources)?, spare: Vec::new(), tick_ns })
+    }
+
+    /// The reading directly before the traffic.
+    ///
+    /// # Errors
+    /// When the kernel refuses a list or a file.
+    pub fn before(&mut self) -> Result<Before, HostError> {
+        let begun = thread_cpu_ns();
+        let mut reading = self.spare.pop().unwrap_or_default();
+        self.reader.before(&mut reading)?;
+        Ok(Before { reading, cost_ns: thread_cpu_ns().saturating_sub(begun) })
+    }
+}
+
+/// A reading that waits for its second half.
+pub struct Before {
+    reading: Reading,
+    cost_ns: u64,
+}
+
+impl Before {
+    /// The reading directly after the traffic, and the differences.
+    ///
+    /// # Errors
+    /// When the kernel refuses a list or a file.
+    pub fn after(self, observer: &mut Observer) -> Result<Observation, HostError> {
+        let begun = thread_cpu_ns();
+        let mut last = observer.spare.pop().unwrap_or_default();
+        observer.reader.after(&mut last)?;
+        let mut seen = observation(&self.reading, &last, observer.tick_ns);
+        observer.spare.push(self.reading);
+        observer.spare.push(last);
+        seen.cost_ns = self.cost_ns + thread_cpu_ns().saturating_sub(begun);
+        Ok(seen)
+    }
+}

@@ -1,0 +1,192 @@
+//! One reading of everything that is compared around a trial: raw bytes with a time stamp, taken apart only afterwards.
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use netduel_sys::clock::{monotonic_ns, realtime_ns};
+use netduel_sys::usage::{Usage, of_this_process};
+
+use crate::error::HostError;
+use crate::link::{Link, links};
+use crate::source::{DeviceSource, LinkSource, Sources};
+
+/// `ARPHRD_LOOPBACK` devices have no driver; this is their name in every namespace.
+const LOOPBACK: &str = "lo";
+/// How often a driver's counters are asked for again when their number changes meanwhile.
+const ATTEMPTS: usize = 3;
+/// A file grows by this much when it is longer than ever before.
+const CHUNK: usize = 16 << 10;
+
+/// Counters of one driver.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DriverCounters {
+    pub index: u32,
+    pub names: Arc<Vec<String>>,
+    pub values: Vec<u64>,
+}
+
+/// Files and lists at one point in time. A file that is not there is empty.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reading {
+    pub monotonic_ns: u64,
+    pub realtime_ns: u64,
+    pub usage: Usage,
+    pub stat: Vec<u8>,
+    pub interrupts: Vec<u8>,
+    pub softnet: Vec<u8>,
+    pub snmp: Vec<u8>,
+    pub snmp6: Vec<u8>,
+    pub netstat: Vec<u8>,
+    pub links: Vec<u8>,
+    pub drivers: Vec<DriverCounters>,
+}
+
+/// A file that is opened once and read from its beginning each time.
+struct Source {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Source {
+    /// A file that is not there, or that this user may not read, is absent.
+    fn open(root: &Path, below: &str) -> Result<Self, HostError> {
+        let path = root.join(below);
+        let file = match File::open(&path) {
+            Ok(file) => Some(file),
+            Err(cause)
+                if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
+            {
+                None
+            }
+            Err(cause) => return Err(HostError::Read { path, cause }),
+        };
+        Ok(Self { path, file })
+    }
+
+    /// Replaces `into` by the contents.
+    fn read(&self, into: &mut Vec<u8>) -> Result<(), HostError> {
+        let Some(file) = &self.file else {
+            into.clear();
+            return Ok(());
+        };
+        into.resize(into.capacity().max(CHUNK), 0);
+        let mut length = 0;
+        loop {
+            match file.read_at(&mut into[length..], length as u64) {
+                Ok(0) => break,
+                Ok(count) => length += count,
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(HostError::Read { path: self.path.clone(), cause }),
+            }
+            if into.len() - length < CHUNK / 4 {
+                into.resize(into.len() + CHUNK, 0);
+            }
+        }
+        into.truncate(length);
+        Ok(())
+    }
+}
+
+/// The open files and sockets of an observer.
+pub(crate) struct Reader {
+    stat: Source,
+    interrupts: Source,
+    softnet: Source,
+    snmp: Source,
+    snmp6: Source,
+    netstat: Source,
+    links: Box<dyn LinkSource>,
+    drivers: Box<dyn DeviceSource>,
+    /// Names by interface index; an empty list for a device without counters.
+    names: HashMap<u32, Arc<Vec<String>>>,
+}
+
+impl Reader {
+    pub fn new(sources: Sources) -> Result<Self, HostError> {
+        let Sources { root, links, devices } = sources;
+        // `/proc/net` shows the namespace of the process's first thread; `thread-self` that of the reader.
+        let network = |name: &str| Source::open(&root, &format!("proc/thread-self/net/{name}"));
+        Ok(Self {
+            stat: Source::open(&root, "proc/stat")?,
+            interrupts: Source::open(&root, "proc/interrupts")?,
+            softnet: network("softnet_stat")?,
+            snmp: network("snmp")?,
+            snmp6: network("snmp6")?,
+            netstat: network("netstat")?,
+            links,
+            drivers: devices,
+            names: HashMap::new(),
+        })
+    }
+
+    /// The reading before the traffic: what is compared with the clock is read last.
+    pub fn before(&mut self, reading: &mut Reading) -> Result<(), HostError> {
+        self.files(reading)?;
+        self.devices(reading)?;
+        self.stat.read(&mut reading.stat)?;
+        stamp(reading)
+    }
+
+    /// The reading after the traffic, in the opposite order: so both readings' own work stays outside of the interval.
+    pub fn after(&mut self, reading: &mut Reading) -> Result<(), HostError> {
+        stamp(reading)?;
+        self.stat.read(&mut reading.stat)?;
+        self.devices(reading)?;
+        self.files(reading)
+    }
+
+    fn files(&mut self, reading: &mut Reading) -> Result<(), HostError> {
+        self.interrupts.read(&mut reading.interrupts)?;
+        self.softnet.read(&mut reading.softnet)?;
+        self.snmp.read(&mut reading.snmp)?;
+        self.snmp6.read(&mut reading.snmp6)?;
+        self.netstat.read(&mut reading.netstat)
+    }
+
+    /// The links' counters and those of their drivers.
+    fn devices(&mut self, reading: &mut Reading) -> Result<(), HostError> {
+        let list = &mut reading.links;
+        self.links.links(list).map_err(|cause| HostError::List { what: "links", cause })?;
+        let present = links(list);
+        self.names.retain(|index, _| present.iter().any(|link| link.index == *index));
+        reading.drivers.clear();
+        for link in present.iter().filter(|link| link.name != LOOPBACK) {
+            reading.drivers.extend(self.driver(link));
+        }
+        Ok(())
+    }
+
+    fn names_of(&mut self, link: &Link) -> Arc<Vec<String>> {
+        let drivers = &mut self.drivers;
+        let read = || Arc::new(drivers.statistic_names(&link.name).unwrap_or_default());
+        Arc::clone(self.names.entry(link.index).or_insert_with(read))
+    }
+
+    /// A driver's counters; absent when it has none, or when the device goes while it is asked.
+    fn driver(&mut self, link: &Link) -> Option<DriverCounters> {
+        let mut values = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let names = self.names_of(link);
+            if names.is_empty() {
+                return None;
+            }
+            self.drivers.statistics(&link.name, names.len(), &mut values).ok()?;
+            if values.len() == names.len() {
+                return Some(DriverCounters { index: link.index, names, values });
+            }
+            self.names.remove(&link.index);
+        }
+        None
+    }
+}
+
+fn stamp(reading: &mut Reading) -> Result<(), HostError> {
+    let path = || PathBuf::from("getrusage(2)");
+    reading.usage = of_this_process().map_err(|cause| HostError::Read { path: path(), cause })?;
+    reading.monotonic_ns = monotonic_ns();
+    reading.realtime_ns = realtime_ns();
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Trees of files, lists of links and drivers that stand for a host. Numbers are in little-endian order, as captured.
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use netduel_host::{DeviceSource, LinkSource, Sources};
+use netduel_sys::ethtool::{DriverInfo, Feature};
+use tempfile::TempDir;
+
+/// `EOPNOTSUPP`.
+const NOT_SUPPORTED: i32 = 95;
+
+/// What the kernel of a host says now; may be changed between two readings.
+#[derive(Default)]
+pub struct Kernel {
+    pub links: Vec<u8>,
+    pub addresses: Vec<u8>,
+    pub driver: BTreeMap<String, String>,
+    pub speed: BTreeMap<String, u32>,
+    pub features: BTreeMap<String, Vec<Feature>>,
+    pub statistics: BTreeMap<String, Vec<(String, u64)>>,
+}
+
+/// A host made of files and a kernel.
+pub struct Host {
+    pub folder: TempDir,
+    pub kernel: Arc<Mutex<Kernel>>,
+}
+
+struct Door(Arc<Mutex<Kernel>>);
+
+impl Host {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), kernel: Arc::default() }
+    }
+
+    pub fn sources(&self) -> Sources {
+        Sources {
+            root: self.folder.path().to_owned(),
+            links: Box::new(Door(Arc::clone(&self.kernel))),
+            devices: Box::new(Door(Arc::clone(&self.kernel))),
+        }
+    }
+
+    /// Writes a file, or writes it anew under the eyes of who has it open.
+    pub fn write(&self, below: &str, text: &str) {
+        let path = self.folder.path().join(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Takes the files and lists of a captured tree over those that are there.
+    pub fn take(&self, tree: &str) {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captured").join(tree);
+        copy(&from, self.folder.path());
+        let mut kernel = self.kernel.lock().unwrap();
+        kernel.links = fs::read(from.join("links.bin")).unwrap();
+        kernel.addresses = fs::read(from.join("addresses.bin")).unwrap();
+    }
+
+    pub fn set_statistics(&self, interface: &str, counters: &[(&str, u64)]) {
+        let counters = counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        self.kernel.lock().unwrap().statistics.insert(interface.to_owned(), counters);
+    }
+
+    pub fn set_links(&self, links: &[Link]) {
+        self.kernel.lock().unwrap().links = links.iter().flat_map(Link::message).collect();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target: PathBuf = to.join(entry.file_name());
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            copy(&entry.path(), &target);
+        } else if kind.is_symlink() {
+            let _ = fs::remove_file(&target);
+            std::os::unix::fs::symlink(fs::read_link(entry.path()).unwrap(), target).unwrap();
+        } else {
+            // Written into the file that is there, because an observer has it open.
+            fs::write(target, fs::read(entry.path()).unwrap()).unwrap();
+        }
+    }
+}
+
+fn absent() -> io::Error {
+    io::Error::from_raw_os_error(NOT_SUPPORTED)
+}
+
+impl LinkSource for Door {
+    fn links(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        into.clone_from(&self.0.lock().unwrap().links);
+        Ok(())
+    }
+    fn addresses(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        into.clone_from(&self.0.lock().unwrap().addresses);
+        Ok(())
+    }
+}
+
+impl DeviceSource for Door {
+    fn driver(&mut self, interface: &str) -> io::Result<DriverInfo> {
+        let kernel = self.0.lock().unwrap();
+        let driver = kernel.driver.get(interface).ok_or_else(absent)?.clone();
+        Ok(DriverInfo { driver, ..DriverInfo::default() })
+    }
+    fn speed(&mut self, interface: &str) -> io::Result<Option<u32>> {
+        Ok(self.0.lock().unwrap().speed.get(interface).copied())
+    }
+    fn features(&mut self, interface: &str) -> io::Result<Vec<Feature>> {
+        self.0.lock().unwrap().features.get(interface).cloned().ok_or_else(absent)
+    }
+    fn statistic_names(&mut self, interface: &str) -> io::Result<Vec<String>> {
+        let kernel = self.0.lock().unwrap();
+        let counters = kernel.statistics.get(interface).ok_or_else(absent)?;
+        Ok(counters.iter().map(|(name, _)| name.clone()).collect())
+    }
+    fn statistics(&mut self, interface: &str, count: usize, values: &mut Vec<u64>) -> io::Result<()> {
+        let kernel = self.0.lock().unwrap();
+        let counters = kernel.statistics.get(interface).ok_or_else(absent)?;
+        values.clear();
+        if counters.len() == count {
+            values.extend(counters.iter().map(|(_, value)| *value));
+        }
+        Ok(())
+    }
+}
+
+/// A link to be listed.
+pub struct Link {
+    pub index: u32,
+    pub name: &'static str,
+    pub master: u32,
+    /// Received and sent packets, received and sent bytes, received and sent errors, received and sent drops.
+    pub counters: [u64; 8],
+}
+
+impl Link {
+    fn message(&self) -> Vec<u8> {
+        let mut payload = vec![0; 16];
+        payload[4..8].copy_from_slice(&self.index.to_ne_bytes());
+        let mut attribute = |kind: u16, value: &[u8]| {
+            payload.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
+            payload.extend_from_slice(&kind.to_ne_bytes());
+            payload.extend_from_slice(value);
+            payload.resize(payload.len().next_multiple_of(4), 0);
+        };
+        attribute(3, format!("{}\0", self.name).as_bytes());
+        if self.master > 0 {
+            attribute(10, &self.master.to_ne_bytes());
+        }
+        // An attribute that no version of the reader knows.
+        attribute(0x3ffe, &[1, 2, 3]);
+        attribute(23, &self.counters.iter().flat_map(|counter| counter.to_ne_bytes()).collect::<Vec<_>>());
+        let mut message = ((payload.len() + 16) as u32).to_ne_bytes().to_vec();
+        message.extend_from_slice(&16u16.to_ne_bytes());
+        message.resize(16, 0);
+        message.extend_from_slice(&payload);
+        message
+    }
+}

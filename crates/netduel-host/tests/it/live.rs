@@ -1,0 +1,111 @@
+//! The readers on this machine and in a network namespace made for the test.
+use std::env;
+use std::net::UdpSocket;
+use std::process::Command;
+
+use netduel_host::{Observer, addresses_of, interface_names, mtu_range, snapshot};
+
+/// Set in the process that runs a test inside its namespace.
+const INSIDE: &str = "NETDUEL_TEST_INSIDE";
+
+fn ip(words: &str) {
+    assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success(), "ip {words}");
+}
+
+/// Runs `body` in a new network namespace, by running the test again inside of it.
+fn in_namespace(name: &str, body: fn()) {
+    if env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let flags = if rustix::process::geteuid().is_root() { "-n" } else { "-rn" };
+    let able = Command::new("unshare")
+        .args([flags, "ip", "link"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !able {
+        let reason = "no network namespace: unshare(1), ip(8) and the right to make one are needed";
+        assert!(env::var_os("REQUIRE_ALL").is_none(), "{reason}");
+        println!("skipped: {reason}");
+        return;
+    }
+    let exact = format!("live::{name}");
+    let output = Command::new("unshare")
+        .args([flags, "--"])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", &exact, "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "the test `{exact}` was not found: {text}");
+}
+
+#[test]
+fn this_machine_is_described() {
+    let seen = snapshot().unwrap();
+    assert!(seen.cores > 0 && seen.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
+    assert!(seen.boot_id.is_some() && seen.netns.is_some() && seen.kernel.is_some());
+    assert!(seen.interfaces.iter().any(|interface| interface.name == "lo"));
+    assert!(seen.sysctls.contains_key("net.ipv4.tcp_congestion_control"));
+}
+
+#[test]
+fn datagrams_over_the_loopback_are_counted() {
+    in_namespace("datagrams_over_the_loopback_are_counted", || {
+        ip("link set lo up");
+        let mut observer = Observer::new().unwrap();
+        let (a, b) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        for _ in 0..2 {
+            let before = observer.before().unwrap();
+            for _ in 0..1000 {
+                b.send_to(&[7; 64], a.local_addr().unwrap()).unwrap();
+                a.recv(&mut [0; 100]).unwrap();
+            }
+            let seen = before.after(&mut observer).unwrap();
+            let loopback = seen.interfaces.iter().find(|interface| interface.name == "lo").unwrap();
+            assert_eq!((loopback.rx_packets, loopback.tx_packets), (1000, 1000));
+            assert_eq!(seen.protocol["Udp.InDatagrams"], 1000);
+            assert!(seen.softnet.iter().map(|core| core.processed).sum::<u64>() >= 1000);
+            assert!(
+                seen.wall_ns > 0 && seen.cost_ns > 0 && seen.process.system_ns + seen.process.user_ns > 0
+            );
+            assert_eq!(seen.cores.len(), snapshot().unwrap().cores as usize);
+            println!("two readings cost {} us of CPU", seen.cost_ns / 1000);
+        }
+    });
+}
+
+#[test]
+fn a_bridge_and_its_ports_are_seen_as_such() {
+    in_namespace("a_bridge_and_its_ports_are_seen_as_such", || {
+        ip("link add br0 type bridge");
+        ip("link add va mtu 1400 type veth peer name vb");
+        ip("link set va master br0");
+        ip("link set va up");
+        ip("link set vb up");
+        ip("addr add 10.1.2.3/24 dev br0");
+        let snapshot = snapshot().unwrap();
+        let of = |name: &str| snapshot.interfaces.iter().find(|interface| interface.name == name).unwrap();
+        let (bridge, port) = (of("br0"), of("va"));
+        assert_eq!(
+            (port.driver.as_deref(), port.kind.as_deref(), port.mtu),
+            (Some("veth"), Some("veth"), Some(1400))
+        );
+        assert_eq!((port.master.as_deref(), port.speed_mbps, port.up), (Some("br0"), Some(10_000), true));
+        assert!(port.features_on.iter().any(|name| name == "tx-tcp-segmentation"), "{:?}", port.features_on);
+        assert_eq!((bridge.driver.as_deref(), bridge.up), (Some("bridge"), false));
+        assert_eq!(addresses_of("br0").unwrap(), ["10.1.2.3".parse::<std::net::IpAddr>().unwrap()]);
+        let range = mtu_range("va").unwrap().unwrap();
+        assert_eq!((range.min, range.max, mtu_range("vx").unwrap()), (Some(68), Some(65_535), None));
+        assert!(interface_names().unwrap().contains(&"vb".to_owned()));
+
+        let mut observer = Observer::new().unwrap();
+        let before = observer.before().unwrap();
+        ip("link del va");
+        ip("link add va type veth peer name vb");
+        let seen = before.after(&mut observer).unwrap();
+        assert!(seen.interfaces.iter().any(|interface| interface.name == "br0" && interface.is_master));
+        assert_eq!(seen.interfaces.iter().filter(|interface| interface.name == "va").count(), 2);
+    });
+}

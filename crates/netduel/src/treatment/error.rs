@@ -1,0 +1,229 @@
+//! Why a treatment could not be made or undone. Every text completes "failed to ..." and names cause and remedy, because
+//! it crosses the control connection as text.
+use std::io;
+
+use super::offload::feature_words;
+
+/// A treatment failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TreatmentError {
+    /// The lab changes its path itself.
+    #[error("change the path on a host: `path` belongs to the local lab and is set there, not by an agent")]
+    PathIsTheLabs,
+    /// No such interface in the agent's network namespace.
+    #[error("find interface `{interface}` in the agent's network namespace{}", there_is(.known))]
+    NoInterface {
+        /// The name that was asked for.
+        interface: String,
+        /// The interfaces that are there.
+        known: Vec<String>,
+    },
+    /// The device has no feature of that name.
+    #[error("set `{feature}` of {interface}: the kernel knows no such feature{}; see `ethtool -k {interface}`", did_you_mean(.near))]
+    UnknownFeature {
+        /// Interface.
+        interface: String,
+        /// The name that was asked for.
+        feature: String,
+        /// Names like it.
+        near: Vec<String>,
+    },
+    /// The device does not let the feature be changed.
+    #[error(
+        "turn {} {feature} of {interface}: the device keeps it {} (`[fixed]` in `ethtool -k {interface}`); leave this \
+         treatment out, or use an interface whose driver lets it be changed",
+        feature_words(*.enabled), feature_words(!*.enabled)
+    )]
+    FixedFeature {
+        /// Interface.
+        interface: String,
+        /// Feature.
+        feature: String,
+        /// The state that was asked for.
+        enabled: bool,
+    },
+    /// The driver does not take this MTU.
+    #[error("set the MTU of {interface} to {mtu} bytes: its driver takes {range}")]
+    MtuRange {
+        /// Interface.
+        interface: String,
+        /// Bytes asked for.
+        mtu: u32,
+        /// What it takes, in words.
+        range: String,
+    },
+    /// An MTU that cannot be undone.
+    #[error(
+        "set the MTU of {interface} to {mtu} bytes: below 1280 the kernel removes the interface's IPv6 addresses ({addresses}), \
+         and setting the MTU back does not bring them back; use 1280 or more, or remove the addresses first"
+    )]
+    MtuDropsAddresses {
+        /// Interface.
+        interface: String,
+        /// Bytes asked for.
+        mtu: u32,
+        /// What would be lost.
+        addresses: String,
+    },
+    /// A name that leads elsewhere.
+    #[error(
+        "use `{name}` as a sysctl: a name is words parted by dots, for example `net.ipv4.tcp_rmem` (a dot within an interface's \
+         name is written `/`)"
+    )]
+    SysctlName {
+        /// The refused name.
+        name: String,
+    },
+    /// No such sysctl here.
+    #[error(
+        "find sysctl `{name}`: this kernel has none, or not in this network namespace (some exist in the host's own alone), or its \
+         module is not loaded"
+    )]
+    NoSysctl {
+        /// Its name.
+        name: String,
+    },
+    /// A sysctl that cannot be written, or not read back.
+    #[error("change sysctl `{name}`: {why}")]
+    SysctlFixed {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A value that the kernel does not take.
+    #[error(
+        "set sysctl `{name}` to `{value}`: the kernel does not take this value ({cause}); a congestion control or a queueing \
+         discipline must be among those that this kernel has loaded"
+    )]
+    SysctlValue {
+        /// Its name.
+        name: String,
+        /// The value asked for.
+        value: String,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// The kernel refused.
+    #[error("{doing}: {cause}{}", remedy(.cause))]
+    Refused {
+        /// What was being done, as a fragment.
+        doing: String,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// The kernel said yes and did something else.
+    #[error(
+        "{doing}: the host took the request and now has {answered}; something it depends on, or another program, decides"
+    )]
+    NotTaken {
+        /// What was being done, as a fragment.
+        doing: String,
+        /// What the host answers now.
+        answered: String,
+    },
+    /// A command of a treatment failed.
+    #[error("run `{command}`: {how}{}", said(.stderr))]
+    Command {
+        /// Its words.
+        command: String,
+        /// How it ended.
+        how: String,
+        /// What it wrote to standard error, cut.
+        stderr: String,
+    },
+    /// The facts that a check needs could not be read.
+    #[error(transparent)]
+    Host(#[from] netduel_host::HostError),
+    /// The process that undoes after a crash could not be started, so nothing was changed.
+    #[error("start the undo guard `{program}`: {cause}; nothing was changed")]
+    GuardStart {
+        /// Program.
+        program: String,
+        /// Why.
+        cause: String,
+    },
+    /// The guard went away or does not answer. The agent undoes by itself.
+    #[error(
+        "keep the undo guard: {how}; what it guarded was undone by the agent itself unless stated otherwise"
+    )]
+    GuardLost {
+        /// How it was lost.
+        how: String,
+    },
+    /// A change is still in force.
+    #[error("undo {what}: {cause}; by hand: {by_hand}")]
+    NotUndone {
+        /// What was changed.
+        what: String,
+        /// Why it could not be undone.
+        cause: String,
+        /// The command that undoes it.
+        by_hand: String,
+    },
+    /// A treatment failed, and then others could not be undone.
+    #[error("{failed}; and then failed to {}", list(.left))]
+    AndNotUndone {
+        /// The first failure.
+        failed: Box<TreatmentError>,
+        /// What came of undoing.
+        left: Vec<TreatmentError>,
+    },
+}
+
+impl TreatmentError {
+    /// Whether a change may still be in force on the host.
+    pub fn is_left_behind(&self) -> bool {
+        match self {
+            Self::NotUndone { .. } => true,
+            Self::AndNotUndone { left, .. } => left.iter().any(Self::is_left_behind),
+            _ => false,
+        }
+    }
+
+    /// A refusal of the kernel, where `ENODEV` means that the interface is not there.
+    pub(super) fn about_interface(interface: &str, doing: String, cause: io::Error) -> Self {
+        if cause.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) {
+            return Self::no_interface(interface);
+        }
+        Self::Refused { doing, cause }
+    }
+
+    /// The interface is not there; names those that are.
+    pub(super) fn no_interface(interface: &str) -> Self {
+        Self::NoInterface {
+            interface: interface.to_owned(),
+            known: netduel_host::interface_names().unwrap_or_default(),
+        }
+    }
+}
+
+fn there_is(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
+}
+
+fn did_you_mean(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; like it are {}", near.join(", ")) }
+}
+
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; run the agent as root, or with CAP_NET_ADMIN in the user namespace that owns its network namespace"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "; /proc/sys is mounted read-only here, as in most containers",
+        _ => "",
+    }
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() {
+        "; it wrote nothing to standard error".to_owned()
+    } else {
+        format!("; it said: {stderr}")
+    }
+}
+
+fn list(errors: &[TreatmentError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; and to ")
+}

@@ -1,0 +1,148 @@
+//! The guard: a process that undoes what its agent left behind. It changes nothing on its own before the lifeline ends.
+//!
+//! The lifeline is the guard's standard input. Only the agent holds its other end, so its end means that the agent is
+//! gone, however it went.
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use super::command::end_marked;
+use super::error::TreatmentError;
+use super::undo::Undo;
+
+/// What the agent says, one a line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Request {
+    /// Keep this and undo it if I go. `running` says that a command of it starts now.
+    Keep { id: u64, undo: Undo, running: bool },
+    /// A command of it starts, or has ended.
+    Running { id: u64, running: bool },
+    /// It is undone.
+    Forget { id: u64 },
+}
+
+/// What the guard answers, one a line.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Answer {
+    /// The guard is on watch, in the network namespace of this inode.
+    Ready { namespace: Option<u64> },
+    /// The request of this number is done.
+    Done { id: u64 },
+}
+
+struct Kept {
+    id: u64,
+    undo: Undo,
+    running: bool,
+}
+
+/// The hidden subcommand `undo-guard`: keeps records until the lifeline ends, then undoes what is left, the last first.
+/// Returns the exit code: 0 when nothing is left behind.
+pub fn guard_main() -> i32 {
+    // A session of its own: what is sent to the agent's process group or terminal does not reach the guard. Started as
+    // a group's leader it cannot have one, and would die with its agent.
+    if let Err(cause) = rustix::process::setsid() {
+        complain(&format!("failed to watch over the agent's changes: no session of its own: {cause}"));
+        return 1;
+    }
+    // The guard ends when its lifeline does. A signal that is sent to every process of a service must not end it before
+    // its agent. These handlers only take note; commands that the guard starts have the default again.
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        if let Err(cause) = signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false))) {
+            complain(&format!("failed to watch over the agent's changes: signal {signal}: {cause}"));
+            return 1;
+        }
+    }
+    let kept = watch(io::stdin().lock(), io::stdout().lock());
+    let left = undo_all(kept);
+    i32::from(left)
+}
+
+/// Inode of the calling thread's network namespace.
+pub(super) fn namespace() -> Option<u64> {
+    let link = std::fs::read_link("/proc/thread-self/ns/net").ok()?;
+    link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Keeps records until the lifeline ends.
+fn watch(lifeline: impl BufRead, mut answers: impl Write) -> Vec<Kept> {
+    let mut kept: Vec<Kept> = Vec::new();
+    // An answer that cannot be written has no reader any more; the lifeline then ends too.
+    let mut answer = |answer: &Answer| {
+        let line = serde_json::to_string(answer).unwrap_or_default();
+        let _ = writeln!(answers, "{line}").and_then(|()| answers.flush());
+    };
+    answer(&Answer::Ready { namespace: namespace() });
+    for line in lifeline.lines() {
+        // A line that is cut off was never acknowledged, so nothing was changed for it.
+        let Some(request) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
+        let id = match request {
+            Request::Keep { id, undo, running } => {
+                kept.push(Kept { id, undo, running });
+                id
+            }
+            Request::Running { id, running } => {
+                kept.iter_mut().filter(|kept| kept.id == id).for_each(|kept| kept.running = running);
+                id
+            }
+            Request::Forget { id } => {
+                kept.retain(|kept| kept.id != id);
+                id
+            }
+        };
+        answer(&Answer::Done { id });
+    }
+    kept
+}
+
+/// Undoes, the last first, and tells of it afterwards: whoever reads the log may be gone or slow. Whether anything is left.
+fn undo_all(kept: Vec<Kept>) -> bool {
+    // A command that outlived its agent would go on changing what is undone here.
+    kept.iter().filter(|kept| kept.running).filter_map(|kept| kept.undo.mark()).for_each(end_marked);
+    let count = kept.len();
+    let left: Vec<TreatmentError> =
+        kept.into_iter().rev().filter_map(|kept| kept.undo.undo().err()).collect();
+    if count > 0 {
+        complain(&format!(
+            "the agent ended without undoing {count} changes: {} are undone now",
+            count - left.len()
+        ));
+    }
+    for failed in &left {
+        complain(&format!("failed to {failed}"));
+    }
+    !left.is_empty()
+}
+
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "netduel undo-guard: {text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_kept_and_not_forgotten_is_left_at_the_end_of_the_lifeline() {
+        let undo = |name: &str| Undo::Sysctl { name: name.to_owned(), value: "1".to_owned() };
+        let lines: Vec<String> = [
+            Request::Keep { id: 1, undo: undo("a.b"), running: false },
+            Request::Keep { id: 2, undo: undo("c.d"), running: false },
+            Request::Forget { id: 1 },
+            Request::Running { id: 2, running: true },
+        ]
+        .iter()
+        .map(|request| serde_json::to_string(request).unwrap())
+        .collect();
+        let cut = format!("{}\n{{\"keep\":{{\"id\":3", lines.join("\n"));
+        let mut answers = Vec::new();
+        let kept = watch(cut.as_bytes(), &mut answers);
+        assert_eq!(kept.iter().map(|kept| (kept.id, kept.running)).collect::<Vec<_>>(), [(2, true)]);
+        assert_eq!(String::from_utf8(answers).unwrap().lines().count(), 5);
+    }
+}

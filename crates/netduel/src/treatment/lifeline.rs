@@ -1,0 +1,123 @@
+//! The agent's end of the lifeline: starts the guard, hands it records, waits for its word.
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use netduel_sys::clock::monotonic_ns;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::command::{poll_until, readable_until};
+use super::error::TreatmentError;
+use super::guard::{Answer, Request, namespace};
+
+/// The guard answers within a millisecond; one that does not within this time is stopped or stuck.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
+/// How long an agent that ends waits for a guard that still tries to undo what the agent could not.
+const END_DEADLINE: Duration = Duration::from_secs(60);
+
+/// How the guard is started: a program and its words, for example `/proc/self/exe` (which holds even when the program's
+/// file is replaced meanwhile) and `undo-guard`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardCommand {
+    /// Program.
+    pub program: PathBuf,
+    /// Its words.
+    pub words: Vec<String>,
+}
+
+/// A guard on watch.
+#[derive(Debug)]
+pub(super) struct Lifeline {
+    child: Child,
+    /// Only this end exists (it is closed on exec), so the guard sees the agent's death, however it dies.
+    requests: Option<ChildStdin>,
+    answers: ChildStdout,
+}
+
+impl Lifeline {
+    /// Starts a guard and waits until it is on watch in the same network namespace.
+    pub(super) fn start(command: &GuardCommand) -> Result<Self, TreatmentError> {
+        let program = command.program.display().to_string();
+        let failed = |cause: String| TreatmentError::GuardStart { program: program.clone(), cause };
+        let mut child = Command::new(&command.program)
+            .args(&command.words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|cause| failed(cause.to_string()))?;
+        let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failed("it has no pipes".to_owned()));
+        };
+        let mut lifeline = Self { child, requests: Some(requests), answers };
+        let how = match lifeline.answer() {
+            Ok(Answer::Ready { namespace: its }) if its == namespace() => return Ok(lifeline),
+            Ok(Answer::Ready { .. }) => "it runs in another network namespace".to_owned(),
+            Ok(answer) => format!("it began with {answer:?}"),
+            Err(how) => how,
+        };
+        // It keeps nothing yet, and it may be a program that does not care for its standard input.
+        let ended = lifeline.end_now();
+        Err(failed(format!("{how} ({ended})")))
+    }
+
+    /// Ends the guard. Returns how it ended, in words.
+    fn end_now(&mut self) -> String {
+        let _ = self.child.kill();
+        self.child.wait().map_or_else(|cause| cause.to_string(), |status| status.to_string())
+    }
+
+    /// Asks, and waits for the guard's word. An error means that the guard is lost; it is ended then.
+    pub(super) fn ask(&mut self, id: u64, request: &Request) -> Result<(), TreatmentError> {
+        let outcome = self.send(request).and_then(|()| self.answer()).and_then(|answer| {
+            if answer == (Answer::Done { id }) { Ok(()) } else { Err(format!("it answered {answer:?}")) }
+        });
+        outcome.map_err(|how| {
+            // A guard that wakes up late would undo in the midst of a later trial.
+            TreatmentError::GuardLost { how: format!("{how} ({})", self.end_now()) }
+        })
+    }
+
+    fn send(&mut self, request: &Request) -> Result<(), String> {
+        let mut line = serde_json::to_string(request).map_err(|cause| cause.to_string())?;
+        line.push('\n');
+        let requests = self.requests.as_mut().ok_or("its lifeline is closed")?;
+        requests.write_all(line.as_bytes()).map_err(|cause| format!("it does not listen: {cause}"))
+    }
+
+    /// One line. The guard speaks only when asked, so nothing follows the line's end.
+    fn answer(&mut self) -> Result<Answer, String> {
+        let deadline = monotonic_ns() + ANSWER_DEADLINE.as_nanos() as u64;
+        let mut line = Vec::new();
+        while line.last() != Some(&b'\n') {
+            if !poll_until(PollFd::new(&self.answers, PollFlags::IN), deadline) {
+                return Err(format!("it did not answer within {} s", ANSWER_DEADLINE.as_secs()));
+            }
+            let mut bytes = [0; 512];
+            match self.answers.read(&mut bytes) {
+                Ok(0) => return Err("it ended".to_owned()),
+                Ok(count) => line.extend_from_slice(&bytes[..count]),
+                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(format!("its answer could not be read: {cause}")),
+            }
+        }
+        serde_json::from_slice(&line).map_err(|cause| format!("its answer makes no sense: {cause}"))
+    }
+}
+
+impl Drop for Lifeline {
+    fn drop(&mut self) {
+        // The guard now undoes what it still keeps, and ends.
+        self.requests = None;
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        let deadline = monotonic_ns() + END_DEADLINE.as_nanos() as u64;
+        if let Ok(process) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())
+            && readable_until(&process, deadline)
+        {
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Treatments: changes of the host for an arm, always undone.
+//!
+//! The order of every change: read the original, hand the way back to the guard, wait for its word, change, read back.
+//! So no single process can be killed in a way that leaves a change behind: the guard undoes for a dead agent, and an
+//! agent whose guard died undoes by itself. A change that takes more than setting a value, a command, may find its undo
+//! run twice, or run though the command was not: see `docs/design/0005-observation-and-treatments.md`.
+//!
+//! Files of this folder name each other by `super` alone: the tests take the folder into a program of their own.
+mod command;
+mod error;
+mod guard;
+mod lifeline;
+mod mtu;
+mod offload;
+mod sysctl;
+mod undo;
+
+use netduel_model::plan::TreatmentAction;
+
+pub use error::TreatmentError;
+pub use guard::guard_main;
+pub use lifeline::GuardCommand;
+
+use guard::Request;
+use lifeline::Lifeline;
+use undo::Undo;
+
+/// A change that is ready to be made.
+enum Change {
+    Offload(offload::OffloadChange),
+    Mtu(mtu::MtuChange),
+    Sysctl(sysctl::SysctlChange),
+    Command(command::CommandChange),
+}
+
+impl Change {
+    /// Reads what is there and checks whether the change can be made; changes nothing.
+    fn prepare(action: &TreatmentAction) -> Result<(Undo, Self), TreatmentError> {
+        match action {
+            TreatmentAction::Path { .. } => Err(TreatmentError::PathIsTheLabs),
+            TreatmentAction::Offload { interface, feature, enabled } => {
+                offload::prepare(interface, feature, *enabled)
+                    .map(|(undo, change)| (undo, Self::Offload(change)))
+            }
+            TreatmentAction::Mtu { interface, mtu } => {
+                mtu::prepare(interface, *mtu).map(|(undo, change)| (undo, Self::Mtu(change)))
+            }
+            TreatmentAction::Sysctl { name, value } => {
+                sysctl::prepare(name, value).map(|(undo, change)| (undo, Self::Sysctl(change)))
+            }
+            TreatmentAction::Command { command, undo } => {
+                command::prepare(command, undo).map(|(undo, change)| (undo, Self::Command(change)))
+            }
+        }
+    }
+
+    fn make(&self) -> Result<(), TreatmentError> {
+        match self {
+            Self::Offload(change) => change.make(),
+            Self::Mtu(change) => change.make(),
+            Self::Sysctl(change) => change.make(),
+            Self::Command(change) => change.make(),
+        }
+    }
+}
+
+/// A change that is in force, or may be.
+struct Applied {
+    id: u64,
+    undo: Undo,
+}
+
+/// The changes that this agent has made to its host and not yet undone.
+pub struct Treatments {
+    command: GuardCommand,
+    /// Started with the first change.
+    lifeline: Option<Lifeline>,
+    applied: Vec<Applied>,
+    last_id: u64,
+}
+
+impl Treatments {
+    /// Nothing is changed yet, and no guard is started yet.
+    pub fn new(guard: GuardCommand) -> Self {
+        Self { command: guard, lifeline: None, applied: Vec::new(), last_id: 0 }
+    }
+
+    /// How many changes are in force.
+    pub fn applied(&self) -> usize {
+        self.applied.len()
+    }
+
+    /// Makes the changes in order. When one fails, those of this call are undone at once, the failed one included: a
+    /// command may have done half of its work.
+    ///
+    /// # Errors
+    /// The first failure, with what could not be undone after it.
+    pub fn apply(&mut self, actions: &[TreatmentAction]) -> Result<(), TreatmentError> {
+        let earlier = self.applied.len();
+        for action in actions {
+            if let Err(failed) = self.apply_one(action) {
+                // Without a guard nothing may stay changed.
+                let keep = if self.lifeline.is_some() { earlier } else { 0 };
+                let left = self.undo_down_to(keep);
+                if left.is_empty() {
+                    return Err(failed);
+                }
+                return Err(TreatmentError::AndNotUndone { failed: Box::new(failed), left });
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_one(&mut self, action: &TreatmentAction) -> Result<(), TreatmentError> {
+        let (undo, change) = Change::prepare(action)?;
+        if self.lifeline.is_none() {
+            self.lifeline = Some(Lifeline::start(&self.command)?);
+        }
+        self.last_id += 1;
+        let id = self.last_id;
+        let is_command = undo.mark().is_some();
+        self.ask(id, &Request::Keep { id, undo: undo.clone(), running: is_command })?;
+        self.applied.push(Applied { id, undo });
+        change.make()?;
+        if is_command {
+            self.ask(id, &Request::Running { id, running: false })?;
+        }
+        Ok(())
+    }
+
+    /// Undoes every change, the last first. A change that could not be undone stays on the list, to be tried again.
+    ///
+    /// # Errors
+    /// What could not be undone; and, after everything was undone, that the guard was lost
+    /// ([`TreatmentError::is_left_behind`] tells the two apart).
+    pub fn undo_all(&mut self) -> Result<(), Vec<TreatmentError>> {
+        let errors = self.undo_down_to(0);
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// Undoes all but the first `keep` changes, the last first.
+    fn undo_down_to(&mut self, keep: usize) -> Vec<TreatmentError> {
+        let mut errors = Vec::new();
+        let mut left = Vec::new();
+        while self.applied.len() > keep {
+            let Some(applied) = self.applied.pop() else { break };
+            let id = applied.id;
+            if applied.undo.mark().is_some() {
+                // Should the agent die in the midst of the undo command, the guard must not run beside it.
+                errors.extend(self.tell(id, &Request::Running { id, running: true }));
+            }
+            match applied.undo.undo() {
+                Ok(()) => errors.extend(self.tell(id, &Request::Forget { id })),
+                Err(failed) => {
+                    errors.push(failed);
+                    left.push(applied);
+                }
+            }
+        }
+        self.applied.extend(left.into_iter().rev());
+        errors
+    }
+
+    /// Asks the guard; without one there is nobody to ask.
+    fn ask(&mut self, id: u64, request: &Request) -> Result<(), TreatmentError> {
+        self.tell(id, request).map_or(Ok(()), Err)
+    }
+
+    /// Tells the guard, and notices when it is gone.
+    fn tell(&mut self, id: u64, request: &Request) -> Option<TreatmentError> {
+        let failed = self.lifeline.as_mut()?.ask(id, request).err()?;
+        self.lifeline = None;
+        Some(failed)
+    }
+}
+
+impl Drop for Treatments {
+    fn drop(&mut self) {
+        // What fails here stays with the guard, which tries again and tells when the lifeline closes below.
+        let _ = self.undo_all();
+    }
+}

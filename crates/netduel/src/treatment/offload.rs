@@ -1,0 +1,225 @@
+//! Offload features (`ethtool -K`): by the kernel's names, or by ethtool's for a group of them.
+use netduel_sys::ethtool::{Ethtool, Feature};
+use rustix::net::{AddressFamily, SocketType, netdevice::name_to_index, socket};
+
+use super::error::TreatmentError;
+use super::undo::Undo;
+
+/// ethtool's names for groups of kernel features (`off_flag_def` in ethtool.c); a star stands for any text.
+const GROUPS: &[(&str, &str, &str)] = &[
+    ("rx", "rx-checksumming", "rx-checksum"),
+    ("tx", "tx-checksumming", "tx-checksum-*"),
+    ("sg", "scatter-gather", "tx-scatter-gather*"),
+    ("tso", "tcp-segmentation-offload", "tx-tcp*-segmentation"),
+    ("ufo", "udp-fragmentation-offload", "tx-udp-fragmentation"),
+    ("gso", "generic-segmentation-offload", "tx-generic-segmentation"),
+    ("gro", "generic-receive-offload", "rx-gro"),
+    ("lro", "large-receive-offload", "rx-lro"),
+    ("rxvlan", "rx-vlan-offload", "rx-vlan-hw-parse"),
+    ("txvlan", "tx-vlan-offload", "tx-vlan-hw-insert"),
+    ("ntuple", "ntuple-filters", "rx-ntuple-filter"),
+    ("rxhash", "receive-hashing", "rx-hashing"),
+];
+/// So many near names are listed.
+const NEAR_MAX: usize = 4;
+
+/// `on` or `off`.
+pub(super) fn feature_words(enabled: bool) -> &'static str {
+    if enabled { "on" } else { "off" }
+}
+
+/// A change that is ready to be made.
+#[derive(Debug)]
+pub(super) struct OffloadChange {
+    interface: String,
+    feature: String,
+    enabled: bool,
+    /// The kernel's features behind the name that the device lets be changed.
+    changed: Vec<String>,
+}
+
+fn door() -> Result<Ethtool, TreatmentError> {
+    Ethtool::open()
+        .map_err(|cause| TreatmentError::Refused { doing: "open an ethtool socket".to_owned(), cause })
+}
+
+fn features(door: &mut Ethtool, interface: &str) -> Result<Vec<Feature>, TreatmentError> {
+    let doing = || format!("read the features of {interface}");
+    door.features(interface).map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))
+}
+
+fn active(features: &[Feature]) -> Vec<String> {
+    features.iter().filter(|feature| feature.active).map(|feature| feature.name.clone()).collect()
+}
+
+/// The index of an interface: what is undone must be done to the same device, not to a namesake.
+pub(super) fn index_of(interface: &str) -> Result<u32, TreatmentError> {
+    let refused = |cause: rustix::io::Errno| {
+        TreatmentError::about_interface(interface, format!("find {interface}"), cause.into())
+    };
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(refused)?;
+    name_to_index(&socket, interface).map_err(refused)
+}
+
+/// Reads what is there and checks whether the change can be made.
+pub(super) fn prepare(
+    interface: &str,
+    feature: &str,
+    enabled: bool,
+) -> Result<(Undo, OffloadChange), TreatmentError> {
+    let index = index_of(interface)?;
+    let found = features(&mut door()?, interface)?;
+    let behind = behind(feature, &found);
+    if behind.is_empty() {
+        let (interface, feature) = (interface.to_owned(), feature.to_owned());
+        let near = near(&feature, &found);
+        return Err(TreatmentError::UnknownFeature { interface, feature, near });
+    }
+    let free: Vec<&Feature> = behind.iter().copied().filter(|feature| !feature.fixed).collect();
+    if free.is_empty() && !in_force(&behind, enabled) {
+        let (interface, feature) = (interface.to_owned(), feature.to_owned());
+        return Err(TreatmentError::FixedFeature { interface, feature, enabled });
+    }
+    let undo = Undo::Offload {
+        interface: interface.to_owned(),
+        index,
+        requested: free.iter().map(|feature| (feature.name.clone(), feature.requested)).collect(),
+        active: active(&found),
+    };
+    let changed = free.iter().map(|feature| feature.name.clone()).collect();
+    let change =
+        OffloadChange { interface: interface.to_owned(), feature: feature.to_owned(), enabled, changed };
+    Ok((undo, change))
+}
+
+/// The kernel's features that a name stands for.
+fn behind<'a>(name: &str, features: &'a [Feature]) -> Vec<&'a Feature> {
+    if let Some(feature) = features.iter().find(|feature| feature.name == name) {
+        return vec![feature];
+    }
+    let Some((_, _, pattern)) = GROUPS.iter().find(|(short, long, _)| *short == name || *long == name) else {
+        return Vec::new();
+    };
+    features.iter().filter(|feature| matches(pattern, &feature.name)).collect()
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, tail)) => {
+            name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+        }
+    }
+}
+
+/// A group is on when one of it is, and off when none is.
+fn in_force(features: &[&Feature], enabled: bool) -> bool {
+    features.iter().any(|feature| feature.active) == enabled
+}
+
+/// Names of the device, or of ethtool, like the one that does not exist.
+fn near(name: &str, features: &[Feature]) -> Vec<String> {
+    let names = features.iter().map(|feature| feature.name.as_str());
+    let mut ranked: Vec<(usize, &str)> = names
+        .chain(GROUPS.iter().flat_map(|(short, long, _)| [*short, *long]))
+        .map(|known| (distance(name, known), known))
+        .filter(|(distance, _)| *distance <= name.chars().count().div_ceil(2))
+        .collect();
+    ranked.sort_unstable();
+    ranked.into_iter().take(NEAR_MAX).map(|(_, known)| known.to_owned()).collect()
+}
+
+/// How many letters must be put in, left out or replaced (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (line, left) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, right) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != *right);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl OffloadChange {
+    /// Makes the change and reads back whether it took.
+    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+        let Self { interface, feature, enabled, changed } = self;
+        let doing = || format!("turn {} {feature} of {interface}", feature_words(*enabled));
+        let mut door = door()?;
+        let wanted: Vec<(String, bool)> = changed.iter().map(|name| (name.clone(), *enabled)).collect();
+        if !wanted.is_empty() {
+            door.request_features(interface, &wanted)
+                .map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))?;
+        }
+        let found = features(&mut door, interface)?;
+        let behind = behind(feature, &found);
+        if in_force(&behind, *enabled) {
+            return Ok(());
+        }
+        let state = |feature: &&Feature| format!("{} {}", feature.name, feature_words(feature.active));
+        let answered = behind.iter().map(state).collect::<Vec<_>>().join(", ");
+        Err(TreatmentError::NotTaken { doing: doing(), answered })
+    }
+}
+
+/// Asks for the features as they had been asked for, and compares what is in force with what was.
+pub(super) fn restore(
+    interface: &str,
+    requested: &[(String, bool)],
+    was_active: &[String],
+) -> Result<(), TreatmentError> {
+    let doing = || format!("restore the features of {interface}");
+    let mut door = door()?;
+    if !requested.is_empty() {
+        door.request_features(interface, requested)
+            .map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))?;
+    }
+    let found = features(&mut door, interface)?;
+    let different: Vec<String> = found
+        .iter()
+        .filter(|feature| feature.active != was_active.contains(&feature.name))
+        .map(|feature| format!("{} {}", feature.name, feature_words(feature.active)))
+        .collect();
+    if different.is_empty() {
+        return Ok(());
+    }
+    Err(TreatmentError::NotTaken { doing: doing(), answered: different.join(", ") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feature(name: &str, active: bool) -> Feature {
+        Feature { name: name.to_owned(), fixed: false, requested: active, active }
+    }
+
+    #[test]
+    fn a_group_stands_for_its_features_and_a_feature_for_itself() {
+        let device = [
+            feature("tx-tcp-segmentation", true),
+            feature("tx-tcp6-segmentation", false),
+            feature("tx-udp-segmentation", true),
+        ];
+        let names = |name: &str| behind(name, &device).iter().map(|f| f.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names("tso"), ["tx-tcp-segmentation", "tx-tcp6-segmentation"]);
+        assert_eq!(names("tcp-segmentation-offload"), names("tso"));
+        assert_eq!(names("tx-udp-segmentation"), ["tx-udp-segmentation"]);
+        assert_eq!(names("tx-tcp*-segmentation"), Vec::<String>::new());
+        let group = behind("tso", &device);
+        assert!(in_force(&group, true) && !in_force(&group, false));
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_is_answered_with_the_right_name() {
+        let device = [feature("tx-tcp-segmentation", true), feature("rx-gro", true)];
+        assert_eq!(near("tx-tcp-segmentaton", &device)[0], "tx-tcp-segmentation");
+        assert_eq!(near("rx-gr0", &device)[0], "rx-gro");
+        assert!(near("quite-something-else-altogether", &device).is_empty());
+    }
+}

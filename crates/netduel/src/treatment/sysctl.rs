@@ -1,0 +1,126 @@
+//! Sysctls, through `/proc/sys`. Nothing outside of it is ever opened.
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::error::TreatmentError;
+use super::undo::Undo;
+
+/// The tree of settings. What lies below `net` is that of the calling thread's network namespace.
+const ROOT: &str = "/proc/sys";
+
+/// A change that is ready to be made.
+#[derive(Debug)]
+pub(super) struct SysctlChange {
+    name: String,
+    value: String,
+}
+
+/// The file of a dotted name. As in sysctl(8) a slash stands for a dot within a word (`net.ipv4.conf.eth0/100.mtu`).
+pub(super) fn path(name: &str) -> Result<PathBuf, TreatmentError> {
+    let swapped = |letter: char| match letter {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    let relative: String = name.chars().map(swapped).collect();
+    let words: Vec<&str> = relative.split('/').collect();
+    let good = |word: &&str| {
+        !word.is_empty() && !word.starts_with('.') && word.chars().all(|c| c.is_ascii_graphic() && c != '\\')
+    };
+    if words.len() < 2 || !words.iter().all(good) {
+        return Err(TreatmentError::SysctlName { name: name.to_owned() });
+    }
+    Ok(Path::new(ROOT).join(relative))
+}
+
+/// Reads what is there and checks whether the change can be made and undone.
+pub(super) fn prepare(name: &str, value: &str) -> Result<(Undo, SysctlChange), TreatmentError> {
+    let path = path(name)?;
+    let fixed = |why| TreatmentError::SysctlFixed { name: name.to_owned(), why };
+    let metadata =
+        fs::metadata(&path).map_err(|cause| refused(name, format!("read sysctl `{name}`"), cause))?;
+    if metadata.is_dir() {
+        return Err(fixed("it is a folder of sysctls; name one of those in it"));
+    }
+    let mode = metadata.permissions().mode();
+    if mode & 0o222 == 0 {
+        return Err(fixed("the kernel lets it be read only"));
+    }
+    if mode & 0o444 == 0 {
+        return Err(fixed("it cannot be read, so there would be nothing to set it back to"));
+    }
+    let original = read(name, &path)?;
+    let undo = Undo::Sysctl { name: name.to_owned(), value: original };
+    Ok((undo, SysctlChange { name: name.to_owned(), value: value.to_owned() }))
+}
+
+fn refused(name: &str, doing: String, cause: io::Error) -> TreatmentError {
+    if cause.kind() == io::ErrorKind::NotFound {
+        return TreatmentError::NoSysctl { name: name.to_owned() };
+    }
+    TreatmentError::Refused { doing, cause }
+}
+
+fn read(name: &str, path: &Path) -> Result<String, TreatmentError> {
+    let text =
+        fs::read_to_string(path).map_err(|cause| refused(name, format!("read sysctl `{name}`"), cause))?;
+    Ok(text.trim_end_matches('\n').to_owned())
+}
+
+impl SysctlChange {
+    /// Makes the change and reads back whether it took.
+    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+        set(&self.name, &self.value)
+    }
+}
+
+/// Sets a sysctl and reads it back; white space between numbers does not matter.
+pub(super) fn set(name: &str, value: &str) -> Result<(), TreatmentError> {
+    let path = path(name)?;
+    let doing = || format!("set sysctl `{name}` to `{value}`");
+    // The kernel takes a value in one write; neither creating nor cutting is wanted of a file that is none.
+    let mut file =
+        OpenOptions::new().write(true).open(&path).map_err(|cause| refused(name, doing(), cause))?;
+    file.write_all(value.as_bytes()).map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied => refused(name, doing(), cause),
+        _ => TreatmentError::SysctlValue { name: name.to_owned(), value: value.to_owned(), cause },
+    })?;
+    let now = read(name, &path)?;
+    if now.split_whitespace().eq(value.split_whitespace()) {
+        return Ok(());
+    }
+    Err(TreatmentError::NotTaken { doing: doing(), answered: format!("`{now}`") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dotted_names_become_paths_below_proc_sys() {
+        let of = |name: &str| path(name).unwrap().display().to_string();
+        assert_eq!(of("net.ipv4.tcp_rmem"), "/proc/sys/net/ipv4/tcp_rmem");
+        assert_eq!(of("net.ipv4.conf.eth0/100.mtu"), "/proc/sys/net/ipv4/conf/eth0.100/mtu");
+    }
+
+    #[test]
+    fn a_name_that_leads_out_of_proc_sys_is_refused() {
+        let bad = [
+            "",
+            ".",
+            "..",
+            "net",
+            "net..x",
+            ".net.x",
+            "net.x.",
+            "net.//.x",
+            "//.//.etc.passwd",
+            "/etc/passwd",
+        ];
+        for name in bad.iter().chain(&["net.ipv4.a b", "net.\0.x", "net./x", "net.\\..x", "net.ü.x"]) {
+            assert!(path(name).is_err(), "{name:?} became {:?}", path(name));
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! Integration tests of the program.
+mod treatment;

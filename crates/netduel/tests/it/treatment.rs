@@ -1,0 +1,506 @@
+//! Treatments on real devices: every test runs in a network namespace of its own, which vanishes with it, and an agent of
+//! the test is killed there. Waits are for the end of processes and pipes, never for a while.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+
+use netduel_model::plan::TreatmentAction;
+use netduel_model::plan::spec::LabPath;
+use netduel_sys::ethtool::Ethtool;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+#[path = "../../src/treatment/mod.rs"]
+mod subject;
+
+use subject::{GuardCommand, TreatmentError, Treatments};
+
+/// The guard runs in the program; this keeps the compiler from calling it unused here.
+const _: fn() -> i32 = subject::guard_main;
+
+/// Set in the process that runs a test inside its namespace.
+const INSIDE: &str = "NETDUEL_TEST_INSIDE";
+/// Set in the process that plays the agent: the changes to make, as JSON.
+const AGENT: &str = "NETDUEL_TEST_AGENT";
+const SYSCTL: &str = "net.ipv4.tcp_slow_start_after_idle";
+
+/// Runs `body` in a new network namespace with a veth pair `va`, `vb`. The test runs itself again inside.
+fn in_namespace(name: &str, body: fn()) {
+    if env::var_os(INSIDE).is_some() {
+        for words in ["link add va numrxqueues 2 type veth peer name vb", "link set va up", "link set vb up"]
+        {
+            must("ip", &words.split(' ').collect::<Vec<_>>());
+        }
+        return body();
+    }
+    let exact = format!("treatment::{name}");
+    let root = rustix::process::geteuid().is_root();
+    let output = Command::new("unshare")
+        .args(if root { ["--net", "--"] } else { ["-rn", "--"] })
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", &exact, "--nocapture"])
+        .env(INSIDE, "1")
+        .output();
+    let missing = [("unshare", "--version"), ("ip", "-V")];
+    let able = missing.iter().all(|(tool, word)| Command::new(tool).arg(word).output().is_ok())
+        && Command::new("unshare")
+            .args(if root { ["--net", "true"] } else { ["-rn", "true"] })
+            .status()
+            .is_ok_and(|s| s.success());
+    if !able {
+        let reason = "no network namespace: unshare(1), ip(8) and the right to make one are needed";
+        assert!(env::var_os("REQUIRE_ALL").is_none(), "{reason}");
+        println!("skipped: {reason}");
+        return;
+    }
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "the test `{exact}` was not found: {text}");
+}
+
+fn must(program: &str, words: &[&str]) {
+    let status = Command::new(program).args(words).status().unwrap();
+    assert!(status.success(), "{program} {words:?}: {status}");
+}
+
+fn guard() -> GuardCommand {
+    GuardCommand { program: env!("CARGO_BIN_EXE_netduel").into(), words: vec!["undo-guard".to_owned()] }
+}
+
+fn offload(feature: &str, enabled: bool) -> TreatmentAction {
+    TreatmentAction::Offload { interface: "va".to_owned(), feature: feature.to_owned(), enabled }
+}
+
+fn mtu(mtu: u32) -> TreatmentAction {
+    TreatmentAction::Mtu { interface: "va".to_owned(), mtu }
+}
+
+fn sysctl(value: &str) -> TreatmentAction {
+    TreatmentAction::Sysctl { name: SYSCTL.to_owned(), value: value.to_owned() }
+}
+
+fn command(command: &[&str], undo: &[&str]) -> TreatmentAction {
+    let words = |text: &[&str]| text.iter().map(|word| (*word).to_owned()).collect();
+    TreatmentAction::Command { command: words(command), undo: words(undo) }
+}
+
+/// Makes an alias of `va`, and takes it away.
+fn alias() -> TreatmentAction {
+    command(&["ip", "link", "set", "va", "alias", "treated"], &["ip", "link", "set", "va", "alias", ""])
+}
+
+/// One of each kind.
+fn all() -> Vec<TreatmentAction> {
+    vec![offload("tx-checksum-ip-generic", false), offload("gro", true), mtu(1400), sysctl("0"), alias()]
+}
+
+/// Everything that the tests change.
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    active: BTreeMap<String, bool>,
+    requested: BTreeMap<String, bool>,
+    mtu: u32,
+    sysctl: String,
+    alias: bool,
+}
+
+fn state() -> State {
+    let features = Ethtool::open().unwrap().features("va").unwrap();
+    let link = Command::new("ip").args(["link", "show", "va"]).output().unwrap();
+    State {
+        active: features.iter().map(|feature| (feature.name.clone(), feature.active)).collect(),
+        requested: features.iter().map(|feature| (feature.name.clone(), feature.requested)).collect(),
+        mtu: netduel_sys::link::mtu("va").unwrap(),
+        sysctl: fs::read_to_string("/proc/sys/net/ipv4/tcp_slow_start_after_idle").unwrap().trim().to_owned(),
+        alias: String::from_utf8_lossy(&link.stdout).contains("treated"),
+    }
+}
+
+fn assert_treated() {
+    let state = state();
+    assert!(!state.active["tx-checksum-ip-generic"] && !state.active["tx-tcp-segmentation"], "{state:?}");
+    assert!(state.active["rx-gro"], "{state:?}");
+    assert_eq!((state.mtu, state.sysctl.as_str(), state.alias), (1400, "0", true));
+}
+
+/// An agent that can be killed.
+struct Agent {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    /// Held by the agent and by its guard: its end is the end of both.
+    log: ChildStderr,
+}
+
+impl Agent {
+    fn start(actions: &[TreatmentAction]) -> Self {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "treatment::agent_of_the_tests", "--nocapture"])
+            .env(AGENT, serde_json::to_string(actions).unwrap())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let log = child.stderr.take().unwrap();
+        Self { child, to, from, log }
+    }
+
+    /// Waits for the agent's next word.
+    fn word(&mut self) -> String {
+        let mut line = String::new();
+        while self.from.read_line(&mut line).unwrap() > 0 {
+            if let Some((_, word)) = line.trim_end().split_once("agent: ") {
+                return word.to_owned();
+            }
+            line.clear();
+        }
+        let mut log = String::new();
+        self.log.read_to_string(&mut log).unwrap();
+        panic!("the agent ended without a word: {log}");
+    }
+
+    fn children(&self) -> Vec<Pid> {
+        let parent = format!("PPid:\t{}", self.child.id());
+        let numbers = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        numbers
+            .filter(|pid: &i32| {
+                let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+                status.lines().any(|line| line == parent)
+            })
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+
+    fn guard(&self) -> Pid {
+        let children = self.children();
+        assert_eq!(children.len(), 1, "{children:?}");
+        children[0]
+    }
+
+    /// Kills the agent and waits until its guard is gone too. Returns the log.
+    fn kill(mut self) -> String {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let mut log = String::new();
+        self.log.read_to_string(&mut log).unwrap();
+        log
+    }
+}
+
+fn kill_and_wait(pid: Pid) {
+    let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap();
+}
+
+/// Not a test by itself: the process that the others start as an agent and kill.
+#[test]
+fn agent_of_the_tests() {
+    let Ok(actions) = env::var(AGENT) else { return };
+    let actions: Vec<TreatmentAction> = serde_json::from_str(&actions).unwrap();
+    let mut treatments = Treatments::new(guard());
+    let text = |outcome: Result<(), String>| outcome.err().unwrap_or_else(|| "well".to_owned());
+    println!("agent: {}", text(treatments.apply(&actions).map_err(|failed| failed.to_string())));
+    for line in std::io::stdin().lines() {
+        let outcome = match line.unwrap().as_str() {
+            "undo" => treatments.undo_all().map_err(|failed| {
+                let left = failed.iter().any(TreatmentError::is_left_behind);
+                let texts = failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+                format!("left behind: {left}: {texts}")
+            }),
+            _ => treatments.apply(&actions).map_err(|failed| failed.to_string()),
+        };
+        println!("agent: {}", text(outcome));
+    }
+}
+
+#[test]
+fn what_is_applied_is_undone() {
+    in_namespace("what_is_applied_is_undone", || {
+        let before = state();
+        let mut treatments = Treatments::new(guard());
+        for _ in 0..2 {
+            treatments.apply(&all()).unwrap();
+            assert_eq!(treatments.applied(), 5);
+            assert_treated();
+            treatments.undo_all().unwrap();
+            assert_eq!((treatments.applied(), &state()), (0, &before));
+        }
+    });
+}
+
+#[test]
+fn changes_of_one_thing_are_undone_in_reverse() {
+    in_namespace("changes_of_one_thing_are_undone_in_reverse", || {
+        let before = state();
+        let mut treatments = Treatments::new(guard());
+        treatments.apply(&[mtu(1400), offload("tso", false)]).unwrap();
+        treatments.apply(&[mtu(1300), offload("tx", false), mtu(1350)]).unwrap();
+        assert_eq!(treatments.applied(), 5);
+        drop(treatments);
+        assert_eq!(state(), before);
+    });
+}
+
+#[test]
+fn killing_the_agent_undoes_everything() {
+    in_namespace("killing_the_agent_undoes_everything", || {
+        let before = state();
+        let mut agent = Agent::start(&all());
+        assert_eq!(agent.word(), "well");
+        assert_treated();
+        let log = agent.kill();
+        assert_eq!(state(), before, "{log}");
+        assert!(log.contains("without undoing 5 changes: 5 are undone now"), "{log}");
+    });
+}
+
+#[test]
+fn killing_the_guard_leaves_the_agent_able_to_undo() {
+    in_namespace("killing_the_guard_leaves_the_agent_able_to_undo", || {
+        let before = state();
+        let mut agent = Agent::start(&all());
+        assert_eq!(agent.word(), "well");
+        kill_and_wait(agent.guard());
+        assert_treated();
+        agent.to.write_all(b"undo\n").unwrap();
+        let word = agent.word();
+        assert_eq!(state(), before);
+        assert!(word.starts_with("left behind: false: keep the undo guard"), "{word}");
+        // The next change has a guard again.
+        agent.to.write_all(b"apply\n").unwrap();
+        assert_eq!(agent.word(), "well");
+        assert_treated();
+        agent.kill();
+        assert_eq!(state(), before);
+    });
+}
+
+#[test]
+fn nothing_stays_changed_without_a_guard() {
+    in_namespace("nothing_stays_changed_without_a_guard", || {
+        let before = state();
+        let mut agent = Agent::start(&[sysctl("0")]);
+        assert_eq!(agent.word(), "well");
+        kill_and_wait(agent.guard());
+        agent.to.write_all(b"apply\n").unwrap();
+        let word = agent.word();
+        assert!(word.starts_with("keep the undo guard: it"), "{word}");
+        assert_eq!(state(), before);
+    });
+}
+
+#[test]
+fn signals_to_the_agents_group_and_to_every_process_leave_the_guard_on_watch() {
+    in_namespace("signals_to_the_agents_group_and_to_every_process_leave_the_guard_on_watch", || {
+        let before = state();
+        let mut agent = Agent::start(&all());
+        assert_eq!(agent.word(), "well");
+        let guard = agent.guard();
+        for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+            kill_process(guard, signal).unwrap();
+        }
+        assert_treated();
+        let log = agent.kill();
+        assert_eq!(state(), before, "{log}");
+    });
+}
+
+#[test]
+fn a_command_that_outlives_its_agent_is_ended_before_it_is_undone() {
+    in_namespace("a_command_that_outlives_its_agent_is_ended_before_it_is_undone", || {
+        let before = state();
+        let folder = tempfile::tempdir().unwrap();
+        let started = folder.path().join("started");
+        must("mkfifo", &[started.to_str().unwrap()]);
+        // It makes its change, says so, and would go on for ever; one part of it leaves the group and the session.
+        let script = format!(
+            "ip link set va mtu 1444; setsid sleep 100000 & echo > {}; exec sleep 100000",
+            started.display()
+        );
+        let agent =
+            Agent::start(&[command(&["sh", "-c", &script], &["ip", "link", "set", "va", "mtu", "1500"])]);
+        assert_eq!(fs::read_to_string(&started).unwrap(), "\n");
+        assert_eq!(state().mtu, 1444);
+        let log = agent.kill();
+        assert_eq!(state(), before, "{log}");
+        let namespace = fs::read_link("/proc/self/ns/net").unwrap();
+        let sleepers: Vec<_> = fs::read_dir("/proc")
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| fs::read_link(path.join("ns/net")).is_ok_and(|its| its == namespace))
+            .filter(|path| fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "sleep"))
+            .collect();
+        assert!(sleepers.is_empty(), "{sleepers:?}");
+    });
+}
+
+#[test]
+fn when_one_fails_the_earlier_ones_are_undone_at_once() {
+    in_namespace("when_one_fails_the_earlier_ones_are_undone_at_once", || {
+        let before = state();
+        let mut treatments = Treatments::new(guard());
+        treatments.apply(&[sysctl("0")]).unwrap();
+        let fail = command(&["sh", "-c", "echo no such door >&2; exit 7"], &["true"]);
+        let failed = treatments.apply(&[mtu(1400), alias(), fail]).unwrap_err();
+        let text = failed.to_string();
+        assert!(text.contains("exit code 7") && text.contains("no such door"), "{text}");
+        // Those of the earlier call stay.
+        assert_eq!(treatments.applied(), 1);
+        let now = state();
+        assert_eq!((now.mtu, now.alias, now.sysctl.as_str()), (before.mtu, false, "0"));
+        treatments.undo_all().unwrap();
+        assert_eq!(state(), before);
+    });
+}
+
+#[test]
+fn what_cannot_be_undone_is_told_and_tried_again() {
+    in_namespace("what_cannot_be_undone_is_told_and_tried_again", || {
+        let folder = tempfile::tempdir().unwrap();
+        let flag = folder.path().join("flag");
+        let mut treatments = Treatments::new(guard());
+        treatments.apply(&[command(&["true"], &["test", "-e", flag.to_str().unwrap()]), mtu(1400)]).unwrap();
+        let failed = treatments.undo_all().unwrap_err();
+        assert_eq!((failed.len(), treatments.applied()), (1, 1));
+        assert!(
+            failed[0].is_left_behind() && failed[0].to_string().contains("by hand: `test -e"),
+            "{}",
+            failed[0]
+        );
+        assert_eq!(netduel_sys::link::mtu("va").unwrap(), 1500);
+        fs::write(&flag, "").unwrap();
+        treatments.undo_all().unwrap();
+        assert_eq!(treatments.applied(), 0);
+    });
+}
+
+#[test]
+fn a_device_that_is_replaced_under_its_name_is_left_alone() {
+    in_namespace("a_device_that_is_replaced_under_its_name_is_left_alone", || {
+        let mut treatments = Treatments::new(guard());
+        treatments.apply(&[mtu(1400), offload("tso", false)]).unwrap();
+        must("ip", &["link", "del", "va"]);
+        must("ip", &["link", "add", "va", "mtu", "1300", "type", "veth", "peer", "name", "vb"]);
+        treatments.undo_all().unwrap();
+        assert_eq!(netduel_sys::link::mtu("va").unwrap(), 1300);
+    });
+}
+
+#[test]
+fn a_device_that_is_renamed_is_found_again() {
+    in_namespace("a_device_that_is_renamed_is_found_again", || {
+        let mut treatments = Treatments::new(guard());
+        treatments.apply(&[mtu(1400)]).unwrap();
+        must("ip", &["link", "set", "va", "down"]);
+        must("ip", &["link", "set", "va", "name", "other"]);
+        treatments.undo_all().unwrap();
+        assert_eq!(netduel_sys::link::mtu("other").unwrap(), 1500);
+    });
+}
+
+#[test]
+fn what_cannot_be_changed_is_refused_with_a_remedy() {
+    in_namespace("what_cannot_be_changed_is_refused_with_a_remedy", || {
+        let before = state();
+        must("ip", &["addr", "add", "2001:db8::5/64", "dev", "vb", "nodad"]);
+        let other = |interface: &str, mtu| TreatmentAction::Mtu { interface: interface.to_owned(), mtu };
+        let of = |interface: &str, feature: &str, enabled| {
+            let (interface, feature) = (interface.to_owned(), feature.to_owned());
+            TreatmentAction::Offload { interface, feature, enabled }
+        };
+        let named = |name: &str, value: &str| TreatmentAction::Sysctl {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        let cases = [
+            (TreatmentAction::Path { path: LabPath::Synthetic }, vec!["belongs to the local lab"]),
+            (
+                offload("tx-tcp-segmentaton", false),
+                vec!["no such feature", "like it are tx-tcp-segmentation"],
+            ),
+            (of("lo", "loopback", false), vec!["turn off loopback of lo", "keeps it on", "[fixed]"]),
+            (
+                offload("large-receive-offload", true),
+                vec!["turn on large-receive-offload of va", "keeps it off"],
+            ),
+            (mtu(20), vec!["68 to 65535 bytes"]),
+            (mtu(70_000), vec!["to 70000 bytes", "68 to 65535 bytes"]),
+            (other("vb", 1000), vec!["below 1280", "2001:db8::5"]),
+            (other("vx", 1000), vec!["`vx`", "there are lo, ", "va"]),
+            (named("net.ipv4.no_such", "1"), vec!["find sysctl `net.ipv4.no_such`", "module is not loaded"]),
+            (named("net.ipv4.tcp_available_congestion_control", "x"), vec!["read only"]),
+            (named("net.ipv4", "x"), vec!["folder"]),
+            (named("net.ipv4.route.flush", "1"), vec!["cannot be read"]),
+            (named("net/../../../etc/passwd", "1"), vec!["words parted by dots"]),
+            (
+                named("net.ipv4.tcp_congestion_control", "no-such"),
+                vec!["to `no-such`: the kernel does not take this value"],
+            ),
+            (named("net.ipv4.tcp_rmem", "4096 131072"), vec!["now has `4096\t131072"]),
+            (command(&[], &["true"]), vec!["names no program"]),
+            (command(&["true"], &[]), vec!["names no program"]),
+            (command(&["/no/such/program"], &["true"]), vec!["could not be started", "No such file"]),
+        ];
+        let mut treatments = Treatments::new(guard());
+        for (action, parts) in cases {
+            let failed = treatments.apply(std::slice::from_ref(&action)).unwrap_err().to_string();
+            for part in parts {
+                assert!(failed.contains(part), "{action:?}: {part:?} is not in: {failed}");
+            }
+            assert_eq!((treatments.applied(), &state()), (0, &before), "{action:?}");
+        }
+    });
+}
+
+#[test]
+fn a_wrong_guard_changes_nothing() {
+    in_namespace("a_wrong_guard_changes_nothing", || {
+        let before = state();
+        for (program, words, part) in [
+            ("/no/such/program", vec![], "No such file"),
+            ("true", vec![], "it ended"),
+            ("echo", vec!["hello".to_owned()], "makes no sense"),
+            (
+                "unshare",
+                vec!["--net".to_owned(), guard().program.display().to_string(), "undo-guard".to_owned()],
+                "another network namespace",
+            ),
+        ] {
+            let mut treatments = Treatments::new(GuardCommand { program: program.into(), words });
+            let failed = treatments.apply(&[mtu(1400)]).unwrap_err().to_string();
+            assert!(failed.contains(part) && failed.contains("nothing was changed"), "{failed}");
+            assert_eq!(state(), before);
+        }
+    });
+}
+
+#[test]
+fn an_unprivileged_agent_is_told_what_it_lacks() {
+    in_namespace("an_unprivileged_agent_is_told_what_it_lacks", || {
+        // No capability is left in a user namespace that does not own the network namespace.
+        let exe = env::current_exe().unwrap();
+        let output = Command::new("unshare")
+            .args(["--user", "--"])
+            .arg(exe)
+            .args(["--exact", "treatment::agent_of_the_tests", "--nocapture"])
+            .env(AGENT, serde_json::to_string(&[mtu(1400)]).unwrap())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.contains("agent: set the MTU of va to 1400 bytes") && text.contains("CAP_NET_ADMIN"),
+            "{text}"
+        );
+        assert_eq!(state().mtu, 1500);
+    });
+}
