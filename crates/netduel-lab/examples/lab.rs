@@ -72,7 +72,9 @@ fn run(words: &[String]) -> Result<i32, LabError> {
         ["status", lab] => name(lab).map_or_else(
             || Ok(usage()),
             |name| {
-                println!("{:#?}", Lab::connect(&name)?.status()?);
+                let status = Lab::connect(&name)?.status()?;
+                let json = serde_json::to_string_pretty(&status).expect("a status is plain data");
+                println!("{json}");
                 Ok(0)
             },
         ),

@@ -104,11 +104,15 @@ pub enum LabError {
     },
     /// The guests do not reach each other.
     #[error(
-        "reach guest b from guest a on the {path} path with {family}: {errno}; is a firewall at work on bridges?"
+        "reach guest {to} from guest {from} through {interface} with {family}: {errno}; is a firewall at work on bridges?"
     )]
     Unreachable {
-        /// The path.
-        path: String,
+        /// Who sent.
+        from: String,
+        /// Who did not receive.
+        to: String,
+        /// The interface that the path begins with.
+        interface: String,
         /// `IPv4` or `IPv6`.
         family: String,
         /// What happened to the probe.

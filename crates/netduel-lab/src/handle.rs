@@ -218,12 +218,11 @@ fn start(task: &Task) -> Result<Started, LabError> {
     let mut child = command.spawn().map_err(failed())?;
     // It holds copies of the pipes' ends, which would keep them open.
     drop(command);
-    let attached = match lifeline {
-        Some(_) => Some(Attached { lifeline, guard: child }),
-        None => {
-            child.wait().map_err(failed())?;
-            None
-        }
+    let attached = if lifeline.is_some() {
+        Some(Attached { lifeline, guard: child })
+    } else {
+        child.wait().map_err(failed())?;
+        None
     };
     Ok((words, BufReader::new(report), attached))
 }

@@ -50,6 +50,8 @@ pub fn keeper_main(words: &[String]) -> i32 {
         eprintln!("this command is for netduel's own use: its task cannot be read");
         return EXIT_USAGE;
     };
+    // For `ps` and `top`: a program that is started as /proc/self/exe would be shown as "exe".
+    let _ = rustix::thread::set_name(c"netduel-lab");
     let ended = match stage.as_str() {
         "detach" => detach(&task),
         "guard" => guard::run(&task),

@@ -76,31 +76,43 @@ impl Warden<'_> {
     fn serve(&mut self, signals: &SignalDescriptor) -> Result<(), LabError> {
         let guard = std::io::stdin();
         loop {
-            let ready = self.wait(signals.as_fd(), guard.as_fd())?;
-            // The guard sends nothing more and nobody writes to the lifeline: readable means closed.
-            if ready.guard || ready.lifeline || (ready.signal && drain(signals)? == Next::End) {
-                return Ok(());
-            }
-            if ready.listener {
-                self.accept();
-            }
-            // From the last to the first, so that removing one leaves the indices before it as they are.
-            for index in ready.clients.into_iter().rev() {
-                match self.answer(index) {
-                    Some(Next::End) => return Ok(()),
-                    Some(Next::GoOn) => {}
-                    None => drop(self.clients.remove(index)),
+            // From the last to the first, so that removing a client leaves the indices before it as they are.
+            for source in self.wait(signals.as_fd(), guard.as_fd())?.into_iter().rev() {
+                let next = match source {
+                    Source::Signals => drain(signals)?,
+                    // The guard sends nothing more and nobody writes to the lifeline: readable means closed.
+                    Source::Guard | Source::Lifeline => Next::End,
+                    Source::Listener => {
+                        self.accept();
+                        Next::GoOn
+                    }
+                    Source::Client(index) => self.answer(index).unwrap_or_else(|| {
+                        self.clients.remove(index);
+                        Next::GoOn
+                    }),
+                };
+                if next == Next::End {
+                    return Ok(());
                 }
             }
         }
     }
 
-    fn wait(&self, signals: BorrowedFd<'_>, guard: BorrowedFd<'_>) -> Result<Ready, LabError> {
-        let watch = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
-        let mut polled = vec![watch(signals), watch(guard), watch(self.inheritance.listener.as_fd())];
-        polled.extend(self.clients.iter().map(|client| watch(client.as_fd())));
-        let lifeline_position = polled.len();
-        polled.extend(self.inheritance.lifeline.iter().map(|lifeline| watch(lifeline.as_fd())));
+    /// Waits until something happens, and says where.
+    fn wait(&self, signals: BorrowedFd<'_>, guard: BorrowedFd<'_>) -> Result<Vec<Source>, LabError> {
+        let inheritance = &self.inheritance;
+        let mut watched = vec![
+            (Source::Signals, signals),
+            (Source::Guard, guard),
+            (Source::Listener, inheritance.listener.as_fd()),
+        ];
+        watched.extend(inheritance.lifeline.iter().map(|lifeline| (Source::Lifeline, lifeline.as_fd())));
+        let clients = self.clients.iter().enumerate();
+        watched.extend(clients.map(|(index, client)| (Source::Client(index), client.as_fd())));
+        let mut polled: Vec<PollFd<'_>> = watched
+            .iter()
+            .map(|(_, descriptor)| PollFd::from_borrowed_fd(*descriptor, PollFlags::IN))
+            .collect();
         loop {
             match poll(&mut polled, None) {
                 Ok(_) => break,
@@ -108,14 +120,8 @@ impl Warden<'_> {
                 Err(error) => return Err(LabError::local("wait for requests")(error)),
             }
         }
-        let happened = |position: usize| polled.get(position).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Ready {
-            signal: happened(0),
-            guard: happened(1),
-            listener: happened(2),
-            clients: (0..self.clients.len()).filter(|index| happened(3 + index)).collect(),
-            lifeline: happened(lifeline_position),
-        })
+        let happened = watched.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty());
+        Ok(happened.map(|((source, _), _)| *source).collect())
     }
 
     fn accept(&mut self) {
@@ -206,13 +212,15 @@ impl Warden<'_> {
     }
 }
 
-/// What has happened. Clients by index.
-struct Ready {
-    signal: bool,
-    guard: bool,
-    listener: bool,
-    lifeline: bool,
-    clients: Vec<usize>,
+/// Where something has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Signals,
+    Guard,
+    Lifeline,
+    Listener,
+    /// By index.
+    Client(usize),
 }
 
 /// Takes the signals that have arrived; reaps on SIGCHLD, for pid 1 is the parent of every orphan of the lab.

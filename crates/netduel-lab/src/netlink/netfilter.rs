@@ -6,12 +6,12 @@ use crate::error::LabError;
 
 const SUBSYSTEM: u16 = 10 << 8;
 const NEWTABLE: u16 = SUBSYSTEM;
-const NEWCHAIN: u16 = SUBSYSTEM | 3;
-const NEWRULE: u16 = SUBSYSTEM | 6;
-const GETRULE: u16 = SUBSYSTEM | 7;
-const NEWSET: u16 = SUBSYSTEM | 9;
-const NEWSETELEM: u16 = SUBSYSTEM | 12;
-const GETSETELEM: u16 = SUBSYSTEM | 13;
+const NEWCHAIN: u16 = SUBSYSTEM + 3;
+const NEWRULE: u16 = SUBSYSTEM + 6;
+const GETRULE: u16 = SUBSYSTEM + 7;
+const NEWSET: u16 = SUBSYSTEM + 9;
+const NEWSETELEM: u16 = SUBSYSTEM + 12;
+const GETSETELEM: u16 = SUBSYSTEM + 13;
 const BATCH_BEGIN: u16 = 16;
 const BATCH_END: u16 = 17;
 

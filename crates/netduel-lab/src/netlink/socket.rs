@@ -165,5 +165,5 @@ fn acknowledgement(answer: &Received, step: Step<'_>) -> Result<(), LabError> {
         .get(4 + super::message::HEADER..)
         .and_then(|rest| attribute(rest, ERROR_TEXT))
         .map(|text| String::from_utf8_lossy(text).trim_end_matches('\0').to_owned());
-    Err(step.failed(Errno((code as i32).wrapping_neg()), words.as_deref()))
+    Err(step.failed(Errno(code.cast_signed().wrapping_neg()), words.as_deref()))
 }

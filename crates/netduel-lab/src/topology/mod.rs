@@ -68,7 +68,7 @@ impl Topology {
         topology.connect()?;
         for path in [LabPath::Accelerated, LabPath::Synthetic] {
             topology.set_path(path)?;
-            probe::reach(from, to, path)?;
+            probe::reach([from, to], path)?;
         }
         Ok(topology)
     }
