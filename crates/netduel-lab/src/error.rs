@@ -119,7 +119,7 @@ pub enum LabError {
         errno: Errno,
     },
     /// The guests' forwarding entries are not those of either path.
-    #[error("read the lab's path: {detail}; something else changed it, set the path again")]
+    #[error("set the lab's path: {detail}; something else changes it at the same time")]
     PathMixed {
         /// What was found.
         detail: String,

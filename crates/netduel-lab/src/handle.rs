@@ -132,12 +132,13 @@ impl Lab {
     /// The lab's state, read from the kernel now.
     ///
     /// # Errors
-    /// [`LabError::PathMixed`] when the guests' forwarding is neither path's, [`LabError::KeeperDied`].
+    /// [`LabError::Kernel`] when the state cannot be read, [`LabError::KeeperDied`].
     pub fn status(&self) -> Result<Status, LabError> {
         match self.ask(Ask::Status, "ask for the status")?.0 {
             Answer::Status { status } => Ok(Status {
                 spec: status.spec,
                 path: status.path,
+                observed: status.observed,
                 keeper_pid: self.keeper_pid,
                 lifetime: status.lifetime,
                 user_namespace: status.user_namespace,

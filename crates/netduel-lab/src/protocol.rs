@@ -115,8 +115,10 @@ pub(crate) enum Answer {
 pub(crate) struct KeeperStatus {
     /// What was built.
     pub spec: resolved::Lab,
-    /// The path in use.
+    /// The path that was set last.
     pub path: LabPath,
+    /// The path in use.
+    pub observed: Option<LabPath>,
     /// How long it lives.
     pub lifetime: Lifetime,
     /// Whether it stands in a user namespace of its own.
@@ -132,8 +134,11 @@ pub(crate) struct KeeperStatus {
 pub struct Status {
     /// What was built.
     pub spec: resolved::Lab,
-    /// The path in use, read from the forwarding entries in the kernel.
+    /// The path that was set last.
     pub path: LabPath,
+    /// The path that the forwarding entries and VFs of both sides say is in use now; absent when they are not those of one
+    /// path, for example because a VF is down or was deleted.
+    pub observed: Option<LabPath>,
     /// The keeper's process id. Ending it ends the lab.
     pub keeper_pid: i32,
     /// How long it lives.

@@ -189,7 +189,7 @@ impl Warden<'_> {
     }
 
     fn status(&mut self) -> Result<KeeperStatus, LabError> {
-        let path = self.topology.path()?;
+        let (path, observed) = (self.topology.path(), self.topology.observed()?);
         let interfaces = self
             .topology
             .counters()?
@@ -204,6 +204,7 @@ impl Warden<'_> {
         Ok(KeeperStatus {
             spec: self.task.spec.clone(),
             path,
+            observed,
             lifetime: self.task.lifetime,
             user_namespace: self.inheritance.user_namespace,
             interfaces,

@@ -36,6 +36,7 @@ struct Half {
 /// A lab that stands. Dropping it gives its namespaces up; they vanish when no process is left in them.
 pub(crate) struct Topology {
     spec: resolved::Lab,
+    path: LabPath,
     halves: [Half; 2],
 }
 
@@ -64,7 +65,7 @@ impl Topology {
         let (Ok(halves), [from, to]) = (<[Half; 2]>::try_from(halves), sockets.as_slice()) else {
             unreachable!("there are two sides")
         };
-        let mut topology = Self { spec: spec.clone(), halves };
+        let mut topology = Self { spec: spec.clone(), path: LabPath::Synthetic, halves };
         topology.connect()?;
         for path in [LabPath::Accelerated, LabPath::Synthetic] {
             topology.set_path(path)?;
@@ -89,27 +90,35 @@ impl Topology {
         for (half, far_mac) in self.halves.iter_mut().zip(macs) {
             half.steer_outbound(path, far_mac)?;
         }
-        let found = self.path()?;
-        if found == path {
-            return Ok(());
+        let found = self.observe()?;
+        if found.iter().any(|(_, observed)| *observed != Some(path)) {
+            return Err(LabError::PathMixed { detail: format!("{found:?} after {path:?} was set") });
         }
-        Err(LabError::PathMixed { detail: format!("{found:?} is in use after {path:?} was set") })
+        self.path = path;
+        Ok(())
     }
 
-    /// The path in use, read from the forwarding entries of both guests and both machines.
-    pub(crate) fn path(&mut self) -> Result<LabPath, LabError> {
-        let macs = [SIDES[1].mac, SIDES[0].mac];
-        let mut found = Vec::new();
-        for (half, far_mac) in self.halves.iter_mut().zip(macs) {
-            found.push(half.outbound(far_mac)?);
-            found.push(half.inbound()?);
-        }
-        match found.as_slice() {
-            [Some(first), rest @ ..] if rest.iter().all(|path| *path == Some(*first)) => Ok(*first),
-            _ => Err(LabError::PathMixed {
-                detail: format!("guest a out and in, guest b out and in: {found:?}"),
-            }),
-        }
+    /// The path that was set last.
+    pub(crate) fn path(&self) -> LabPath {
+        self.path
+    }
+
+    /// The path in use, read from the kernel; absent when both sides' ways out and in are not those of one path.
+    pub(crate) fn observed(&mut self) -> Result<Option<LabPath>, LabError> {
+        let found = self.observe()?;
+        let first = found[0].1;
+        Ok(first.filter(|_| found.iter().all(|(_, observed)| *observed == first)))
+    }
+
+    /// The paths out of and in to each guest.
+    fn observe(&mut self) -> Result<[(&'static str, Option<LabPath>); 4], LabError> {
+        let [left, right] = &mut self.halves;
+        Ok([
+            ("out of a", left.outbound(right.side.mac)?),
+            ("in to a", left.inbound()?),
+            ("out of b", right.outbound(left.side.mac)?),
+            ("in to b", right.inbound()?),
+        ])
     }
 
     /// Counters of both ends of both guests: guest, interface, counters. An interface that is gone is left out.
@@ -315,21 +324,31 @@ impl Half {
 
     fn outbound(&mut self, far_mac: [u8; 6]) -> Result<Option<LabPath>, LabError> {
         let ports = neighbour::steered_to(&mut self.guest.route, far_mac, self.guest.name)?;
-        Ok(path_of(&ports, FUNCTION, SYNTHETIC))
+        path_of(&mut self.guest, &ports, FUNCTION, SYNTHETIC)
     }
 
     /// The software switch has an entry for the guest too, which says nothing of the path.
     fn inbound(&mut self) -> Result<Option<LabPath>, LabError> {
         let mut ports = neighbour::steered_to(&mut self.machine.route, self.side.mac, self.machine.name)?;
         ports.retain(|port| *port != SWITCH_PORT.index);
-        Ok(path_of(&ports, NIC_FUNCTION, NIC_UPLINK))
+        path_of(&mut self.machine, &ports, NIC_FUNCTION, NIC_UPLINK)
     }
 }
 
-fn path_of(ports: &[u32], accelerated: Interface, synthetic: Interface) -> Option<LabPath> {
+/// The path that a host's forwarding entries lead to. A VF without carrier carries nothing, whatever the entries say.
+fn path_of(
+    host: &mut Host,
+    ports: &[u32],
+    accelerated: Interface,
+    synthetic: Interface,
+) -> Result<Option<LabPath>, LabError> {
     match ports {
-        [port] if *port == accelerated.index => Some(LabPath::Accelerated),
-        [port] if *port == synthetic.index => Some(LabPath::Synthetic),
-        _ => None,
+        [port] if *port == synthetic.index => Ok(Some(LabPath::Synthetic)),
+        [port] if *port == accelerated.index => {
+            let object = host.object(accelerated.name);
+            let state = link::state(&mut host.route, accelerated.index, &object)?;
+            Ok(state.filter(|state| state.operational).map(|_| LabPath::Accelerated))
+        }
+        _ => Ok(None),
     }
 }

@@ -13,7 +13,8 @@ fn each_path_carries_both_families_on_its_own_interface() {
         let lab = Standing::up(&bench, "carries", &["20"]);
         for (path, used, unused) in PATHS {
             bench.text(["path", &lab.name, path]);
-            assert_eq!(bench.status(&lab.name)["path"], path);
+            let status = bench.status(&lab.name);
+            assert_eq!((&status["path"], &status["observed"]), (&path.into(), &path.into()));
             for address in ADDRESSES {
                 let server = bench.serve(&lab.name, address);
                 let read = |interface| ["a", "b"].map(|guest| bench.bytes(&lab.name, guest, interface));
@@ -142,6 +143,34 @@ fn two_labs_stand_side_by_side() {
             let server = bench.serve(&lab.name, ADDRESSES[0]);
             let words = ["ask", ADDRESSES[0], &server.tcp, &server.udp, "20"];
             printed(&bench.echo(&lab.name, "a", &words).output().unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_vf_that_goes_away_is_replaced_by_the_synthetic_path_until_it_is_set_again() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        if std::process::Command::new("ip").arg("-V").output().is_err() {
+            return skip("ip (iproute2) is not installed");
+        }
+        let lab = Standing::up(&bench, "yank", &["20"]);
+        let server = bench.serve(&lab.name, ADDRESSES[0]);
+        let exchange = || {
+            let words = ["ask", ADDRESSES[0], &server.tcp, &server.udp, "50"];
+            printed(&bench.echo(&lab.name, "a", &words).output().unwrap());
+        };
+        for words in [["set", "vf0", "down"].as_slice(), &["del", "vf0"]] {
+            bench.text(["path", &lab.name, "accelerated"]);
+            let ip: Vec<&str> = std::iter::once("link").chain(words.iter().copied()).collect();
+            printed(&bench.inside(&lab.name, "a", "ip", &ip).output().unwrap());
+            assert!(bench.status(&lab.name)["observed"].is_null(), "after {words:?}");
+            let before = bench.bytes(&lab.name, "a", "syn0");
+            exchange();
+            assert!(bench.bytes(&lab.name, "a", "syn0") - before >= 200_000, "after {words:?}");
+            bench.text(["path", &lab.name, "accelerated"]);
+            let before = bench.bytes(&lab.name, "a", "vf0");
+            exchange();
+            assert!(bench.bytes(&lab.name, "a", "vf0") - before >= 200_000, "after setting the path again");
         }
     }
 }
