@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-use rustix::process::{Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::namespace::{self, Kind};
 
@@ -124,7 +124,7 @@ impl Drop for KeyboardSignalsIgnored {
 }
 
 /// Starts `command` inside the given namespaces, which are entered in this order: put a user namespace first. It gets a
-/// mount namespace of its own with `/proc` and `/sys` of the others, and it is killed when the calling thread ends.
+/// mount namespace of its own with `/proc` and `/sys` of the others, and it is killed when the calling process ends.
 ///
 /// The child that is returned stands between the two: pid namespaces are felt by children only, so it enters, starts the
 /// program, waits for it and ends with its code (128 + signal when it was killed).
@@ -140,31 +140,48 @@ pub fn spawn_inside(command: &mut Command, namespaces: Vec<(Kind, OwnedFd)>) -> 
 }
 
 /// Runs in the forked child. Returns in the grandchild only, which goes on to execute the program.
-fn enter_and_fork(namespaces: &[(Kind, OwnedFd)], caller: rustix::process::Pid) -> io::Result<()> {
-    // Before the pid namespace is entered, so that the caller's pid means the same to both.
-    let orphaned = rustix::process::getppid() != Some(caller);
+fn enter_and_fork(namespaces: &[(Kind, OwnedFd)], caller: Pid) -> io::Result<()> {
     for (kind, descriptor) in namespaces {
         namespace::enter(*kind, descriptor.as_fd())?;
     }
-    die_with_parent()?;
-    if orphaned || rustix::process::getppid() != Some(caller) {
-        return Err(io::ErrorKind::BrokenPipe.into());
+    // Blocked, so that this process outlives the caller until it has reaped the program. Were it killed, the program would
+    // be left to pid 1 of the outer namespace, and until that reaps it, if ever, the inner namespace cannot end.
+    let before = block_all()?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    if rustix::process::getppid() != Some(caller) {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
     }
     // SAFETY: the process has one thread; the child goes on to make system calls only and then executes.
     let pid = unsafe { libc::fork() };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => settle(),
-        pid => stand_between(pid),
+        0 => settle(&before),
+        pid => stand_between(pid, caller),
     }
 }
 
+/// Blocks every signal that can be blocked. Returns the mask from before.
+fn block_all() -> io::Result<libc::sigset_t> {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `all` is writable; sigfillset initialises all of it and cannot fail.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: `all` is initialised and `before` is writable.
+    let result = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    if result != 0 {
+        return Err(io::Error::from_raw_os_error(result));
+    }
+    // SAFETY: zeroed bytes are a valid set (integers only), and the kernel filled it in.
+    Ok(unsafe { before.assume_init() })
+}
+
 /// The program's own preparations.
-fn settle() -> io::Result<()> {
+fn settle(signals_before: &libc::sigset_t) -> io::Result<()> {
     die_with_parent()?;
-    // The parent lives outside of this pid namespace and so has no id here, until it dies and pid 1 takes its place.
-    if rustix::process::getppid().is_some() {
-        return Err(io::ErrorKind::BrokenPipe.into());
+    // SAFETY: the set was written by the kernel; the old mask is not asked for.
+    let result = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, signals_before, std::ptr::null_mut()) };
+    if result != 0 {
+        return Err(io::Error::from_raw_os_error(result));
     }
     namespace::unshare(&[Kind::Mount])?;
     crate::mount::make_private()?;
@@ -176,21 +193,31 @@ fn settle() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for the program and ends with its code. Holds no descriptor open, so that pipes close when the program closes
-/// them, and the starter learns whether the program was executed.
-fn stand_between(pid: libc::pid_t) -> ! {
-    for signal in KEYBOARD_SIGNALS {
-        // SAFETY: SIG_IGN is a valid disposition, and both signals may be ignored.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
-    }
+/// Waits for the program and ends with its code; kills it when the caller ends. Holds no descriptor open, so that pipes
+/// close when the program closes them, and the starter learns whether the program was executed. Every signal is blocked.
+fn stand_between(program: libc::pid_t, caller: Pid) -> ! {
     // SAFETY: nothing in this process uses a descriptor after this; the owners never run again.
     unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
+    let mut awaited = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `awaited` is writable; sigemptyset initialises all of it and cannot fail.
+    unsafe { libc::sigemptyset(awaited.as_mut_ptr()) };
+    for signal in [libc::SIGCHLD, libc::SIGTERM] {
+        // SAFETY: `awaited` was initialised above, and both numbers are valid.
+        unsafe { libc::sigaddset(awaited.as_mut_ptr(), signal) };
+    }
     let code = loop {
-        match rustix::process::waitpid(rustix::process::Pid::from_raw(pid), WaitOptions::empty()) {
+        match rustix::process::waitpid(Pid::from_raw(program), WaitOptions::NOHANG) {
             Ok(Some((_, status))) => break code_of(status),
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => break 255,
         }
+        if rustix::process::getppid() != Some(caller) {
+            // SAFETY: the program has not been reaped, so the id is still its own.
+            unsafe { libc::kill(program, libc::SIGKILL) };
+        }
+        let mut signal = 0;
+        // SAFETY: `awaited` is initialised and its signals are blocked; `signal` is writable.
+        unsafe { libc::sigwait(awaited.as_ptr(), &raw mut signal) };
     };
     // SAFETY: _exit ends the process at once; no destructor of the forked copy may run.
     unsafe { libc::_exit(code) }
