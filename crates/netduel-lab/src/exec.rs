@@ -10,8 +10,8 @@ use crate::error::LabError;
 use crate::handle::Lab;
 
 /// Runs a program inside a host, with this process's standard streams and working directory, and waits for it. The
-/// program is pid-visible in the lab only, sees `/proc` and `/sys` of its host, and is killed with the lab and with the
-/// calling thread. Returns its exit code, or 128 + the signal that killed it.
+/// program is pid-visible in the lab only, sees `/proc` and `/sys` of its host, and is killed with the lab and with
+/// the calling process. Returns its exit code, or 128 + the signal that killed it.
 ///
 /// # Errors
 /// [`LabError::NoSuchLab`], [`LabError::NoSuchHost`], and [`LabError::Local`] when the program cannot be started.

@@ -2,7 +2,7 @@
 use std::io::{Read, Write};
 use std::process::Stdio;
 
-use crate::bench::{Bench, Standing, Watched, printed, users};
+use crate::bench::{Bench, Standing, Watched, inhabitants, only_child, printed, users};
 
 #[test]
 fn exit_codes_and_standard_streams_pass_through() {
@@ -36,6 +36,12 @@ fn a_pipe_closes_when_the_program_closes_it() {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(output.read(&mut line).unwrap(), 0);
+        // And it was reaped: a zombie that is left to the machine's pid 1 would keep the lab from ending.
+        let keeper = bench.status(&lab.name)["keeper_pid"].as_i64().unwrap();
+        let (warden, networks) = (only_child(i32::try_from(keeper).unwrap()), bench.networks(&lab.name));
+        bench.text(["down", &lab.name]);
+        assert!(!std::path::Path::new(&format!("/proc/{warden}")).exists());
+        assert_eq!(inhabitants(&networks), Vec::<i32>::new());
     }
 }
 
@@ -83,8 +89,8 @@ fn orphans_are_reaped() {
         child.stdout.take().unwrap().read_to_string(&mut pid).unwrap();
         assert!(child.wait().unwrap().success());
         let keeper = bench.status(&lab.name)["keeper_pid"].as_i64().unwrap();
-        let warden = crate::bench::only_child(i32::try_from(keeper).unwrap());
-        let orphan = Watched::new(crate::bench::only_child(warden));
+        let warden = only_child(i32::try_from(keeper).unwrap());
+        let orphan = Watched::new(only_child(warden));
         drop(input);
         // A pidfd is readable when the process has ended; the name is gone when it has been reaped.
         orphan.wait();
