@@ -1,1 +1,261 @@
-//! Processes: parent-death signal, pidfd, reaping.
+//! Processes: parent-death signal, signals as a descriptor, reaping, and starting a program inside other namespaces.
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+use crate::namespace::{self, Kind};
+
+/// Has the kernel kill the calling process when the thread that started it ends. A change of credentials (exec of a
+/// privileged file, entering a user namespace) undoes it, so call it after those.
+///
+/// # Errors
+/// Does not happen with the signal used here; kept for the caller to report.
+pub fn die_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// Signals that are read from a descriptor instead of being delivered.
+#[derive(Debug)]
+pub struct SignalDescriptor(OwnedFd);
+
+impl SignalDescriptor {
+    /// Blocks the signals for the calling thread and those it starts, and opens the descriptor. A blocked signal is not
+    /// lost even by a process that is pid 1 of its namespace, to which unhandled signals are not delivered.
+    ///
+    /// # Errors
+    /// When the process is out of descriptors.
+    pub fn block_and_open(signals: &[Signal]) -> io::Result<Self> {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: `set` is writable; sigemptyset initialises all of it and cannot fail.
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        for signal in signals {
+            // SAFETY: `set` was initialised above, and `Signal` holds valid numbers only.
+            unsafe { libc::sigaddset(set.as_mut_ptr(), signal.as_raw()) };
+        }
+        // SAFETY: `set` is initialised; the old mask is not asked for.
+        let result = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) };
+        if result != 0 {
+            return Err(io::Error::from_raw_os_error(result));
+        }
+        // SAFETY: `set` is initialised, and -1 asks for a new descriptor.
+        let raw = unsafe { libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if raw < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just opened `raw` for us; nothing else owns it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
+    }
+
+    /// The next signal that has arrived, if any. Several of one kind may have been merged into one.
+    ///
+    /// # Errors
+    /// Those of read(2).
+    pub fn next(&self) -> io::Result<Option<i32>> {
+        // The record is 128 bytes and begins with the signal's number (include/uapi/linux/signalfd.h).
+        let mut record = [0; 128];
+        match rustix::io::read(&self.0, &mut record) {
+            Ok(128) => Ok(Some(i32::from_ne_bytes([record[0], record[1], record[2], record[3]]))),
+            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(rustix::io::Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for SignalDescriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A process that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Its id.
+    pub pid: i32,
+    /// As a shell shows it: the exit code, or 128 + the signal that killed it.
+    pub code: i32,
+}
+
+/// Takes one child that has ended, if any; never blocks.
+///
+/// # Errors
+/// Those of wait(2) but `ECHILD`, which is "none".
+pub fn reap() -> io::Result<Option<Ended>> {
+    match rustix::process::wait(WaitOptions::NOHANG) {
+        Ok(Some((pid, status))) => Ok(Some(Ended { pid: pid.as_raw_nonzero().get(), code: code_of(status) })),
+        Ok(None) | Err(rustix::io::Errno::CHILD) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn code_of(status: WaitStatus) -> i32 {
+    status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal)).unwrap_or(255)
+}
+
+/// While it lives, the process ignores the keyboard's SIGINT and SIGQUIT, as system(3) does: they are meant for the
+/// program in the foreground, which gets them too.
+#[derive(Debug)]
+pub struct KeyboardSignalsIgnored([libc::sighandler_t; 2]);
+
+const KEYBOARD_SIGNALS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
+
+impl KeyboardSignalsIgnored {
+    /// Begins to ignore them.
+    pub fn begin() -> Self {
+        Self(KEYBOARD_SIGNALS.map(|signal| {
+            // SAFETY: SIG_IGN is a valid disposition, and both signals may be ignored.
+            unsafe { libc::signal(signal, libc::SIG_IGN) }
+        }))
+    }
+}
+
+impl Drop for KeyboardSignalsIgnored {
+    fn drop(&mut self) {
+        for (signal, before) in KEYBOARD_SIGNALS.into_iter().zip(self.0) {
+            // SAFETY: `before` is the disposition that the kernel returned for this signal.
+            unsafe { libc::signal(signal, before) };
+        }
+    }
+}
+
+/// Starts `command` inside the given namespaces, which are entered in this order: put a user namespace first. It gets a
+/// mount namespace of its own with `/proc` and `/sys` of the others, and it is killed when the calling process ends.
+///
+/// The child that is returned stands between the two: pid namespaces are felt by children only, so it enters, starts the
+/// program, waits for it and ends with its code (128 + signal when it was killed).
+///
+/// # Errors
+/// When the fork fails, a namespace cannot be entered, or the program cannot be executed.
+pub fn spawn_inside(command: &mut Command, namespaces: Vec<(Kind, OwnedFd)>) -> io::Result<Child> {
+    let caller = rustix::process::getpid();
+    let enter = move || enter_and_fork(&namespaces, caller);
+    // SAFETY: between fork and exec `enter` makes system calls only; it takes no lock and no memory.
+    unsafe { command.pre_exec(enter) };
+    command.spawn()
+}
+
+/// Runs in the forked child. Returns in the grandchild only, which goes on to execute the program.
+fn enter_and_fork(namespaces: &[(Kind, OwnedFd)], caller: Pid) -> io::Result<()> {
+    for (kind, descriptor) in namespaces {
+        namespace::enter(*kind, descriptor.as_fd())?;
+    }
+    // Blocked, so that this process outlives the caller until it has reaped the program. Were it killed, the program would
+    // be left to pid 1 of the outer namespace, and until that reaps it, if ever, the inner namespace cannot end.
+    let before = block_all()?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    if rustix::process::getppid() != Some(caller) {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    // SAFETY: the process has one thread; the child goes on to make system calls only and then executes.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => settle(&before),
+        pid => stand_between(pid, caller),
+    }
+}
+
+/// Blocks every signal that can be blocked. Returns the mask from before.
+fn block_all() -> io::Result<libc::sigset_t> {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `all` is writable; sigfillset initialises all of it and cannot fail.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: `all` is initialised and `before` is writable.
+    let result = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    if result != 0 {
+        return Err(io::Error::from_raw_os_error(result));
+    }
+    // SAFETY: zeroed bytes are a valid set (integers only), and the kernel filled it in.
+    Ok(unsafe { before.assume_init() })
+}
+
+/// The program's own preparations.
+fn settle(signals_before: &libc::sigset_t) -> io::Result<()> {
+    die_with_parent()?;
+    // SAFETY: the set was written by the kernel; the old mask is not asked for.
+    let result = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, signals_before, std::ptr::null_mut()) };
+    if result != 0 {
+        return Err(io::Error::from_raw_os_error(result));
+    }
+    namespace::unshare(&[Kind::Mount])?;
+    crate::mount::make_private()?;
+    // A container may refuse: the program then sees the /proc of its caller, which is right but for the pids.
+    let _ = crate::mount::proc();
+    if crate::mount::sys().is_err() {
+        crate::mount::hide_sys_class_net()?;
+    }
+    Ok(())
+}
+
+/// Waits for the program and ends with its code; kills it when the caller ends. Holds no descriptor open, so that pipes
+/// close when the program closes them, and the starter learns whether the program was executed. Every signal is blocked.
+fn stand_between(program: libc::pid_t, caller: Pid) -> ! {
+    // SAFETY: nothing in this process uses a descriptor after this; the owners never run again.
+    unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
+    let mut awaited = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `awaited` is writable; sigemptyset initialises all of it and cannot fail.
+    unsafe { libc::sigemptyset(awaited.as_mut_ptr()) };
+    for signal in [libc::SIGCHLD, libc::SIGTERM] {
+        // SAFETY: `awaited` was initialised above, and both numbers are valid.
+        unsafe { libc::sigaddset(awaited.as_mut_ptr(), signal) };
+    }
+    let code = loop {
+        match rustix::process::waitpid(Pid::from_raw(program), WaitOptions::NOHANG) {
+            Ok(Some((_, status))) => break code_of(status),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => break 255,
+        }
+        if rustix::process::getppid() != Some(caller) {
+            // SAFETY: the program has not been reaped, so the id is still its own.
+            unsafe { libc::kill(program, libc::SIGKILL) };
+        }
+        let mut signal = 0;
+        // SAFETY: `awaited` is initialised and its signals are blocked; `signal` is writable.
+        unsafe { libc::sigwait(awaited.as_ptr(), &raw mut signal) };
+    };
+    // SAFETY: _exit ends the process at once; no destructor of the forked copy may run.
+    unsafe { libc::_exit(code) }
+}
+
+/// Waits until the process behind a pidfd has ended.
+///
+/// # Errors
+/// Those of poll(2).
+pub fn wait_for_end(pidfd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut polled = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    loop {
+        // SAFETY: `polled` is one writable record, alive for the call.
+        let result = unsafe { libc::poll(&raw mut polled, 1, -1) };
+        if result > 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocked_signals_are_read_in_place_of_being_delivered() {
+        std::thread::spawn(|| {
+            let signals = SignalDescriptor::block_and_open(&[Signal::USR1]).unwrap();
+            assert_eq!(signals.next().unwrap(), None);
+            // SAFETY: sends a signal that this thread has blocked to this thread.
+            unsafe { libc::raise(libc::SIGUSR1) };
+            assert_eq!(signals.next().unwrap(), Some(libc::SIGUSR1));
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,261 @@
+//! What can go wrong with a lab, and what to do about it. Errors travel from the keeper to its user, so they are plain data.
+use std::fmt;
+
+use netduel_model::ids::LabName;
+use serde::{Deserialize, Serialize};
+
+/// An error number of the kernel (errno(3)) in a form that survives the way between two processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errno(pub i32);
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        std::io::Error::from_raw_os_error(self.0).fmt(f)
+    }
+}
+
+impl std::error::Error for Errno {}
+
+impl From<std::io::Error> for Errno {
+    fn from(error: std::io::Error) -> Self {
+        // Errors without a number are the standard library's own; EIO says "input/output error", which they are.
+        Self(error.raw_os_error().unwrap_or(Self::IO.0))
+    }
+}
+
+impl Errno {
+    /// Not permitted.
+    pub const PERM: Self = Self(1);
+    /// Input or output error; also for what has no number.
+    pub const IO: Self = Self(5);
+    /// No answer yet.
+    pub const AGAIN: Self = Self(11);
+    /// Not permitted for this file.
+    pub const ACCES: Self = Self(13);
+    /// Exists already.
+    pub const EXIST: Self = Self(17);
+    /// Invalid argument.
+    pub const INVAL: Self = Self(22);
+    /// No space; a namespace limit.
+    pub const NOSPC: Self = Self(28);
+    /// Not supported.
+    pub const OPNOTSUPP: Self = Self(95);
+    /// Address family not supported.
+    pub const AFNOSUPPORT: Self = Self(97);
+    /// Protocol not supported.
+    pub const PROTONOSUPPORT: Self = Self(93);
+    /// No such file, table or chain.
+    pub const NOENT: Self = Self(2);
+    /// Address in use.
+    pub const ADDRINUSE: Self = Self(98);
+}
+
+/// Why a lab could not be built or used. The messages complete "failed to ...".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum LabError {
+    /// The kernel does not let this user make namespaces.
+    #[error("make the lab's namespaces ({operation}): {errno}; {remedy}")]
+    Namespaces {
+        /// The step that was refused.
+        operation: String,
+        /// What the kernel said.
+        errno: Errno,
+        /// What to change.
+        remedy: String,
+    },
+    /// The kernel was built without something that the lab is made of.
+    #[error("{operation} {object}: {errno}; this kernel lacks {feature}")]
+    KernelFeature {
+        /// What was done.
+        operation: String,
+        /// To what.
+        object: String,
+        /// What the kernel said.
+        errno: Errno,
+        /// The kernel's option and module.
+        feature: String,
+    },
+    /// The kernel refused a step.
+    #[error("{operation} {object}: {errno}{detail}")]
+    Kernel {
+        /// What was done.
+        operation: String,
+        /// To what.
+        object: String,
+        /// What the kernel said.
+        errno: Errno,
+        /// The kernel's own words or a likely cause, with its separator; may be empty.
+        detail: String,
+    },
+    /// The policy in the kernel is not the one that was asked for.
+    #[error(
+        "load the policy: {host} holds {found} of {wanted} entries in {object}; the two paths would look alike"
+    )]
+    PolicyIncomplete {
+        /// The machine.
+        host: String,
+        /// Chain or set.
+        object: String,
+        /// Entries asked for.
+        wanted: u32,
+        /// Entries counted in the kernel.
+        found: u32,
+    },
+    /// The guests do not reach each other.
+    #[error(
+        "reach guest {to} from guest {from} through {interface} with {family}: {errno}; is a firewall at work on bridges?"
+    )]
+    Unreachable {
+        /// Who sent.
+        from: String,
+        /// Who did not receive.
+        to: String,
+        /// The interface that the path begins with.
+        interface: String,
+        /// `IPv4` or `IPv6`.
+        family: String,
+        /// What happened to the probe.
+        errno: Errno,
+    },
+    /// The guests' forwarding entries are not those of either path.
+    #[error("set the lab's path: {detail}; something else changes it at the same time")]
+    PathMixed {
+        /// What was found.
+        detail: String,
+    },
+    /// A lab of that name is up.
+    #[error(
+        "bring up lab {name}: it is up already; take it down first (`netduel lab down {name}`) or use another name"
+    )]
+    NameTaken {
+        /// The name.
+        name: LabName,
+    },
+    /// No lab of that name is up.
+    #[error("find lab {name}: no such lab is up; `netduel lab up {name}` makes one")]
+    NoSuchLab {
+        /// The name.
+        name: LabName,
+    },
+    /// No host of that name is in a lab.
+    #[error("find host {host} in the lab: its hosts are a, b, h1 and h2")]
+    NoSuchHost {
+        /// The name.
+        host: String,
+    },
+    /// Someone else's process holds the name.
+    #[error("speak to lab {name}: its socket belongs to user {uid}, which is not you; use another name")]
+    Foreign {
+        /// The name.
+        name: LabName,
+        /// The owner.
+        uid: u32,
+    },
+    /// The keeper ended without an answer.
+    #[error("{operation}: the keeper of lab {name} died{}", LastWords(last_words))]
+    KeeperDied {
+        /// What was asked of it.
+        operation: String,
+        /// The lab.
+        name: LabName,
+        /// What it wrote to its standard error, when that is known.
+        last_words: Option<String>,
+    },
+    /// The keeper speaks another version of the protocol.
+    #[error(
+        "speak to lab {name}: it was built by another version of netduel; take it down with that version"
+    )]
+    OtherVersion {
+        /// The lab.
+        name: LabName,
+    },
+    /// A step on this side failed.
+    #[error("{operation}: {errno}")]
+    Local {
+        /// What was done, and to what.
+        operation: String,
+        /// What the kernel said.
+        errno: Errno,
+    },
+}
+
+struct LastWords<'a>(&'a Option<String>);
+
+impl fmt::Display for LastWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(words) => write!(f, "; its last words: {words}"),
+            None => f.write_str("; was it killed?"),
+        }
+    }
+}
+
+impl LabError {
+    /// A closure for `map_err` on steps of this process.
+    pub(crate) fn local<E: Into<std::io::Error>>(operation: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let operation = operation.into();
+        move |error| Self::Local { operation, errno: Errno::from(error.into()) }
+    }
+
+    /// A closure for `map_err` on steps that make or change namespaces.
+    pub(crate) fn namespaces<E: Into<std::io::Error>>(
+        operation: impl Into<String>,
+    ) -> impl FnOnce(E) -> Self {
+        let operation = operation.into();
+        move |error| {
+            let errno = Errno::from(error.into());
+            Self::Namespaces { operation, errno, remedy: namespace_remedy(errno) }
+        }
+    }
+}
+
+/// The switches that keep users from making namespaces, as far as this kernel has them, with their values.
+fn namespace_remedy(errno: Errno) -> String {
+    let read = |name: &str| {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+    };
+    let switches = [
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+        ("user.max_user_namespaces", "0", "15000"),
+        ("user.max_net_namespaces", "0", "15000"),
+        ("user.max_pid_namespaces", "0", "15000"),
+    ];
+    let found: Vec<String> = switches
+        .iter()
+        .filter(|(name, bad, _)| read(name).as_deref() == Some(bad))
+        .map(|(name, bad, good)| format!("{name} is {bad} (`sysctl -w {name}={good}` permits it)"))
+        .collect();
+    if !found.is_empty() {
+        return format!("{}; or run as root", found.join(", "));
+    }
+    if errno == Errno::NOSPC {
+        "a limit of /proc/sys/user/max_*_namespaces is reached (raise it, or take other labs down)".to_owned()
+    } else {
+        "run as root, or permit user namespaces (kernel.unprivileged_userns_clone=1, \
+         kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces above 0; in a container its \
+         seccomp profile must permit unshare)"
+            .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_survives_the_way_between_processes() {
+        let error = LabError::namespaces("unshare")(std::io::Error::from_raw_os_error(Errno::PERM.0));
+        let json = serde_json::to_string(&error).unwrap();
+        assert_eq!(serde_json::from_str::<LabError>(&json).unwrap(), error);
+        assert!(error.to_string().contains("as root"), "{error}");
+    }
+
+    #[test]
+    fn a_reached_limit_names_the_limits() {
+        let error = LabError::namespaces("unshare")(std::io::Error::from_raw_os_error(Errno::NOSPC.0));
+        assert!(error.to_string().contains("max_"), "{error}");
+    }
+}

@@ -1,0 +1,244 @@
+//! A lab from the outside: bring it up, change its path, ask for its state, take it down.
+use std::io::{BufRead, BufReader, PipeWriter, Read, Seek};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use netduel_model::ids::LabName;
+use netduel_model::plan::resolved;
+use netduel_model::plan::spec::LabPath;
+use rustix::process::{Pid, PidfdFlags};
+
+use crate::directory;
+use crate::error::{Errno, LabError};
+use crate::keeper::{self, Stage};
+use crate::protocol::{self, Answer, Ask, Lifetime, Report, Request, Status, Task, VERSION};
+
+/// How a keeper is started: a program whose command line, after `words`, is given to [`crate::keeper_main`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeeperCommand {
+    /// The program, for example `/proc/self/exe`.
+    pub program: PathBuf,
+    /// The hidden subcommand, for example `lab-keeper`.
+    pub words: Vec<String>,
+}
+
+/// A lab that is up. Dropping the handle of an attached lab takes the lab down and waits until it is gone; dropping that
+/// of a standing lab does nothing.
+#[derive(Debug)]
+pub struct Lab {
+    name: LabName,
+    keeper_pid: i32,
+    keeper: OwnedFd,
+    connection: Mutex<OwnedFd>,
+    words: Option<std::fs::File>,
+    attached: Option<Attached>,
+}
+
+/// What an attached lab hangs on. The fields are dropped in this order: the line is cut, then waited for.
+#[derive(Debug)]
+struct Attached {
+    lifeline: Option<PipeWriter>,
+    guard: Child,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        drop(self.lifeline.take());
+        // The guard ends when the warden has, and that when every process of the lab has: then this returns.
+        let _ = self.guard.wait();
+    }
+}
+
+impl Lab {
+    /// Builds a lab and waits until both of its paths carry traffic. The synthetic one is in use.
+    ///
+    /// # Errors
+    /// Every [`LabError`] but those of requests; what was made before is gone.
+    pub fn up(
+        name: &LabName,
+        spec: &resolved::Lab,
+        lifetime: Lifetime,
+        keeper: &KeeperCommand,
+    ) -> Result<Self, LabError> {
+        let task = Task {
+            name: name.clone(),
+            lifetime,
+            spec: spec.clone(),
+            program: keeper.program.clone(),
+            words: keeper.words.clone(),
+        };
+        let (words, mut report, attached) = start(&task)?;
+        let mut line = String::new();
+        let _ = report.read_line(&mut line);
+        match serde_json::from_str(&line) {
+            Ok(Report::Ready) => {}
+            Ok(Report::Failed { error }) => return Err(error),
+            Err(_) => {
+                // The guard's end comes after its last words.
+                drop(attached);
+                let operation = "build the lab".to_owned();
+                return Err(LabError::KeeperDied {
+                    operation,
+                    name: name.clone(),
+                    last_words: last_words(&words),
+                });
+            }
+        }
+        let mut lab = Self::connect(name)?;
+        lab.words = Some(words);
+        lab.attached = attached;
+        Ok(lab)
+    }
+
+    /// A handle of a lab of this user that is up. The lab does not end with it.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchLab`], [`LabError::Foreign`], [`LabError::Local`].
+    pub fn connect(name: &LabName) -> Result<Self, LabError> {
+        let (connection, keeper_pid) = directory::connect(name)?;
+        let gone = || LabError::NoSuchLab { name: name.clone() };
+        let pid = Pid::from_raw(keeper_pid).ok_or_else(gone)?;
+        let keeper = rustix::process::pidfd_open(pid, PidfdFlags::empty()).map_err(|_| gone())?;
+        Ok(Self {
+            name: name.clone(),
+            keeper_pid,
+            keeper,
+            connection: Mutex::new(connection),
+            words: None,
+            attached: None,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &LabName {
+        &self.name
+    }
+
+    /// Changes the path beneath the guests' addresses, in both directions. Connections live on. When this returns, the
+    /// next packet takes the path.
+    ///
+    /// # Errors
+    /// [`LabError::Kernel`] and its kin when a step fails, [`LabError::KeeperDied`].
+    pub fn set_path(&self, path: LabPath) -> Result<(), LabError> {
+        match self.ask(Ask::SetPath { path }, "set the path")?.0 {
+            Answer::Done => Ok(()),
+            _ => Err(self.other_version()),
+        }
+    }
+
+    /// The lab's state, read from the kernel now.
+    ///
+    /// # Errors
+    /// [`LabError::Kernel`] when the state cannot be read, [`LabError::KeeperDied`].
+    pub fn status(&self) -> Result<Status, LabError> {
+        match self.ask(Ask::Status, "ask for the status")?.0 {
+            Answer::Status { status } => Ok(Status {
+                spec: status.spec,
+                path: status.path,
+                observed: status.observed,
+                keeper_pid: self.keeper_pid,
+                lifetime: status.lifetime,
+                user_namespace: status.user_namespace,
+                interfaces: status.interfaces,
+                policies: status.policies,
+            }),
+            _ => Err(self.other_version()),
+        }
+    }
+
+    /// Takes the lab down, and waits until every process in it has ended and its name is free.
+    ///
+    /// # Errors
+    /// [`LabError::Local`] when its end cannot be waited for. A lab whose keeper has died is down already.
+    pub fn down(self) -> Result<(), LabError> {
+        match self.ask(Ask::Down, "take the lab down") {
+            Ok(_) | Err(LabError::KeeperDied { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        netduel_sys::process::wait_for_end(self.keeper.as_fd())
+            .map_err(LabError::local(format!("wait for the end of lab {}", self.name)))
+    }
+
+    /// The descriptors with which a process enters a host: user (when the lab has its own), pid, network, host name.
+    pub(crate) fn entrance(&self, host: &str) -> Result<(bool, Vec<OwnedFd>), LabError> {
+        match self.ask(Ask::Enter { host: host.to_owned() }, "ask for a host's namespaces")? {
+            (Answer::Entrance { user }, descriptors) => Ok((user, descriptors)),
+            _ => Err(self.other_version()),
+        }
+    }
+
+    fn other_version(&self) -> LabError {
+        LabError::OtherVersion { name: self.name.clone() }
+    }
+
+    fn ask(&self, ask: Ask, operation: &str) -> Result<(Answer, Vec<OwnedFd>), LabError> {
+        // A thread that panicked between question and answer leaves a connection on which answers come late.
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let answered = protocol::send(connection.as_fd(), &Request { version: VERSION, ask }, &[])
+            .and_then(|()| protocol::receive::<Answer>(connection.as_fd()));
+        match answered {
+            Ok(Some((Answer::Failed { error }, _))) => Err(error),
+            Ok(Some((Answer::OtherVersion, _))) => Err(self.other_version()),
+            Ok(Some((answer, descriptors))) => Ok((answer, descriptors)),
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(self.other_version()),
+            Ok(None) | Err(_) => Err(LabError::KeeperDied {
+                operation: operation.to_owned(),
+                name: self.name.clone(),
+                last_words: self.words.as_ref().and_then(last_words),
+            }),
+        }
+    }
+}
+
+type Started = (std::fs::File, BufReader<std::io::PipeReader>, Option<Attached>);
+
+/// Starts the keeper's first stage. Returns where its last words go, its report, and what an attached lab hangs on.
+fn start(task: &Task) -> Result<Started, LabError> {
+    let program = format!("start the keeper {}", task.program.display());
+    let failed = || LabError::local::<std::io::Error>(program.clone());
+    let words = rustix::fs::memfd_create("netduel-lab-keeper", rustix::fs::MemfdFlags::CLOEXEC)
+        .map_err(|error| failed()(error.into()))?;
+    let words = std::fs::File::from(words);
+    let (report, writer) = std::io::pipe().map_err(failed())?;
+    let stage = if task.lifetime == Lifetime::Attached { Stage::Guard } else { Stage::Detach };
+    let mut command = keeper::command(task, stage)?;
+    command.stdout(writer).stderr(words.try_clone().map_err(failed())?);
+    let mut lifeline = None;
+    if task.lifetime == Lifetime::Attached {
+        // A group of its own: Ctrl-C is for the program in the foreground, which decides what becomes of the lab.
+        command.process_group(0);
+        let (reader, writer) = std::io::pipe().map_err(failed())?;
+        command.stdin(reader);
+        lifeline = Some(writer);
+    } else {
+        command.stdin(Stdio::null());
+    }
+    let mut child = command.spawn().map_err(failed())?;
+    // It holds copies of the pipes' ends, which would keep them open.
+    drop(command);
+    let attached = if lifeline.is_some() {
+        Some(Attached { lifeline, guard: child })
+    } else {
+        child.wait().map_err(failed())?;
+        None
+    };
+    Ok((words, BufReader::new(report), attached))
+}
+
+/// What the keeper wrote to its standard error, if anything.
+fn last_words(mut words: &std::fs::File) -> Option<String> {
+    let mut text = String::new();
+    words.rewind().ok()?;
+    words.read_to_string(&mut text).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+impl From<rustix::io::Errno> for Errno {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self(errno.raw_os_error())
+    }
+}

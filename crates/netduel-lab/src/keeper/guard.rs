@@ -1,0 +1,60 @@
+//! The first stage: outside of the lab's pid namespace, so that somebody can wait for its end. Holds nothing of the lab.
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Stdio;
+
+use netduel_sys::descriptor_pass;
+use netduel_sys::namespace::{self, Kind};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use super::{Stage, command};
+use crate::directory;
+use crate::error::LabError;
+use crate::protocol::{Lifetime, Task};
+
+/// Tells the warden that the lab stands in a user namespace of its own.
+pub(super) const WITH_USER: &[u8] = b"user";
+/// Tells the warden that it does not.
+pub(super) const WITHOUT_USER: &[u8] = b"root";
+
+pub(super) fn run(task: &Task) -> Result<i32, LabError> {
+    // The name first, and in the namespace of the users: in the lab's own nobody would see it.
+    let listener = directory::claim(&task.name)?;
+    // A lab that stands for weeks must not keep a file system busy.
+    rustix::process::chdir("/").map_err(LabError::local("change to /"))?;
+    let user = make_namespaces()?;
+    let (guard_end, warden_end) =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .map_err(LabError::local("make a socket pair for the keeper"))?;
+    let mut warden = command(task, Stage::Warden)?
+        .stdin(Stdio::from(warden_end))
+        .spawn()
+        .map_err(LabError::local(format!("start the keeper's second stage {}", task.program.display())))?;
+    hand_over(&guard_end, listener, task.lifetime, user)?;
+    let status = warden.wait().map_err(LabError::local("wait for the keeper's second stage"))?;
+    Ok(status.code().unwrap_or(1))
+}
+
+/// Makes the pid namespace, and a user namespace when there is no privilege to do without.
+fn make_namespaces() -> Result<bool, LabError> {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    // A root without CAP_SYS_ADMIN, as in most containers, is refused here and goes on like any other user.
+    if namespace::unshare(&[Kind::Pid]).is_ok() {
+        return Ok(false);
+    }
+    namespace::unshare(&[Kind::User, Kind::Pid])
+        .map_err(LabError::namespaces("unshare user and pid namespaces"))?;
+    namespace::map_to_root(uid, gid).map_err(LabError::namespaces("map this user to the lab's root"))?;
+    Ok(true)
+}
+
+/// Gives the warden the name and the lifeline. Afterwards the warden alone holds the name.
+fn hand_over(guard_end: &OwnedFd, listener: OwnedFd, lifetime: Lifetime, user: bool) -> Result<(), LabError> {
+    let input = std::io::stdin();
+    let lifeline: Option<BorrowedFd<'_>> = (lifetime == Lifetime::Attached).then(|| input.as_fd());
+    let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(listener.as_fd()).chain(lifeline).collect();
+    let text = if user { WITH_USER } else { WITHOUT_USER };
+    descriptor_pass::send(guard_end.as_fd(), text, &descriptors)
+        .map_err(LabError::local("hand the lab's name to the keeper's second stage"))?;
+    drop(listener);
+    Ok(())
+}

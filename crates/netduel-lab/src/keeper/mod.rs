@@ -1,0 +1,99 @@
+//! The keeper of a lab, in up to three stages, each the same program started anew:
+//!
+//! - `detach` (standing labs): leaves the session of its user, starts the guard, ends;
+//! - `guard`: takes the lab's name, makes the user and pid namespaces, starts the warden, waits for it;
+//! - `warden`: pid 1 of the lab. Builds it, answers requests, and ends for any of the reasons in `warden.rs`.
+//!
+//! Standard input is the lifeline (the guard's) or a socket to the guard (the warden's), standard output carries the one
+//! report, standard error the last words.
+mod guard;
+mod warden;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::error::LabError;
+use crate::protocol::{Report, Task};
+
+/// A stage's word on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Leaves the session.
+    Detach,
+    /// Takes the name, makes the namespaces.
+    Guard,
+    /// Holds the lab.
+    Warden,
+}
+
+impl Stage {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Detach => "detach",
+            Self::Guard => "guard",
+            Self::Warden => "warden",
+        }
+    }
+}
+
+/// Exit code of a keeper that was called wrongly.
+const EXIT_USAGE: i32 = 2;
+
+/// The whole life of a keeper: call it for the hidden subcommand, with the words that follow the subcommand's own, and
+/// exit with what it returns. The process must have one thread.
+pub fn keeper_main(words: &[String]) -> i32 {
+    let [stage, task] = words else {
+        eprintln!("this command is for netduel's own use: see `netduel lab --help`");
+        return EXIT_USAGE;
+    };
+    let Ok(task) = serde_json::from_str::<Task>(task) else {
+        eprintln!("this command is for netduel's own use: its task cannot be read");
+        return EXIT_USAGE;
+    };
+    // For `ps` and `top`: a program that is started as /proc/self/exe would be shown as "exe".
+    let _ = rustix::thread::set_name(c"netduel-lab");
+    let ended = match stage.as_str() {
+        "detach" => detach(&task),
+        "guard" => guard::run(&task),
+        "warden" => warden::run(&task),
+        _ => {
+            eprintln!("this command is for netduel's own use: there is no stage {stage}");
+            return EXIT_USAGE;
+        }
+    };
+    match ended {
+        Ok(code) => code,
+        Err(error) => {
+            report(&Report::Failed { error });
+            1
+        }
+    }
+}
+
+/// The command of a stage.
+pub(crate) fn command(task: &Task, stage: Stage) -> Result<Command, LabError> {
+    let json = serde_json::to_string(task)
+        .map_err(|error| LabError::local("write the keeper's task")(std::io::Error::from(error)))?;
+    let mut command = Command::new(&task.program);
+    command.args(&task.words).arg(stage.word()).arg(json);
+    Ok(command)
+}
+
+fn detach(task: &Task) -> Result<i32, LabError> {
+    rustix::process::setsid().map_err(LabError::local("leave the session"))?;
+    let mut guard = command(task, Stage::Guard)?;
+    guard
+        .stdin(Stdio::null())
+        .spawn()
+        .map_err(LabError::local(format!("start the keeper {}", task.program.display())))?;
+    Ok(0)
+}
+
+/// Writes the one report. When nobody reads it any more, its reader has died, which the lifeline shows too.
+fn report(report: &Report) {
+    let mut output = std::io::stdout().lock();
+    let _ = serde_json::to_writer(&mut output, report)
+        .map_err(std::io::Error::from)
+        .and_then(|()| output.write_all(b"\n"))
+        .and_then(|()| output.flush());
+}

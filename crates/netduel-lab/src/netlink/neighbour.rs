@@ -1,0 +1,68 @@
+//! Neighbours of addresses and forwarding entries of bridges over rtnetlink (include/uapi/linux/neighbour.h).
+use std::net::IpAddr;
+
+use super::link::Mac;
+use super::message::{CREATE, Message, REPLACE, attribute, u32_at};
+use super::socket::{Netlink, Step};
+use crate::error::LabError;
+
+const RTM_NEWNEIGH: u16 = 28;
+const RTM_GETNEIGH: u16 = 30;
+
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+
+const AF_BRIDGE: u8 = 7;
+const NUD_NOARP: u16 = 0x40;
+const NUD_PERMANENT: u16 = 0x80;
+const NTF_MASTER: u8 = 0x04;
+
+/// `struct ndmsg`.
+fn body(family: u8, index: u32, state: u16, flags: u8) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[0] = family;
+    bytes[4..8].copy_from_slice(&index.to_ne_bytes());
+    bytes[8..10].copy_from_slice(&state.to_ne_bytes());
+    bytes[10] = flags;
+    bytes
+}
+
+/// Writes down for good which link-layer address an address has: a path change then waits for no discovery.
+pub(crate) fn set_neighbour(
+    netlink: &mut Netlink,
+    index: u32,
+    address: IpAddr,
+    mac: Mac,
+    object: &str,
+) -> Result<(), LabError> {
+    let (family, bytes, _) = super::address::parts(address);
+    let message = Message::new(RTM_NEWNEIGH, CREATE | REPLACE, &body(family, index, NUD_PERMANENT, 0))
+        .bytes(NDA_DST, &bytes)
+        .bytes(NDA_LLADDR, &mac);
+    netlink.request(message, Step { operation: "set neighbour of", object, feature: None })
+}
+
+/// Has the bridge that the port belongs to send frames for an address out of this port, in place of any other.
+pub(crate) fn steer(netlink: &mut Netlink, port: u32, mac: Mac, object: &str) -> Result<(), LabError> {
+    let message = Message::new(RTM_NEWNEIGH, CREATE | REPLACE, &body(AF_BRIDGE, port, NUD_NOARP, NTF_MASTER))
+        .bytes(NDA_LLADDR, &mac);
+    netlink.request(message, Step { operation: "steer traffic to", object, feature: None })
+}
+
+/// The ports of all bridges in the namespace that frames for an address are sent out of.
+pub(crate) fn steered_to(netlink: &mut Netlink, mac: Mac, object: &str) -> Result<Vec<u32>, LabError> {
+    // `struct ifinfomsg` is what a dump of forwarding entries begins with (net/core/rtnetlink.c, rtnl_fdb_dump).
+    let mut request = [0; 16];
+    request[0] = AF_BRIDGE;
+    let step = Step { operation: "read the forwarding entries of", object, feature: None };
+    let rows = netlink.dump(RTM_GETNEIGH, &request, |message| message, step)?;
+    Ok(rows
+        .iter()
+        .filter(|row| {
+            let attributes = row.get(12..).unwrap_or_default();
+            let state = row.get(8..10).map(|state| u16::from_ne_bytes([state[0], state[1]]));
+            attribute(attributes, NDA_LLADDR) == Some(&mac) && state == Some(NUD_NOARP)
+        })
+        .filter_map(|row| u32_at(row, 4))
+        .collect())
+}

@@ -1,0 +1,231 @@
+//! nftables of the bridge family by hand-written netlink (include/uapi/linux/netfilter/nf_tables.h): tables, chains, sets
+//! and rules, in small transactions. Must not know which policy they make up.
+use super::message::{APPEND, CREATE, Message, attributes};
+use super::socket::{Netlink, Step};
+use crate::error::LabError;
+
+const SUBSYSTEM: u16 = 10 << 8;
+const NEWTABLE: u16 = SUBSYSTEM;
+const NEWCHAIN: u16 = SUBSYSTEM + 3;
+const NEWRULE: u16 = SUBSYSTEM + 6;
+const GETRULE: u16 = SUBSYSTEM + 7;
+const NEWSET: u16 = SUBSYSTEM + 9;
+const NEWSETELEM: u16 = SUBSYSTEM + 12;
+const GETSETELEM: u16 = SUBSYSTEM + 13;
+const BATCH_BEGIN: u16 = 16;
+const BATCH_END: u16 = 17;
+
+const FAMILY_BRIDGE: u8 = 7;
+/// `struct nfgenmsg` of every message within a batch.
+const BODY: [u8; 4] = [FAMILY_BRIDGE, 0, 0, 0];
+/// `struct nfgenmsg` of a batch's ends: the subsystem in network order.
+const BATCH_BODY: [u8; 4] = [0, 0, 0, 10];
+
+/// Messages in one transaction. A large one is refused in a user namespace ("message too long"), so it must stay small.
+const PIECE: usize = 100;
+
+const BRIDGE_FAMILY: &str =
+    "nftables for bridges (CONFIG_NF_TABLES, CONFIG_NF_TABLES_BRIDGE, `modprobe nf_tables`)";
+
+const LIST_ELEM: u16 = 1;
+const REGISTER: u32 = 1;
+const VERDICT_REGISTER: u32 = 0;
+
+/// A loadable fact of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meta {
+    /// Ether type, network order.
+    Protocol,
+    /// Name of the port it came in by.
+    InputPort,
+    /// Name of the port it goes out by.
+    OutputPort,
+    /// Transport protocol.
+    Transport,
+}
+
+/// Where in a packet a payload's offset begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// The IP header.
+    Network,
+    /// The TCP or UDP header.
+    Transport,
+}
+
+/// One step of a rule. The rule ends, without effect, at the first step that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Expression {
+    /// Loads a fact.
+    Meta(Meta),
+    /// Loads bytes of the packet.
+    Payload(Header, u32, u32),
+    /// Holds when what was loaded equals this.
+    Equals(Vec<u8>),
+    /// Holds when what was loaded lies within these bounds.
+    Within(Vec<u8>, Vec<u8>),
+    /// Holds when what was loaded is in the set.
+    InSet(&'static str),
+    /// Drops the packet.
+    Drop,
+    /// Goes on in a chain, and comes back when that has no verdict.
+    Jump(&'static str),
+}
+
+impl Expression {
+    /// Holds when the packet's port, input or output, has this name.
+    pub(crate) fn port(which: Meta, name: &str) -> [Self; 2] {
+        // Names are compared in full, as the kernel keeps them: 16 bytes, filled up with zeros.
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.resize(16, 0);
+        [Self::Meta(which), Self::Equals(bytes)]
+    }
+
+    fn write(&self, element: Message) -> Message {
+        let value =
+            |message: Message, kind: u16, bytes: &[u8]| message.nested(kind, |data| data.bytes(1, bytes));
+        let (name, data): (&str, Box<dyn FnOnce(Message) -> Message + '_>) = match self {
+            Self::Meta(meta) => {
+                let key = match meta {
+                    Meta::Protocol => 1,
+                    Meta::InputPort => 6,
+                    Meta::OutputPort => 7,
+                    Meta::Transport => 16,
+                };
+                ("meta", Box::new(move |m| m.be32(1, REGISTER).be32(2, key)))
+            }
+            Self::Payload(header, offset, length) => {
+                let base = if *header == Header::Network { 1 } else { 2 };
+                (
+                    "payload",
+                    Box::new(move |m| m.be32(1, REGISTER).be32(2, base).be32(3, *offset).be32(4, *length)),
+                )
+            }
+            Self::Equals(bytes) => {
+                ("cmp", Box::new(move |m| value(m.be32(1, REGISTER).be32(2, 0), 3, bytes)))
+            }
+            Self::Within(from, to) => {
+                ("range", Box::new(move |m| value(value(m.be32(1, REGISTER).be32(2, 0), 3, from), 4, to)))
+            }
+            Self::InSet(set) => ("lookup", Box::new(move |m| m.text(1, set).be32(2, REGISTER))),
+            Self::Drop => ("immediate", Box::new(|m| verdict(m, 0, None))),
+            Self::Jump(chain) => ("immediate", Box::new(move |m| verdict(m, -3, Some(chain)))),
+        };
+        element.nested(LIST_ELEM, |expression| expression.text(1, name).nested(2, data))
+    }
+}
+
+/// The data of an immediate expression that sets the verdict.
+fn verdict(message: Message, code: i32, chain: Option<&str>) -> Message {
+    message.be32(1, VERDICT_REGISTER).nested(2, |data| {
+        data.nested(2, |verdict| {
+            let verdict = verdict.be32(1, code as u32);
+            match chain {
+                Some(chain) => verdict.text(2, chain),
+                None => verdict,
+            }
+        })
+    })
+}
+
+/// A table of the bridge family.
+pub(crate) fn table(name: &str) -> Message {
+    Message::new(NEWTABLE, CREATE, &BODY).text(1, name)
+}
+
+/// A chain that other rules jump to.
+pub(crate) fn chain(table: &str, name: &str) -> Message {
+    Message::new(NEWCHAIN, CREATE, &BODY).text(1, table).text(3, name)
+}
+
+/// A chain that every packet walks that a bridge forwards; what has no verdict at its end is accepted.
+pub(crate) fn forward_chain(table: &str, name: &str) -> Message {
+    const NF_BR_FORWARD: u32 = 2;
+    const NF_ACCEPT: u32 = 1;
+    chain(table, name)
+        .nested(4, |hook| hook.be32(1, NF_BR_FORWARD).be32(2, 0))
+        .be32(5, NF_ACCEPT)
+        .text(7, "filter")
+}
+
+/// A rule at the end of a chain.
+pub(crate) fn rule(table: &str, chain: &str, expressions: &[Expression]) -> Message {
+    Message::new(NEWRULE, CREATE | APPEND, &BODY)
+        .text(1, table)
+        .text(2, chain)
+        .nested(4, |list| expressions.iter().fold(list, |list, expression| expression.write(list)))
+}
+
+/// A hashed set for `entries` keys of `key_bytes` each. `key_type` is the number under which nft shows the keys.
+pub(crate) fn set(table: &str, name: &str, key_type: u32, key_bytes: u32, entries: u32) -> Message {
+    Message::new(NEWSET, CREATE, &BODY)
+        .text(1, table)
+        .text(2, name)
+        .be32(3, 0)
+        .be32(4, key_type)
+        .be32(5, key_bytes)
+        .nested(9, |description| description.be32(1, entries.max(1)))
+        .be32(10, 1)
+}
+
+/// Keys for a set that exists, in messages of no more than [`PIECE`] keys.
+pub(crate) fn elements(table: &str, set: &str, keys: &[Vec<u8>]) -> Vec<Message> {
+    let message = |keys: &[Vec<u8>]| {
+        Message::new(NEWSETELEM, CREATE, &BODY).text(1, table).text(2, set).nested(3, |list| {
+            keys.iter().fold(list, |list, key| {
+                list.nested(LIST_ELEM, |element| element.nested(1, |data| data.bytes(1, key)))
+            })
+        })
+    };
+    keys.chunks(PIECE).map(message).collect()
+}
+
+/// Sends messages in transactions of no more than [`PIECE`].
+pub(crate) fn load(
+    netlink: &mut Netlink,
+    messages: &[Message],
+    operation: &str,
+    object: &str,
+) -> Result<(), LabError> {
+    for piece in messages.chunks(PIECE) {
+        let mut batch = Vec::with_capacity(piece.len() + 2);
+        batch.push(Message::new(BATCH_BEGIN, 0, &BATCH_BODY));
+        let (last, others) = piece.split_last().expect("chunks of a slice are never empty");
+        batch.extend_from_slice(others);
+        // The kernel answers for the last message when all are committed, and for every one that it refuses.
+        batch.push(last.clone().acknowledged());
+        batch.push(Message::new(BATCH_END, 0, &BATCH_BODY));
+        netlink.batch(batch, Step { operation, object, feature: Some(BRIDGE_FAMILY) })?;
+    }
+    Ok(())
+}
+
+/// Rules of a chain that the kernel has.
+pub(crate) fn count_rules(
+    netlink: &mut Netlink,
+    table: &str,
+    chain: &str,
+    object: &str,
+) -> Result<u32, LabError> {
+    let step = Step { operation: "count the rules of", object, feature: None };
+    let rows = netlink.dump(GETRULE, &BODY, |message| message.text(1, table).text(2, chain), step)?;
+    Ok(rows.len() as u32)
+}
+
+/// Keys of a set that the kernel has.
+pub(crate) fn count_elements(
+    netlink: &mut Netlink,
+    table: &str,
+    set: &str,
+    object: &str,
+) -> Result<u32, LabError> {
+    let step = Step { operation: "count the keys of", object, feature: None };
+    let rows = netlink.dump(GETSETELEM, &BODY, |message| message.text(1, table).text(2, set), step)?;
+    let keys = rows
+        .iter()
+        .flat_map(|row| attributes(row.get(4..).unwrap_or_default()))
+        .filter(|(kind, _)| *kind == 3)
+        .map(|(_, list)| attributes(list).count())
+        .sum::<usize>();
+    Ok(keys as u32)
+}

@@ -1,0 +1,176 @@
+//! What the two paths carry, and that they are what they are called.
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use crate::bench::{Bench, Standing, printed, skip, users};
+
+const ADDRESSES: [&str; 2] = ["10.77.0.2", "fd77::2"];
+const PATHS: [(&str, &str, &str); 2] = [("synthetic", "syn0", "vf0"), ("accelerated", "vf0", "syn0")];
+
+#[test]
+fn each_path_carries_both_families_on_its_own_interface() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        let lab = Standing::up(&bench, "carries", &["20"]);
+        for (path, used, unused) in PATHS {
+            bench.text(["path", &lab.name, path]);
+            let status = bench.status(&lab.name);
+            assert_eq!((&status["path"], &status["observed"]), (&path.into(), &path.into()));
+            for address in ADDRESSES {
+                let server = bench.serve(&lab.name, address);
+                let read = |interface| ["a", "b"].map(|guest| bench.bytes(&lab.name, guest, interface));
+                let before = [read(used), read(unused)];
+                let words = ["ask", address, &server.tcp, &server.udp, "200"];
+                printed(&bench.echo(&lab.name, "a", &words).output().unwrap());
+                let after = [read(used), read(unused)];
+                for guest in 0..2 {
+                    let (carried, strayed) =
+                        (after[0][guest] - before[0][guest], after[1][guest] - before[1][guest]);
+                    // 200 round trips of 1000 bytes, over UDP and over TCP.
+                    assert!(carried >= 800_000, "{path} {address}: {used} carried {carried} bytes");
+                    // The kernel's multicast reports may show up at any time: some frames of 100 bytes.
+                    assert!(strayed < 2_000, "{path} {address}: {unused} carried {strayed} bytes");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_running_connection_survives_every_change_of_path() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        let lab = Standing::up(&bench, "switch", &["20"]);
+        for address in ADDRESSES {
+            let server = bench.serve(&lab.name, address);
+            let mut client = bench
+                .echo(&lab.name, "a", &["flow", address, &server.tcp])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut lines = BufReader::new(client.stdout.take().unwrap()).lines();
+            let mut asks = client.stdin.take().unwrap();
+            for (path, used, _) in PATHS.into_iter().cycle().take(10) {
+                bench.text(["path", &lab.name, path]);
+                let before = bench.bytes(&lab.name, "a", used);
+                asks.write_all(b"\n").unwrap();
+                lines.next().expect("the connection was lost").unwrap();
+                // 50 round trips of 1000 bytes began after the change.
+                let carried = bench.bytes(&lab.name, "a", used) - before;
+                assert!(carried >= 100_000, "{used} carried {carried} bytes on the {path} path");
+            }
+            drop(asks);
+            assert!(client.wait().unwrap().success());
+        }
+    }
+}
+
+#[test]
+fn the_policy_has_as_many_rules_as_asked_for() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        for rules in [0, 1, 100, 101, 650] {
+            let lab = Standing::up(&bench, "rules", &[&rules.to_string()]);
+            let status = bench.status(&lab.name);
+            for machine in 0..2 {
+                assert_eq!(status["policies"][machine]["ipv4_rules"], rules);
+                assert_eq!(status["policies"][machine]["ipv6_rules"], rules);
+            }
+        }
+    }
+}
+
+#[test]
+fn nft_reads_the_policy_as_it_was_meant() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        if std::process::Command::new("nft").arg("--version").output().is_err() {
+            return skip("nft is not installed");
+        }
+        let lab = Standing::up(&bench, "nft", &["120"]);
+        let list = printed(&bench.inside(&lab.name, "h2", "nft", &["list", "ruleset"]).output().unwrap());
+        let count = |text: &str| list.lines().filter(|line| line.contains(text)).count();
+        assert_eq!(count("ip saddr 192.168.0."), 120, "{list}");
+        assert_eq!(count("ip6 saddr fdde:ad00::"), 120, "{list}");
+        assert_eq!(count("tcp dport 1-1023 drop"), 242, "{list}");
+        for line in
+            ["iifname \"vsyn\" jump acl", "iifname \"pf1\" jump acl", "ip saddr @deny4", "ip6 saddr @deny6"]
+        {
+            assert_eq!(count(line), 1, "{line} in {list}");
+        }
+    }
+}
+
+#[test]
+fn the_guests_have_the_mtu_that_was_asked_for() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        let lab = Standing::up(&bench, "mtu", &["0", "none", "9000"]);
+        for interface in ["eth0", "syn0", "vf0"] {
+            let file = format!("/sys/class/net/{interface}/mtu");
+            let mtu = printed(&bench.inside(&lab.name, "a", "cat", &[&file]).output().unwrap());
+            assert_eq!(mtu.trim(), "9000", "{interface}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_faster_than_the_cap() {
+    const BYTES: u64 = 4_000_000;
+    const BYTES_PER_S: u64 = 12_500_000;
+    /// What may pass at once: the bucket of `netlink/queueing.rs`.
+    const BUCKET: u64 = 128 * 1024;
+    for bench in users().into_iter().filter_map(Bench::new) {
+        let lab = Standing::up(&bench, "cap", &["20", "100 Mbit/s"]);
+        for (path, ..) in PATHS {
+            bench.text(["path", &lab.name, path]);
+            let server = bench.serve(&lab.name, ADDRESSES[0]);
+            let words = ["push", ADDRESSES[0], &server.tcp, &BYTES.to_string()];
+            let ns: u64 =
+                printed(&bench.echo(&lab.name, "a", &words).output().unwrap()).trim().parse().unwrap();
+            // A lower bound: a busy machine can make a transfer last longer, never shorter.
+            let least_ns = (BYTES - BUCKET) * 1_000_000_000 / BYTES_PER_S;
+            assert!(ns >= least_ns, "{path}: {BYTES} bytes took {ns} ns");
+        }
+    }
+}
+
+#[test]
+fn two_labs_stand_side_by_side() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        let (one, two) = (Standing::up(&bench, "one", &["5"]), Standing::up(&bench, "two", &["7"]));
+        assert!(bench.networks(&one.name).is_disjoint(&bench.networks(&two.name)));
+        assert!(bench.lists(&one.name) && bench.lists(&two.name));
+        bench.text(["path", &one.name, "accelerated"]);
+        assert_eq!(bench.status(&two.name)["path"], "synthetic");
+        for lab in [&one, &two] {
+            let server = bench.serve(&lab.name, ADDRESSES[0]);
+            let words = ["ask", ADDRESSES[0], &server.tcp, &server.udp, "20"];
+            printed(&bench.echo(&lab.name, "a", &words).output().unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_vf_that_goes_away_is_replaced_by_the_synthetic_path_until_it_is_set_again() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        if std::process::Command::new("ip").arg("-V").output().is_err() {
+            return skip("ip (iproute2) is not installed");
+        }
+        let lab = Standing::up(&bench, "yank", &["20"]);
+        let server = bench.serve(&lab.name, ADDRESSES[0]);
+        let exchange = || {
+            let words = ["ask", ADDRESSES[0], &server.tcp, &server.udp, "50"];
+            printed(&bench.echo(&lab.name, "a", &words).output().unwrap());
+        };
+        for words in [["set", "vf0", "down"].as_slice(), &["del", "vf0"]] {
+            bench.text(["path", &lab.name, "accelerated"]);
+            let ip: Vec<&str> = std::iter::once("link").chain(words.iter().copied()).collect();
+            printed(&bench.inside(&lab.name, "a", "ip", &ip).output().unwrap());
+            assert!(bench.status(&lab.name)["observed"].is_null(), "after {words:?}");
+            let before = bench.bytes(&lab.name, "a", "syn0");
+            exchange();
+            assert!(bench.bytes(&lab.name, "a", "syn0") - before >= 200_000, "after {words:?}");
+            bench.text(["path", &lab.name, "accelerated"]);
+            let before = bench.bytes(&lab.name, "a", "vf0");
+            exchange();
+            assert!(bench.bytes(&lab.name, "a", "vf0") - before >= 200_000, "after setting the path again");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a lab refuses, and in which words.
+use std::process::Command;
+
+use netduel_lab::{KeeperCommand, Lab, LabError, Lifetime};
+use netduel_model::ids::LabName;
+use netduel_model::plan::resolved;
+
+use crate::bench::{Bench, Standing, name_for, skip, users};
+
+const SPEC: resolved::Lab = resolved::Lab { rules: 0, cap: None, mtu: 1500 };
+
+#[test]
+fn a_lab_that_is_not_up_is_not_found() {
+    let name = LabName::new(format!("nowhere-{}", std::process::id())).unwrap();
+    assert_eq!(Lab::connect(&name).unwrap_err(), LabError::NoSuchLab { name: name.clone() });
+    let error = netduel_lab::exec(&name, "a", &["true".into()]).unwrap_err();
+    assert_eq!(error, LabError::NoSuchLab { name });
+}
+
+#[test]
+fn a_host_that_does_not_exist_is_refused_with_those_that_do() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        let lab = Standing::up(&bench, "hosts", &["0"]);
+        let output = bench.inside(&lab.name, "c", "true", &[]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("find host c") && said.contains("h1"), "{said}");
+    }
+}
+
+#[test]
+fn a_keeper_that_dies_is_reported_with_its_last_words() {
+    let name = LabName::new(format!("dies-{}", std::process::id())).unwrap();
+    for lifetime in [Lifetime::Attached, Lifetime::Standing] {
+        let words = ["-c", "echo the disk is on fire >&2; exit 1"].map(str::to_owned).to_vec();
+        let keeper = KeeperCommand { program: "/bin/sh".into(), words };
+        match Lab::up(&name, &SPEC, lifetime, &keeper).unwrap_err() {
+            LabError::KeeperDied { last_words, .. } => {
+                assert_eq!(last_words.as_deref(), Some("the disk is on fire"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_program_that_cannot_keep_a_lab_is_named() {
+    let name = LabName::new(format!("absent-{}", std::process::id())).unwrap();
+    let keeper = KeeperCommand { program: "/no/such/program".into(), words: Vec::new() };
+    let error = Lab::up(&name, &SPEC, Lifetime::Attached, &keeper).unwrap_err();
+    assert!(error.to_string().contains("/no/such/program"), "{error}");
+}
+
+#[test]
+fn an_mtu_that_the_kernel_refuses_is_reported_with_its_interface() {
+    let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
+    let output = bench.lab(["up", &name_for("mtu"), "0", "none", "20"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("a/eth0"), "{said}");
+}
+
+#[test]
+fn a_user_without_namespaces_is_told_which_switch_to_turn() {
+    let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
+    // Within a user namespace that allows no further ones, and without the privilege to do without.
+    let script = "echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all \"$@\"";
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "sh", "-c", script, "sh"])
+        .arg(bench.program("lab"))
+        .args(["up", &name_for("refused"), "0"])
+        .output();
+    let Ok(output) = output else { return skip("unshare (util-linux) is not installed") };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "the lab was built");
+    assert!(said.contains("user.max_user_namespaces") && said.contains("run as root"), "{said}");
+}
