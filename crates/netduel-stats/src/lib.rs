@@ -1,1 +1,17 @@
 //! Pure statistics over samples: histogram, interval, compare, sequential stop.
+//!
+//! No clock, no input or output, no randomness and no other crate of the workspace: the same numbers in give the same
+//! numbers out. What is estimated, why, and how well it was seen to work is in `docs/design/0002-statistics.md`; the tests
+//! under `tests/it` hold the figures of that note.
+#![forbid(unsafe_code)]
+
+pub mod doubt;
+pub mod histogram;
+pub mod holm;
+mod normal;
+pub mod paired;
+pub mod sequential;
+pub mod series;
+mod signed_rank;
+pub mod summary;
+pub mod verdict;

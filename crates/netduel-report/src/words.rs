@@ -1,0 +1,352 @@
+//! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
+use netduel_model::ids::{ArmName, WorkloadName};
+use netduel_model::metric::{Better, Metric, Scale};
+use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
+use netduel_model::run::RunEnd;
+use netduel_model::units::three_digits;
+use netduel_model::workload::{Direction, TcpEngine, Traffic, Wait, Workload};
+use netduel_stats::paired::Estimate;
+use netduel_stats::summary;
+use netduel_stats::verdict::{Judged, Verdict};
+
+use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis, PathShares, WorkloadAnalysis};
+
+/// What a verdict means for the person who asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// The arm is better than the baseline.
+    Better,
+    /// The arm is worse.
+    Worse,
+    /// They do not differ by an amount that matters.
+    Same,
+    /// Nothing can be said yet.
+    Open,
+}
+
+impl Tone {
+    /// One word, also the name of the style.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Same => "same",
+            Self::Open => "open",
+        }
+    }
+
+    /// A mark that tells the tones apart without colour.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Better => "+",
+            Self::Worse => "-",
+            Self::Same => "=",
+            Self::Open => "?",
+        }
+    }
+}
+
+/// Whether a verdict is good news in its metric.
+pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
+    let Some(judged) = judged else { return Tone::Open };
+    match (judged.verdict, metric.better()) {
+        (Verdict::Higher { .. }, Better::Higher) | (Verdict::Lower { .. }, Better::Lower) => Tone::Better,
+        (Verdict::Higher { .. }, Better::Lower) | (Verdict::Lower { .. }, Better::Higher) => Tone::Worse,
+        (Verdict::NoDifference { .. }, _) => Tone::Same,
+        (Verdict::NotEnough { .. }, _) => Tone::Open,
+    }
+}
+
+/// A verdict, for example `faster by 220 % [190, 250] (3.2x)`.
+pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
+    let Some(judged) = judged else { return "not judged".to_owned() };
+    match judged.verdict {
+        Verdict::Higher { estimate } => format!("{} by {}", direction(metric, true), effect(metric, &estimate)),
+        Verdict::Lower { estimate } => format!("{} by {}", direction(metric, false), effect(metric, &estimate)),
+        Verdict::NoDifference { larger_than, .. } => {
+            format!("no difference larger than {}", amount(metric, larger_than))
+        }
+        Verdict::NotEnough { more: Some(1), .. } => "not enough trials: 1 more block would do".to_owned(),
+        Verdict::NotEnough { more: Some(more), .. } => {
+            format!("not enough trials: {more} more blocks would do")
+        }
+        Verdict::NotEnough { estimate: None, .. } => "not enough trials: no block has both arms".to_owned(),
+        Verdict::NotEnough { more: None, .. } => {
+            "not enough trials: the spread is not known yet".to_owned()
+        }
+    }
+}
+
+/// Rates and round trips are faster or slower; costs, losses and jitter are higher or lower.
+fn direction(metric: Metric, higher: bool) -> &'static str {
+    match (metric, higher) {
+        (Metric::Throughput | Metric::DatagramRate | Metric::RoundTripRate, true)
+        | (Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999, false) => "faster",
+        (Metric::Throughput | Metric::DatagramRate | Metric::RoundTripRate, false)
+        | (Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999, true) => "slower",
+        (_, true) => "higher",
+        (_, false) => "lower",
+    }
+}
+
+/// `220 % [190, 250] (3.2x)` for a ratio, `1.2 percentage points [1.0, 1.4]` for a loss. The interval is given in the
+/// direction of the verdict, smaller end first.
+fn effect(metric: Metric, estimate: &Estimate) -> String {
+    let sides = |centre: f64, low: f64, high: f64| {
+        let (a, b) = (centre.signum() * low, centre.signum() * high);
+        (centre.abs(), a.min(b), a.max(b))
+    };
+    match metric.scale() {
+        Scale::Ratio => {
+            let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+            let (centre, low, high) =
+                sides(percent(estimate.centre), percent(estimate.low), percent(estimate.high));
+            format!("{} %{} ({})", figure(centre), bracket(low, high), times(estimate.centre))
+        }
+        Scale::Difference => {
+            let (factor, unit) = difference_unit(metric);
+            let (centre, low, high) =
+                sides(estimate.centre * factor, estimate.low * factor, estimate.high * factor);
+            format!("{} {unit}{}", figure(centre), bracket(low, high))
+        }
+    }
+}
+
+fn bracket(low: f64, high: f64) -> String {
+    if low.is_finite() && high.is_finite() {
+        format!(" [{}, {}]", figure(low), figure(high))
+    } else {
+        String::new()
+    }
+}
+
+/// A margin in words: `5 %`, `0.10 percentage points`.
+fn amount(metric: Metric, margin: f64) -> String {
+    match metric.scale() {
+        Scale::Ratio => percent_exact(margin),
+        Scale::Difference => {
+            let (factor, unit) = difference_unit(metric);
+            format!("{} {unit}", figure(margin * factor))
+        }
+    }
+}
+
+fn difference_unit(metric: Metric) -> (f64, &'static str) {
+    match metric {
+        Metric::Loss => (100.0, "percentage points"),
+        _ => (1.0, metric.unit()),
+    }
+}
+
+/// Two or three digits that say no more than an interval of few blocks can know.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 9.95 => format!("{value:.0}"),
+        v if v >= 0.95 => format!("{value:.1}"),
+        v if v >= 0.095 => format!("{value:.2}"),
+        v if v < 0.0005 => "0".to_owned(),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A ratio for people: `3.2x`, `0.31x`, `12x`.
+pub fn times(ratio: f64) -> String {
+    match ratio {
+        r if r >= 9.95 => format!("{r:.0}x"),
+        r if r >= 1.095 => format!("{r:.1}x"),
+        r if r >= 0.0095 => format!("{r:.2}x"),
+        r => format!("{r:.4}x"),
+    }
+}
+
+/// A share for people: `99.98 %`, `64 %`, `0.3 %`. Never rounds a share up to 100 % or down to 0 %.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p <= 0.0 => "0 %".to_owned(),
+        p if p >= 100.0 => "100 %".to_owned(),
+        p if p > 99.99 => "more than 99.99 %".to_owned(),
+        p if p > 99.0 => format!("{:.2} %", (p * 100.0).floor() / 100.0),
+        p if p >= 9.95 => format!("{p:.0} %"),
+        p if p >= 0.095 => format!("{p:.1} %"),
+        p if p >= 0.001 => format!("{p:.3} %"),
+        _ => "less than 0.001 %".to_owned(),
+    }
+}
+
+/// A round percentage as a plan gives it: `5 %`, `2.5 %`.
+pub fn percent_exact(share: f64) -> String {
+    format!("{} %", (share * 1e6).round() / 1e4)
+}
+
+/// The interval of a comparison as ratios or differences: `3.2 [2.9, 3.5]`; absent when there is no estimate.
+pub fn interval(metric: Metric, estimate: &Estimate) -> String {
+    let (factor, unit) = match metric.scale() {
+        Scale::Ratio => (1.0, "x".to_owned()),
+        Scale::Difference => {
+            let (factor, unit) = difference_unit(metric);
+            (factor, format!(" {unit}"))
+        }
+    };
+    let (centre, low, high) = (estimate.centre * factor, estimate.low * factor, estimate.high * factor);
+    if low.is_finite() && high.is_finite() {
+        format!("{}{unit} [{}, {}]", three_digits(centre), three_digits(low), three_digits(high))
+    } else {
+        format!("{}{unit}, too few blocks for an interval", three_digits(centre))
+    }
+}
+
+/// A mean with its standard error and number of trials: `6.12 Gbit/s ± 41.0 Mbit/s (n 8)`.
+pub fn value(metric: Metric, values: &ArmValues) -> String {
+    let numbers = values.numbers();
+    let n = numbers.len();
+    let Some(mean) = summary::mean(&numbers) else { return "no valid trial".to_owned() };
+    match mean.standard_error {
+        Some(error) => format!("{} ± {} (n {n})", metric.human(mean.mean), metric.human(error)),
+        None => format!("{} (n {n})", metric.human(mean.mean)),
+    }
+}
+
+/// What a workload sends, in a line.
+pub fn workload(workload: &Workload) -> String {
+    let mut parts = vec![workload.traffic.type_name().to_owned()];
+    let plural = |count: u32, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
+    let way = |direction: Direction| match direction {
+        Direction::Up => "client to server",
+        Direction::Down => "server to client",
+        Direction::Both => "both ways",
+    };
+    match &workload.traffic {
+        Traffic::TcpStream { streams, direction, block, engine, congestion } => {
+            parts.push(plural(*streams, "stream"));
+            parts.push(way(*direction).to_owned());
+            parts.push(match engine {
+                TcpEngine::Lean => "lean engine".to_owned(),
+                TcpEngine::Copy => "copy engine".to_owned(),
+            });
+            parts.push(format!("{block} a call"));
+            parts.extend(congestion.iter().cloned());
+        }
+        Traffic::UdpStream { flows, direction, size, rate } => {
+            parts.push(plural(*flows, "flow"));
+            parts.push(way(*direction).to_owned());
+            parts.push(format!("{size} datagrams"));
+            parts.push(rate.map_or("as fast as it can".to_owned(), |rate| format!("at {rate}")));
+        }
+        Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => {
+            parts.push(format!("{} messages", round_trip.size));
+            parts.push(match round_trip.rate {
+                Some(rate) => format!("open loop at {rate}"),
+                None => format!("closed loop, {} outstanding", round_trip.outstanding),
+            });
+            parts.push(match round_trip.wait {
+                Wait::Block => "blocking".to_owned(),
+                Wait::Spin => "spinning".to_owned(),
+            });
+        }
+    }
+    parts.push(workload.family.to_string());
+    parts.push(workload.timing.duration.to_string());
+    parts.join(", ")
+}
+
+/// One arm in the change it makes: `path = accelerated on both`.
+pub fn treatment(treatment: &Treatment) -> String {
+    let on = format!("{:?}", treatment.on).to_lowercase();
+    match &treatment.action {
+        TreatmentAction::Path { path } => format!("lab path {}", format!("{path:?}").to_lowercase()),
+        TreatmentAction::Offload { interface, feature, enabled } => {
+            format!("{feature} {} on {interface} ({on})", if *enabled { "on" } else { "off" })
+        }
+        TreatmentAction::Mtu { interface, mtu } => format!("MTU {mtu} B on {interface} ({on})"),
+        TreatmentAction::Sysctl { name, value } => format!("{name} = {value} ({on})"),
+        TreatmentAction::Command { command, .. } => format!("`{}` ({on})", command.join(" ")),
+    }
+}
+
+/// How a run ended.
+pub fn end(end: Option<&RunEnd>) -> String {
+    match end {
+        None => "The run has no end: it goes on, or its coordinator was killed.".to_owned(),
+        Some(RunEnd::PrecisionReached) => "Ended because every interval is as narrow as the plan asks.".to_owned(),
+        Some(RunEnd::BlocksDone) => "Ended after the most blocks that the plan allows.".to_owned(),
+        Some(RunEnd::BudgetUsed) => "Ended because the time budget was used up.".to_owned(),
+        Some(RunEnd::Interrupted) => "Interrupted; it can be resumed with `netduel run --resume`.".to_owned(),
+        Some(RunEnd::Failed { detail }) => format!("Failed, and can be resumed when the cause is removed: {detail}"),
+    }
+}
+
+/// How many blocks and trials stand behind the verdicts.
+pub fn trials(analysis: &Analysis) -> String {
+    let left_out = match analysis.trials_left_out {
+        0 => "none left out".to_owned(),
+        count => format!("{count} left out"),
+    };
+    let blocks = if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
+    format!("{blocks}, {} valid trials, {left_out}", analysis.trials_valid)
+}
+
+/// The answer for one arm in one workload, a sentence: all judged metrics against the baseline.
+pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<String> {
+    let clauses: Vec<String> = comparisons(workload, arm)
+        .map(|(metric, comparison)| {
+            let words = verdict(metric, comparison.judged.as_ref());
+            match tone(metric, comparison.judged.as_ref()) {
+                Tone::Better | Tone::Worse => format!("is {words} in {}", metric.title()),
+                Tone::Same => format!("shows {words} in {}", metric.title()),
+                Tone::Open => format!("has {words} in {}", metric.title()),
+            }
+        })
+        .collect();
+    let (last, before) = clauses.split_last()?;
+    let list = if before.is_empty() { last.clone() } else { format!("{}, and {last}", before.join(", ")) };
+    Some(format!("{arm} {list}."))
+}
+
+/// Every judged metric of a workload with the comparison of one arm.
+pub fn comparisons<'a>(
+    workload: &'a WorkloadAnalysis,
+    arm: &'a ArmName,
+) -> impl Iterator<Item = (Metric, &'a Comparison)> {
+    workload.judged.iter().filter_map(move |metric: &MetricAnalysis| {
+        Some((metric.metric, metric.comparisons.iter().find(|comparison| &comparison.arm == arm)?))
+    })
+}
+
+/// What the counters prove of an arm's path at one end.
+pub fn proof(workload: &WorkloadName, arm: &ArmName, path: &PathShares) -> String {
+    let PathShares { role, host, expected, share_min, proven, trials, .. } = path;
+    match share_min {
+        Some(share) => format!(
+            "{workload}, {arm}: at least {} of the bytes of each valid trial went through {expected} at the {role} ({host}); \
+             {proven} of {trials} trials proven.",
+            percent(*share)
+        ),
+        None => format!("{workload}, {arm}: no valid trial has a proof at the {role} ({host}); {expected} is expected."),
+    }
+}
+
+/// The rules by which everything was counted, for people who check.
+pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
+    let design = &plan.design;
+    let (confidence, equivalence) = (design.confidence, design.equivalence);
+    vec![
+        ("Rates", "The receiver's payload in the steady window (warm-up and cool-down cut off), all streams; with traffic both \
+          ways the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()),
+        ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial, to the datagram, from both ends."
+            .to_owned()),
+        ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
+          digits; in an open loop from the scheduled time.".to_owned()),
+        ("CPU", "Busy time of all cores of both hosts, each machine once, over the whole trial, divided by what was received in \
+          the whole trial.".to_owned()),
+        ("Comparison", "Within blocks: each arm against the baseline of the same block. Ratio (difference for loss and \
+          retransmits) by Hodges and Lehmann with its Wilcoxon signed-rank interval.".to_owned()),
+        ("Verdict", format!("All comparisons of the run are one family at {confidence} confidence by Holm's procedure: an \
+          interval in brackets is the one that decided its verdict. `No difference larger than` is an equivalence test at \
+          {equivalence}.")),
+        ("Means", "A mean stands with its standard error and number of trials. It is for the eye; verdicts use the blocks."
+            .to_owned()),
+        ("Left out", "Trials that failed or whose bytes took another path than the arm's. Nothing else is ever left out, \
+          outliers included.".to_owned()),
+    ]
+}

@@ -1,0 +1,227 @@
+//! Comparison of two arms within blocks: one estimate with its interval from pairs of figures.
+//!
+//! A pair is what baseline and arm measured in the same block, so that whatever the two share there falls out. It must not
+//! judge; see [`crate::verdict`].
+//!
+//! Zeros and ties: a pair without a difference, and Walsh averages that fall on "no difference" exactly, count against a
+//! difference on both sides. The interval is closed and so covers at least as often as it says (Noether 1967: break the ties
+//! at random by as little as one likes, and the interval of the broken ones lies within).
+use crate::signed_rank::Walsh;
+
+/// Log ratios nearer than this to a bound lie on it: a ratio cannot be told from 1 more finely by floating-point numbers that
+/// went through a logarithm.
+const LOG_RESOLUTION: f64 = 1e-12;
+
+/// How a pair is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Arm over baseline; 1 is no difference. For figures that are never 0.
+    Ratio,
+    /// Arm minus baseline, in the unit of the figures; 0 is no difference.
+    Difference,
+}
+
+impl Scale {
+    /// The value that means no difference: 1 or 0.
+    pub fn no_difference(self) -> f64 {
+        match self {
+            Self::Ratio => 1.0,
+            Self::Difference => 0.0,
+        }
+    }
+
+    /// The difference of a pair on the scale on which it is symmetric when the arms are alike; absent when it has none.
+    fn symmetric(self, (baseline, arm): (f64, f64)) -> Option<f64> {
+        let difference = match self {
+            Self::Ratio if baseline <= 0.0 || arm <= 0.0 => return None,
+            // Not the logarithm of the quotient: this changes nothing but its sign when the arms change places.
+            Self::Ratio => arm.ln() - baseline.ln(),
+            Self::Difference => arm - baseline,
+        };
+        difference.is_finite().then_some(difference)
+    }
+
+    /// From the symmetric scale to ratios or differences.
+    fn shown(self, symmetric: f64) -> f64 {
+        match self {
+            Self::Ratio => symmetric.exp(),
+            Self::Difference => symmetric,
+        }
+    }
+}
+
+/// An effect with its interval: ratios for [`Scale::Ratio`], the unit of the figures for [`Scale::Difference`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Pairs that entered.
+    pub n: usize,
+    /// Hodges-Lehmann estimate: the median of the means of all two pairs.
+    pub centre: f64,
+    /// Lower end of the interval, included; 0 (ratio) or negative infinity when so few pairs allow none.
+    pub low: f64,
+    /// Upper end, included; infinity when so few pairs allow none.
+    pub high: f64,
+    /// What the interval covers with at least this probability, a fraction. Ranks come in steps: with 8 pairs and 0.95 asked
+    /// it is 0.961.
+    pub confidence: f64,
+    /// Two-sided: one minus the largest confidence at which the interval would leave out "no difference".
+    pub p_value: f64,
+}
+
+impl Estimate {
+    /// Whether the interval leaves out "no difference".
+    pub fn excludes_no_difference(&self, scale: Scale) -> bool {
+        self.low > scale.no_difference() || self.high < scale.no_difference()
+    }
+
+    /// Whether the interval lies within the margin, edges left out: between 1/(1 + margin) and 1 + margin for a ratio, which
+    /// is symmetric for logarithms; between -margin and +margin for a difference.
+    pub fn lies_within(&self, scale: Scale, margin: f64) -> bool {
+        match scale {
+            Scale::Ratio => self.low > 1.0 / (1.0 + margin) && self.high < 1.0 + margin,
+            Scale::Difference => self.low > -margin && self.high < margin,
+        }
+    }
+}
+
+/// Pairs of `(baseline, arm)` made comparable, for more than one interval.
+pub(crate) struct Paired {
+    pub(crate) walsh: Walsh,
+    pub(crate) scale: Scale,
+}
+
+impl Paired {
+    pub(crate) fn new(pairs: &[(f64, f64)], scale: Scale) -> Option<Self> {
+        let differences: Vec<f64> = pairs.iter().filter_map(|&pair| scale.symmetric(pair)).collect();
+        let resolution = if scale == Scale::Ratio { LOG_RESOLUTION } else { 0.0 };
+        Some(Self { walsh: Walsh::new(&differences, resolution)?, scale })
+    }
+
+    pub(crate) fn p_value(&self) -> f64 {
+        (2.0 * self.walsh.evidence_above(0.0).min(self.walsh.evidence_below(0.0))).min(1.0)
+    }
+
+    /// Evidence for "no difference larger than the margin": the larger of the two one-sided p values. `margin` is on the
+    /// symmetric scale.
+    pub(crate) fn equivalence_p_value(&self, margin: f64) -> f64 {
+        self.walsh.evidence_above(-margin).max(self.walsh.evidence_below(margin))
+    }
+
+    pub(crate) fn estimate(&self, confidence: f64) -> Estimate {
+        let (low, high) = self.walsh.interval((1.0 - confidence) / 2.0);
+        Estimate {
+            n: self.walsh.n(),
+            centre: self.scale.shown(self.walsh.centre()),
+            low: self.scale.shown(low),
+            high: self.scale.shown(high),
+            confidence,
+            p_value: self.p_value(),
+        }
+    }
+}
+
+/// The effect of the arm over the baseline from pairs `(baseline, arm)`, one per block: Hodges-Lehmann estimate and Wilcoxon
+/// signed-rank interval, on logarithms for a ratio. A pair that is not finite, or for a ratio not positive, is left out; see
+/// [`dropped`]. Absent when no pair is left or `confidence` is not between 0 and 1.
+pub fn estimate(pairs: &[(f64, f64)], scale: Scale, confidence: f64) -> Option<Estimate> {
+    if !(confidence > 0.0 && confidence < 1.0) {
+        return None;
+    }
+    Some(Paired::new(pairs, scale)?.estimate(confidence))
+}
+
+/// Pairs that [`estimate`] leaves out.
+pub fn dropped(pairs: &[(f64, f64)], scale: Scale) -> usize {
+    pairs.iter().filter(|&&pair| scale.symmetric(pair).is_none()).count()
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the expected figures are exact")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ratios_and_differences_by_hand() {
+        let doubled: Vec<_> = (1..=6).map(|block| (f64::from(block), 2.0 * f64::from(block))).collect();
+        let ratio = estimate(&doubled, Scale::Ratio, 0.95).unwrap();
+        for value in [ratio.centre, ratio.low, ratio.high] {
+            assert!((value - 2.0).abs() < 1e-12, "{ratio:?}");
+        }
+        assert_eq!((ratio.n, ratio.p_value), (6, 2.0 / 64.0));
+        // Differences 1 to 6: averages from 1 to 6, the median is 3.5, and one of 21 may lie outside each end.
+        let difference = estimate(&doubled, Scale::Difference, 0.95).unwrap();
+        assert_eq!((difference.centre, difference.low, difference.high), (3.5, 1.0, 6.0));
+    }
+
+    #[test]
+    fn too_few_pairs_have_an_estimate_and_no_interval() {
+        let pairs = [(1.0, 2.0); 5];
+        let ratio = estimate(&pairs, Scale::Ratio, 0.95).unwrap();
+        assert_eq!((ratio.low, ratio.high), (0.0, f64::INFINITY));
+        assert!((ratio.centre - 2.0).abs() < 1e-12);
+        let difference = estimate(&pairs, Scale::Difference, 0.95).unwrap();
+        assert_eq!(
+            (difference.low, difference.centre, difference.high),
+            (f64::NEG_INFINITY, 1.0, f64::INFINITY)
+        );
+        // 15 in 16 is just what five pairs can say.
+        assert_eq!(estimate(&pairs, Scale::Difference, 0.9375).unwrap().low, 1.0);
+    }
+
+    #[test]
+    fn pairs_without_a_ratio_are_dropped_and_counted() {
+        let pairs = [(1.0, 2.0), (0.0, 1.0), (1.0, 0.0), (-1.0, -2.0), (f64::NAN, 1.0), (1.0, f64::INFINITY)];
+        assert_eq!(estimate(&pairs, Scale::Ratio, 0.5).unwrap().n, 1);
+        assert_eq!((dropped(&pairs, Scale::Ratio), dropped(&pairs, Scale::Difference)), (5, 2));
+        assert_eq!(estimate(&pairs[1..], Scale::Ratio, 0.95), None);
+        assert_eq!(estimate(&[], Scale::Difference, 0.95), None);
+        for confidence in [0.0, 1.0, f64::NAN] {
+            assert_eq!(estimate(&pairs, Scale::Ratio, confidence), None);
+        }
+    }
+
+    #[test]
+    fn two_thousand_pairs_are_no_trouble_and_keep_their_meaning() {
+        // The odd multiples of an irrational step fill the unit interval evenly: symmetric about one half.
+        let pairs: Vec<_> =
+            (0..2000).map(|index| (1.0, (f64::from(index) * 0.618_033_988_75).fract())).collect();
+        let estimate = estimate(&pairs, Scale::Difference, 0.95).unwrap();
+        // For a uniform distribution the standard error is that of the mean.
+        let half_width = 1.96 * (1.0 / 12.0_f64 / 2000.0).sqrt();
+        assert!((estimate.centre + 0.5).abs() < 0.001, "{estimate:?}");
+        assert!(((estimate.high - estimate.low) / 2.0 / half_width - 1.0).abs() < 0.1, "{estimate:?}");
+    }
+
+    fn figures() -> impl Strategy<Value = Vec<(f64, f64)>> {
+        proptest::collection::vec((0.5..2.0_f64, 0.5..2.0_f64), 1..40)
+    }
+
+    proptest! {
+        #[test]
+        fn changing_places_turns_the_effect_over(pairs in figures()) {
+            let turned: Vec<_> = pairs.iter().map(|&(baseline, arm)| (arm, baseline)).collect();
+            let (one, other) = (estimate(&pairs, Scale::Ratio, 0.9).unwrap(), estimate(&turned, Scale::Ratio, 0.9).unwrap());
+            prop_assert!((one.centre * other.centre - 1.0).abs() < 1e-12);
+            prop_assert!(one.low == 0.0 || (one.low * other.high - 1.0).abs() < 1e-12);
+            prop_assert_eq!(one.p_value, other.p_value);
+        }
+
+        #[test]
+        fn the_unit_does_not_matter_to_a_ratio_nor_the_order_of_blocks(pairs in figures(), unit in 1e-9..1e9_f64) {
+            let mut scaled: Vec<_> = pairs.iter().map(|&(baseline, arm)| (baseline * unit, arm * unit)).collect();
+            scaled.reverse();
+            let (one, other) = (estimate(&pairs, Scale::Ratio, 0.95).unwrap(), estimate(&scaled, Scale::Ratio, 0.95).unwrap());
+            prop_assert!((one.centre / other.centre - 1.0).abs() < 1e-9);
+            prop_assert!(one.low == 0.0 && other.low == 0.0 || (one.low / other.low - 1.0).abs() < 1e-9);
+        }
+
+        #[test]
+        fn the_p_value_and_the_interval_say_the_same(pairs in figures(), scale in prop_oneof![Just(Scale::Ratio), Just(Scale::Difference)], confidence in 0.5..0.999_f64) {
+            let estimate = estimate(&pairs, scale, confidence).unwrap();
+            prop_assert!(estimate.low <= estimate.centre && estimate.centre <= estimate.high);
+            prop_assert_eq!(estimate.excludes_no_difference(scale), estimate.p_value <= 1.0 - confidence);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What the statistics allow one to say of a family of comparisons: higher, lower, no difference that matters, or not enough.
+//!
+//! It knows nothing of metrics; whether higher is better is the caller's. The interval that is handed out with a verdict is
+//! always the one that decided it, so a reader can check the words against the numbers.
+use crate::holm;
+use crate::normal;
+use crate::paired::{Estimate, Paired, Scale};
+
+/// Beyond this many further blocks nobody runs on, and the spread seen says too little to name a number.
+const MORE_AT_MOST: f64 = 100_000.0;
+
+/// What may be said. Each carries the interval that decided it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// The arm's figures are higher than the baseline's: the interval lies above "no difference".
+    Higher {
+        /// The effect.
+        estimate: Estimate,
+    },
+    /// The arm's figures are lower than the baseline's: the interval lies below "no difference".
+    Lower {
+        /// The effect.
+        estimate: Estimate,
+    },
+    /// If there is a difference, it is smaller than the margin: the interval lies within it.
+    NoDifference {
+        /// The effect, with the interval of two one-sided tests.
+        estimate: Estimate,
+        /// The margin: a fraction for [`Scale::Ratio`], the unit of the figures for [`Scale::Difference`].
+        larger_than: f64,
+    },
+    /// The interval holds both "no difference" and a difference that matters.
+    NotEnough {
+        /// The effect so far; absent without a usable pair.
+        estimate: Option<Estimate>,
+        /// How many further blocks would probably do, whichever way it turns out; absent when the spread is unknown, no
+        /// margin says what matters, or the number is beyond reason.
+        more: Option<u32>,
+    },
+}
+
+impl Verdict {
+    /// The interval that decided it.
+    pub fn estimate(&self) -> Option<Estimate> {
+        match *self {
+            Self::Higher { estimate } | Self::Lower { estimate } | Self::NoDifference { estimate, .. } => {
+                Some(estimate)
+            }
+            Self::NotEnough { estimate, .. } => estimate,
+        }
+    }
+}
+
+/// What is asked of all questions of a family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// One minus the accepted chance of any false answer in the family, a fraction from 0.5 to below 1.
+    pub confidence: f64,
+    /// Ratios within 1/(1 + this) to 1 + this do not matter, a fraction. The margin of a [`Scale::Difference`] stands in its
+    /// question.
+    pub equivalence: f64,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// Baseline and arm, one pair per block.
+    pub pairs: Vec<(f64, f64)>,
+    /// How they are compared.
+    pub scale: Scale,
+    /// For [`Scale::Difference`]: the largest difference that does not matter, in the unit of the figures. Not used for
+    /// [`Scale::Ratio`], whose margin is [`Rule::equivalence`].
+    pub margin: f64,
+}
+
+/// The answer to one question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judged {
+    /// What may be said.
+    pub verdict: Verdict,
+    /// The interval that decided it, the same as the verdict's: of one minus the level at which Holm's procedure tested
+    /// the question, or of one minus twice the level for `NoDifference`. Absent without a usable pair.
+    pub estimate: Option<Estimate>,
+    /// The two-sided p value of "no difference", corrected for the family. Absent without a usable pair.
+    pub adjusted_p: Option<f64>,
+}
+
+/// A question with its pairs made comparable and its margin on the symmetric scale.
+struct Open {
+    index: usize,
+    paired: Paired,
+    margin: Option<Margin>,
+}
+
+#[derive(Clone, Copy)]
+struct Margin {
+    shown: f64,
+    symmetric: f64,
+}
+
+/// Judges a family of questions, in their order.
+///
+/// There are two kinds of false answer, and Holm's procedure holds the chance of any of either kind in the whole family to
+/// 1 - confidence: "higher" or "lower" where nothing differs, and "no difference" where the margin is reached. A question
+/// without a usable pair is not part of the family.
+pub fn judge(family: &[Question], rule: &Rule) -> Vec<Judged> {
+    let unknown = Judged {
+        verdict: Verdict::NotEnough { estimate: None, more: None },
+        estimate: None,
+        adjusted_p: None,
+    };
+    let mut answers = vec![unknown; family.len()];
+    if !(0.5..1.0).contains(&rule.confidence) {
+        return answers;
+    }
+    let open: Vec<Open> = family
+        .iter()
+        .enumerate()
+        .filter_map(|(index, question)| {
+            let paired = Paired::new(&question.pairs, question.scale)?;
+            Some(Open { index, paired, margin: margin(question, rule) })
+        })
+        .collect();
+    let alpha = 1.0 - rule.confidence;
+    let differ: Vec<f64> = open.iter().map(|question| question.paired.p_value()).collect();
+    let alike: Vec<f64> = open.iter().map(Open::equivalence_p_value).collect();
+    let adjusted = holm::adjusted(&differ);
+    let levels = holm::levels(&differ, alpha).into_iter().zip(holm::levels(&alike, alpha));
+    for ((question, adjusted_p), (differ_level, alike_level)) in open.iter().zip(adjusted).zip(levels) {
+        let verdict = question.verdict(differ_level, alike_level);
+        answers[question.index] =
+            Judged { verdict, estimate: verdict.estimate(), adjusted_p: Some(adjusted_p) };
+    }
+    answers
+}
+
+/// The margin of a question; absent when it is not a positive number, and then nothing is ever called equal.
+fn margin(question: &Question, rule: &Rule) -> Option<Margin> {
+    let (shown, symmetric) = match question.scale {
+        Scale::Ratio => (rule.equivalence, rule.equivalence.ln_1p()),
+        Scale::Difference => (question.margin, question.margin),
+    };
+    (shown > 0.0 && shown.is_finite()).then_some(Margin { shown, symmetric })
+}
+
+impl Open {
+    fn equivalence_p_value(&self) -> f64 {
+        self.margin.map_or(1.0, |margin| self.paired.equivalence_p_value(margin.symmetric))
+    }
+
+    /// The verdict at the levels of the two families.
+    fn verdict(&self, differ_level: f64, alike_level: f64) -> Verdict {
+        let scale = self.paired.scale;
+        let estimate = self.paired.estimate(1.0 - differ_level);
+        if estimate.low > scale.no_difference() {
+            return Verdict::Higher { estimate };
+        }
+        if estimate.high < scale.no_difference() {
+            return Verdict::Lower { estimate };
+        }
+        if let Some(margin) = self.margin {
+            let estimate = self.paired.estimate(1.0 - 2.0 * alike_level);
+            if estimate.lies_within(scale, margin.shown) {
+                return Verdict::NoDifference { estimate, larger_than: margin.shown };
+            }
+        }
+        // The wider of the two that failed: it holds "no difference" and reaches beyond the margin, and both can be seen.
+        let estimate = self.paired.estimate(1.0 - differ_level.min(2.0 * alike_level));
+        Verdict::NotEnough { estimate: Some(estimate), more: self.more(differ_level, alike_level) }
+    }
+
+    /// Further blocks after which an interval leaves out either "no difference" or the margin, wherever the effect lies
+    /// between them: when the half-widths of both together are no more than the margin.
+    fn more(&self, differ_level: f64, alike_level: f64) -> Option<u32> {
+        let spread = self.paired.walsh.spread()?;
+        let (differ_score, alike_score) =
+            (normal::quantile(1.0 - differ_level / 2.0), normal::quantile(1.0 - alike_level));
+        let by_spread = ((differ_score + alike_score) * spread / self.margin?.symmetric).powi(2);
+        // Intervals of few blocks are wider than the normal distribution has it, by about this many blocks (Guenther 1981).
+        let for_few = differ_score.max(alike_score).powi(2) / 2.0;
+        // Fewer than this many signs cannot reach the levels at all.
+        let by_signs = (1.0 - differ_level.log2()).max(-alike_level.log2());
+        let needed = (by_spread + for_few).max(by_signs).ceil();
+        let more = (needed - self.paired.walsh.n() as f64).max(1.0);
+        (more <= MORE_AT_MOST).then_some(more as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RULE: Rule = Rule { confidence: 0.95, equivalence: 0.05 };
+
+    /// Ratios in blocks whose baseline is 100.
+    fn ratios(ratios: &[f64]) -> Question {
+        let pairs = ratios.iter().map(|ratio| (100.0, 100.0 * ratio)).collect();
+        Question { pairs, scale: Scale::Ratio, margin: f64::NAN }
+    }
+
+    fn only(question: Question) -> Judged {
+        judge(&[question], &RULE)[0]
+    }
+
+    #[test]
+    fn plain_cases_get_plain_verdicts() {
+        let around = |centre: f64, step: f64| {
+            (-4..=4).map(|place| centre + step * f64::from(place)).collect::<Vec<_>>()
+        };
+        assert!(
+            matches!(only(ratios(&around(1.5, 0.01))).verdict, Verdict::Higher { estimate } if estimate.low > 1.4)
+        );
+        assert!(
+            matches!(only(ratios(&around(0.5, 0.01))).verdict, Verdict::Lower { estimate } if estimate.high < 0.6)
+        );
+        let Verdict::NoDifference { estimate, larger_than } = only(ratios(&around(1.0, 0.005))).verdict
+        else {
+            panic!("alike within 2 %")
+        };
+        assert!((estimate.confidence - 0.9).abs() < 1e-12 && larger_than == RULE.equivalence, "{estimate:?}");
+        let Verdict::NotEnough { estimate: Some(estimate), more: Some(more) } =
+            only(ratios(&around(1.0, 0.05))).verdict
+        else {
+            panic!("spread far beyond the margin")
+        };
+        assert!(estimate.low < 1.0 / 1.05 && estimate.high > 1.05 && more > 50, "{estimate:?} {more}");
+        let difference = Question {
+            pairs: vec![(0.0, 0.001), (0.0, 0.0), (0.001, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)],
+            scale: Scale::Difference,
+            margin: 0.01,
+        };
+        assert!(matches!(only(difference).verdict, Verdict::NoDifference { larger_than: 0.01, .. }));
+    }
+
+    #[test]
+    fn too_little_is_said_to_be_too_little() {
+        assert_eq!(only(ratios(&[])).verdict, Verdict::NotEnough { estimate: None, more: None });
+        assert_eq!(only(ratios(&[])).adjusted_p, None);
+        let Verdict::NotEnough { estimate: Some(one), more: None } = only(ratios(&[2.0])).verdict else {
+            panic!("one block")
+        };
+        assert_eq!((one.n, one.low, one.high), (1, 0.0, f64::INFINITY));
+        // Five blocks that agree to the last digit lack but the sixth.
+        assert!(matches!(only(ratios(&[2.0; 5])).verdict, Verdict::NotEnough { more: Some(1), .. }));
+        assert!(matches!(only(ratios(&[2.0; 6])).verdict, Verdict::Higher { .. }));
+    }
+
+    #[test]
+    fn what_is_significant_alone_is_not_in_company() {
+        let barely = ratios(&[1.2, 1.25, 1.3, 1.22, 1.27, 1.24]);
+        let unclear = ratios(&[1.2, 0.8, 1.1, 0.9, 1.3, 0.7]);
+        assert!(matches!(only(barely.clone()).verdict, Verdict::Higher { .. }));
+        let judged = judge(&[barely, unclear], &RULE);
+        let Verdict::NotEnough { estimate: Some(estimate), .. } = judged[0].verdict else {
+            panic!("2 in 64 is above 2.5 %")
+        };
+        assert_eq!((estimate.low, judged[0].adjusted_p), (0.0, Some(4.0 / 64.0)));
+    }
+
+    #[test]
+    fn without_a_margin_nothing_is_called_equal_and_no_number_is_guessed() {
+        let alike = Question { pairs: vec![(1.0, 1.0); 20], scale: Scale::Difference, margin: 0.0 };
+        assert!(matches!(only(alike).verdict, Verdict::NotEnough { estimate: Some(_), more: None }));
+        let unusable = judge(&[ratios(&[2.0; 9])], &Rule { confidence: 0.3, ..RULE });
+        assert_eq!(unusable[0].estimate, None);
+    }
+
+    fn family() -> impl Strategy<Value = Vec<Question>> {
+        let spread = prop_oneof![Just(0.002), Just(0.02), Just(0.2)];
+        let question = (0.9..1.1_f64, spread, proptest::collection::vec(-1.0..1.0_f64, 0..25)).prop_map(
+            |(centre, spread, noise)| {
+                ratios(&noise.iter().map(|noise| centre + spread * noise).collect::<Vec<_>>())
+            },
+        );
+        proptest::collection::vec(question, 1..6)
+    }
+
+    proptest! {
+        #[test]
+        fn the_interval_shown_never_contradicts_the_verdict(family in family()) {
+            for judged in judge(&family, &RULE) {
+                let excludes = judged.estimate.is_some_and(|shown| shown.excludes_no_difference(Scale::Ratio));
+                let within = judged.estimate.is_some_and(|shown| shown.lies_within(Scale::Ratio, RULE.equivalence));
+                prop_assert_eq!(judged.estimate, judged.verdict.estimate());
+                match judged.verdict {
+                    Verdict::Higher { estimate } => prop_assert!(estimate.low > 1.0 && judged.adjusted_p.unwrap() <= 0.05 + 1e-12),
+                    Verdict::Lower { estimate } => prop_assert!(estimate.high < 1.0 && judged.adjusted_p.unwrap() <= 0.05 + 1e-12),
+                    Verdict::NoDifference { .. } => prop_assert!(within && judged.adjusted_p.unwrap() > 0.05),
+                    Verdict::NotEnough { .. } => {
+                        prop_assert!(!excludes && !within);
+                        prop_assert!(judged.adjusted_p.is_none_or(|p| p > 0.05));
+                    }
+                }
+            }
+        }
+    }
+}
