@@ -1,10 +1,10 @@
 //! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
-use netduel_model::ids::{ArmName, WorkloadName};
+use netduel_model::ids::ArmName;
 use netduel_model::metric::{Better, Metric, Scale};
 use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
-use netduel_model::run::RunEnd;
+use netduel_model::run::{Run, RunEnd};
 use netduel_model::units::three_digits;
-use netduel_model::workload::{Direction, TcpEngine, Traffic, Wait, Workload};
+use netduel_model::workload::{Direction, Role, TcpEngine, Traffic, Wait, Workload};
 use netduel_stats::paired::Estimate;
 use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, Verdict};
@@ -313,17 +313,88 @@ pub fn comparisons<'a>(
     })
 }
 
-/// What the counters prove of an arm's path at one end.
-pub fn proof(workload: &WorkloadName, arm: &ArmName, path: &PathShares) -> String {
-    let PathShares { role, host, expected, share_min, proven, trials, .. } = path;
-    match share_min {
-        Some(share) => format!(
-            "{workload}, {arm}: at least {} of the bytes of each valid trial went through {expected} at the {role} ({host}); \
-             {proven} of {trials} trials proven.",
-            percent(*share)
-        ),
-        None => format!("{workload}, {arm}: no valid trial has a proof at the {role} ({host}); {expected} is expected."),
+/// What the counters prove of the path of each arm at each end, all workloads together.
+pub fn proofs(analysis: &Analysis) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for arm in &analysis.plan.arms {
+        for role in [Role::Client, Role::Server] {
+            let paths: Vec<&PathShares> = analysis
+                .workloads
+                .iter()
+                .flat_map(|workload| &workload.arms)
+                .filter(|figures| figures.arm == arm.name)
+                .flat_map(|figures| &figures.paths)
+                .filter(|path| path.role == role)
+                .collect();
+            sentences.extend(proof(&arm.name, role, &paths));
+        }
     }
+    sentences
+}
+
+fn proof(arm: &ArmName, role: Role, paths: &[&PathShares]) -> Option<String> {
+    let PathShares { host, expected, .. } = paths.first()?;
+    let proven: u32 = paths.iter().map(|path| path.proven).sum();
+    let trials: u32 = paths.iter().map(|path| path.trials).sum();
+    let expected = plain(expected);
+    Some(match paths.iter().filter_map(|path| path.share_min).reduce(f64::min) {
+        Some(share) => format!(
+            "{arm}: {expected} at {role} {host} carried at least {} of the bytes of each valid trial ({proven} of {trials} \
+             trials proven)",
+            percent(share)
+        ),
+        None => format!("{arm}: no valid trial proves that {expected} at {role} {host} carried the bytes"),
+    })
+}
+
+/// A text without characters that would steer a terminal or turn the direction of writing: plans, host names and error
+/// texts come from elsewhere. Line breaks become spaces.
+pub fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' => ' ',
+            c if c.is_control() => '\u{fffd}',
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// The commands that run the same again, one a line: the seed makes the order the same too.
+pub fn commands(run: &Run) -> Vec<String> {
+    let plan = format!("{}.toml", run.header.plan.name);
+    let mut lines = vec![format!("# save the plan below as {plan}")];
+    if run.header.plan.design.seed != Some(run.header.seed) {
+        lines.push(format!("# for the same order write seed = {} under [design]", run.header.seed));
+    }
+    lines.push(format!("netduel run {}", shell_word(&plan)));
+    lines.push(format!(
+        "# this run was: {}",
+        run.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    ));
+    lines
+}
+
+/// A moment for people: `2026-11-21 10:30 UTC`.
+pub fn date(unix_ms: u64) -> String {
+    let minutes = unix_ms / 60_000;
+    let (hour, minute) = (minutes / 60 % 24, minutes % 60);
+    // Days to the civil calendar by eras of 400 years that begin on a first of March, so that the leap day is the last.
+    let days = minutes / 1440 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// A word as a shell takes it back.
+fn shell_word(word: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(safe) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// The rules by which everything was counted, for people who check.

@@ -118,9 +118,9 @@ impl CounterKind {
         match (traffic, self) {
             (_, kind) if kind.is_share() => "fraction",
             (Traffic::TcpStream { .. }, kind) => if kind.is_cpu() { "s/GB" } else { "/GB" },
-            (Traffic::UdpStream { .. }, kind) => if kind.is_cpu() { "us/datagram" } else { "/datagram" },
+            (Traffic::UdpStream { .. }, kind) => if kind.is_cpu() { "us/datagram" } else { "/1000 datagrams" },
             (Traffic::TcpRr(_) | Traffic::UdpRr(_), kind) => {
-                if kind.is_cpu() { "us/round trip" } else { "/round trip" }
+                if kind.is_cpu() { "us/round trip" } else { "/1000 round trips" }
             }
         }
     }
@@ -133,7 +133,8 @@ impl Counter {
         match self.unit {
             "fraction" => format!("{} %", three_digits(value * 100.0)),
             unit if self.kind.is_cpu() => format!("{} {unit}", three_digits(value)),
-            unit => human_si(value, unit),
+            "/GB" => human_si(value, "/GB"),
+            unit => format!("{} {unit}", three_digits(value)),
         }
     }
 
@@ -189,6 +190,10 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
         let time = seen(trial, shared_machine, |seen| Some(seen.cores.iter().map(class).sum()))?;
         Some(time / scale / work)
     };
+    // Events are counted per gigabyte, or per thousand messages so that rare ones still have digits.
+    let per_work = |events: f64| {
+        if matches!(workload.traffic, Traffic::TcpStream { .. }) { events / work } else { events * 1e3 / work }
+    };
     let value = match kind {
         CounterKind::Busy => cpu(CoreTime::busy_ns)?,
         CounterKind::User => cpu(|core| core.user_ns)?,
@@ -196,18 +201,18 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
         CounterKind::HardInterrupt => cpu(|core| core.irq_ns)?,
         CounterKind::SoftInterrupt => cpu(|core| core.softirq_ns)?,
         CounterKind::Interrupts => {
-            seen(trial, shared_machine, |seen| {
+            per_work(seen(trial, shared_machine, |seen| {
                 (!seen.interrupts.is_empty()).then(|| seen.interrupts.values().sum())
-            })? / work
+            })?)
         }
-        CounterKind::ContextSwitches => seen(trial, shared_machine, |seen| seen.context_switches)? / work,
+        CounterKind::ContextSwitches => per_work(seen(trial, shared_machine, |seen| seen.context_switches)?),
         CounterKind::TimeSqueeze => {
-            seen(trial, shared_machine, |seen| {
+            per_work(seen(trial, shared_machine, |seen| {
                 (!seen.softnet.is_empty()).then(|| seen.softnet.iter().map(|core| core.time_squeeze).sum())
-            })? / work
+            })?)
         }
-        CounterKind::Retransmits => figures::sum_tcp(trial, |tcp| tcp.retransmits.map(u64::from))? / work,
-        CounterKind::Spurious => figures::sum_tcp(trial, |tcp| tcp.dsack_dups.map(u64::from))? / work,
+        CounterKind::Retransmits => per_work(figures::sum_tcp(trial, |tcp| tcp.retransmits.map(u64::from))?),
+        CounterKind::Spurious => per_work(figures::sum_tcp(trial, |tcp| tcp.dsack_dups.map(u64::from))?),
         CounterKind::WindowLimited => of_busy(trial, |tcp| tcp.rwnd_limited_us)?,
         CounterKind::SendBufferLimited => of_busy(trial, |tcp| tcp.sndbuf_limited_us)?,
         CounterKind::SocketDrops => {

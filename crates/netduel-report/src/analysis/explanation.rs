@@ -61,7 +61,8 @@ impl Pair<'_> {
     /// `0.11 s/GB in accelerated, 0.53 s/GB in synthetic (0.21x)`.
     fn both(&self, counter: &Counter, baseline: f64, arm: f64) -> String {
         let (baseline_name, arm_name) = self.names();
-        let times = if baseline > 0.0 { format!(" ({})", words::times(arm / baseline)) } else { String::new() };
+        let times =
+            if baseline > 0.0 && arm > 0.0 { format!(" ({})", words::times(arm / baseline)) } else { String::new() };
         format!(
             "{} in {arm_name}, {} in {baseline_name}{times}",
             counter.human(arm),
@@ -107,7 +108,7 @@ impl Pair<'_> {
             use std::fmt::Write as _;
             let _ = write!(
                 text,
-                " The largest part of the difference of {} is {what}: {} ({}).",
+                " The largest part of the difference of {} is {what}, {}: {}.",
                 busy.human(total.abs()),
                 counter.human(difference.abs()),
                 self.both(counter, baseline, arm)

@@ -50,13 +50,14 @@ impl CoreShare {
 }
 
 /// Knows which hosts of a run share a machine.
-pub(super) struct Machines {
+#[derive(Debug, Clone)]
+pub struct Machines {
     shared: BTreeMap<(HostName, HostName), bool>,
 }
 
 impl Machines {
     /// From the snapshots; where they do not tell, from how the plan starts the agents.
-    pub(super) fn new(plan: &ResolvedPlan, header: Option<&RunHeader>) -> Self {
+    pub fn new(plan: &ResolvedPlan, header: Option<&RunHeader>) -> Self {
         let mut shared = BTreeMap::new();
         for Pair { client, server } in plan.arms.iter().map(|arm| &arm.pair) {
             let snapshots =
@@ -76,7 +77,7 @@ impl Machines {
     }
 
     /// Whether both hosts of a pair are one machine.
-    pub(super) fn shared(&self, pair: &Pair) -> bool {
+    pub fn shared(&self, pair: &Pair) -> bool {
         self.shared.get(&(pair.client.clone(), pair.server.clone())).copied().unwrap_or(false)
     }
 }

@@ -23,9 +23,9 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
-pub use counters::{Counter, Spread};
+pub use counters::{Counter, CounterKind, Spread};
 pub use figures::value_of;
-pub use machine::{CoreShare, Machine};
+pub use machine::{CoreShare, Machine, Machines};
 pub use paths::PathShares;
 pub use series::SeriesPoint;
 
@@ -135,7 +135,7 @@ pub fn analyse(
 ) -> Analysis {
     let counting: Vec<&Trial> = counting(trials).collect();
     let valid: Vec<&Trial> = counting.iter().copied().filter(|trial| trial.is_valid()).collect();
-    let machines = machine::Machines::new(plan, header);
+    let machines = Machines::new(plan, header);
     let mut workloads: Vec<WorkloadAnalysis> =
         plan.workloads.iter().map(|name| workload(plan, name, &valid, &counting, &machines)).collect();
     verdicts::judge_all(plan, &mut workloads);
@@ -165,7 +165,7 @@ fn workload(
     name: &WorkloadName,
     valid: &[&Trial],
     counting: &[&Trial],
-    machines: &machine::Machines,
+    machines: &Machines,
 ) -> WorkloadAnalysis {
     let mut arms = Vec::new();
     let mut by_arm = Vec::new();
