@@ -1,4 +1,6 @@
 //! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
+use std::fmt::Write as _;
+
 use netduel_model::ids::ArmName;
 use netduel_model::metric::{Better, Metric, Scale};
 use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
@@ -286,21 +288,52 @@ pub fn trials(analysis: &Analysis) -> String {
     format!("{blocks}, {} valid trials, {left_out}", analysis.trials_valid)
 }
 
+/// One metric's part of an answer: `is`, `faster by 220 % [190, 250] (3.2x)`, `in throughput`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clause {
+    /// The verb before the verdict.
+    pub verb: &'static str,
+    /// The verdict.
+    pub verdict: String,
+    /// The metric.
+    pub metric: &'static str,
+    /// Whether it is good news.
+    pub tone: Tone,
+}
+
+/// What is said of one arm in one workload, a clause for each judged metric.
+pub fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
+    comparisons(workload, arm)
+        .map(|(metric, comparison)| {
+            let tone = tone(metric, comparison.judged.as_ref());
+            let verb = match tone {
+                Tone::Better | Tone::Worse => "is",
+                Tone::Same => "shows",
+                Tone::Open => "has",
+            };
+            Clause { verb, verdict: verdict(metric, comparison.judged.as_ref()), metric: metric.title(), tone }
+        })
+        .collect()
+}
+
+/// What stands between the clauses of an answer: before clause `index` of `count`.
+pub fn joint(index: usize, count: usize) -> &'static str {
+    match index {
+        0 => " ",
+        _ if index + 1 == count => ", and ",
+        _ => ", ",
+    }
+}
+
 /// The answer for one arm in one workload, a sentence: all judged metrics against the baseline.
 pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<String> {
-    let clauses: Vec<String> = comparisons(workload, arm)
-        .map(|(metric, comparison)| {
-            let words = verdict(metric, comparison.judged.as_ref());
-            match tone(metric, comparison.judged.as_ref()) {
-                Tone::Better | Tone::Worse => format!("is {words} in {}", metric.title()),
-                Tone::Same => format!("shows {words} in {}", metric.title()),
-                Tone::Open => format!("has {words} in {}", metric.title()),
-            }
-        })
-        .collect();
-    let (last, before) = clauses.split_last()?;
-    let list = if before.is_empty() { last.clone() } else { format!("{}, and {last}", before.join(", ")) };
-    Some(format!("{arm} {list}."))
+    let clauses = clauses(workload, arm);
+    let mut sentence = arm.to_string();
+    for (index, Clause { verb, verdict, metric, .. }) in clauses.iter().enumerate() {
+        let joint = joint(index, clauses.len());
+        let _ = write!(sentence, "{joint}{verb} {verdict} in {metric}");
+    }
+    (!clauses.is_empty()).then(|| sentence + ".")
 }
 
 /// Every judged metric of a workload with the comparison of one arm.

@@ -107,7 +107,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
     let mut warnings = Vec::new();
     for arm in &analysis.arms {
         let values = arm.numbers();
-        if let Some(drift) = doubt::drift(&values) {
+        if let Some(drift) = doubt::drift(&values).filter(|drift| drift.change.is_finite()) {
             warnings.push(Warning::Drift {
                 arm: arm.arm.clone(),
                 workload: name.clone(),
@@ -126,6 +126,10 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
         }
         for outlier in doubt::outliers(&values) {
             let Some((block, _)) = arm.values.get(outlier.index) else { continue };
+            // Beside zeros everything is infinitely far; the chart by block shows it, a number cannot.
+            if !outlier.times_median.is_finite() {
+                continue;
+            }
             warnings.push(Warning::OutlierBlock {
                 arm: arm.arm.clone(),
                 workload: name.clone(),
@@ -210,7 +214,7 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     }
     let courses: Vec<Vec<f64>> = trials
         .iter()
-        .map(|trial| series::of_trial(&arm.workload, trial).into_iter().flatten().collect())
+        .map(|trial| series::steady(&arm.workload, trial))
         .collect();
     let bursts: Vec<doubt::Burst> = courses.iter().filter_map(|course| doubt::burst(course)).collect();
     if bursts.len() * 2 > trials.len() {

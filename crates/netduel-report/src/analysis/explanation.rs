@@ -72,16 +72,22 @@ impl Pair<'_> {
 
     fn path(&self) -> Option<String> {
         let through = |arm: &ArmAnalysis| -> Option<String> {
-            let ends: Vec<String> = arm
-                .paths
-                .iter()
-                .filter(|path| path.share_min.is_some())
-                .map(|path| format!("{} at the {}", path.expected, path.role))
-                .collect();
-            (!ends.is_empty()).then(|| format!("{} in {}", ends.join(" and "), arm.arm))
+            let proven: Vec<_> = arm.paths.iter().filter(|path| path.share_min.is_some()).collect();
+            let ends = match proven.as_slice() {
+                [] => return None,
+                [client, server] if client.expected == server.expected => {
+                    format!("{} at both ends", client.expected)
+                }
+                some => {
+                    let ends: Vec<String> =
+                        some.iter().map(|path| format!("{} at the {}", path.expected, path.role)).collect();
+                    ends.join(" and ")
+                }
+            };
+            Some(format!("{ends} in {}", arm.arm))
         };
         let (arm, baseline) = (through(self.arm)?, through(self.baseline)?);
-        Some(format!("Proven path: the bytes went through {arm}, through {baseline}."))
+        Some(format!("Path, proven by counters: {arm}, {baseline}."))
     }
 
     fn cpu(&self) -> Option<String> {

@@ -78,6 +78,8 @@ pub struct ArmAnalysis {
     pub latency: Option<Histogram>,
     /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.
     pub series: Vec<SeriesPoint>,
+    /// Bit/s received in each interval of the steady windows of all valid trials; empty for round trips, which have a histogram.
+    pub intervals: Vec<f64>,
     /// Where CPU time went, by machine and core.
     pub machines: Vec<Machine>,
     /// Which interfaces carried the bytes, by end.
@@ -180,6 +182,7 @@ fn workload(
             trials: trials.len() as u32,
             latency: figures::merged_latency(&trials),
             series: series::over_trials(settings, &trials),
+            intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),
             paths: paths::shares(arm, &all),
         });

@@ -33,8 +33,21 @@ fn bins(workload: &Workload) -> Vec<(u64, u64)> {
 }
 
 /// The series of one trial on the bins of its workload: bit/s received, or the median round trip in nanoseconds.
-pub(super) fn of_trial(workload: &Workload, trial: &Trial) -> Vec<Option<f64>> {
+fn of_trial(workload: &Workload, trial: &Trial) -> Vec<Option<f64>> {
     bins(workload).into_iter().map(|(from, to)| in_bin(workload, trial, from, to)).collect()
+}
+
+/// The rates of one trial in the bins that lie within the steady window; none for round trips, which have a histogram.
+pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
+    if matches!(workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)) {
+        return Vec::new();
+    }
+    let (start, end) = figures::steady_bounds(workload);
+    bins(workload)
+        .into_iter()
+        .filter(|(from, to)| *from >= start && *to <= end)
+        .filter_map(|(from, to)| in_bin(workload, trial, from, to))
+        .collect()
 }
 
 fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64> {

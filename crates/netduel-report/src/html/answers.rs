@@ -12,10 +12,18 @@ pub(super) fn answers(analysis: &Analysis) -> Markup {
         section.answers aria-label="Answer" {
             @for workload in &analysis.workloads {
                 @for arm in workload.arms.iter().skip(1) {
-                    @if let Some(answer) = words::answer(workload, &arm.arm) {
+                    @let clauses = words::clauses(workload, &arm.arm);
+                    @if !clauses.is_empty() {
                         div.answer {
                             p.workload { (workload.name) }
-                            p.sentence { (answer) }
+                            p.sentence {
+                                (arm.arm)
+                                @for (index, clause) in clauses.iter().enumerate() {
+                                    (words::joint(index, clauses.len())) (clause.verb) " "
+                                    strong class=(clause.tone.word()) { (unbroken(&clause.verdict)) } " in " (clause.metric)
+                                }
+                                "."
+                            }
                         }
                     }
                 }
@@ -24,10 +32,26 @@ pub(super) fn answers(analysis: &Analysis) -> Markup {
     }
 }
 
+/// A verdict with no line break within its interval, nor between a number and its sign.
+fn unbroken(verdict: &str) -> Markup {
+    let (before, rest) = verdict.split_once('[').map_or((verdict, None), |(before, rest)| (before, Some(rest)));
+    let (inside, after) = rest.and_then(|rest| rest.split_once(']')).unwrap_or(("", ""));
+    html! {
+        (before.replace(" %", "\u{a0}%"))
+        @if !inside.is_empty() { span.interval { "[" (inside) "]" } (after) }
+    }
+}
+
 /// Every comparison with its interval on one common axis of ratios.
 pub(super) fn verdicts(analysis: &Analysis) -> Markup {
     let axis = Axis::over(analysis);
     let baseline = analysis.plan.baseline().map(|arm| arm.name.to_string()).unwrap_or_default();
+    // With two arms the column can bear the name; with more each row has its own.
+    let other = match analysis.plan.arms.as_slice() {
+        [_, other] => other.name.to_string(),
+        _ => "arm".to_owned(),
+    };
+    let many = analysis.plan.arms.len() > 2;
     html! {
         section id="verdicts" {
             h2 { "Verdicts" }
@@ -36,13 +60,13 @@ pub(super) fn verdicts(analysis: &Analysis) -> Markup {
                  logarithmic axis of ratios; the line stands at 1, the band spans what the plan calls no difference."
             }
             div.scroll {
-                table.verdicts {
+                table.verdicts.many[many] {
                     thead {
                         tr {
                             th scope="col" { "Metric" }
                             th.number scope="col" { (baseline) }
-                            th.number scope="col" { "Arm" }
-                            th.axis scope="col" { span.axis-title { "Arm / " (baseline) } (axis.header()) }
+                            th.number scope="col" { (other) }
+                            th.axis scope="col" { span.axis-title { (other) " / " (baseline) } (axis.header()) }
                             th scope="col" { "Verdict" }
                         }
                     }
@@ -87,7 +111,7 @@ fn row(metric: &MetricAnalysis, comparison: &Comparison, axis: &Axis) -> Markup 
     html! {
         tr class=(tone.word()) {
             th scope="row" { (metric.metric.title()) }
-            td.number { @if let Some(baseline) = metric.arms.first() { (value(metric, baseline)) } }
+            td.number { @if let Some(baseline) = metric.arms.first() { span.arm { (baseline.arm) } (value(metric, baseline)) } }
             td.number {
                 @if let Some(arm) = metric.arms.iter().find(|arm| arm.arm == comparison.arm) {
                     span.arm { (arm.arm) } (value(metric, arm))
@@ -96,11 +120,11 @@ fn row(metric: &MetricAnalysis, comparison: &Comparison, axis: &Axis) -> Markup 
             td.axis {
                 @match (metric.metric.scale(), estimate) {
                     (Scale::Ratio, Some(estimate)) => (axis.interval(estimate, tone, interval.as_deref().unwrap_or_default())),
-                    (Scale::Difference, Some(_)) => span.difference { "difference " (interval.as_deref().unwrap_or_default()) },
+                    (Scale::Difference, Some(_)) => span.difference { "difference: " (interval.as_deref().unwrap_or_default()) },
                     (_, None) => span.difference { "no estimate" },
                 }
             }
-            td.verdict { span.mark aria-hidden="true" { (tone.mark()) } (words::verdict(metric.metric, judged)) }
+            td.verdict { span.mark aria-hidden="true" { (tone.mark()) } (unbroken(&words::verdict(metric.metric, judged))) }
         }
     }
 }

@@ -98,6 +98,7 @@ fn workload(workload: &WorkloadAnalysis) -> Value {
             "density": workload.arms.iter().map(|arm| arm.latency.as_ref().map(|histogram| density(histogram, latency)))
                 .collect::<Vec<_>>(),
         })),
+        "rates": (!has_round_trips(workload)).then(|| rates(workload)),
         "machines": (0..machine_count(workload)).map(|index| cores(workload, index)).collect::<Vec<_>>(),
     })
 }
@@ -164,6 +165,28 @@ fn density(histogram: &Histogram, scale: Scaled) -> Vec<Value> {
             json!([edge(bin), edge(bin + 1), short(share * 100.0)])
         })
         .collect()
+}
+
+/// Shares of the steady intervals of each arm in bins of equal width that all arms have in common.
+fn rates(workload: &WorkloadAnalysis) -> Value {
+    let scale = scaled_series(workload);
+    let all = || workload.arms.iter().flat_map(|arm| arm.intervals.iter().copied());
+    let (Some(low), Some(high)) = (all().reduce(f64::min), all().reduce(f64::max)) else { return Value::Null };
+    let width = ((high - low) / DENSITY_BINS as f64).max(high.abs() * 1e-6).max(1e-9);
+    let arms = workload.arms.iter().map(|arm| {
+        let mut counts = vec![0_u32; DENSITY_BINS];
+        for rate in &arm.intervals {
+            let bin = (((rate - low) / width) as usize).min(DENSITY_BINS - 1);
+            counts[bin] += 1;
+        }
+        // Bins before the first and after the last that hold something would only draw a line along zero.
+        let first = counts.iter().position(|count| *count > 0).unwrap_or(0).saturating_sub(1);
+        let last = counts.iter().rposition(|count| *count > 0).map_or(0, |last| (last + 2).min(DENSITY_BINS));
+        let edge = |bin: usize| short((low + width * bin as f64) * scale.factor);
+        let share = |bin: usize| short(f64::from(counts[bin]) * 100.0 / arm.intervals.len().max(1) as f64);
+        (first..last).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
+    });
+    json!({ "unit": scale.unit, "density": arms.collect::<Vec<_>>() })
 }
 
 /// Machines of a workload: arms with other pairs may have others, so the longest list counts.

@@ -3,10 +3,14 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use netduel_model::units::three_digits;
+use netduel_stats::summary;
 
 use super::chart_data::{self, Scaled};
-use crate::analysis::{ArmValues, Counter, MetricAnalysis, Spread, WorkloadAnalysis};
+use crate::analysis::{Counter, MetricAnalysis, Spread, WorkloadAnalysis};
 use crate::words;
+
+/// Classes of CPU time in the order in which a bar stacks them, as [`crate::analysis::CoreShare::classes`] has them.
+const CPU_CLASSES: [&str; 5] = ["user", "system", "hard interrupt", "soft interrupt", "stolen"];
 
 /// The percentiles of the table of round trips.
 const PERCENTILES: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
@@ -52,14 +56,13 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                         label: tail_label(workload),
                     }, &tail_table(workload)))
                 } @else {
-                    @for (position, metric) in workload.judged.iter().enumerate() {
-                        (figure(&Chart {
-                            kind: "strip", workload: index, index: position,
-                            title: format!("{}, distribution", capital(metric.metric.title())),
-                            reading: "One mark per valid trial; the tick is the median.".to_owned(),
-                            label: blocks_label(workload, metric),
-                        }, &spread_table(metric)))
-                    }
+                    (figure(&Chart {
+                        kind: "rates", workload: index, index: 0,
+                        title: "Throughput of all intervals".to_owned(),
+                        reading: "Share of the intervals of all steady windows. A second hump is a second way the path behaves."
+                            .to_owned(),
+                        label: series_label(workload),
+                    }, &intervals_table(workload)))
                 }
                 @for machine in 0..chart_data::machine_count(workload) {
                     (figure(&Chart {
@@ -133,7 +136,15 @@ struct Chart {
 fn figure(chart: &Chart, table: &Markup) -> Markup {
     html! {
         figure class={ "chart " (chart.kind) } {
-            figcaption { b { (chart.title) } span.reading { (chart.reading) } }
+            figcaption {
+                b { (chart.title) }
+                span.reading { (chart.reading) }
+                @if chart.kind == "cores" {
+                    span.legend { @for (class, name) in CPU_CLASSES.iter().enumerate() {
+                        span { i style={ "background:var(--class-" (class) ")" } {} (name) }
+                    } }
+                }
+            }
             div.plot role="img" aria-label=(chart.label) data-chart=(chart.kind) data-workload=(chart.workload) data-index=(chart.index) {}
             details { summary { "Data" } div.scroll { (table) } }
         }
@@ -171,20 +182,22 @@ fn blocks_table(metric: &MetricAnalysis) -> Markup {
     table(header, rows)
 }
 
-fn spread_table(metric: &MetricAnalysis) -> Markup {
-    let scale = chart_data::scaled_values(metric);
-    let quantile = |arm: &ArmValues, q: f64| number(netduel_stats::summary::quantile(&arm.numbers(), q), scale);
+fn intervals_table(workload: &WorkloadAnalysis) -> Markup {
+    let scale = chart_data::scaled_series(workload);
     let header = ["Arm", "n", "smallest", "quarter", "median", "three quarters", "largest"]
         .into_iter()
         .enumerate()
         .map(|(column, title)| if column < 2 { title.to_owned() } else { format!("{title}, {}", scale.unit) })
         .collect();
-    let rows = metric
+    let rows = workload
         .arms
         .iter()
         .map(|arm| {
-            let head = [arm.arm.to_string(), arm.values.len().to_string()];
-            head.into_iter().chain([0.0, 0.25, 0.5, 0.75, 1.0].map(|q| quantile(arm, q))).collect()
+            let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0];
+            [arm.arm.to_string(), arm.intervals.len().to_string()]
+                .into_iter()
+                .chain(quantiles.map(|q| number(summary::quantile(&arm.intervals, q), scale)))
+                .collect()
         })
         .collect();
     table(header, rows)

@@ -4,7 +4,7 @@ use netduel_model::metric::Scale;
 use netduel_stats::paired::Estimate;
 
 use crate::analysis::Analysis;
-use crate::words::{self, Tone};
+use crate::words::Tone;
 
 const WIDTH: f64 = 260.0;
 const MARGIN: f64 = 16.0;
@@ -34,7 +34,12 @@ impl Axis {
             .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
             .map(|ratio| ratio.max(1.0 / ratio))
             .fold(1.25, f64::max);
-        Self { reach: (reach * 1.08).min(RATIO_MAX), equivalence: analysis.plan.design.equivalence.fraction() }
+        let reach = match reach {
+            short if short < 1.5 => short * 1.02,
+            // To the next power of two, so that the outermost line stands at the edge.
+            long => 2_f64.powf(long.log2().ceil()).min(RATIO_MAX) * 1.02,
+        };
+        Self { reach, equivalence: analysis.plan.design.equivalence.fraction() }
     }
 
     /// Position of a ratio, pixels.
@@ -46,7 +51,7 @@ impl Axis {
     /// Ratios with a line: powers of two, or finer steps on a short axis.
     fn ticks(&self) -> Vec<f64> {
         let steps: &[f64] = if self.reach < 1.6 {
-            &[1.0 / 1.4, 1.0 / 1.2, 1.0 / 1.1, 1.0, 1.1, 1.2, 1.4]
+            &[0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4]
         } else if self.reach < 12.0 {
             &[0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
         } else {
@@ -94,7 +99,8 @@ impl Axis {
     }
 }
 
-/// A tick in words: `1/4x` would be read as a unit, so small ratios are decimal.
+/// A tick in words: `0.5x`, `4x`.
 fn label(tick: f64) -> String {
-    if (tick - tick.round()).abs() < 1e-9 { format!("{tick:.0}x") } else { words::times(tick) }
+    let text = format!("{tick:.3}");
+    format!("{}x", text.trim_end_matches('0').trim_end_matches('.'))
 }

@@ -1,0 +1,164 @@
+//! Doubts about the order of the blocks: a drift over all of them, likeness from one to the next.
+use super::finite;
+use crate::normal;
+use crate::summary::median;
+
+/// Chance of a false alarm. Five per cent would cry wolf in every report of a dozen figures.
+const LEVEL: f64 = 0.01;
+
+/// A drift of less than this share of the median over the whole run does no harm within blocks, and would print as 0 %.
+const MATERIAL_DRIFT: f64 = 0.01;
+
+/// Up to this many values Kendall's distribution is exact.
+const EXACT_UP_TO: usize = 60;
+
+/// Fewer values than this cannot show likeness at the level asked.
+const FEWEST_FOR_LIKENESS: usize = 10;
+
+/// A rise or fall over the blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drift {
+    /// From the first block to the last along the Theil-Sen line, as a fraction of the median; negative for a fall.
+    pub change: f64,
+    /// Two-sided, of no trend.
+    pub p_value: f64,
+}
+
+/// Whether the values rise or fall with their order: Mann and Kendall's test at 1 %, exact up to 60 values, and a change of
+/// at least 1 % of the median. Ties count neither way, which makes the exact test careful. Takes the square of their
+/// number in time.
+pub fn drift(values: &[f64]) -> Option<Drift> {
+    if values.len() < 3 || !finite(values) {
+        return None;
+    }
+    let (mut score, mut slopes) = (0_i64, Vec::with_capacity(values.len() * (values.len() - 1) / 2));
+    for (first, early) in values.iter().enumerate() {
+        for (second, late) in values.iter().enumerate().skip(first + 1) {
+            score += i64::from(late > early) - i64::from(late < early);
+            slopes.push((late - early) / (second - first) as f64);
+        }
+    }
+    let p_value = kendall_p_value(values, score.unsigned_abs() as usize);
+    let centre = median(values)?;
+    let change = median(&slopes)? * (values.len() - 1) as f64 / centre.abs();
+    (p_value <= LEVEL && change.is_finite() && change.abs() >= MATERIAL_DRIFT)
+        .then_some(Drift { change, p_value })
+}
+
+/// Chance that pairs in order outnumber pairs out of order, or the reverse, by at least `excess` when the order means nothing.
+fn kendall_p_value(values: &[f64], excess: usize) -> f64 {
+    let n = values.len();
+    let pairs = n * (n - 1) / 2;
+    if n <= EXACT_UP_TO {
+        // Of n values each new one stands before 0 to n - 1 of the others with equal chance; the inversions add up.
+        let mut inversions = vec![1.0];
+        for others in 1..n {
+            let mut next = vec![0.0; inversions.len() + others];
+            for (count, probability) in inversions.iter().enumerate() {
+                for further in 0..=others {
+                    next[count + further] += probability / (others + 1) as f64;
+                }
+            }
+            inversions = next;
+        }
+        let most = (pairs - excess.min(pairs)) / 2;
+        return (2.0 * inversions.iter().take(most + 1).sum::<f64>()).min(1.0);
+    }
+    let spread = |size: usize| (size * (size - 1) * (2 * size + 5)) as f64;
+    // In ascending order, "not less" is "equal".
+    let ties: f64 =
+        super::sorted(values).chunk_by(|one, other| one >= other).map(|group| spread(group.len())).sum();
+    let deviation = ((spread(n) - ties) / 18.0).sqrt();
+    if deviation > 0.0 { 2.0 * normal::cumulative(-(excess as f64 - 1.0).max(0.0) / deviation) } else { 1.0 }
+}
+
+/// Likeness of successive values: the lag-1 autocorrelation of their ranks, from 0 to 1, when it is significantly positive at
+/// 1 % and there are at least 10. Ranks, so that one outlier block neither makes nor hides it. Likeness the other way
+/// (high follows low) makes an interval too wide and is no doubt about it.
+pub fn autocorrelation(values: &[f64]) -> Option<f64> {
+    let n = values.len();
+    if n < FEWEST_FOR_LIKENESS || !finite(values) {
+        return None;
+    }
+    let ranks = centred_ranks(values);
+    let total: f64 = ranks.iter().map(|rank| rank * rank).sum();
+    if total == 0.0 {
+        return None;
+    }
+    let lag1 = ranks.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / total;
+    // Mean and variance of a shuffled order (Moran 1948).
+    let count = n as f64;
+    let deviation = (count - 2.0) / (count * (count - 1.0).sqrt());
+    let p_value = normal::cumulative(-(lag1 + 1.0 / count) / deviation);
+    (p_value <= LEVEL && lag1 > 0.0).then_some(lag1)
+}
+
+/// Ranks about their mean; equal values share the mean of theirs (in ascending order, "not less" is "equal").
+fn centred_ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by(|&one, &other| values[one].total_cmp(&values[other]));
+    let middle = (values.len() - 1) as f64 / 2.0;
+    let mut ranks = vec![0.0; values.len()];
+    let mut below = 0;
+    for group in order.chunk_by(|&one, &other| values[one] >= values[other]) {
+        for &index in group {
+            ranks[index] = below as f64 + (group.len() - 1) as f64 / 2.0 - middle;
+        }
+        below += group.len();
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kendalls_distribution_is_that_of_the_tables() {
+        // P(S >= s), Kendall 1970, table 1: n = 4, s = 6 and 4; n = 5, s = 8; n = 8, s = 16; n = 10, s = 21.
+        for (n, excess, one_sided) in
+            [(4, 6, 0.042), (4, 4, 0.167), (5, 8, 0.042), (8, 16, 0.031), (10, 21, 0.036)]
+        {
+            let values: Vec<f64> = (0..n).map(f64::from).collect();
+            assert!(
+                (kendall_p_value(&values, excess) / 2.0 - one_sided).abs() < 0.000_6,
+                "n = {n}, s = {excess}"
+            );
+        }
+        let sixty: Vec<f64> = (0..60).map(f64::from).collect();
+        let more: Vec<f64> = (0..61).map(f64::from).collect();
+        assert!((kendall_p_value(&more, 410) / kendall_p_value(&sixty, 400) - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn a_rise_is_measured_by_hand_and_one_bad_block_does_not_bend_it() {
+        let mut rising: Vec<f64> = (0..11).map(|block| 100.0 + f64::from(block)).collect();
+        let drifting = drift(&rising).unwrap();
+        assert!((drifting.change - 10.0 / 105.0).abs() < 1e-12 && drifting.p_value < 1e-6, "{drifting:?}");
+        rising[2] = 900.0;
+        assert!((drift(&rising).unwrap().change - 0.095).abs() < 0.01);
+        let falling: Vec<f64> = rising.iter().rev().copied().collect();
+        assert!(drift(&falling).unwrap().change < 0.0);
+        let slight: Vec<f64> = (0..11).map(|block| 100.0 + 0.01 * f64::from(block)).collect();
+        assert_eq!(
+            (drift(&slight), drift(&[1.0, 2.0, 3.0]), drift(&[5.0; 20]), drift(&[])),
+            (None, None, None, None)
+        );
+    }
+
+    #[test]
+    fn slow_waves_are_alike_and_turns_are_not() {
+        let wave: Vec<f64> = (0..40).map(|block| (f64::from(block) / 4.0).sin()).collect();
+        assert!(autocorrelation(&wave).unwrap() > 0.7);
+        let turns: Vec<f64> = (0..40).map(|block| f64::from(block % 2)).collect();
+        assert_eq!(
+            (autocorrelation(&turns), autocorrelation(&[1.0; 40]), autocorrelation(&wave[..9])),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn equal_values_share_a_rank() {
+        assert_eq!(centred_ranks(&[7.0, 5.0, 7.0, 9.0]), [0.0, -1.5, 0.0, 1.5]);
+    }
+}

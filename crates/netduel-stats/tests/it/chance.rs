@@ -1,0 +1,93 @@
+//! Chance with a seed: the distributions from which the simulations draw. Not for anything but tests.
+
+/// SplitMix64 (Steele, Lea and Flood 2014): tiny, and good enough to draw millions of numbers.
+pub struct Chance(u64);
+
+/// How noise is shaped. Each has spread of the order of 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape {
+    /// The usual bell.
+    Normal,
+    /// Flat between bounds.
+    Uniform,
+    /// Skewed: a floor and a tail to the right.
+    Exponential,
+    /// Very skewed: the exponential of a normal value.
+    LogNormal,
+    /// Heavy tails on both sides: Student's t with 3 degrees of freedom.
+    Student3,
+    /// Tails so heavy that there is no mean.
+    Cauchy,
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Normal, Self::Uniform, Self::Exponential, Self::LogNormal, Self::Student3, Self::Cauchy];
+}
+
+impl Chance {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// Between 0 and 1, neither included.
+    pub fn uniform(&mut self) -> f64 {
+        ((self.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// Standard normal, after Box and Muller.
+    pub fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// One value of a shape.
+    pub fn draw(&mut self, shape: Shape) -> f64 {
+        match shape {
+            Shape::Normal => self.normal(),
+            Shape::Uniform => self.uniform() * 12.0_f64.sqrt(),
+            Shape::Exponential => -self.uniform().ln(),
+            Shape::LogNormal => self.normal().exp(),
+            Shape::Student3 => {
+                let squares: f64 = (0..3).map(|_| self.normal().powi(2)).sum();
+                self.normal() / (squares / 3.0).sqrt()
+            }
+            Shape::Cauchy => self.normal() / self.normal(),
+        }
+    }
+
+    /// Many values of a shape.
+    pub fn series(&mut self, shape: Shape, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.draw(shape)).collect()
+    }
+
+    /// Blocks of two arms whose figures share the block's own level, differ by the factor `ratio`, and have independent noise
+    /// of the given shape on the log scale.
+    pub fn blocks(&mut self, n: usize, ratio: f64, noise: f64, shape: Shape) -> Vec<(f64, f64)> {
+        (0..n)
+            .map(|_| {
+                let level = 1e9 * (0.3 * self.normal()).exp();
+                let baseline = level * (noise * self.draw(shape)).exp();
+                (baseline, ratio * level * (noise * self.draw(shape)).exp())
+            })
+            .collect()
+    }
+}
+
+/// Four standard errors of a share counted in `runs` runs: beyond that it is no accident.
+pub fn margin(share: f64, runs: u32) -> f64 {
+    4.0 * (share * (1.0 - share) / f64::from(runs)).sqrt()
+}
+
+/// Share of runs for which the event happened.
+pub fn share(runs: u32, mut event: impl FnMut() -> bool) -> f64 {
+    f64::from((0..runs).map(|_| u32::from(event())).sum::<u32>()) / f64::from(runs)
+}

@@ -1,0 +1,112 @@
+//! What `judge` promises for a whole family: false answers of either kind no more often than the level.
+use netduel_stats::paired::Scale;
+use netduel_stats::verdict::{Question, Rule, Verdict, judge};
+
+use crate::chance::{Chance, Shape, margin, share};
+
+const RULE: Rule = Rule { confidence: 0.95, equivalence: 0.05 };
+
+fn question(pairs: Vec<(f64, f64)>) -> Question {
+    Question { pairs, scale: Scale::Ratio, margin: 0.0 }
+}
+
+fn differs(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Higher { .. } | Verdict::Lower { .. })
+}
+
+fn alike(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::NoDifference { .. })
+}
+
+#[test]
+fn under_a_a_a_family_of_four_is_wrong_no_more_often_than_the_level() {
+    const RUNS: u32 = 3_000;
+    for (n, shape) in [(8, Shape::Normal), (12, Shape::LogNormal), (30, Shape::Student3)] {
+        let mut chance = Chance::new(11);
+        let wrong = share(RUNS, || {
+            let family: Vec<_> = (0..4).map(|_| question(chance.blocks(n, 1.0, 0.05, shape))).collect();
+            judge(&family, &RULE).iter().any(|judged| differs(&judged.verdict))
+        });
+        println!("A/A n={n} {shape:?}: {wrong:.4}");
+        assert!(wrong <= 0.05 + margin(0.05, RUNS), "{n} blocks, {shape:?}: {wrong}");
+        assert!(wrong > 0.01, "a test that never rejects would pass: {wrong}");
+    }
+}
+
+#[test]
+fn true_effects_in_the_family_do_not_raise_the_error_of_the_rest() {
+    const RUNS: u32 = 3_000;
+    let mut chance = Chance::new(12);
+    let wrong = share(RUNS, || {
+        let family: Vec<_> = [2.0, 1.0, 1.5, 1.0]
+            .map(|ratio| question(chance.blocks(12, ratio, 0.05, Shape::Normal)))
+            .into_iter()
+            .collect();
+        let judged = judge(&family, &RULE);
+        differs(&judged[1].verdict) || differs(&judged[3].verdict)
+    });
+    println!("two true, two null: {wrong:.4}");
+    assert!(wrong <= 0.05 + margin(0.05, RUNS) && wrong > 0.02, "{wrong}");
+}
+
+#[test]
+fn a_difference_as_large_as_the_margin_is_called_none_no_more_often_than_the_level() {
+    const RUNS: u32 = 3_000;
+    for (n, noise) in [(12, 0.036), (30, 0.057)] {
+        for ratios in [&[1.05][..], &[1.05; 4], &[1.0 / 1.05, 1.05, 1.05, 2.0]] {
+            let mut chance = Chance::new(13);
+            let wrong = share(RUNS, || {
+                let family: Vec<_> = ratios
+                    .iter()
+                    .map(|&ratio| question(chance.blocks(n, ratio, noise, Shape::Normal)))
+                    .collect();
+                judge(&family, &RULE).iter().any(|judged| alike(&judged.verdict))
+            });
+            println!("at the margin n={n} noise={noise} {ratios:?}: {wrong:.4}");
+            assert!(wrong > 0.01, "a test that never errs here is not at its limit: {wrong}");
+            assert!(wrong <= 0.05 + margin(0.05, RUNS), "{n} blocks of {noise}, {ratios:?}: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn equal_arms_with_little_noise_are_called_equal() {
+    let mut chance = Chance::new(14);
+    let found = share(1_000, || {
+        let family: Vec<_> = (0..4).map(|_| question(chance.blocks(12, 1.0, 0.015, Shape::Normal))).collect();
+        judge(&family, &RULE).iter().all(|judged| alike(&judged.verdict))
+    });
+    println!("all four equal: {found:.3}");
+    assert!(found > 0.8, "{found}");
+}
+
+#[test]
+fn the_number_of_further_blocks_is_enough_to_decide_and_not_far_too_many() {
+    for ratio in [1.0, 1.025, 1.05] {
+        let mut chance = Chance::new(15);
+        let (mut decided, mut decided_early, mut asked) = (0_u32, 0_u32, 0_u32);
+        for _ in 0..600 {
+            let start = chance.blocks(10, ratio, 0.03, Shape::Normal);
+            let Verdict::NotEnough { more: Some(more), .. } =
+                judge(&[question(start.clone())], &RULE)[0].verdict
+            else {
+                continue;
+            };
+            let with = |chance: &mut Chance, more: usize| {
+                let further = chance.blocks(more, ratio, 0.03, Shape::Normal);
+                !matches!(
+                    judge(&[question([start.clone(), further].concat())], &RULE)[0].verdict,
+                    Verdict::NotEnough { .. }
+                )
+            };
+            asked += 1;
+            decided += u32::from(with(&mut chance, more as usize));
+            decided_early += u32::from(with(&mut chance, more as usize / 5));
+        }
+        let (decided, early) =
+            (f64::from(decided) / f64::from(asked), f64::from(decided_early) / f64::from(asked));
+        println!("more at {ratio}: {decided:.3} decided, {early:.3} with a fifth, of {asked}");
+        assert!(decided > 0.8, "at {ratio}: {decided}");
+        assert!(early < decided - 0.1, "at {ratio} a fifth would have done: {early}");
+    }
+}

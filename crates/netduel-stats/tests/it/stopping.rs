@@ -1,0 +1,56 @@
+//! What stopping on width does to coverage.
+use netduel_stats::paired::{Scale, estimate};
+use netduel_stats::sequential::{Blocks, Goal, MINIMUM_BLOCKS, Next, guarded, next};
+
+use crate::chance::{Chance, Shape, margin, share};
+
+const BLOCKS: Blocks = Blocks { minimum: MINIMUM_BLOCKS, maximum: 60 };
+const RUNS: u32 = 1_500;
+
+/// Runs blocks until the rule stops and says whether the interval holds the truth, and after how many blocks.
+fn run(chance: &mut Chance, shape: Shape, confidence: f64, precision: f64) -> (bool, u32) {
+    let mut pairs = chance.blocks(MINIMUM_BLOCKS as usize, 1.3, 0.05, shape);
+    loop {
+        let done = pairs.len() as u32;
+        let estimate = estimate(&pairs, Scale::Ratio, confidence);
+        if next(done, BLOCKS, &[Goal { estimate, scale: Scale::Ratio, precision }]) != Next::GoOn
+            && let Some(seen) = estimate
+        {
+            return (seen.low <= 1.3 && 1.3 <= seen.high, done);
+        }
+        pairs.extend(chance.blocks(1, 1.3, 0.05, shape));
+    }
+}
+
+/// Coverage and mean number of blocks.
+fn covered(shape: Shape, confidence: f64, precision: f64) -> (f64, f64) {
+    let mut chance = Chance::new(21);
+    let mut blocks = 0;
+    let covered = share(RUNS, || {
+        let (covered, done) = run(&mut chance, shape, confidence, precision);
+        blocks += done;
+        covered
+    });
+    let mean = f64::from(blocks) / f64::from(RUNS);
+    println!("stop {shape:?} {confidence:.3} precision={precision}: covered {covered:.4}, {mean:.1} blocks");
+    assert!(mean < 50.0, "the budget and not the rule stopped most runs: {mean}");
+    (covered, mean)
+}
+
+#[test]
+fn stopping_on_width_makes_misses_up_to_one_and_a_half_times_as_frequent() {
+    for (shape, precision) in [(Shape::Normal, 0.05), (Shape::Normal, 0.03), (Shape::Student3, 0.05)] {
+        let (covered, _) = covered(shape, 0.95, precision);
+        assert!(covered >= 1.0 - 1.5 * 0.05 - margin(0.05, RUNS), "{shape:?} to {precision}: {covered}");
+    }
+}
+
+#[test]
+fn guarded_intervals_cover_as_asked_in_spite_of_stopping() {
+    for shape in [Shape::Normal, Shape::LogNormal, Shape::Student3] {
+        for precision in [0.05, 0.03] {
+            let (covered, _) = covered(shape, guarded(0.95), precision);
+            assert!(covered >= 0.95 - margin(0.05, RUNS), "{shape:?} to {precision}: {covered}");
+        }
+    }
+}
