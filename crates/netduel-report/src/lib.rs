@@ -1,1 +1,22 @@
-//! Verdict table, HTML, Markdown, JSON and CSV from stored runs.
+//! From a stored run to words, tables and pages: derives figures, verdicts and doubts, and prints them.
+//!
+//! Everything is derived when shown, from the raw trials: a later version can say more of an old run. This crate never
+//! reads a clock, a socket or the kernel, and never writes a file: it takes records and gives text.
+#![forbid(unsafe_code)]
+
+pub mod analysis;
+pub mod csv;
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod terminal;
+pub mod words;
+
+use netduel_model::run::Run;
+
+use crate::analysis::Analysis;
+
+/// Derives everything that a report shows of a stored run.
+pub fn analyse_run(run: &Run) -> Analysis {
+    analysis::analyse(&run.header.plan, Some(&run.header), &run.trials, &run.warnings, run.end.as_ref())
+}

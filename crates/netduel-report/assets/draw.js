@@ -1,0 +1,245 @@
+// Draws the charts of a netduel report with Observable Plot from the JSON in #chart-data. Computes no figure of its own.
+// It is the first script of the page, so that it sees the errors of the others; it draws when all of them are loaded.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  root.dataset.errors = "";
+  const note = (text) => { root.dataset.errors += `${text}\n`; };
+  addEventListener("error", (event) => note(event.message));
+  addEventListener("unhandledrejection", (event) => note(event.reason));
+  addEventListener("securitypolicyviolation", (event) => note(`blocked: ${event.violatedDirective} ${event.blockedURI}`));
+
+  // Arms differ by symbol and dash first, by colour second. The baseline is hollow and dashed.
+  const SYMBOLS = ["circle", "circle", "square2", "triangle2", "diamond2", "star"];
+  const DASHES = ["5 3", null, "1 3", "9 3", "9 3 2 3", "2 2"];
+  const CLASSES = ["user", "system", "hard interrupt", "soft interrupt", "stolen"];
+  const SHORT = ["user", "sys", "hard", "soft", "stolen"];
+  const colour = (arm) => `var(--arm-${arm % 6})`;
+  const fill = (arm) => (arm === 0 ? "var(--paper)" : colour(arm));
+  const STYLE = { background: "none", color: "var(--ink)", fontFamily: "inherit", fontSize: "12px", overflow: "visible" };
+
+  // Places labels at the given heights with room between them, in pixels of the plot.
+  function spread(positions, gap) {
+    const order = positions.map((y, index) => [y, index]).sort((a, b) => a[0] - b[0]);
+    for (let i = 1; i < order.length; i++) order[i][0] = Math.max(order[i][0], order[i - 1][0] + gap);
+    const result = [];
+    for (const [y, index] of order) result[index] = y;
+    return result;
+  }
+
+  // Names of arms at the right end of their lines: no legend to look up, no colour to tell apart.
+  function endLabels(ends, arms) {
+    return (index, scales) => {
+      const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
+      const ys = spread(ends.map((end) => scales.y(end.y)), 14);
+      ends.forEach((end, i) => {
+        const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+        text.setAttribute("x", scales.x(end.x) + 9);
+        text.setAttribute("y", ys[i] + 4);
+        text.setAttribute("fill", `var(--arm-${end.arm % 6}-text)`);
+        text.setAttribute("font-weight", "600");
+        text.setAttribute("text-anchor", "start");
+        text.textContent = arms[end.arm];
+        group.appendChild(text);
+      });
+      return group;
+    };
+  }
+
+  // Ticks of a logarithmic axis at 1, 2 and 5 of each decade; only at 1 when that would be too many.
+  function logTicks(low, high, most) {
+    const decades = d3.range(Math.floor(Math.log10(low)), Math.ceil(Math.log10(high)) + 1);
+    const ticks = (steps) => decades.flatMap((decade) => steps.map((step) => +(step * 10 ** decade).toPrecision(1)))
+      .filter((tick) => tick >= low && tick <= high);
+    const fine = ticks([1, 2, 5]);
+    return fine.length <= most ? fine : ticks([1]);
+  }
+
+  const BELOW = { labelAnchor: "center", labelOffset: 36, labelArrow: "none" };
+  const longest = (arms) => Math.max(...arms.map((name) => name.length));
+  const labelRoom = (arms) => Math.min(16 + longest(arms) * 6.8, 150);
+  // An axis from zero shows proportions; a narrow one shows what is left when there are none.
+  const fromZero = (values) => Math.max(...values) > 1.5 * Math.min(...values);
+  const grid = { stroke: "var(--grid)", strokeOpacity: 1 };
+
+  function blocks(data, workload, index, width) {
+    const metric = workload.metrics[index];
+    const points = metric.arms.flatMap((arm, a) => arm.map(([block, value]) => ({ arm: a, block, value })));
+    if (!points.length) return null;
+    const count = Math.max(...points.map((point) => point.block));
+    const byBlock = d3.rollups(points, (group) => ({ low: d3.min(group, (p) => p.value), high: d3.max(group, (p) => p.value) }), (p) => p.block);
+    const ends = metric.arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
+      .map((end) => ({ arm: end.arm, x: count, y: end.last[1] }));
+    return Plot.plot({
+      width, height: 240, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
+      x: { domain: d3.range(1, count + 1), type: "point", padding: 0.5, label: "block", ...BELOW, tickSize: 0,
+        ticks: count > 16 ? d3.range(1, count + 1, Math.ceil(count / 12)) : undefined },
+      y: { label: metric.unit, labelArrow: "none", zero: fromZero(points.map((p) => p.value)), nice: true, ticks: 5, tickSize: 0 },
+      marks: [
+        Plot.gridY({ ...grid, ticks: 5 }),
+        Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
+        ...metric.arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a), {
+          x: "block", y: "value", symbol: SYMBOLS[a % 6], r: 4.5, stroke: colour(a), strokeWidth: 1.75, fill: fill(a),
+          title: (p) => `${data.arms[a]}, block ${p.block}\n${p.value} ${metric.unit}`, tip: true,
+        })),
+        endLabels(ends, data.arms),
+      ],
+    });
+  }
+
+  function series(data, workload, index, width) {
+    const { arms, unit, duration_s, warmup_s, cooldown_s } = workload.series;
+    const points = arms.flatMap((arm, a) => arm.map(([time, median, low, high]) => ({ arm: a, time, median, low, high })));
+    if (!points.length) return null;
+    const cut = [{ from: 0, to: warmup_s, name: "warm-up" }, { from: duration_s - cooldown_s, to: duration_s, name: "cool-down" }]
+      .filter((span) => span.to > span.from);
+    const named = (name, x, textAnchor) => Plot.text(cut.filter((span) => span.name === name),
+      { x, text: "name", frameAnchor: "top", dy: -14, fill: "var(--quiet)", textAnchor, fontSize: 11 });
+    const ends = arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
+      .map((end) => ({ arm: end.arm, x: duration_s, y: end.last[1] }));
+    return Plot.plot({
+      width, height: 240, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
+      x: { domain: [0, duration_s], label: "seconds after the start", ...BELOW, ticks: 6, tickSize: 0 },
+      y: { label: unit, labelArrow: "none", zero: true, nice: true, ticks: 5, tickSize: 0 },
+      marks: [
+        Plot.rect(cut, { x1: "from", x2: "to", fill: "var(--shade)", title: "name" }),
+        Plot.gridY({ ...grid, ticks: 5 }),
+        ...arms.flatMap((_, a) => {
+          const own = points.filter((p) => p.arm === a);
+          return [
+            Plot.areaY(own, { x: "time", y1: "low", y2: "high", fill: colour(a), fillOpacity: 0.16 }),
+            Plot.lineY(own, { x: "time", y: "median", stroke: colour(a), strokeWidth: 1.75, strokeDasharray: DASHES[a % 6] }),
+          ];
+        }),
+        named("warm-up", "from", "start"), named("cool-down", "to", "end"),
+        Plot.tip(points, Plot.pointer({ x: "time", y: "median", title: (p) =>
+          `${data.arms[p.arm]}, ${p.time} s\nmedian ${p.median} ${unit}\nfrom ${p.low} to ${p.high}` })),
+        endLabels(ends, data.arms),
+      ],
+    });
+  }
+
+  function tail(data, workload, index, width) {
+    const { unit, tail: arms } = workload.latency;
+    const points = arms.flatMap((arm, a) => arm.map(([beyond, value, percentile]) => ({ arm: a, beyond, value, percentile })));
+    if (!points.length) return null;
+    const most = Math.max(...points.map((p) => p.beyond));
+    const ticks = [2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((tick) => tick <= most);
+    const low = Math.min(...points.map((p) => p.value)) / 1.15, high = Math.max(...points.map((p) => p.value)) * 1.15;
+    const yTicks = logTicks(low, high, 8);
+    const name = (beyond) => (beyond === 2 ? "50 %" : `${+(100 - 100 / beyond).toPrecision(9)} %`);
+    const ends = arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
+      .map((end) => ({ arm: end.arm, x: end.last[0], y: end.last[1] }));
+    return Plot.plot({
+      width, height: 260, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
+      x: { type: "log", domain: [1, most], label: "share of round trips that took no longer", ...BELOW, ticks, tickFormat: name, tickSize: 0 },
+      y: { type: "log", domain: [low, high], label: unit, labelArrow: "none", ticks: yTicks, tickFormat: (v) => `${v}`, tickSize: 0 },
+      marks: [
+        Plot.gridY(yTicks, grid), Plot.gridX(ticks, grid),
+        ...arms.map((_, a) => Plot.line(points.filter((p) => p.arm === a), { x: "beyond", y: "value", stroke: colour(a), strokeWidth: 1.75,
+          strokeDasharray: DASHES[a % 6] })),
+        ...arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a && [50, 90, 99, 99.9, 99.99, 100].includes(p.percentile)), {
+          x: "beyond", y: "value", symbol: SYMBOLS[a % 6], r: 3.5, stroke: colour(a), strokeWidth: 1.5, fill: fill(a) })),
+        Plot.tip(points, Plot.pointer({ x: "beyond", y: "value", title: (p) =>
+          `${data.arms[p.arm]}\n${p.percentile === 100 ? "largest" : `p${p.percentile}`}: ${p.value} ${unit}` })),
+        endLabels(ends, data.arms),
+      ],
+    });
+  }
+
+  // Areas of shares over bins, with the name of each arm over its peak.
+  function humps(data, { unit, density: arms }, width, what, x) {
+    const bins = arms.flatMap((arm, a) => (arm || []).map(([low, high, share]) => ({ arm: a, low, high, share })));
+    if (!bins.length) return null;
+    const peaks = d3.groups(bins, (bin) => bin.arm).map(([arm, own]) => ({ arm, ...own[d3.maxIndex(own, (bin) => bin.share)] }));
+    return Plot.plot({
+      width, height: 240, marginLeft: 52, marginRight: 24, marginTop: 34, marginBottom: 42, style: STYLE,
+      x: { ...x, label: unit, ...BELOW, tickSize: 0 },
+      y: { label: what, labelArrow: "none", zero: true, nice: true, ticks: 4, tickSize: 0 },
+      marks: [
+        Plot.gridY({ ...grid, ticks: 4 }),
+        ...arms.flatMap((arm, a) => {
+          const own = (arm || []).flatMap(([low, high, share]) => [[low, share], [high, share]]);
+          return [
+            Plot.areaY(own, { x: "0", y1: () => 0, y2: "1", fill: colour(a), fillOpacity: 0.16 }),
+            Plot.line(own, { x: "0", y: "1", stroke: colour(a), strokeWidth: 1.5, strokeDasharray: DASHES[a % 6] }),
+          ];
+        }),
+        Plot.text(peaks, { x: (p) => (p.low + p.high) / 2, y: "share", text: (p) => data.arms[p.arm], dy: -9, fontWeight: 600,
+          fill: (p) => `var(--arm-${p.arm % 6}-text)` }),
+      ],
+    });
+  }
+
+  const density = (data, workload, index, width) => {
+    const bins = workload.latency.density.flatMap((arm) => arm || []);
+    const ticks = bins.length ? logTicks(d3.min(bins, (bin) => bin[0]), d3.max(bins, (bin) => bin[1]), width / 40) : [];
+    return humps(data, workload.latency, width, "% of round trips", { type: "log", ticks, tickFormat: (v) => `${v}` });
+  };
+  const rates = (data, workload, index, width) =>
+    (workload.rates ? humps(data, workload.rates, width, "% of intervals", { ticks: 6, zero: true }) : null);
+
+  function cores(data, workload, index, width) {
+    const machine = workload.machines[index];
+    const rows = [];
+    const sums = new Map();
+    for (const [arm, core, kind, share] of machine.rows) {
+      const key = `${arm}/${core}`;
+      const from = sums.get(key) || 0;
+      sums.set(key, from + share);
+      rows.push({ arm: data.arms[arm], core, kind, share, from, to: from + share });
+    }
+    if (!rows.length) return null;
+    // Arms stand side by side where there is room, else one above the other.
+    const wide = width >= 700 && data.arms.length < 4;
+    const facet = wide ? "fx" : "fy";
+    const room = wide ? (width - 90) / data.arms.length - 20 : width - 80;
+    const labelled = rows.filter((row) => row.share * room > 100 * (SHORT[row.kind].length + 3) * 6.4);
+    const lanes = machine.cores.length * 22;
+    return Plot.plot({
+      width, height: 72 + (wide ? lanes : data.arms.length * (lanes + 34)), marginLeft: 52, marginRight: 20, marginTop: 26, marginBottom: 42,
+      style: STYLE,
+      x: { domain: [0, 100], label: "% of the time", ...BELOW, ticks: 5, tickSize: 0 },
+      y: { domain: machine.cores, label: null, tickFormat: (core) => `core ${core}`, tickSize: 0, padding: 0.18 },
+      [facet]: { domain: data.arms, axis: null, padding: wide ? 0.06 : 0.2 },
+      marks: [
+        Plot.gridX({ ...grid, ticks: 5 }),
+        Plot.barX(rows, { x1: "from", x2: "to", y: "core", [facet]: "arm", fill: (row) => `var(--class-${row.kind})`, insetRight: 0.5,
+          title: (row) => `${row.arm}, core ${row.core}\n${CLASSES[row.kind]} ${row.share} %`, tip: true }),
+        Plot.text(labelled, { x: (row) => (row.from + row.to) / 2, y: "core", [facet]: "arm", text: (row) => `${SHORT[row.kind]} ${Math.round(row.share)}`,
+          fill: (row) => `var(--class-${row.kind}-text)`, fontSize: 11 }),
+        Plot.text(data.arms, { [facet]: (name) => name, text: (name) => name, frameAnchor: "top-left", dy: -15, fontWeight: 600,
+          fill: (name) => `var(--arm-${data.arms.indexOf(name) % 6}-text)` }),
+      ],
+    });
+  }
+
+  const KINDS = { blocks, series, tail, density, rates, cores };
+  const data = () => JSON.parse(document.getElementById("chart-data").textContent);
+
+  function draw(all, box) {
+    const width = Math.floor(box.clientWidth);
+    if (width < 50 || Number(box.dataset.width) === width) return;
+    box.dataset.width = width;
+    const chart = KINDS[box.dataset.chart](all, all.workloads[Number(box.dataset.workload)], Number(box.dataset.index), width);
+    if (chart) {
+      chart.setAttribute("aria-hidden", "true");
+      box.replaceChildren(chart);
+    } else {
+      box.textContent = "No valid trial has this figure.";
+    }
+  }
+
+  addEventListener("DOMContentLoaded", () => {
+    const all = data();
+    const boxes = [...document.querySelectorAll(".plot")];
+    const drawAll = () => boxes.forEach((box) => draw(all, box));
+    drawAll();
+    let waiting = 0;
+    addEventListener("resize", () => {
+      cancelAnimationFrame(waiting);
+      waiting = requestAnimationFrame(drawAll);
+    });
+    root.dataset.drawn = boxes.filter((box) => box.querySelector("svg")).length;
+  });
+})();

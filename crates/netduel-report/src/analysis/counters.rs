@@ -1,0 +1,249 @@
+//! Counters per unit of work, by arm: the raw material of "where the difference comes from".
+//!
+//! The unit of work is a gigabyte received for TCP streams, a datagram received for UDP streams, and a round trip otherwise.
+use netduel_model::ids::ArmName;
+use netduel_model::observation::{CoreTime, Observation};
+use netduel_model::plan::Arm;
+use netduel_model::trial::Trial;
+use netduel_model::workload::{Traffic, Workload};
+use netduel_stats::summary;
+
+use super::{figures, machine};
+
+/// Median and range over the trials of one arm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Trials that have the counter.
+    pub trials: u32,
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Which counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CounterKind {
+    /// CPU time, all classes.
+    Busy,
+    /// CPU time in programs.
+    User,
+    /// CPU time in system calls and kernel threads.
+    System,
+    /// CPU time in hardware interrupts.
+    HardInterrupt,
+    /// CPU time in soft interrupts.
+    SoftInterrupt,
+    /// Interrupts taken.
+    Interrupts,
+    /// Context switches.
+    ContextSwitches,
+    /// Rounds of receive processing that ran out of budget or time.
+    TimeSqueeze,
+    /// Segments sent again.
+    Retransmits,
+    /// Of these, segments that the peer says it had already.
+    Spurious,
+    /// Share of the time with data under way in which the peer's window was the limit.
+    WindowLimited,
+    /// Share of that time in which the send buffer was the limit.
+    SendBufferLimited,
+    /// Share of the datagrams sent that the receiver's socket dropped.
+    SocketDrops,
+    /// Share of the datagrams received that came after a later one.
+    Reordered,
+}
+
+/// One counter over all arms.
+#[derive(Debug, Clone)]
+pub struct Counter {
+    /// Which.
+    pub kind: CounterKind,
+    /// Words for people.
+    pub title: &'static str,
+    /// Unit of the numbers; `fraction` for a share.
+    pub unit: &'static str,
+    /// Each arm, baseline first; absent when no trial has the counter.
+    pub arms: Vec<(ArmName, Option<Spread>)>,
+}
+
+impl CounterKind {
+    const ALL: [Self; 14] = [
+        Self::Busy,
+        Self::User,
+        Self::System,
+        Self::HardInterrupt,
+        Self::SoftInterrupt,
+        Self::Interrupts,
+        Self::ContextSwitches,
+        Self::TimeSqueeze,
+        Self::Retransmits,
+        Self::Spurious,
+        Self::WindowLimited,
+        Self::SendBufferLimited,
+        Self::SocketDrops,
+        Self::Reordered,
+    ];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Busy => "CPU time, all classes",
+            Self::User => "CPU time, user",
+            Self::System => "CPU time, system",
+            Self::HardInterrupt => "CPU time, hard interrupts",
+            Self::SoftInterrupt => "CPU time, soft interrupts",
+            Self::Interrupts => "interrupts",
+            Self::ContextSwitches => "context switches",
+            Self::TimeSqueeze => "receive rounds cut short",
+            Self::Retransmits => "segments sent again",
+            Self::Spurious => "of these needlessly (DSACK)",
+            Self::WindowLimited => "limited by the peer's window",
+            Self::SendBufferLimited => "limited by the send buffer",
+            Self::SocketDrops => "dropped at the receiver's socket",
+            Self::Reordered => "out of order",
+        }
+    }
+
+    fn is_cpu(self) -> bool {
+        matches!(self, Self::Busy | Self::User | Self::System | Self::HardInterrupt | Self::SoftInterrupt)
+    }
+
+    fn is_share(self) -> bool {
+        matches!(self, Self::WindowLimited | Self::SendBufferLimited | Self::SocketDrops | Self::Reordered)
+    }
+
+    fn unit(self, traffic: &Traffic) -> &'static str {
+        match (traffic, self) {
+            (_, kind) if kind.is_share() => "fraction",
+            (Traffic::TcpStream { .. }, kind) => if kind.is_cpu() { "s/GB" } else { "/GB" },
+            (Traffic::UdpStream { .. }, kind) => if kind.is_cpu() { "us/datagram" } else { "/1000 datagrams" },
+            (Traffic::TcpRr(_) | Traffic::UdpRr(_), kind) => {
+                if kind.is_cpu() { "us/round trip" } else { "/1000 round trips" }
+            }
+        }
+    }
+}
+
+impl Counter {
+    /// A value for people, with its unit.
+    pub fn human(&self, value: f64) -> String {
+        use netduel_model::units::{human_si, three_digits};
+        match self.unit {
+            "fraction" => format!("{} %", three_digits(value * 100.0)),
+            unit if self.kind.is_cpu() => format!("{} {unit}", three_digits(value)),
+            "/GB" => human_si(value, "/GB"),
+            unit => format!("{} {unit}", three_digits(value)),
+        }
+    }
+
+    /// The spread of one arm.
+    pub fn of(&self, arm: &ArmName) -> Option<&Spread> {
+        self.arms.iter().find(|(name, _)| name == arm).and_then(|(_, spread)| spread.as_ref())
+    }
+}
+
+/// Every counter that a trial of some arm has and that is not 0 everywhere.
+pub(super) fn of_workload(
+    arms: &[(&Arm, &Workload, Vec<&Trial>)],
+    machines: &machine::Machines,
+) -> Vec<Counter> {
+    let Some((_, first, _)) = arms.first() else { return Vec::new() };
+    CounterKind::ALL
+        .into_iter()
+        .map(|kind| Counter {
+            kind,
+            title: kind.title(),
+            unit: kind.unit(&first.traffic),
+            arms: arms
+                .iter()
+                .map(|(arm, workload, trials)| {
+                    let values: Vec<f64> = trials
+                        .iter()
+                        .filter_map(|trial| of_trial(kind, workload, trial, machines.shared(&arm.pair)))
+                        .collect();
+                    (arm.name.clone(), spread(&values))
+                })
+                .collect(),
+        })
+        .filter(|counter| counter.arms.iter().any(|(_, spread)| spread.is_some_and(|spread| spread.max > 0.0)))
+        .collect()
+}
+
+fn spread(values: &[f64]) -> Option<Spread> {
+    Some(Spread {
+        trials: values.len() as u32,
+        median: summary::median(values)?,
+        min: values.iter().copied().reduce(f64::min)?,
+        max: values.iter().copied().reduce(f64::max)?,
+    })
+}
+
+fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
+    let work = match workload.traffic {
+        Traffic::TcpStream { .. } => figures::gigabytes(trial)?,
+        _ => figures::messages(&workload.traffic, trial)?,
+    };
+    let cpu = |class: fn(&CoreTime) -> u64| {
+        let scale = if matches!(workload.traffic, Traffic::TcpStream { .. }) { 1e9 } else { 1e3 };
+        let time = seen(trial, shared_machine, |seen| Some(seen.cores.iter().map(class).sum()))?;
+        Some(time / scale / work)
+    };
+    // Events are counted per gigabyte, or per thousand messages so that rare ones still have digits.
+    let per_work = |events: f64| {
+        if matches!(workload.traffic, Traffic::TcpStream { .. }) { events / work } else { events * 1e3 / work }
+    };
+    let value = match kind {
+        CounterKind::Busy => cpu(CoreTime::busy_ns)?,
+        CounterKind::User => cpu(|core| core.user_ns)?,
+        CounterKind::System => cpu(|core| core.system_ns)?,
+        CounterKind::HardInterrupt => cpu(|core| core.irq_ns)?,
+        CounterKind::SoftInterrupt => cpu(|core| core.softirq_ns)?,
+        CounterKind::Interrupts => {
+            per_work(seen(trial, shared_machine, |seen| {
+                (!seen.interrupts.is_empty()).then(|| seen.interrupts.values().sum())
+            })?)
+        }
+        CounterKind::ContextSwitches => per_work(seen(trial, shared_machine, |seen| seen.context_switches)?),
+        CounterKind::TimeSqueeze => {
+            per_work(seen(trial, shared_machine, |seen| {
+                (!seen.softnet.is_empty()).then(|| seen.softnet.iter().map(|core| core.time_squeeze).sum())
+            })?)
+        }
+        CounterKind::Retransmits => per_work(figures::sum_tcp(trial, |tcp| tcp.retransmits.map(u64::from))?),
+        CounterKind::Spurious => per_work(figures::sum_tcp(trial, |tcp| tcp.dsack_dups.map(u64::from))?),
+        CounterKind::WindowLimited => of_busy(trial, |tcp| tcp.rwnd_limited_us)?,
+        CounterKind::SendBufferLimited => of_busy(trial, |tcp| tcp.sndbuf_limited_us)?,
+        CounterKind::SocketDrops => {
+            let reports = figures::datagrams(trial);
+            let sent: u64 = reports.iter().map(|(sent, _)| sent).sum();
+            let drops: Option<u64> = reports.iter().map(|(_, report)| report.socket_drops).sum();
+            drops? as f64 / sent as f64
+        }
+        CounterKind::Reordered => {
+            let reports = figures::datagrams(trial);
+            let unique: u64 = reports.iter().map(|(_, report)| report.unique).sum();
+            reports.iter().map(|(_, report)| report.reordered).sum::<u64>() as f64 / unique as f64
+        }
+    };
+    value.is_finite().then_some(value)
+}
+
+/// A sum over the machines of a trial, each once; absent when one of them does not have the counter.
+fn seen(trial: &Trial, shared_machine: bool, counter: impl Fn(&Observation) -> Option<u64>) -> Option<f64> {
+    machine::observations(trial, shared_machine)?
+        .into_iter()
+        .map(counter)
+        .sum::<Option<u64>>()
+        .map(|sum| sum as f64)
+}
+
+/// A share of the time in which senders had data under way.
+fn of_busy(
+    trial: &Trial,
+    field: impl Fn(&netduel_model::sample::TcpInfo) -> Option<u64>,
+) -> Option<f64> {
+    let busy = figures::sum_tcp(trial, |tcp| tcp.busy_us)?;
+    Some(figures::sum_tcp(trial, field)? / busy)
+}

@@ -1,0 +1,277 @@
+//! Doubts that the data themselves raise, as typed warnings.
+use std::collections::BTreeMap;
+
+use netduel_model::ids::HostName;
+use netduel_model::metric::Scale;
+use netduel_model::plan::{Arm, ResolvedPlan};
+use netduel_model::trial::{Trial, Validity};
+use netduel_model::warning::Warning;
+use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_stats::histogram::Histogram;
+use netduel_stats::{doubt, summary};
+
+use super::machine::{self, Machines};
+use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, figures, series};
+
+/// A share of stolen time above this is worth a warning.
+const STOLEN_SHARE_MAX: f64 = 0.01;
+
+/// A wall clock that moved further than this against the monotonic one was stepped, not slewed.
+const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
+
+/// A core busier than this has nothing to spare.
+const BUSY_SHARE_MAX: f64 = 0.9;
+
+/// An open loop is late when its 99th percentile of lateness exceeds one interval of its schedule, but never less than
+/// the scheduler's grain nor more than a millisecond.
+const LATENESS_NS: (f64, f64) = (50_000.0, 1_000_000.0);
+
+/// Every doubt that the data raise.
+pub(super) fn derive(
+    plan: &ResolvedPlan,
+    counting: &[&Trial],
+    workloads: &[WorkloadAnalysis],
+    machines: &Machines,
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for arm in &plan.arms {
+        let of_arm: Vec<&Trial> =
+            counting.iter().copied().filter(|trial| trial.slot.arm == arm.name).collect();
+        warnings.extend(left_out(arm, &of_arm));
+        if arm.expect_client.is_none() && arm.expect_server.is_none() {
+            warnings.push(Warning::ArmNotProven { arm: arm.name.clone() });
+        }
+    }
+    for workload in workloads {
+        for metric in &workload.judged {
+            warnings.extend(of_metric(workload, metric));
+        }
+        for arm in &workload.arms {
+            let trials: Vec<&Trial> = counting
+                .iter()
+                .copied()
+                .filter(|trial| {
+                    trial.is_valid() && trial.slot.arm == arm.arm && trial.slot.workload == workload.name
+                })
+                .collect();
+            warnings.extend(of_traffic(workload, arm, &trials));
+        }
+    }
+    warnings.extend(of_hosts(plan, counting, machines));
+    warnings
+}
+
+/// Whether two warnings say the same of the same thing, whatever their figures.
+pub(super) fn same_subject(a: &Warning, b: &Warning) -> bool {
+    let subject = |warning: &Warning| {
+        let value = serde_json::to_value(warning).unwrap_or_default();
+        ["kind", "arm", "workload", "metric", "block", "host", "client", "server"]
+            .map(|field| value.get(field).cloned())
+    };
+    subject(a) == subject(b)
+}
+
+fn left_out(arm: &Arm, trials: &[&Trial]) -> Vec<Warning> {
+    let reasons = |wrong_path: bool| -> Vec<&String> {
+        trials
+            .iter()
+            .filter_map(|trial| match &trial.validity {
+                Validity::WrongPath { reason } if wrong_path => Some(reason),
+                Validity::Failed { reason } if !wrong_path => Some(reason),
+                _ => None,
+            })
+            .collect()
+    };
+    let mut warnings = Vec::new();
+    let wrong = reasons(true);
+    if let Some(first) = wrong.first() {
+        warnings.push(Warning::PathChanged {
+            arm: arm.name.clone(),
+            trials: wrong.len() as u32,
+            detail: (*first).clone(),
+        });
+    }
+    let failed = reasons(false);
+    if let Some(first) = failed.first() {
+        warnings.push(Warning::TrialsLeftOut {
+            arm: arm.name.clone(),
+            trials: failed.len() as u32,
+            reason: (*first).clone(),
+        });
+    }
+    warnings
+}
+
+fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warning> {
+    let (metric, name) = (analysis.metric, &workload.name);
+    let mut warnings = Vec::new();
+    for arm in &analysis.arms {
+        let values = arm.numbers();
+        if let Some(drift) = doubt::drift(&values).filter(|drift| drift.change.is_finite()) {
+            warnings.push(Warning::Drift {
+                arm: arm.arm.clone(),
+                workload: name.clone(),
+                metric,
+                change: drift.change,
+            });
+        }
+        if let Some(modes) = doubt::bimodal(&values) {
+            warnings.push(Warning::Bimodal {
+                arm: arm.arm.clone(),
+                workload: name.clone(),
+                metric,
+                low: modes.low,
+                high: modes.high,
+            });
+        }
+        for outlier in doubt::outliers(&values) {
+            let Some((block, _)) = arm.values.get(outlier.index) else { continue };
+            // Beside zeros everything is infinitely far; the chart by block shows it, a number cannot.
+            if !outlier.times_median.is_finite() {
+                continue;
+            }
+            warnings.push(Warning::OutlierBlock {
+                arm: arm.arm.clone(),
+                workload: name.clone(),
+                metric,
+                block: *block,
+                times_median: outlier.times_median,
+            });
+        }
+    }
+    for comparison in &analysis.comparisons {
+        let differences: Vec<f64> = comparison
+            .pairs
+            .iter()
+            .map(|(_, baseline, arm)| match metric.scale() {
+                Scale::Ratio => (arm / baseline).ln(),
+                Scale::Difference => arm - baseline,
+            })
+            .filter(|difference| difference.is_finite())
+            .collect();
+        if let Some(lag1) = doubt::autocorrelation(&differences) {
+            warnings.push(Warning::Autocorrelation {
+                arm: comparison.arm.clone(),
+                workload: name.clone(),
+                metric,
+                lag1,
+            });
+        }
+    }
+    warnings
+}
+
+fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let drops: u64 = trials
+        .iter()
+        .flat_map(|trial| figures::datagrams(trial))
+        .filter_map(|(_, report)| report.socket_drops)
+        .sum();
+    if drops > 0 {
+        warnings.push(Warning::ReceiverOverrun {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            datagrams: drops,
+        });
+    }
+    if let Some(late_p99_ns) = lateness(&arm.workload, trials) {
+        warnings.push(Warning::ScheduleMissed {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            late_p99_ns,
+        });
+    }
+    warnings.extend(rate_shape(workload, arm, trials));
+    warnings
+}
+
+/// The worst trial's 99th percentile of lateness, when it is too late.
+fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
+    let (Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip)) = &workload.traffic else { return None };
+    let interval_ns = 1e9 / round_trip.rate?.0.max(1) as f64;
+    let allowed = interval_ns.clamp(LATENESS_NS.0, LATENESS_NS.1);
+    trials
+        .iter()
+        .filter_map(|trial| {
+            let record = trial.client.as_ref()?.report.round_trips.as_ref()?.pacing_error.as_ref()?;
+            let late = Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()?;
+            late.percentile(99.0)
+        })
+        .max()
+        .filter(|late| *late as f64 > allowed)
+}
+
+/// A plateau or a fall within trials, where the traffic was free to go faster and CPU was to spare.
+fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
+    let free = match &arm.workload.traffic {
+        Traffic::TcpStream { .. } => true,
+        Traffic::UdpStream { rate, .. } => rate.is_none(),
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) => false,
+    };
+    if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {
+        return None;
+    }
+    let courses: Vec<Vec<f64>> = trials
+        .iter()
+        .map(|trial| series::steady(&arm.workload, trial))
+        .collect();
+    let bursts: Vec<doubt::Burst> = courses.iter().filter_map(|course| doubt::burst(course)).collect();
+    if bursts.len() * 2 > trials.len() {
+        return Some(Warning::TokenBucketBurst {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            before_bps: summary::median(&bursts.iter().map(|burst| burst.before).collect::<Vec<_>>())?,
+            after_bps: summary::median(&bursts.iter().map(|burst| burst.after).collect::<Vec<_>>())?,
+        });
+    }
+    let plateaus: Vec<f64> = courses.iter().filter_map(|course| doubt::plateau(course)).collect();
+    if plateaus.len() * 2 > trials.len() {
+        return Some(Warning::RateCapped {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            rate_bps: summary::median(&plateaus)?,
+        });
+    }
+    None
+}
+
+fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Vec<Warning> {
+    let mut stolen: BTreeMap<HostName, (f64, u32)> = BTreeMap::new();
+    let mut steps: BTreeMap<HostName, i64> = BTreeMap::new();
+    for trial in counting {
+        let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
+        for role in [Role::Client, Role::Server] {
+            // A shared machine's time is one host's, or each doubt would be printed twice.
+            if role == Role::Server && trial.client.is_some() && machines.shared(&arm.pair) {
+                continue;
+            }
+            let Some(end) = trial.end(role) else { continue };
+            let host = arm.pair.host(role);
+            let share = stolen_share(end);
+            if let Some(share) = share.filter(|share| *share > STOLEN_SHARE_MAX) {
+                let known = stolen.entry(host.clone()).or_default();
+                *known = (known.0.max(share), known.1 + 1);
+            }
+            let step = end.observation.clock_step_ns;
+            if step.unsigned_abs() > CLOCK_STEP_MAX_NS {
+                let known = steps.entry(host.clone()).or_default();
+                if step.unsigned_abs() > known.unsigned_abs() {
+                    *known = step;
+                }
+            }
+        }
+    }
+    let stolen = stolen
+        .into_iter()
+        .map(|(host, (share_max, trials))| Warning::StolenTime { host, share_max, trials });
+    let steps = steps.into_iter().map(|(host, step_ns)| Warning::ClockStep { host, step_ns });
+    stolen.chain(steps).collect()
+}
+
+fn stolen_share(end: &netduel_model::trial::TrialEnd) -> Option<f64> {
+    let cores = &end.observation.cores;
+    let stolen: u64 = cores.iter().map(|core| core.steal_ns).sum();
+    let total: u64 = cores.iter().map(|core| core.busy_ns() + core.steal_ns + core.idle_ns).sum();
+    (total > 0).then(|| stolen as f64 / total as f64)
+}

@@ -1,0 +1,191 @@
+//! The figure of one trial in each metric, from the raw counts of both ends. What is counted is said at each function.
+use netduel_model::metric::Metric;
+use netduel_model::sample::{DatagramReport, Flow, IntervalSample, RoundTripReport};
+use netduel_model::trial::{Trial, TrialEnd};
+use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_stats::histogram::Histogram;
+use netduel_stats::series::steady_window;
+
+use super::machine;
+
+const BYTES_PER_GIGABYTE: f64 = 1e9;
+
+/// Block and value of every trial that has the metric, by block.
+pub(super) fn by_block(
+    metric: Metric,
+    workload: &Workload,
+    trials: &[&Trial],
+    shared_machine: bool,
+) -> Vec<(u32, f64)> {
+    let mut values: Vec<(u32, f64)> = trials
+        .iter()
+        .filter_map(|trial| Some((trial.slot.block, value_of(metric, workload, trial, shared_machine)?)))
+        .collect();
+    values.sort_by_key(|(block, _)| *block);
+    values
+}
+
+/// The figure of a trial in the metric's unit; absent when the trial does not have what it is made of.
+/// `shared_machine`: both hosts are one machine, whose CPU time counts once.
+pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
+    let value = match metric {
+        Metric::Throughput => steady_rate(workload, trial, |sample| sample.bytes)? * 8.0,
+        Metric::DatagramRate => steady_rate(workload, trial, |sample| sample.messages)?,
+        Metric::RoundTripRate => round_trips_per_second(workload, trial)?,
+        Metric::Loss => loss(trial)?,
+        Metric::Jitter => jitter(trial)?,
+        Metric::LatencyP50 => percentile(trial, 50.0)?,
+        Metric::LatencyP99 => percentile(trial, 99.0)?,
+        Metric::LatencyP999 => percentile(trial, 99.9)?,
+        Metric::CpuPerGigabyte => busy_ns(trial, shared_machine)? / 1e9 / gigabytes(trial)?,
+        Metric::CpuPerDatagram | Metric::CpuPerRoundTrip => {
+            busy_ns(trial, shared_machine)? / 1e3 / messages(&workload.traffic, trial)?
+        }
+        Metric::RetransmitsPerGigabyte => retransmits(trial)? / gigabytes(trial)?,
+    };
+    value.is_finite().then_some(value)
+}
+
+/// Both ends, as far as the trial has them.
+pub(super) fn ends(trial: &Trial) -> impl Iterator<Item = &TrialEnd> {
+    [Role::Client, Role::Server].into_iter().filter_map(|role| trial.end(role))
+}
+
+/// What the receivers of bulk traffic counted: the end opposite to each sender, both when both send.
+pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec<&'a Flow>> {
+    let (Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. }) = &workload.traffic else {
+        return None;
+    };
+    let mut flows = Vec::new();
+    if direction.client_sends() {
+        flows.push(trial.server.as_ref()?.report.received.as_ref()?);
+    }
+    if direction.server_sends() {
+        flows.push(trial.client.as_ref()?.report.received.as_ref()?);
+    }
+    Some(flows)
+}
+
+/// The steady window of a workload, nanoseconds after the start.
+pub(super) fn steady_bounds(workload: &Workload) -> (u64, u64) {
+    let timing = &workload.timing;
+    (timing.warmup.0, timing.duration.0.saturating_sub(timing.cooldown.0))
+}
+
+/// What receivers counted per second in the steady window; with traffic both ways the sum of both.
+fn steady_rate(workload: &Workload, trial: &Trial, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
+    let (from, to) = steady_bounds(workload);
+    let mut rate = 0.0;
+    for flow in receivers(workload, trial)? {
+        let samples: Vec<(u64, u64, u64)> =
+            flow.series.iter().map(|sample| (sample.end_ns, sample.length_ns, amount(sample))).collect();
+        let (amount, seconds) = steady_window(&samples, from, to)?;
+        rate += (seconds > 0.0).then(|| amount / seconds)?;
+    }
+    Some(rate)
+}
+
+fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {
+    trial.client.as_ref()?.report.round_trips.as_ref()
+}
+
+/// The histogram holds every round trip of the steady window, so its count over the window's length is the rate.
+fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
+    let (from, to) = steady_bounds(workload);
+    let count = round_trips(trial)?.histogram.count;
+    (to > from && count > 0).then(|| count as f64 / ((to - from) as f64 / 1e9))
+}
+
+/// The round trips of one trial.
+pub(super) fn histogram(trial: &Trial) -> Option<Histogram> {
+    let record = &round_trips(trial)?.histogram;
+    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
+}
+
+fn percentile(trial: &Trial, percentile: f64) -> Option<f64> {
+    Some(histogram(trial)?.percentile(percentile)? as f64)
+}
+
+/// Every round trip of all trials in one histogram; absent when there is none.
+pub(super) fn merged_latency(trials: &[&Trial]) -> Option<Histogram> {
+    let mut merged: Option<Histogram> = None;
+    for histogram in trials.iter().filter_map(|trial| histogram(trial)) {
+        match &mut merged {
+            Some(merged) => merged.merge(&histogram),
+            None => merged = Some(histogram),
+        }
+    }
+    merged.filter(|merged| merged.count() > 0)
+}
+
+/// Datagram reports with what the opposite end sent.
+pub(super) fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
+    let opposite = [(&trial.client, &trial.server), (&trial.server, &trial.client)];
+    opposite
+        .into_iter()
+        .filter_map(|(sender, receiver)| {
+            let sent = sender.as_ref()?.report.sent.as_ref()?.messages;
+            Some((sent, receiver.as_ref()?.report.datagrams.as_ref()?))
+        })
+        .collect()
+}
+
+/// 1 - unique / sent over the whole trial, to the datagram. More arrivals than departures is a broken record, not a loss.
+fn loss(trial: &Trial) -> Option<f64> {
+    let reports = datagrams(trial);
+    let sent: u64 = reports.iter().map(|(sent, _)| sent).sum();
+    let unique: u64 = reports.iter().map(|(_, report)| report.unique).sum();
+    (sent > 0 && unique <= sent).then(|| (sent - unique) as f64 / sent as f64)
+}
+
+fn jitter(trial: &Trial) -> Option<f64> {
+    let values: Vec<f64> = datagrams(trial).iter().filter_map(|(_, report)| report.jitter_ns).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Busy time of all cores of both hosts, each machine once, nanoseconds.
+fn busy_ns(trial: &Trial, shared_machine: bool) -> Option<f64> {
+    let mut busy = 0;
+    for observation in machine::observations(trial, shared_machine)? {
+        busy += observation.cores.iter().map(netduel_model::observation::CoreTime::busy_ns).sum::<u64>();
+    }
+    Some(busy as f64)
+}
+
+/// Payload received by both ends in the whole trial, 10^9 bytes; absent when nothing was.
+pub(super) fn gigabytes(trial: &Trial) -> Option<f64> {
+    let bytes: u64 = ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.bytes).sum();
+    (bytes > 0).then(|| bytes as f64 / BYTES_PER_GIGABYTE)
+}
+
+/// Datagrams received, or round trips completed, in the whole trial; absent when there was none.
+pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
+    let count = match traffic {
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) => round_trips(trial)?.responses,
+        Traffic::TcpStream { .. } | Traffic::UdpStream { .. } => {
+            ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.messages).sum()
+        }
+    };
+    (count > 0).then_some(count as f64)
+}
+
+/// Segments sent again by every sender; absent when a connection's count is not known.
+fn retransmits(trial: &Trial) -> Option<f64> {
+    sum_tcp(trial, |tcp| tcp.retransmits.map(u64::from))
+}
+
+/// A sum over the connections of every end that sent; absent when no connection has the figure or one lacks it.
+pub(super) fn sum_tcp(
+    trial: &Trial,
+    field: impl Fn(&netduel_model::sample::TcpInfo) -> Option<u64>,
+) -> Option<f64> {
+    let connections: Vec<_> = ends(trial)
+        .filter(|end| end.report.sent.is_some())
+        .flat_map(|end| end.report.streams.iter())
+        .filter_map(|stream| stream.tcp.as_ref())
+        .collect();
+    if connections.is_empty() {
+        return None;
+    }
+    connections.into_iter().map(field).sum::<Option<u64>>().map(|sum| sum as f64)
+}

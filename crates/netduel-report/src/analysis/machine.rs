@@ -1,0 +1,152 @@
+//! Which hosts share a machine, and where the CPU time of each machine went.
+use std::collections::BTreeMap;
+
+use netduel_model::ids::HostName;
+use netduel_model::observation::{CoreTime, Observation};
+use netduel_model::plan::{Arm, Launch, Pair, ResolvedPlan};
+use netduel_model::run::RunHeader;
+use netduel_model::trial::Trial;
+use netduel_model::workload::Role;
+
+/// CPU time of one machine over the valid trials of an arm.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// The machine for people, for example `client a` or `client a and server b`.
+    pub title: String,
+    /// Each core, ascending.
+    pub cores: Vec<CoreShare>,
+}
+
+/// Where one core's time went, as fractions of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CoreShare {
+    /// Core number.
+    pub core: u16,
+    /// User.
+    pub user: f64,
+    /// System.
+    pub system: f64,
+    /// Hardware interrupts.
+    pub irq: f64,
+    /// Soft interrupts.
+    pub softirq: f64,
+    /// Withheld by the hypervisor.
+    pub steal: f64,
+    /// Idle.
+    pub idle: f64,
+}
+
+impl CoreShare {
+    /// The classes with their names, idle left out.
+    pub fn classes(&self) -> [(&'static str, f64); 5] {
+        [
+            ("user", self.user),
+            ("system", self.system),
+            ("hard interrupt", self.irq),
+            ("soft interrupt", self.softirq),
+            ("stolen", self.steal),
+        ]
+    }
+}
+
+/// Knows which hosts of a run share a machine.
+#[derive(Debug, Clone)]
+pub struct Machines {
+    shared: BTreeMap<(HostName, HostName), bool>,
+}
+
+impl Machines {
+    /// From the snapshots; where they do not tell, from how the plan starts the agents.
+    pub fn new(plan: &ResolvedPlan, header: Option<&RunHeader>) -> Self {
+        let mut shared = BTreeMap::new();
+        for Pair { client, server } in plan.arms.iter().map(|arm| &arm.pair) {
+            let snapshots =
+                header.and_then(|header| Some((header.hosts.get(client)?, header.hosts.get(server)?)));
+            let told = snapshots.filter(|(a, b)| a.boot_id.is_some() && b.boot_id.is_some());
+            let here = |name: &HostName| {
+                plan.hosts.get(name).is_some_and(|host| !matches!(host.launch, Launch::Command { .. }))
+            };
+            let one = client == server
+                || match told {
+                    Some((a, b)) => a.same_machine(b),
+                    None => here(client) && here(server),
+                };
+            shared.insert((client.clone(), server.clone()), one);
+        }
+        Self { shared }
+    }
+
+    /// Whether both hosts of a pair are one machine.
+    pub fn shared(&self, pair: &Pair) -> bool {
+        self.shared.get(&(pair.client.clone(), pair.server.clone())).copied().unwrap_or(false)
+    }
+}
+
+/// The observations of a trial that cover each machine once; absent when a machine has none. On a shared machine the
+/// longer one counts: it covers the traffic from its first to its last byte.
+pub(super) fn observations(trial: &Trial, shared_machine: bool) -> Option<Vec<&Observation>> {
+    let with_cores = |role| {
+        trial.end(role).map(|end| &end.observation).filter(|observation: &&Observation| !observation.cores.is_empty())
+    };
+    let (client, server) = (with_cores(Role::Client), with_cores(Role::Server));
+    if shared_machine {
+        let longer = client.into_iter().chain(server).max_by_key(|observation| observation.wall_ns)?;
+        Some(vec![longer])
+    } else {
+        Some(vec![client?, server?])
+    }
+}
+
+/// Where CPU time went on each machine of an arm, over all its valid trials.
+pub(super) fn shares(arm: &Arm, trials: &[&Trial], machines: &Machines) -> Vec<Machine> {
+    let Pair { client, server } = &arm.pair;
+    let titles = if machines.shared(&arm.pair) {
+        vec![format!("client {client} and server {server}, one machine")]
+    } else {
+        vec![format!("client {client}"), format!("server {server}")]
+    };
+    let mut sums: Vec<BTreeMap<u16, CoreTime>> = vec![BTreeMap::new(); titles.len()];
+    for trial in trials {
+        let Some(seen) = observations(trial, machines.shared(&arm.pair)) else { continue };
+        for (sum, observation) in sums.iter_mut().zip(seen) {
+            for core in &observation.cores {
+                let total = sum.entry(core.core).or_insert(CoreTime { core: core.core, ..CoreTime::default() });
+                total.user_ns += core.user_ns;
+                total.system_ns += core.system_ns;
+                total.irq_ns += core.irq_ns;
+                total.softirq_ns += core.softirq_ns;
+                total.steal_ns += core.steal_ns;
+                total.idle_ns += core.idle_ns;
+            }
+        }
+    }
+    titles
+        .into_iter()
+        .zip(sums)
+        .map(|(title, cores)| Machine { title, cores: cores.values().filter_map(share).collect() })
+        .filter(|machine| !machine.cores.is_empty())
+        .collect()
+}
+
+fn share(core: &CoreTime) -> Option<CoreShare> {
+    let total = core.busy_ns() + core.steal_ns + core.idle_ns;
+    let of = |part: u64| part as f64 / total as f64;
+    (total > 0).then(|| CoreShare {
+        core: core.core,
+        user: of(core.user_ns),
+        system: of(core.system_ns),
+        irq: of(core.irq_ns),
+        softirq: of(core.softirq_ns),
+        steal: of(core.steal_ns),
+        idle: of(core.idle_ns),
+    })
+}
+
+/// The share of the busiest core, user to soft interrupts; absent without observations.
+pub(super) fn busiest_core(machines: &[Machine]) -> Option<f64> {
+    machines
+        .iter()
+        .flat_map(|machine| &machine.cores)
+        .map(|core| core.user + core.system + core.irq + core.softirq)
+        .reduce(f64::max)
+}

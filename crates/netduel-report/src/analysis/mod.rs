@@ -1,0 +1,254 @@
+//! What a run says: figures by workload and arm, comparisons, doubts, and where a difference comes from.
+//!
+//! Only this module computes; the formats print what stands here and never derive a figure of their own.
+mod counters;
+mod doubts;
+mod explanation;
+mod figures;
+mod machine;
+mod paths;
+mod series;
+mod verdicts;
+
+use std::collections::BTreeMap;
+
+use netduel_model::ids::{ArmName, WorkloadName};
+use netduel_model::metric::{Metric, Scale};
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::run::{Run, RunEnd, RunHeader};
+use netduel_model::trial::Trial;
+use netduel_model::warning::Warning;
+use netduel_model::workload::Workload;
+use netduel_stats::histogram::Histogram;
+use netduel_stats::sequential;
+use netduel_stats::verdict::Judged;
+
+pub use counters::{Counter, CounterKind, Spread};
+pub use figures::value_of;
+pub use machine::{CoreShare, Machine, Machines};
+pub use paths::PathShares;
+pub use series::SeriesPoint;
+
+/// Everything that is derived from a run.
+#[derive(Debug, Clone)]
+pub struct Analysis {
+    /// The plan that was run.
+    pub plan: ResolvedPlan,
+    /// Blocks of which at least one trial counts.
+    pub blocks: u32,
+    /// Trials that enter verdicts.
+    pub trials_valid: u32,
+    /// Trials that count for their slot but failed or took another path.
+    pub trials_left_out: u32,
+    /// Each workload of the plan, in its order.
+    pub workloads: Vec<WorkloadAnalysis>,
+    /// Doubts: those that were stored, then those derived from the data.
+    pub warnings: Vec<Warning>,
+    /// How the run ended; absent when it goes on or its coordinator was killed.
+    pub end: Option<RunEnd>,
+}
+
+/// One workload over all arms.
+#[derive(Debug, Clone)]
+pub struct WorkloadAnalysis {
+    /// Its name in the plan.
+    pub name: WorkloadName,
+    /// Each arm, baseline first.
+    pub arms: Vec<ArmAnalysis>,
+    /// The metrics that the verdict is about, in the plan's order.
+    pub judged: Vec<MetricAnalysis>,
+    /// Other metrics that the traffic yields; shown without a verdict, so that they do not weaken the others.
+    pub unjudged: Vec<MetricAnalysis>,
+    /// Counters per unit of work, for "where it comes from".
+    pub counters: Vec<Counter>,
+    /// Where the difference comes from, one statement each, from the counters alone.
+    pub explanation: Vec<String>,
+}
+
+/// One arm in one workload, apart from the metrics.
+#[derive(Debug, Clone)]
+pub struct ArmAnalysis {
+    /// Which arm.
+    pub arm: ArmName,
+    /// The workload as this arm runs it.
+    pub workload: Workload,
+    /// Valid trials.
+    pub trials: u32,
+    /// Every round trip of all valid trials; absent when the workload has none.
+    pub latency: Option<Histogram>,
+    /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.
+    pub series: Vec<SeriesPoint>,
+    /// Bit/s received in each interval of the steady windows of all valid trials; empty for round trips, which have a histogram.
+    pub intervals: Vec<f64>,
+    /// Where CPU time went, by machine and core.
+    pub machines: Vec<Machine>,
+    /// Which interfaces carried the bytes, by end.
+    pub paths: Vec<PathShares>,
+}
+
+/// One metric over all arms.
+#[derive(Debug, Clone)]
+pub struct MetricAnalysis {
+    /// Which metric.
+    pub metric: Metric,
+    /// Its values by arm, baseline first.
+    pub arms: Vec<ArmValues>,
+    /// Every other arm against the baseline.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// The values of one metric on one arm.
+#[derive(Debug, Clone)]
+pub struct ArmValues {
+    /// Which arm.
+    pub arm: ArmName,
+    /// Block and value of each valid trial that has the metric, by block.
+    pub values: Vec<(u32, f64)>,
+}
+
+impl ArmValues {
+    /// The values alone.
+    pub fn numbers(&self) -> Vec<f64> {
+        self.values.iter().map(|(_, value)| *value).collect()
+    }
+}
+
+/// One arm against the baseline in one metric.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Which arm.
+    pub arm: ArmName,
+    /// Blocks in which both arms have a value: block, the baseline's value, this arm's value.
+    pub pairs: Vec<(u32, f64, f64)>,
+    /// The smallest difference that matters: a fraction of the ratio, or an absolute difference in the metric's unit.
+    pub margin: f64,
+    /// Verdict and interval; absent for a metric that is not judged.
+    pub judged: Option<Judged>,
+}
+
+/// Derives everything from a run's records. `trials` holds all attempts; only the highest of each block counts. Without
+/// `header` (a run under way) hosts are taken to share a machine when the plan starts both on this one.
+pub fn analyse(
+    plan: &ResolvedPlan,
+    header: Option<&RunHeader>,
+    trials: &[Trial],
+    warnings: &[Warning],
+    end: Option<&RunEnd>,
+) -> Analysis {
+    let counting: Vec<&Trial> = counting(trials).collect();
+    let valid: Vec<&Trial> = counting.iter().copied().filter(|trial| trial.is_valid()).collect();
+    let machines = Machines::new(plan, header);
+    let mut workloads: Vec<WorkloadAnalysis> =
+        plan.workloads.iter().map(|name| workload(plan, name, &valid, &counting, &machines)).collect();
+    verdicts::judge_all(plan, &mut workloads);
+    for workload in &mut workloads {
+        workload.explanation = explanation::sentences(workload);
+    }
+    let mut all_warnings = warnings.to_vec();
+    for derived in doubts::derive(plan, &counting, &workloads, &machines) {
+        if !all_warnings.iter().any(|known| doubts::same_subject(known, &derived)) {
+            all_warnings.push(derived);
+        }
+    }
+    Analysis {
+        plan: plan.clone(),
+        blocks: counting.iter().map(|trial| trial.slot.block).collect::<std::collections::BTreeSet<_>>().len()
+            as u32,
+        trials_valid: valid.len() as u32,
+        trials_left_out: (counting.len() - valid.len()) as u32,
+        workloads,
+        warnings: all_warnings,
+        end: end.cloned(),
+    }
+}
+
+fn workload(
+    plan: &ResolvedPlan,
+    name: &WorkloadName,
+    valid: &[&Trial],
+    counting: &[&Trial],
+    machines: &Machines,
+) -> WorkloadAnalysis {
+    let mut arms = Vec::new();
+    let mut by_arm = Vec::new();
+    for arm in &plan.arms {
+        let Some(settings) = arm.workload(name) else { continue };
+        let of_arm = |trial: &&&Trial| trial.slot.arm == arm.name && &trial.slot.workload == name;
+        let trials: Vec<&Trial> = valid.iter().filter(of_arm).copied().collect();
+        let all: Vec<&Trial> = counting.iter().filter(of_arm).copied().collect();
+        arms.push(ArmAnalysis {
+            arm: arm.name.clone(),
+            workload: settings.clone(),
+            trials: trials.len() as u32,
+            latency: figures::merged_latency(&trials),
+            series: series::over_trials(settings, &trials),
+            intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
+            machines: machine::shares(arm, &trials, machines),
+            paths: paths::shares(arm, &all),
+        });
+        by_arm.push((arm, settings, trials));
+    }
+    let metrics = |of: &Workload| of.metrics.clone();
+    let judged_metrics = arms.first().map(|first| metrics(&first.workload)).unwrap_or_default();
+    let possible = arms.first().map_or(&[][..], |first| first.workload.traffic.possible_metrics());
+    let table = |metric: Metric| MetricAnalysis {
+        metric,
+        arms: by_arm
+            .iter()
+            .map(|(arm, settings, trials)| ArmValues {
+                arm: arm.name.clone(),
+                values: figures::by_block(metric, settings, trials, machines.shared(&arm.pair)),
+            })
+            .collect(),
+        comparisons: Vec::new(),
+    };
+    let judged = judged_metrics.iter().copied().map(table).collect();
+    let unjudged = Metric::ALL
+        .into_iter()
+        .filter(|metric| possible.contains(metric) && !judged_metrics.contains(metric))
+        .map(table)
+        .filter(|metric| metric.arms.iter().any(|arm| !arm.values.is_empty()))
+        .collect();
+    let counters = counters::of_workload(&by_arm, machines);
+    WorkloadAnalysis { name: name.clone(), arms, judged, unjudged, counters, explanation: Vec::new() }
+}
+
+/// The trials that count for their slot, as [`Run::counting_trials`] chooses them.
+fn counting(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
+    let mut attempts: BTreeMap<u32, u32> = BTreeMap::new();
+    for trial in trials {
+        let highest = attempts.entry(trial.slot.block).or_default();
+        *highest = (*highest).max(trial.attempt);
+    }
+    trials.iter().filter(move |trial| attempts.get(&trial.slot.block) == Some(&trial.attempt))
+}
+
+impl Analysis {
+    /// Whether every metric's interval is narrower than the plan asks, so that the run may stop. False while there is
+    /// nothing to compare.
+    pub fn precise_enough(&self) -> bool {
+        let mut comparisons = self
+            .workloads
+            .iter()
+            .flat_map(|workload| &workload.judged)
+            .flat_map(|metric| metric.comparisons.iter().map(move |comparison| (metric.metric, comparison)))
+            .peekable();
+        comparisons.peek().is_some()
+            && comparisons.all(|(metric, comparison)| {
+                let precision = match metric.scale() {
+                    Scale::Ratio => self.plan.design.precision.fraction(),
+                    Scale::Difference => comparison.margin,
+                };
+                comparison.judged.as_ref().and_then(|judged| judged.estimate.as_ref()).is_some_and(|estimate| {
+                    sequential::precise_enough(estimate, verdicts::scale(metric), precision)
+                })
+            })
+    }
+}
+
+/// Gives a run's counting trials in the order of the schedule; used by every table of trials.
+pub(crate) fn in_schedule_order(run: &Run) -> Vec<&Trial> {
+    let mut trials: Vec<&Trial> = run.counting_trials().collect();
+    trials.sort_by_key(|trial| (trial.slot.block, trial.slot.position));
+    trials
+}

@@ -1,0 +1,55 @@
+//! Which interfaces carried the bytes of an arm at each end, over its trials.
+use std::collections::BTreeMap;
+
+use netduel_model::plan::Arm;
+use netduel_model::trial::Trial;
+use netduel_model::workload::Role;
+
+/// Proof of path of one arm at one end, over the counting trials of one workload.
+#[derive(Debug, Clone)]
+pub struct PathShares {
+    /// Which end.
+    pub role: Role,
+    /// The host.
+    pub host: String,
+    /// The interface that the arm expects.
+    pub expected: String,
+    /// Smallest share of the expected interface in a trial that counts as valid; absent when no trial has one.
+    pub share_min: Option<f64>,
+    /// Trials whose proof holds.
+    pub proven: u32,
+    /// Trials with a proof, good or bad.
+    pub trials: u32,
+    /// Bytes by interface, all these trials together, largest first.
+    pub bytes: Vec<(String, u64)>,
+}
+
+/// The proofs of an arm's trials, by end.
+pub(super) fn shares(arm: &Arm, trials: &[&Trial]) -> Vec<PathShares> {
+    [Role::Client, Role::Server].into_iter().filter_map(|role| at_end(arm, role, trials)).collect()
+}
+
+fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<PathShares> {
+    let expected = arm.expected(role)?.to_owned();
+    let (mut proven, mut count, mut share_min) = (0, 0, None::<f64>);
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for trial in trials {
+        for proof in trial.proofs.iter().filter(|proof| proof.role == role) {
+            count += 1;
+            proven += u32::from(proof.failure().is_none());
+            if trial.is_valid()
+                && let Some(share) = proof.share
+            {
+                share_min = Some(share_min.map_or(share, |least| least.min(share)));
+            }
+            for (name, bytes) in &proof.bytes {
+                *sums.entry(name).or_default() += bytes;
+            }
+        }
+    }
+    let mut bytes: Vec<(String, u64)> =
+        sums.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+    bytes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let host = arm.pair.host(role).to_string();
+    Some(PathShares { role, host, expected, share_min, proven, trials: count, bytes })
+}

@@ -1,0 +1,92 @@
+//! The course of a trial in time: median and range over the trials of an arm.
+use netduel_model::trial::Trial;
+use netduel_model::workload::{SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_stats::series::steady_window;
+use netduel_stats::summary;
+
+use super::figures;
+
+/// Points of a series at most: a screen shows no more, and a report must stay small.
+const POINTS_MAX: u64 = 150;
+
+/// One point in time over all trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SeriesPoint {
+    /// Middle of the interval, seconds after the start.
+    pub time_s: f64,
+    /// Median over trials.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Trials that have a value there.
+    pub trials: u32,
+}
+
+/// The bins of a workload, as bounds in nanoseconds.
+fn bins(workload: &Workload) -> Vec<(u64, u64)> {
+    let duration = workload.timing.duration.0;
+    let samples = duration.div_ceil(POINTS_MAX).div_ceil(SAMPLE_INTERVAL_NS).max(1);
+    let width = samples * SAMPLE_INTERVAL_NS;
+    (0..duration / width).map(|index| (index * width, (index + 1) * width)).collect()
+}
+
+/// The series of one trial on the bins of its workload: bit/s received, or the median round trip in nanoseconds.
+fn of_trial(workload: &Workload, trial: &Trial) -> Vec<Option<f64>> {
+    bins(workload).into_iter().map(|(from, to)| in_bin(workload, trial, from, to)).collect()
+}
+
+/// The rates of one trial in the bins that lie within the steady window; none for round trips, which have a histogram.
+pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
+    if matches!(workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)) {
+        return Vec::new();
+    }
+    let (start, end) = figures::steady_bounds(workload);
+    bins(workload)
+        .into_iter()
+        .filter(|(from, to)| *from >= start && *to <= end)
+        .filter_map(|(from, to)| in_bin(workload, trial, from, to))
+        .collect()
+}
+
+fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64> {
+    if matches!(workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)) {
+        let report = trial.client.as_ref()?.report.round_trips.as_ref()?;
+        let medians: Vec<f64> = report
+            .series
+            .iter()
+            .filter(|sample| sample.count > 0 && sample.end_ns > from && sample.end_ns <= to)
+            .map(|sample| sample.p50_ns as f64)
+            .collect();
+        return summary::median(&medians);
+    }
+    let mut rate = 0.0;
+    for flow in figures::receivers(workload, trial)? {
+        let samples: Vec<(u64, u64, u64)> =
+            flow.series.iter().map(|sample| (sample.end_ns, sample.length_ns, sample.bytes)).collect();
+        let (bytes, seconds) = steady_window(&samples, from, to)?;
+        rate += (seconds > 0.0).then(|| bytes * 8.0 / seconds)?;
+    }
+    Some(rate)
+}
+
+/// Median and range over trials.
+pub(super) fn over_trials(workload: &Workload, trials: &[&Trial]) -> Vec<SeriesPoint> {
+    let series: Vec<Vec<Option<f64>>> = trials.iter().map(|trial| of_trial(workload, trial)).collect();
+    bins(workload)
+        .into_iter()
+        .enumerate()
+        .filter_map(|(index, (from, to))| {
+            let values: Vec<f64> =
+                series.iter().filter_map(|series| series.get(index).copied().flatten()).collect();
+            Some(SeriesPoint {
+                time_s: (from + to) as f64 / 2e9,
+                median: summary::median(&values)?,
+                min: values.iter().copied().reduce(f64::min)?,
+                max: values.iter().copied().reduce(f64::max)?,
+                trials: values.len() as u32,
+            })
+        })
+        .collect()
+}

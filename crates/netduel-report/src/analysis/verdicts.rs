@@ -1,0 +1,85 @@
+//! Pairs arms within blocks and has all comparisons of a run judged as one family.
+use std::collections::BTreeMap;
+
+use netduel_model::metric::{Metric, Scale};
+use netduel_model::plan::ResolvedPlan;
+use netduel_stats::paired;
+use netduel_stats::summary;
+use netduel_stats::verdict::{Question, Rule, judge};
+
+use super::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
+
+/// The smallest loss that matters when the baseline loses nothing: one datagram in a thousand.
+pub(super) const LOSS_MARGIN_MIN: f64 = 0.001;
+
+/// The smallest number of retransmits per gigabyte that matters when the baseline has none.
+pub(super) const RETRANSMITS_MARGIN_MIN: f64 = 1.0;
+
+/// The statistics' scale of a metric.
+pub(super) fn scale(metric: Metric) -> paired::Scale {
+    match metric.scale() {
+        Scale::Ratio => paired::Scale::Ratio,
+        Scale::Difference => paired::Scale::Difference,
+    }
+}
+
+/// Fills in comparisons and verdicts of every judged metric. All comparisons of the run are one family: the more is asked,
+/// the more evidence each answer needs.
+pub(super) fn judge_all(plan: &ResolvedPlan, workloads: &mut [WorkloadAnalysis]) {
+    let design = &plan.design;
+    let equivalence = design.equivalence.fraction();
+    for workload in workloads.iter_mut() {
+        for metric in workload.judged.iter_mut().chain(&mut workload.unjudged) {
+            metric.comparisons = comparisons(metric, equivalence);
+        }
+    }
+    let questions: Vec<Question> = judged(workloads)
+        .map(|(metric, comparison)| Question {
+            pairs: comparison.pairs.iter().map(|(_, baseline, arm)| (*baseline, *arm)).collect(),
+            scale: scale(metric),
+            margin: comparison.margin,
+        })
+        .collect();
+    let rule = Rule { confidence: design.confidence.fraction(), equivalence };
+    let answers = judge(&questions, &rule);
+    for ((_, comparison), answer) in judged(workloads).zip(answers) {
+        comparison.judged = Some(answer);
+    }
+}
+
+fn judged(workloads: &mut [WorkloadAnalysis]) -> impl Iterator<Item = (Metric, &mut Comparison)> {
+    workloads
+        .iter_mut()
+        .flat_map(|workload| &mut workload.judged)
+        .flat_map(|metric| metric.comparisons.iter_mut().map(|comparison| (metric.metric, comparison)))
+}
+
+fn comparisons(metric: &MetricAnalysis, equivalence: f64) -> Vec<Comparison> {
+    let Some((baseline, others)) = metric.arms.split_first() else { return Vec::new() };
+    let margin = margin(metric.metric, baseline, equivalence);
+    let by_block: BTreeMap<u32, f64> = baseline.values.iter().copied().collect();
+    others
+        .iter()
+        .map(|arm| Comparison {
+            arm: arm.arm.clone(),
+            pairs: arm
+                .values
+                .iter()
+                .filter_map(|(block, value)| Some((*block, *by_block.get(block)?, *value)))
+                .collect(),
+            margin,
+            judged: None,
+        })
+        .collect()
+}
+
+/// A metric that may be zero has no ratio, so its margin is the plan's share of the baseline's median, with a floor for a
+/// baseline at or near zero.
+fn margin(metric: Metric, baseline: &ArmValues, equivalence: f64) -> f64 {
+    let of_median = summary::median(&baseline.numbers()).unwrap_or(0.0) * equivalence;
+    match metric {
+        Metric::Loss => of_median.max(LOSS_MARGIN_MIN),
+        Metric::RetransmitsPerGigabyte => of_median.max(RETRANSMITS_MARGIN_MIN),
+        _ => equivalence,
+    }
+}

@@ -1,0 +1,63 @@
+//! One row per trial and metric, for a spreadsheet. Raw numbers in the metric's unit, never rounded for the eye.
+use netduel_model::run::Run;
+use netduel_model::trial::{Trial, Validity};
+
+use crate::analysis::{Machines, in_schedule_order, value_of};
+
+/// The columns, in order.
+const HEADER: &str = "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason";
+
+/// The counting trials of a run as CSV (RFC 4180, line feeds). A trial without figures has one row with its reason.
+pub fn trials(run: &Run) -> String {
+    let machines = Machines::new(&run.header.plan, Some(&run.header));
+    let mut text = format!("{HEADER}\n");
+    for trial in in_schedule_order(run) {
+        for (metric, unit, value) in figures(run, trial, &machines) {
+            let reason = match &trial.validity {
+                Validity::Valid => "",
+                Validity::WrongPath { reason } | Validity::Failed { reason } => reason,
+            };
+            let fields = [
+                run.header.id.to_string(),
+                trial.slot.block.to_string(),
+                trial.slot.position.to_string(),
+                trial.attempt.to_string(),
+                trial.slot.arm.to_string(),
+                trial.slot.workload.to_string(),
+                trial.is_valid().to_string(),
+                trial.started_unix_ms.to_string(),
+                metric.to_owned(),
+                unit.to_owned(),
+                value.map(|value| value.to_string()).unwrap_or_default(),
+                field(reason),
+            ];
+            text.push_str(&fields.join(","));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Metric, unit and value of everything that the trial's traffic can yield and the trial has.
+fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<(&'static str, &'static str, Option<f64>)> {
+    let none = vec![("", "", None)];
+    let Some(arm) = run.header.plan.arm(&trial.slot.arm) else { return none };
+    let Some(workload) = arm.workload(&trial.slot.workload) else { return none };
+    let figures: Vec<_> = workload
+        .traffic
+        .possible_metrics()
+        .iter()
+        .filter_map(|metric| {
+            let value = value_of(*metric, workload, trial, machines.shared(&arm.pair))?;
+            Some((metric.key(), metric.unit(), Some(value)))
+        })
+        .collect();
+    if figures.is_empty() { none } else { figures }
+}
+
+/// A field that holds any text. A leading `=`, `+`, `-` or `@` would be run as a formula by spreadsheets, so it gets a quote.
+fn field(text: &str) -> String {
+    let text = crate::words::plain(text);
+    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };
+    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}

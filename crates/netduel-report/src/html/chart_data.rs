@@ -1,0 +1,228 @@
+//! The numbers behind the charts, scaled to readable units, as JSON for the script and as rows for the tables.
+use netduel_model::metric::Metric;
+use netduel_model::workload::{Traffic, Workload};
+use netduel_stats::histogram::Histogram;
+use serde_json::{Value, json};
+
+use crate::analysis::{Analysis, ArmAnalysis, MetricAnalysis, WorkloadAnalysis};
+
+/// Bins of a density: enough for two modes, few enough that noise does not look like modes.
+const DENSITY_BINS: usize = 70;
+
+/// Machines with more cores than this show only the cores that did something.
+const CORES_SHOWN_ALL: usize = 16;
+
+/// A core that worked less than this share of the time did nothing worth a row.
+const CORE_BUSY_MIN: f64 = 0.02;
+
+/// Numbers are multiplied by `factor` and then have `unit`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scaled {
+    pub(super) factor: f64,
+    pub(super) unit: &'static str,
+}
+
+/// The unit in which the largest of some values of a metric has one to three digits before the point.
+pub(super) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scaled {
+    let max = values.map(f64::abs).fold(0.0, f64::max);
+    let choose = |steps: &[(f64, &'static str)]| {
+        let (size, unit) = steps.iter().rev().find(|(size, _)| max >= *size).copied().unwrap_or(steps[0]);
+        Scaled { factor: 1.0 / size, unit }
+    };
+    match metric {
+        Metric::Throughput => {
+            choose(&[(1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"), (1e12, "Tbit/s")])
+        }
+        Metric::DatagramRate | Metric::RoundTripRate => choose(&[(1.0, "/s"), (1e3, "thousand/s"), (1e6, "million/s")]),
+        Metric::Jitter | Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => {
+            choose(&[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")])
+        }
+        Metric::Loss => Scaled { factor: 100.0, unit: "%" },
+        Metric::CpuPerGigabyte
+        | Metric::CpuPerRoundTrip
+        | Metric::CpuPerDatagram
+        | Metric::RetransmitsPerGigabyte => Scaled { factor: 1.0, unit: metric.unit() },
+    }
+}
+
+/// The unit of a metric's values over all arms.
+pub(super) fn scaled_values(metric: &MetricAnalysis) -> Scaled {
+    scaled(metric.metric, metric.arms.iter().flat_map(|arm| arm.values.iter().map(|(_, value)| *value)))
+}
+
+/// The unit of a workload's series: bit/s, or nanoseconds for round trips.
+pub(super) fn scaled_series(workload: &WorkloadAnalysis) -> Scaled {
+    let metric = if has_round_trips(workload) { Metric::LatencyP50 } else { Metric::Throughput };
+    scaled(metric, workload.arms.iter().flat_map(|arm| arm.series.iter().map(|point| point.median)))
+}
+
+/// The unit of a workload's round trips, by their 99th percentile.
+pub(super) fn scaled_latency(workload: &WorkloadAnalysis) -> Scaled {
+    let histograms = workload.arms.iter().filter_map(|arm| arm.latency.as_ref());
+    scaled(Metric::LatencyP99, histograms.filter_map(|histogram| histogram.percentile(99.0)).map(|value| value as f64))
+}
+
+/// Whether the workload is one of requests and responses.
+pub(super) fn has_round_trips(workload: &WorkloadAnalysis) -> bool {
+    workload.arms.iter().any(|arm| matches!(arm.workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)))
+}
+
+/// Everything the script draws, as the text of a JSON script element. Every `<` is escaped, so that no text can end the
+/// element; the line separators that JavaScript once refused in strings are escaped too.
+pub(super) fn embedded(analysis: &Analysis) -> String {
+    let data = json!({
+        "arms": analysis.plan.arms.iter().map(|arm| &arm.name).collect::<Vec<_>>(),
+        "workloads": analysis.workloads.iter().map(workload).collect::<Vec<_>>(),
+    });
+    data.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+/// Four significant digits: more than a screen shows, and a third of the bytes.
+fn short(value: f64) -> Value {
+    if value == 0.0 || !value.is_finite() {
+        return json!(if value == 0.0 { Some(0.0) } else { None });
+    }
+    let digits = 10_f64.powi(3 - value.abs().log10().floor() as i32);
+    json!((value * digits).round() / digits)
+}
+
+fn workload(workload: &WorkloadAnalysis) -> Value {
+    let latency = scaled_latency(workload);
+    json!({
+        "name": workload.name,
+        "metrics": workload.judged.iter().map(metric).collect::<Vec<_>>(),
+        "series": series(workload),
+        "latency": has_round_trips(workload).then(|| json!({
+            "unit": latency.unit,
+            "tail": workload.arms.iter().map(|arm| tail(arm, latency)).collect::<Vec<_>>(),
+            "density": workload.arms.iter().map(|arm| arm.latency.as_ref().map(|histogram| density(histogram, latency)))
+                .collect::<Vec<_>>(),
+        })),
+        "rates": (!has_round_trips(workload)).then(|| rates(workload)),
+        "machines": (0..machine_count(workload)).map(|index| cores(workload, index)).collect::<Vec<_>>(),
+    })
+}
+
+fn metric(metric: &MetricAnalysis) -> Value {
+    let scale = scaled_values(metric);
+    json!({
+        "title": metric.metric.title(),
+        "unit": scale.unit,
+        "arms": metric.arms.iter().map(|arm| {
+            arm.values.iter().map(|(block, value)| json!([block + 1, short(value * scale.factor)])).collect::<Vec<_>>()
+        }).collect::<Vec<_>>(),
+    })
+}
+
+fn series(workload: &WorkloadAnalysis) -> Value {
+    let scale = scaled_series(workload);
+    let timing = |of: fn(&Workload) -> f64| workload.arms.first().map(|arm| of(&arm.workload));
+    json!({
+        "unit": scale.unit,
+        "duration_s": timing(|settings| settings.timing.duration.as_secs_f64()),
+        "warmup_s": timing(|settings| settings.timing.warmup.as_secs_f64()),
+        "cooldown_s": timing(|settings| settings.timing.cooldown.as_secs_f64()),
+        "arms": workload.arms.iter().map(|arm| arm.series.iter().map(|point| json!([
+            short(point.time_s),
+            short(point.median * scale.factor),
+            short(point.min * scale.factor),
+            short(point.max * scale.factor),
+        ])).collect::<Vec<_>>()).collect::<Vec<_>>(),
+    })
+}
+
+/// Share beyond a percentile and its round trip. The maximum stands at one sample in all.
+fn tail(arm: &ArmAnalysis, scale: Scaled) -> Vec<Value> {
+    let Some(histogram) = &arm.latency else { return Vec::new() };
+    let least = 1.0 / histogram.count() as f64;
+    histogram
+        .cdf_tail()
+        .into_iter()
+        .map(|(percentile, value)| {
+            let beyond = (1.0 - percentile / 100.0).max(least);
+            json!([short(1.0 / beyond), short(value as f64 * scale.factor), percentile])
+        })
+        .collect()
+}
+
+/// Shares of round trips in bins of equal width on a logarithmic axis, from the smallest to the 99.9th percentile.
+fn density(histogram: &Histogram, scale: Scaled) -> Vec<Value> {
+    let (Some(min), Some(top)) = (histogram.min(), histogram.percentile(99.9)) else { return Vec::new() };
+    let (low, high) = ((min.max(1) as f64).ln(), ((top + 1) as f64).ln());
+    let width = ((high - low) / DENSITY_BINS as f64).max(0.01);
+    let mut shares = vec![0.0; DENSITY_BINS];
+    for (value, count) in histogram.pairs() {
+        let bin = (((value.max(1) as f64).ln() - low) / width).max(0.0) as usize;
+        if let Some(share) = shares.get_mut(bin) {
+            *share += count as f64 / histogram.count() as f64;
+        }
+    }
+    shares
+        .into_iter()
+        .enumerate()
+        .map(|(bin, share)| {
+            let edge = |index: usize| short((low + width * index as f64).exp() * scale.factor);
+            json!([edge(bin), edge(bin + 1), short(share * 100.0)])
+        })
+        .collect()
+}
+
+/// Shares of the steady intervals of each arm in bins of equal width that all arms have in common.
+fn rates(workload: &WorkloadAnalysis) -> Value {
+    let scale = scaled_series(workload);
+    let all = || workload.arms.iter().flat_map(|arm| arm.intervals.iter().copied());
+    let (Some(low), Some(high)) = (all().reduce(f64::min), all().reduce(f64::max)) else { return Value::Null };
+    let width = ((high - low) / DENSITY_BINS as f64).max(high.abs() * 1e-6).max(1e-9);
+    let arms = workload.arms.iter().map(|arm| {
+        let mut counts = vec![0_u32; DENSITY_BINS];
+        for rate in &arm.intervals {
+            let bin = (((rate - low) / width) as usize).min(DENSITY_BINS - 1);
+            counts[bin] += 1;
+        }
+        // Bins before the first and after the last that hold something would only draw a line along zero.
+        let first = counts.iter().position(|count| *count > 0).unwrap_or(0).saturating_sub(1);
+        let last = counts.iter().rposition(|count| *count > 0).map_or(0, |last| (last + 2).min(DENSITY_BINS));
+        let edge = |bin: usize| short((low + width * bin as f64) * scale.factor);
+        let share = |bin: usize| short(f64::from(counts[bin]) * 100.0 / arm.intervals.len().max(1) as f64);
+        (first..last).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
+    });
+    json!({ "unit": scale.unit, "density": arms.collect::<Vec<_>>() })
+}
+
+/// Machines of a workload: arms with other pairs may have others, so the longest list counts.
+pub(super) fn machine_count(workload: &WorkloadAnalysis) -> usize {
+    workload.arms.iter().map(|arm| arm.machines.len()).max().unwrap_or(0)
+}
+
+/// Cores of a machine that are worth a row, over all arms, ascending.
+pub(super) fn shown_cores(workload: &WorkloadAnalysis, machine: usize) -> Vec<u16> {
+    let all = || workload.arms.iter().filter_map(move |arm| arm.machines.get(machine)).flat_map(|machine| &machine.cores);
+    let mut cores: Vec<u16> = all().map(|core| core.core).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    if cores.len() > CORES_SHOWN_ALL {
+        let busy = |wanted: &u16| {
+            all().any(|core| core.core == *wanted && core.classes().iter().map(|class| class.1).sum::<f64>() >= CORE_BUSY_MIN)
+        };
+        cores.retain(busy);
+    }
+    cores
+}
+
+fn cores(workload: &WorkloadAnalysis, index: usize) -> Value {
+    let shown = shown_cores(workload, index);
+    let rows: Vec<Value> = workload
+        .arms
+        .iter()
+        .enumerate()
+        .filter_map(|(arm, figures)| Some((arm, figures.machines.get(index)?)))
+        .flat_map(|(arm, machine)| machine.cores.iter().map(move |core| (arm, core)))
+        .filter(|(_, core)| shown.contains(&core.core))
+        .flat_map(|(arm, core)| {
+            core.classes().into_iter().enumerate().map(move |(class, (_, share))| {
+                json!([arm, core.core, class, short(share * 100.0)])
+            })
+        })
+        .collect();
+    json!({ "cores": shown, "rows": rows })
+}

@@ -1,0 +1,106 @@
+//! Intervals as small pictures in the table of verdicts, drawn here so that they need no script.
+use maud::{Markup, html};
+use netduel_model::metric::Scale;
+use netduel_stats::paired::Estimate;
+
+use crate::analysis::Analysis;
+use crate::words::Tone;
+
+const WIDTH: f64 = 260.0;
+const MARGIN: f64 = 16.0;
+
+/// Ratios beyond this are drawn at the edge, so that one wild estimate does not flatten the others.
+const RATIO_MAX: f64 = 64.0;
+
+/// A logarithmic axis of ratios that all rows share.
+pub(super) struct Axis {
+    /// Largest ratio shown; its inverse is the smallest, so that 1 stands in the middle.
+    reach: f64,
+    /// What the plan calls no difference, a fraction.
+    equivalence: f64,
+}
+
+impl Axis {
+    /// The axis that holds every interval of a run.
+    pub(super) fn over(analysis: &Analysis) -> Self {
+        let reach = analysis
+            .workloads
+            .iter()
+            .flat_map(|workload| &workload.judged)
+            .filter(|metric| metric.metric.scale() == Scale::Ratio)
+            .flat_map(|metric| &metric.comparisons)
+            .filter_map(|comparison| comparison.judged.as_ref()?.estimate)
+            .flat_map(|estimate| [estimate.centre, estimate.low, estimate.high])
+            .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+            .map(|ratio| ratio.max(1.0 / ratio))
+            .fold(1.25, f64::max);
+        let reach = match reach {
+            short if short < 1.5 => short * 1.02,
+            // To the next power of two, so that the outermost line stands at the edge.
+            long => 2_f64.powf(long.log2().ceil()).min(RATIO_MAX) * 1.02,
+        };
+        Self { reach, equivalence: analysis.plan.design.equivalence.fraction() }
+    }
+
+    /// Position of a ratio, pixels.
+    fn x(&self, ratio: f64) -> f64 {
+        let position = (ratio.ln() / self.reach.ln()).clamp(-1.0, 1.0);
+        ((WIDTH / 2.0 + position * (WIDTH / 2.0 - MARGIN)) * 10.0).round() / 10.0
+    }
+
+    /// Ratios with a line: powers of two, or finer steps on a short axis.
+    fn ticks(&self) -> Vec<f64> {
+        let steps: &[f64] = if self.reach < 1.6 {
+            &[0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4]
+        } else if self.reach < 12.0 {
+            &[0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
+        } else {
+            &[1.0 / 64.0, 1.0 / 16.0, 0.25, 1.0, 4.0, 16.0, 64.0]
+        };
+        steps.iter().copied().filter(|tick| *tick <= self.reach && *tick >= 1.0 / self.reach).collect()
+    }
+
+    /// The axis itself, for the head of the column.
+    pub(super) fn header(&self) -> Markup {
+        html! {
+            svg.interval viewBox={ "0 0 " (WIDTH) " 18" } width=(WIDTH) height="18" aria-hidden="true" {
+                @for tick in self.ticks() {
+                    text x=(self.x(tick)) y="13" text-anchor="middle" { (label(tick)) }
+                }
+            }
+        }
+    }
+
+    /// One interval: dot and bar, the shape of the dot by tone.
+    pub(super) fn interval(&self, estimate: &Estimate, tone: Tone, words: &str) -> Markup {
+        let (low, high) = (self.x(estimate.low.max(1e-9)), self.x(estimate.high));
+        let centre = self.x(estimate.centre);
+        let (band_from, band_to) = (self.x(1.0 / (1.0 + self.equivalence)), self.x(1.0 + self.equivalence));
+        html! {
+            svg.interval viewBox={ "0 0 " (WIDTH) " 24" } width=(WIDTH) height="24" role="img" aria-label={ "ratio " (words) } {
+                rect.band x=(band_from) y="0" width=(band_to - band_from) height="24" {}
+                @for tick in self.ticks() {
+                    line.grid x1=(self.x(tick)) x2=(self.x(tick)) y1="0" y2="24" {}
+                }
+                line.one x1=(self.x(1.0)) x2=(self.x(1.0)) y1="0" y2="24" {}
+                line.bar x1=(low) x2=(high) y1="12" y2="12" {}
+                @if estimate.low.is_finite() && estimate.high.is_finite() {
+                    line.bar x1=(low) x2=(low) y1="8" y2="16" {}
+                    line.bar x1=(high) x2=(high) y1="8" y2="16" {}
+                }
+                @match tone {
+                    Tone::Better => circle.dot cx=(centre) cy="12" r="4.5" {},
+                    Tone::Worse => rect.dot x=(centre - 4.0) y="8" width="8" height="8" transform={ "rotate(45 " (centre) " 12)" } {},
+                    Tone::Same => rect.dot.hollow x=(centre - 4.0) y="8" width="8" height="8" {},
+                    Tone::Open => circle.dot.hollow cx=(centre) cy="12" r="4.5" {},
+                }
+            }
+        }
+    }
+}
+
+/// A tick in words: `0.5x`, `4x`.
+fn label(tick: f64) -> String {
+    let text = format!("{tick:.3}");
+    format!("{}x", text.trim_end_matches('0').trim_end_matches('.'))
+}

@@ -1,0 +1,185 @@
+//! The analysis as one JSON document for programs. Units stand in the names; a figure that does not exist is null or absent.
+//!
+//! The format has a version. Fields are only ever added within one; whatever else changes raises it.
+use netduel_model::metric::Metric;
+use netduel_model::run::Run;
+use netduel_stats::paired::Estimate;
+use netduel_stats::summary;
+use netduel_stats::verdict::{Judged, Verdict};
+use serde_json::{Value, json};
+
+use crate::analysis::{
+    Analysis, ArmAnalysis, ArmValues, Comparison, Counter, MetricAnalysis, WorkloadAnalysis,
+};
+use crate::words;
+
+/// Version of the document.
+/// - 1: the first.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The document.
+pub fn document(run: &Run, analysis: &Analysis) -> Value {
+    let header = &run.header;
+    json!({
+        "format": "netduel-report",
+        "format_version": FORMAT_VERSION,
+        "run": {
+            "id": header.id,
+            "program": header.program,
+            "command": header.command,
+            "started_unix_ms": header.started_unix_ms,
+            "seed": header.seed,
+            "end": analysis.end,
+        },
+        "question": analysis.plan.question,
+        "baseline": analysis.plan.baseline().map(|arm| &arm.name),
+        "blocks": analysis.blocks,
+        "trials_valid": analysis.trials_valid,
+        "trials_left_out": analysis.trials_left_out,
+        "workloads": analysis.workloads.iter().map(workload).collect::<Vec<_>>(),
+        "path": words::proofs(analysis),
+        "warnings": analysis.warnings.iter().map(warning).collect::<Vec<_>>(),
+        "hosts": header.hosts,
+        "plan": header.plan,
+        "counted": words::rules(&analysis.plan).into_iter().map(|(name, rule)| json!({ "name": name, "rule": rule }))
+            .collect::<Vec<_>>(),
+    })
+}
+
+fn warning(warning: &netduel_model::warning::Warning) -> Value {
+    let mut value = serde_json::to_value(warning).unwrap_or_default();
+    if let Value::Object(fields) = &mut value {
+        fields.insert("text".to_owned(), Value::String(warning.to_string()));
+    }
+    value
+}
+
+fn workload(workload: &WorkloadAnalysis) -> Value {
+    json!({
+        "name": workload.name,
+        "answers": workload.arms.iter().skip(1).filter_map(|arm| words::answer(workload, &arm.arm))
+            .collect::<Vec<_>>(),
+        "metrics": workload.judged.iter().map(|judged| metric(judged, true)).chain(
+            workload.unjudged.iter().map(|unjudged| metric(unjudged, false))).collect::<Vec<_>>(),
+        "arms": workload.arms.iter().map(arm).collect::<Vec<_>>(),
+        "counters": workload.counters.iter().map(counter).collect::<Vec<_>>(),
+        "explanation": workload.explanation,
+    })
+}
+
+fn metric(analysis: &MetricAnalysis, judged: bool) -> Value {
+    let metric = analysis.metric;
+    json!({
+        "metric": metric.key(),
+        "title": metric.title(),
+        "unit": metric.unit(),
+        "judged": judged,
+        "arms": analysis.arms.iter().map(values).collect::<Vec<_>>(),
+        "comparisons": analysis.comparisons.iter().map(|one| comparison(metric, one)).collect::<Vec<_>>(),
+    })
+}
+
+fn values(arm: &ArmValues) -> Value {
+    let numbers = arm.numbers();
+    let mean = summary::mean(&numbers);
+    json!({
+        "arm": arm.arm,
+        "n": numbers.len(),
+        "mean": mean.map(|mean| mean.mean),
+        "standard_error": mean.and_then(|mean| mean.standard_error),
+        "median": summary::median(&numbers),
+        "values": arm.values.iter().map(|(block, value)| json!({ "block": block, "value": value }))
+            .collect::<Vec<_>>(),
+    })
+}
+
+fn comparison(metric: Metric, comparison: &Comparison) -> Value {
+    let judged = comparison.judged.as_ref();
+    json!({
+        "arm": comparison.arm,
+        "pairs": comparison.pairs.len(),
+        "scale": match metric.scale() {
+            netduel_model::metric::Scale::Ratio => "ratio",
+            netduel_model::metric::Scale::Difference => "difference",
+        },
+        "margin": comparison.margin,
+        "verdict": judged.map(|judged| verdict(metric, judged)),
+    })
+}
+
+fn verdict(metric: Metric, judged: &Judged) -> Value {
+    let (kind, more_blocks) = match judged.verdict {
+        Verdict::Higher { .. } => ("higher", None),
+        Verdict::Lower { .. } => ("lower", None),
+        Verdict::NoDifference { .. } => ("no-difference", None),
+        Verdict::NotEnough { more, .. } => ("not-enough", more),
+    };
+    json!({
+        "kind": kind,
+        "tone": words::tone(metric, Some(judged)).word(),
+        "text": words::verdict(metric, Some(judged)),
+        "more_blocks": more_blocks,
+        "adjusted_p": judged.adjusted_p,
+        "estimate": judged.estimate.as_ref().map(estimate),
+    })
+}
+
+/// An interval that has no end yet has null there: JSON knows no infinity.
+fn estimate(estimate: &Estimate) -> Value {
+    let end = |value: f64| value.is_finite().then_some(value);
+    json!({
+        "n": estimate.n,
+        "centre": end(estimate.centre),
+        "low": end(estimate.low).filter(|_| estimate.high.is_finite()),
+        "high": end(estimate.high),
+        "confidence": estimate.confidence,
+        "p_value": estimate.p_value,
+    })
+}
+
+fn arm(arm: &ArmAnalysis) -> Value {
+    json!({
+        "arm": arm.arm,
+        "trials": arm.trials,
+        "settings": words::workload(&arm.workload),
+        "latency": arm.latency.as_ref().map(|histogram| json!({
+            "count": histogram.count(),
+            "min_ns": histogram.min(),
+            "max_ns": histogram.max(),
+            "mean_ns": histogram.mean(),
+            "percentiles": histogram.cdf_tail().iter()
+                .map(|(percentile, value)| json!({ "percentile": percentile, "value_ns": value })).collect::<Vec<_>>(),
+        })),
+        "series_unit": if arm.latency.is_some() { "ns" } else { "bit/s" },
+        "series": arm.series.iter().map(|point| json!({
+            "time_s": point.time_s, "median": point.median, "min": point.min, "max": point.max, "trials": point.trials,
+        })).collect::<Vec<_>>(),
+        "machines": arm.machines.iter().map(|machine| json!({
+            "machine": machine.title,
+            "cores": machine.cores.iter().map(|core| json!({
+                "core": core.core, "user": core.user, "system": core.system, "hard_interrupt": core.irq,
+                "soft_interrupt": core.softirq, "stolen": core.steal, "idle": core.idle,
+            })).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "paths": arm.paths.iter().map(|path| json!({
+            "role": path.role, "host": path.host, "expected": path.expected, "share_min": path.share_min,
+            "proven": path.proven, "trials": path.trials,
+            "interfaces": path.bytes.iter().map(|(name, bytes)| json!({ "interface": name, "bytes": bytes }))
+                .collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn counter(counter: &Counter) -> Value {
+    json!({
+        "counter": counter.title,
+        "unit": counter.unit,
+        "arms": counter.arms.iter().map(|(arm, spread)| json!({
+            "arm": arm,
+            "trials": spread.map(|spread| spread.trials),
+            "median": spread.map(|spread| spread.median),
+            "min": spread.map(|spread| spread.min),
+            "max": spread.map(|spread| spread.max),
+        })).collect::<Vec<_>>(),
+    })
+}

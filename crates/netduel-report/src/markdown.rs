@@ -1,0 +1,100 @@
+//! The result as Markdown, for an issue, a pull request or a wiki.
+use netduel_model::run::Run;
+
+use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis};
+use crate::words;
+
+/// The page. GitHub's dialect: tables, no HTML.
+pub fn page(run: &Run, analysis: &Analysis) -> String {
+    let mut lines = vec![format!("# {}", text(&analysis.plan.question)), String::new()];
+    for workload in &analysis.workloads {
+        for arm in workload.arms.iter().skip(1) {
+            if let Some(answer) = words::answer(workload, &arm.arm) {
+                lines.push(format!("- **{}**: {}", text(workload.name.as_str()), text(&answer)));
+            }
+        }
+    }
+    lines.push(String::new());
+    lines.push(format!(
+        "Run `{}`: {}. {}",
+        run.header.id,
+        words::trials(analysis),
+        text(&words::end(analysis.end.as_ref()))
+    ));
+    for workload in &analysis.workloads {
+        section(workload, &mut lines);
+    }
+    list("Proof of path", words::proofs(analysis), &mut lines);
+    list("Warnings", analysis.warnings.iter().map(ToString::to_string).collect(), &mut lines);
+    lines.extend([String::new(), "## Reproduce".to_owned(), String::new()]);
+    lines.extend(words::commands(run).iter().map(|line| format!("    {}", words::plain(line))));
+    let rules = words::rules(&analysis.plan).into_iter().map(|(name, rule)| format!("{name}: {rule}")).collect();
+    list("How it was counted", rules, &mut lines);
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn list(title: &str, items: Vec<String>, lines: &mut Vec<String>) {
+    if !items.is_empty() {
+        lines.extend([String::new(), format!("## {title}"), String::new()]);
+        lines.extend(items.iter().map(|item| format!("- {}", text(item))));
+    }
+}
+
+fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
+    lines.extend([String::new(), format!("## {}", text(workload.name.as_str())), String::new()]);
+    if let Some(first) = workload.arms.first() {
+        lines.extend([text(&words::workload(&first.workload)), String::new()]);
+    }
+    lines.push("| metric | arm | mean ± standard error | against the baseline | interval |".to_owned());
+    lines.push("|---|---|---:|---|---|".to_owned());
+    for metric in &workload.judged {
+        rows(metric, lines);
+    }
+    if !workload.explanation.is_empty() {
+        lines.extend([String::new(), "Where it comes from:".to_owned(), String::new()]);
+        lines.extend(workload.explanation.iter().map(|sentence| format!("- {}", text(sentence))));
+    }
+}
+
+fn rows(metric: &MetricAnalysis, lines: &mut Vec<String>) {
+    for (index, arm) in metric.arms.iter().enumerate() {
+        let title = if index == 0 { metric.metric.title() } else { "" };
+        let comparison = metric.comparisons.iter().find(|comparison| comparison.arm == arm.arm);
+        let judged = comparison.and_then(|comparison| comparison.judged.as_ref());
+        let verdict = match comparison {
+            Some(_) => words::verdict(metric.metric, judged),
+            None => "baseline".to_owned(),
+        };
+        let interval = judged
+            .and_then(|judged| judged.estimate.as_ref())
+            .map(|estimate| words::interval(metric.metric, estimate))
+            .unwrap_or_default();
+        lines.push(format!(
+            "| {title} | {} | {} | {} | {} |",
+            text(arm.arm.as_str()),
+            text(&words::value(metric.metric, arm)),
+            text(&verdict),
+            text(&interval)
+        ));
+    }
+}
+
+/// Any text as one line of Markdown: what would be markup or HTML is escaped. An interval in brackets cannot be a link, since
+/// a backslash stands before every bracket.
+fn text(raw: &str) -> String {
+    let mut escaped = String::with_capacity(raw.len());
+    for c in words::plain(raw).chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '|' | '*' | '`' | '[' | ']' | '\\' | '#' | '!' | '~' | '_' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,191 @@
+//! The result on a terminal: question, verdicts, where they come from, path, warnings, end. Plain text of a given width.
+//!
+//! Colour is only ever a second sign: every verdict has a mark and words.
+use netduel_model::metric::Metric;
+
+use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
+use crate::words::{self, Tone, plain};
+
+/// Narrower than this nothing is laid out; lines just run over.
+const WIDTH_MIN: usize = 40;
+
+/// The report as text. `width` in columns; `colour` adds ANSI colours.
+pub fn table(analysis: &Analysis, width: usize, colour: bool) -> String {
+    let mut page = Page { text: String::new(), width: width.max(WIDTH_MIN), colour };
+    page.paragraph("", &page.bold(&plain(&analysis.plan.question)));
+    page.paragraph("", &words::trials(analysis));
+    for workload in &analysis.workloads {
+        page.workload(workload);
+    }
+    let proofs = words::proofs(analysis);
+    if !proofs.is_empty() {
+        page.heading("Path");
+        for proof in proofs {
+            page.paragraph("  ", &proof);
+        }
+    }
+    if !analysis.warnings.is_empty() {
+        page.heading("Warnings");
+        for warning in &analysis.warnings {
+            page.item("! ", &plain(&warning.to_string()));
+        }
+    }
+    page.text.push('\n');
+    page.paragraph("", &plain(&words::end(analysis.end.as_ref())));
+    page.text
+}
+
+struct Page {
+    text: String,
+    width: usize,
+    colour: bool,
+}
+
+impl Page {
+    fn bold(&self, text: &str) -> String {
+        if self.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn toned(&self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Better => "32",
+            Tone::Worse => "31",
+            Tone::Same => "36",
+            Tone::Open => "33",
+        };
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn heading(&mut self, text: &str) {
+        self.text.push('\n');
+        let bold = self.bold(text);
+        self.paragraph("", &bold);
+    }
+
+    /// Text wrapped at words, every line after `indent`.
+    fn paragraph(&mut self, indent: &str, text: &str) {
+        self.wrapped(indent, indent, text);
+    }
+
+    /// A list item: its mark on the first line, the rest beneath its text.
+    fn item(&mut self, mark: &str, text: &str) {
+        let rest = " ".repeat(2 + columns(mark));
+        self.wrapped(&format!("  {mark}"), &rest, text);
+    }
+
+    fn wrapped(&mut self, first: &str, rest: &str, text: &str) {
+        let mut line = first.to_owned();
+        let mut empty = true;
+        for word in text.split(' ').filter(|word| !word.is_empty()) {
+            if !empty && columns(&line) + 1 + columns(word) > self.width {
+                self.line(&line);
+                rest.clone_into(&mut line);
+                empty = true;
+            }
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            empty = false;
+        }
+        self.line(&line);
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    fn workload(&mut self, workload: &WorkloadAnalysis) {
+        self.text.push('\n');
+        let settings = workload.arms.first().map(|arm| words::workload(&arm.workload)).unwrap_or_default();
+        let title = format!("{}: {}", self.bold(workload.name.as_str()), plain(&settings));
+        self.paragraph("", &title);
+        let widths = Widths::of(workload);
+        for metric in &workload.judged {
+            self.metric(metric, &widths);
+        }
+        if !workload.explanation.is_empty() {
+            self.paragraph("  ", "Where it comes from");
+            for sentence in &workload.explanation {
+                self.item("- ", &plain(sentence));
+            }
+        }
+    }
+
+    fn metric(&mut self, metric: &MetricAnalysis, widths: &Widths) {
+        for (index, arm) in metric.arms.iter().enumerate() {
+            let title = if index == 0 { metric.metric.title() } else { "" };
+            let value = words::value(metric.metric, arm);
+            let comparison = metric.comparisons.iter().find(|comparison| comparison.arm == arm.arm);
+            let line = format!(
+                "  {}  {}  {}",
+                padded(title, widths.title),
+                padded(arm.arm.as_str(), widths.arm),
+                padded(&value, widths.value)
+            );
+            match comparison {
+                Some(comparison) => self.with_verdict(&line, metric.metric, comparison),
+                None => self.line(&format!("{}  baseline", line)),
+            }
+        }
+    }
+
+    /// A verdict at the end of its line, or beneath it when the line is too narrow.
+    fn with_verdict(&mut self, line: &str, metric: Metric, comparison: &Comparison) {
+        let judged = comparison.judged.as_ref();
+        let tone = words::tone(metric, judged);
+        let verdict = format!("{} {}", tone.mark(), words::verdict(metric, judged));
+        if columns(line) + 2 + columns(&verdict) <= self.width {
+            let verdict = self.toned(tone, &verdict);
+            self.line(&format!("{line}  {verdict}"));
+        } else {
+            self.line(line);
+            let verdict = self.toned(tone, &verdict);
+            self.wrapped("      ", "        ", &verdict);
+        }
+    }
+}
+
+/// Widths of the columns of one workload's table.
+struct Widths {
+    title: usize,
+    arm: usize,
+    value: usize,
+}
+
+impl Widths {
+    fn of(workload: &WorkloadAnalysis) -> Self {
+        let arms = || {
+            workload.judged.iter().flat_map(|metric| metric.arms.iter().map(move |arm| (metric.metric, arm)))
+        };
+        let widest = |text: &dyn Fn(Metric, &ArmValues) -> String| {
+            arms().map(|(metric, arm)| columns(&text(metric, arm))).max().unwrap_or(0)
+        };
+        Self {
+            title: widest(&|metric, _| metric.title().to_owned()),
+            arm: widest(&|_, arm| arm.arm.to_string()),
+            value: widest(&words::value),
+        }
+    }
+}
+
+fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
+}
+
+/// Columns that a text takes: its characters, without the escape sequences that this module writes. Our own words are one
+/// column a character; a wide character in a question may make its line run over, no more.
+fn columns(text: &str) -> usize {
+    let mut count = 0;
+    let mut in_escape = false;
+    for c in text.chars() {
+        match (in_escape, c) {
+            (false, '\u{1b}') => in_escape = true,
+            (true, 'm') => in_escape = false,
+            (true, _) => {}
+            (false, _) => count += 1,
+        }
+    }
+    count
+}
