@@ -21,6 +21,8 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(30);
 const STDERR_LEN: u64 = 4096;
 /// Names the treatment in the environment of its processes, so that they are found when the agent dies while they run.
 const MARK: &str = "NETDUEL_TREATMENT";
+/// An exec shows no environment for some microseconds; a process that shows none for longer has none.
+const EXEC_DEADLINE: Duration = Duration::from_millis(100);
 /// A process that makes others as fast as they are ended is not pursued for ever.
 const ROUNDS: usize = 50;
 
@@ -143,9 +145,12 @@ pub(super) fn poll_until(descriptor: PollFd<'_>, deadline_ns: u64) -> bool {
 /// Ends every process that carries the mark, wherever it went, and waits until it is gone.
 pub(super) fn end_marked(mark: &str) {
     let wanted = format!("{MARK}={mark}");
+    // A process that is made while the list is read may be missed once, when process numbers begin anew.
+    let mut empty_lists = 0;
     for _ in 0..ROUNDS {
         let found = marked(wanted.as_bytes());
-        if found.is_empty() {
+        empty_lists = if found.is_empty() { empty_lists + 1 } else { 0 };
+        if empty_lists == 2 {
             return;
         }
         for process in &found {
@@ -171,9 +176,22 @@ fn marked(wanted: &[u8]) -> Vec<OwnedFd> {
         .collect()
 }
 
+/// Whether a process has the mark in its environment. One that is in the midst of exec shows none for some microseconds:
+/// it is looked at until it shows one.
 fn carries(pid: Pid, wanted: &[u8]) -> bool {
-    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|entry| entry == wanted)
+    let file = |name: &str| format!("/proc/{}/{name}", pid.as_raw_nonzero());
+    let deadline = monotonic_ns() + EXEC_DEADLINE.as_nanos() as u64;
+    loop {
+        let environment = fs::read(file("environ")).unwrap_or_default();
+        // A program without an environment has words, and threads of the kernel and dead processes have no program.
+        let in_exec = environment.is_empty()
+            && fs::read(file("cmdline")).is_ok_and(|words| words.is_empty())
+            && fs::read_link(file("exe")).is_ok();
+        if !in_exec || monotonic_ns() > deadline {
+            return environment.split(|byte| *byte == 0).any(|entry| entry == wanted);
+        }
+        std::thread::yield_now();
+    }
 }
 
 #[cfg(test)]

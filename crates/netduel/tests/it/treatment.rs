@@ -165,24 +165,18 @@ impl Agent {
         panic!("the agent ended without a word: {log}");
     }
 
-    fn children(&self) -> Vec<Pid> {
-        let parent = format!("PPid:\t{}", self.child.id());
-        let numbers = fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-        numbers
-            .filter(|pid: &i32| {
-                let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-                status.lines().any(|line| line == parent)
-            })
-            .filter_map(Pid::from_raw)
-            .collect()
-    }
-
+    /// The agent's only child.
     fn guard(&self) -> Pid {
-        let children = self.children();
+        let parent = format!("PPid:\t{}", self.child.id());
+        let is_child = |pid: &i32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.lines().any(|line| line == parent)
+        };
+        let names = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+        let children: Vec<i32> =
+            names.filter_map(|name| name.to_str()?.parse().ok()).filter(is_child).collect();
         assert_eq!(children.len(), 1, "{children:?}");
-        children[0]
+        Pid::from_raw(children[0]).unwrap()
     }
 
     /// Kills the agent and waits until its guard is gone too. Returns the log.
@@ -305,6 +299,8 @@ fn signals_to_the_agents_group_and_to_every_process_leave_the_guard_on_watch() {
         let mut agent = Agent::start(&all());
         assert_eq!(agent.word(), "well");
         let guard = agent.guard();
+        // What is sent to the agent's group or terminal does not reach another session.
+        assert_eq!(rustix::process::getsid(Some(guard)).unwrap(), guard);
         for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
             kill_process(guard, signal).unwrap();
         }
