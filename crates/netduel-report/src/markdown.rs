@@ -28,7 +28,8 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
     list("Warnings", analysis.warnings.iter().map(ToString::to_string).collect(), &mut lines);
     lines.extend([String::new(), "## Reproduce".to_owned(), String::new()]);
     lines.extend(words::commands(run).iter().map(|line| format!("    {}", words::plain(line))));
-    let rules = words::rules(&analysis.plan).into_iter().map(|(name, rule)| format!("{name}: {rule}")).collect();
+    let rules =
+        words::rules(&analysis.plan).into_iter().map(|(name, rule)| format!("{name}: {rule}")).collect();
     list("How it was counted", rules, &mut lines);
     lines.push(String::new());
     lines.join("\n")

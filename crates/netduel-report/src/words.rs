@@ -63,8 +63,12 @@ pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
 pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
     let Some(judged) = judged else { return "not judged".to_owned() };
     match judged.verdict {
-        Verdict::Higher { estimate } => format!("{} by {}", direction(metric, true), effect(metric, &estimate)),
-        Verdict::Lower { estimate } => format!("{} by {}", direction(metric, false), effect(metric, &estimate)),
+        Verdict::Higher { estimate } => {
+            format!("{} by {}", direction(metric, true), effect(metric, &estimate))
+        }
+        Verdict::Lower { estimate } => {
+            format!("{} by {}", direction(metric, false), effect(metric, &estimate))
+        }
         Verdict::NoDifference { larger_than, .. } => {
             format!("no difference larger than {}", amount(metric, larger_than))
         }
@@ -73,9 +77,7 @@ pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
             format!("not enough trials: {more} more blocks would do")
         }
         Verdict::NotEnough { estimate: None, .. } => "not enough trials: no block has both arms".to_owned(),
-        Verdict::NotEnough { more: None, .. } => {
-            "not enough trials: the spread is not known yet".to_owned()
-        }
+        Verdict::NotEnough { more: None, .. } => "not enough trials: the spread is not known yet".to_owned(),
     }
 }
 
@@ -212,7 +214,8 @@ pub fn value(metric: Metric, values: &ArmValues) -> String {
 /// What a workload sends, in a line.
 pub fn workload(workload: &Workload) -> String {
     let mut parts = vec![workload.traffic.type_name().to_owned()];
-    let plural = |count: u32, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
+    let plural =
+        |count: u32, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
     let way = |direction: Direction| match direction {
         Direction::Up => "client to server",
         Direction::Down => "server to client",
@@ -270,11 +273,15 @@ pub fn treatment(treatment: &Treatment) -> String {
 pub fn end(end: Option<&RunEnd>) -> String {
     match end {
         None => "The run has no end: it goes on, or its coordinator was killed.".to_owned(),
-        Some(RunEnd::PrecisionReached) => "Ended because every interval is as narrow as the plan asks.".to_owned(),
+        Some(RunEnd::PrecisionReached) => {
+            "Ended because every interval is as narrow as the plan asks.".to_owned()
+        }
         Some(RunEnd::BlocksDone) => "Ended after the most blocks that the plan allows.".to_owned(),
         Some(RunEnd::BudgetUsed) => "Ended because the time budget was used up.".to_owned(),
         Some(RunEnd::Interrupted) => "Interrupted; it can be resumed with `netduel run --resume`.".to_owned(),
-        Some(RunEnd::Failed { detail }) => format!("Failed, and can be resumed when the cause is removed: {detail}"),
+        Some(RunEnd::Failed { detail }) => {
+            format!("Failed, and can be resumed when the cause is removed: {detail}")
+        }
     }
 }
 
@@ -284,7 +291,8 @@ pub fn trials(analysis: &Analysis) -> String {
         0 => "none left out".to_owned(),
         count => format!("{count} left out"),
     };
-    let blocks = if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
+    let blocks =
+        if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
     format!("{blocks}, {} valid trials, {left_out}", analysis.trials_valid)
 }
 
@@ -311,7 +319,12 @@ pub fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
                 Tone::Same => "shows",
                 Tone::Open => "has",
             };
-            Clause { verb, verdict: verdict(metric, comparison.judged.as_ref()), metric: metric.title(), tone }
+            Clause {
+                verb,
+                verdict: verdict(metric, comparison.judged.as_ref()),
+                metric: metric.title(),
+                tone,
+            }
         })
         .collect()
 }
@@ -427,7 +440,11 @@ pub fn date(unix_ms: u64) -> String {
 /// A word as a shell takes it back.
 fn shell_word(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(safe) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(safe) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// The rules by which everything was counted, for people who check.

@@ -1,10 +1,56 @@
-//! Placeholder of the first commit, with the guard.
+//! The netduel program: the command line, exit codes, and the wiring of the other crates. No measuring happens here.
 #![forbid(unsafe_code)]
-#![expect(dead_code, reason = "the agent that uses treatments is built elsewhere")]
+
+mod agent;
+mod cli;
+mod demo;
+mod exit;
+mod figure;
+mod lab;
+mod manual;
+mod plan;
+mod program;
+mod run;
+mod signal;
+mod stored;
 mod treatment;
 
+use clap::Parser as _;
+
+use cli::{Cli, Command};
+use exit::{Failure, Kind};
+
 fn main() {
-    if std::env::args().nth(1).as_deref() == Some("undo-guard") {
-        std::process::exit(treatment::guard_main());
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        // Help and version are no errors; clap prints each where it belongs.
+        let code = if error.use_stderr() { Kind::Usage as i32 } else { 0 };
+        drop(error.print());
+        std::process::exit(code);
+    });
+    let code = match dispatch(&cli.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("netduel: {failure}");
+            failure.kind as i32
+        }
+    };
+    std::process::exit(code);
+}
+
+/// Runs a command; `Ok` holds the exit code of commands that pass on another program's.
+fn dispatch(command: &Command) -> Result<i32, Failure> {
+    match command {
+        Command::Demo(args) => demo::command(args)?,
+        Command::Run(args) => run::command(args)?,
+        Command::Plan(command) => plan::command(command)?,
+        Command::Lab(command) => return lab::command(command),
+        Command::Report(args) => stored::report(args)?,
+        Command::Runs(args) => stored::runs(args)?,
+        Command::Agent => agent::command()?,
+        Command::Completions { shell } => manual::completions(*shell)?,
+        Command::Man { folder } => manual::pages(folder)?,
+        Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
+        Command::UndoGuard => return Ok(treatment::guard_main()),
     }
+    Ok(0)
 }

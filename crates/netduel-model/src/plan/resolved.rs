@@ -193,6 +193,17 @@ pub struct Design {
 }
 
 impl ResolvedPlan {
+    /// The baseline against a copy of itself. The copy is told apart by its name, NAME-again.
+    pub fn into_aa(mut self) -> Self {
+        let Some(baseline) = self.arms.first().cloned() else { return self };
+        let mut again = baseline.clone();
+        // A name that is too long to be lengthened gives up its end.
+        let head = &baseline.name.as_str()[..baseline.name.as_str().len().min(crate::ids::NAME_LEN_MAX - 6)];
+        again.name = ArmName::new(format!("{head}-again")).unwrap_or(again.name);
+        self.arms = vec![baseline, again];
+        self.design.aa = true;
+        self
+    }
     /// The arm that the others are compared with.
     pub fn baseline(&self) -> Option<&Arm> {
         self.arms.first()

@@ -224,6 +224,17 @@ fn counting(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
 }
 
 impl Analysis {
+    /// Whether every comparison has something to go by: at least one block in which both arms have a figure.
+    pub fn verdict_possible(&self) -> bool {
+        let mut comparisons = self
+            .workloads
+            .iter()
+            .flat_map(|workload| &workload.judged)
+            .flat_map(|metric| &metric.comparisons)
+            .peekable();
+        comparisons.peek().is_some() && comparisons.all(|comparison| !comparison.pairs.is_empty())
+    }
+
     /// Whether every metric's interval is narrower than the plan asks, so that the run may stop. False while there is
     /// nothing to compare.
     pub fn precise_enough(&self) -> bool {
@@ -239,9 +250,9 @@ impl Analysis {
                     Scale::Ratio => self.plan.design.precision.fraction(),
                     Scale::Difference => comparison.margin,
                 };
-                comparison.judged.as_ref().and_then(|judged| judged.estimate.as_ref()).is_some_and(|estimate| {
-                    sequential::precise_enough(estimate, verdicts::scale(metric), precision)
-                })
+                comparison.judged.as_ref().and_then(|judged| judged.estimate.as_ref()).is_some_and(
+                    |estimate| sequential::precise_enough(estimate, verdicts::scale(metric), precision),
+                )
             })
     }
 }

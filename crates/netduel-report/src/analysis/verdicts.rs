@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
 use netduel_stats::paired;
+use netduel_stats::sequential::guarded;
 use netduel_stats::summary;
 use netduel_stats::verdict::{Question, Rule, judge};
 
@@ -40,11 +41,18 @@ pub(super) fn judge_all(plan: &ResolvedPlan, workloads: &mut [WorkloadAnalysis])
             margin: comparison.margin,
         })
         .collect();
-    let rule = Rule { confidence: design.confidence.fraction(), equivalence };
+    let rule = Rule { confidence: tested_confidence(plan), equivalence };
     let answers = judge(&questions, &rule);
     for ((_, comparison), answer) in judged(workloads).zip(answers) {
         comparison.judged = Some(answer);
     }
+}
+
+/// The confidence that intervals are made with. A run that may stop when they are narrow needs wider ones to be right as
+/// often as the plan asks (`docs/design/0002-statistics.md`).
+fn tested_confidence(plan: &ResolvedPlan) -> f64 {
+    let asked = plan.design.confidence.fraction();
+    if plan.design.blocks_max > plan.design.blocks_min { guarded(asked) } else { asked }
 }
 
 fn judged(workloads: &mut [WorkloadAnalysis]) -> impl Iterator<Item = (Metric, &mut Comparison)> {

@@ -34,7 +34,8 @@ pub(super) fn answers(analysis: &Analysis) -> Markup {
 
 /// A verdict with no line break within its interval, nor between a number and its sign.
 fn unbroken(verdict: &str) -> Markup {
-    let (before, rest) = verdict.split_once('[').map_or((verdict, None), |(before, rest)| (before, Some(rest)));
+    let (before, rest) =
+        verdict.split_once('[').map_or((verdict, None), |(before, rest)| (before, Some(rest)));
     let (inside, after) = rest.and_then(|rest| rest.split_once(']')).unwrap_or(("", ""));
     html! {
         (before.replace(" %", "\u{a0}%"))

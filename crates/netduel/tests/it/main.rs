@@ -1,2 +1,10 @@
-//! Integration tests of the program.
+//! The program as its users meet it: real processes, real namespaces, real signals.
+mod bad_input;
+mod crash;
+mod disk_full;
+mod lab_commands;
+mod ordinary_user;
+mod path_proof;
+mod run;
+mod support;
 mod treatment;

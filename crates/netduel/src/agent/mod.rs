@@ -1,0 +1,190 @@
+//! The agent's work: traffic from `load`, readings from `host`, treatments with their guard. `control` speaks the protocol.
+mod lock;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netduel_control::agent::{FailureKind, Waker, Work, WorkError};
+use netduel_host::{Before, Observer};
+use netduel_load::{ClientEnd, LoadError, Running, ServerEnd};
+use netduel_model::ids::{RunId, Token};
+use netduel_model::plan::TreatmentAction;
+use netduel_model::sample::LiveFigures;
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::TrialEnd;
+use netduel_model::workload::Workload;
+
+use crate::exit::{Failure, Kind, OrFail as _};
+use crate::program;
+use crate::treatment::{GuardCommand, Treatments};
+
+/// Serves one coordinator until its end.
+pub fn command() -> Result<(), Failure> {
+    let mut work = AgentWork::new();
+    netduel_control::agent::serve(
+        std::io::stdin(),
+        std::io::stdout(),
+        &mut work,
+        &program::name_and_version(),
+    )
+    .kind(Kind::Host)
+}
+
+/// What a trial has come to on this host.
+#[derive(Default)]
+enum Stage {
+    /// Nothing is prepared.
+    #[default]
+    Idle,
+    /// Sockets are bound; the client may come.
+    Server(ServerEnd),
+    /// Connected, and both ends have shown the token.
+    Client(ClientEnd),
+    /// Traffic runs.
+    Running(Running, Before),
+}
+
+/// This host's part in a run.
+struct AgentWork {
+    stage: Stage,
+    observer: Option<Observer>,
+    treatments: Treatments,
+    lock: Option<lock::HostLock>,
+}
+
+impl AgentWork {
+    fn new() -> Self {
+        let guard = GuardCommand { program: program::path(), words: vec!["undo-guard".to_owned()] };
+        Self { stage: Stage::Idle, observer: None, treatments: Treatments::new(guard), lock: None }
+    }
+
+    fn observer(&mut self) -> Result<&mut Observer, WorkError> {
+        if self.observer.is_none() {
+            self.observer = Some(Observer::new().map_err(environment)?);
+        }
+        self.observer.as_mut().ok_or_else(|| misplaced("an observer", "one was made"))
+    }
+}
+
+fn environment(error: impl std::error::Error) -> WorkError {
+    WorkError { kind: FailureKind::Environment, message: chain(&error) }
+}
+
+fn traffic(error: LoadError) -> WorkError {
+    WorkError { kind: FailureKind::Traffic, message: chain(&error) }
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The coordinator asked for something out of order: a bug in one of the two programs.
+fn misplaced(what: &str, needs: &str) -> WorkError {
+    WorkError { kind: FailureKind::Internal, message: format!("{what} was asked for before {needs}") }
+}
+
+impl Work for AgentWork {
+    fn snapshot(&mut self) -> Result<HostSnapshot, WorkError> {
+        netduel_host::snapshot().map_err(environment)
+    }
+
+    fn lock(&mut self, run: &RunId) -> Result<(), WorkError> {
+        self.lock = Some(lock::HostLock::take(run)?);
+        Ok(())
+    }
+
+    fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError> {
+        self.treatments.apply(treatments).map_err(environment)
+    }
+
+    fn undo(&mut self) -> Vec<String> {
+        match self.treatments.undo_all() {
+            Ok(()) => Vec::new(),
+            Err(problems) => problems.iter().map(|problem| chain(problem)).collect(),
+        }
+    }
+
+    fn prepare_server(
+        &mut self,
+        workload: &Workload,
+        bind: IpAddr,
+        token: Token,
+    ) -> Result<Vec<u16>, WorkError> {
+        let end = netduel_load::prepare_server(workload, bind, token).map_err(traffic)?;
+        let ports = end.ports().to_vec();
+        self.stage = Stage::Server(end);
+        Ok(ports)
+    }
+
+    fn prepare_client(
+        &mut self,
+        workload: &Workload,
+        peer: IpAddr,
+        ports: &[u16],
+        token: Token,
+        deadline: Duration,
+    ) -> Result<(), WorkError> {
+        let end = netduel_load::prepare_client(workload, peer, ports, token, deadline).map_err(traffic)?;
+        self.stage = Stage::Client(end);
+        Ok(())
+    }
+
+    fn start(&mut self, waker: Waker) -> Result<(), WorkError> {
+        let before = self.observer()?.before().map_err(environment)?;
+        let notify = Box::new(move || waker.wake());
+        let running = match std::mem::take(&mut self.stage) {
+            Stage::Server(end) => end.start(notify),
+            Stage::Client(end) => end.start(notify),
+            other => {
+                self.stage = other;
+                return Err(misplaced("start", "a trial was prepared"));
+            }
+        };
+        self.stage = Stage::Running(running, before);
+        Ok(())
+    }
+
+    fn live(&self) -> LiveFigures {
+        match &self.stage {
+            Stage::Running(running, _) => running.live(),
+            _ => LiveFigures::default(),
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Stage::Running(running, _) = &self.stage {
+            running.finish();
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(&self.stage, Stage::Running(running, _) if running.is_done())
+    }
+
+    fn take_result(&mut self) -> Result<TrialEnd, WorkError> {
+        let Stage::Running(running, before) = std::mem::take(&mut self.stage) else {
+            return Err(misplaced("a result", "traffic was started"));
+        };
+        let report = running.join().map_err(traffic)?;
+        let observation = before.after(self.observer()?).map_err(environment)?;
+        Ok(TrialEnd { report, observation })
+    }
+
+    fn abort(&mut self) {
+        if let Stage::Running(running, _) = std::mem::take(&mut self.stage) {
+            running.abort();
+            // The report of an aborted trial is of no use, but its threads must be gone before the next trial.
+            drop(running.join());
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The command line: one definition for the parser, the help, the man pages and the completions.
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use netduel_model::ids::LabName;
+use netduel_model::plan::spec::LabPath;
+use netduel_model::units::BitRate;
+
+/// netduel puts two network paths to the test, side by side, and says with evidence which is faster, by how much, at what cost, and why.
+#[derive(Debug, Parser)]
+#[command(name = "netduel", version, propagate_version = true, max_term_width = 110)]
+#[command(
+    after_help = "Begin with `netduel demo`: two paths on this machine, an interleaved A/B, a verdict and a report.\n\
+    Exit codes: 0 done, 1 bug, 2 usage or plan, 3 environment, 4 host or agent, 5 store, 6 no verdict possible, 7 lab, \
+    130 interrupted (docs/exit-codes.md)."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The main job on a local lab: two paths, A/B, verdict on the terminal, report.html.
+    ///
+    /// Builds two guests and two paths between them out of network namespaces of this machine (no root needed where user
+    /// namespaces are allowed), checks both, compares them in interleaved trials, prints the verdict, writes the report
+    /// and removes everything.
+    #[command(
+        after_help = "Example:\n  netduel demo\n  netduel demo --out /tmp/report --json | jq .verdicts"
+    )]
+    Demo(DemoArgs),
+    /// Run a plan, or go on with a run that was stopped.
+    #[command(after_help = "Examples:\n  netduel run plans/streams.toml\n  netduel run --resume last\n  \
+        netduel run plans/demo.toml --aa        the baseline against itself: ought to say \"no difference\"")]
+    Run(RunArgs),
+    /// Check a plan without running it, or print the JSON Schema of plans.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  netduel plan check my.toml\n  netduel plan schema > plan.schema.json"
+    )]
+    Plan(PlanCommand),
+    /// The local lab by hand: namespaces as hosts and two paths between them.
+    #[command(
+        subcommand,
+        after_help = "Example:\n  netduel lab up\n  netduel lab exec a -- ping -c 3 10.77.0.2\n  \
+        netduel lab path accelerated\n  netduel lab exec a -- ip -s link\n  netduel lab down"
+    )]
+    Lab(LabCommand),
+    /// A report of a stored run: html, md, json, csv, or text for the terminal.
+    #[command(
+        after_help = "Examples:\n  netduel report last\n  netduel report last --format html --out report.html\n  \
+        netduel report ./from-a-colleague.netduel --format md"
+    )]
+    Report(ReportArgs),
+    /// What is stored.
+    #[command(after_help = "Example:\n  netduel runs --json | jq -r '.[].id'")]
+    Runs(RunsArgs),
+    /// Serve one coordinator over standard input and output; started by a launcher, not by hand.
+    #[command(
+        after_help = "A launcher is an argv prefix: `ip netns exec NS netduel agent`, `ssh HOST netduel agent`, ... \
+        The agent ends when its standard input ends."
+    )]
+    Agent,
+    /// Print shell completions.
+    #[command(
+        after_help = "Example:\n  netduel completions bash > ~/.local/share/bash-completion/completions/netduel"
+    )]
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder.
+    Man {
+        /// The folder; it is made when it is missing.
+        folder: PathBuf,
+    },
+    /// Holds a lab; started by `lab up` and by runs, not by hand.
+    #[command(hide = true, name = "lab-keeper")]
+    LabKeeper {
+        /// Words of the lab crate.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Undoes an agent's treatments when the agent is gone; started by agents, not by hand.
+    #[command(hide = true, name = "undo-guard")]
+    UndoGuard,
+}
+
+/// Where runs are kept.
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
+    /// Folder of the store [default: $XDG_DATA_HOME/netduel or ~/.local/share/netduel]
+    #[arg(long, value_name = "DIR", env = "NETDUEL_STORE")]
+    pub store: Option<PathBuf>,
+}
+
+/// `netduel demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Folder for report.html; it is made when it is missing.
+    #[arg(long, value_name = "DIR", default_value = "netduel-report")]
+    pub out: PathBuf,
+    /// Print the result as one JSON document on standard output; progress goes to standard error.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `netduel run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The plan, a TOML file.
+    #[arg(required_unless_present = "resume", conflicts_with = "resume", value_name = "PLAN.toml")]
+    pub plan: Option<PathBuf>,
+    /// Go on where this run stopped: its name, the beginning of its name, or `last`.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["aa", "seed"])]
+    pub resume: Option<String>,
+    /// Run the plan's baseline against a copy of itself.
+    #[arg(long)]
+    pub aa: bool,
+    /// The seed of the order of trials [default: the plan's, else drawn; always recorded]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Write report.html into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print the result as one JSON document on standard output; progress goes to standard error.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `netduel plan`.
+#[derive(Debug, Subcommand)]
+pub enum PlanCommand {
+    /// Check a plan and print it with every default written out.
+    Check {
+        /// The plan, a TOML file.
+        #[arg(value_name = "PLAN.toml")]
+        plan: PathBuf,
+        /// Print the resolved plan as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON Schema of plans, for editors that check while one types.
+    Schema,
+}
+
+/// Which lab.
+#[derive(Debug, Clone, Args)]
+pub struct LabNameArg {
+    /// The lab's name.
+    #[arg(long = "lab", value_name = "NAME", default_value = "lab")]
+    pub name: LabName,
+}
+
+/// `netduel lab`.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Build a lab that stays up until `lab down`.
+    Up {
+        /// The lab's name; several labs with different names can be up at a time.
+        #[arg(default_value = "lab")]
+        name: LabName,
+        /// Policy rules that the synthetic path walks for every packet, 0 to 10000.
+        #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+        rules: u32,
+        /// Emulated rate cap on the wire, for example "10 Gbit/s".
+        #[arg(long, value_name = "RATE")]
+        cap: Option<BitRate>,
+        /// MTU of the guests in bytes, 1280 to 9000.
+        #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
+        mtu: u32,
+    },
+    /// Remove a lab with everything that runs in it.
+    Down {
+        /// The lab's name.
+        #[arg(default_value = "lab")]
+        name: LabName,
+        /// Every lab of this user.
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
+    },
+    /// What labs are up, and what their interfaces counted.
+    Status {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a command on a host of the lab: guest `a` or `b`, machine `h1` or `h2`.
+    Exec {
+        #[command(flatten)]
+        name: LabNameArg,
+        /// The host.
+        host: String,
+        /// The command and its words.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
+    /// Choose the path beneath the guests' address.
+    Path {
+        #[command(flatten)]
+        name: LabNameArg,
+        /// The path.
+        path: PathArg,
+    },
+}
+
+/// A path of the lab on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum PathArg {
+    /// Through the software switch.
+    Synthetic,
+    /// Past it.
+    Accelerated,
+}
+
+impl From<PathArg> for LabPath {
+    fn from(path: PathArg) -> Self {
+        match path {
+            PathArg::Synthetic => Self::Synthetic,
+            PathArg::Accelerated => Self::Accelerated,
+        }
+    }
+}
+
+/// `netduel report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The run: its name, the beginning of its name, a file, or `last`.
+    pub run: String,
+    /// The format.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Write to this file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// The same as `--format json`.
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// Formats of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The verdict table, for a terminal.
+    Text,
+    /// One self-contained page with pictures.
+    Html,
+    /// Markdown.
+    Md,
+    /// One JSON document.
+    Json,
+    /// A row for each trial and metric.
+    Csv,
+}
+
+/// `netduel runs`.
+#[derive(Debug, Args)]
+pub struct RunsArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_visible_command_teaches_with_an_example_or_a_sentence() {
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            assert!(command.get_about().is_some(), "{} has no description", command.get_name());
+        }
+    }
+
+    #[test]
+    fn words_after_the_host_belong_to_the_command_also_when_they_look_like_options() {
+        let cli = Cli::parse_from(["netduel", "lab", "exec", "--lab", "x", "a", "--", "ping", "-c", "1"]);
+        let Command::Lab(LabCommand::Exec { name, host, command }) = cli.command else { panic!("not exec") };
+        assert_eq!((name.name.as_str(), host.as_str(), command.len()), ("x", "a", 3));
+    }
+}

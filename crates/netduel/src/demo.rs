@@ -1,0 +1,124 @@
+//! `netduel demo`: the main job on a local lab, from nothing to a report.
+use netduel_control::coordinator;
+use netduel_lab::Lab;
+use netduel_model::event::Event;
+use netduel_model::ids::WorkloadName;
+use netduel_model::metric::Metric;
+use netduel_model::plan::{self, ResolvedPlan};
+use netduel_model::run::RunEnd;
+use netduel_model::trial::{Trial, Validity};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Family, RoundTrip, Timing, Traffic, Wait, Workload};
+use netduel_store::Store;
+
+use crate::cli::DemoArgs;
+use crate::exit::{Failure, Kind, OrFail as _};
+use crate::figure::trial_value;
+use crate::run::{Output, RunSource, System, build_lab, execute, open_store, run_failure};
+
+/// The demo's plan, built in: the demo needs no file.
+const PLAN: &str = include_str!("../../../plans/demo.toml");
+/// How long the check of a path sends, in each address family.
+const CHECK_DURATION: Nanos = Nanos::from_millis(200);
+/// Cut from a check's beginning: the first packets ask for the neighbour.
+const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
+
+/// Runs the command.
+pub fn command(args: &DemoArgs) -> Result<(), Failure> {
+    let store = open_store(&args.store)?;
+    let plan = plan::parse(PLAN, "plans/demo.toml").kind(Kind::Internal)?;
+    eprintln!("{}", plan.question);
+    let started_ns = netduel_sys::clock::monotonic_ns();
+    let lab = build_lab(&plan)?;
+    let built_s = (netduel_sys::clock::monotonic_ns() - started_ns) as f64 / 1e9;
+    eprintln!("lab: guests a and b and two paths between them are up ({built_s:.1} s)");
+    let (store, lab) = check_paths(&plan, store, lab)?;
+    let output = Output { folder: Some(&args.out), json: args.json };
+    execute(&plan, RunSource::New { plan_text: PLAN.to_owned() }, store, lab, &output)
+}
+
+/// Sees that each path carries traffic in both address families, where its label says, before anything is measured.
+fn check_paths(plan: &ResolvedPlan, store: Store, lab: Option<Lab>) -> Result<(Store, Option<Lab>), Failure> {
+    let check = check_plan(plan)?;
+    let mut failures = Vec::new();
+    let mut system = System::new(&check, RunSource::Unstored, store, lab, |event| {
+        if let Event::TrialFinished { trial } = event {
+            let (good, line) = checked(&check, trial);
+            eprintln!("{line}");
+            if !good {
+                failures.push(line);
+            }
+        }
+    })?;
+    let result = coordinator::run(&check, &mut system);
+    let closed = system.close();
+    match result.map_err(run_failure)? {
+        RunEnd::Interrupted => {
+            Err(Failure::message(Kind::Interrupted, "stopped by you before anything was measured"))
+        }
+        RunEnd::Failed { detail } => Err(Failure::message(Kind::Host, detail)),
+        _ if !failures.is_empty() => Err(Failure::message(
+            Kind::Lab,
+            format!("the lab's paths are not as labelled: {}", failures.join("; ")),
+        )),
+        _ => Ok((closed.store, closed.lab)),
+    }
+}
+
+/// One finished check, for people.
+fn checked(plan: &ResolvedPlan, trial: &Trial) -> (bool, String) {
+    let head = format!("check: {:<12} {}", trial.slot.arm, trial.slot.workload);
+    match &trial.validity {
+        Validity::Valid => {
+            let ways: Vec<String> = trial
+                .proofs
+                .iter()
+                .map(|proof| {
+                    format!(
+                        "{:.1} % by {} at the {}",
+                        proof.share.unwrap_or(0.0) * 100.0,
+                        proof.expected,
+                        proof.role
+                    )
+                })
+                .collect();
+            let latency = trial_value(plan, trial, Metric::LatencyP50).map_or_else(String::new, |value| {
+                format!(", round trip p50 {}", Metric::LatencyP50.human(value))
+            });
+            (true, format!("{head}  ok: {}{latency}", ways.join(", ")))
+        }
+        Validity::WrongPath { reason } | Validity::Failed { reason } => {
+            (false, format!("{head}  FAILED: {reason}"))
+        }
+    }
+}
+
+/// The plan with short round trips in both families instead of its workloads.
+fn check_plan(plan: &ResolvedPlan) -> Result<ResolvedPlan, Failure> {
+    let workloads = [check_workload("ipv4", Family::Ipv4)?, check_workload("ipv6", Family::Ipv6)?];
+    let mut check = plan.clone();
+    check.design.blocks_min = 1;
+    check.design.blocks_max = 1;
+    check.workloads = workloads.iter().map(|workload| workload.name.clone()).collect();
+    for arm in &mut check.arms {
+        arm.workloads = workloads.to_vec();
+    }
+    Ok(check)
+}
+
+fn check_workload(name: &str, family: Family) -> Result<Workload, Failure> {
+    Ok(Workload {
+        name: WorkloadName::new(name).kind(Kind::Internal)?,
+        traffic: Traffic::TcpRr(RoundTrip {
+            size: netduel_model::units::Bytes(64),
+            outstanding: 1,
+            wait: Wait::Block,
+            rate: None,
+        }),
+        timing: Timing { duration: CHECK_DURATION, warmup: CHECK_WARMUP, cooldown: Nanos(0) },
+        family,
+        pin_client: Vec::new(),
+        pin_server: Vec::new(),
+        metrics: vec![Metric::LatencyP50],
+    })
+}

@@ -1,0 +1,226 @@
+//! What the coordinator needs of its surroundings: launchers, the lab, the store, the clock, Ctrl-C.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use netduel_control::coordinator::{StoreProblem, Surroundings};
+use netduel_lab::{KeeperCommand, Lab, Lifetime};
+use netduel_model::event::Event;
+use netduel_model::ids::{HostName, LabName, RunId, Token};
+use netduel_model::plan::spec::LabPath;
+use netduel_model::plan::{Host, Launch, ResolvedPlan};
+use netduel_model::run::{RunEnd, RunHeader};
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::Trial;
+use netduel_report::analysis;
+use netduel_store::{RunWriter, Store, StoreError};
+
+use crate::exit::{Failure, Kind, OrFail as _};
+use crate::{program, signal};
+
+/// Where a run comes from.
+pub enum RunSource {
+    /// A plan; a new run is made in the store.
+    New {
+        /// The plan as it was given.
+        plan_text: String,
+    },
+    /// A run of the store that goes on.
+    Resumed(RunId),
+    /// A check that is not kept.
+    Unstored,
+}
+
+/// What is left when a run is over.
+pub struct Closed {
+    /// The store.
+    pub store: Store,
+    /// The run's name in it.
+    pub id: Option<RunId>,
+    /// The lab, still up: dropping it takes it down.
+    pub lab: Option<Lab>,
+}
+
+/// The real surroundings.
+pub struct System<'a> {
+    plan: ResolvedPlan,
+    source: RunSource,
+    store: Store,
+    writer: Option<RunWriter>,
+    id: Option<RunId>,
+    lab: Option<Lab>,
+    interrupted: Arc<AtomicBool>,
+    listener: Box<dyn FnMut(&Event) + 'a>,
+}
+
+impl<'a> System<'a> {
+    /// Around a run of `plan`; `lab` is the plan's lab, built before.
+    pub fn new(
+        plan: &ResolvedPlan,
+        source: RunSource,
+        store: Store,
+        lab: Option<Lab>,
+        listener: impl FnMut(&Event) + 'a,
+    ) -> Result<Self, Failure> {
+        let interrupted = signal::interrupted().kind(Kind::Environment)?;
+        Ok(Self {
+            plan: plan.clone(),
+            source,
+            store,
+            writer: None,
+            id: None,
+            lab,
+            interrupted,
+            listener: Box::new(listener),
+        })
+    }
+
+    /// Gives back what outlives the run; the run's file is closed.
+    pub fn close(self) -> Closed {
+        Closed { store: self.store, id: self.id, lab: self.lab }
+    }
+
+    fn writer(&mut self) -> Option<&mut RunWriter> {
+        self.writer.as_mut()
+    }
+
+    fn header(
+        &self,
+        id: RunId,
+        seed: u64,
+        hosts: &BTreeMap<HostName, HostSnapshot>,
+        plan_text: &str,
+    ) -> RunHeader {
+        RunHeader {
+            id,
+            started_unix_ms: self.unix_ms(),
+            program: program::name_and_version(),
+            command: std::env::args().collect(),
+            plan: self.plan.clone(),
+            plan_text: plan_text.to_owned(),
+            seed,
+            hosts: hosts.clone(),
+        }
+    }
+}
+
+/// The plan's lab, when it has one. Its name holds the process number, so that runs side by side do not clash.
+pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<Lab>, Failure> {
+    let Some(spec) = &plan.lab else { return Ok(None) };
+    let base: String = plan.name.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
+    let name = LabName::new(format!("run-{base}-{}", std::process::id())).kind(Kind::Internal)?;
+    let lab = Lab::up(&name, spec, Lifetime::Attached, &keeper_command())
+        .map_err(|error| Failure::new(crate::lab::failure_kind(&error), error))?;
+    Ok(Some(lab))
+}
+
+/// How this program starts a keeper.
+pub fn keeper_command() -> KeeperCommand {
+    KeeperCommand { program: program::path(), words: vec!["lab-keeper".to_owned()] }
+}
+
+fn store_problem(error: StoreError) -> StoreProblem {
+    StoreProblem { message: format!("{:#}", anyhow::Error::new(error)) }
+}
+
+fn random_u64() -> Result<u64, String> {
+    let bytes =
+        netduel_sys::random::bytes16().map_err(|error| format!("failed to draw random bytes: {error}"))?;
+    Ok(u128::from_le_bytes(bytes) as u64)
+}
+
+impl Surroundings for System<'_> {
+    fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String> {
+        let program = program::path().display().to_string();
+        let prefix = match &host.launch {
+            Launch::Local => Vec::new(),
+            Launch::Lab { guest } => {
+                let lab = self
+                    .lab
+                    .as_ref()
+                    .ok_or_else(|| format!("host {name} is in a lab, and the plan has none"))?;
+                let words = [program.as_str(), "lab", "exec", "--lab", lab.name().as_str(), guest, "--"];
+                words.iter().map(|word| (*word).to_owned()).collect()
+            }
+            Launch::Netns { name } => {
+                ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
+            }
+            Launch::Command { prefix } => prefix.clone(),
+        };
+        Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
+    }
+
+    fn set_path(&mut self, path: LabPath) -> Result<(), String> {
+        let lab = self.lab.as_ref().ok_or("a path treatment needs a lab, and the plan has none")?;
+        lab.set_path(path).map_err(|error| format!("{:#}", anyhow::Error::new(error)))
+    }
+
+    fn hosts_known(
+        &mut self,
+        hosts: &BTreeMap<HostName, HostSnapshot>,
+    ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
+        let problem = |message: String| StoreProblem { message };
+        let (id, seed, done) = match &self.source {
+            RunSource::New { plan_text } => {
+                let seed = self.plan.design.seed.map_or_else(random_u64, Ok).map_err(problem)?;
+                let suffix = random_u64().map_err(problem)? as u16;
+                let id = self.store.new_id(&self.plan.name, self.unix_ms(), suffix);
+                let header = self.header(id.clone(), seed, hosts, plan_text);
+                self.writer = Some(self.store.create(&header).map_err(store_problem)?);
+                (id, seed, Vec::new())
+            }
+            RunSource::Resumed(id) => {
+                let (run, writer) = self.store.resume(id).map_err(store_problem)?;
+                self.writer = Some(writer);
+                (id.clone(), run.header.seed, run.trials)
+            }
+            RunSource::Unstored => {
+                let id = RunId::new("check").map_err(|error| problem(error.to_string()))?;
+                return Ok((id, random_u64().map_err(problem)?, Vec::new()));
+            }
+        };
+        self.id = Some(id.clone());
+        Ok((id, seed, done))
+    }
+
+    fn reserve(&mut self) -> Result<(), StoreProblem> {
+        self.writer().map_or(Ok(()), |writer| writer.reserve().map_err(store_problem))
+    }
+
+    fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
+        self.writer().map_or(Ok(()), |writer| writer.trial(trial).map_err(store_problem))
+    }
+
+    fn event(&mut self, event: Event) {
+        let stored = match (&event, self.writer.as_mut()) {
+            (Event::Warned { warning }, Some(writer)) => writer.warning(warning),
+            (Event::RunFinished { end }, Some(writer)) => writer.end(end),
+            _ => Ok(()),
+        };
+        if let Err(error) = stored {
+            eprintln!("netduel: {:#}", anyhow::Error::new(error));
+        }
+        (self.listener)(&event);
+    }
+
+    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
+        let analysis = analysis::analyse(&self.plan, None, trials, &[], None);
+        analysis.precise_enough().then_some(RunEnd::PrecisionReached)
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn now_ns(&self) -> u64 {
+        netduel_sys::clock::monotonic_ns()
+    }
+
+    fn unix_ms(&self) -> u64 {
+        netduel_sys::clock::realtime_ns() / 1_000_000
+    }
+
+    fn token(&mut self) -> Result<Token, String> {
+        netduel_sys::random::bytes16().map(Token).map_err(|error| format!("failed to draw a token: {error}"))
+    }
+}

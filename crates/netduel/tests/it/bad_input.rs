@@ -1,0 +1,89 @@
+//! Bad input: a clear message with the remedy, the documented exit code, nothing left behind and nothing half-written.
+use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, short_plan};
+
+/// A plan with one mistake: what is replaced, by what, and what the message must say.
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("congestion = \"cubic\"", "rate = \"10Gb\"", &["Gbit/s"]),
+    ("congestion = \"cubic\"", "strems = 8", &["strems", "streams"]),
+    ("duration = \"300 ms\"", "duration = \"0 s\"", &["duration"]),
+    ("duration = \"300 ms\"", "duration = 1", &["duration", "unit"]),
+    ("congestion = \"cubic\"", "streams = 0", &["streams", "1"]),
+    ("congestion = \"cubic\"", "streams = 100000", &["streams", "1024"]),
+    ("server = \"b\"", "server = \"a\"", &["\"a\"", "client"]),
+    ("server = \"b\"", "server = \"c\"", &["c"]),
+    ("type = \"tcp-stream\"", "type = \"tcp\"", &["tcp-stream", "udp-rr"]),
+];
+
+#[test]
+fn a_plan_with_a_mistake_is_refused_with_file_line_key_and_remedy() {
+    let good = short_plan(TWO_PATHS, STREAM, "blocks_min = 2");
+    for (from, to, needles) in MISTAKES {
+        let bench = Bench::new();
+        assert!(good.contains(from), "{from} is not in the plan");
+        let wrong = good.replacen(from, to, 1);
+        let line = wrong.lines().position(|line| line.contains(to)).unwrap() + 1;
+        let plan = bench.plan(&wrong);
+        let run = bench.run(["run", plan.to_str().unwrap(), "--out", "out"]).expect_code(2);
+        for needle in *needles {
+            assert!(run.stderr.contains(needle), "{to}: {needle:?} is not in\n{}", run.stderr);
+        }
+        assert!(
+            run.stderr.contains(&format!("plan.toml:{line}")),
+            "{to}: line {line} is not in\n{}",
+            run.stderr
+        );
+        assert!(!bench.path().join("out").exists());
+        assert!(bench.run(["runs"]).stdout.contains("no run is stored"));
+        bench.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_host_that_cannot_be_started_is_named_with_the_reason() {
+    let bench = Bench::new();
+    let text = short_plan(TWO_PATHS, LATENCY, "blocks_min = 2")
+        .replace(
+            "[hosts.b]\nlaunch = \"lab\"",
+            "[hosts.b]\nlaunch = \"command\"\ncommand = [\"/no/such/ssh\"]\naddresses = [\"10.77.0.2\"]",
+        )
+        .replace("treatments = [{ path = \"synthetic\" }]", "")
+        .replace("treatments = [{ path = \"accelerated\" }]", "");
+    let plan = bench.plan(&text);
+    let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(4);
+    assert!(run.stderr.contains("/no/such/ssh") && run.stderr.contains(" b"), "{}", run.stderr);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn a_peer_that_prints_garbage_instead_of_the_protocol_is_refused() {
+    let bench = Bench::new();
+    let text = short_plan(TWO_PATHS, LATENCY, "blocks_min = 2")
+        .replace(
+            "[hosts.b]\nlaunch = \"lab\"",
+            "[hosts.b]\nlaunch = \"command\"\ncommand = [\"sh\", \"-c\", \"yes garbage\"]\naddresses = [\"10.77.0.2\"]",
+        )
+        .replace("treatments = [{ path = \"synthetic\" }]", "")
+        .replace("treatments = [{ path = \"accelerated\" }]", "");
+    let plan = bench.plan(&text);
+    let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(4);
+    assert!(run.stderr.contains("garbage"), "{}", run.stderr);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn words_that_make_no_sense_are_usage_errors() {
+    let bench = Bench::new();
+    for words in [
+        &["demmo"][..],
+        &["run"],
+        &["run", "x.toml", "--resume", "y"],
+        &["lab", "path", "fast"],
+        &["lab", "up", "--cap", "10Gb"],
+    ] {
+        bench.run(words).expect_code(2);
+    }
+    let missing = bench.run(["run", "missing.toml"]).expect_code(2);
+    assert!(missing.stderr.contains("missing.toml"), "{}", missing.stderr);
+    let unknown = bench.run(["report", "nothing-like-it"]).expect_code(5);
+    assert!(unknown.stderr.contains("nothing-like-it"), "{}", unknown.stderr);
+}

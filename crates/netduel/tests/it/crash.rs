@@ -1,0 +1,61 @@
+//! kill -9 of any one process: nothing is left behind, finished trials are kept.
+use rustix::process::Signal;
+
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, UnderWay, short_plan, signal, wait_gone};
+
+fn started(bench: &Bench) -> UnderWay {
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 200\nblocks_max = 200"));
+    let mut under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    under_way.wait_for("trial   4/");
+    under_way
+}
+
+fn stored_trials(bench: &Bench) -> usize {
+    let csv = bench.run(["report", "last", "--format", "csv"]).expect_code(0).stdout;
+    csv.lines().filter(|line| line.contains("latency-p50")).count()
+}
+
+#[test]
+fn a_killed_coordinator_leaves_nothing_and_its_finished_trials_are_kept() {
+    let bench = Bench::new();
+    let under_way = started(&bench);
+    signal(under_way.pid(), Signal::KILL);
+    assert_eq!(under_way.finish().code, None);
+    bench.assert_nothing_left();
+    assert!(stored_trials(&bench) >= 4);
+    let text = bench.run(["report", "last"]).expect_code(0).stdout;
+    assert!(text.contains("--resume"), "the report does not say that the run can go on:\n{text}");
+}
+
+#[test]
+fn a_killed_agent_is_started_again_and_the_run_goes_on() {
+    let bench = Bench::new();
+    let mut under_way = started(&bench);
+    let agents = bench.find(&["agent"]);
+    let agent = agents.iter().find(|pid| {
+        // The process inside the lab, not the wrapper that entered it.
+        bench.find(&["lab", "exec"]).iter().all(|wrapper| wrapper != *pid)
+    });
+    signal(*agent.expect("no agent runs"), Signal::KILL);
+    under_way.wait_for("failed:");
+    under_way.wait_for("latency      accelerated");
+    signal(under_way.pid(), Signal::INT);
+    under_way.finish().expect_code(130);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn a_killed_lab_keeper_ends_the_run_with_a_clear_message() {
+    let bench = Bench::new();
+    let under_way = started(&bench);
+    for keeper in bench.find(&["lab-keeper"]) {
+        signal(keeper, Signal::KILL);
+        assert!(wait_gone(keeper));
+        break;
+    }
+    let run: Finished = under_way.finish();
+    assert!(matches!(run.code, Some(4 | 7)), "exit code {:?}\n{}", run.code, run.stderr);
+    assert!(run.stderr.contains("--resume"), "{}", run.stderr);
+    bench.assert_nothing_left();
+    assert!(stored_trials(&bench) >= 4);
+}

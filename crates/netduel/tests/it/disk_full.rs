@@ -1,0 +1,32 @@
+//! A full disk: found before a trial, never after it.
+use std::process::Command;
+
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, skip};
+
+#[test]
+fn a_full_disk_stops_the_run_before_a_trial_and_keeps_the_finished_ones() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 200\nblocks_max = 200"));
+    // A small file system of its own, in a mount namespace that goes with the command.
+    let script = "mount -t tmpfs -o size=4m tmpfs \"$1\" || exit 77; \"$2\" run \"$3\" --store \"$1\"; code=$?; \
+                  \"$2\" report last --format csv --store \"$1\" > \"$4\" || exit 78; exit $code";
+    let mountpoint = bench.path().join("small");
+    std::fs::create_dir(&mountpoint).unwrap();
+    let csv = bench.path().join("trials.csv");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "--user", "sh", "-c", script, "sh"]);
+    command.arg(&mountpoint).arg(env!("CARGO_BIN_EXE_netduel")).arg(&plan).arg(&csv);
+    bench.mark(&mut command);
+    let run = Finished::from(command.output().unwrap());
+    if run.code == Some(77) {
+        return skip("a tmpfs cannot be mounted in a user namespace here");
+    }
+    let run = run.expect_code(5);
+    assert!(run.stderr.contains("full") && run.stderr.contains("--resume"), "{}", run.stderr);
+    let finished = run.stderr.lines().filter(|line| line.starts_with("trial ")).count();
+    let stored =
+        std::fs::read_to_string(csv).unwrap().lines().filter(|line| line.contains("latency-p50")).count();
+    assert!(finished > 0);
+    assert_eq!(stored, finished, "a finished trial was lost");
+    bench.assert_nothing_left();
+}

@@ -1,0 +1,45 @@
+//! The lab by hand.
+use crate::support::Bench;
+
+#[test]
+fn a_lab_comes_up_runs_commands_switches_and_goes() {
+    let bench = Bench::new();
+    let name = format!("it-{}", std::process::id());
+    bench.run(["lab", "up", "--lab", &name, "--rules", "10"]).expect_code(0);
+    let again = bench.run(["lab", "up", "--lab", &name]).expect_code(7);
+    assert!(again.stderr.contains("is up already"), "{}", again.stderr);
+    let address =
+        bench.run(["lab", "exec", "--lab", &name, "a", "--", "cat", "/proc/net/fib_trie"]).expect_code(0);
+    assert!(address.stdout.contains("10.77.0.1"), "{}", address.stdout);
+    assert_eq!(bench.run(["lab", "exec", "--lab", &name, "b", "--", "sh", "-c", "exit 9"]).code, Some(9));
+    bench.run(["lab", "path", "--lab", &name, "accelerated"]).expect_code(0);
+    let status = bench.run(["lab", "status", "--json"]).expect_code(0);
+    let labs = status.json();
+    let own = labs
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|lab| lab["name"] == name.as_str())
+        .expect("the lab is not listed");
+    assert_eq!(own["path"], "accelerated");
+    bench.run(["lab", "down", "--lab", &name]).expect_code(0);
+    let gone = bench.run(["lab", "exec", "--lab", &name, "a", "--", "true"]).expect_code(7);
+    assert!(gone.stderr.contains("lab up"), "{}", gone.stderr);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn two_labs_are_up_at_a_time() {
+    let bench = Bench::new();
+    let names = [format!("one-{}", std::process::id()), format!("two-{}", std::process::id())];
+    for name in &names {
+        bench.run(["lab", "up", "--lab", name, "--rules", "0"]).expect_code(0);
+    }
+    for name in &names {
+        bench
+            .run(["lab", "exec", "--lab", name, "a", "--", "grep", "-q", "eth0", "/proc/net/dev"])
+            .expect_code(0);
+        bench.run(["lab", "down", "--lab", name]).expect_code(0);
+    }
+    bench.assert_nothing_left();
+}

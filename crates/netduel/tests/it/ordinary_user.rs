@@ -1,0 +1,30 @@
+//! The same without root: an ordinary user builds the lab, runs the comparison and leaves nothing.
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, skip};
+
+#[test]
+fn an_ordinary_user_runs_a_comparison() {
+    if !rustix::process::geteuid().is_root() {
+        // Then every other test of this file's neighbours is this test.
+        return skip("the tests run as an ordinary user already");
+    }
+    let bench = Bench::new();
+    std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let program = bench.path().join("netduel");
+    std::fs::copy(env!("CARGO_BIN_EXE_netduel"), &program).unwrap();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 8\nblocks_max = 8"));
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+    command.arg("run").arg(&plan).args(["--json", "--out", "out"]).current_dir(bench.path());
+    bench.mark(&mut command);
+    let run = Finished::from(command.output().unwrap());
+    if run.code == Some(3) && run.stderr.contains("user namespace") {
+        return skip("user namespaces are switched off here");
+    }
+    let run = run.expect_code(0);
+    assert_eq!(run.json()["verdicts"][0]["verdict"]["kind"], "faster", "{}", run.stdout);
+    assert!(bench.path().join("out/report.html").exists());
+    bench.assert_nothing_left();
+}

@@ -1,0 +1,64 @@
+//! A whole run: verdicts, report, formats, interrupt and resume, an A/A run.
+use rustix::process::Signal;
+
+use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, signal};
+
+#[test]
+fn the_two_paths_of_a_lab_are_told_apart_and_everything_is_removed() {
+    let bench = Bench::new();
+    let workloads = format!("{STREAM}{LATENCY}");
+    let plan = bench.plan(&short_plan(TWO_PATHS, &workloads, "blocks_min = 8\nblocks_max = 8\nseed = 1"));
+    let run = bench.run(["run", plan.to_str().unwrap(), "--json", "--out", "out"]).expect_code(0);
+    let document = run.json();
+    let verdicts = document["verdicts"].as_array().unwrap();
+    for metric in ["throughput", "latency-p50"] {
+        let verdict = verdicts.iter().find(|verdict| verdict["metric"] == metric).unwrap();
+        assert_eq!(verdict["verdict"]["kind"], "faster", "{metric}: {verdict}");
+    }
+    let page = std::fs::read_to_string(bench.path().join("out/report.html")).unwrap();
+    assert!(page.contains("Which path is faster?") && page.ends_with("</html>"), "the page is not whole");
+    for (format, needle) in
+        [("md", "| "), ("csv", "throughput"), ("json", "\"verdicts\""), ("text", "faster by")]
+    {
+        let text = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
+        assert!(text.contains(needle), "{format}:\n{text}");
+    }
+    assert!(bench.run(["runs"]).expect_code(0).stdout.contains("short"));
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn a_run_that_was_interrupted_is_resumed_and_keeps_its_trials() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 4\nblocks_max = 4"));
+    let mut under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    under_way.wait_for("trial   3/");
+    signal(under_way.pid(), Signal::INT);
+    let stopped = under_way.finish().expect_code(130);
+    assert!(stopped.stderr.contains("--resume"), "{}", stopped.stderr);
+    bench.assert_nothing_left();
+
+    let resumed = bench.run(["run", "--resume", "last", "--json"]);
+    assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("done before"), "{}", resumed.stderr);
+    let file =
+        std::fs::read_dir(bench.store()).unwrap().flatten().find(|f| f.path().extension().is_some()).unwrap();
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    assert!(text.matches("\"attempt\":0").count() >= 3, "trials of the first start are gone");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn a_path_against_itself_shows_no_difference() {
+    let bench = Bench::new();
+    let arm = TWO_PATHS.split("[[arms]]").nth(1).unwrap();
+    // At 99.9 % confidence a correct program fails this once in a thousand times.
+    let design =
+        "aa = true\nconfidence = \"99.9 %\"\nblocks_min = 12\nblocks_max = 12\nequivalence = \"50 %\"";
+    let plan = bench.plan(&short_plan(&format!("[[arms]]{arm}"), LATENCY, design));
+    let run = bench.run(["run", plan.to_str().unwrap(), "--json"]).expect_code(0);
+    for verdict in run.json()["verdicts"].as_array().unwrap() {
+        let kind = verdict["verdict"]["kind"].as_str().unwrap();
+        assert!(!["faster", "slower", "lower", "higher"].contains(&kind), "{verdict}");
+    }
+}

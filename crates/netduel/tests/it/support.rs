@@ -1,0 +1,237 @@
+//! Starts the program, follows its progress, and sees that nothing of it is left.
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// The variable by which every process of a test is known: children inherit it.
+const MARK: &str = "NETDUEL_TEST_MARK";
+/// How long a process may take to be gone after its end was decided.
+const GONE_DEADLINE_S: i64 = 20;
+
+/// A folder of its own for one test, with a store in it.
+pub struct Bench {
+    folder: tempfile::TempDir,
+    mark: String,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("netduel-it-").tempdir().unwrap();
+        let mark = format!("mark-{}", folder.path().file_name().unwrap().to_string_lossy());
+        Self { folder, mark }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.path().join("store")
+    }
+
+    /// Writes a plan and returns its path.
+    pub fn plan(&self, text: &str) -> PathBuf {
+        let path = self.path().join("plan.toml");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The program with these words, this test's store and its mark.
+    pub fn netduel<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(&self, words: I) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netduel"));
+        command.args(words).current_dir(self.path()).stdin(Stdio::null());
+        self.mark(&mut command);
+        command
+    }
+
+    /// Gives a command this test's store and mark.
+    pub fn mark(&self, command: &mut Command) {
+        command.env("NETDUEL_STORE", self.store()).env(MARK, &self.mark).env_remove("NO_COLOR");
+    }
+
+    /// Runs the program to its end.
+    pub fn run<I: IntoIterator<Item = S>, S: AsRef<std::ffi::OsStr>>(&self, words: I) -> Finished {
+        Finished::from(self.netduel(words).output().unwrap())
+    }
+
+    /// Processes that carry this test's mark, without this one.
+    pub fn processes(&self) -> Vec<Pid> {
+        let wanted = format!("{MARK}={}", self.mark);
+        let entries = std::fs::read_dir("/proc").unwrap().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+            .filter(|pid| {
+                let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+            })
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+
+    /// Marked processes whose command line holds all these words.
+    pub fn find(&self, words: &[&str]) -> Vec<Pid> {
+        self.processes()
+            .into_iter()
+            .filter(|pid| {
+                let line =
+                    std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+                let line: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+                words.iter().all(|word| line.contains(&word.as_bytes()))
+            })
+            .collect()
+    }
+
+    /// Waits until every marked process has ended, and fails when one does not.
+    pub fn assert_nothing_left(&self) {
+        loop {
+            let left = self.processes();
+            let Some(pid) = left.first() else { break };
+            let line = std::fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
+                .unwrap_or_default();
+            assert!(wait_gone(*pid), "process {pid:?} is left behind: {}", line.replace('\0', " "));
+        }
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+        let own: Vec<&str> =
+            sockets.lines().filter(|line| line.contains(&format!("-{}", self.mark))).collect();
+        assert!(own.is_empty(), "sockets are left behind: {own:?}");
+    }
+}
+
+/// Waits until a process has ended; false when it has not by the deadline.
+pub fn wait_gone(pid: Pid) -> bool {
+    let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let mut fds = [PollFd::new(&descriptor, PollFlags::IN)];
+    let timeout = Timespec { tv_sec: GONE_DEADLINE_S, tv_nsec: 0 };
+    poll(&mut fds, Some(&timeout)).unwrap() == 1
+}
+
+/// Sends a signal by descriptor, so that a reused number is never hit.
+pub fn signal(pid: Pid, signal: Signal) {
+    let descriptor = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+    pidfd_send_signal(descriptor.as_fd(), signal).unwrap();
+}
+
+/// A finished command.
+pub struct Finished {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Finished {
+    /// Fails with everything that was printed unless the exit code is this one.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{}", self.stdout))
+    }
+}
+
+/// The program under way, its progress lines readable one by one.
+pub struct UnderWay {
+    pub child: Child,
+    stderr: BufReader<ChildStderr>,
+    seen: String,
+}
+
+impl UnderWay {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr, seen: String::new() }
+    }
+
+    /// Reads progress until a line holds this text.
+    #[track_caller]
+    pub fn wait_for(&mut self, text: &str) {
+        loop {
+            let mut line = String::new();
+            let read = self.stderr.read_line(&mut line).unwrap();
+            assert!(read > 0, "the program ended before it printed {text:?}; it printed:\n{}", self.seen);
+            self.seen.push_str(&line);
+            if line.contains(text) {
+                return;
+            }
+        }
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits for the end and gives back everything that was printed.
+    pub fn finish(mut self) -> Finished {
+        self.stderr.read_to_string(&mut self.seen).unwrap();
+        let mut stdout = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        let status = self.child.wait().unwrap();
+        Finished { code: status.code(), stdout, stderr: self.seen }
+    }
+}
+
+/// Says aloud that a test cannot run here; where everything has to run it fails instead.
+pub fn skip(reason: &str) {
+    assert!(std::env::var_os("REQUIRE_ALL").is_none(), "cannot run, and REQUIRE_ALL is set: {reason}");
+    println!("skipped: {reason}");
+}
+
+/// A plan on a small lab with short trials; `design` is put in its design table.
+pub fn short_plan(arms: &str, workloads: &str, design: &str) -> String {
+    format!(
+        "name = \"short\"\nquestion = \"Which path is faster?\"\n[lab]\nrules = 600\n[hosts.a]\nlaunch = \"lab\"\n\
+         [hosts.b]\nlaunch = \"lab\"\n{arms}\n{workloads}\n[design]\n{design}\n"
+    )
+}
+
+/// The two arms of the lab.
+pub const TWO_PATHS: &str = r#"
+[[arms]]
+name = "synthetic"
+client = "a"
+server = "b"
+treatments = [{ path = "synthetic" }]
+[[arms]]
+name = "accelerated"
+client = "a"
+server = "b"
+treatments = [{ path = "accelerated" }]
+"#;
+
+/// One short stream.
+pub const STREAM: &str = r#"
+[[workloads]]
+name = "stream"
+type = "tcp-stream"
+duration = "300 ms"
+warmup = "100 ms"
+cooldown = "0 ms"
+congestion = "cubic"
+"#;
+
+/// Short round trips.
+pub const LATENCY: &str = r#"
+[[workloads]]
+name = "latency"
+type = "tcp-rr"
+duration = "300 ms"
+warmup = "100 ms"
+cooldown = "0 ms"
+"#;
