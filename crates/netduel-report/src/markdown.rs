@@ -27,8 +27,11 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
     list("Proof of path", words::proofs(analysis), &mut lines);
     list("Warnings", analysis.warnings.iter().map(ToString::to_string).collect(), &mut lines);
     lines.extend([String::new(), "## Reproduce".to_owned(), String::new()]);
-    lines.extend(words::commands(run).iter().map(|line| format!("    {}", words::plain(line))));
-    let rules = words::rules(&analysis.plan).into_iter().map(|(name, rule)| format!("{name}: {rule}")).collect();
+    lines.extend(words::commands(run).iter().map(|line| format!("    {line}")));
+    lines.extend([String::new(), "The plan as it was given:".to_owned(), String::new()]);
+    lines.extend(run.header.plan_text.lines().map(|line| format!("    {}", words::plain(line))));
+    let rules =
+        words::rules(&analysis.plan).into_iter().map(|(name, rule)| format!("{name}: {rule}")).collect();
     list("How it was counted", rules, &mut lines);
     lines.push(String::new());
     lines.join("\n")
@@ -52,7 +55,7 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
         rows(metric, lines);
     }
     if !workload.explanation.is_empty() {
-        lines.extend([String::new(), "Where it comes from:".to_owned(), String::new()]);
+        lines.extend([String::new(), "What the counters say:".to_owned(), String::new()]);
         lines.extend(workload.explanation.iter().map(|sentence| format!("- {}", text(sentence))));
     }
 }

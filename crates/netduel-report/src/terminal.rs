@@ -106,7 +106,7 @@ impl Page {
             self.metric(metric, &widths);
         }
         if !workload.explanation.is_empty() {
-            self.paragraph("  ", "Where it comes from");
+            self.paragraph("  ", "What the counters say");
             for sentence in &workload.explanation {
                 self.item("- ", &plain(sentence));
             }

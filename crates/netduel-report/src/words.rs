@@ -63,8 +63,12 @@ pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
 pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
     let Some(judged) = judged else { return "not judged".to_owned() };
     match judged.verdict {
-        Verdict::Higher { estimate } => format!("{} by {}", direction(metric, true), effect(metric, &estimate)),
-        Verdict::Lower { estimate } => format!("{} by {}", direction(metric, false), effect(metric, &estimate)),
+        Verdict::Higher { estimate } => {
+            format!("{} by {}", direction(metric, true), effect(metric, &estimate))
+        }
+        Verdict::Lower { estimate } => {
+            format!("{} by {}", direction(metric, false), effect(metric, &estimate))
+        }
         Verdict::NoDifference { larger_than, .. } => {
             format!("no difference larger than {}", amount(metric, larger_than))
         }
@@ -73,9 +77,7 @@ pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
             format!("not enough trials: {more} more blocks would do")
         }
         Verdict::NotEnough { estimate: None, .. } => "not enough trials: no block has both arms".to_owned(),
-        Verdict::NotEnough { more: None, .. } => {
-            "not enough trials: the spread is not known yet".to_owned()
-        }
+        Verdict::NotEnough { more: None, .. } => "not enough trials: the spread is not known yet".to_owned(),
     }
 }
 
@@ -176,6 +178,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A share rounded down to two decimals, for "at least": `99.98 %`.
+fn percent_at_least(share: f64) -> String {
+    format!("{:.2} %", (share * 1e4).floor() / 100.0)
+}
+
 /// A round percentage as a plan gives it: `5 %`, `2.5 %`.
 pub fn percent_exact(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
@@ -212,7 +219,8 @@ pub fn value(metric: Metric, values: &ArmValues) -> String {
 /// What a workload sends, in a line.
 pub fn workload(workload: &Workload) -> String {
     let mut parts = vec![workload.traffic.type_name().to_owned()];
-    let plural = |count: u32, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
+    let plural =
+        |count: u32, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
     let way = |direction: Direction| match direction {
         Direction::Up => "client to server",
         Direction::Down => "server to client",
@@ -270,11 +278,15 @@ pub fn treatment(treatment: &Treatment) -> String {
 pub fn end(end: Option<&RunEnd>) -> String {
     match end {
         None => "The run has no end: it goes on, or its coordinator was killed.".to_owned(),
-        Some(RunEnd::PrecisionReached) => "Ended because every interval is as narrow as the plan asks.".to_owned(),
+        Some(RunEnd::PrecisionReached) => {
+            "Ended because every interval is as narrow as the plan asks.".to_owned()
+        }
         Some(RunEnd::BlocksDone) => "Ended after the most blocks that the plan allows.".to_owned(),
         Some(RunEnd::BudgetUsed) => "Ended because the time budget was used up.".to_owned(),
         Some(RunEnd::Interrupted) => "Interrupted; it can be resumed with `netduel run --resume`.".to_owned(),
-        Some(RunEnd::Failed { detail }) => format!("Failed, and can be resumed when the cause is removed: {detail}"),
+        Some(RunEnd::Failed { detail }) => {
+            format!("Failed, and can be resumed when the cause is removed: {detail}")
+        }
     }
 }
 
@@ -284,7 +296,8 @@ pub fn trials(analysis: &Analysis) -> String {
         0 => "none left out".to_owned(),
         count => format!("{count} left out"),
     };
-    let blocks = if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
+    let blocks =
+        if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
     format!("{blocks}, {} valid trials, {left_out}", analysis.trials_valid)
 }
 
@@ -311,7 +324,12 @@ pub fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
                 Tone::Same => "shows",
                 Tone::Open => "has",
             };
-            Clause { verb, verdict: verdict(metric, comparison.judged.as_ref()), metric: metric.title(), tone }
+            Clause {
+                verb,
+                verdict: verdict(metric, comparison.judged.as_ref()),
+                metric: metric.title(),
+                tone,
+            }
         })
         .collect()
 }
@@ -374,7 +392,7 @@ fn proof(arm: &ArmName, role: Role, paths: &[&PathShares]) -> Option<String> {
         Some(share) => format!(
             "{arm}: {expected} at {role} {host} carried at least {} of the bytes of each valid trial ({proven} of {trials} \
              trials proven)",
-            percent(share)
+            percent_at_least(share)
         ),
         None => format!("{arm}: no valid trial proves that {expected} at {role} {host} carried the bytes"),
     })
@@ -385,7 +403,7 @@ fn proof(arm: &ArmName, role: Role, paths: &[&PathShares]) -> Option<String> {
 pub fn plain(text: &str) -> String {
     text.chars()
         .map(|c| match c {
-            '\n' | '\r' | '\t' => ' ',
+            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
             c if c.is_control() => '\u{fffd}',
             '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
             c => c,
@@ -393,7 +411,8 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
-/// The commands that run the same again, one a line: the seed makes the order the same too.
+/// The commands that run the same again, one a line: the seed makes the order the same too. Every line is one line, whatever
+/// the plan's name is, since people paste them into a shell.
 pub fn commands(run: &Run) -> Vec<String> {
     let plan = format!("{}.toml", run.header.plan.name);
     let mut lines = vec![format!("# save the plan below as {plan}")];
@@ -405,7 +424,7 @@ pub fn commands(run: &Run) -> Vec<String> {
         "# this run was: {}",
         run.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
     ));
-    lines
+    lines.iter().map(|line| plain(line)).collect()
 }
 
 /// A moment for people: `2026-11-21 10:30 UTC`.
@@ -427,7 +446,11 @@ pub fn date(unix_ms: u64) -> String {
 /// A word as a shell takes it back.
 fn shell_word(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(safe) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(safe) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// The rules by which everything was counted, for people who check.
@@ -453,4 +476,122 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         ("Left out", "Trials that failed or whose bytes took another path than the arm's. Nothing else is ever left out, \
           outliers included.".to_owned()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_782_340, "2000-02-28 23:59 UTC"),
+            (951_782_400, "2000-02-29 00:00 UTC"),
+            (1_709_251_199, "2024-02-29 23:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00 UTC"),
+        ] {
+            assert_eq!(date(seconds * 1000), text);
+        }
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_to_all_or_nothing() {
+        for (share, text) in [
+            (1.0, "100 %"),
+            (0.999_999_9, "more than 99.99 %"),
+            (0.999_87, "99.98 %"),
+            (0.42, "42 %"),
+            (0.004, "0.4 %"),
+            (1e-9, "less than 0.001 %"),
+            (0.0, "0 %"),
+        ] {
+            assert_eq!(percent(share), text);
+        }
+        assert_eq!(percent_at_least(0.999_999), "99.99 %");
+    }
+
+    fn estimate(centre: f64, low: f64, high: f64) -> Estimate {
+        Estimate { n: 8, centre, low, high, confidence: 0.95, p_value: 0.01 }
+    }
+
+    fn judged(verdict: Verdict) -> Judged {
+        Judged { verdict, estimate: verdict.estimate(), adjusted_p: None }
+    }
+
+    #[test]
+    fn verdicts_have_their_words() {
+        let more = |more| Verdict::NotEnough { estimate: None, more };
+        for (metric, given, words) in [
+            (
+                Metric::Throughput,
+                Verdict::Higher { estimate: estimate(3.2, 2.9, 3.5) },
+                "faster by 220 % [190, 250] (3.2x)",
+            ),
+            (
+                Metric::Throughput,
+                Verdict::Lower { estimate: estimate(0.9, 0.88, 0.95) },
+                "slower by 10 % [5.0, 12] (0.90x)",
+            ),
+            (
+                Metric::LatencyP99,
+                Verdict::Lower { estimate: estimate(0.31, 0.29, 0.34) },
+                "faster by 69 % [66, 71] (0.31x)",
+            ),
+            (
+                Metric::LatencyP50,
+                Verdict::Higher { estimate: estimate(12.0, 11.0, 13.0) },
+                "slower by 1100 % [1000, 1200] (12x)",
+            ),
+            (
+                Metric::CpuPerGigabyte,
+                Verdict::Lower { estimate: estimate(0.5, 0.4, 0.6) },
+                "lower by 50 % [40, 60] (0.50x)",
+            ),
+            (
+                Metric::Jitter,
+                Verdict::Higher { estimate: estimate(1.02, 1.01, 1.03) },
+                "higher by 2.0 % [1.0, 3.0] (1.02x)",
+            ),
+            (
+                Metric::Loss,
+                Verdict::Lower { estimate: estimate(-0.012, -0.014, -0.01) },
+                "lower by 1.2 percentage points [1.0, 1.4]",
+            ),
+            (
+                Metric::RetransmitsPerGigabyte,
+                Verdict::Higher { estimate: estimate(40.0, 30.0, 50.0) },
+                "higher by 40 segments/GB [30, 50]",
+            ),
+            (
+                Metric::Throughput,
+                Verdict::NoDifference { estimate: estimate(1.0, 0.99, 1.01), larger_than: 0.05 },
+                "no difference larger than 5 %",
+            ),
+            (
+                Metric::Loss,
+                Verdict::NoDifference { estimate: estimate(0.0, 0.0, 0.0), larger_than: 0.001 },
+                "no difference larger than 0.10 percentage points",
+            ),
+            (Metric::Loss, more(Some(12)), "not enough trials: 12 more blocks would do"),
+            (Metric::Loss, more(Some(1)), "not enough trials: 1 more block would do"),
+            (Metric::Loss, more(None), "not enough trials: no block has both arms"),
+        ] {
+            assert_eq!(verdict(metric, Some(&judged(given))), words);
+        }
+    }
+
+    #[test]
+    fn an_interval_without_ends_is_not_printed_as_one() {
+        let endless = estimate(2.0, 0.0, f64::INFINITY);
+        assert_eq!(interval(Metric::Throughput, &endless), "2.00x, too few blocks for an interval");
+        assert_eq!(effect(Metric::Throughput, &endless), "100 % (2.0x)");
+    }
+
+    #[test]
+    fn a_word_for_the_shell_is_one_word() {
+        assert_eq!(shell_word("a/b-c.toml"), "a/b-c.toml");
+        assert_eq!(shell_word("it's; rm"), "'it'\\''s; rm'");
+        assert_eq!(shell_word(""), "''");
+    }
 }

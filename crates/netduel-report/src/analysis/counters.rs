@@ -117,10 +117,26 @@ impl CounterKind {
     fn unit(self, traffic: &Traffic) -> &'static str {
         match (traffic, self) {
             (_, kind) if kind.is_share() => "fraction",
-            (Traffic::TcpStream { .. }, kind) => if kind.is_cpu() { "s/GB" } else { "/GB" },
-            (Traffic::UdpStream { .. }, kind) => if kind.is_cpu() { "us/datagram" } else { "/1000 datagrams" },
+            (Traffic::TcpStream { .. }, kind) => {
+                if kind.is_cpu() {
+                    "s/GB"
+                } else {
+                    "/GB"
+                }
+            }
+            (Traffic::UdpStream { .. }, kind) => {
+                if kind.is_cpu() {
+                    "us/datagram"
+                } else {
+                    "/1000 datagrams"
+                }
+            }
             (Traffic::TcpRr(_) | Traffic::UdpRr(_), kind) => {
-                if kind.is_cpu() { "us/round trip" } else { "/1000 round trips" }
+                if kind.is_cpu() {
+                    "us/round trip"
+                } else {
+                    "/1000 round trips"
+                }
             }
         }
     }
@@ -167,7 +183,9 @@ pub(super) fn of_workload(
                 })
                 .collect(),
         })
-        .filter(|counter| counter.arms.iter().any(|(_, spread)| spread.is_some_and(|spread| spread.max > 0.0)))
+        .filter(|counter| {
+            counter.arms.iter().any(|(_, spread)| spread.is_some_and(|spread| spread.max > 0.0))
+        })
         .collect()
 }
 
@@ -192,7 +210,11 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
     };
     // Events are counted per gigabyte, or per thousand messages so that rare ones still have digits.
     let per_work = |events: f64| {
-        if matches!(workload.traffic, Traffic::TcpStream { .. }) { events / work } else { events * 1e3 / work }
+        if matches!(workload.traffic, Traffic::TcpStream { .. }) {
+            events / work
+        } else {
+            events * 1e3 / work
+        }
     };
     let value = match kind {
         CounterKind::Busy => cpu(CoreTime::busy_ns)?,
@@ -200,17 +222,13 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
         CounterKind::System => cpu(|core| core.system_ns)?,
         CounterKind::HardInterrupt => cpu(|core| core.irq_ns)?,
         CounterKind::SoftInterrupt => cpu(|core| core.softirq_ns)?,
-        CounterKind::Interrupts => {
-            per_work(seen(trial, shared_machine, |seen| {
-                (!seen.interrupts.is_empty()).then(|| seen.interrupts.values().sum())
-            })?)
-        }
+        CounterKind::Interrupts => per_work(seen(trial, shared_machine, |seen| {
+            (!seen.interrupts.is_empty()).then(|| seen.interrupts.values().sum())
+        })?),
         CounterKind::ContextSwitches => per_work(seen(trial, shared_machine, |seen| seen.context_switches)?),
-        CounterKind::TimeSqueeze => {
-            per_work(seen(trial, shared_machine, |seen| {
-                (!seen.softnet.is_empty()).then(|| seen.softnet.iter().map(|core| core.time_squeeze).sum())
-            })?)
-        }
+        CounterKind::TimeSqueeze => per_work(seen(trial, shared_machine, |seen| {
+            (!seen.softnet.is_empty()).then(|| seen.softnet.iter().map(|core| core.time_squeeze).sum())
+        })?),
         CounterKind::Retransmits => per_work(figures::sum_tcp(trial, |tcp| tcp.retransmits.map(u64::from))?),
         CounterKind::Spurious => per_work(figures::sum_tcp(trial, |tcp| tcp.dsack_dups.map(u64::from))?),
         CounterKind::WindowLimited => of_busy(trial, |tcp| tcp.rwnd_limited_us)?,
@@ -240,10 +258,7 @@ fn seen(trial: &Trial, shared_machine: bool, counter: impl Fn(&Observation) -> O
 }
 
 /// A share of the time in which senders had data under way.
-fn of_busy(
-    trial: &Trial,
-    field: impl Fn(&netduel_model::sample::TcpInfo) -> Option<u64>,
-) -> Option<f64> {
+fn of_busy(trial: &Trial, field: impl Fn(&netduel_model::sample::TcpInfo) -> Option<u64>) -> Option<f64> {
     let busy = figures::sum_tcp(trial, |tcp| tcp.busy_us)?;
     Some(figures::sum_tcp(trial, field)? / busy)
 }

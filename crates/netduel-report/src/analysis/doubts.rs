@@ -212,10 +212,7 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {
         return None;
     }
-    let courses: Vec<Vec<f64>> = trials
-        .iter()
-        .map(|trial| series::steady(&arm.workload, trial))
-        .collect();
+    let courses: Vec<Vec<f64>> = trials.iter().map(|trial| series::steady(&arm.workload, trial)).collect();
     let bursts: Vec<doubt::Burst> = courses.iter().filter_map(|course| doubt::burst(course)).collect();
     if bursts.len() * 2 > trials.len() {
         return Some(Warning::TokenBucketBurst {
@@ -262,9 +259,8 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
             }
         }
     }
-    let stolen = stolen
-        .into_iter()
-        .map(|(host, (share_max, trials))| Warning::StolenTime { host, share_max, trials });
+    let stolen =
+        stolen.into_iter().map(|(host, (share_max, trials))| Warning::StolenTime { host, share_max, trials });
     let steps = steps.into_iter().map(|(host, step_ns)| Warning::ClockStep { host, step_ns });
     stolen.chain(steps).collect()
 }

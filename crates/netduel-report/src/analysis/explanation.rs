@@ -61,13 +61,12 @@ impl Pair<'_> {
     /// `0.11 s/GB in accelerated, 0.53 s/GB in synthetic (0.21x)`.
     fn both(&self, counter: &Counter, baseline: f64, arm: f64) -> String {
         let (baseline_name, arm_name) = self.names();
-        let times =
-            if baseline > 0.0 && arm > 0.0 { format!(" ({})", words::times(arm / baseline)) } else { String::new() };
-        format!(
-            "{} in {arm_name}, {} in {baseline_name}{times}",
-            counter.human(arm),
-            counter.human(baseline)
-        )
+        let times = if baseline > 0.0 && arm > 0.0 {
+            format!(" ({})", words::times(arm / baseline))
+        } else {
+            String::new()
+        };
+        format!("{} in {arm_name}, {} in {baseline_name}{times}", counter.human(arm), counter.human(baseline))
     }
 
     fn path(&self) -> Option<String> {

@@ -53,7 +53,8 @@ pub(super) fn ends(trial: &Trial) -> impl Iterator<Item = &TrialEnd> {
 
 /// What the receivers of bulk traffic counted: the end opposite to each sender, both when both send.
 pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec<&'a Flow>> {
-    let (Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. }) = &workload.traffic else {
+    let (Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. }) = &workload.traffic
+    else {
         return None;
     };
     let mut flows = Vec::new();

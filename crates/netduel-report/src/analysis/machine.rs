@@ -86,7 +86,10 @@ impl Machines {
 /// longer one counts: it covers the traffic from its first to its last byte.
 pub(super) fn observations(trial: &Trial, shared_machine: bool) -> Option<Vec<&Observation>> {
     let with_cores = |role| {
-        trial.end(role).map(|end| &end.observation).filter(|observation: &&Observation| !observation.cores.is_empty())
+        trial
+            .end(role)
+            .map(|end| &end.observation)
+            .filter(|observation: &&Observation| !observation.cores.is_empty())
     };
     let (client, server) = (with_cores(Role::Client), with_cores(Role::Server));
     if shared_machine {
@@ -110,7 +113,8 @@ pub(super) fn shares(arm: &Arm, trials: &[&Trial], machines: &Machines) -> Vec<M
         let Some(seen) = observations(trial, machines.shared(&arm.pair)) else { continue };
         for (sum, observation) in sums.iter_mut().zip(seen) {
             for core in &observation.cores {
-                let total = sum.entry(core.core).or_insert(CoreTime { core: core.core, ..CoreTime::default() });
+                let total =
+                    sum.entry(core.core).or_insert(CoreTime { core: core.core, ..CoreTime::default() });
                 total.user_ns += core.user_ns;
                 total.system_ns += core.system_ns;
                 total.irq_ns += core.irq_ns;

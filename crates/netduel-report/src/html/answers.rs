@@ -10,6 +10,7 @@ use crate::words;
 pub(super) fn answers(analysis: &Analysis) -> Markup {
     html! {
         section.answers aria-label="Answer" {
+            @if analysis.plan.arms.len() < 2 { p { "One arm only: figures, and no comparison." } }
             @for workload in &analysis.workloads {
                 @for arm in workload.arms.iter().skip(1) {
                     @let clauses = words::clauses(workload, &arm.arm);
@@ -34,7 +35,8 @@ pub(super) fn answers(analysis: &Analysis) -> Markup {
 
 /// A verdict with no line break within its interval, nor between a number and its sign.
 fn unbroken(verdict: &str) -> Markup {
-    let (before, rest) = verdict.split_once('[').map_or((verdict, None), |(before, rest)| (before, Some(rest)));
+    let (before, rest) =
+        verdict.split_once('[').map_or((verdict, None), |(before, rest)| (before, Some(rest)));
     let (inside, after) = rest.and_then(|rest| rest.split_once(']')).unwrap_or(("", ""));
     html! {
         (before.replace(" %", "\u{a0}%"))
@@ -83,6 +85,7 @@ fn group(workload: &WorkloadAnalysis, axis: &Axis) -> Markup {
             tr.group { th colspan="5" scope="rowgroup" {
                 (workload.name)
                 @if let Some(first) = workload.arms.first() { span.settings { (words::workload(&first.workload)) } }
+                span.narrow-axis { (axis.header()) }
             } }
             @for metric in &workload.judged {
                 @if metric.comparisons.is_empty() { (alone(metric)) }

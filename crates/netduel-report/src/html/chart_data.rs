@@ -33,7 +33,9 @@ pub(super) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scale
         Metric::Throughput => {
             choose(&[(1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"), (1e12, "Tbit/s")])
         }
-        Metric::DatagramRate | Metric::RoundTripRate => choose(&[(1.0, "/s"), (1e3, "thousand/s"), (1e6, "million/s")]),
+        Metric::DatagramRate | Metric::RoundTripRate => {
+            choose(&[(1.0, "/s"), (1e3, "thousand/s"), (1e6, "million/s")])
+        }
         Metric::Jitter | Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => {
             choose(&[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")])
         }
@@ -59,7 +61,10 @@ pub(super) fn scaled_series(workload: &WorkloadAnalysis) -> Scaled {
 /// The unit of a workload's round trips, by their 99th percentile.
 pub(super) fn scaled_latency(workload: &WorkloadAnalysis) -> Scaled {
     let histograms = workload.arms.iter().filter_map(|arm| arm.latency.as_ref());
-    scaled(Metric::LatencyP99, histograms.filter_map(|histogram| histogram.percentile(99.0)).map(|value| value as f64))
+    scaled(
+        Metric::LatencyP99,
+        histograms.filter_map(|histogram| histogram.percentile(99.0)).map(|value| value as f64),
+    )
 }
 
 /// Whether the workload is one of requests and responses.
@@ -171,7 +176,9 @@ fn density(histogram: &Histogram, scale: Scaled) -> Vec<Value> {
 fn rates(workload: &WorkloadAnalysis) -> Value {
     let scale = scaled_series(workload);
     let all = || workload.arms.iter().flat_map(|arm| arm.intervals.iter().copied());
-    let (Some(low), Some(high)) = (all().reduce(f64::min), all().reduce(f64::max)) else { return Value::Null };
+    let (Some(low), Some(high)) = (all().reduce(f64::min), all().reduce(f64::max)) else {
+        return Value::Null;
+    };
     let width = ((high - low) / DENSITY_BINS as f64).max(high.abs() * 1e-6).max(1e-9);
     let arms = workload.arms.iter().map(|arm| {
         let mut counts = vec![0_u32; DENSITY_BINS];
@@ -196,13 +203,22 @@ pub(super) fn machine_count(workload: &WorkloadAnalysis) -> usize {
 
 /// Cores of a machine that are worth a row, over all arms, ascending.
 pub(super) fn shown_cores(workload: &WorkloadAnalysis, machine: usize) -> Vec<u16> {
-    let all = || workload.arms.iter().filter_map(move |arm| arm.machines.get(machine)).flat_map(|machine| &machine.cores);
+    let all = || {
+        workload
+            .arms
+            .iter()
+            .filter_map(move |arm| arm.machines.get(machine))
+            .flat_map(|machine| &machine.cores)
+    };
     let mut cores: Vec<u16> = all().map(|core| core.core).collect();
     cores.sort_unstable();
     cores.dedup();
     if cores.len() > CORES_SHOWN_ALL {
         let busy = |wanted: &u16| {
-            all().any(|core| core.core == *wanted && core.classes().iter().map(|class| class.1).sum::<f64>() >= CORE_BUSY_MIN)
+            all().any(|core| {
+                core.core == *wanted
+                    && core.classes().iter().map(|class| class.1).sum::<f64>() >= CORE_BUSY_MIN
+            })
         };
         cores.retain(busy);
     }
@@ -219,9 +235,10 @@ fn cores(workload: &WorkloadAnalysis, index: usize) -> Value {
         .flat_map(|(arm, machine)| machine.cores.iter().map(move |core| (arm, core)))
         .filter(|(_, core)| shown.contains(&core.core))
         .flat_map(|(arm, core)| {
-            core.classes().into_iter().enumerate().map(move |(class, (_, share))| {
-                json!([arm, core.core, class, short(share * 100.0)])
-            })
+            core.classes()
+                .into_iter()
+                .enumerate()
+                .map(move |(class, (_, share))| json!([arm, core.core, class, short(share * 100.0)]))
         })
         .collect();
     json!({ "cores": shown, "rows": rows })

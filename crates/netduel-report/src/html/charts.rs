@@ -59,7 +59,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                     (figure(&Chart {
                         kind: "rates", workload: index, index: 0,
                         title: "Throughput of all intervals".to_owned(),
-                        reading: "Share of the intervals of all steady windows. A second hump is a second way the path behaves."
+                        reading: "Share of the intervals of all steady windows, in bins of equal width; all valid trials together."
                             .to_owned(),
                         label: series_label(workload),
                     }, &intervals_table(workload)))
@@ -91,7 +91,7 @@ fn settings(workload: &WorkloadAnalysis) -> Vec<(Option<String>, String)> {
 fn origin(workload: &WorkloadAnalysis) -> Markup {
     html! {
         @if !workload.explanation.is_empty() {
-            h3 { "Where it comes from" }
+            h3 { "What the counters say" }
             ul.explanation { @for sentence in &workload.explanation { li { (words::plain(sentence)) } } }
         }
         @if !workload.counters.is_empty() {
@@ -157,7 +157,8 @@ fn capital(text: &str) -> String {
 }
 
 fn blocks_label(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> String {
-    let arms: Vec<String> = metric.arms.iter().map(|arm| format!("{} {}", arm.arm, words::value(metric.metric, arm))).collect();
+    let arms: Vec<String> =
+        metric.arms.iter().map(|arm| format!("{} {}", arm.arm, words::value(metric.metric, arm))).collect();
     format!("{} of {} by block: {}", metric.metric.title(), workload.name, arms.join("; "))
 }
 
@@ -176,7 +177,9 @@ fn blocks_table(metric: &MetricAnalysis) -> Markup {
     let rows = rows
         .into_iter()
         .map(|(block, values)| {
-            std::iter::once((block + 1).to_string()).chain(values.into_iter().map(|value| number(value, scale))).collect()
+            std::iter::once((block + 1).to_string())
+                .chain(values.into_iter().map(|value| number(value, scale)))
+                .collect()
         })
         .collect();
     table(header, rows)
@@ -212,7 +215,13 @@ fn series_label(workload: &WorkloadAnalysis) -> String {
             let medians: Vec<f64> = arm.series.iter().map(|point| point.median).collect();
             let (low, high) =
                 (medians.iter().copied().reduce(f64::min)?, medians.iter().copied().reduce(f64::max)?);
-            Some(format!("{} from {} to {} {}", arm.arm, number(Some(low), scale), number(Some(high), scale), scale.unit))
+            Some(format!(
+                "{} from {} to {} {}",
+                arm.arm,
+                number(Some(low), scale),
+                number(Some(high), scale),
+                scale.unit
+            ))
         })
         .collect();
     format!("course of {} within a trial, median over trials: {}", workload.name, arms.join("; "))
@@ -269,7 +278,13 @@ fn tail_table(workload: &WorkloadAnalysis) -> Markup {
         .into_iter()
         .map(|percentile| {
             let values = workload.arms.iter().map(|arm| {
-                number(arm.latency.as_ref().and_then(|histogram| histogram.percentile(percentile)).map(|value| value as f64), scale)
+                number(
+                    arm.latency
+                        .as_ref()
+                        .and_then(|histogram| histogram.percentile(percentile))
+                        .map(|value| value as f64),
+                    scale,
+                )
             });
             let name = match percentile {
                 p if p <= 0.0 => "smallest".to_owned(),
@@ -292,9 +307,18 @@ fn machine_title(workload: &WorkloadAnalysis, index: usize) -> String {
 }
 
 fn cores_table(workload: &WorkloadAnalysis, index: usize) -> Markup {
-    let header = ["Arm", "Core", "user, %", "system, %", "hard interrupt, %", "soft interrupt, %", "stolen, %", "idle, %"]
-        .map(str::to_owned)
-        .to_vec();
+    let header = [
+        "Arm",
+        "Core",
+        "user, %",
+        "system, %",
+        "hard interrupt, %",
+        "soft interrupt, %",
+        "stolen, %",
+        "idle, %",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let rows = workload
         .arms
         .iter()
@@ -313,7 +337,9 @@ fn cores_table(workload: &WorkloadAnalysis, index: usize) -> Markup {
 
 /// Metrics that no verdict is about, so that nobody takes a wide look for a test.
 fn also_measured(workload: &WorkloadAnalysis) -> Markup {
-    let header = std::iter::once("Metric".to_owned()).chain(workload.arms.iter().map(|arm| arm.arm.to_string())).collect();
+    let header = std::iter::once("Metric".to_owned())
+        .chain(workload.arms.iter().map(|arm| arm.arm.to_string()))
+        .collect();
     let rows = workload
         .unjudged
         .iter()
@@ -332,7 +358,8 @@ fn number(value: Option<f64>, scale: Scaled) -> String {
 
 /// A plain table: texts left, numbers right.
 fn table(header: Vec<String>, rows: Vec<Vec<String>>) -> Markup {
-    let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '-') || text.is_empty();
+    let is_number =
+        |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '-') || text.is_empty();
     html! {
         table {
             thead { tr { @for title in header { th scope="col" { (title) } } } }

@@ -57,7 +57,8 @@ fn bytes_at(
     for (name, bytes) in paths.iter().flat_map(|path| &path.bytes) {
         *sums.entry(name).or_default() += bytes;
     }
-    let mut bytes: Vec<(String, u64)> = sums.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+    let mut bytes: Vec<(String, u64)> =
+        sums.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
     bytes.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     Some((first.expected.clone(), first.host.clone(), bytes))
 }
@@ -128,7 +129,9 @@ pub(super) fn warnings(analysis: &Analysis) -> Markup {
 /// The hosts side by side.
 pub(super) fn hosts(run: &Run) -> Markup {
     let hosts = &run.header.hosts;
-    let memory = |host: &HostSnapshot| host.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)));
+    let memory = |host: &HostSnapshot| {
+        host.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)))
+    };
     type Fact<'a> = (&'a str, &'a dyn Fn(&HostSnapshot) -> Option<String>);
     let facts: [Fact<'_>; 9] = [
         ("host name", &|host| host.hostname.clone()),

@@ -9,7 +9,9 @@ pub(super) fn content_security_policy(scripts: &[String]) -> String {
     for script in scripts {
         let _ = write!(sources, " 'sha256-{}'", base64(&Sha256::digest(script.as_bytes())));
     }
-    format!("default-src 'none'; script-src{sources}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'")
+    format!(
+        "default-src 'none'; script-src{sources}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    )
 }
 
 /// Standard base64 with padding (RFC 4648 section 4): twelve lines are less than a dependency.
@@ -17,7 +19,10 @@ fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().enumerate().fold(0_u32, |word, (index, byte)| word | u32::from(*byte) << (16 - 8 * index));
+        let word = chunk
+            .iter()
+            .enumerate()
+            .fold(0_u32, |word, (index, byte)| word | u32::from(*byte) << (16 - 8 * index));
         for position in 0..4 {
             let digit = (word >> (18 - 6 * position)) & 63;
             text.push(if position <= chunk.len() { char::from(ALPHABET[digit as usize]) } else { '=' });
@@ -32,9 +37,15 @@ mod tests {
 
     #[test]
     fn base64_gives_the_test_vectors_of_its_rfc() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy")]
-        {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
     }

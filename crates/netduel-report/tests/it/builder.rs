@@ -111,7 +111,13 @@ pub fn build(recipe: &Recipe) -> Run {
             trial.started_unix_ms = 1_795_239_000_000 + u64::from(block) * 40_000 + position as u64 * 5_200;
             if recipe.failed.contains(&(block, arm)) {
                 let reason = format!("connect to 10.77.0.2: connection refused {}", recipe.text);
-                trial = Trial { validity: Validity::Failed { reason }, client: None, server: None, proofs: Vec::new(), ..trial };
+                trial = Trial {
+                    validity: Validity::Failed { reason },
+                    client: None,
+                    server: None,
+                    proofs: Vec::new(),
+                    ..trial
+                };
             }
             if recipe.wrong_path.contains(&(block, arm)) {
                 swap_path(&mut trial, arm);
@@ -119,12 +125,16 @@ pub fn build(recipe: &Recipe) -> Run {
             trials.push(trial);
         }
     }
-    let warnings = vec![Warning::SharedMachine { client: "a".parse().unwrap(), server: "b".parse().unwrap() }];
+    let warnings =
+        vec![Warning::SharedMachine { client: "a".parse().unwrap(), server: "b".parse().unwrap() }];
     let header = RunHeader {
         id: "demo-20261121-103000-7f3a".parse().unwrap(),
         started_unix_ms: 1_795_239_000_000,
         program: "netduel 0.1.0".to_owned(),
-        command: ["netduel", "run", "two paths.toml"].iter().map(|word| format!("{word}{}", recipe.text)).collect(),
+        command: ["netduel", "run", "two paths.toml"]
+            .iter()
+            .map(|word| format!("{word}{}", recipe.text))
+            .collect(),
         plan_text: format!("name = \"demo\"\nquestion = \"{}\"\n# {}\n", recipe.question, recipe.text),
         plan,
         seed: recipe.seed,
@@ -188,7 +198,11 @@ fn workload(name: &str) -> Workload {
     Workload {
         name: name.parse().unwrap(),
         traffic,
-        timing: Timing { duration: Nanos(DURATION_NS), warmup: Nanos::from_millis(500), cooldown: Nanos::from_millis(200) },
+        timing: Timing {
+            duration: Nanos(DURATION_NS),
+            warmup: Nanos::from_millis(500),
+            cooldown: Nanos::from_millis(200),
+        },
         family: Family::Ipv4,
         pin_client: vec![1],
         pin_server: vec![3],
@@ -211,7 +225,10 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
         workloads: recipe.workloads.iter().map(|name| workload(name)).collect(),
     };
     let guest = |name: &str| {
-        (name.parse().unwrap(), Host { launch: Launch::Lab { guest: name.to_owned() }, addresses: Vec::new() })
+        (
+            name.parse().unwrap(),
+            Host { launch: Launch::Lab { guest: name.to_owned() }, addresses: Vec::new() },
+        )
     };
     ResolvedPlan {
         name: format!("demo{}", recipe.text),
@@ -233,7 +250,14 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
     }
 }
 
-fn trial(recipe: &Recipe, plan: &ResolvedPlan, noise: &mut Noise, shared: f64, arm: usize, name: &str) -> Trial {
+fn trial(
+    recipe: &Recipe,
+    plan: &ResolvedPlan,
+    noise: &mut Noise,
+    shared: f64,
+    arm: usize,
+    name: &str,
+) -> Trial {
     let speed = if arm == 0 { 1.0 } else { recipe.effect } * shared * noise.factor(recipe.noise);
     let (client, server) = match name {
         "bulk" => bulk(noise, speed, arm, recipe),
@@ -268,11 +292,10 @@ fn trial(recipe: &Recipe, plan: &ResolvedPlan, noise: &mut Noise, shared: f64, a
 fn swap_path(trial: &mut Trial, arm: usize) {
     for proof in &mut trial.proofs {
         for (name, _) in &mut proof.bytes {
-            if name.starts_with(PATHS[arm]) {
-                *name = name.replacen(PATHS[arm], PATHS[1 - arm], 1);
-            }
+            let (from, to) = if name.starts_with(PATHS[arm]) { (arm, 1 - arm) } else { (1 - arm, arm) };
+            *name = name.replacen(PATHS[from], PATHS[to], 1);
         }
-        proof.share = Some(0.002);
+        proof.share = Some(0.0001);
     }
     if let Some(reason) = trial.proofs.iter().find_map(PathProof::failure) {
         trial.validity = Validity::WrongPath { reason };
@@ -328,14 +351,19 @@ fn bulk(noise: &mut Noise, speed: f64, arm: usize, recipe: &Recipe) -> (EndRepor
         ..TcpInfo::default()
     };
     let mut client = report(Role::Client, Some(flow.clone()), None);
-    client.streams.push(StreamReport { sent_bytes: flow.bytes, core: Some(1), tcp: Some(tcp), ..StreamReport::default() });
+    client.streams.push(StreamReport {
+        sent_bytes: flow.bytes,
+        core: Some(1),
+        tcp: Some(tcp),
+        ..StreamReport::default()
+    });
     (client, report(Role::Server, None, Some(flow)))
 }
 
 fn udp(noise: &mut Noise, speed: f64, loss: f64) -> (EndReport, EndReport) {
     let sent = series(noise, 410_000.0 * speed, 1448.0);
     let mut received = sent.clone();
-    let lost_share = loss * noise.factor(0.15);
+    let lost_share = (loss * noise.factor(0.15)).min(1.0);
     received.bytes = 0;
     received.messages = 0;
     for sample in &mut received.series {
@@ -423,10 +451,19 @@ fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role
     let wall_ns = DURATION_NS + if role == Role::Server { 24_000_000 } else { 9_000_000 };
     let cores = (0..4_u16).zip(load).map(|(core, (user, system, softirq))| {
         let wall = wall_ns as f64;
-        let [user, system, softirq] = [user, system, softirq].map(|share| (share * wall * noise.factor(0.02)) as u64);
+        let [user, system, softirq] =
+            [user, system, softirq].map(|share| (share * wall * noise.factor(0.02)) as u64);
         let (irq, steal) = (wall_ns / 500, wall_ns / 400);
         let idle_ns = wall_ns.saturating_sub(user + system + softirq + irq + steal);
-        CoreTime { core, user_ns: user, system_ns: system, irq_ns: irq, softirq_ns: softirq, steal_ns: steal, idle_ns }
+        CoreTime {
+            core,
+            user_ns: user,
+            system_ns: system,
+            irq_ns: irq,
+            softirq_ns: softirq,
+            steal_ns: steal,
+            idle_ns,
+        }
     });
     let cores: Vec<CoreTime> = cores.collect();
     let interface = |name: &str, bytes: u64| InterfaceDelta {
@@ -438,8 +475,11 @@ fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role
         ..InterfaceDelta::default()
     };
     let other = 2_000 + (noise.uniform() * 6_000.0) as u64;
-    let interfaces =
-        vec![interface("eth0", bytes + other), interface(PATHS[arm], bytes), interface(PATHS[1 - arm], other)];
+    let interfaces = vec![
+        interface("eth0", bytes + other),
+        interface(PATHS[arm], bytes),
+        interface(PATHS[1 - arm], other),
+    ];
     let packets = bytes / if arm == 0 { 9_000 } else { 40_000 };
     Observation {
         wall_ns,
@@ -447,7 +487,12 @@ fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role
         cores,
         interrupts: BTreeMap::from([("timer".to_owned(), 5_200), ("rescheduling".to_owned(), packets / 4)]),
         context_switches: Some(packets / 2 + 9_000),
-        softnet: vec![Softnet { core: 2, processed: packets, time_squeeze: if arm == 0 { 160 } else { 12 }, ..Softnet::default() }],
+        softnet: vec![Softnet {
+            core: 2,
+            processed: packets,
+            time_squeeze: if arm == 0 { 160 } else { 12 },
+            ..Softnet::default()
+        }],
         interfaces,
         cost_ns: 1_100_000,
         ..Observation::default()
