@@ -126,7 +126,7 @@ impl Page {
             );
             match comparison {
                 Some(comparison) => self.with_verdict(&line, metric.metric, comparison),
-                None => self.line(&format!("{}  baseline", line)),
+                None => self.line(&format!("{line}  baseline")),
             }
         }
     }

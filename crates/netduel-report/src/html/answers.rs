@@ -135,8 +135,8 @@ fn row(metric: &MetricAnalysis, comparison: &Comparison, axis: &Axis) -> Markup 
 /// A mean with error and n, broken so that the numbers of a column stand under each other.
 fn value(metric: &MetricAnalysis, values: &ArmValues) -> Markup {
     let text = words::value(metric.metric, values);
-    match text.split_once(" ± ") {
-        Some((mean, rest)) => html! { span.mean { (mean) } " " span.error { "± " (rest) } },
-        None => html! { span.mean { (text) } },
+    html! {
+        @if let Some((mean, rest)) = text.split_once(" ± ") { span.mean { (mean) } " " span.error { "± " (rest) } }
+        @else { span.mean { (text) } }
     }
 }
