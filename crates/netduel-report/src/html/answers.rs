@@ -21,7 +21,7 @@ pub(super) fn answers(analysis: &Analysis) -> Markup {
                                 (arm.arm)
                                 @for (index, clause) in clauses.iter().enumerate() {
                                     (words::joint(index, clauses.len())) (clause.verb) " "
-                                    strong class=(clause.tone.word()) { (unbroken(&clause.verdict)) } " in " (clause.metric)
+                                    strong class=(clause.tone.word()) { (unbroken(&clause.verdict)) } " " (clause.subject) (clause.remedy)
                                 }
                                 "."
                             }

@@ -168,37 +168,65 @@ pub fn value(metric: Metric, values: &ArmValues) -> String {
     }
 }
 
-/// One metric's part of an answer: `is`, `faster by 220 % [190, 250] (3.2x)`, `in throughput`.
+/// A part of an answer: `is`, `faster by 220 % [190, 250] (3.2x)`, `in throughput`. Metrics of which the same is said share one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clause {
     /// The verb before the verdict.
     pub verb: &'static str,
-    /// The verdict.
+    /// The verdict, or its head when it has a remedy.
     pub verdict: String,
-    /// The metric.
-    pub metric: &'static str,
+    /// What it is said of: `in throughput`, `for round trip p50 and round trip p99`.
+    pub subject: String,
+    /// What to do about it, from the colon on; empty when there is nothing.
+    pub remedy: String,
     /// Whether it is good news.
     pub tone: Tone,
 }
 
-/// What is said of one arm in one workload, a clause for each judged metric.
+/// What is said of one arm in one workload. Everything that is still open is one clause, with what the slowest metric needs.
 pub fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
-    comparisons(workload, arm)
-        .map(|(metric, comparison)| {
-            let tone = tone(metric, comparison.judged.as_ref());
-            let verb = match tone {
-                Tone::Better | Tone::Worse => "is",
-                Tone::Same => "shows",
-                Tone::Open => "has",
-            };
-            Clause {
-                verb,
-                verdict: verdict(metric, comparison.judged.as_ref()),
-                metric: metric.title(),
-                tone,
+    let mut groups: Vec<(Tone, String, Option<u32>, Vec<&'static str>)> = Vec::new();
+    for (metric, comparison) in comparisons(workload, arm) {
+        let judged = comparison.judged.as_ref();
+        let (tone, words) = (tone(metric, judged), verdict(metric, judged));
+        let more = judged.and_then(|judged| match judged.verdict {
+            Verdict::NotEnough { more, .. } => more,
+            _ => None,
+        });
+        let alike = |group: &(Tone, String, Option<u32>, _)| {
+            group.0 == tone && (tone == Tone::Open || group.1 == words)
+        };
+        if let Some(group) = groups.iter_mut().find(|group| alike(group)) {
+            group.3.push(metric.title());
+            // A number that is not known is longer than any that is.
+            if group.2.is_some() && more.is_none_or(|more| Some(more) > group.2) {
+                (group.1, group.2) = (words, more);
             }
-        })
-        .collect()
+        } else {
+            groups.push((tone, words, more, vec![metric.title()]));
+        }
+    }
+    groups.into_iter().map(|(tone, words, _, metrics)| clause(tone, &words, &metrics)).collect()
+}
+
+fn clause(tone: Tone, words: &str, metrics: &[&str]) -> Clause {
+    let (verb, preposition) = match tone {
+        Tone::Better | Tone::Worse => ("is", "in"),
+        Tone::Same => ("shows", "in"),
+        Tone::Open => ("has", "for"),
+    };
+    let list = match metrics.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => metrics.concat(),
+    };
+    let (head, remedy) = words.split_once(": ").map_or((words, None), |(head, rest)| (head, Some(rest)));
+    Clause {
+        verb,
+        verdict: head.to_owned(),
+        subject: format!("{preposition} {list}"),
+        remedy: remedy.map(|remedy| format!(": {remedy}")).unwrap_or_default(),
+        tone,
+    }
 }
 
 /// What stands between the clauses of an answer: before clause `index` of `count`.
@@ -214,9 +242,9 @@ pub fn joint(index: usize, count: usize) -> &'static str {
 pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<String> {
     let clauses = clauses(workload, arm);
     let mut sentence = arm.to_string();
-    for (index, Clause { verb, verdict, metric, .. }) in clauses.iter().enumerate() {
+    for (index, Clause { verb, verdict, subject, remedy, .. }) in clauses.iter().enumerate() {
         let joint = joint(index, clauses.len());
-        let _ = write!(sentence, "{joint}{verb} {verdict} in {metric}");
+        let _ = write!(sentence, "{joint}{verb} {verdict} {subject}{remedy}");
     }
     (!clauses.is_empty()).then(|| sentence + ".")
 }

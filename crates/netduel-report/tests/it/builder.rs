@@ -399,7 +399,7 @@ fn round_trips(noise: &mut Noise, speed: f64, open: bool) -> (EndReport, EndRepo
     for _ in 0..12_000 {
         let tail = match noise.uniform() {
             u if u < 0.0008 => 14.0,
-            u if u < 0.012 => 3.1,
+            u if u < 0.03 => 3.1,
             _ => 1.0,
         };
         histogram.record((median * tail * noise.factor(0.09)) as u64);

@@ -148,3 +148,23 @@ fn all_formats_use_the_same_words() {
     let throughput = &analysis.workloads[0].judged[0];
     assert_eq!(throughput.metric, Metric::Throughput);
 }
+
+#[test]
+fn an_answer_says_the_same_thing_of_several_metrics_once() {
+    let answer = |recipe: &Recipe| {
+        let analysis = analyse_run(&build(recipe));
+        netduel_report::words::answer(&analysis.workloads[0], &"accelerated".parse().unwrap()).unwrap()
+    };
+    let same = Recipe { effect: 1.0, noise: 0.008, workloads: vec!["rr"], ..Recipe::default() };
+    assert_eq!(
+        answer(&same),
+        "accelerated shows no difference larger than 5 % in round trip p50 and round trip p99."
+    );
+    let few = answer(&Recipe { blocks: 3, workloads: vec!["rr"], ..Recipe::default() });
+    assert!(
+        few.starts_with("accelerated has not enough trials for round trip p50 and round trip p99: "),
+        "{few}"
+    );
+    let both = answer(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    assert!(both.contains(" in throughput, and is lower by ") && both.ends_with(" in CPU per GB."), "{both}");
+}
