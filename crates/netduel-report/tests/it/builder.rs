@@ -435,11 +435,9 @@ fn series_of(messages: u64) -> Flow {
     Flow { messages, first_ns: Some(40_000), last_ns: Some(DURATION_NS), ..Flow::default() }
 }
 
-/// Shares of four cores as user, system and soft interrupt.
-type Load = [(f64, f64, f64); 4];
-
 fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role, text: &str) -> Observation {
-    let load: Load = match (name, arm) {
+    // Shares of four cores as user, system and soft interrupt.
+    let load: [(f64, f64, f64); 4] = match (name, arm) {
         ("bulk", 0) => [(0.01, 0.02, 0.01), (0.02, 0.31, 0.04), (0.01, 0.03, 0.9), (0.02, 0.22, 0.05)],
         ("bulk", _) => [(0.01, 0.02, 0.01), (0.03, 0.79, 0.06), (0.01, 0.04, 0.41), (0.04, 0.48, 0.1)],
         ("udp", 0) => [(0.01, 0.02, 0.02), (0.08, 0.6, 0.05), (0.01, 0.02, 0.93), (0.05, 0.33, 0.06)],
