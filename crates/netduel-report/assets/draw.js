@@ -147,26 +147,27 @@
     });
   }
 
-  // Areas of shares over bins, with the name of each arm over its peak.
+  // Shares over bins, one arm above the other on the same axes, so that distributions that overlap stay apart.
   function humps(data, { unit, density: arms }, width, what, x) {
-    const bins = arms.flatMap((arm, a) => (arm || []).map(([low, high, share]) => ({ arm: a, low, high, share })));
+    const bins = arms.flatMap((arm, a) => (arm || []).map(([low, high, share]) => ({ arm: data.arms[a], a, low, high, share })));
     if (!bins.length) return null;
-    const peaks = d3.groups(bins, (bin) => bin.arm).map(([arm, own]) => ({ arm, ...own[d3.maxIndex(own, (bin) => bin.share)] }));
+    const shown = data.arms.filter((name) => bins.some((bin) => bin.arm === name));
+    const edges = (a) => bins.filter((bin) => bin.a === a).flatMap((bin) => [{ ...bin, x: bin.low }, { ...bin, x: bin.high }]);
     return Plot.plot({
-      width, height: 240, marginLeft: 52, marginRight: 24, marginTop: 34, marginBottom: 42, style: STYLE,
-      x: { ...x, label: unit, ...BELOW, tickSize: 0 },
-      y: { label: what, labelArrow: "none", zero: true, nice: true, ticks: 4, tickSize: 0 },
+      width, height: 76 + shown.length * 92, marginLeft: 52, marginRight: 24, marginTop: 26, marginBottom: 42, style: STYLE,
+      x: { ...x, label: unit, ...BELOW, tickSize: 0, inset: 6 },
+      y: { label: what, labelArrow: "none", zero: true, ticks: 3, tickSize: 0 },
+      fy: { domain: shown, axis: null, padding: 0.24 },
       marks: [
-        Plot.gridY({ ...grid, ticks: 4 }),
-        ...arms.flatMap((arm, a) => {
-          const own = (arm || []).flatMap(([low, high, share]) => [[low, share], [high, share]]);
-          return [
-            Plot.areaY(own, { x: "0", y1: () => 0, y2: "1", fill: colour(a), fillOpacity: 0.16 }),
-            Plot.line(own, { x: "0", y: "1", stroke: colour(a), strokeWidth: 1.5, strokeDasharray: DASHES[a % 6] }),
-          ];
-        }),
-        Plot.text(peaks, { x: (p) => (p.low + p.high) / 2, y: "share", text: (p) => data.arms[p.arm], dy: -9, fontWeight: 600,
-          fill: (p) => `var(--arm-${p.arm % 6}-text)` }),
+        Plot.gridX({ ...grid, ticks: x.ticks }), Plot.gridY({ ...grid, ticks: 3 }), Plot.ruleY([0], { stroke: "var(--rule)" }),
+        ...arms.flatMap((_, a) => [
+          Plot.areaY(edges(a), { x: "x", y1: () => 0, y2: "share", fy: "arm", fill: colour(a), fillOpacity: 0.22 }),
+          Plot.lineY(edges(a), { x: "x", y: "share", fy: "arm", stroke: colour(a), strokeWidth: 1.5 }),
+        ]),
+        Plot.text(shown, { fy: (name) => name, text: (name) => name, frameAnchor: "top-right", dy: -13, fontWeight: 600,
+          fill: (name) => `var(--arm-${data.arms.indexOf(name) % 6}-text)` }),
+        Plot.tip(bins, Plot.pointer({ x: (bin) => (bin.low + bin.high) / 2, y: "share", fy: "arm",
+          title: (bin) => `${bin.arm}\n${bin.low} to ${bin.high} ${unit}\n${bin.share} ${what}` })),
       ],
     });
   }
@@ -177,7 +178,7 @@
     return humps(data, workload.latency, width, "% of round trips", { type: "log", ticks, tickFormat: (v) => `${v}` });
   };
   const rates = (data, workload, index, width) =>
-    (workload.rates ? humps(data, workload.rates, width, "% of intervals", { ticks: 6, zero: true }) : null);
+    (workload.rates ? humps(data, workload.rates, width, "% of intervals", { ticks: 6 }) : null);
 
   function cores(data, workload, index, width) {
     const machine = workload.machines[index];

@@ -1,12 +1,22 @@
-//! Writes the report of a made-up run, to look at the page without measuring anything: `sample [FILE]`.
+//! Writes the report of a made-up run, to look at the page without measuring anything: `sample [FILE [SHAPE]]`, where SHAPE is
+//! `clear`, `same` or `few`.
+#[expect(clippy::unwrap_used, reason = "the names that the builder gives are constants that parse")]
 #[path = "../tests/it/builder.rs"]
 mod builder;
 
+use builder::Recipe;
 use netduel_report::{analyse_run, html, terminal};
 
 fn main() -> std::io::Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "report.html".to_owned());
-    let run = builder::build(&builder::Recipe::default());
+    let recipe = match std::env::args().nth(2).as_deref() {
+        Some("same") => Recipe { effect: 1.0, noise: 0.006, loss: [0.0, 0.0], ..Recipe::default() },
+        Some("few") => {
+            Recipe { blocks: 3, effect: 0.97, failed: vec![(1, 1)], end: None, ..Recipe::default() }
+        }
+        _ => Recipe::default(),
+    };
+    let run = builder::build(&recipe);
     let analysis = analyse_run(&run);
     print!("{}", terminal::table(&analysis, 120, true));
     std::fs::write(&path, html::page(&run, &analysis))?;

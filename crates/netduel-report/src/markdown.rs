@@ -24,18 +24,20 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
     for workload in &analysis.workloads {
         section(workload, &mut lines);
     }
-    list("Proof of path", words::proofs(analysis), &mut lines);
-    list("Warnings", analysis.warnings.iter().map(ToString::to_string).collect(), &mut lines);
+    list("Proof of path", &words::proofs(analysis), &mut lines);
+    list("Warnings", &analysis.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), &mut lines);
     lines.extend([String::new(), "## Reproduce".to_owned(), String::new()]);
-    lines.extend(words::commands(run).iter().map(|line| format!("    {}", words::plain(line))));
-    let rules =
+    lines.extend(words::commands(run).iter().map(|line| format!("    {line}")));
+    lines.extend([String::new(), "The plan as it was given:".to_owned(), String::new()]);
+    lines.extend(run.header.plan_text.lines().map(|line| format!("    {}", words::plain(line))));
+    let rules: Vec<String> =
         words::rules(&analysis.plan).into_iter().map(|(name, rule)| format!("{name}: {rule}")).collect();
-    list("How it was counted", rules, &mut lines);
+    list("How it was counted", &rules, &mut lines);
     lines.push(String::new());
     lines.join("\n")
 }
 
-fn list(title: &str, items: Vec<String>, lines: &mut Vec<String>) {
+fn list(title: &str, items: &[String], lines: &mut Vec<String>) {
     if !items.is_empty() {
         lines.extend([String::new(), format!("## {title}"), String::new()]);
         lines.extend(items.iter().map(|item| format!("- {}", text(item))));
@@ -53,7 +55,7 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
         rows(metric, lines);
     }
     if !workload.explanation.is_empty() {
-        lines.extend([String::new(), "Where it comes from:".to_owned(), String::new()]);
+        lines.extend([String::new(), "What the counters say:".to_owned(), String::new()]);
         lines.extend(workload.explanation.iter().map(|sentence| format!("- {}", text(sentence))));
     }
 }

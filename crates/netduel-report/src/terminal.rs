@@ -106,7 +106,7 @@ impl Page {
             self.metric(metric, &widths);
         }
         if !workload.explanation.is_empty() {
-            self.paragraph("  ", "Where it comes from");
+            self.paragraph("  ", "What the counters say");
             for sentence in &workload.explanation {
                 self.item("- ", &plain(sentence));
             }
@@ -126,7 +126,7 @@ impl Page {
             );
             match comparison {
                 Some(comparison) => self.with_verdict(&line, metric.metric, comparison),
-                None => self.line(&format!("{}  baseline", line)),
+                None => self.line(&format!("{line}  baseline")),
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::words;
 pub(super) fn answers(analysis: &Analysis) -> Markup {
     html! {
         section.answers aria-label="Answer" {
+            @if analysis.plan.arms.len() < 2 { p { "One arm only: figures, and no comparison." } }
             @for workload in &analysis.workloads {
                 @for arm in workload.arms.iter().skip(1) {
                     @let clauses = words::clauses(workload, &arm.arm);
@@ -20,7 +21,7 @@ pub(super) fn answers(analysis: &Analysis) -> Markup {
                                 (arm.arm)
                                 @for (index, clause) in clauses.iter().enumerate() {
                                     (words::joint(index, clauses.len())) (clause.verb) " "
-                                    strong class=(clause.tone.word()) { (unbroken(&clause.verdict)) } " in " (clause.metric)
+                                    strong class=(clause.tone.word()) { (unbroken(&clause.verdict)) } " " (clause.subject) (clause.remedy)
                                 }
                                 "."
                             }
@@ -84,6 +85,7 @@ fn group(workload: &WorkloadAnalysis, axis: &Axis) -> Markup {
             tr.group { th colspan="5" scope="rowgroup" {
                 (workload.name)
                 @if let Some(first) = workload.arms.first() { span.settings { (words::workload(&first.workload)) } }
+                span.narrow-axis { (axis.header()) }
             } }
             @for metric in &workload.judged {
                 @if metric.comparisons.is_empty() { (alone(metric)) }
@@ -133,8 +135,8 @@ fn row(metric: &MetricAnalysis, comparison: &Comparison, axis: &Axis) -> Markup 
 /// A mean with error and n, broken so that the numbers of a column stand under each other.
 fn value(metric: &MetricAnalysis, values: &ArmValues) -> Markup {
     let text = words::value(metric.metric, values);
-    match text.split_once(" ± ") {
-        Some((mean, rest)) => html! { span.mean { (mean) } " " span.error { "± " (rest) } },
-        None => html! { span.mean { (text) } },
+    html! {
+        @if let Some((mean, rest)) = text.split_once(" ± ") { span.mean { (mean) } " " span.error { "± " (rest) } }
+        @else { span.mean { (text) } }
     }
 }

@@ -9,6 +9,9 @@ use crate::analysis::{Analysis, ArmAnalysis, MetricAnalysis, WorkloadAnalysis};
 /// Bins of a density: enough for two modes, few enough that noise does not look like modes.
 const DENSITY_BINS: usize = 70;
 
+/// Bins on the axis of rates at most, when arms lie far apart.
+const RATE_BINS_MAX: usize = 200;
+
 /// Machines with more cores than this show only the cores that did something.
 const CORES_SHOWN_ALL: usize = 16;
 
@@ -175,23 +178,33 @@ fn density(histogram: &Histogram, scale: Scaled) -> Vec<Value> {
 /// Shares of the steady intervals of each arm in bins of equal width that all arms have in common.
 fn rates(workload: &WorkloadAnalysis) -> Value {
     let scale = scaled_series(workload);
-    let all = || workload.arms.iter().flat_map(|arm| arm.intervals.iter().copied());
-    let (Some(low), Some(high)) = (all().reduce(f64::min), all().reduce(f64::max)) else {
-        return Value::Null;
+    let range = |rates: &[f64]| {
+        Some((rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?))
     };
-    let width = ((high - low) / DENSITY_BINS as f64).max(high.abs() * 1e-6).max(1e-9);
+    let all: Vec<f64> = workload.arms.iter().flat_map(|arm| arm.intervals.iter().copied()).collect();
+    let Some((low, high)) = range(&all) else { return Value::Null };
+    // As wide as the arm that varies most needs for its number of samples, and never so narrow that the axis has too many.
+    let width = workload
+        .arms
+        .iter()
+        .filter_map(|arm| {
+            let (low, high) = range(&arm.intervals)?;
+            Some((high - low) / (arm.intervals.len() as f64).sqrt().clamp(6.0, 30.0))
+        })
+        .fold((high - low) / RATE_BINS_MAX as f64, f64::max)
+        .max(high.abs() * 1e-6)
+        .max(1e-9);
     let arms = workload.arms.iter().map(|arm| {
-        let mut counts = vec![0_u32; DENSITY_BINS];
+        let mut counts = vec![0_u32; RATE_BINS_MAX + 1];
         for rate in &arm.intervals {
-            let bin = (((rate - low) / width) as usize).min(DENSITY_BINS - 1);
-            counts[bin] += 1;
+            counts[(((rate - low) / width) as usize).min(RATE_BINS_MAX)] += 1;
         }
         // Bins before the first and after the last that hold something would only draw a line along zero.
-        let first = counts.iter().position(|count| *count > 0).unwrap_or(0).saturating_sub(1);
-        let last = counts.iter().rposition(|count| *count > 0).map_or(0, |last| (last + 2).min(DENSITY_BINS));
+        let first = counts.iter().position(|count| *count > 0).unwrap_or(0);
+        let end = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
         let edge = |bin: usize| short((low + width * bin as f64) * scale.factor);
         let share = |bin: usize| short(f64::from(counts[bin]) * 100.0 / arm.intervals.len().max(1) as f64);
-        (first..last).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
+        (first..end).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
     });
     json!({ "unit": scale.unit, "density": arms.collect::<Vec<_>>() })
 }

@@ -59,7 +59,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                     (figure(&Chart {
                         kind: "rates", workload: index, index: 0,
                         title: "Throughput of all intervals".to_owned(),
-                        reading: "Share of the intervals of all steady windows. A second hump is a second way the path behaves."
+                        reading: "Share of the intervals of all steady windows, in bins of equal width; all valid trials together."
                             .to_owned(),
                         label: series_label(workload),
                     }, &intervals_table(workload)))
@@ -91,7 +91,7 @@ fn settings(workload: &WorkloadAnalysis) -> Vec<(Option<String>, String)> {
 fn origin(workload: &WorkloadAnalysis) -> Markup {
     html! {
         @if !workload.explanation.is_empty() {
-            h3 { "Where it comes from" }
+            h3 { "What the counters say" }
             ul.explanation { @for sentence in &workload.explanation { li { (words::plain(sentence)) } } }
         }
         @if !workload.counters.is_empty() {

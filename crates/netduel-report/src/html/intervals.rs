@@ -6,7 +6,7 @@ use netduel_stats::paired::Estimate;
 use crate::analysis::Analysis;
 use crate::words::Tone;
 
-const WIDTH: f64 = 260.0;
+const WIDTH: f64 = 240.0;
 const MARGIN: f64 = 16.0;
 
 /// Ratios beyond this are drawn at the edge, so that one wild estimate does not flatten the others.

@@ -24,9 +24,8 @@ pub(super) fn path(analysis: &Analysis) -> Markup {
                 div.paths {
                     @for arm in &analysis.plan.arms {
                         @for role in [Role::Client, Role::Server] {
-                            @let bytes = bytes_at(analysis, &arm.name, role);
-                            @if let Some((expected, host, interfaces)) = bytes {
-                                (bar(&format!("{} at {role} {host}", arm.name), &expected, &interfaces))
+                            @if let Some(EndBytes { expected, host, bytes }) = bytes_at(analysis, &arm.name, role) {
+                                (bar(&format!("{} at {role} {host}", arm.name), &expected, &bytes))
                             }
                         }
                     }
@@ -38,12 +37,14 @@ pub(super) fn path(analysis: &Analysis) -> Markup {
     }
 }
 
-/// Expected interface, host, and bytes by interface, of an arm at one end over all workloads.
-fn bytes_at(
-    analysis: &Analysis,
-    arm: &netduel_model::ids::ArmName,
-    role: Role,
-) -> Option<(String, String, Vec<(String, u64)>)> {
+/// Which interfaces carried the bytes of an arm at one end, over all workloads.
+struct EndBytes {
+    expected: String,
+    host: String,
+    bytes: Vec<(String, u64)>,
+}
+
+fn bytes_at(analysis: &Analysis, arm: &netduel_model::ids::ArmName, role: Role) -> Option<EndBytes> {
     let paths: Vec<&PathShares> = analysis
         .workloads
         .iter()
@@ -60,7 +61,7 @@ fn bytes_at(
     let mut bytes: Vec<(String, u64)> =
         sums.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
     bytes.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-    Some((first.expected.clone(), first.host.clone(), bytes))
+    Some(EndBytes { expected: first.expected.clone(), host: first.host.clone(), bytes })
 }
 
 fn bar(title: &str, expected: &str, interfaces: &[(String, u64)]) -> Markup {
@@ -126,13 +127,15 @@ pub(super) fn warnings(analysis: &Analysis) -> Markup {
     }
 }
 
+/// A fact of a host: its name, and how to find it.
+type Fact<'a> = (&'a str, &'a dyn Fn(&HostSnapshot) -> Option<String>);
+
 /// The hosts side by side.
 pub(super) fn hosts(run: &Run) -> Markup {
     let hosts = &run.header.hosts;
     let memory = |host: &HostSnapshot| {
         host.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)))
     };
-    type Fact<'a> = (&'a str, &'a dyn Fn(&HostSnapshot) -> Option<String>);
     let facts: [Fact<'_>; 9] = [
         ("host name", &|host| host.hostname.clone()),
         ("kernel", &|host| host.kernel.clone()),
@@ -173,10 +176,7 @@ pub(super) fn hosts(run: &Run) -> Markup {
 }
 
 fn absent(text: Option<String>) -> Markup {
-    match text {
-        Some(text) => html! { (words::plain(&text)) },
-        None => html! { span.absent { "not told" } },
-    }
+    html! { @if let Some(text) = text { (words::plain(&text)) } @else { span.absent { "not told" } } }
 }
 
 fn interfaces(name: &str, host: &HostSnapshot) -> Markup {

@@ -292,11 +292,10 @@ fn trial(
 fn swap_path(trial: &mut Trial, arm: usize) {
     for proof in &mut trial.proofs {
         for (name, _) in &mut proof.bytes {
-            if name.starts_with(PATHS[arm]) {
-                *name = name.replacen(PATHS[arm], PATHS[1 - arm], 1);
-            }
+            let (from, to) = if name.starts_with(PATHS[arm]) { (arm, 1 - arm) } else { (1 - arm, arm) };
+            *name = name.replacen(PATHS[from], PATHS[to], 1);
         }
-        proof.share = Some(0.002);
+        proof.share = Some(0.0001);
     }
     if let Some(reason) = trial.proofs.iter().find_map(PathProof::failure) {
         trial.validity = Validity::WrongPath { reason };
@@ -364,7 +363,7 @@ fn bulk(noise: &mut Noise, speed: f64, arm: usize, recipe: &Recipe) -> (EndRepor
 fn udp(noise: &mut Noise, speed: f64, loss: f64) -> (EndReport, EndReport) {
     let sent = series(noise, 410_000.0 * speed, 1448.0);
     let mut received = sent.clone();
-    let lost_share = loss * noise.factor(0.15);
+    let lost_share = (loss * noise.factor(0.15)).min(1.0);
     received.bytes = 0;
     received.messages = 0;
     for sample in &mut received.series {
@@ -400,7 +399,7 @@ fn round_trips(noise: &mut Noise, speed: f64, open: bool) -> (EndReport, EndRepo
     for _ in 0..12_000 {
         let tail = match noise.uniform() {
             u if u < 0.0008 => 14.0,
-            u if u < 0.012 => 3.1,
+            u if u < 0.03 => 3.1,
             _ => 1.0,
         };
         histogram.record((median * tail * noise.factor(0.09)) as u64);
@@ -436,11 +435,9 @@ fn series_of(messages: u64) -> Flow {
     Flow { messages, first_ns: Some(40_000), last_ns: Some(DURATION_NS), ..Flow::default() }
 }
 
-/// Shares of four cores as user, system and soft interrupt.
-type Load = [(f64, f64, f64); 4];
-
 fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role, text: &str) -> Observation {
-    let load: Load = match (name, arm) {
+    // Shares of four cores as user, system and soft interrupt.
+    let load: [(f64, f64, f64); 4] = match (name, arm) {
         ("bulk", 0) => [(0.01, 0.02, 0.01), (0.02, 0.31, 0.04), (0.01, 0.03, 0.9), (0.02, 0.22, 0.05)],
         ("bulk", _) => [(0.01, 0.02, 0.01), (0.03, 0.79, 0.06), (0.01, 0.04, 0.41), (0.04, 0.48, 0.1)],
         ("udp", 0) => [(0.01, 0.02, 0.02), (0.08, 0.6, 0.05), (0.01, 0.02, 0.93), (0.05, 0.33, 0.06)],

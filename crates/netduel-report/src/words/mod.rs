@@ -1,0 +1,8 @@
+//! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
+mod run;
+mod text;
+mod verdict;
+
+pub use run::{commands, end, proofs, rules, treatment, trials, workload};
+pub use text::{date, percent, plain, times};
+pub use verdict::{Clause, Tone, answer, clauses, interval, joint, tone, value, verdict};

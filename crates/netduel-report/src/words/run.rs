@@ -1,0 +1,168 @@
+//! What is said of a run as a whole: workloads, treatments, path, end, how to repeat it, how it was counted.
+use netduel_model::ids::ArmName;
+use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
+use netduel_model::run::{Run, RunEnd};
+use netduel_model::workload::{Direction, Role, TcpEngine, Traffic, Wait, Workload};
+
+use super::text::{percent_at_least, plain, shell_word};
+use crate::analysis::{Analysis, PathShares};
+
+/// What a workload sends, in a line.
+pub fn workload(workload: &Workload) -> String {
+    let mut parts = vec![workload.traffic.type_name().to_owned()];
+    let plural =
+        |count: u32, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
+    let way = |direction: Direction| match direction {
+        Direction::Up => "client to server",
+        Direction::Down => "server to client",
+        Direction::Both => "both ways",
+    };
+    match &workload.traffic {
+        Traffic::TcpStream { streams, direction, block, engine, congestion } => {
+            parts.push(plural(*streams, "stream"));
+            parts.push(way(*direction).to_owned());
+            parts.push(match engine {
+                TcpEngine::Lean => "lean engine".to_owned(),
+                TcpEngine::Copy => "copy engine".to_owned(),
+            });
+            parts.push(format!("{block} a call"));
+            parts.extend(congestion.iter().cloned());
+        }
+        Traffic::UdpStream { flows, direction, size, rate } => {
+            parts.push(plural(*flows, "flow"));
+            parts.push(way(*direction).to_owned());
+            parts.push(format!("{size} datagrams"));
+            parts.push(rate.map_or("as fast as it can".to_owned(), |rate| format!("at {rate}")));
+        }
+        Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => {
+            parts.push(format!("{} messages", round_trip.size));
+            parts.push(match round_trip.rate {
+                Some(rate) => format!("open loop at {rate}"),
+                None => format!("closed loop, {} outstanding", round_trip.outstanding),
+            });
+            parts.push(match round_trip.wait {
+                Wait::Block => "blocking".to_owned(),
+                Wait::Spin => "spinning".to_owned(),
+            });
+        }
+    }
+    parts.push(workload.family.to_string());
+    parts.push(workload.timing.duration.to_string());
+    parts.join(", ")
+}
+
+/// One arm in the change it makes: `path = accelerated on both`.
+pub fn treatment(treatment: &Treatment) -> String {
+    let on = format!("{:?}", treatment.on).to_lowercase();
+    match &treatment.action {
+        TreatmentAction::Path { path } => format!("lab path {}", format!("{path:?}").to_lowercase()),
+        TreatmentAction::Offload { interface, feature, enabled } => {
+            format!("{feature} {} on {interface} ({on})", if *enabled { "on" } else { "off" })
+        }
+        TreatmentAction::Mtu { interface, mtu } => format!("MTU {mtu} B on {interface} ({on})"),
+        TreatmentAction::Sysctl { name, value } => format!("{name} = {value} ({on})"),
+        TreatmentAction::Command { command, .. } => format!("`{}` ({on})", command.join(" ")),
+    }
+}
+
+/// How a run ended.
+pub fn end(end: Option<&RunEnd>) -> String {
+    match end {
+        None => "The run has no end: it goes on, or its coordinator was killed.".to_owned(),
+        Some(RunEnd::PrecisionReached) => {
+            "Ended because every interval is as narrow as the plan asks.".to_owned()
+        }
+        Some(RunEnd::BlocksDone) => "Ended after the most blocks that the plan allows.".to_owned(),
+        Some(RunEnd::BudgetUsed) => "Ended because the time budget was used up.".to_owned(),
+        Some(RunEnd::Interrupted) => "Interrupted; it can be resumed with `netduel run --resume`.".to_owned(),
+        Some(RunEnd::Failed { detail }) => {
+            format!("Failed, and can be resumed when the cause is removed: {detail}")
+        }
+    }
+}
+
+/// How many blocks and trials stand behind the verdicts.
+pub fn trials(analysis: &Analysis) -> String {
+    let left_out = match analysis.trials_left_out {
+        0 => "none left out".to_owned(),
+        count => format!("{count} left out"),
+    };
+    let blocks =
+        if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
+    format!("{blocks}, {} valid trials, {left_out}", analysis.trials_valid)
+}
+
+/// What the counters prove of the path of each arm at each end, all workloads together.
+pub fn proofs(analysis: &Analysis) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for arm in &analysis.plan.arms {
+        for role in [Role::Client, Role::Server] {
+            let paths: Vec<&PathShares> = analysis
+                .workloads
+                .iter()
+                .flat_map(|workload| &workload.arms)
+                .filter(|figures| figures.arm == arm.name)
+                .flat_map(|figures| &figures.paths)
+                .filter(|path| path.role == role)
+                .collect();
+            sentences.extend(proof(&arm.name, role, &paths));
+        }
+    }
+    sentences
+}
+
+fn proof(arm: &ArmName, role: Role, paths: &[&PathShares]) -> Option<String> {
+    let PathShares { host, expected, .. } = paths.first()?;
+    let proven: u32 = paths.iter().map(|path| path.proven).sum();
+    let trials: u32 = paths.iter().map(|path| path.trials).sum();
+    let expected = plain(expected);
+    Some(match paths.iter().filter_map(|path| path.share_min).reduce(f64::min) {
+        Some(share) => format!(
+            "{arm}: {expected} at {role} {host} carried at least {} of the bytes of each valid trial ({proven} of {trials} \
+             trials proven)",
+            percent_at_least(share)
+        ),
+        None => format!("{arm}: no valid trial proves that {expected} at {role} {host} carried the bytes"),
+    })
+}
+
+/// The commands that run the same again, one a line: the seed makes the order the same too. Every line is one line, whatever
+/// the plan's name is, since people paste them into a shell.
+pub fn commands(run: &Run) -> Vec<String> {
+    let plan = format!("{}.toml", run.header.plan.name);
+    let mut lines = vec![format!("# save the plan below as {plan}")];
+    if run.header.plan.design.seed != Some(run.header.seed) {
+        lines.push(format!("# for the same order write seed = {} under [design]", run.header.seed));
+    }
+    lines.push(format!("netduel run {}", shell_word(&plan)));
+    lines.push(format!(
+        "# this run was: {}",
+        run.header.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+    ));
+    lines.iter().map(|line| plain(line)).collect()
+}
+
+/// The rules by which everything was counted, for people who check.
+pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
+    let design = &plan.design;
+    let (confidence, equivalence) = (design.confidence, design.equivalence);
+    vec![
+        ("Rates", "The receiver's payload in the steady window (warm-up and cool-down cut off), all streams; with traffic both \
+          ways the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()),
+        ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial, to the datagram, from both ends."
+            .to_owned()),
+        ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
+          digits; in an open loop from the scheduled time.".to_owned()),
+        ("CPU", "Busy time of all cores of both hosts, each machine once, over the whole trial, divided by what was received in \
+          the whole trial.".to_owned()),
+        ("Comparison", "Within blocks: each arm against the baseline of the same block. Ratio (difference for loss and \
+          retransmits) by Hodges and Lehmann with its Wilcoxon signed-rank interval.".to_owned()),
+        ("Verdict", format!("All comparisons of the run are one family at {confidence} confidence by Holm's procedure: an \
+          interval in brackets is the one that decided its verdict. `No difference larger than` is an equivalence test at \
+          {equivalence}.")),
+        ("Means", "A mean stands with its standard error and number of trials. It is for the eye; verdicts use the blocks."
+            .to_owned()),
+        ("Left out", "Trials that failed or whose bytes took another path than the arm's. Nothing else is ever left out, \
+          outliers included.".to_owned()),
+    ]
+}

@@ -1,0 +1,127 @@
+//! Small texts: numbers, shares, dates, and texts from elsewhere made harmless.
+
+/// Two or three digits that say no more than an interval of few blocks can know.
+pub(super) fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 9.95 => format!("{value:.0}"),
+        v if v >= 0.95 => format!("{value:.1}"),
+        v if v >= 0.095 => format!("{value:.2}"),
+        v if v < 0.0005 => "0".to_owned(),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A ratio for people: `3.2x`, `0.31x`, `12x`.
+pub fn times(ratio: f64) -> String {
+    match ratio {
+        r if r >= 9.95 => format!("{r:.0}x"),
+        r if r >= 1.095 => format!("{r:.1}x"),
+        r if r >= 0.0095 => format!("{r:.2}x"),
+        r => format!("{r:.4}x"),
+    }
+}
+
+/// A share for people: `99.98 %`, `64 %`, `0.3 %`. Never rounds a share up to 100 % or down to 0 %.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p <= 0.0 => "0 %".to_owned(),
+        p if p >= 100.0 => "100 %".to_owned(),
+        p if p > 99.99 => "more than 99.99 %".to_owned(),
+        p if p > 99.0 => format!("{:.2} %", (p * 100.0).floor() / 100.0),
+        p if p >= 9.95 => format!("{p:.0} %"),
+        p if p >= 0.095 => format!("{p:.1} %"),
+        p if p >= 0.001 => format!("{p:.3} %"),
+        _ => "less than 0.001 %".to_owned(),
+    }
+}
+
+/// A share rounded down to two decimals, for "at least": `99.98 %`.
+pub(super) fn percent_at_least(share: f64) -> String {
+    format!("{:.2} %", (share * 1e4).floor() / 100.0)
+}
+
+/// A round percentage as a plan gives it: `5 %`, `2.5 %`.
+pub(super) fn percent_exact(share: f64) -> String {
+    format!("{} %", (share * 1e6).round() / 1e4)
+}
+
+/// A text without characters that would steer a terminal or turn the direction of writing: plans, host names and error
+/// texts come from elsewhere. Line breaks become spaces.
+pub fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
+            c if c.is_control() => '\u{fffd}',
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// A moment for people: `2026-11-21 10:30 UTC`.
+pub fn date(unix_ms: u64) -> String {
+    let minutes = unix_ms / 60_000;
+    let (hour, minute) = (minutes / 60 % 24, minutes % 60);
+    // Days to the civil calendar by eras of 400 years that begin on a first of March, so that the leap day is the last.
+    let days = minutes / 1440 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// A word as a shell takes it back.
+pub(super) fn shell_word(word: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(safe) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_782_340, "2000-02-28 23:59 UTC"),
+            (951_782_400, "2000-02-29 00:00 UTC"),
+            (1_709_251_199, "2024-02-29 23:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00 UTC"),
+        ] {
+            assert_eq!(date(seconds * 1000), text);
+        }
+    }
+
+    #[test]
+    fn a_share_is_never_rounded_to_all_or_nothing() {
+        for (share, text) in [
+            (1.0, "100 %"),
+            (0.999_999_9, "more than 99.99 %"),
+            (0.999_87, "99.98 %"),
+            (0.42, "42 %"),
+            (0.004, "0.4 %"),
+            (1e-9, "less than 0.001 %"),
+            (0.0, "0 %"),
+        ] {
+            assert_eq!(percent(share), text);
+        }
+        assert_eq!(percent_at_least(0.999_999), "99.99 %");
+    }
+
+    #[test]
+    fn a_word_for_the_shell_is_one_word() {
+        assert_eq!(shell_word("a/b-c.toml"), "a/b-c.toml");
+        assert_eq!(shell_word("it's; rm"), "'it'\\''s; rm'");
+        assert_eq!(shell_word(""), "''");
+    }
+}

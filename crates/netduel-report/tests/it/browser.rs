@@ -1,0 +1,105 @@
+//! The page in a real browser: every chart is drawn, no script fails, nothing hostile runs.
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use netduel_model::run::Run;
+use netduel_report::{analyse_run, html};
+
+use crate::builder::{Recipe, build};
+use crate::hostile;
+
+/// A browser that can print the document after its scripts ran.
+fn chromium() -> Option<&'static str> {
+    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
+        let version =
+            Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        version.is_ok_and(|status| status.success())
+    })
+}
+
+/// The document of a run's page after its scripts ran; `None` and a word about it when there is no browser.
+fn rendered(run: &Run) -> Option<String> {
+    let Some(browser) = chromium() else {
+        assert!(std::env::var_os("REQUIRE_ALL").is_none(), "no chromium, and REQUIRE_ALL is set");
+        eprintln!("skipped: no chromium to render the page");
+        return None;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("report.html");
+    std::fs::write(&page, html::page(run, &analyse_run(run))).unwrap();
+    Some(dump(browser, directory.path(), &page))
+}
+
+fn dump(browser: &str, directory: &Path, page: &Path) -> String {
+    // `timeout` ends a browser that hangs, so that a broken one fails the test instead of stopping it.
+    let output = Command::new("timeout")
+        .args([
+            "120",
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+        ])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
+        .args(["--window-size=1280,2000", "--dump-dom"])
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        dom.contains("</html>"),
+        "{browser} printed no document: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    dom
+}
+
+/// The value of an attribute of the root element.
+fn root_attribute(dom: &str, name: &str) -> String {
+    let root = &dom[dom.find("<html").unwrap()..];
+    let root = &root[..root.find("<head").unwrap()];
+    let start = format!("{name}=\"");
+    let value = &root[root.find(&start).unwrap_or_else(|| panic!("no {name} in {root}")) + start.len()..];
+    value[..value.find('"').unwrap()].to_owned()
+}
+
+#[test]
+fn every_chart_is_drawn_and_no_script_fails() {
+    let Some(dom) = rendered(&build(&Recipe::default())) else { return };
+    assert_eq!(root_attribute(&dom, "data-errors"), "");
+    // Per workload: two metrics by block, the series, the distribution, the cores; round trips have their tail as well.
+    let charts = 3 * 5 + 1;
+    assert_eq!(dom.matches("<figure").count(), charts);
+    assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());
+    assert_eq!(dom.matches("class=\"plot\" role=\"img\" aria-label=\"").count(), charts);
+    // Every figure has its table, and five of six comparisons an interval (the sixth is a difference).
+    assert_eq!(dom.matches("<summary>Data</summary>").count(), charts + 1);
+    assert_eq!(dom.matches("<svg class=\"interval\"").count(), 1 + 3 + 5);
+    for section in ["verdicts", "path", "warnings", "hosts", "reproduce", "counted"] {
+        assert!(dom.contains(&format!("id=\"{section}\"")), "no section {section}");
+    }
+    let drawn = dom.split("id=\"chart-data\"").next().unwrap();
+    assert!(!drawn.contains("NaN") && !drawn.contains("undefined"), "a chart drew a number that is none");
+    assert!(!drawn.contains('\u{26a0}'), "Plot warns of a chart");
+}
+
+#[test]
+fn hostile_texts_stay_texts() {
+    let Some(dom) = rendered(&hostile::run()) else { return };
+    assert_eq!(root_attribute(&dom, "data-errors"), "");
+    assert!(!dom.contains("<img"), "an element got through");
+    assert!(!dom.contains("<title>owned"), "a handler ran");
+    assert_eq!(dom.matches("<script").count(), 4);
+}
+
+#[test]
+fn a_run_without_figures_draws_nothing_and_fails_nothing() {
+    let mut run = build(&Recipe { blocks: 1, ..Recipe::default() });
+    run.trials.clear();
+    let Some(dom) = rendered(&run) else { return };
+    assert_eq!(root_attribute(&dom, "data-errors"), "");
+    assert!(dom.contains("No valid trial has this figure."));
+}

@@ -1,0 +1,262 @@
+//! What is counted, from records with figures that can be checked by hand.
+use netduel_model::metric::Metric;
+use netduel_model::observation::{CoreTime, Observation};
+use netduel_model::plan::Launch;
+use netduel_model::sample::{DatagramReport, EndReport, Flow, IntervalSample};
+use netduel_model::trial::{Trial, Validity};
+use netduel_model::units::{BitRate, PerSecond};
+use netduel_model::warning::Warning;
+use netduel_model::workload::{Direction, Traffic, Workload};
+use netduel_report::analyse_run;
+use netduel_report::analysis::{analyse, value_of};
+
+use crate::builder::{Recipe, build};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A run with one workload, and its first trial with that workload.
+fn first(name: &'static str) -> (Workload, Trial) {
+    let run = build(&Recipe { workloads: vec![name], blocks: 1, ..Recipe::default() });
+    (run.header.plan.arms[0].workloads[0].clone(), run.trials[0].clone())
+}
+
+/// A flow that moves `bytes` in each of five seconds, and ten times as much in the first.
+fn flow(bytes: u64) -> Flow {
+    let sample = |second: u64| IntervalSample {
+        end_ns: (second + 1) * SECOND,
+        length_ns: SECOND,
+        bytes: if second == 0 { 10 * bytes } else { bytes },
+        messages: bytes / 1000,
+    };
+    Flow {
+        bytes: 14 * bytes,
+        messages: 5 * bytes / 1000,
+        series: (0..5).map(sample).collect(),
+        ..Flow::default()
+    }
+}
+
+fn cores(busy_ns: u64, wall_ns: u64) -> Observation {
+    let core = CoreTime {
+        user_ns: busy_ns / 2,
+        softirq_ns: busy_ns / 2,
+        idle_ns: SECOND,
+        steal_ns: 7,
+        ..CoreTime::default()
+    };
+    Observation { wall_ns, cores: vec![core], ..Observation::default() }
+}
+
+fn report(trial: &mut Trial, client: bool) -> &mut EndReport {
+    let end = if client { &mut trial.client } else { &mut trial.server };
+    &mut end.as_mut().unwrap().report
+}
+
+fn set_direction(workload: &mut Workload, wanted: Direction) {
+    if let Traffic::TcpStream { direction, .. } = &mut workload.traffic {
+        *direction = wanted;
+    }
+}
+
+#[test]
+fn throughput_is_the_receivers_in_the_steady_window() {
+    let (mut workload, mut trial) = first("bulk");
+    workload.timing.warmup.0 = SECOND;
+    workload.timing.cooldown.0 = SECOND / 2;
+    report(&mut trial, true).sent = Some(flow(999_000));
+    report(&mut trial, false).received = Some(flow(1_000_000));
+    let value = value_of(Metric::Throughput, &workload, &trial, true).unwrap();
+    assert!((value - 8e6).abs() < 1.0, "{value}");
+}
+
+#[test]
+fn both_directions_add_up() {
+    let (mut workload, mut trial) = first("bulk");
+    workload.timing.warmup.0 = SECOND;
+    set_direction(&mut workload, Direction::Both);
+    report(&mut trial, false).received = Some(flow(1_000_000));
+    report(&mut trial, true).received = Some(flow(500_000));
+    let value = value_of(Metric::Throughput, &workload, &trial, true).unwrap();
+    assert!((value - 12e6).abs() < 1.0, "{value}");
+    report(&mut trial, true).received = None;
+    assert_eq!(value_of(Metric::Throughput, &workload, &trial, true), None, "half of a sum is not a figure");
+    set_direction(&mut workload, Direction::Down);
+    assert_eq!(value_of(Metric::Throughput, &workload, &trial, true), None);
+}
+
+#[test]
+fn loss_is_exact_over_the_whole_trial() {
+    let (workload, mut trial) = first("udp");
+    report(&mut trial, true).sent.as_mut().unwrap().messages = 1_000_000;
+    let datagrams = |unique| DatagramReport { unique, duplicates: 5, ..DatagramReport::default() };
+    report(&mut trial, false).datagrams = Some(datagrams(999_999));
+    assert_eq!(value_of(Metric::Loss, &workload, &trial, true), Some(1e-6));
+    report(&mut trial, false).datagrams = Some(datagrams(1_000_001));
+    assert_eq!(
+        value_of(Metric::Loss, &workload, &trial, true),
+        None,
+        "more came than went: the record is broken"
+    );
+    report(&mut trial, true).sent.as_mut().unwrap().messages = 0;
+    assert_eq!(value_of(Metric::Loss, &workload, &trial, true), None);
+}
+
+#[test]
+fn cpu_time_of_a_shared_machine_counts_once() {
+    let (workload, mut trial) = first("bulk");
+    report(&mut trial, false).received = Some(Flow { bytes: 2_000_000_000, ..Flow::default() });
+    trial.client.as_mut().unwrap().observation = cores(4 * SECOND, 5 * SECOND);
+    trial.server.as_mut().unwrap().observation = cores(6 * SECOND, 6 * SECOND);
+    let value = |shared| value_of(Metric::CpuPerGigabyte, &workload, &trial, shared);
+    assert_eq!((value(true), value(false)), (Some(3.0), Some(5.0)));
+    trial.server.as_mut().unwrap().observation.cores.clear();
+    let value = |shared| value_of(Metric::CpuPerGigabyte, &workload, &trial, shared);
+    assert_eq!((value(true), value(false)), (Some(2.0), None), "a host that does not tell is not idle");
+}
+
+#[test]
+fn retransmits_are_absent_when_a_connection_does_not_tell() {
+    let (workload, mut trial) = first("bulk");
+    report(&mut trial, false).received = Some(Flow { bytes: 500_000_000, ..Flow::default() });
+    let tcp = |trial: &mut Trial, retransmits| {
+        report(trial, true).streams[0].tcp.as_mut().unwrap().retransmits = retransmits;
+    };
+    tcp(&mut trial, Some(3));
+    assert_eq!(value_of(Metric::RetransmitsPerGigabyte, &workload, &trial, true), Some(6.0));
+    tcp(&mut trial, None);
+    assert_eq!(value_of(Metric::RetransmitsPerGigabyte, &workload, &trial, true), None);
+}
+
+#[test]
+fn only_the_highest_attempt_of_a_block_counts() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 3, ..Recipe::default() });
+    let mut again: Vec<Trial> = run.trials.iter().filter(|trial| trial.slot.block == 1).cloned().collect();
+    for trial in &mut again {
+        trial.attempt = 1;
+    }
+    run.trials.retain(|trial| trial.slot.block != 1 || trial.slot.position == 0);
+    run.trials.extend(again);
+    let analysis = analyse_run(&run);
+    assert_eq!((analysis.blocks, analysis.trials_valid), (3, 6));
+    assert_eq!(analysis.trials_valid as usize, run.counting_trials().count());
+}
+
+#[test]
+fn without_a_header_hosts_share_a_machine_when_the_plan_starts_both_here() {
+    let run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    let cost =
+        |plan: &_| analyse(plan, None, &run.trials, &[], None).workloads[0].judged[1].arms[0].values[0].1;
+    let mut plan = run.header.plan.clone();
+    let shared = cost(&plan);
+    let elsewhere = Launch::Command { prefix: vec!["ssh".to_owned(), "b".to_owned()] };
+    plan.hosts.get_mut(&"b".parse().unwrap()).unwrap().launch = elsewhere;
+    assert!(cost(&plan) > 1.9 * shared);
+}
+
+#[test]
+fn precision_is_reached_when_every_interval_is_narrow_and_never_without_one() {
+    let calm = Recipe { noise: 0.002, loss: [0.0, 0.0], ..Recipe::default() };
+    assert!(analyse_run(&build(&calm)).precise_enough());
+    assert!(!analyse_run(&build(&Recipe { blocks: 3, ..calm.clone() })).precise_enough());
+    assert!(!analyse_run(&build(&Recipe { noise: 0.3, ..calm.clone() })).precise_enough());
+    let mut alone = build(&calm);
+    alone.header.plan.arms.truncate(1);
+    assert!(!analyse_run(&alone).precise_enough(), "nothing to compare is nothing to be sure of");
+}
+
+/// The kinds of warnings of a run.
+fn kinds(run: &netduel_model::run::Run) -> Vec<String> {
+    let warnings = analyse_run(run).warnings;
+    warnings.iter().map(|warning| warning.to_string().split(':').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_data_raise_their_doubts() {
+    let calm = Recipe { workloads: vec!["bulk"], loss: [0.0, 0.0], ..Recipe::default() };
+    assert_eq!(kinds(&build(&calm)), ["shared machine"]);
+
+    let mut run = build(&calm);
+    let end = run.trials[3].client.as_mut().unwrap();
+    end.observation.cores[0].steal_ns = 3 * SECOND;
+    end.observation.clock_step_ns = -2_000_000;
+    assert_eq!(kinds(&run), ["shared machine", "stolen time", "clock step"]);
+
+    let mut run = build(&calm);
+    run.header.plan.arms[1].expect_client = None;
+    run.header.plan.arms[1].expect_server = None;
+    assert_eq!(kinds(&run), ["shared machine", "arm not proven"]);
+
+    let run = build(&Recipe { failed: vec![(0, 0)], wrong_path: vec![(1, 0)], ..calm.clone() });
+    assert_eq!(kinds(&run), ["shared machine", "path changed", "trials left out"]);
+
+    let run = build(&Recipe { workloads: vec!["udp"], loss: [0.02, 0.02], ..calm.clone() });
+    assert_eq!(kinds(&run), ["shared machine", "receiver overrun", "receiver overrun"]);
+}
+
+#[test]
+fn a_flat_rate_is_a_cap_only_with_cpu_to_spare_and_no_rate_asked() {
+    let mut run = build(&Recipe { workloads: vec!["udp"], loss: [0.0, 0.0], ..Recipe::default() });
+    for trial in &mut run.trials {
+        for sample in &mut trial.server.as_mut().unwrap().report.received.as_mut().unwrap().series {
+            sample.bytes = 25_000_000;
+        }
+        for end in [&mut trial.client, &mut trial.server] {
+            for core in &mut end.as_mut().unwrap().observation.cores {
+                core.idle_ns += 5 * SECOND;
+            }
+        }
+    }
+    assert_eq!(kinds(&run), ["shared machine", "rate capped", "rate capped"]);
+    for arm in &mut run.header.plan.arms {
+        if let Traffic::UdpStream { rate, .. } = &mut arm.workloads[0].traffic {
+            *rate = Some(BitRate(2_000_000_000));
+        }
+    }
+    assert_eq!(kinds(&run), ["shared machine"], "a rate that was asked for is no cap");
+}
+
+#[test]
+fn an_open_loop_that_is_late_is_told_and_a_punctual_one_is_not() {
+    let on_time = build(&Recipe { workloads: vec!["open"], blocks: 2, ..Recipe::default() });
+    let punctual = |run: &netduel_model::run::Run| !kinds(run).contains(&"schedule missed".to_owned());
+    assert!(punctual(&on_time));
+    let mut late = on_time.clone();
+    for trial in &mut late.trials {
+        let report = trial.client.as_mut().unwrap().report.round_trips.as_mut().unwrap();
+        report.pacing_error = Some(report.histogram.clone());
+    }
+    for arm in &mut late.header.plan.arms {
+        if let Traffic::UdpRr(round_trip) = &mut arm.workloads[0].traffic {
+            round_trip.rate = Some(PerSecond(1_000_000));
+        }
+    }
+    assert!(!punctual(&late));
+}
+
+#[test]
+fn a_doubt_that_was_stored_is_not_told_twice() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], failed: vec![(0, 1)], ..Recipe::default() });
+    run.warnings.push(Warning::TrialsLeftOut {
+        arm: "accelerated".parse().unwrap(),
+        trials: 1,
+        reason: "seen live".to_owned(),
+    });
+    assert_eq!(kinds(&run), ["shared machine", "trials left out"]);
+}
+
+#[test]
+fn an_explanation_says_nothing_that_no_counter_shows() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    for trial in &mut run.trials {
+        trial.proofs.clear();
+        for end in [&mut trial.client, &mut trial.server] {
+            let end = end.as_mut().unwrap();
+            end.observation = Observation::default();
+            end.report.streams.clear();
+        }
+        trial.validity = Validity::Valid;
+    }
+    let analysis = analyse_run(&run);
+    assert_eq!(analysis.workloads[0].explanation, Vec::<String>::new());
+    assert!(analysis.workloads[0].counters.is_empty());
+}

@@ -1,0 +1,170 @@
+//! What the formats print, as snapshots, over runs of several shapes.
+use netduel_model::metric::Metric;
+use netduel_model::run::{Run, RunEnd};
+use netduel_report::{analyse_run, csv, json, markdown, terminal};
+use serde_json::Value;
+
+use crate::builder::{Recipe, build};
+
+fn table(run: &Run, width: usize) -> String {
+    terminal::table(&analyse_run(run), width, false)
+}
+
+fn small() -> Recipe {
+    Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() }
+}
+
+#[test]
+fn a_clear_difference_is_told_with_its_interval() {
+    let run = build(&Recipe::default());
+    insta::assert_snapshot!("clear_terminal", table(&run, 120));
+    insta::assert_snapshot!("clear_markdown", markdown::page(&run, &analyse_run(&run)));
+}
+
+#[test]
+fn equal_arms_are_called_equal_within_the_margin() {
+    let run = build(&Recipe {
+        effect: 1.0,
+        noise: 0.004,
+        loss: [0.0, 0.0],
+        workloads: vec!["bulk", "udp"],
+        ..Recipe::default()
+    });
+    insta::assert_snapshot!("same_terminal", table(&run, 120));
+}
+
+#[test]
+fn few_blocks_say_how_many_more_would_do() {
+    let run = build(&Recipe {
+        blocks: 3,
+        end: Some(RunEnd::Interrupted),
+        workloads: vec!["bulk", "rr"],
+        ..Recipe::default()
+    });
+    insta::assert_snapshot!("few_terminal", table(&run, 120));
+}
+
+#[test]
+fn trials_that_failed_or_went_astray_are_left_out_and_said_so() {
+    let run = build(&Recipe {
+        blocks: 9,
+        workloads: vec!["bulk"],
+        failed: vec![(1, 1)],
+        wrong_path: vec![(4, 0)],
+        end: Some(RunEnd::Failed { detail: "agent of host b: broken pipe".to_owned() }),
+        ..Recipe::default()
+    });
+    insta::assert_snapshot!("left_out_terminal", table(&run, 100));
+    let analysis = analyse_run(&run);
+    assert_eq!((analysis.blocks, analysis.trials_valid, analysis.trials_left_out), (9, 16, 2));
+    // A block of which one arm failed is no pair.
+    assert_eq!(analysis.workloads[0].judged[0].comparisons[0].pairs.len(), 7);
+}
+
+#[test]
+fn loss_is_told_in_percentage_points() {
+    let run =
+        build(&Recipe { loss: [0.02, 0.005], workloads: vec!["udp"], effect: 1.0, ..Recipe::default() });
+    insta::assert_snapshot!("loss_terminal", table(&run, 120));
+}
+
+#[test]
+fn a_narrow_terminal_wraps_and_loses_nothing() {
+    let run = build(&small());
+    let narrow = table(&run, 60);
+    insta::assert_snapshot!("narrow_terminal", narrow);
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&narrow), words(&table(&run, 200)));
+}
+
+#[test]
+fn colour_changes_no_character_of_the_text() {
+    let analysis = analyse_run(&build(&Recipe::default()));
+    let coloured = terminal::table(&analysis, 120, true);
+    assert!(coloured.contains("\u{1b}[32m"));
+    let mut plain = String::new();
+    for (index, part) in coloured.split('\u{1b}').enumerate() {
+        plain.push_str(if index == 0 { part } else { part.split_once('m').unwrap().1 });
+    }
+    assert_eq!(plain, terminal::table(&analysis, 120, false));
+}
+
+#[test]
+fn csv_has_a_row_for_each_trial_and_metric() {
+    let run = build(&Recipe { failed: vec![(0, 1)], ..small() });
+    let text = csv::trials(&run);
+    insta::assert_snapshot!("trials_csv", text);
+    let columns = text.lines().next().unwrap().split(',').count();
+    // Three metrics of three valid trials, and a row for the failed one.
+    assert_eq!(text.lines().count(), 1 + 3 * 3 + 1);
+    assert!(text.lines().all(|line| line.split(',').count() == columns), "{text}");
+}
+
+#[test]
+fn the_shape_of_the_json_document_is_stable() {
+    let run = build(&Recipe { workloads: vec!["bulk", "rr"], failed: vec![(0, 1)], ..Recipe::default() });
+    let document = json::document(&run, &analyse_run(&run));
+    assert_eq!(document["format_version"], json::FORMAT_VERSION);
+    insta::assert_snapshot!("json_shape", serde_json::to_string_pretty(&shape(&document)).unwrap());
+}
+
+/// Types in place of values, and of an array only its first element.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Null => Value::from("absent"),
+        Value::Bool(_) => Value::from("bool"),
+        Value::Number(_) => Value::from("number"),
+        Value::String(_) => Value::from("text"),
+        Value::Array(items) => Value::Array(items.first().map(shape).into_iter().collect()),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect(),
+    }
+}
+
+#[test]
+fn all_formats_use_the_same_words() {
+    let run = build(&Recipe::default());
+    let analysis = analyse_run(&run);
+    let page = netduel_report::html::page(&run, &analysis)
+        .replace('\u{a0}', " ")
+        .replace("<span class=\"interval\">", "")
+        .replace("</span>", "");
+    let markdown = markdown::page(&run, &analysis).replace('\\', "");
+    let (table, document) =
+        (terminal::table(&analysis, 400, false), json::document(&run, &analysis).to_string());
+    let mut seen = 0;
+    for workload in &analysis.workloads {
+        for metric in &workload.judged {
+            let verdict =
+                netduel_report::words::verdict(metric.metric, metric.comparisons[0].judged.as_ref());
+            for (format, text) in
+                [("html", &page), ("markdown", &markdown), ("terminal", &table), ("json", &document)]
+            {
+                assert!(text.contains(&verdict), "{format} does not say `{verdict}`");
+            }
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 6);
+    let throughput = &analysis.workloads[0].judged[0];
+    assert_eq!(throughput.metric, Metric::Throughput);
+}
+
+#[test]
+fn an_answer_says_the_same_thing_of_several_metrics_once() {
+    let answer = |recipe: &Recipe| {
+        let analysis = analyse_run(&build(recipe));
+        netduel_report::words::answer(&analysis.workloads[0], &"accelerated".parse().unwrap()).unwrap()
+    };
+    let same = Recipe { effect: 1.0, noise: 0.008, workloads: vec!["rr"], ..Recipe::default() };
+    assert_eq!(
+        answer(&same),
+        "accelerated shows no difference larger than 5 % in round trip p50 and round trip p99."
+    );
+    let few = answer(&Recipe { blocks: 3, workloads: vec!["rr"], ..Recipe::default() });
+    assert!(
+        few.starts_with("accelerated has not enough trials for round trip p50 and round trip p99: "),
+        "{few}"
+    );
+    let both = answer(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    assert!(both.contains(" in throughput, and is lower by ") && both.ends_with(" in CPU per GB."), "{both}");
+}

@@ -1,0 +1,75 @@
+//! Texts of plans, hosts and errors come from elsewhere: none may become markup, script, a formula or a terminal command.
+use netduel_model::run::{Run, RunEnd};
+use netduel_report::{analyse_run, csv, html, json, markdown, terminal};
+
+use crate::builder::{Recipe, build};
+
+/// Ends a script, starts an image with a handler, closes an attribute, steers a terminal, turns the writing, breaks a table.
+pub const HOSTILE: &str = "</script><img src=x onerror=\"document.title='owned'\">'\"|`*[a](javascript:b)\u{1b}[2J\u{202e}\r\n=1+1\u{2028}";
+
+pub fn run() -> Run {
+    build(&Recipe {
+        question: format!("=cmd|' /C calc'!A0 {HOSTILE}"),
+        text: HOSTILE.to_owned(),
+        failed: vec![(0, 0)],
+        wrong_path: vec![(1, 1)],
+        end: Some(RunEnd::Failed { detail: HOSTILE.to_owned() }),
+        ..Recipe::default()
+    })
+}
+
+#[test]
+fn html_holds_hostile_texts_only_escaped() {
+    let run = run();
+    let page = html::page(&run, &analyse_run(&run));
+    assert!(!page.contains("<img"), "an element got through");
+    assert_eq!(page.matches("<script").count(), 4, "our three scripts and the data");
+    assert_eq!(page.matches("</script").count(), 4);
+    assert!(page.contains("&lt;/script&gt;&lt;img src=x onerror="), "the text is there, for the eye");
+    // Each double quote inside an attribute's value would end it: the handler never stands bare.
+    assert!(!page.contains("onerror=\""));
+}
+
+#[test]
+fn the_terminal_gets_no_control_characters() {
+    let run = run();
+    let text = terminal::table(&analyse_run(&run), 100, false);
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    assert!(!text.contains('\u{202e}'));
+    assert!(text.contains("onerror"));
+}
+
+#[test]
+fn markdown_has_no_html_no_links_and_no_broken_rows() {
+    let run = run();
+    let page = markdown::page(&run, &analyse_run(&run));
+    let commands: Vec<&str> = page.lines().filter(|line| !line.starts_with("    ")).collect();
+    assert!(
+        commands.iter().all(|line| !line.contains("<img") && !line.replace("\\]", "").contains("](")),
+        "{page}"
+    );
+    for line in commands.iter().filter(|line| line.starts_with('|')) {
+        let bars = line.matches('|').count() - line.matches("\\|").count();
+        assert_eq!(bars, 6, "{line}");
+    }
+}
+
+#[test]
+fn csv_fields_are_quoted_and_are_no_formulas() {
+    let run = run();
+    let text = csv::trials(&run);
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+    assert!(text.lines().skip(1).all(|line| line.starts_with("demo-")), "a row was broken");
+    let mut formula = run.clone();
+    formula.trials[0].validity = netduel_model::trial::Validity::Failed { reason: "=1+1".to_owned() };
+    formula.trials[0].client = None;
+    assert!(csv::trials(&formula).contains(",'=1+1\n"));
+}
+
+#[test]
+fn json_is_read_back_with_the_texts_as_they_were() {
+    let run = run();
+    let text = json::document(&run, &analyse_run(&run)).to_string();
+    let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(read["question"], run.header.plan.question);
+}

@@ -1,0 +1,9 @@
+//! Reports of made-up runs in every format: words, figures, hostile texts, and the page in a real browser.
+#![expect(clippy::unwrap_used, reason = "what a test builds for itself has to be there")]
+
+mod browser;
+mod builder;
+mod figures;
+mod formats;
+mod hostile;
+mod nonsense;
