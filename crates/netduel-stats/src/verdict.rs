@@ -8,6 +8,8 @@ use crate::paired::{Estimate, Paired, Scale};
 
 /// Beyond this many further blocks nobody runs on, and the spread seen says too little to name a number.
 const MORE_AT_MOST: f64 = 100_000.0;
+/// How likely the blocks that are said to be missing shall be enough for an effect as clear as the one seen.
+const POWER: f64 = 0.95;
 
 /// What may be said. Each carries the interval that decided it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -170,7 +172,8 @@ impl Open {
     }
 
     /// Further blocks after which an interval leaves out either "no difference" or the margin, wherever the effect lies
-    /// between them: when the half-widths of both together are no more than the margin.
+    /// between them: when the half-widths of both together are no more than the margin. An effect that already stands clear
+    /// of "no difference" by its standard error needs no more than lets its interval do so too, with a power of 95 %.
     fn more(&self, differ_level: f64, alike_level: f64) -> Option<u32> {
         let spread = self.paired.walsh.spread()?;
         let (differ_score, alike_score) =
@@ -180,7 +183,13 @@ impl Open {
         let for_few = differ_score.max(alike_score).powi(2) / 2.0;
         // Fewer than this many signs cannot reach the levels at all.
         let by_signs = (1.0 - differ_level.log2()).max(-alike_level.log2());
-        let needed = (by_spread + for_few).max(by_signs).ceil();
+        let clear = self.paired.walsh.centre().abs() - spread / (self.paired.walsh.n() as f64).sqrt();
+        let by_effect = if clear > 0.0 {
+            ((differ_score + normal::quantile(POWER)) * spread / clear).powi(2)
+        } else {
+            f64::INFINITY
+        };
+        let needed = (by_spread.min(by_effect) + for_few).max(by_signs).ceil();
         let more = (needed - self.paired.walsh.n() as f64).max(1.0);
         (more <= MORE_AT_MOST).then_some(more as u32)
     }

@@ -30,7 +30,7 @@ pub enum Command {
     /// namespaces are allowed), checks both, compares them in interleaved trials, prints the verdict, writes the report
     /// and removes everything.
     #[command(
-        after_help = "Example:\n  netduel demo\n  netduel demo --out /tmp/report --json | jq .verdicts"
+        after_help = "Example:\n  netduel demo\n  netduel demo --out /tmp/report --json | jq -r '.workloads[].metrics[].comparisons[]?.verdict.text'"
     )]
     Demo(DemoArgs),
     /// Run a plan, or go on with a run that was stopped.

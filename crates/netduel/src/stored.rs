@@ -24,7 +24,12 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
 fn render(run: &Run, format: Format) -> Result<String, Failure> {
     let analysis = netduel_report::analyse_run(run);
     Ok(match format {
-        Format::Text => table(&analysis),
+        Format::Text => {
+            let open = matches!(run.end, None | Some(RunEnd::Interrupted | RunEnd::Failed { .. }));
+            let hint =
+                if open { format!("Go on with: {}\n", resume_hint(&run.header.id)) } else { String::new() };
+            table(&analysis) + &hint
+        }
         Format::Html => netduel_report::html::page(run, &analysis),
         Format::Md => netduel_report::markdown::page(run, &analysis),
         Format::Csv => netduel_report::csv::trials(run),

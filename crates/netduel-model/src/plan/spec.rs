@@ -229,7 +229,7 @@ shape! {
 shape! {
     /// How the comparison is made.
     pub struct DesignSpec {
-        /// Blocks that are run at least, 2 to 10000, default 8 (or `blocks_max` when that is less). A block is every arm and workload once, in random order.
+        /// Blocks that are run at least, 2 to 10000, default 8, more when the plan asks for more than four verdicts (or `blocks_max` when that is less). A block is every arm and workload once, in random order.
         optional blocks_min: u32,
         /// Blocks that are run at most, 2 to 10000 and not less than `blocks_min`, default 30 (or `blocks_min` when that is more).
         optional blocks_max: u32,

@@ -96,34 +96,42 @@ pub fn trials(analysis: &Analysis) -> String {
 pub fn proofs(analysis: &Analysis) -> Vec<String> {
     let mut sentences = Vec::new();
     for arm in &analysis.plan.arms {
-        for role in [Role::Client, Role::Server] {
-            let paths: Vec<&PathShares> = analysis
-                .workloads
-                .iter()
-                .flat_map(|workload| &workload.arms)
-                .filter(|figures| figures.arm == arm.name)
-                .flat_map(|figures| &figures.paths)
-                .filter(|path| path.role == role)
-                .collect();
-            sentences.extend(proof(&arm.name, role, &paths));
+        let ends: Vec<(String, String)> = [Role::Client, Role::Server]
+            .into_iter()
+            .filter_map(|role| proof(analysis, &arm.name, role))
+            .collect();
+        match ends.as_slice() {
+            [(_, client), (_, server)] if client == server => {
+                sentences.push(format!("{}: at both ends {client}", arm.name));
+            }
+            _ => sentences.extend(ends.iter().map(|(end, said)| format!("{}: at {end} {said}", arm.name))),
         }
     }
     sentences
 }
 
-fn proof(arm: &ArmName, role: Role, paths: &[&PathShares]) -> Option<String> {
+/// An end of an arm, and what is proven there over all workloads.
+fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, String)> {
+    let paths: Vec<&PathShares> = analysis
+        .workloads
+        .iter()
+        .flat_map(|workload| &workload.arms)
+        .filter(|figures| figures.arm == *arm)
+        .flat_map(|figures| &figures.paths)
+        .filter(|path| path.role == role)
+        .collect();
     let PathShares { host, expected, .. } = paths.first()?;
     let proven: u32 = paths.iter().map(|path| path.proven).sum();
     let trials: u32 = paths.iter().map(|path| path.trials).sum();
     let expected = plain(expected);
-    Some(match paths.iter().filter_map(|path| path.share_min).reduce(f64::min) {
+    let said = match paths.iter().filter_map(|path| path.share_min).reduce(f64::min) {
         Some(share) => format!(
-            "{arm}: {expected} at {role} {host} carried at least {} of the bytes of each valid trial ({proven} of {trials} \
-             trials proven)",
+            "{expected} carried at least {} of the bytes of each valid trial ({proven} of {trials} trials proven)",
             percent_at_least(share)
         ),
-        None => format!("{arm}: no valid trial proves that {expected} at {role} {host} carried the bytes"),
-    })
+        None => format!("no valid trial proves that {expected} carried the bytes"),
+    };
+    Some((format!("{role} {host}"), said))
 }
 
 /// The commands that run the same again, one a line: the seed makes the order the same too. Every line is one line, whatever

@@ -239,7 +239,7 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
         workloads: recipe.workloads.iter().map(|name| name.parse().unwrap()).collect(),
         design: Design {
             blocks_min: 8,
-            blocks_max: 30,
+            blocks_max: 8,
             budget: None,
             precision: Percent(5.0),
             equivalence: Percent(5.0),

@@ -169,12 +169,12 @@ fn the_default_folder_follows_the_environment() {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         })
     };
-    let all = [("NETDUEL_STORE", "here"), ("XDG_DATA_HOME", "/data"), ("HOME", "/home/x")];
+    let all = [("NETDUEL_STORE", "here"), ("XDG_DATA_HOME", "/data"), ("HOME", "/somebody")];
     assert_eq!(folder(&all), Some(PathBuf::from("here")));
     assert_eq!(folder(&all[1..]), Some(PathBuf::from("/data/netduel")));
-    assert_eq!(folder(&all[2..]), Some(PathBuf::from("/home/x/.local/share/netduel")));
-    let empty = [("NETDUEL_STORE", ""), ("XDG_DATA_HOME", "relative"), ("HOME", "/home/x")];
-    assert_eq!(folder(&empty), Some(PathBuf::from("/home/x/.local/share/netduel")));
+    assert_eq!(folder(&all[2..]), Some(PathBuf::from("/somebody/.local/share/netduel")));
+    let empty = [("NETDUEL_STORE", ""), ("XDG_DATA_HOME", "relative"), ("HOME", "/somebody")];
+    assert_eq!(folder(&empty), Some(PathBuf::from("/somebody/.local/share/netduel")));
     assert_eq!(folder(&[]), None);
 }
 

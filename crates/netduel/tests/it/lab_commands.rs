@@ -5,8 +5,8 @@ use crate::support::Bench;
 fn a_lab_comes_up_runs_commands_switches_and_goes() {
     let bench = Bench::new();
     let name = format!("it-{}", std::process::id());
-    bench.run(["lab", "up", "--lab", &name, "--rules", "10"]).expect_code(0);
-    let again = bench.run(["lab", "up", "--lab", &name]).expect_code(7);
+    bench.run(["lab", "up", &name, "--rules", "10"]).expect_code(0);
+    let again = bench.run(["lab", "up", &name]).expect_code(7);
     assert!(again.stderr.contains("is up already"), "{}", again.stderr);
     let address =
         bench.run(["lab", "exec", "--lab", &name, "a", "--", "cat", "/proc/net/fib_trie"]).expect_code(0);
@@ -22,7 +22,7 @@ fn a_lab_comes_up_runs_commands_switches_and_goes() {
         .find(|lab| lab["name"] == name.as_str())
         .expect("the lab is not listed");
     assert_eq!(own["path"], "accelerated");
-    bench.run(["lab", "down", "--lab", &name]).expect_code(0);
+    bench.run(["lab", "down", &name]).expect_code(0);
     let gone = bench.run(["lab", "exec", "--lab", &name, "a", "--", "true"]).expect_code(7);
     assert!(gone.stderr.contains("lab up"), "{}", gone.stderr);
     bench.assert_nothing_left();
@@ -33,13 +33,13 @@ fn two_labs_are_up_at_a_time() {
     let bench = Bench::new();
     let names = [format!("one-{}", std::process::id()), format!("two-{}", std::process::id())];
     for name in &names {
-        bench.run(["lab", "up", "--lab", name, "--rules", "0"]).expect_code(0);
+        bench.run(["lab", "up", name, "--rules", "0"]).expect_code(0);
     }
     for name in &names {
         bench
             .run(["lab", "exec", "--lab", name, "a", "--", "grep", "-q", "eth0", "/proc/net/dev"])
             .expect_code(0);
-        bench.run(["lab", "down", "--lab", name]).expect_code(0);
+        bench.run(["lab", "down", name]).expect_code(0);
     }
     bench.assert_nothing_left();
 }

@@ -21,8 +21,15 @@ fn a_path_that_is_swapped_under_a_running_trial_makes_it_invalid() {
     let trial = wait_for_bytes(&bench, &lab);
     assert!(trial, "no traffic was seen on the accelerated path");
     bench.run(["lab", "path", "--lab", &lab, "synthetic"]).expect_code(0);
-    let run = under_way.finish().expect_code(6);
-    assert!(run.stderr.contains("wrong path") && run.stderr.contains("vf0"), "{}", run.stderr);
+    let run = under_way.finish().expect_code(0);
+    assert!(
+        run.stderr.contains("left out, wrong path") && run.stderr.contains("through vf0"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stdout.contains("path changed: 1 trial"), "the report does not say so:\n{}", run.stdout);
+    let document = bench.run(["report", "last", "--json"]).json();
+    assert_eq!((&document["trials_left_out"], &document["trials_valid"]), (&1.into(), &3.into()));
     bench.assert_nothing_left();
 }
 

@@ -1,7 +1,7 @@
 //! A whole run: verdicts, report, formats, interrupt and resume, an A/A run.
 use rustix::process::Signal;
 
-use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, signal};
+use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, signal, verdicts};
 
 #[test]
 fn the_two_paths_of_a_lab_are_told_apart_and_everything_is_removed() {
@@ -9,16 +9,16 @@ fn the_two_paths_of_a_lab_are_told_apart_and_everything_is_removed() {
     let workloads = format!("{STREAM}{LATENCY}");
     let plan = bench.plan(&short_plan(TWO_PATHS, &workloads, "blocks_min = 8\nblocks_max = 8\nseed = 1"));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json", "--out", "out"]).expect_code(0);
-    let document = run.json();
-    let verdicts = document["verdicts"].as_array().unwrap();
+    let verdicts = verdicts(&run.json());
     for metric in ["throughput", "latency-p50"] {
-        let verdict = verdicts.iter().find(|verdict| verdict["metric"] == metric).unwrap();
-        assert_eq!(verdict["verdict"]["kind"], "faster", "{metric}: {verdict}");
+        let (_, tone, words) = verdicts.iter().find(|(name, ..)| name == metric).unwrap();
+        assert_eq!(tone, "better", "{metric}: {words}");
+        assert!(words.starts_with("faster by "), "{metric}: {words}");
     }
     let page = std::fs::read_to_string(bench.path().join("out/report.html")).unwrap();
     assert!(page.contains("Which path is faster?") && page.ends_with("</html>"), "the page is not whole");
     for (format, needle) in
-        [("md", "| "), ("csv", "throughput"), ("json", "\"verdicts\""), ("text", "faster by")]
+        [("md", "| "), ("csv", "throughput"), ("json", "\"verdict\""), ("text", "faster by")]
     {
         let text = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
         assert!(text.contains(needle), "{format}:\n{text}");
@@ -57,8 +57,9 @@ fn a_path_against_itself_shows_no_difference() {
         "aa = true\nconfidence = \"99.9 %\"\nblocks_min = 12\nblocks_max = 12\nequivalence = \"50 %\"";
     let plan = bench.plan(&short_plan(&format!("[[arms]]{arm}"), LATENCY, design));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]).expect_code(0);
-    for verdict in run.json()["verdicts"].as_array().unwrap() {
-        let kind = verdict["verdict"]["kind"].as_str().unwrap();
-        assert!(!["faster", "slower", "lower", "higher"].contains(&kind), "{verdict}");
+    let verdicts = verdicts(&run.json());
+    assert_eq!(verdicts.len(), 2);
+    for (metric, tone, words) in verdicts {
+        assert!(!["better", "worse"].contains(&tone.as_str()), "{metric}: {words}");
     }
 }

@@ -145,6 +145,22 @@ impl Finished {
     }
 }
 
+/// The verdicts of a result document, judged metrics alone: metric, tone (`better`, `worse`, ...), words.
+pub fn verdicts(document: &serde_json::Value) -> Vec<(String, String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let each = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    let metrics = each(&document["workloads"]).into_iter().flat_map(|workload| each(&workload["metrics"]));
+    metrics
+        .filter(|metric| metric["judged"] == true)
+        .flat_map(|metric| {
+            each(&metric["comparisons"]).into_iter().map(move |comparison| {
+                let verdict = &comparison["verdict"];
+                (text(&metric["metric"]), text(&verdict["tone"]), text(&verdict["text"]))
+            })
+        })
+        .collect()
+}
+
 /// The program under way, its progress lines readable one by one.
 pub struct UnderWay {
     pub child: Child,
@@ -234,4 +250,6 @@ type = "tcp-rr"
 duration = "300 ms"
 warmup = "100 ms"
 cooldown = "0 ms"
+pin_client = [0]
+pin_server = [0]
 "#;

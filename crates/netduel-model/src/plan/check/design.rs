@@ -12,9 +12,11 @@ const BLOCKS_MAX: u32 = 30;
 /// The range of both.
 const BLOCKS: (u32, u32) = (2, 10_000);
 
-/// Checks the design and fills in its defaults.
-pub(super) fn resolve(spec: &DesignSpec, problems: &mut Problems<'_>) -> Design {
-    let blocks_min = spec.blocks_min.unwrap_or(BLOCKS_MIN.min(spec.blocks_max.unwrap_or(BLOCKS_MIN)));
+/// Checks the design and fills in its defaults. `comparisons`: how many verdicts the plan asks for.
+pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Problems<'_>) -> Design {
+    let confidence = spec.confidence.unwrap_or(Percent(95.0));
+    let enough = BLOCKS_MIN.max(blocks_needed(comparisons, confidence));
+    let blocks_min = spec.blocks_min.unwrap_or(enough.min(spec.blocks_max.unwrap_or(enough)));
     let blocks_max = spec.blocks_max.unwrap_or(BLOCKS_MAX.max(blocks_min));
     if let Some(blocks) = spec.blocks_min {
         range(problems, "design.blocks_min", blocks, BLOCKS.0, BLOCKS.1);
@@ -31,7 +33,6 @@ pub(super) fn resolve(spec: &DesignSpec, problems: &mut Problems<'_>) -> Design 
     }
     let precision = spec.precision.unwrap_or(Percent(5.0));
     let equivalence = spec.equivalence.unwrap_or(Percent(5.0));
-    let confidence = spec.confidence.unwrap_or(Percent(95.0));
     for (path, value) in [("design.precision", precision), ("design.equivalence", equivalence)] {
         if value.0 <= 0.0 || value.0 > 100.0 {
             problems.add(path, format!("is {value}"), "more than 0 %, up to 100 % is allowed");
@@ -47,5 +48,28 @@ pub(super) fn resolve(spec: &DesignSpec, problems: &mut Problems<'_>) -> Design 
         confidence,
         seed: spec.seed,
         aa: spec.aa.unwrap_or(false),
+    }
+}
+
+/// Blocks without which not even a difference in every block is evidence enough for the first of `comparisons` verdicts.
+/// All blocks agree by chance in 2 of 2^n cases; Holm's procedure asks of the first that this is at most a share of the
+/// level, and a run that may stop early tests at seven tenths of it (`docs/design/0002-statistics.md`).
+fn blocks_needed(comparisons: usize, confidence: Percent) -> u32 {
+    let level = 0.7 * (1.0 - confidence.fraction()) / comparisons.max(1) as f64;
+    if level <= 0.0 {
+        return BLOCKS_MIN;
+    }
+    (1.0 - level.log2()).ceil().min(f64::from(BLOCKS.1)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_verdicts_need_more_blocks() {
+        for (comparisons, blocks) in [(1, 6), (4, 8), (5, 9), (16, 10)] {
+            assert_eq!(blocks_needed(comparisons, Percent(95.0)), blocks, "{comparisons}");
+        }
     }
 }

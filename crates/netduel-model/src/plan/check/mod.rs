@@ -31,7 +31,10 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Re
     let hosts = hosts::resolve(spec, problems);
     let workloads = workloads::check(spec, problems);
     let arms = arms::resolve(spec, &hosts, problems);
-    let design = design::resolve(spec.design.as_ref().unwrap_or(&DesignSpec::default()), problems);
+    let comparisons =
+        arms.iter().flatten().skip(1).flat_map(|arm| &arm.workloads).map(|w| w.metrics.len()).sum();
+    let design =
+        design::resolve(spec.design.as_ref().unwrap_or(&DesignSpec::default()), comparisons, problems);
     Some(ResolvedPlan {
         name: spec.name.clone()?,
         question: spec.question.clone()?,
