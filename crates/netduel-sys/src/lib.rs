@@ -4,7 +4,9 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod descriptor_limit;
 pub mod descriptor_pass;
+pub mod error_name;
 pub mod ethtool;
 pub mod link;
 pub mod memory_file;
@@ -12,6 +14,8 @@ pub mod mount;
 pub mod namespace;
 pub mod process;
 pub mod random;
+pub mod socket;
+mod socket_option;
 pub mod tcp;
 pub mod tcp_info;
 pub mod udp;

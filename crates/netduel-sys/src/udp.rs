@@ -1,1 +1,229 @@
-//! UDP sockets: batches (sendmmsg(2), recvmmsg(2)) and control messages (cmsg(3)).
+//! UDP sockets: batches (sendmmsg(2), recvmmsg(2)), buffers, what was dropped at the socket.
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, AsRawFd};
+
+use rustix::net::sockopt;
+
+use crate::socket_option;
+
+/// Socket option of the socket's memory figures (include/uapi/asm-generic/socket.h), Linux 4.12 and later.
+const SO_MEMINFO: i32 = 55;
+
+/// Asks for send and receive buffers of `bytes`, past the host's limit where we may (`SO_RCVBUFFORCE` needs
+/// CAP_NET_ADMIN). Returns what was got for sending and receiving, in the same measure (the kernel reports twice the
+/// payload it was asked for, socket(7)).
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn set_buffers(socket: &UdpSocket, bytes: usize) -> io::Result<(usize, usize)> {
+    if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
+        sockopt::set_socket_send_buffer_size(socket, bytes)?;
+    }
+    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
+        sockopt::set_socket_recv_buffer_size(socket, bytes)?;
+    }
+    Ok((sockopt::socket_send_buffer_size(socket)? / 2, sockopt::socket_recv_buffer_size(socket)? / 2))
+}
+
+/// Reports what the host itself drops when sending (`IP_RECVERR`, ip(7)): without it a full queue of the interface is
+/// silent, and the datagram looks sent.
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn report_send_errors(socket: &UdpSocket) -> io::Result<()> {
+    let (level, name) = if socket.local_addr()?.is_ipv4() {
+        (libc::IPPROTO_IP, libc::IP_RECVERR)
+    } else {
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
+    };
+    socket_option::set_int(socket, level, name, 1)
+}
+
+/// Datagrams that arrived at the socket and were dropped there since it was opened, nearly always for want of buffer
+/// (`SK_MEMINFO_DROPS`).
+///
+/// # Errors
+/// `ENOPROTOOPT` on kernels before 4.12.
+pub fn drops(socket: &UdpSocket) -> io::Result<u32> {
+    let mut bytes = [0; 64];
+    let length = socket_option::read_bytes(socket, libc::SOL_SOCKET, SO_MEMINFO, &mut bytes)?;
+    let start = libc::SK_MEMINFO_DROPS as usize * size_of::<u32>();
+    let field = bytes[..length].get(start..start + size_of::<u32>());
+    field
+        .and_then(|field| field.try_into().ok())
+        .map(u32::from_ne_bytes)
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOPROTOOPT))
+}
+
+/// Memory for a batch of datagrams that go in one system call.
+struct Batch {
+    payload: Vec<u8>,
+    size: usize,
+    vectors: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+impl Batch {
+    fn new(count: usize, size: usize) -> Self {
+        assert!(count > 0 && size > 0, "a batch has room for a datagram");
+        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: `mmsghdr` is integers and pointers, for all of which zero is a valid value.
+        let header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        Self {
+            payload: vec![0; count * size],
+            size,
+            vectors: vec![empty; count],
+            headers: vec![header; count],
+        }
+    }
+
+    /// Points the headers at the payload. Done before each call, so that no pointer outlives the borrow it came from.
+    fn point(&mut self) {
+        let parts = self.payload.chunks_exact_mut(self.size);
+        for ((part, vector), header) in parts.zip(&mut self.vectors).zip(&mut self.headers) {
+            *vector = libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() };
+            header.msg_hdr.msg_iov = vector;
+            header.msg_hdr.msg_iovlen = 1;
+            header.msg_hdr.msg_flags = 0;
+            header.msg_len = 0;
+        }
+    }
+}
+
+/// Datagrams of one size to be sent together on a connected socket.
+pub struct SendBatch(Batch);
+
+impl SendBatch {
+    /// Room for `count` datagrams of `size` bytes.
+    pub fn new(count: usize, size: usize) -> Self {
+        Self(Batch::new(count, size))
+    }
+
+    /// How many datagrams have room.
+    pub fn capacity(&self) -> usize {
+        self.0.headers.len()
+    }
+
+    /// The payload of datagram `index`, to be written before sending.
+    #[inline]
+    pub fn payload_mut(&mut self, index: usize) -> &mut [u8] {
+        let size = self.0.size;
+        &mut self.0.payload[index * size..(index + 1) * size]
+    }
+
+    /// Sends the first `count` datagrams and returns how many were taken. Blocks when the send buffer is full.
+    ///
+    /// # Errors
+    /// What sendmmsg(2) says of the first datagram; that of a later one comes with the next call.
+    #[inline]
+    pub fn send(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
+        assert!(count <= self.capacity(), "no more is sent than there is room for");
+        self.0.point();
+        let descriptor = socket.as_fd().as_raw_fd();
+        // SAFETY: `point` made the first `count` headers point to vectors and payload of this batch, which is borrowed
+        // for the call and does not move; the kernel reads payload and writes `msg_len` only.
+        let result = unsafe {
+            libc::sendmmsg(descriptor, self.0.headers.as_mut_ptr(), count as u32, libc::MSG_NOSIGNAL)
+        };
+        usize::try_from(result).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+/// Room for datagrams to be received together.
+pub struct ReceiveBatch(Batch);
+
+impl ReceiveBatch {
+    /// Room for `count` datagrams of up to `size` bytes.
+    pub fn new(count: usize, size: usize) -> Self {
+        Self(Batch::new(count, size))
+    }
+
+    /// Waits for a datagram and takes what else is there, up to the room; returns how many.
+    ///
+    /// # Errors
+    /// What recvmmsg(2) says; `EAGAIN` after the socket's receive time-out.
+    #[inline]
+    pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
+        self.0.point();
+        let descriptor = socket.as_fd().as_raw_fd();
+        let count = self.0.headers.len() as u32;
+        let flags = libc::MSG_WAITFORONE | libc::MSG_TRUNC;
+        // SAFETY: `point` made all headers point to vectors and payload of this batch, which is borrowed exclusively for
+        // the call and does not move; the kernel writes no more than each vector's length. No time-out is passed.
+        let result = unsafe {
+            libc::recvmmsg(descriptor, self.0.headers.as_mut_ptr(), count, flags as _, std::ptr::null_mut())
+        };
+        usize::try_from(result).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Datagram `index` of the last [`Self::receive`]: what fitted of its payload, and its length on the wire.
+    #[inline]
+    pub fn datagram(&self, index: usize) -> (&[u8], usize) {
+        let length = self.0.headers[index].msg_len as usize;
+        let start = index * self.0.size;
+        (&self.0.payload[start..start + length.min(self.0.size)], length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (UdpSocket, UdpSocket) {
+        let left = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let right = UdpSocket::bind("127.0.0.1:0").unwrap();
+        left.connect(right.local_addr().unwrap()).unwrap();
+        right.connect(left.local_addr().unwrap()).unwrap();
+        (left, right)
+    }
+
+    #[test]
+    fn a_batch_arrives_in_order_and_in_full() {
+        let (left, right) = pair();
+        let mut out = SendBatch::new(4, 100);
+        for index in 0..4 {
+            out.payload_mut(index).fill(index as u8 + 1);
+        }
+        assert_eq!(out.send(&left, 3).unwrap(), 3);
+        let mut batch = ReceiveBatch::new(8, 100);
+        let mut seen = Vec::new();
+        while seen.len() < 3 {
+            for index in 0..batch.receive(&right).unwrap() {
+                let (payload, length) = batch.datagram(index);
+                assert_eq!((payload.len(), length), (100, 100));
+                seen.push(payload[99]);
+            }
+        }
+        assert_eq!(seen, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_datagram_longer_than_the_room_tells_its_length() {
+        let (left, right) = pair();
+        left.send(&[9; 300]).unwrap();
+        let mut batch = ReceiveBatch::new(2, 100);
+        assert_eq!(batch.receive(&right).unwrap(), 1);
+        let (payload, length) = batch.datagram(0);
+        assert_eq!((payload, length), (&[9; 100][..], 300));
+    }
+
+    #[test]
+    fn what_does_not_fit_the_socket_is_counted_as_dropped() {
+        let (left, right) = pair();
+        assert_eq!(drops(&right).unwrap(), 0);
+        let (_, got) = set_buffers(&right, 4096).unwrap();
+        assert!(got < 100_000);
+        for _ in 0..1000 {
+            left.send(&[1; 1000]).unwrap();
+        }
+        right.set_nonblocking(true).unwrap();
+        let mut arrived = 0;
+        let mut batch = ReceiveBatch::new(64, 1000);
+        while let Ok(count) = batch.receive(&right) {
+            arrived += count as u32;
+        }
+        assert_eq!(arrived + drops(&right).unwrap(), 1000);
+        assert!(arrived > 0 && arrived < 1000);
+    }
+}

@@ -1,0 +1,141 @@
+//! What sockets of all kinds share: waiting for several (poll(2)), waking a blocked thread (shutdown(2)), send and
+//! receive with or without waiting.
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+/// Whether a call may put the thread to sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// It may.
+    Block,
+    /// It returns `EAGAIN` instead (`MSG_DONTWAIT`).
+    Never,
+}
+
+/// Waits until one of `sockets` can be read, was hung up or has an error, and tells for each whether it is so. All are
+/// false when `timeout` passed or a signal came.
+///
+/// # Errors
+/// Only when the kernel has no memory or there are more sockets than descriptors allowed.
+pub fn wait_readable(sockets: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
+    let mut entries: Vec<_> =
+        sockets.iter().map(|socket| PollFd::from_borrowed_fd(*socket, PollFlags::IN)).collect();
+    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+    match poll(&mut entries, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(entries.iter().map(|entry| !entry.revents().is_empty()).collect())
+}
+
+/// Waits until `socket` can be read or written (or has an error), at most for `timeout`.
+///
+/// # Errors
+/// As [`wait_readable`].
+pub fn wait_readable_or_writable(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
+    let socket = socket.as_fd();
+    let mut entry = [PollFd::from_borrowed_fd(socket, PollFlags::IN | PollFlags::OUT)];
+    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+    match poll(&mut entry, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Ends both directions and so wakes every thread that sleeps in a call on the socket. On a socket that has no peer the
+/// kernel says `ENOTCONN`, and wakes all the same.
+///
+/// # Errors
+/// `ENOTCONN` as above.
+pub fn shut_down(socket: impl AsFd) -> io::Result<()> {
+    Ok(rustix::net::shutdown(socket, Shutdown::Both)?)
+}
+
+/// Ends the direction out: the peer reads to the last byte and then sees the end.
+///
+/// # Errors
+/// `ENOTCONN` when the connection is gone.
+pub fn shut_down_sending(socket: impl AsFd) -> io::Result<()> {
+    Ok(rustix::net::shutdown(socket, Shutdown::Write)?)
+}
+
+/// A blocking receive returns after `timeout` with what it has, or `EAGAIN` (`SO_RCVTIMEO`).
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn limit_receive_wait(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
+    Ok(set_socket_timeout(socket, Timeout::Recv, Some(timeout))?)
+}
+
+/// A blocking send returns after `timeout` with what it could send, or `EAGAIN` (`SO_SNDTIMEO`).
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn limit_send_wait(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
+    Ok(set_socket_timeout(socket, Timeout::Send, Some(timeout))?)
+}
+
+/// Sends, and returns how many bytes were taken. Never raises SIGPIPE.
+///
+/// # Errors
+/// What send(2) says.
+#[inline]
+pub fn send(socket: impl AsFd, bytes: &[u8], waiting: Waiting) -> io::Result<usize> {
+    let flags = match waiting {
+        Waiting::Block => SendFlags::NOSIGNAL,
+        Waiting::Never => SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+    };
+    Ok(rustix::net::send(socket, bytes, flags)?)
+}
+
+/// Receives, and returns how many bytes came. 0 is the end of a stream, or an empty datagram. Of a datagram that is
+/// longer than `buffer` the rest is lost, and the returned length is that of the datagram.
+///
+/// # Errors
+/// What recv(2) says.
+#[inline]
+pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Result<usize> {
+    let flags = match waiting {
+        Waiting::Block => RecvFlags::empty(),
+        Waiting::Never => RecvFlags::DONTWAIT,
+    };
+    let (_, length) = rustix::net::recv(socket, buffer, flags)?;
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn what_was_sent_makes_the_other_end_readable() {
+        let (left, right) = UnixStream::pair().unwrap();
+        let nothing = wait_readable(&[left.as_fd(), right.as_fd()], Duration::ZERO).unwrap();
+        assert_eq!(nothing, [false, false]);
+        assert_eq!(send(&left, b"abc", Waiting::Block).unwrap(), 3);
+        let some = wait_readable(&[left.as_fd(), right.as_fd()], Duration::from_secs(10)).unwrap();
+        assert_eq!(some, [false, true]);
+        let mut buffer = [0; 8];
+        assert_eq!(receive(&right, &mut buffer, Waiting::Never).unwrap(), 3);
+        let error = receive(&right, &mut buffer, Waiting::Never).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn shutting_down_wakes_a_thread_that_receives() {
+        let (left, right) = UnixStream::pair().unwrap();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| receive(&left, &mut [0; 8], Waiting::Block));
+            shut_down(&left).unwrap();
+            assert_eq!(reader.join().unwrap().unwrap(), 0);
+        });
+        drop(right);
+    }
+}

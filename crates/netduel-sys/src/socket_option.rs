@@ -1,0 +1,24 @@
+//! Socket options that are a plain integer (setsockopt(2), getsockopt(2)), for the files of this crate that own a kind
+//! of socket. Not public: callers outside use typed functions.
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Sets an option whose value is a C `int`.
+pub(crate) fn set_int(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let length = size_of::<i32>() as libc::socklen_t;
+    let pointer: *const i32 = &raw const value;
+    // SAFETY: `pointer` is to a live local of `length` bytes, which the kernel only reads during the call; the
+    // descriptor is borrowed and so open.
+    let result = unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, pointer.cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads an option into `buffer` and returns how many bytes of it the kernel has written.
+pub(crate) fn read_bytes(socket: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut length = buffer.len() as libc::socklen_t;
+    // SAFETY: `buffer` is writable for `length` bytes, and the kernel writes no more than the length it is given.
+    let result = unsafe {
+        libc::getsockopt(socket.as_fd().as_raw_fd(), level, name, buffer.as_mut_ptr().cast(), &raw mut length)
+    };
+    if result == 0 { Ok((length as usize).min(buffer.len())) } else { Err(io::Error::last_os_error()) }
+}
