@@ -1,1 +1,38 @@
-//! Traffic: one file per workload and engine. Threads, no async.
+//! Traffic: one file per workload and engine. Threads, no async, no allocation in the loops that move data.
+//!
+//! A trial has two ends. [`prepare_server`] binds ports, [`prepare_client`] connects and both prove to each other that they
+//! know the trial's token; no payload has moved then. [`ServerEnd::start`] and [`ClientEnd::start`] run the traffic, and
+//! [`Running::join`] gives what was counted. `docs/design/0003-load.md` says why it is so.
+//!
+//! This crate knows nothing of plans, arms, agents or storage, and reads no counter but those of its own sockets.
+#![forbid(unsafe_code)]
+
+mod accounting;
+mod client;
+mod control;
+mod datagram;
+mod error;
+mod gate;
+mod greeting;
+mod interval_median;
+mod jobs;
+mod lane;
+mod pacing;
+mod peer;
+mod report;
+mod round_trip;
+mod running;
+mod server;
+mod supervisor;
+mod tally;
+mod tcp_gate;
+mod tcp_stream;
+mod udp_gate;
+mod udp_receive;
+mod udp_send;
+
+pub use accounting::{Accounting, Arrival};
+pub use client::{ClientEnd, prepare_client};
+pub use error::LoadError;
+pub use running::{Notify, Running};
+pub use server::{ServerEnd, prepare_server};

@@ -1,0 +1,129 @@
+//! The client's end before its start: all streams are connected and greeted, and no payload was sent.
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use netduel_model::ids::Token;
+use netduel_model::workload::{Role, Workload};
+use netduel_sys::clock;
+
+use crate::control::{Control, Sockets};
+use crate::error::LoadError;
+use crate::gate::Gate;
+use crate::peer;
+use crate::running::{Notify, Running};
+use crate::supervisor::Supervisor;
+use crate::tally::Tally;
+use crate::{tcp_gate, udp_gate};
+
+/// Threads that connect and greet at a time: 1024 streams over a path of 50 ms then take 3 s instead of 100.
+const CONNECTORS: usize = 32;
+
+/// A client that is connected. Dropping it closes its connections.
+pub struct ClientEnd {
+    supervisor: Supervisor,
+}
+
+/// Connects all streams of `workload` to `ports` of `peer`, which have to be those of [`crate::prepare_server`] with the
+/// same workload and token, and greets, all within `deadline`. No payload is sent.
+///
+/// # Errors
+/// [`LoadError`] when the workload cannot be run here, or the peer does not answer, or is not an agent with the token.
+pub fn prepare_client(
+    workload: &Workload,
+    peer: IpAddr,
+    ports: &[u16],
+    token: Token,
+    deadline: Duration,
+) -> Result<ClientEnd, LoadError> {
+    peer::check_workload(workload, Role::Client)?;
+    peer::check_address(peer, workload.family, true)?;
+    let streams = peer::streams(workload) as usize;
+    let needed = if peer::is_udp(workload) { streams } else { 1 };
+    if ports.len() != needed {
+        return Err(LoadError::Ports { given: ports.len(), needed });
+    }
+    let limit_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
+    let deadline_ns = clock::monotonic_ns().saturating_add(limit_ns);
+    let mut setup = Tally::new();
+    let sockets = if peer::is_udp(workload) {
+        let greet = |flow: usize| {
+            let mut tally = Tally::new();
+            let address = SocketAddr::new(peer, ports[flow]);
+            let socket = udp_gate::connect(address, token, flow as u32, deadline_ns, &mut tally)?;
+            Ok((Arc::new(socket), tally))
+        };
+        let (flows, tallies): (Vec<_>, Vec<_>) = in_parallel(streams, greet)?.into_iter().unzip();
+        for tally in tallies {
+            setup.take_in(tally);
+        }
+        Sockets::Udp(flows)
+    } else {
+        let congestion = peer::congestion(workload);
+        let address = SocketAddr::new(peer, ports[0]);
+        let greet = |stream: usize| {
+            tcp_gate::connect(address, congestion, token, stream as u32, deadline_ns).map(Arc::new)
+        };
+        Sockets::Tcp(in_parallel(streams, greet)?)
+    };
+    let control = Arc::new(Control::new(streams, false, None));
+    let gate = Gate::Open(sockets);
+    Ok(ClientEnd {
+        supervisor: Supervisor {
+            control,
+            workload: workload.clone(),
+            role: Role::Client,
+            token,
+            gate,
+            setup,
+        },
+    })
+}
+
+/// Runs `work` for 0 to `count` in some threads, and returns the results in order, or the first error.
+fn in_parallel<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> Result<T, LoadError> + Sync,
+) -> Result<Vec<T>, LoadError> {
+    let threads = count.min(CONNECTORS);
+    let part = |thread: usize| (thread..count).step_by(threads).map(&work).collect::<Result<Vec<T>, _>>();
+    let parts: Vec<Result<Vec<T>, LoadError>> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| {
+                let part = &part;
+                std::thread::Builder::new()
+                    .name("load-connect".to_owned())
+                    .spawn_scoped(scope, move || part(thread))
+            })
+            .collect();
+        handles
+            .into_iter()
+            .map(|handle| match handle {
+                Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(error) => Err(LoadError::system("start a thread", error)),
+            })
+            .collect()
+    });
+    let mut parts = parts.into_iter().map(|part| part.map(Vec::into_iter)).collect::<Result<Vec<_>, _>>()?;
+    // Thread t did t, t + threads, ...: taking one of each in turn restores the order.
+    Ok((0..count).filter_map(|index| parts[index % threads].next()).collect())
+}
+
+impl ClientEnd {
+    /// Runs this end. `notify` is called once, when it is over.
+    pub fn start(self, notify: Notify) -> Running {
+        Running::start(self.supervisor, notify)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parallel_results_come_in_order() {
+        for count in [1, 31, 32, 33, 100] {
+            assert_eq!(in_parallel(count, Ok).unwrap(), (0..count).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What all threads of one end share: how far the trial is, the counters, and the sockets to wake them by.
+use std::io::Write;
+use std::net::{TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use netduel_model::sample::LiveFigures;
+use netduel_sys::{clock, socket};
+
+use crate::lane::{self, Lane};
+
+/// The connected sockets of an end, by stream.
+#[derive(Debug, Clone)]
+pub(crate) enum Sockets {
+    Tcp(Vec<Arc<TcpStream>>),
+    Udp(Vec<Arc<UdpSocket>>),
+}
+
+const RUNNING: u8 = 0;
+const FINISHING: u8 = 1;
+const CUT: u8 = 2;
+
+/// What the thread at the gate is told without a lock.
+#[derive(Debug, Default)]
+pub(crate) struct GateOrders {
+    /// The end was started: leave when all streams are there.
+    pub started: AtomicBool,
+    /// When to give up waiting for streams, nanoseconds of the monotonic clock; 0 is never.
+    pub give_up_ns: AtomicU64,
+}
+
+/// Shared state of one end.
+#[derive(Debug)]
+pub(crate) struct Control {
+    phase: AtomicU8,
+    started_ns: AtomicU64,
+    done: AtomicBool,
+    /// What was sent, by stream.
+    pub sent: Vec<Lane>,
+    /// What was received, by stream.
+    pub received: Vec<Lane>,
+    sockets: Mutex<Option<Sockets>>,
+    /// Whether `finish` ends the sockets at once: for a responder, which has nothing of its own to drain.
+    finish_cuts: bool,
+    /// What the thread at the gate looks at.
+    pub gate_orders: Arc<GateOrders>,
+    /// Writing wakes the thread at the gate, closing ends it.
+    gate_wake: Mutex<Option<UnixStream>>,
+}
+
+/// No code panics while it holds one of these locks, so a poisoned one still guards a whole value.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Control {
+    pub(crate) fn new(streams: usize, finish_cuts: bool, gate_wake: Option<UnixStream>) -> Self {
+        let lanes = || (0..streams).map(|_| Lane::default()).collect();
+        Self {
+            phase: AtomicU8::new(RUNNING),
+            started_ns: AtomicU64::new(0),
+            done: AtomicBool::new(false),
+            sent: lanes(),
+            received: lanes(),
+            sockets: Mutex::new(None),
+            finish_cuts,
+            gate_orders: Arc::new(GateOrders::default()),
+            gate_wake: Mutex::new(gate_wake),
+        }
+    }
+
+    /// Marks the start and tells the gate how long to wait.
+    pub(crate) fn start(&self, give_up_after_ns: u64) {
+        let now = clock::monotonic_ns();
+        self.started_ns.store(now, SeqCst);
+        self.gate_orders.give_up_ns.store(now.saturating_add(give_up_after_ns), SeqCst);
+        self.gate_orders.started.store(true, SeqCst);
+        if let Some(wake) = lock(&self.gate_wake).as_mut() {
+            // A gate that is gone already needs no waking.
+            let _ = wake.write(&[1]);
+        }
+    }
+
+    /// The start on the monotonic clock, nanoseconds; 0 before it.
+    pub(crate) fn started_ns(&self) -> u64 {
+        self.started_ns.load(Relaxed)
+    }
+
+    /// Takes the sockets to wake threads by; at once when the end was aborted meanwhile.
+    pub(crate) fn hold(&self, sockets: Sockets) {
+        *lock(&self.sockets) = Some(sockets);
+        if self.is_cut() || (self.is_finishing() && self.finish_cuts) {
+            self.shut_down_sockets();
+        }
+    }
+
+    /// Closes the sockets, when the threads have ended too.
+    pub(crate) fn let_go(&self) {
+        *lock(&self.sockets) = None;
+    }
+
+    /// Whether senders go on.
+    #[inline]
+    pub(crate) fn is_running(&self) -> bool {
+        self.phase.load(Relaxed) == RUNNING
+    }
+
+    /// Whether the peer is known to be done, or the end is cut.
+    #[inline]
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.phase.load(Relaxed) != RUNNING
+    }
+
+    /// Whether threads must end at once. What calls return then is our own doing, and no error of the path.
+    #[inline]
+    pub(crate) fn is_cut(&self) -> bool {
+        self.phase.load(Relaxed) == CUT
+    }
+
+    /// The peer is done.
+    pub(crate) fn finish(&self) {
+        // A cut end stays cut.
+        let _ = self.phase.compare_exchange(RUNNING, FINISHING, SeqCst, SeqCst);
+        if self.finish_cuts {
+            self.shut_down_sockets();
+        }
+    }
+
+    /// Ends all threads now.
+    pub(crate) fn cut(&self) {
+        self.phase.store(CUT, SeqCst);
+        *lock(&self.gate_wake) = None;
+        self.shut_down_sockets();
+    }
+
+    fn shut_down_sockets(&self) {
+        // ENOTCONN from a socket whose peer is gone: the threads are awake then anyway.
+        match lock(&self.sockets).as_ref() {
+            Some(Sockets::Tcp(streams)) => {
+                for stream in streams {
+                    let _ = socket::shut_down(stream);
+                }
+            }
+            Some(Sockets::Udp(flows)) => {
+                for flow in flows {
+                    let _ = socket::shut_down(flow);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// The end is over and its result is there.
+    pub(crate) fn mark_done(&self) {
+        self.done.store(true, SeqCst);
+    }
+
+    /// Whether the end is over.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.load(SeqCst)
+    }
+
+    /// Figures so far.
+    pub(crate) fn live(&self) -> LiveFigures {
+        let (sent, received) = (lane::total(&self.sent), lane::total(&self.received));
+        let elapsed_ns = match self.started_ns() {
+            0 => 0,
+            started => clock::monotonic_ns() - started,
+        };
+        LiveFigures {
+            elapsed_ns,
+            sent_bytes: sent.bytes,
+            received_bytes: received.bytes,
+            messages: received.messages,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The header of our datagrams: how they are told from foreign ones, numbered and dated. Pure bytes, no socket.
+use netduel_model::ids::Token;
+
+/// Bytes of the header of a `udp-stream` datagram: magic, number, time of sending.
+pub(crate) const STREAM_HEADER: usize = 24;
+/// Bytes of the header of a `udp-rr` message: magic, number.
+pub(crate) const MESSAGE_HEADER: usize = 16;
+/// Largest UDP payload over IPv4 (65535 less 20 and 8 bytes of headers); IPv6 takes a little more, which we leave.
+pub(crate) const PAYLOAD_MAX: usize = 65_507;
+
+/// Which way a datagram goes, and what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Payload or request of the client.
+    FromClient = 1,
+    /// Payload or response of the server.
+    FromServer = 2,
+    /// The client sends no more.
+    ClientEnds = 3,
+    /// The server sends no more.
+    ServerEnds = 4,
+}
+
+/// The number that begins each datagram of a trial. It is derived from the token, so that neither an earlier trial's
+/// straggler nor a stranger's datagram is counted; it is no secret-keeping: the kernel's connected socket keeps others out.
+pub(crate) fn magic(token: Token, flow: u32, kind: Kind) -> u64 {
+    let secret = u128::from_le_bytes(token.0);
+    let folded = (secret as u64) ^ ((secret >> 64) as u64).rotate_left(29);
+    // The finaliser of splitmix64 (Steele, Lea, Flood 2014) spreads the few bits of flow and kind over the whole number.
+    let mut mixed =
+        folded.wrapping_add(((u64::from(flow) << 8) | kind as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// Writes magic and number.
+#[inline]
+pub(crate) fn write_number(payload: &mut [u8], magic: u64, number: u64) {
+    payload[..8].copy_from_slice(&magic.to_le_bytes());
+    payload[8..16].copy_from_slice(&number.to_le_bytes());
+}
+
+/// Writes the time of sending, nanoseconds of the sender's monotonic clock.
+#[inline]
+pub(crate) fn write_time(payload: &mut [u8], sent_ns: u64) {
+    payload[16..24].copy_from_slice(&sent_ns.to_le_bytes());
+}
+
+#[inline]
+fn word(payload: &[u8], index: usize) -> Option<u64> {
+    payload.get(index * 8..index * 8 + 8)?.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// The magic of a datagram; absent when it is too short to have one.
+#[inline]
+pub(crate) fn read_magic(payload: &[u8]) -> Option<u64> {
+    word(payload, 0)
+}
+
+/// The number of a datagram.
+#[inline]
+pub(crate) fn read_number(payload: &[u8]) -> Option<u64> {
+    word(payload, 1)
+}
+
+/// The time of sending, on the sender's clock.
+#[inline]
+pub(crate) fn read_time(payload: &[u8]) -> Option<u64> {
+    word(payload, 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut payload = [0; STREAM_HEADER];
+        write_number(&mut payload, 7, 8);
+        write_time(&mut payload, 9);
+        assert_eq!(
+            (read_magic(&payload), read_number(&payload), read_time(&payload)),
+            (Some(7), Some(8), Some(9))
+        );
+        assert_eq!(read_time(&payload[..20]), None);
+    }
+
+    #[test]
+    fn tokens_flows_and_kinds_have_magics_of_their_own() {
+        let mut all = Vec::new();
+        for token in [Token([0; 16]), Token([1; 16]), Token(*b"0123456789abcdef")] {
+            for flow in 0..200 {
+                for kind in [Kind::FromClient, Kind::FromServer, Kind::ClientEnds, Kind::ServerEnds] {
+                    all.push(magic(token, flow, kind));
+                }
+            }
+        }
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+}

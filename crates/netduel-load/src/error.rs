@@ -1,0 +1,182 @@
+//! Why an end could not be prepared or run. Errors of traffic itself are counted (`tally.rs`), not raised.
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use netduel_model::workload::Family;
+
+/// Why there is no traffic. Each message completes "failed to ...".
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The server's address cannot be used.
+    #[error("bind {address}: {source}; {remedy}")]
+    Bind {
+        /// The address and port asked for.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The peer did not take the connection.
+    #[error("connect to {address}: {source}; {remedy}")]
+    Connect {
+        /// Whom.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The peer took the connection but ended it at the greeting.
+    #[error(
+        "greet {address}: the peer does not take this trial's token; it is an agent of another trial, or no agent at all. \
+         Nothing was sent but the greeting"
+    )]
+    TokenRefused {
+        /// Who.
+        address: SocketAddr,
+    },
+    /// The peer answered what only a program that is not netduel answers.
+    #[error(
+        "greet {address}: the peer could not prove that it knows this trial's token, so it gets no traffic; \
+         another program listens there"
+    )]
+    NotAnAgent {
+        /// Who.
+        address: SocketAddr,
+    },
+    /// Fewer clients connected than the workload has streams.
+    #[error(
+        "accept the client: {connected} of {expected} streams arrived; the client ended early, or a firewall lets only \
+         some ports through"
+    )]
+    NoClient {
+        /// Streams that proved the token.
+        connected: usize,
+        /// Streams of the workload.
+        expected: usize,
+    },
+    /// The congestion control is not there.
+    #[error(
+        "use congestion control `{name}`: {source}; this host offers: {available}. Load its module (`modprobe tcp_{name}`), or \
+         allow it in net.ipv4.tcp_allowed_congestion_control"
+    )]
+    Congestion {
+        /// The name in the plan.
+        name: String,
+        /// `net.ipv4.tcp_available_congestion_control` of this host.
+        available: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Too few descriptors for the streams.
+    #[error(
+        "open {needed} descriptors: the hard limit is {limit}; raise it (`ulimit -Hn`, LimitNOFILE= of the service) or use \
+         fewer streams"
+    )]
+    DescriptorLimit {
+        /// How many the workload needs.
+        needed: u64,
+        /// The hard limit.
+        limit: u64,
+    },
+    /// The plan pins a thread to a core that this process cannot use.
+    #[error("pin a thread to core {core}: this process may run on {allowed}; change `pin` in the plan")]
+    Core {
+        /// The core in the plan.
+        core: u16,
+        /// The cores that are allowed, as a list.
+        allowed: String,
+    },
+    /// The address is one that no traffic may go to.
+    #[error("use {address} as the peer: it is {kind}; give the address of one host that runs an agent")]
+    Peer {
+        /// Which.
+        address: IpAddr,
+        /// What kind of address.
+        kind: &'static str,
+    },
+    /// Address and plan disagree on the IP version.
+    #[error("use {address}: the workload asks for {family}")]
+    Family {
+        /// The address given.
+        address: IpAddr,
+        /// The plan's family.
+        family: Family,
+    },
+    /// A quantity of the workload cannot be run.
+    #[error("run the workload with {what} {value}: it must be {least} to {most}")]
+    Range {
+        /// Which quantity, with its unit.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// Smallest.
+        least: u64,
+        /// Largest.
+        most: u64,
+    },
+    /// The server's ports do not fit the workload.
+    #[error(
+        "connect to the server: it gave {given} ports, the workload needs {needed}; both ends must run the same workload"
+    )]
+    Ports {
+        /// Ports given.
+        given: usize,
+        /// Ports needed.
+        needed: usize,
+    },
+    /// Another system call failed.
+    #[error("{operation}: {source}")]
+    System {
+        /// What was tried, with its object.
+        operation: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl LoadError {
+    /// A failed system call that has no remedy of its own.
+    pub(crate) fn system(operation: impl Into<String>, source: io::Error) -> Self {
+        Self::System { operation: operation.into(), source }
+    }
+
+    /// A failed bind, with the remedy for its cause.
+    pub(crate) fn bind(address: SocketAddr, source: io::Error) -> Self {
+        let remedy = match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                "no free port: widen net.ipv4.ip_local_port_range, or wait for connections in TIME_WAIT to end"
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "no interface of this host has the address; see `ip address`, and for IPv6 whether it is still tentative"
+            }
+            _ => "check the address with `ip address`",
+        };
+        Self::Bind { address, source, remedy }
+    }
+
+    /// A failed connect, with the remedy for its cause.
+    pub(crate) fn connect(address: SocketAddr, source: io::Error) -> Self {
+        let remedy = match source.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                "nothing listens there; the server's agent has ended or is another one"
+            }
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                "no answer; a firewall or security group drops the packets, or the route is wrong: allow the local port range"
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "no free port: widen net.ipv4.ip_local_port_range, or wait for connections in TIME_WAIT to end"
+            }
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                "no route to it; see `ip route get`"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "the address is a broadcast address, or a local firewall forbids it"
+            }
+            _ => "see whether the address is right and the host is up",
+        };
+        Self::Connect { address, source, remedy }
+    }
+}

@@ -1,0 +1,153 @@
+//! Which threads an end needs for a workload, and what each of them takes along and brings back.
+use std::net::{TcpStream, UdpSocket};
+use std::sync::Arc;
+
+use netduel_model::ids::Token;
+use netduel_model::sample::RoundTripReport;
+use netduel_model::workload::{Direction, Role, Traffic, Workload};
+
+use crate::control::{Control, Sockets};
+use crate::datagram::{self, Kind};
+use crate::lane::Lane;
+use crate::supervisor::directions;
+use crate::tally::Tally;
+use crate::tcp_stream::TcpSettings;
+use crate::udp_receive::FlowCount;
+use crate::udp_send::UdpSettings;
+use crate::{round_trip, tcp_stream, udp_receive, udp_send};
+
+/// What one thread does.
+pub(crate) struct Job {
+    /// The stream or flow that it works on.
+    pub stream: usize,
+    /// Its number, by which it is pinned. Both threads of a stream that sends and receives have the stream's.
+    pub thread: usize,
+    pub work: Box<dyn FnOnce(&mut Worker) + Send>,
+}
+
+/// A thread's view of its end, and what it counted.
+pub(crate) struct Worker {
+    pub control: Arc<Control>,
+    pub stream: usize,
+    /// Where it is to be pinned.
+    pub core: Option<u16>,
+    /// Where it was pinned.
+    pub pinned: Option<u16>,
+    pub tally: Tally,
+    pub datagrams: Option<FlowCount>,
+    pub round_trips: Option<RoundTripReport>,
+}
+
+impl Worker {
+    pub(crate) fn new(control: Arc<Control>, stream: usize, core: Option<u16>) -> Self {
+        let tally = Tally::new();
+        Self { control, stream, core, pinned: None, tally, datagrams: None, round_trips: None }
+    }
+
+    /// The counter of what this thread sends.
+    #[inline]
+    pub(crate) fn sent(&self) -> &Lane {
+        &self.control.sent[self.stream]
+    }
+
+    /// The counter of what this thread receives.
+    #[inline]
+    pub(crate) fn received(&self) -> &Lane {
+        &self.control.received[self.stream]
+    }
+}
+
+/// The jobs of an end.
+pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Sockets) -> Vec<Job> {
+    match (&workload.traffic, sockets) {
+        (Traffic::TcpStream { direction, block, engine, .. }, Sockets::Tcp(connections)) => {
+            let settings = TcpSettings {
+                engine: *engine,
+                block: block.0 as usize,
+                duration_ns: workload.timing.duration.0,
+                both: *direction == Direction::Both,
+            };
+            tcp_jobs(directions(&workload.traffic, role), settings, connections)
+        }
+        (Traffic::UdpStream { flows, size, rate, .. }, Sockets::Udp(connections)) => {
+            let settings = UdpSettings {
+                size: size.0 as usize,
+                rate_bps: rate.map(|rate| rate.0),
+                flows: *flows,
+                duration_ns: workload.timing.duration.0,
+            };
+            udp_jobs(directions(&workload.traffic, role), settings, role, token, connections)
+        }
+        (Traffic::TcpRr(settings), Sockets::Tcp(connections)) => {
+            round_trip::tcp_jobs(settings, workload.timing, role, &connections[0])
+        }
+        (Traffic::UdpRr(settings), Sockets::Udp(connections)) => {
+            round_trip::udp_jobs(settings, workload.timing, role, token, &connections[0])
+        }
+        // The same workload chose the sockets.
+        _ => unreachable!("sockets are of the workload's protocol"),
+    }
+}
+
+fn tcp_jobs(
+    (sends, receives): (bool, bool),
+    settings: TcpSettings,
+    connections: &[Arc<TcpStream>],
+) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for (stream, connection) in connections.iter().enumerate() {
+        if receives {
+            let connection = Arc::clone(connection);
+            let work =
+                Box::new(move |worker: &mut Worker| tcp_stream::receive(worker, &connection, settings));
+            jobs.push(Job { stream, thread: stream, work });
+        }
+        if sends {
+            let connection = Arc::clone(connection);
+            let work = Box::new(move |worker: &mut Worker| tcp_stream::send(worker, &connection, settings));
+            jobs.push(Job { stream, thread: stream, work });
+        }
+    }
+    jobs
+}
+
+fn udp_jobs(
+    (sends, receives): (bool, bool),
+    settings: UdpSettings,
+    role: Role,
+    token: Token,
+    connections: &[Arc<UdpSocket>],
+) -> Vec<Job> {
+    let ((data_out, end_out), (data_in, end_in)) = kinds(role);
+    let mut jobs = Vec::new();
+    for (stream, connection) in connections.iter().enumerate() {
+        let magic = |kind| datagram::magic(token, stream as u32, kind);
+        if receives {
+            let connection: Arc<UdpSocket> = Arc::clone(connection);
+            let (data, end) = (magic(data_in), magic(end_in));
+            let work = Box::new(move |worker: &mut Worker| {
+                udp_receive::receive(worker, &connection, settings.size, data, end);
+            });
+            jobs.push(Job { stream, thread: stream, work });
+        }
+        if sends {
+            let connection: Arc<UdpSocket> = Arc::clone(connection);
+            let (data, end) = (magic(data_out), magic(end_out));
+            let work = Box::new(move |worker: &mut Worker| {
+                udp_send::send(worker, &connection, settings, data, end);
+            });
+            jobs.push(Job { stream, thread: stream, work });
+        }
+    }
+    jobs
+}
+
+/// What an end sends and what it expects: payload and end marker each.
+pub(crate) fn kinds(role: Role) -> ((Kind, Kind), (Kind, Kind)) {
+    let client = (Kind::FromClient, Kind::ClientEnds);
+    let server = (Kind::FromServer, Kind::ServerEnds);
+    match role {
+        Role::Client => (client, server),
+        Role::Server => (server, client),
+    }
+}

@@ -1,0 +1,168 @@
+//! What is checked of a workload, an address and this host before a socket is opened. Sends nothing.
+use std::io;
+use std::net::IpAddr;
+
+use netduel_model::workload::{Family, Role, Traffic, Workload};
+use netduel_sys::{affinity, descriptor_limit};
+
+use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
+use crate::error::LoadError;
+
+/// Streams or flows of one trial at most, as a plan allows.
+pub(crate) const STREAMS_MAX: u32 = 1024;
+
+/// Descriptors that the process needs besides the streams': stdio, control, pending peers, memory files.
+const DESCRIPTORS_BESIDES: u64 = 400;
+
+/// Streams of a workload; request-response has one.
+pub(crate) fn streams(workload: &Workload) -> u32 {
+    match &workload.traffic {
+        Traffic::TcpStream { streams, .. } => *streams,
+        Traffic::UdpStream { flows, .. } => *flows,
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) => 1,
+    }
+}
+
+/// Whether the workload's sockets are UDP.
+pub(crate) fn is_udp(workload: &Workload) -> bool {
+    matches!(workload.traffic, Traffic::UdpStream { .. } | Traffic::UdpRr(_))
+}
+
+/// The congestion control that a workload asks for.
+pub(crate) fn congestion(workload: &Workload) -> Option<&str> {
+    match &workload.traffic {
+        Traffic::TcpStream { congestion, .. } => congestion.as_deref(),
+        _ => None,
+    }
+}
+
+/// The cores that a role's threads are pinned to.
+pub(crate) fn pins(workload: &Workload, role: Role) -> &[u16] {
+    match role {
+        Role::Client => &workload.pin_client,
+        Role::Server => &workload.pin_server,
+    }
+}
+
+/// All that can be known to fail before a socket is opened.
+pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), LoadError> {
+    let range = |what, value: u64, least: u64, most: u64| {
+        if (least..=most).contains(&value) {
+            Ok(())
+        } else {
+            Err(LoadError::Range { what, value, least, most })
+        }
+    };
+    match &workload.traffic {
+        Traffic::TcpStream { streams, block, .. } => {
+            range("streams", u64::from(*streams), 1, u64::from(STREAMS_MAX))?;
+            range("block (bytes)", block.0, 1, 1 << 30)?;
+        }
+        Traffic::UdpStream { flows, size, rate, .. } => {
+            range("flows", u64::from(*flows), 1, u64::from(STREAMS_MAX))?;
+            range("size (bytes)", size.0, STREAM_HEADER as u64, PAYLOAD_MAX as u64)?;
+            rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
+        }
+        Traffic::TcpRr(settings) => {
+            range("size (bytes)", settings.size.0, 1, 1 << 24)?;
+            check_round_trip(settings, range)?;
+        }
+        Traffic::UdpRr(settings) => {
+            range("size (bytes)", settings.size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
+            check_round_trip(settings, range)?;
+        }
+    }
+    check_cores(pins(workload, role))?;
+    raise_descriptor_limit(u64::from(streams(workload)))
+}
+
+fn check_round_trip(
+    settings: &netduel_model::workload::RoundTrip,
+    range: impl Fn(&'static str, u64, u64, u64) -> Result<(), LoadError>,
+) -> Result<(), LoadError> {
+    range("outstanding", u64::from(settings.outstanding), 1, 65_536)?;
+    settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))
+}
+
+fn check_cores(cores: &[u16]) -> Result<(), LoadError> {
+    if cores.is_empty() {
+        return Ok(());
+    }
+    let allowed = affinity::allowed().map_err(|error| LoadError::system("read the allowed cores", error))?;
+    match cores.iter().find(|core| !allowed.contains(core)) {
+        None => Ok(()),
+        Some(core) => {
+            let list = allowed.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+            Err(LoadError::Core { core: *core, allowed: list })
+        }
+    }
+}
+
+fn raise_descriptor_limit(streams: u64) -> Result<(), LoadError> {
+    let needed = streams + DESCRIPTORS_BESIDES;
+    let limit = descriptor_limit::raise()
+        .map_err(|error| LoadError::system("raise the limit of open descriptors", error))?;
+    match limit {
+        Some(limit) if limit < needed => Err(LoadError::DescriptorLimit { needed, limit }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what is not the address of one host, or of the other family than the plan's.
+pub(crate) fn check_address(address: IpAddr, family: Family, is_peer: bool) -> Result<(), LoadError> {
+    let matches = match family {
+        Family::Ipv4 => address.is_ipv4(),
+        Family::Ipv6 => address.is_ipv6(),
+    };
+    if !matches {
+        return Err(LoadError::Family { address, family });
+    }
+    let broadcast = matches!(address.to_canonical(), IpAddr::V4(v4) if v4.is_broadcast());
+    let kind = if address.to_canonical().is_multicast() {
+        "a multicast address"
+    } else if broadcast {
+        "the broadcast address"
+    } else if is_peer && address.to_canonical().is_unspecified() {
+        "the unspecified address"
+    } else {
+        return Ok(());
+    };
+    Err(LoadError::Peer { address, kind })
+}
+
+/// Tells a missing congestion control from other failures of opening a TCP socket.
+pub(crate) fn congestion_error(name: Option<&str>, source: io::Error) -> Result<LoadError, io::Error> {
+    // ENOENT: not there; EPERM: there but not allowed for us (tcp(7)).
+    let about_congestion = matches!(source.kind(), io::ErrorKind::NotFound)
+        || (matches!(source.kind(), io::ErrorKind::PermissionDenied) && source.raw_os_error() == Some(1));
+    match name {
+        Some(name) if about_congestion => {
+            let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+                .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
+            Ok(LoadError::Congestion { name: name.to_owned(), available, source })
+        }
+        _ => Err(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_one_host_are_taken() {
+        for bad in ["0.0.0.0", "255.255.255.255", "224.0.0.1"] {
+            let refused = check_address(bad.parse().unwrap(), Family::Ipv4, true);
+            assert!(matches!(refused, Err(LoadError::Peer { .. })), "{bad}");
+        }
+        for bad in ["::", "ff02::1", "::ffff:255.255.255.255", "::ffff:224.0.0.1"] {
+            let refused = check_address(bad.parse().unwrap(), Family::Ipv6, true);
+            assert!(matches!(refused, Err(LoadError::Peer { .. })), "{bad}");
+        }
+        assert!(check_address("0.0.0.0".parse().unwrap(), Family::Ipv4, false).is_ok());
+        assert!(check_address("127.0.0.1".parse().unwrap(), Family::Ipv4, true).is_ok());
+        assert!(check_address("fd77::1".parse().unwrap(), Family::Ipv6, true).is_ok());
+        let other = check_address("::1".parse().unwrap(), Family::Ipv4, true);
+        assert!(matches!(other, Err(LoadError::Family { .. })));
+    }
+}

@@ -1,0 +1,152 @@
+//! Requests and responses: which threads an end needs, and the settings they share.
+use std::net::{TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use netduel_model::ids::Token;
+use netduel_model::workload::{Role, RoundTrip, Timing, Wait};
+use netduel_sys::socket;
+
+use crate::datagram;
+use crate::jobs::{Job, Worker, kinds};
+use crate::pacing::Schedule;
+use crate::udp_send;
+use lines::{TcpRequests, TcpResponses, UdpRequests, UdpResponses};
+use recorder::Recorder;
+
+mod closed;
+mod lines;
+mod open;
+mod recorder;
+mod serve;
+
+/// A UDP request is given up after a quarter of the trial, within these bounds: a lost one must not end the measurement,
+/// and a slow path must not look lossy.
+const LOST_LEAST_NS: u64 = 50_000_000;
+const LOST_MOST_NS: u64 = 1_000_000_000;
+/// Longest sleep of the UDP client in a receive call: how late a lost request may be noticed.
+const RECEIVE_LIMIT: Duration = Duration::from_millis(20);
+
+/// What the client's threads need to know.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// Bytes of a message.
+    pub size: usize,
+    pub outstanding: usize,
+    pub wait: Wait,
+    pub rate: Option<u64>,
+    pub timing: Timing,
+}
+
+impl Settings {
+    fn new(settings: &RoundTrip, timing: Timing) -> Self {
+        Self {
+            size: settings.size.0 as usize,
+            outstanding: settings.outstanding as usize,
+            wait: settings.wait,
+            rate: settings.rate.map(|rate| rate.0),
+            timing,
+        }
+    }
+
+    /// How long a UDP request may be under way, nanoseconds.
+    fn lost_after_ns(&self) -> u64 {
+        (self.timing.duration.0 / 4).clamp(LOST_LEAST_NS, LOST_MOST_NS)
+    }
+}
+
+/// The jobs of an end of `tcp-rr`.
+pub(crate) fn tcp_jobs(
+    settings: &RoundTrip,
+    timing: Timing,
+    role: Role,
+    stream: &Arc<TcpStream>,
+) -> Vec<Job> {
+    let settings = Settings::new(settings, timing);
+    if role == Role::Server {
+        let stream = Arc::clone(stream);
+        return vec![job(0, move |worker| serve::tcp(worker, &stream, settings))];
+    }
+    let requests = TcpRequests::new(Arc::clone(stream), settings.size);
+    let responses = TcpResponses::new(Arc::clone(stream), settings.size);
+    client_jobs(settings, None, requests, responses)
+}
+
+/// The jobs of an end of `udp-rr`.
+pub(crate) fn udp_jobs(
+    settings: &RoundTrip,
+    timing: Timing,
+    role: Role,
+    token: Token,
+    socket: &Arc<UdpSocket>,
+) -> Vec<Job> {
+    let settings = Settings::new(settings, timing);
+    let ((data_out, end_out), (data_in, end_in)) = kinds(role);
+    let magic = |kind| datagram::magic(token, 0, kind);
+    if role == Role::Server {
+        let socket = Arc::clone(socket);
+        let magics = serve::Magics { request: magic(data_in), response: magic(data_out), end: magic(end_in) };
+        return vec![job(0, move |worker| serve::udp(worker, &socket, settings, magics))];
+    }
+    let requests = UdpRequests::new(Arc::clone(socket), settings.size, magic(data_out), magic(end_out));
+    let responses = UdpResponses::new(Arc::clone(socket), settings.size, magic(data_in));
+    client_jobs(settings, Some(settings.lost_after_ns()), requests, responses)
+}
+
+fn client_jobs<Q: lines::Requests, R: lines::Responses>(
+    settings: Settings,
+    lost_after_ns: Option<u64>,
+    mut requests: Q,
+    mut responses: R,
+) -> Vec<Job> {
+    match (settings.rate, settings.wait) {
+        (None, _) => vec![job(0, move |worker| {
+            limit_receive(worker, &responses, lost_after_ns);
+            let recorder = Recorder::new(worker.control.started_ns(), settings.timing, false);
+            let report =
+                closed::run(worker, settings, lost_after_ns, recorder, &mut requests, &mut responses);
+            worker.round_trips = Some(report);
+        })],
+        (Some(rate), Wait::Spin) => vec![job(0, move |worker| {
+            limit_receive(worker, &responses, lost_after_ns);
+            let started = worker.control.started_ns();
+            let open = open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
+            worker.round_trips = Some(open::spin(worker, open, &mut requests, &mut responses));
+        })],
+        (Some(rate), Wait::Block) => {
+            let shared = Arc::new(open::Shared::default());
+            let sender_shared = Arc::clone(&shared);
+            let receive = job(0, move |worker| {
+                limit_receive(worker, &responses, lost_after_ns);
+                let started = worker.control.started_ns();
+                let open =
+                    open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
+                worker.round_trips = Some(open::receive(worker, open, &shared, &mut responses));
+            });
+            let send = job(1, move |worker| {
+                let started = worker.control.started_ns();
+                let open =
+                    open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
+                open::send(worker, open, &sender_shared, &mut requests);
+            });
+            vec![receive, send]
+        }
+    }
+}
+
+/// A UDP client has to wake up to see that a response will not come; a TCP client is woken by the end of the stream.
+fn limit_receive<R: lines::Responses>(worker: &mut Worker, responses: &R, lost_after_ns: Option<u64>) {
+    if lost_after_ns.is_some() {
+        let limit = socket::limit_receive_wait(responses.descriptor(), RECEIVE_LIMIT);
+        worker.tally.count_failure("setsockopt SO_RCVTIMEO", limit);
+    }
+}
+
+fn job(thread: usize, work: impl FnOnce(&mut Worker) + Send + 'static) -> Job {
+    Job { stream: 0, thread, work: Box::new(work) }
+}
+
+/// Ends the client's requests: the server sees the end and closes.
+fn end_markers(socket: &UdpSocket, magic: u64) {
+    udp_send::send_markers(socket, magic);
+}

@@ -1,0 +1,164 @@
+//! Where round trips go: the histogram of the steady window, and median and maximum of each interval.
+use netduel_model::sample::{HistogramRecord, RoundTripReport, RoundTripSample};
+use netduel_model::workload::{SAMPLE_INTERVAL_NS, Timing};
+use netduel_stats::histogram::Histogram;
+
+use crate::interval_median::IntervalMedian;
+
+/// Seconds beyond the duration for which there is room in the series: responses may still come in.
+const TAIL_NS: u64 = 12_000_000_000;
+
+/// Collects the round trips of one client. Recording allocates nothing.
+pub(crate) struct Recorder {
+    started_ns: u64,
+    /// The steady window, on the monotonic clock: round trips that begin in it are counted.
+    steady_ns: std::ops::Range<u64>,
+    histogram: Histogram,
+    pacing: Option<Histogram>,
+    interval: IntervalMedian,
+    interval_end_ns: u64,
+    series: Vec<RoundTripSample>,
+    /// Requests sent.
+    pub requests: u64,
+    /// Responses received.
+    pub responses: u64,
+    /// Requests given up.
+    pub timeouts: u64,
+}
+
+impl Recorder {
+    /// Of a client that started at `started_ns` of the monotonic clock.
+    pub(crate) fn new(started_ns: u64, timing: Timing, open_loop: bool) -> Self {
+        let steady_end = started_ns + timing.duration.0.saturating_sub(timing.cooldown.0);
+        let intervals = (timing.duration.0 + TAIL_NS) / SAMPLE_INTERVAL_NS + 1;
+        Self {
+            started_ns,
+            steady_ns: started_ns + timing.warmup.0..steady_end,
+            histogram: Histogram::new(),
+            pacing: open_loop.then(Histogram::new),
+            interval: IntervalMedian::new(),
+            interval_end_ns: started_ns + SAMPLE_INTERVAL_NS,
+            series: Vec::with_capacity(intervals as usize),
+            requests: 0,
+            responses: 0,
+            timeouts: 0,
+        }
+    }
+
+    /// A round trip that began at `begun_ns` (sent or, in an open loop, scheduled) is over at `now_ns`.
+    #[inline]
+    pub(crate) fn round_trip(&mut self, begun_ns: u64, now_ns: u64) {
+        if now_ns >= self.interval_end_ns {
+            self.end_intervals(now_ns);
+        }
+        let length = now_ns.saturating_sub(begun_ns);
+        self.interval.record(length);
+        self.responses += 1;
+        if self.steady_ns.contains(&begun_ns) {
+            self.histogram.record(length);
+        }
+    }
+
+    /// A request that was due at `due_ns` leaves at `now_ns`.
+    #[inline]
+    pub(crate) fn leaves(&mut self, due_ns: u64, now_ns: u64) {
+        if let Some(pacing) = &mut self.pacing
+            && self.steady_ns.contains(&due_ns)
+        {
+            pacing.record(now_ns.saturating_sub(due_ns));
+        }
+    }
+
+    #[cold]
+    fn end_intervals(&mut self, now_ns: u64) {
+        // Intervals without a round trip have no median, so they have no sample.
+        self.push(self.interval_end_ns);
+        let whole = (now_ns - self.started_ns) / SAMPLE_INTERVAL_NS + 1;
+        self.interval_end_ns = self.started_ns + whole * SAMPLE_INTERVAL_NS;
+    }
+
+    fn push(&mut self, end_ns: u64) {
+        if let Some(summary) = self.interval.take() {
+            self.series.push(RoundTripSample {
+                end_ns: end_ns - self.started_ns,
+                count: summary.count,
+                p50_ns: summary.median,
+                max_ns: summary.max,
+            });
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn finish(mut self) -> RoundTripReport {
+        self.push(self.interval_end_ns);
+        RoundTripReport {
+            requests: self.requests,
+            responses: self.responses,
+            timeouts: self.timeouts,
+            histogram: record(&self.histogram),
+            pacing_error: self.pacing.as_ref().map(record),
+            series: self.series,
+        }
+    }
+
+    /// Takes over what another thread counted when it sent.
+    pub(crate) fn take_in_sender(&mut self, requests: u64, pacing: Histogram) {
+        self.requests = requests;
+        self.pacing = Some(pacing);
+    }
+
+    /// The pacing error that was recorded.
+    pub(crate) fn into_pacing(self) -> (u64, Histogram) {
+        (self.requests, self.pacing.unwrap_or_default())
+    }
+}
+
+fn record(histogram: &Histogram) -> HistogramRecord {
+    HistogramRecord {
+        count: histogram.count(),
+        // An empty record has no pairs, and its bounds say nothing.
+        min: histogram.min().unwrap_or(0),
+        max: histogram.max().unwrap_or(0),
+        pairs: histogram.pairs(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::units::Nanos;
+
+    use super::*;
+
+    fn timing() -> Timing {
+        Timing {
+            duration: Nanos::from_millis(1000),
+            warmup: Nanos::from_millis(200),
+            cooldown: Nanos::from_millis(100),
+        }
+    }
+
+    #[test]
+    fn only_round_trips_that_begin_in_the_steady_window_enter_the_histogram() {
+        let mut recorder = Recorder::new(1_000, timing(), false);
+        let at = |ms: u64| 1_000 + ms * 1_000_000;
+        for (begun, over) in [(0, 1), (199, 250), (200, 201), (899, 950), (900, 901)] {
+            recorder.round_trip(at(begun), at(over));
+        }
+        let report = recorder.finish();
+        assert_eq!((report.responses, report.histogram.count), (5, 2));
+        assert_eq!((report.histogram.min, report.histogram.max), (1_000_000, 51_000_000));
+        let ends: Vec<_> =
+            report.series.iter().map(|sample| (sample.end_ns / 1_000_000, sample.count)).collect();
+        assert_eq!(ends, [(100, 1), (300, 2), (1000, 2)]);
+    }
+
+    #[test]
+    fn a_closed_loop_has_no_pacing_error() {
+        let mut recorder = Recorder::new(0, timing(), false);
+        recorder.leaves(300_000_000, 300_000_100);
+        assert_eq!(recorder.finish().pacing_error, None);
+        let mut recorder = Recorder::new(0, timing(), true);
+        recorder.leaves(300_000_000, 300_000_100);
+        assert_eq!(recorder.finish().pacing_error.map(|record| record.max), Some(100));
+    }
+}

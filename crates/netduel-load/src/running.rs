@@ -1,0 +1,64 @@
+//! An end whose traffic is under way, as its owner sees it.
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use netduel_model::sample::{EndReport, LiveFigures};
+
+use crate::control::Control;
+use crate::error::LoadError;
+use crate::supervisor::Supervisor;
+
+/// Called once when an end is over by itself or was ended. The call comes from a thread of the end.
+pub type Notify = Box<dyn Fn() + Send + Sync>;
+
+/// An end whose traffic is under way.
+pub struct Running {
+    control: Arc<Control>,
+    thread: JoinHandle<Result<EndReport, LoadError>>,
+}
+
+impl Running {
+    pub(crate) fn start(supervisor: Supervisor, notify: Notify) -> Self {
+        let control = Arc::clone(&supervisor.control);
+        supervisor.control.start(supervisor.patience_ns());
+        let thread = std::thread::spawn(move || {
+            let control = Arc::clone(&supervisor.control);
+            let result = supervisor.run();
+            control.mark_done();
+            notify();
+            result
+        });
+        Self { control, thread }
+    }
+
+    /// Figures so far. Cheap enough for a progress line.
+    pub fn live(&self) -> LiveFigures {
+        self.control.live()
+    }
+
+    /// The peer is done: a sender stops, a receiver takes what is under way; then the end is over.
+    pub fn finish(&self) {
+        self.control.finish();
+    }
+
+    /// Ends all threads at once. What was counted so far is kept.
+    pub fn abort(&self) {
+        self.control.cut();
+    }
+
+    /// Whether [`Self::join`] would return at once.
+    pub fn is_done(&self) -> bool {
+        self.control.is_done()
+    }
+
+    /// Waits for the end and gives what it counted.
+    ///
+    /// # Errors
+    /// [`LoadError`] when the client never came, or a thread could not be started.
+    ///
+    /// # Panics
+    /// When a thread of the end panicked, which is a bug of this program.
+    pub fn join(self) -> Result<EndReport, LoadError> {
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}

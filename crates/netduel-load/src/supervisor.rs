@@ -1,0 +1,241 @@
+//! The thread that runs one end: waits for the sockets, starts a thread for each job, samples the counters, keeps the
+//! deadlines, and puts the report together. It moves no payload.
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use netduel_model::ids::Token;
+use netduel_model::sample::{DatagramReport, EndReport, StreamReport};
+use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_sys::{affinity, clock, usage};
+
+use crate::control::{Control, Sockets};
+use crate::error::LoadError;
+use crate::gate::Gate;
+use crate::jobs::{self, Job, Worker};
+use crate::lane;
+use crate::report::{self, SeriesGatherer};
+use crate::tally::Tally;
+
+/// How long after its planned duration an end is given when nothing moves any more.
+const PATIENCE_NS: u64 = 10_000_000_000;
+/// How long after its planned duration an end is given at all: the buffers of a slow path may still be draining.
+const PATIENCE_MOVING_NS: u64 = 60_000_000_000;
+/// Without progress for this long, nothing moves any more.
+const STILL_NS: u64 = 1_000_000_000;
+/// How long an end is given after its peer is known to be done, when nothing moves.
+const FINISH_NS: u64 = 5_000_000_000;
+/// Stack of a worker; its buffers are on the heap.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// All that an end needs to run.
+pub(crate) struct Supervisor {
+    pub control: Arc<Control>,
+    pub workload: Workload,
+    pub role: Role,
+    pub token: Token,
+    pub gate: Gate,
+    pub setup: Tally,
+}
+
+/// Watches for an end that does not come.
+struct Watch {
+    moved: u64,
+    moved_ns: u64,
+    finishing_ns: Option<u64>,
+}
+
+impl Supervisor {
+    /// How long this end waits for its peer at most, nanoseconds from the start.
+    pub(crate) fn patience_ns(&self) -> u64 {
+        self.workload.timing.duration.0.saturating_add(PATIENCE_NS)
+    }
+
+    /// Runs the end until it is over.
+    pub(crate) fn run(mut self) -> Result<EndReport, LoadError> {
+        let before =
+            usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
+        let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::Tcp(Vec::new())));
+        let sockets = gate.pass()?;
+        self.control.hold(sockets.clone());
+        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets);
+        let count = jobs.len();
+        let (sender, results) = channel();
+        for job in jobs {
+            let worker = self.worker(&job);
+            let sender = sender.clone();
+            let spawned = std::thread::Builder::new()
+                .name(format!("load-{}", job.thread))
+                .stack_size(STACK_BYTES)
+                .spawn(move || {
+                    let worker = run_job(job, worker);
+                    // The supervisor waits for every job, so the channel is open.
+                    let _ = sender.send(worker);
+                });
+            if let Err(error) = spawned {
+                self.control.cut();
+                return Err(LoadError::system(format!("start thread {count} of the workload"), error));
+            }
+        }
+        drop(sender);
+        let (series, workers) = self.attend(&results, count);
+        let after =
+            usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
+        let cpu = (after.user_ns - before.user_ns, after.system_ns - before.system_ns);
+        let report = self.report(&sockets, workers, series, cpu);
+        Ok(report)
+    }
+
+    fn worker(&self, job: &Job) -> Worker {
+        let pins = crate::peer::pins(&self.workload, self.role);
+        let core = if pins.is_empty() { None } else { Some(pins[job.thread % pins.len()]) };
+        Worker::new(Arc::clone(&self.control), job.stream, core)
+    }
+
+    /// Samples until all workers are done; returns the series of what was sent and received, and the workers.
+    fn attend(
+        &mut self,
+        results: &Receiver<Worker>,
+        count: usize,
+    ) -> ((SeriesGatherer, SeriesGatherer), Vec<Worker>) {
+        let started = self.control.started_ns();
+        let (mut sent, mut received) = (SeriesGatherer::new(), SeriesGatherer::new());
+        let mut workers = Vec::with_capacity(count);
+        let mut watch = Watch { moved: 0, moved_ns: started, finishing_ns: None };
+        let mut next = started + SAMPLE_INTERVAL_NS;
+        // Waiting for the client may have taken a while: the first interval is the one that runs now.
+        next += clock::monotonic_ns().saturating_sub(started) / SAMPLE_INTERVAL_NS * SAMPLE_INTERVAL_NS;
+        while workers.len() < count {
+            let wait = Duration::from_nanos(next.saturating_sub(clock::monotonic_ns()));
+            match results.recv_timeout(wait) {
+                Ok(worker) => workers.push(worker),
+                Err(RecvTimeoutError::Timeout) => {
+                    let now = clock::monotonic_ns();
+                    sent.sample(now - started, lane::total(&self.control.sent));
+                    received.sample(now - started, lane::total(&self.control.received));
+                    while next <= now {
+                        next += SAMPLE_INTERVAL_NS;
+                    }
+                    self.watch(&mut watch, now);
+                }
+                // A worker panicked, and its panic is on stderr.
+                Err(RecvTimeoutError::Disconnected) => panic!("a worker of the load ended without a result"),
+            }
+        }
+        let now = clock::monotonic_ns();
+        sent.sample(now - started, lane::total(&self.control.sent));
+        received.sample(now - started, lane::total(&self.control.received));
+        ((sent, received), workers)
+    }
+
+    /// Cuts the end when it is overdue, so that no thread waits for a peer that is gone.
+    fn watch(&mut self, watch: &mut Watch, now: u64) {
+        let moved = lane::total(&self.control.sent).bytes + lane::total(&self.control.received).bytes;
+        if moved != watch.moved {
+            (watch.moved, watch.moved_ns) = (moved, now);
+        }
+        if self.control.is_finishing() && watch.finishing_ns.is_none() {
+            watch.finishing_ns = Some(now);
+        }
+        let still = now - watch.moved_ns > STILL_NS;
+        let end = self.control.started_ns().saturating_add(self.workload.timing.duration.0);
+        let overdue = now > end.saturating_add(PATIENCE_MOVING_NS)
+            || (still && now > end.saturating_add(PATIENCE_NS))
+            || (still && watch.finishing_ns.is_some_and(|since| now > since + FINISH_NS));
+        if overdue && !self.control.is_cut() {
+            self.setup.count_event("deadline", "the peer did not end in time; cut");
+            self.control.cut();
+        }
+    }
+
+    fn report(
+        self,
+        sockets: &Sockets,
+        workers: Vec<Worker>,
+        series: (SeriesGatherer, SeriesGatherer),
+        process_cpu_ns: (u64, u64),
+    ) -> EndReport {
+        let mut tallies = vec![self.setup];
+        let mut streams = streams(&self.control, sockets, &mut tallies[0]);
+        self.control.let_go();
+        let mut datagrams = None;
+        let mut round_trips = None;
+        let mut jitters = Vec::new();
+        for worker in workers {
+            let stream = &mut streams[worker.stream];
+            stream.core = stream.core.or(worker.pinned);
+            if let Some(count) = worker.datagrams {
+                let report: &mut DatagramReport = datagrams.get_or_insert_default();
+                jitters.extend(count.jitter.value_ns());
+                count.add_to(report, worker.stream);
+            }
+            round_trips = round_trips.or(worker.round_trips);
+            tallies.push(worker.tally);
+        }
+        if let Some(report) = &mut datagrams
+            && !jitters.is_empty()
+        {
+            report.jitter_ns = Some(jitters.iter().sum::<f64>() / jitters.len() as f64);
+        }
+        let (sends, receives) = directions(&self.workload.traffic, self.role);
+        let started = self.control.started_ns();
+        EndReport {
+            role: self.role,
+            sent: sends.then(|| report::flow(&self.control.sent, started, series.0)),
+            received: receives.then(|| report::flow(&self.control.received, started, series.1)),
+            streams,
+            datagrams,
+            round_trips,
+            errors: Tally::merge(tallies),
+            process_cpu_ns,
+        }
+    }
+}
+
+/// Whether an end sends and whether it receives.
+pub(crate) fn directions(traffic: &Traffic, role: Role) -> (bool, bool) {
+    let direction = match traffic {
+        Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => *direction,
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) => Direction::Both,
+    };
+    match role {
+        Role::Client => (direction.client_sends(), direction.server_sends()),
+        Role::Server => (direction.server_sends(), direction.client_sends()),
+    }
+}
+
+fn run_job(job: Job, mut worker: Worker) -> Worker {
+    if let Some(core) = worker.core {
+        match affinity::pin_this_thread(core) {
+            Ok(()) => worker.pinned = Some(core),
+            Err(error) => worker.tally.count("sched_setaffinity", &error),
+        }
+    }
+    (job.work)(&mut worker);
+    worker
+}
+
+fn streams(control: &Control, sockets: &Sockets, tally: &mut Tally) -> Vec<StreamReport> {
+    let mut reports: Vec<StreamReport> = control
+        .sent
+        .iter()
+        .zip(&control.received)
+        .enumerate()
+        .map(|(index, (sent, received))| StreamReport {
+            index: index as u32,
+            sent_bytes: sent.read().bytes,
+            received_bytes: received.read().bytes,
+            core: None,
+            tcp: None,
+        })
+        .collect();
+    if let Sockets::Tcp(connections) = sockets {
+        for (report, connection) in reports.iter_mut().zip(connections) {
+            match report::account(connection) {
+                Ok(info) => report.tcp = Some(info),
+                Err(error) => tally.count("getsockopt TCP_INFO", &error),
+            }
+        }
+    }
+    reports
+}

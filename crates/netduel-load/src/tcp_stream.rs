@@ -1,0 +1,153 @@
+//! Bulk data over TCP, one thread per direction of a stream. The `lean` engine copies nothing: the sender hands pages of a
+//! memory file to the kernel, the receiver lets the kernel discard. The `copy` engine writes and reads as applications do.
+use std::io;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use netduel_model::workload::TcpEngine;
+use netduel_sys::clock;
+use netduel_sys::memory_file::{self, MemoryFile};
+use netduel_sys::socket::{self, Waiting};
+use netduel_sys::tcp;
+
+use crate::jobs::Worker;
+
+/// Most bytes that the lean receiver takes off in one call.
+const DISCARD_BYTES: usize = 4 << 20;
+/// The lean receiver sleeps until this much is there. A wake-up for each of these instead of each segment halves its CPU
+/// time. The end of the stream and a full window wake it sooner, whatever is there.
+const LOW_WATER_BYTES: i32 = 512 * 1024;
+/// Bytes that the copying receiver reads in one call.
+const READ_BYTES: usize = 128 * 1024;
+/// Longest sleep in a call: a slow sender ends in time, and the series of a slow receiver has no lumps.
+const CALL_LIMIT: Duration = Duration::from_millis(20);
+
+/// Settings of one stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TcpSettings {
+    pub engine: TcpEngine,
+    /// Bytes handed to the kernel in one call.
+    pub block: usize,
+    pub duration_ns: u64,
+    /// Another thread of this end works on the other direction.
+    pub both: bool,
+}
+
+/// What is sent.
+enum Source {
+    File(MemoryFile),
+    Buffer(Vec<u8>),
+}
+
+/// Sends for the duration, and then waits until the peer has read all of it.
+pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
+    worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
+    let source = match settings.engine {
+        TcpEngine::Lean => MemoryFile::with_pattern(settings.block).map(Source::File),
+        TcpEngine::Copy => {
+            let mut buffer = vec![0; settings.block];
+            memory_file::fill_with_pattern(&mut buffer);
+            Ok(Source::Buffer(buffer))
+        }
+    };
+    match source {
+        Ok(source) => send_loop(worker, stream, &source, settings),
+        Err(error) => worker.tally.count("memfd_create", &error),
+    }
+    // ENOTCONN: the connection is gone, and the loop has counted why.
+    let _ = socket::shut_down_sending(stream);
+    if !settings.both {
+        wait_for_end(worker, stream);
+    }
+}
+
+fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &Source, settings: TcpSettings) {
+    let end_ns = worker.control.started_ns().saturating_add(settings.duration_ns);
+    let call = match source {
+        Source::File(_) => "sendfile",
+        Source::Buffer(_) => "send",
+    };
+    while worker.control.is_running() {
+        let result = match source {
+            Source::File(file) => tcp::send_file(stream, file, settings.block),
+            Source::Buffer(buffer) => socket::send(stream, buffer, Waiting::Block),
+        };
+        let now = clock::monotonic_ns();
+        match result {
+            Ok(count) => worker.sent().add(count as u64, 0, now),
+            Err(error) if is_pause(&error) => {}
+            Err(error) => {
+                if !worker.control.is_cut() {
+                    worker.tally.count(call, &error);
+                }
+                return;
+            }
+        }
+        if now >= end_ns {
+            return;
+        }
+    }
+}
+
+/// Waits until the peer has closed, which it does after the last byte, so that the kernel's account is complete. The
+/// supervisor's deadline ends it.
+fn wait_for_end(worker: &mut Worker, stream: &TcpStream) {
+    let mut byte = [0; 1];
+    loop {
+        match socket::receive(stream, &mut byte, Waiting::Block) {
+            Ok(0) => return,
+            Ok(_) => worker.tally.count_event("recv", "byte from a peer that should not send"),
+            Err(error) if is_pause(&error) => {}
+            Err(error) => {
+                if !worker.control.is_cut() {
+                    worker.tally.count("recv", &error);
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// Receives to the end of the stream.
+pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
+    let mut buffer = Vec::new();
+    match settings.engine {
+        TcpEngine::Lean => {
+            let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);
+            worker.tally.count_failure("setsockopt SO_RCVLOWAT", low_water);
+            let limit = socket::limit_receive_wait(stream, CALL_LIMIT);
+            worker.tally.count_failure("setsockopt SO_RCVTIMEO", limit);
+        }
+        TcpEngine::Copy => buffer.resize(READ_BYTES, 0),
+    }
+    loop {
+        let result = match settings.engine {
+            TcpEngine::Lean => tcp::receive_discard(stream, DISCARD_BYTES),
+            TcpEngine::Copy => socket::receive(stream, &mut buffer, Waiting::Block),
+        };
+        match result {
+            Ok(0) => break,
+            Ok(count) => worker.received().add(count as u64, 0, clock::monotonic_ns()),
+            Err(error) if is_pause(&error) => {
+                if worker.control.is_cut() {
+                    break;
+                }
+            }
+            Err(error) => {
+                if !worker.control.is_cut() {
+                    worker.tally.count("recv", &error);
+                }
+                break;
+            }
+        }
+    }
+    if !settings.both {
+        // Tells the sender that all was read; ENOTCONN when it is gone.
+        let _ = socket::shut_down_sending(stream);
+    }
+}
+
+/// Our own limit of a call has passed, or a signal came: not an error of the path.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,238 @@
+//! Greeting over UDP, where addresses can be forged and datagrams are lost: each side repeats until answered, and the
+//! server connects its socket to an address only after an answer that was sent there came back. No payload moves here.
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use netduel_model::ids::Token;
+use netduel_sys::{clock, random, socket, udp};
+
+use crate::control::{GateOrders, Sockets};
+use crate::error::LoadError;
+use crate::gate::{self, TURN};
+use crate::greeting::{Greeting, LENGTH, Step};
+use crate::tally::Tally;
+use crate::tcp_gate::left;
+
+/// Send and receive buffer of each socket. With the default of the kernel (208 KiB) 20 to 40 % of small datagrams were
+/// dropped at the receiver's socket when it was not scheduled for some milliseconds.
+const BUFFER_BYTES: usize = 8 << 20;
+/// How long an answer may take before the question is repeated.
+const REPEAT: Duration = Duration::from_millis(100);
+/// Datagrams read from one socket in a turn, so that a flood on one flow does not starve the others.
+const READS_IN_A_TURN: usize = 64;
+
+/// How far a flow's greeting is.
+#[derive(Clone, Copy)]
+enum State {
+    Unknown,
+    Answered { peer: SocketAddr, nonce: [u8; 16] },
+    Ready { peer: SocketAddr, nonce: [u8; 16] },
+}
+
+/// The server's side, run in a thread of its own.
+pub(crate) struct UdpGate {
+    pub sockets: Vec<UdpSocket>,
+    pub wake: UnixStream,
+    pub orders: Arc<GateOrders>,
+    pub token: Token,
+}
+
+/// Prepares a socket for traffic; what the host does not give is noted.
+pub(crate) fn prepare_socket(socket: &UdpSocket, tally: &mut Tally) {
+    match udp::set_buffers(socket, BUFFER_BYTES) {
+        Ok((sending, receiving)) => {
+            for (name, got) in [("SO_SNDBUF", sending), ("SO_RCVBUF", receiving)] {
+                if got < BUFFER_BYTES {
+                    tally.remark(
+                        &format!("setsockopt {name}"),
+                        format!(
+                            "got {got} of {BUFFER_BYTES} bytes: raise net.core.rmem_max and net.core.wmem_max"
+                        ),
+                    );
+                }
+            }
+        }
+        Err(error) => tally.count("setsockopt SO_RCVBUF", &error),
+    }
+    tally.count_failure("setsockopt IP_RECVERR", udp::report_send_errors(socket));
+}
+
+impl UdpGate {
+    /// Answers until all flows are greeted and the end was started. Answers repeated questions until then, for the last
+    /// answer may have been lost.
+    pub(crate) fn run(mut self) -> Result<Sockets, LoadError> {
+        let mut states = vec![State::Unknown; self.sockets.len()];
+        let mut heard: Vec<usize> = (0..self.sockets.len()).collect();
+        loop {
+            let connected = states.iter().filter(|state| matches!(state, State::Ready { .. })).count();
+            let expected = self.sockets.len();
+            if connected == expected && self.orders.started.load(Relaxed) {
+                return self.hand_over();
+            }
+            let flows = heard.iter().map(|flow| self.sockets[*flow].as_fd());
+            let descriptors: Vec<_> = std::iter::once(self.wake.as_fd()).chain(flows).collect();
+            let ready = socket::wait_readable(&descriptors, TURN)
+                .map_err(|error| LoadError::system("wait for the client's greeting", error))?;
+            if (ready[0] && !gate::heed_wake(&mut self.wake)) || gate::gave_up(&self.orders) {
+                return Err(LoadError::NoClient { connected, expected });
+            }
+            let mut still_heard = Vec::with_capacity(heard.len());
+            for (flow, ready) in heard.into_iter().zip(&ready[1..]) {
+                if !*ready || self.hear_flow(flow, &mut states[flow])? {
+                    still_heard.push(flow);
+                }
+            }
+            heard = still_heard;
+        }
+    }
+
+    fn hand_over(self) -> Result<Sockets, LoadError> {
+        for socket in &self.sockets {
+            socket
+                .set_nonblocking(false)
+                .map_err(|error| LoadError::system("make the socket blocking", error))?;
+        }
+        Ok(Sockets::Udp(self.sockets.into_iter().map(Arc::new).collect()))
+    }
+
+    /// Hears what came on a flow; false when something else than a greeting waits on a greeted flow. It may be payload,
+    /// which is for the receiver to count, so it is looked at and not taken.
+    fn hear_flow(&self, flow: usize, state: &mut State) -> Result<bool, LoadError> {
+        let socket = &self.sockets[flow];
+        // One byte more than a greeting, so that a longer datagram is not taken for one.
+        let mut bytes = [0; LENGTH + 1];
+        for _ in 0..READS_IN_A_TURN {
+            let greeted = matches!(*state, State::Ready { .. });
+            let result = if greeted { socket.peek_from(&mut bytes) } else { socket.recv_from(&mut bytes) };
+            let (length, peer) = match result {
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                // An ICMP answer to one of ours: reading it has taken it off the socket.
+                Err(_) => continue,
+            };
+            let greeting = Greeting::from_bytes(&bytes[..length]);
+            if greeted {
+                if greeting.is_none() {
+                    return Ok(false);
+                }
+                let _ = socket.recv_from(&mut bytes);
+            }
+            if let Some(greeting) = greeting.filter(|greeting| greeting.stream as usize == flow) {
+                self.answer(socket, state, &greeting, peer)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn answer(
+        &self,
+        socket: &UdpSocket,
+        state: &mut State,
+        greeting: &Greeting,
+        peer: SocketAddr,
+    ) -> Result<(), LoadError> {
+        let answer = match (greeting.step, *state) {
+            (Step::Hello, State::Unknown | State::Answered { .. })
+                if greeting.proves(self.token, &[0; 16]) =>
+            {
+                let nonce = match *state {
+                    State::Answered { peer: known, nonce } if known == peer => nonce,
+                    _ => random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?,
+                };
+                *state = State::Answered { peer, nonce };
+                Greeting::new(self.token, Step::Proof, greeting.stream, &greeting.nonce, nonce)
+            }
+            (Step::Confirm, State::Answered { peer: known, nonce } | State::Ready { peer: known, nonce })
+                if known == peer && greeting.nonce == nonce && greeting.proves(self.token, &nonce) =>
+            {
+                if matches!(*state, State::Answered { .. }) {
+                    socket.connect(peer).map_err(|error| LoadError::connect(peer, error))?;
+                    *state = State::Ready { peer, nonce };
+                }
+                Greeting::new(self.token, Step::Ready, greeting.stream, &nonce, nonce)
+            }
+            _ => return Ok(()),
+        };
+        // A lost answer is asked for again. A connected socket takes no address.
+        let _ = if matches!(*state, State::Ready { .. }) {
+            socket.send(&answer.to_bytes())
+        } else {
+            socket.send_to(&answer.to_bytes(), peer)
+        };
+        Ok(())
+    }
+}
+
+/// The client's side of one flow: greets before `deadline_ns`.
+pub(crate) fn connect(
+    address: SocketAddr,
+    token: Token,
+    flow: u32,
+    deadline_ns: u64,
+    tally: &mut Tally,
+) -> Result<UdpSocket, LoadError> {
+    let any = match address {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let socket = UdpSocket::bind(any).map_err(|error| LoadError::bind(any, error))?;
+    socket.connect(address).map_err(|error| LoadError::connect(address, error))?;
+    prepare_socket(&socket, tally);
+    let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
+    let hello = Greeting::new(token, Step::Hello, flow, &nonce, nonce);
+    let proof = ask(&socket, address, &hello, Step::Proof, token, deadline_ns)?;
+    let confirm = Greeting::new(token, Step::Confirm, flow, &proof.nonce, proof.nonce);
+    ask(&socket, address, &confirm, Step::Ready, token, deadline_ns)?;
+    let unlimited = socket.set_read_timeout(None);
+    unlimited.map_err(|error| LoadError::system("end the limit of the wait", error))?;
+    Ok(socket)
+}
+
+/// Repeats `question` until the answer comes that proves the token.
+fn ask(
+    socket: &UdpSocket,
+    address: SocketAddr,
+    question: &Greeting,
+    expected: Step,
+    token: Token,
+    deadline_ns: u64,
+) -> Result<Greeting, LoadError> {
+    let mut bytes = [0; LENGTH + 1];
+    let mut heard_other = false;
+    loop {
+        socket.send(&question.to_bytes()).map_err(|error| LoadError::connect(address, error))?;
+        let repeat_ns = clock::monotonic_ns() + REPEAT.as_nanos() as u64;
+        while clock::monotonic_ns() < repeat_ns.min(deadline_ns) {
+            let wait = socket.set_read_timeout(Some(left(repeat_ns.min(deadline_ns))));
+            wait.map_err(|error| LoadError::system("limit the wait for the greeting", error))?;
+            match socket.recv(&mut bytes) {
+                Ok(length) => match Greeting::from_bytes(&bytes[..length]) {
+                    Some(answer)
+                        if answer.step == expected
+                            && answer.stream == question.stream
+                            && answer.proves(token, &question.nonce) =>
+                    {
+                        return Ok(answer);
+                    }
+                    _ => heard_other = true,
+                },
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(LoadError::connect(address, error)),
+            }
+        }
+        if clock::monotonic_ns() >= deadline_ns {
+            return Err(if heard_other {
+                LoadError::NotAnAgent { address }
+            } else {
+                LoadError::connect(address, io::Error::from(io::ErrorKind::TimedOut))
+            });
+        }
+    }
+}
