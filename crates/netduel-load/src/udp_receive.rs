@@ -148,7 +148,7 @@ fn take_in(
             (true, Some(number), Some(sent_ns)) => {
                 let arrival = count.accounting.arrive(number);
                 if matches!(arrival, Arrival::InOrder | Arrival::Reordered) {
-                    count.jitter.update(now.wrapping_sub(sent_ns) as i64);
+                    count.jitter.update(now.wrapping_sub(sent_ns).cast_signed());
                 }
             }
             _ if datagram::read_magic(payload) == Some(end_magic) => ended = true,

@@ -63,9 +63,6 @@ impl Histogram {
 
     /// Values and their counts, ascending.
     pub fn pairs(&self) -> Vec<(u64, u64)> {
-        self.counts
-            .iter_recorded()
-            .map(|step| (step.value_iterated_to(), step.count_at_value()))
-            .collect()
+        self.counts.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
     }
 }
