@@ -68,12 +68,8 @@ pub(crate) fn receive(worker: &mut Worker, socket: &UdpSocket, size: usize, magi
     worker.tally.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(socket, CALL_LIMIT));
     // Room for a greeting even when datagrams are smaller, so that a belated one is known for what it is.
     let mut batch = ReceiveBatch::new(BATCH, size.max(greeting::LENGTH + 1));
-    let mut count = FlowCount {
-        accounting: Accounting::new(),
-        foreign: 0,
-        jitter: Jitter::default(),
-        socket_drops: None,
-    };
+    let mut count =
+        FlowCount { accounting: Accounting::new(), foreign: 0, jitter: Jitter::default(), socket_drops: None };
     let mut ending = Ending { peer_done_ns: None, last_arrival_ns: 0 };
     while !worker.control.is_cut() {
         let result = batch.receive(socket);
@@ -152,7 +148,7 @@ fn take_in(
             (true, Some(number), Some(sent_ns)) => {
                 let arrival = count.accounting.arrive(number);
                 if matches!(arrival, Arrival::InOrder | Arrival::Reordered) {
-                    count.jitter.update(now.wrapping_sub(sent_ns) as i64);
+                    count.jitter.update(now.wrapping_sub(sent_ns).cast_signed());
                 }
             }
             _ if datagram::read_magic(payload) == Some(end_magic) => ended = true,

@@ -25,12 +25,17 @@ pub enum Waiting {
 pub fn wait_readable(sockets: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut entries: Vec<_> =
         sockets.iter().map(|socket| PollFd::from_borrowed_fd(*socket, PollFlags::IN)).collect();
-    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+    let timeout = to_timespec(timeout);
     match poll(&mut entries, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
     Ok(entries.iter().map(|entry| !entry.revents().is_empty()).collect())
+}
+
+/// As the kernel's type; a time beyond its range is as good as forever.
+pub(crate) fn to_timespec(duration: Duration) -> Timespec {
+    Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
 }
 
 /// Waits until `socket` can be read or written (or has an error), at most for `timeout`.
@@ -40,7 +45,7 @@ pub fn wait_readable(sockets: &[BorrowedFd<'_>], timeout: Duration) -> io::Resul
 pub fn wait_readable_or_writable(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
     let socket = socket.as_fd();
     let mut entry = [PollFd::from_borrowed_fd(socket, PollFlags::IN | PollFlags::OUT)];
-    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+    let timeout = to_timespec(timeout);
     match poll(&mut entry, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),

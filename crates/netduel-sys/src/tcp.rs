@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 
 use crate::memory_file::MemoryFile;
@@ -42,8 +42,7 @@ pub fn connect(address: SocketAddr, congestion: Option<&str>, timeout: Duration)
         Ok(()) => {}
         Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::INTR) => {
             let mut entry = [PollFd::new(&socket, PollFlags::OUT)];
-            let timeout =
-                Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+            let timeout = crate::socket::to_timespec(timeout);
             if poll(&mut entry, Some(&timeout))? == 0 {
                 return Err(io::Error::from(io::ErrorKind::TimedOut));
             }

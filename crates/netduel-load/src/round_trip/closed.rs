@@ -31,7 +31,7 @@ struct Slot {
 
 /// The requests of a closed loop.
 struct Slots {
-    slots: Vec<Slot>,
+    places: Vec<Slot>,
     /// Requests that may go, in order.
     waiting: VecDeque<u64>,
     under_way: usize,
@@ -42,12 +42,12 @@ impl Slots {
     fn new(outstanding: usize) -> Self {
         let empty = Slot { number: 0, sent_ns: 0, is_under_way: false };
         let waiting = (0..outstanding as u64).collect();
-        Self { slots: vec![empty; outstanding], waiting, under_way: 0, scanned_ns: 0 }
+        Self { places: vec![empty; outstanding], waiting, under_way: 0, scanned_ns: 0 }
     }
 
     fn slot(&mut self, number: u64) -> &mut Slot {
-        let index = number as usize % self.slots.len();
-        &mut self.slots[index]
+        let index = number as usize % self.places.len();
+        &mut self.places[index]
     }
 
     #[inline]
@@ -72,7 +72,7 @@ impl Slots {
 
     fn follow(&mut self, number: u64) {
         self.under_way -= 1;
-        self.waiting.push_back(number + self.slots.len() as u64);
+        self.waiting.push_back(number + self.places.len() as u64);
     }
 
     /// Gives up what was sent longer than `lost_after_ns` ago; returns how many.
@@ -82,8 +82,8 @@ impl Slots {
         }
         self.scanned_ns = now;
         let mut count = 0;
-        for index in 0..self.slots.len() {
-            let slot = &mut self.slots[index];
+        for index in 0..self.places.len() {
+            let slot = &mut self.places[index];
             if slot.is_under_way && slot.sent_ns + lost_after_ns < now {
                 slot.is_under_way = false;
                 let number = slot.number;

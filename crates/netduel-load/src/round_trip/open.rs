@@ -21,6 +21,8 @@ use crate::pacing::Schedule;
 
 /// Longest sleep before a request is due, so that an end can be cut.
 const STEP_NS: u64 = 20_000_000;
+/// How long the receiving thread waits for the sending one after a cut, nanoseconds: it may never have been started.
+const CUT_LIMIT_NS: u64 = 1_000_000_000;
 /// Pause after an error of the path, nanoseconds. The schedule goes on: what was missed is sent late and counted so.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
 
@@ -158,7 +160,11 @@ pub(super) fn receive<R: Responses>(
         }
     }
     // The sender may still be at it when the stream broke: it sees that, too, and then tells what it sent.
+    let cut_limit_ns = clock::monotonic_ns() + CUT_LIMIT_NS;
     while shared.ended_ns.load(SeqCst) == 0 {
+        if worker.control.is_cut() && clock::monotonic_ns() > cut_limit_ns {
+            break;
+        }
         clock::sleep_until(clock::monotonic_ns() + ERROR_PAUSE_NS);
     }
     let requests = shared.requests.load(SeqCst);

@@ -1,0 +1,63 @@
+//! Ending before the end: every thread wakes, and what was counted is kept.
+use netduel_load::{prepare_client, prepare_server};
+use netduel_model::units::Bytes;
+use netduel_model::workload::{Direction, Family, TcpEngine, Traffic, Wait};
+
+use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, tcp, turn, workload};
+
+#[test]
+fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
+    let _turn = turn();
+    let udp = |rate| Traffic::UdpStream { flows: 2, direction: Direction::Both, size: Bytes(500), rate };
+    let mut all = vec![
+        tcp(3, Direction::Both, TcpEngine::Lean),
+        tcp(3, Direction::Up, TcpEngine::Copy),
+        udp(None),
+        udp(Some(netduel_model::units::BitRate(1))),
+    ];
+    for wait in [Wait::Block, Wait::Spin] {
+        for rate in [None, Some(1), Some(5000)] {
+            all.push(Traffic::TcpRr(messages(20, 2, wait, rate)));
+            all.push(Traffic::UdpRr(messages(20, 2, wait, rate)));
+        }
+    }
+    for traffic in all {
+        let what = format!("{traffic:?}");
+        // An hour: only the abort ends it.
+        let workload = workload(traffic, Family::Ipv4, 3_600_000);
+        let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+        let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
+        let (notify_server, server_done) = notification();
+        let (notify_client, client_done) = notification();
+        let server = server.start(notify_server);
+        let client = client.start(notify_client);
+        while client.live().sent_bytes == 0 {
+            std::thread::yield_now();
+        }
+        client.abort();
+        client_done.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{what}: the client goes on"));
+        server.abort();
+        server_done.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{what}: the server goes on"));
+        assert!(client.join().unwrap().sent.unwrap().bytes > 0, "{what}");
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn a_tcp_sender_that_dies_ends_its_receiver_and_both_keep_their_counts() {
+    let _turn = turn();
+    let workload = workload(tcp(2, Direction::Up, TcpEngine::Lean), Family::Ipv4, 3_600_000);
+    let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+    let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
+    let (notify, server_done) = notification();
+    let server = server.start(notify);
+    let client = client.start(Box::new(|| ()));
+    while server.live().received_bytes == 0 {
+        std::thread::yield_now();
+    }
+    client.abort();
+    let sent = client.join().unwrap().sent.unwrap().bytes;
+    server_done.recv_timeout(LIMIT).expect("the end of the streams ends the receiver");
+    let received = server.join().unwrap().received.unwrap().bytes;
+    assert!(received > 0 && received <= sent, "received {received} of {sent}");
+}

@@ -1,0 +1,189 @@
+//! A proxy that loses, doubles, swaps and forges on purpose: the receiver counts exactly what the proxy did.
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::thread::JoinHandle;
+
+use netduel_model::units::{BitRate, Bytes};
+use netduel_model::workload::{Direction, Family, Traffic, Wait};
+
+use crate::harness::{messages, run_through, workload};
+
+const SIZE: usize = 100;
+
+/// What the proxy did to payload.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Deeds {
+    lost: u64,
+    doubled: u64,
+    swapped: u64,
+    forged: u64,
+}
+
+struct Proxy {
+    port: u16,
+    thread: JoinHandle<Deeds>,
+    stop: UdpSocket,
+}
+
+impl Proxy {
+    /// Stands between client and server port; `mangle` decides on each datagram of `SIZE` bytes from the client.
+    fn start(server_port: u16) -> Self {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        netduel_sys::udp::set_buffers(&socket, 1 << 20).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let server = SocketAddr::from((Ipv4Addr::LOCALHOST, server_port));
+        let thread = std::thread::spawn(move || forward(&socket, server));
+        let stop = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        Self { port, thread, stop }
+    }
+
+    fn end(self) -> Deeds {
+        self.stop.send_to(b"stop", (Ipv4Addr::LOCALHOST, self.port)).unwrap();
+        self.thread.join().unwrap()
+    }
+}
+
+fn forward(socket: &UdpSocket, server: SocketAddr) -> Deeds {
+    let mut deeds = Deeds::default();
+    let mut client = None;
+    let mut buffer = [0; 2048];
+    let mut held: Option<Vec<u8>> = None;
+    let mut index = 0;
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer).unwrap();
+        let bytes = &buffer[..length];
+        if bytes == b"stop" {
+            return deeds;
+        }
+        if from == server {
+            let client = client.expect("the server answers after the client has asked");
+            socket.send_to(bytes, client).unwrap();
+            continue;
+        }
+        client = Some(from);
+        if length != SIZE {
+            socket.send_to(bytes, server).unwrap();
+            continue;
+        }
+        match index % 10 {
+            2 => deeds.lost += 1,
+            4 => {
+                deeds.doubled += 1;
+                socket.send_to(bytes, server).unwrap();
+                socket.send_to(bytes, server).unwrap();
+            }
+            6 => held = Some(bytes.to_vec()),
+            7 => {
+                deeds.swapped += 1;
+                socket.send_to(bytes, server).unwrap();
+                socket.send_to(&held.take().unwrap(), server).unwrap();
+            }
+            8 => {
+                deeds.forged += 2;
+                socket.send_to(bytes, server).unwrap();
+                socket.send_to(&[0x77; SIZE], server).unwrap();
+                socket.send_to(&bytes[..SIZE - 1], server).unwrap();
+            }
+            _ => {
+                socket.send_to(bytes, server).unwrap();
+            }
+        }
+        index += 1;
+    }
+}
+
+#[test]
+fn loss_duplicates_reordering_and_strangers_are_counted_to_the_datagram() {
+    let traffic = Traffic::UdpStream {
+        flows: 1,
+        direction: Direction::Up,
+        size: Bytes(SIZE as u64),
+        rate: Some(BitRate(1_600_000)),
+    };
+    let mut proxy = None;
+    let (client, server) = run_through(&workload(traffic, Family::Ipv4, 200), |ports| {
+        let new = Proxy::start(ports[0]);
+        let port = new.port;
+        proxy = Some(new);
+        vec![port]
+    })
+    .unwrap();
+    let deeds = proxy.unwrap().end();
+    let sent = client.sent.unwrap().messages;
+    let count = server.datagrams.unwrap();
+    // 2000 a second for 0.2 s: whole tens, so nothing is held back at the end.
+    assert_eq!((sent, count.highest), (400, vec![400]));
+    assert_eq!(deeds, Deeds { lost: 40, doubled: 40, swapped: 40, forged: 80 });
+    assert_eq!(sent - count.unique, deeds.lost);
+    assert_eq!(count.duplicates, deeds.doubled);
+    assert_eq!(count.reordered, deeds.swapped);
+    assert_eq!(count.foreign, deeds.forged);
+    assert_eq!((count.too_late, count.socket_drops), (0, Some(0)));
+}
+
+#[test]
+fn lost_requests_are_given_up_and_counted_and_the_loop_goes_on() {
+    for (wait, rate) in
+        [(Wait::Block, None), (Wait::Spin, None), (Wait::Block, Some(400)), (Wait::Spin, Some(400))]
+    {
+        let what = format!("{wait:?} {rate:?}");
+        let traffic = Traffic::UdpRr(messages(SIZE as u64, 1, wait, rate));
+        let mut proxy = None;
+        let (client, _) = run_through(&workload(traffic, Family::Ipv4, 1300), |ports| {
+            let new = Proxy::start(ports[0]);
+            let port = new.port;
+            proxy = Some(new);
+            vec![port]
+        })
+        .unwrap();
+        let deeds = proxy.unwrap().end();
+        let trips = client.round_trips.unwrap();
+        // The third is lost, so the loop went on after giving it up when more than two were answered.
+        assert!(trips.responses > 2 && deeds.lost > 0, "{what}: {deeds:?} {trips:?}");
+        let belated: u64 = client
+            .errors
+            .iter()
+            .filter(|entry| entry.error.contains("after its time-out"))
+            .map(|entry| entry.count)
+            .sum();
+        // The proxy holds every tenth until the next comes: in a stalled loop that may be late, at the end never.
+        let given_up = [deeds.lost + belated, deeds.lost + belated + 1];
+        assert!(
+            given_up.contains(&trips.timeouts),
+            "{what}: {} given up, {belated} belated, {deeds:?}",
+            trips.timeouts
+        );
+        assert_eq!(trips.requests, trips.responses + trips.timeouts, "{what}");
+    }
+}
+
+#[test]
+fn a_datagram_of_a_foreign_sender_is_not_counted() {
+    let traffic = Traffic::UdpStream {
+        flows: 1,
+        direction: Direction::Up,
+        size: Bytes(SIZE as u64),
+        rate: Some(BitRate(1_600_000)),
+    };
+    let workload = workload(traffic, Family::Ipv4, 100);
+    let mut thread = None;
+    let (client, server) = run_through(&workload, |ports| {
+        let server_port = ports[0];
+        let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        thread = Some(std::thread::spawn(move || {
+            // Until the kernel takes the client's datagrams only, which shows as a refused send on a connected socket.
+            stranger.connect((Ipv4Addr::LOCALHOST, server_port)).unwrap();
+            let mut sent = 0_u64;
+            while stranger.send(&[0x55; SIZE]).is_ok() {
+                sent += 1;
+                std::thread::yield_now();
+            }
+            sent
+        }));
+        ports.to_vec()
+    })
+    .unwrap();
+    assert!(thread.unwrap().join().unwrap() > 0);
+    let count = server.datagrams.unwrap();
+    assert_eq!(count.unique, client.sent.unwrap().messages);
+    assert_eq!((count.duplicates, count.reordered, count.too_late), (0, 0, 0));
+}

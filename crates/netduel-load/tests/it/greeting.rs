@@ -1,0 +1,195 @@
+//! Who gets in, and who gets traffic: strangers neither disturb the client nor receive anything.
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use netduel_load::{LoadError, prepare_client, prepare_server};
+use netduel_model::ids::Token;
+use netduel_model::units::{BitRate, Bytes};
+use netduel_model::workload::{Direction, Family, TcpEngine, Traffic, Workload};
+
+use crate::harness::{LIMIT, TOKEN, loopback, notification, received, run_through, sent, tcp, workload};
+
+const OTHER: Token = Token(*b"some other token");
+
+fn bulk() -> Workload {
+    workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 50)
+}
+
+fn datagrams() -> Workload {
+    let traffic = Traffic::UdpStream {
+        flows: 2,
+        direction: Direction::Both,
+        size: Bytes(100),
+        rate: Some(BitRate(800_000)),
+    };
+    workload(traffic, Family::Ipv4, 100)
+}
+
+#[test]
+fn strangers_on_the_tcp_port_do_not_disturb_the_client() {
+    let mut strangers = Vec::new();
+    let (client, server) = run_through(&bulk(), |ports| {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports[0]));
+        // More silent peers than the gate keeps, one that talks nonsense, one that begins well and stops.
+        for _ in 0..300 {
+            strangers.push(TcpStream::connect(address).unwrap());
+        }
+        let mut garbage = TcpStream::connect(address).unwrap();
+        garbage.write_all(&[0x55; 4096]).unwrap();
+        let mut half = TcpStream::connect(address).unwrap();
+        half.write_all(b"NETDUEL1\x01").unwrap();
+        strangers.extend([garbage, half]);
+        ports.to_vec()
+    })
+    .unwrap();
+    assert!(sent(&client) > 0);
+    assert_eq!(sent(&client), received(&server));
+    // None of them was told anything: the connection ends, or was reset, without a byte.
+    for mut stranger in strangers {
+        stranger.set_read_timeout(Some(LIMIT)).unwrap();
+        assert!(matches!(stranger.read(&mut [0; 64]), Ok(0) | Err(_)));
+    }
+}
+
+#[test]
+fn strangers_on_the_udp_port_do_not_disturb_the_client_and_hear_nothing() {
+    let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (client, server) = run_through(&datagrams(), |ports| {
+        for port in ports {
+            for length in [0, 1, 24, 48, 49, 1400] {
+                stranger.send_to(&vec![0x4e; length], (Ipv4Addr::LOCALHOST, *port)).unwrap();
+            }
+        }
+        ports.to_vec()
+    })
+    .unwrap();
+    assert_eq!(client.sent.unwrap().messages, server.datagrams.unwrap().unique);
+    assert_eq!(server.sent.unwrap().messages, client.datagrams.unwrap().unique);
+    stranger.set_nonblocking(true).unwrap();
+    assert!(stranger.recv(&mut [0; 64]).is_err());
+}
+
+#[test]
+fn a_wrong_token_gets_nothing() {
+    let server = prepare_server(&bulk(), loopback(Family::Ipv4), TOKEN).unwrap();
+    let Err(error) = prepare_client(&bulk(), loopback(Family::Ipv4), server.ports(), OTHER, LIMIT) else {
+        panic!("it was taken")
+    };
+    assert!(matches!(error, LoadError::TokenRefused { .. }), "{error}");
+
+    let server = prepare_server(&datagrams(), loopback(Family::Ipv4), TOKEN).unwrap();
+    let limit = Duration::from_millis(200);
+    let Err(error) = prepare_client(&datagrams(), loopback(Family::Ipv4), server.ports(), OTHER, limit)
+    else {
+        panic!("it was taken")
+    };
+    assert!(matches!(error, LoadError::Connect { .. }), "{error}");
+}
+
+#[test]
+fn an_echo_server_gets_no_traffic() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let echo = std::thread::spawn(move || {
+        let mut total = 0;
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut buffer = [0; 1024];
+        while let Ok(count) = peer.read(&mut buffer) {
+            if count == 0 || peer.write_all(&buffer[..count]).is_err() {
+                break;
+            }
+            total += count;
+        }
+        total
+    });
+    let one = workload(tcp(1, Direction::Up, TcpEngine::Lean), Family::Ipv4, 50);
+    let Err(error) = prepare_client(&one, loopback(Family::Ipv4), &[port], TOKEN, LIMIT) else {
+        panic!("an echo server was taken for an agent")
+    };
+    assert!(matches!(error, LoadError::NotAnAgent { .. }), "{error}");
+    assert_eq!(echo.join().unwrap(), 48, "only the greeting was sent");
+}
+
+#[test]
+fn a_udp_echo_server_gets_no_traffic() {
+    let echo = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = echo.local_addr().unwrap().port();
+    let thread = std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        let mut lengths = Vec::new();
+        loop {
+            let (length, peer) = echo.recv_from(&mut buffer).unwrap();
+            if length == 1 {
+                return lengths;
+            }
+            lengths.push(length);
+            echo.send_to(&buffer[..length], peer).unwrap();
+        }
+    });
+    let traffic = Traffic::UdpStream { flows: 1, direction: Direction::Up, size: Bytes(1000), rate: None };
+    let workload = workload(traffic, Family::Ipv4, 50);
+    let limit = Duration::from_millis(250);
+    let Err(error) = prepare_client(&workload, loopback(Family::Ipv4), &[port], TOKEN, limit) else {
+        panic!("an echo server was taken for an agent")
+    };
+    assert!(matches!(error, LoadError::NotAnAgent { .. }), "{error}");
+    let stop = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    stop.send_to(&[0], (Ipv4Addr::LOCALHOST, port)).unwrap();
+    let lengths = thread.join().unwrap();
+    assert!(!lengths.is_empty() && lengths.iter().all(|length| *length == 48), "{lengths:?}");
+}
+
+#[test]
+fn addresses_of_many_hosts_are_refused() {
+    for address in ["224.0.0.1", "255.255.255.255", "0.0.0.0"] {
+        let result = prepare_client(&datagrams(), address.parse().unwrap(), &[9, 9], TOKEN, LIMIT);
+        assert!(matches!(result, Err(LoadError::Peer { .. })), "{address}");
+    }
+    // The broadcast address of a subnet is known to the kernel alone.
+    let result = prepare_client(&datagrams(), "127.255.255.255".parse().unwrap(), &[9, 9], TOKEN, LIMIT);
+    assert!(matches!(result, Err(LoadError::Connect { .. })));
+}
+
+#[test]
+fn a_port_where_nobody_listens_is_reported_with_the_address() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let Err(error) = prepare_client(&bulk(), loopback(Family::Ipv4), &[port], TOKEN, LIMIT) else {
+        panic!("nobody listens there")
+    };
+    let text = error.to_string();
+    assert!(text.contains(&format!("127.0.0.1:{port}")) && text.contains("nothing listens"), "{text}");
+}
+
+#[test]
+fn an_address_of_no_interface_is_reported_with_a_remedy() {
+    let Err(error) = prepare_server(&bulk(), "192.0.2.1".parse().unwrap(), TOKEN) else {
+        panic!("it was bound")
+    };
+    assert!(matches!(error, LoadError::Bind { .. }));
+    assert!(error.to_string().contains("ip address"), "{error}");
+}
+
+#[test]
+fn a_server_whose_client_never_comes_can_be_aborted_or_dropped() {
+    for workload in [bulk(), datagrams()] {
+        let (notify, done) = notification();
+        let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+        let running = server.start(notify);
+        running.abort();
+        done.recv_timeout(LIMIT).unwrap();
+        assert!(matches!(running.join(), Err(LoadError::NoClient { connected: 0, expected: 2 })));
+
+        let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+        let port = server.ports()[0];
+        drop(server);
+        // The port is free again as soon as the thread at the gate has seen it.
+        while TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_err()
+            || UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_err()
+        {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Workloads and runs for the tests of this crate.
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use netduel_load::{LoadError, Notify, prepare_client, prepare_server};
+use netduel_model::ids::{Token, WorkloadName};
+use netduel_model::sample::EndReport;
+use netduel_model::units::{Bytes, Nanos, PerSecond};
+use netduel_model::workload::{Direction, Family, RoundTrip, TcpEngine, Timing, Traffic, Wait, Workload};
+
+pub const TOKEN: Token = Token(*b"a token of tests");
+/// Long enough for a busy machine; only a hang reaches it.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+pub fn workload(traffic: Traffic, family: Family, duration_ms: u64) -> Workload {
+    Workload {
+        name: WorkloadName::new("test").unwrap(),
+        traffic,
+        timing: Timing { duration: Nanos::from_millis(duration_ms), warmup: Nanos(0), cooldown: Nanos(0) },
+        family,
+        pin_client: Vec::new(),
+        pin_server: Vec::new(),
+        metrics: Vec::new(),
+    }
+}
+
+pub fn tcp(streams: u32, direction: Direction, engine: TcpEngine) -> Traffic {
+    Traffic::TcpStream { streams, direction, block: Bytes(1 << 20), engine, congestion: None }
+}
+
+pub fn messages(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> RoundTrip {
+    RoundTrip { size: Bytes(size), outstanding, wait, rate: rate.map(PerSecond) }
+}
+
+pub fn loopback(family: Family) -> IpAddr {
+    match family {
+        Family::Ipv4 => Ipv4Addr::LOCALHOST.into(),
+        Family::Ipv6 => Ipv6Addr::LOCALHOST.into(),
+    }
+}
+
+/// Traffic takes whole cores: one test at a time, or a short trial of one may end before its threads were ever scheduled.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A notification that a test can wait for.
+pub fn notification() -> (Notify, Receiver<()>) {
+    let (sender, receiver) = channel();
+    (Box::new(move || sender.send(()).unwrap()), receiver)
+}
+
+/// Runs both ends as a coordinator does: whoever is done first makes the other finish.
+pub fn run_pair(workload: &Workload) -> Result<(EndReport, EndReport), LoadError> {
+    run_through(workload, <[u16]>::to_vec)
+}
+
+/// As [`run_pair`], with `between` giving the ports that the client is told instead of the server's.
+pub fn run_through(
+    workload: &Workload,
+    between: impl FnOnce(&[u16]) -> Vec<u16>,
+) -> Result<(EndReport, EndReport), LoadError> {
+    let _turn = turn();
+    let address = loopback(workload.family);
+    let server = prepare_server(workload, address, TOKEN)?;
+    let ports = between(server.ports());
+    let client = prepare_client(workload, address, &ports, TOKEN, LIMIT)?;
+    let (sender, done) = channel();
+    let from_server = sender.clone();
+    let server = server.start(Box::new(move || from_server.send("server").unwrap()));
+    let client = client.start(Box::new(move || sender.send("client").unwrap()));
+    match done.recv_timeout(LIMIT).expect("an end is done") {
+        "server" => client.finish(),
+        _ => server.finish(),
+    }
+    done.recv_timeout(LIMIT).expect("the other end is done");
+    assert!(client.is_done() && server.is_done());
+    Ok((client.join()?, server.join()?))
+}
+
+pub fn sent(report: &EndReport) -> u64 {
+    report.sent.as_ref().map_or(0, |flow| flow.bytes)
+}
+
+pub fn received(report: &EndReport) -> u64 {
+    report.received.as_ref().map_or(0, |flow| flow.bytes)
+}
+
+/// The series of a flow adds up to its total, and its times are in order.
+pub fn check_flows(report: &EndReport) {
+    for flow in [&report.sent, &report.received].into_iter().flatten() {
+        let (bytes, messages) =
+            flow.series.iter().fold((0, 0), |sum, next| (sum.0 + next.bytes, sum.1 + next.messages));
+        assert_eq!((bytes, messages), (flow.bytes, flow.messages));
+        assert!(flow.first_ns.is_some() && flow.first_ns <= flow.last_ns, "{flow:?}");
+        let mut end = 0;
+        for sample in &flow.series {
+            assert_eq!(sample.end_ns, end + sample.length_ns);
+            end = sample.end_ns;
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Both ends in one process over loopback, and strangers, proxies and aborts between them.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test by it, as the tests themselves do")]
+mod abort;
+mod accounting;
+mod datagrams;
+mod greeting;
+mod harness;
+mod open_loop;
+mod round_trip;
+mod tcp_stream;
+mod udp_stream;

@@ -1,0 +1,74 @@
+//! The open loop measures from the scheduled time: a stall is seen by every request that it held up.
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+
+use netduel_model::workload::{Family, Traffic, Wait};
+use netduel_sys::clock;
+
+use crate::harness::{messages, run_through, workload};
+
+const SIZE: u64 = 32;
+const RATE: u64 = 1000;
+const STALL_NS: u64 = 150_000_000;
+
+/// Stands between client and server, and once, after some requests, forwards nothing for a while. Returns how long.
+fn stalling_proxy(server_port: u16) -> (u16, JoinHandle<u64>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let thread = std::thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server_port)).unwrap();
+        client.set_nodelay(true).unwrap();
+        server.set_nodelay(true).unwrap();
+        let (back_from, back_to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+        let back = std::thread::spawn(move || copy(back_from, back_to, None));
+        let stalled = copy(client, server, Some(50 * SIZE as usize));
+        back.join().unwrap();
+        stalled
+    });
+    (port, thread)
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, stall_after: Option<usize>) -> u64 {
+    let mut buffer = [0; 4096];
+    let (mut total, mut stalled) = (0, 0);
+    loop {
+        let count = from.read(&mut buffer).unwrap();
+        if count == 0 {
+            let _ = to.shutdown(std::net::Shutdown::Write);
+            return stalled;
+        }
+        total += count;
+        if stalled == 0 && stall_after.is_some_and(|limit| total > limit) {
+            let begun = clock::monotonic_ns();
+            clock::sleep_until(begun + STALL_NS);
+            stalled = clock::monotonic_ns() - begun;
+        }
+        to.write_all(&buffer[..count]).unwrap();
+    }
+}
+
+#[test]
+fn a_stall_is_counted_from_the_scheduled_time_of_each_request_that_it_held_up() {
+    for wait in [Wait::Block, Wait::Spin] {
+        let traffic = Traffic::TcpRr(messages(SIZE, 1, wait, Some(RATE)));
+        let mut proxy = None;
+        let (client, _) = run_through(&workload(traffic, Family::Ipv4, 500), |ports| {
+            let (port, thread) = stalling_proxy(ports[0]);
+            proxy = Some(thread);
+            vec![port]
+        })
+        .unwrap();
+        let stalled = proxy.unwrap().join().unwrap();
+        let trips = client.round_trips.unwrap();
+        assert_eq!((trips.requests, trips.responses), (500, 500), "{wait:?}");
+        // The request that was held was due before the stall began.
+        assert!(trips.histogram.max >= stalled, "{wait:?}: {} of {stalled}", trips.histogram.max);
+        // At 1000 a second one falls due each millisecond of the stall: those of its first half wait longer than half.
+        let held_long =
+            trips.histogram.pairs.iter().filter(|pair| pair.0 > stalled / 2).map(|pair| pair.1).sum::<u64>();
+        let due_in_first_half = stalled / 2 * RATE / 1_000_000_000;
+        assert!(held_long >= due_in_first_half - 1, "{wait:?}: {held_long} of {due_in_first_half}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Requests and responses, closed and open loop, blocking and spinning.
+use netduel_model::sample::{EndReport, RoundTripReport};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Family, RoundTrip, Traffic, Wait};
+
+use crate::harness::{check_flows, messages, run_pair, workload};
+
+fn check(client: &EndReport, server: &EndReport, size: u64, what: &str) -> RoundTripReport {
+    let trips = client.round_trips.clone().unwrap();
+    assert!(trips.responses > 0, "{what}");
+    assert_eq!(trips.requests, trips.responses + trips.timeouts, "{what}: {trips:?}");
+    assert_eq!(trips.timeouts, 0, "{what}");
+    assert_eq!(trips.histogram.count, trips.responses, "{what}: the whole trial is the steady window here");
+    assert_eq!(trips.histogram.pairs.iter().map(|pair| pair.1).sum::<u64>(), trips.histogram.count);
+    assert_eq!(trips.series.iter().map(|sample| sample.count).sum::<u64>(), trips.responses, "{what}");
+    assert_eq!(trips.series.iter().map(|sample| sample.max_ns).max(), Some(trips.histogram.max), "{what}");
+    let (requests, responses) = (server.received.as_ref().unwrap(), server.sent.as_ref().unwrap());
+    assert_eq!((requests.messages, requests.bytes), (trips.requests, trips.requests * size), "{what}");
+    assert_eq!((responses.messages, responses.bytes), (trips.responses, trips.responses * size), "{what}");
+    assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{what}");
+    assert!(server.round_trips.is_none());
+    check_flows(client);
+    check_flows(server);
+    trips
+}
+
+fn both_protocols(settings: &RoundTrip) -> [(&'static str, Traffic); 2] {
+    [("tcp", Traffic::TcpRr(settings.clone())), ("udp", Traffic::UdpRr(settings.clone()))]
+}
+
+#[test]
+fn the_closed_loop_counts_each_round_trip() {
+    for wait in [Wait::Block, Wait::Spin] {
+        for outstanding in [1, 7] {
+            for family in [Family::Ipv4, Family::Ipv6] {
+                for (protocol, traffic) in both_protocols(&messages(16, outstanding, wait, None)) {
+                    let what = format!("{protocol} {wait:?} {outstanding} {family:?}");
+                    let (client, server) = run_pair(&workload(traffic, family, 200)).unwrap();
+                    let trips = check(&client, &server, 16, &what);
+                    assert_eq!(trips.pacing_error, None);
+                    assert!(trips.responses >= u64::from(outstanding), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_open_loop_keeps_its_schedule_to_the_request() {
+    for wait in [Wait::Block, Wait::Spin] {
+        for (protocol, traffic) in both_protocols(&messages(64, 1, wait, Some(2000))) {
+            let what = format!("{protocol} {wait:?}");
+            let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 200)).unwrap();
+            let trips = check(&client, &server, 64, &what);
+            assert_eq!(trips.requests, 400, "{what}");
+            assert_eq!(trips.pacing_error.map(|record| record.count), Some(400), "{what}");
+        }
+    }
+}
+
+#[test]
+fn large_messages_do_not_lock_both_ends_against_each_other() {
+    for rate in [None, Some(100)] {
+        for wait in [Wait::Block, Wait::Spin] {
+            let traffic = Traffic::TcpRr(messages(4 << 20, 8, wait, rate));
+            let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 200)).unwrap();
+            check(&client, &server, 4 << 20, &format!("{rate:?} {wait:?}"));
+        }
+    }
+}
+
+#[test]
+fn warm_up_and_cool_down_stay_out_of_the_histogram_and_in_the_series() {
+    let mut workload = workload(Traffic::TcpRr(messages(1, 1, Wait::Block, Some(1000))), Family::Ipv4, 300);
+    workload.timing.warmup = Nanos::from_millis(100);
+    workload.timing.cooldown = Nanos::from_millis(50);
+    let (client, _) = run_pair(&workload).unwrap();
+    let trips = client.round_trips.unwrap();
+    assert_eq!(trips.responses, 300);
+    assert_eq!(trips.histogram.count, 150);
+    assert_eq!(trips.pacing_error.map(|record| record.count), Some(150));
+    assert_eq!(trips.series.iter().map(|sample| sample.count).sum::<u64>(), 300);
+}

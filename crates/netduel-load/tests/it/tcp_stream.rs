@@ -1,0 +1,95 @@
+//! Bulk TCP: both ends agree to the byte.
+use netduel_load::LoadError;
+use netduel_model::units::Bytes;
+use netduel_model::workload::{Direction, Family, TcpEngine, Traffic};
+
+use crate::harness::{check_flows, received, run_pair, sent, tcp, workload};
+
+#[test]
+fn each_engine_direction_and_family_moves_bytes_and_both_ends_agree() {
+    for engine in [TcpEngine::Lean, TcpEngine::Copy] {
+        for direction in [Direction::Up, Direction::Down, Direction::Both] {
+            for family in [Family::Ipv4, Family::Ipv6] {
+                let what = format!("{engine:?} {direction:?} {family:?}");
+                let (client, server) = run_pair(&workload(tcp(2, direction, engine), family, 150)).unwrap();
+                assert_eq!(client.sent.is_some(), direction.client_sends(), "{what}");
+                assert_eq!(server.sent.is_some(), direction.server_sends(), "{what}");
+                assert_eq!(sent(&client), received(&server), "{what}");
+                assert_eq!(sent(&server), received(&client), "{what}");
+                assert!(!direction.client_sends() || sent(&client) > 0, "{what}");
+                assert!(!direction.server_sends() || sent(&server) > 0, "{what}");
+                assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{what}");
+                check_flows(&client);
+                check_flows(&server);
+                for (mine, theirs) in client.streams.iter().zip(&server.streams) {
+                    assert_eq!(mine.index, theirs.index);
+                    assert_eq!(mine.sent_bytes, theirs.received_bytes, "{what}");
+                    assert_eq!(mine.received_bytes, theirs.sent_bytes, "{what}");
+                    // All was acknowledged; SYN and FIN have a sequence number each, the greeting its 48 bytes.
+                    let account = mine.tcp.as_ref().unwrap();
+                    let acknowledged = account.bytes_acked.unwrap();
+                    assert!(
+                        (mine.sent_bytes + 48..=mine.sent_bytes + 50).contains(&acknowledged),
+                        "{what}: sent {} acknowledged {acknowledged}",
+                        mine.sent_bytes
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hundred_streams_all_move() {
+    let (client, server) =
+        run_pair(&workload(tcp(100, Direction::Up, TcpEngine::Lean), Family::Ipv4, 300)).unwrap();
+    assert_eq!(client.streams.len(), 100);
+    assert_eq!(sent(&client), received(&server));
+    assert!(server.streams.iter().all(|stream| stream.received_bytes > 0));
+}
+
+#[test]
+fn a_small_block_ends_well_below_the_low_water_mark() {
+    let mut traffic = tcp(1, Direction::Up, TcpEngine::Lean);
+    if let Traffic::TcpStream { block, .. } = &mut traffic {
+        *block = Bytes(1);
+    }
+    let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
+    assert!(sent(&client) > 0);
+    assert_eq!(sent(&client), received(&server));
+}
+
+#[test]
+fn the_congestion_control_is_that_of_the_plan_at_both_ends() {
+    let traffic = |name: &str| Traffic::TcpStream {
+        streams: 1,
+        direction: Direction::Up,
+        block: Bytes(65_536),
+        engine: TcpEngine::Copy,
+        congestion: Some(name.to_owned()),
+    };
+    let (client, server) = run_pair(&workload(traffic("reno"), Family::Ipv4, 50)).unwrap();
+    for report in [client, server] {
+        let account = report.streams[0].tcp.as_ref().unwrap();
+        assert_eq!(account.congestion.as_deref(), Some("reno"));
+    }
+    let Err(error) = run_pair(&workload(traffic("nonsense"), Family::Ipv4, 50)) else {
+        panic!("it was taken")
+    };
+    assert!(matches!(&error, LoadError::Congestion { .. }), "{error}");
+    assert!(error.to_string().contains("reno"), "{error}");
+}
+
+#[test]
+fn threads_run_where_they_are_pinned_and_other_cores_are_refused() {
+    let core = *netduel_sys::affinity::allowed().unwrap().last().unwrap();
+    let mut pinned = workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 50);
+    pinned.pin_client = vec![core];
+    let (client, server) = run_pair(&pinned).unwrap();
+    assert!(client.streams.iter().all(|stream| stream.core == Some(core)));
+    assert!(server.streams.iter().all(|stream| stream.core.is_none()));
+    pinned.pin_server = vec![1023];
+    let Err(error) = run_pair(&pinned) else { panic!("it was taken") };
+    assert!(matches!(&error, LoadError::Core { core: 1023, .. }), "{error}");
+    assert!(error.to_string().contains(&core.to_string()), "{error}");
+}
