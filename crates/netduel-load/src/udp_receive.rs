@@ -68,8 +68,12 @@ pub(crate) fn receive(worker: &mut Worker, socket: &UdpSocket, size: usize, magi
     worker.tally.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(socket, CALL_LIMIT));
     // Room for a greeting even when datagrams are smaller, so that a belated one is known for what it is.
     let mut batch = ReceiveBatch::new(BATCH, size.max(greeting::LENGTH + 1));
-    let mut count =
-        FlowCount { accounting: Accounting::new(), foreign: 0, jitter: Jitter::default(), socket_drops: None };
+    let mut count = FlowCount {
+        accounting: Accounting::new(),
+        foreign: 0,
+        jitter: Jitter::default(),
+        socket_drops: None,
+    };
     let mut ending = Ending { peer_done_ns: None, last_arrival_ns: 0 };
     while !worker.control.is_cut() {
         let result = batch.receive(socket);

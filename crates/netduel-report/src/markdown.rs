@@ -25,7 +25,7 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
         section(workload, &mut lines);
     }
     list("Proof of path", &words::proofs(analysis), &mut lines);
-    list("Warnings", &analysis.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), &mut lines);
+    list("Warnings", &words::warnings(analysis), &mut lines);
     lines.extend([String::new(), "## Reproduce".to_owned(), String::new()]);
     lines.extend(words::commands(run).iter().map(|line| format!("    {line}")));
     lines.extend([String::new(), "The plan as it was given:".to_owned(), String::new()]);

@@ -26,8 +26,8 @@ pub fn table(analysis: &Analysis, width: usize, colour: bool) -> String {
     }
     if !analysis.warnings.is_empty() {
         page.heading("Warnings");
-        for warning in &analysis.warnings {
-            page.item("! ", &plain(&warning.to_string()));
+        for warning in words::warnings(analysis) {
+            page.item("! ", &plain(&warning));
         }
     }
     page.text.push('\n');

@@ -26,8 +26,7 @@ const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
 /// Runs the command.
 pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let store = open_store(&args.store)?;
-    let mut plan = plan::parse(PLAN, "plans/demo.toml").kind(Kind::Internal)?;
-    unpin_on_one_core(&mut plan);
+    let plan = plan::parse(PLAN, "plans/demo.toml").kind(Kind::Internal)?;
     eprintln!("{}", plan.question);
     let started_ns = netduel_sys::clock::monotonic_ns();
     let lab = build_lab(&plan)?;
@@ -36,18 +35,6 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let (store, lab) = check_paths(&plan, store, lab)?;
     let output = Output { folder: Some(&args.out), json: args.json };
     execute(&plan, RunSource::New { plan_text: PLAN.to_owned() }, store, lab, &output)
-}
-
-/// The demo's plan gives the two ends of a round trip a core each; a machine with one core has none to give.
-fn unpin_on_one_core(plan: &mut ResolvedPlan) {
-    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
-        return;
-    }
-    eprintln!("this machine has one core: both ends of a round trip share it");
-    for workload in plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
-        workload.pin_client.clear();
-        workload.pin_server.clear();
-    }
 }
 
 /// Sees that each path carries traffic in both address families, where its label says, before anything is measured.

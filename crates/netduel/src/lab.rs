@@ -11,15 +11,16 @@ use crate::exit::{Failure, Kind, OrFail as _};
 use crate::run::{keeper_command, print};
 
 /// The exit code of a lab's error.
-pub fn failure_kind(error: &LabError) -> Kind {
+fn failure_kind(error: &LabError) -> Kind {
     match error {
         LabError::Namespaces { .. } | LabError::KernelFeature { .. } => Kind::Environment,
         _ => Kind::Lab,
     }
 }
 
-fn failed(error: LabError) -> Failure {
-    Failure::new(failure_kind(&error), error)
+/// A lab's error on its way to `main`; its message completes "failed to ...".
+pub fn failed(error: LabError) -> Failure {
+    Failure::message(failure_kind(&error), format!("failed to {error}"))
 }
 
 /// Runs the command; `Ok` holds the exit code of a command that was run on a host.

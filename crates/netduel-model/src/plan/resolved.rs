@@ -194,6 +194,7 @@ pub struct Design {
 
 impl ResolvedPlan {
     /// The baseline against a copy of itself. The copy is told apart by its name, NAME-again.
+    #[must_use]
     pub fn into_aa(mut self) -> Self {
         let Some(baseline) = self.arms.first().cloned() else { return self };
         let mut again = baseline.clone();

@@ -88,7 +88,7 @@ fn head(run: &Run, analysis: &Analysis) -> Markup {
 
 /// A line near the top, so that nobody reads the answer without knowing of the doubts.
 fn warnings_in_brief(analysis: &Analysis) -> Markup {
-    let count = analysis.warnings.len();
+    let count = words::warnings(analysis).len();
     html! {
         @if count > 0 {
             p.brief { a href="#warnings" { @if count == 1 { "1 warning" } @else { (count) " warnings" } } " to weigh with this answer." }

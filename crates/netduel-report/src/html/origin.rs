@@ -114,8 +114,8 @@ pub(super) fn warnings(analysis: &Analysis) -> Markup {
             h2 { "Warnings" }
             @if analysis.warnings.is_empty() { p { "None." } } @else {
                 ul.warnings {
-                    @for warning in &analysis.warnings {
-                        @let text = words::plain(&warning.to_string());
+                    @for warning in words::warnings(analysis) {
+                        @let text = words::plain(&warning);
                         @match text.split_once(": ") {
                             Some((kind, rest)) => li { b { (kind) } ": " (rest) },
                             None => li { (text) },

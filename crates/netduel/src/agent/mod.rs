@@ -54,7 +54,7 @@ struct AgentWork {
 
 impl AgentWork {
     fn new() -> Self {
-        let guard = GuardCommand { program: program::path(), words: vec!["undo-guard".to_owned()] };
+        let guard = GuardCommand { program: "/proc/self/exe".into(), words: vec!["undo-guard".to_owned()] };
         Self { stage: Stage::Idle, observer: None, treatments: Treatments::new(guard), lock: None }
     }
 
@@ -66,12 +66,13 @@ impl AgentWork {
     }
 }
 
+/// Errors of the rooms below complete "failed to ...".
 fn environment(error: impl std::error::Error) -> WorkError {
-    WorkError { kind: FailureKind::Environment, message: chain(&error) }
+    WorkError { kind: FailureKind::Environment, message: format!("failed to {}", chain(&error)) }
 }
 
 fn traffic(error: LoadError) -> WorkError {
-    WorkError { kind: FailureKind::Traffic, message: chain(&error) }
+    WorkError { kind: FailureKind::Traffic, message: format!("failed to {}", chain(&error)) }
 }
 
 /// An error with its causes, in one line.
@@ -108,10 +109,16 @@ impl Work for AgentWork {
     }
 
     fn undo(&mut self) -> Vec<String> {
-        match self.treatments.undo_all() {
-            Ok(()) => Vec::new(),
-            Err(problems) => problems.iter().map(|problem| chain(problem)).collect(),
+        if self.treatments.applied() == 0 {
+            return Vec::new();
         }
+        let Err(problems) = self.treatments.undo_all() else { return Vec::new() };
+        // A guard that was lost while everything was undone is nothing that a user has to mend.
+        problems
+            .iter()
+            .filter(|problem| problem.is_left_behind())
+            .map(|problem| format!("failed to {}", chain(problem)))
+            .collect()
     }
 
     fn prepare_server(

@@ -109,8 +109,7 @@ pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<Lab>, Failure> {
     let Some(spec) = &plan.lab else { return Ok(None) };
     let base: String = plan.name.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
     let name = LabName::new(format!("run-{base}-{}", std::process::id())).kind(Kind::Internal)?;
-    let lab = Lab::up(&name, spec, Lifetime::Attached, &keeper_command())
-        .map_err(|error| Failure::new(crate::lab::failure_kind(&error), error))?;
+    let lab = Lab::up(&name, spec, Lifetime::Attached, &keeper_command()).map_err(crate::lab::failed)?;
     Ok(Some(lab))
 }
 
@@ -152,7 +151,7 @@ impl Surroundings for System<'_> {
 
     fn set_path(&mut self, path: LabPath) -> Result<(), String> {
         let lab = self.lab.as_ref().ok_or("a path treatment needs a lab, and the plan has none")?;
-        lab.set_path(path).map_err(|error| format!("{:#}", anyhow::Error::new(error)))
+        lab.set_path(path).map_err(|error| format!("failed to {error}"))
     }
 
     fn hosts_known(

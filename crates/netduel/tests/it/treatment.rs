@@ -1,6 +1,5 @@
 //! Treatments on real devices: every test runs in a network namespace of its own, which vanishes with it, and an agent of
 //! the test is killed there. Waits are for the end of processes and pipes, never for a while.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
