@@ -19,6 +19,7 @@ fn failure_kind(error: &LabError) -> Kind {
 }
 
 /// A lab's error on its way to `main`; its message completes "failed to ...".
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 pub fn failed(error: LabError) -> Failure {
     Failure::message(failure_kind(&error), format!("failed to {error}"))
 }
@@ -89,21 +90,22 @@ fn status_lines(name: &LabName, status: &Status) -> String {
         LabPath::Accelerated => "accelerated",
     };
     let cap = status.spec.cap.map_or_else(|| "no cap".to_owned(), |cap| format!("cap {cap}"));
-    let mut text = format!(
-        "lab {name}: path {path}, {} rules, {cap}, MTU {}, held by process {}\n",
-        status.spec.rules, status.spec.mtu, status.keeper_pid
-    );
-    for interface in &status.interfaces {
+    let interfaces = status.interfaces.iter().map(|interface| {
         let counters = &interface.counters;
-        text.push_str(&format!(
-            "  guest {} {:<5} sent {} packets {}, received {} packets {}\n",
+        format!(
+            "  guest {} {:<5} sent {} packets {}, received {} packets {}",
             interface.guest,
             interface.interface,
             counters.tx_packets,
             human_si(counters.tx_bytes as f64, "B"),
             counters.rx_packets,
             human_si(counters.rx_bytes as f64, "B"),
-        ));
-    }
-    text
+        )
+    });
+    let head = format!(
+        "lab {name}: path {path}, {} rules, {cap}, MTU {}, held by process {}",
+        status.spec.rules, status.spec.mtu, status.keeper_pid
+    );
+    let lines: Vec<String> = std::iter::once(head).chain(interfaces).collect();
+    lines.join("\n") + "\n"
 }

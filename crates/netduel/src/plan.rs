@@ -20,7 +20,8 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             }
             let design = &resolved.design;
             let arms: Vec<&str> = resolved.arms.iter().map(|arm| arm.name.as_str()).collect();
-            let workloads: Vec<&str> = resolved.workloads.iter().map(|name| name.as_str()).collect();
+            let workloads: Vec<&str> =
+                resolved.workloads.iter().map(netduel_model::ids::WorkloadName::as_str).collect();
             let traffic_s: f64 = resolved
                 .arms
                 .iter()

@@ -50,7 +50,8 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
     if runs.is_empty() {
         return print("no run is stored; make one with `netduel demo`\n");
     }
-    print(&runs.iter().map(|run| format!("{}\n", line(run))).collect::<String>())
+    let lines: Vec<String> = runs.iter().map(line).collect();
+    print(&(lines.join("\n") + "\n"))
 }
 
 /// A run in the listing for scripts.

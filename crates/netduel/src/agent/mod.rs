@@ -71,6 +71,7 @@ fn environment(error: impl std::error::Error) -> WorkError {
     WorkError { kind: FailureKind::Environment, message: format!("failed to {}", chain(&error)) }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn traffic(error: LoadError) -> WorkError {
     WorkError { kind: FailureKind::Traffic, message: format!("failed to {}", chain(&error)) }
 }

@@ -17,15 +17,13 @@ mod subject;
 
 use subject::{GuardCommand, TreatmentError, Treatments};
 
-/// The guard runs in the program; this keeps the compiler from calling it unused here.
+/// The guard runs in the program, not here.
 const _: fn() -> i32 = subject::guard_main;
-
 /// Set in the process that runs a test inside its namespace.
 const INSIDE: &str = "NETDUEL_TEST_INSIDE";
 /// Set in the process that plays the agent: the changes to make, as JSON.
 const AGENT: &str = "NETDUEL_TEST_AGENT";
 const SYSCTL: &str = "net.ipv4.tcp_slow_start_after_idle";
-
 /// Runs `body` in a new network namespace with a veth pair `va`, `vb`. The test runs itself again inside.
 fn in_namespace(name: &str, body: fn()) {
     if env::var_os(INSIDE).is_some() {
