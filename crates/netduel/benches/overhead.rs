@@ -25,7 +25,7 @@ fn main() {
         percent(shares[0]),
         percent(shares[PAIRS - 1]),
     );
-    println!("{{\"bench\":\"overhead\",\"share_of_core_p50\":{:.5},\"n\":{PAIRS}}}", shares[PAIRS / 2]);
+    println!("figure control-and-observers-share-of-core {:.3} %", percent(shares[PAIRS / 2]));
 }
 
 /// Runs a plan of `blocks` blocks on this machine and returns the CPU seconds of all its processes.

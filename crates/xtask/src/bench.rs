@@ -31,11 +31,7 @@ const BENCHES: [Bench; 2] = [
         what: "CPU that the control channel and the observers cost a trial",
         package: "netduel",
     },
-    Bench {
-        name: "schedule",
-        what: "time between two trials, and how well an open loop keeps its schedule",
-        package: "netduel",
-    },
+    Bench { name: "schedule", what: "time to lay out a schedule of 10,000 trials", package: "netduel" },
 ];
 
 /// A figure that a bench printed.

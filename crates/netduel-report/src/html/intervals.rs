@@ -99,8 +99,8 @@ impl Axis {
     }
 }
 
-/// A tick in words: `0.5x`, `4x`.
+/// A tick in words: `1/8`, `1/2`, `0.9`, `4`. A fraction is narrower than its decimals, and the axis is narrow.
 fn label(tick: f64) -> String {
-    let text = format!("{tick:.3}");
-    format!("{}x", text.trim_end_matches('0').trim_end_matches('.'))
+    let parts = 1.0 / tick;
+    if parts > 1.5 && parts.fract() == 0.0 { format!("1/{parts}") } else { format!("{tick}") }
 }

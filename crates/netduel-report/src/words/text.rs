@@ -38,7 +38,8 @@ pub fn percent(share: f64) -> String {
 
 /// A share rounded down to two decimals, for "at least": `99.98 %`.
 pub(super) fn percent_at_least(share: f64) -> String {
-    format!("{:.2} %", (share * 1e4).floor() / 100.0)
+    let percent = (share * 1e4).floor() / 100.0;
+    if percent >= 100.0 { "100 %".to_owned() } else { format!("{percent:.2} %") }
 }
 
 /// A round percentage as a plan gives it: `5 %`, `2.5 %`.

@@ -8,7 +8,7 @@ fn a_full_disk_stops_the_run_before_a_trial_and_keeps_the_finished_ones() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 200\nblocks_max = 200"));
     // A small file system of its own, in a mount namespace that goes with the command.
-    let script = "mount -t tmpfs -o size=1m tmpfs \"$1\" || exit 77; \"$2\" run \"$3\" --store \"$1\"; code=$?; \
+    let script = "mount -t tmpfs -o size=1300k tmpfs \"$1\" || exit 77; \"$2\" run \"$3\" --store \"$1\"; code=$?; \
                   \"$2\" report last --format csv --store \"$1\" > \"$4\" || exit 78; exit $code";
     let mountpoint = bench.path().join("small");
     std::fs::create_dir(&mountpoint).unwrap();
