@@ -11,8 +11,9 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::Workload;
 
+use crate::peer::{AgentPeer, PeerError};
 pub use crate::protocol::FailureKind;
-use crate::protocol::{FromAgent, LineError, Lines, PROTOCOL, ToAgent, decode, encode};
+use crate::protocol::{FromAgent, PROTOCOL, ToAgent};
 
 /// How often figures of a trial under way are sent.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
@@ -88,19 +89,9 @@ enum Input {
 /// Why an agent ended other than by the end of its input.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The coordinator speaks another version.
-    #[error(
-        "the coordinator speaks protocol {theirs} ({program}), this agent speaks protocol {PROTOCOL}: install the same version on both hosts"
-    )]
-    Version {
-        /// Its protocol.
-        theirs: u32,
-        /// Its program.
-        program: String,
-    },
-    /// What came in is not the protocol.
-    #[error("failed to understand the coordinator: {0}; `netduel agent` is started by a run, not by hand")]
-    Garbage(#[from] LineError),
+    /// What came in is not the protocol, or not in its order.
+    #[error("failed to understand the coordinator: {0} (`netduel agent` is started by a run, not by hand)")]
+    Peer(#[from] PeerError),
     /// The answer could not be written.
     #[error("failed to answer the coordinator: {0}")]
     Write(#[from] std::io::Error),
@@ -116,7 +107,7 @@ pub fn serve(
     let (sender, receiver) = channel();
     let waker = Waker(sender.clone());
     std::thread::Builder::new().name("control-in".to_owned()).spawn(move || read_all(input, &sender))?;
-    let mut session = Session { output, work, waker, program, greeted: false, running: false };
+    let mut session = Session { output, work, waker, program, peer: AgentPeer::default() };
     let result = session.run(&receiver);
     session.work.abort();
     for problem in session.work.undo() {
@@ -147,15 +138,13 @@ struct Session<'a, O> {
     work: &'a mut dyn Work,
     waker: Waker,
     program: &'a str,
-    greeted: bool,
-    running: bool,
+    peer: AgentPeer,
 }
 
 impl<O: Write> Session<'_, O> {
     fn run(&mut self, receiver: &Receiver<Input>) -> Result<(), AgentError> {
-        let mut lines = Lines::default();
         loop {
-            let input = if self.running {
+            let input = if self.peer.is_running() {
                 match receiver.recv_timeout(PROGRESS_INTERVAL) {
                     Ok(input) => Some(input),
                     Err(RecvTimeoutError::Timeout) => None,
@@ -169,10 +158,8 @@ impl<O: Write> Session<'_, O> {
             };
             match input {
                 Some(Input::Bytes(bytes)) => {
-                    lines.push(&bytes);
-                    while let Some(line) = lines.next_line()? {
-                        self.message(decode(&line)?)?;
-                    }
+                    self.peer.push(&bytes);
+                    self.messages()?;
                 }
                 Some(Input::End) => return Ok(()),
                 Some(Input::Wake) => {}
@@ -181,8 +168,7 @@ impl<O: Write> Session<'_, O> {
                     self.say(&FromAgent::Progress { figures })?;
                 }
             }
-            if self.running && self.work.is_done() {
-                self.running = false;
+            if self.peer.is_running() && self.work.is_done() {
                 let answer = match self.work.take_result() {
                     Ok(end) => FromAgent::Done { end: Box::new(end) },
                     Err(error) => failed(error),
@@ -193,19 +179,30 @@ impl<O: Write> Session<'_, O> {
     }
 
     fn say(&mut self, message: &FromAgent) -> Result<(), AgentError> {
-        self.output.write_all(encode(message).as_bytes())?;
+        self.output.write_all(self.peer.say(message).as_bytes())?;
         Ok(self.output.flush()?)
+    }
+
+    fn messages(&mut self) -> Result<(), AgentError> {
+        loop {
+            match self.peer.next_message() {
+                Ok(Some(message)) => self.message(message)?,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    // A coordinator of another version is told ours, so that it can name both.
+                    if let PeerError::Version { .. } = error {
+                        self.say(&FromAgent::Hello { protocol: PROTOCOL, program: self.program.to_owned() })?;
+                    }
+                    return Err(error.into());
+                }
+            }
+        }
     }
 
     fn message(&mut self, message: ToAgent) -> Result<(), AgentError> {
         let answer = match message {
-            ToAgent::Hello { protocol, program } => {
-                self.say(&FromAgent::Hello { protocol: PROTOCOL, program: self.program.to_owned() })?;
-                if protocol != PROTOCOL {
-                    return Err(AgentError::Version { theirs: protocol, program });
-                }
-                self.greeted = true;
-                return Ok(());
+            ToAgent::Hello { .. } => {
+                Ok(FromAgent::Hello { protocol: PROTOCOL, program: self.program.to_owned() })
             }
             ToAgent::Describe => self.work.snapshot().map(|s| FromAgent::Described { snapshot: Box::new(s) }),
             ToAgent::LockHost { run } => self.work.lock(&run).map(|()| FromAgent::Locked),
@@ -218,17 +215,12 @@ impl<O: Write> Session<'_, O> {
                 .work
                 .prepare_client(&workload, peer, &ports, token, deadline.to_duration())
                 .map(|()| FromAgent::Prepared { ports: Vec::new() }),
-            ToAgent::Start => {
-                let started = self.work.start(self.waker.clone());
-                self.running = started.is_ok();
-                started.map(|()| FromAgent::Started)
-            }
+            ToAgent::Start => self.work.start(self.waker.clone()).map(|()| FromAgent::Started),
             ToAgent::Finish => {
                 self.work.finish();
                 return Ok(());
             }
             ToAgent::Abort => {
-                self.running = false;
                 self.work.abort();
                 Ok(FromAgent::Aborted)
             }

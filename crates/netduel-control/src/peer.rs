@@ -243,3 +243,190 @@ fn name_of(message: &FromAgent) -> &'static str {
         FromAgent::Failed { .. } => "failed",
     }
 }
+
+/// What an agent is doing, as far as it decides what may be asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Idle,
+    Prepared,
+    Running,
+}
+
+impl Phase {
+    fn awaits(self) -> &'static str {
+        match self {
+            Self::Idle => "the preparation of a trial",
+            Self::Prepared => "the start of the trial",
+            Self::Running => "the end of the trial",
+        }
+    }
+
+    fn allows(self, message: &ToAgent) -> bool {
+        match message {
+            // The other end may be told to finish while this one's result is already under way.
+            ToAgent::Abort | ToAgent::Finish => true,
+            ToAgent::Start => self == Self::Prepared,
+            ToAgent::PrepareServer { .. } | ToAgent::PrepareClient { .. } => self == Self::Idle,
+            ToAgent::Describe | ToAgent::LockHost { .. } | ToAgent::Apply { .. } | ToAgent::Undo => {
+                self != Self::Running
+            }
+            ToAgent::Hello { .. } => false,
+        }
+    }
+}
+
+/// An agent's side of its coordinator.
+#[derive(Debug, Default)]
+pub struct AgentPeer {
+    lines: Lines,
+    greeted: bool,
+    phase: Phase,
+}
+
+impl AgentPeer {
+    /// Takes bytes that the coordinator sent.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.lines.push(bytes);
+    }
+
+    /// The next message that may be acted upon; call it again after each answer, because an answer decides what may come.
+    pub fn next_message(&mut self) -> Result<Option<ToAgent>, PeerError> {
+        let Some(line) = self.lines.next_line()? else { return Ok(None) };
+        let message: ToAgent = decode(&line)?;
+        match &message {
+            ToAgent::Hello { protocol, program } if !self.greeted && *protocol != PROTOCOL => {
+                return Err(PeerError::Version { theirs: *protocol, program: program.clone() });
+            }
+            ToAgent::Hello { .. } if !self.greeted => self.greeted = true,
+            other if !self.greeted => {
+                return Err(PeerError::Unexpected { got: request_name(other), awaited: "hello" });
+            }
+            other if !self.phase.allows(other) => {
+                return Err(PeerError::Unexpected { got: request_name(other), awaited: self.phase.awaits() });
+            }
+            _ => {}
+        }
+        Ok(Some(message))
+    }
+
+    /// The line of an answer.
+    pub fn say(&mut self, answer: &FromAgent) -> String {
+        self.phase = match answer {
+            FromAgent::Prepared { .. } => Phase::Prepared,
+            FromAgent::Started => Phase::Running,
+            FromAgent::Done { .. } | FromAgent::Aborted | FromAgent::Failed { .. } => Phase::Idle,
+            _ => self.phase,
+        };
+        encode(answer)
+    }
+
+    /// Whether a trial's traffic runs.
+    pub fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+}
+
+fn request_name(message: &ToAgent) -> &'static str {
+    match message {
+        ToAgent::Hello { .. } => "hello",
+        ToAgent::Describe => "describe",
+        ToAgent::LockHost { .. } => "lock-host",
+        ToAgent::Apply { .. } => "apply",
+        ToAgent::Undo => "undo",
+        ToAgent::PrepareServer { .. } => "prepare-server",
+        ToAgent::PrepareClient { .. } => "prepare-client",
+        ToAgent::Start => "start",
+        ToAgent::Finish => "finish",
+        ToAgent::Abort => "abort",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn greeted() -> CoordinatorPeer {
+        let (mut peer, _) = CoordinatorPeer::open("test", 0, SECOND);
+        let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
+        assert!(matches!(
+            peer.input(hello.as_bytes()).unwrap()[..],
+            [Heard::Answer(FromAgent::Hello { .. })]
+        ));
+        peer
+    }
+
+    #[test]
+    fn another_version_is_named_with_what_to_do() {
+        let (mut peer, _) = CoordinatorPeer::open("test", 0, SECOND);
+        let hello = encode(&FromAgent::Hello { protocol: PROTOCOL + 1, program: "netduel 9.9".into() });
+        let error = peer.input(hello.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("netduel 9.9") && error.contains("install the same version"), "{error}");
+        let mut agent = AgentPeer::default();
+        agent.push(
+            encode(&ToAgent::Hello { protocol: PROTOCOL + 1, program: "netduel 9.9".into() }).as_bytes(),
+        );
+        assert!(matches!(agent.next_message(), Err(PeerError::Version { .. })));
+    }
+
+    #[test]
+    fn a_login_banner_is_passed_over_and_endless_text_is_not() {
+        let (mut peer, _) = CoordinatorPeer::open("test", 0, SECOND);
+        assert_eq!(peer.input(b"Welcome!\nLast login: yesterday\n"), Ok(vec![]));
+        let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
+        assert_eq!(peer.input(hello.as_bytes()).map(|heard| heard.len()), Ok(1));
+        assert!(matches!(peer.input(b"Mail for you\n"), Err(PeerError::Garbage(_))));
+
+        let (mut peer, _) = CoordinatorPeer::open("test", 0, SECOND);
+        let endless = "y\n".repeat(BANNER_LINES_MAX + 1);
+        assert!(matches!(peer.input(endless.as_bytes()), Err(PeerError::Banner { last }) if last == "y"));
+    }
+
+    #[test]
+    fn silence_is_an_error_that_names_what_was_awaited() {
+        let mut peer = greeted();
+        peer.request(&ToAgent::Describe, 5 * SECOND, 2 * SECOND);
+        assert_eq!(peer.deadline_ns(), Some(7 * SECOND));
+        assert_eq!(peer.tick(7 * SECOND - 1), Ok(()));
+        let error = peer.tick(7 * SECOND).unwrap_err().to_string();
+        assert!(error.contains("the description of the host") && error.contains("2000 ms"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_that_nobody_waits_for_is_an_error() {
+        let mut peer = greeted();
+        let started = encode(&FromAgent::Started);
+        let error = peer.input(started.as_bytes()).unwrap_err();
+        assert_eq!(error, PeerError::Unexpected { got: "started", awaited: "nothing" });
+    }
+
+    #[test]
+    fn after_an_abort_stale_answers_are_passed_over() {
+        let mut peer = greeted();
+        peer.request(&ToAgent::Start, 0, SECOND);
+        peer.request(&ToAgent::Abort, 0, SECOND);
+        let late =
+            encode(&FromAgent::Started) + &encode(&FromAgent::Progress { figures: LiveFigures::default() });
+        assert_eq!(peer.input(late.as_bytes()), Ok(vec![]));
+        let aborted = encode(&FromAgent::Aborted);
+        assert_eq!(peer.input(aborted.as_bytes()), Ok(vec![Heard::Answer(FromAgent::Aborted)]));
+        assert_eq!(peer.deadline_ns(), None);
+    }
+
+    #[test]
+    fn an_agent_takes_requests_in_their_order_only() {
+        let mut agent = AgentPeer::default();
+        agent.push(encode(&ToAgent::Describe).as_bytes());
+        let unexpected = PeerError::Unexpected { got: "describe", awaited: "hello" };
+        assert_eq!(agent.next_message(), Err(unexpected));
+
+        let mut agent = AgentPeer::default();
+        agent.push(encode(&ToAgent::Hello { protocol: PROTOCOL, program: String::new() }).as_bytes());
+        agent.push(encode(&ToAgent::Start).as_bytes());
+        assert!(matches!(agent.next_message(), Ok(Some(ToAgent::Hello { .. }))));
+        let unexpected = PeerError::Unexpected { got: "start", awaited: "the preparation of a trial" };
+        assert_eq!(agent.next_message(), Err(unexpected));
+    }
+}

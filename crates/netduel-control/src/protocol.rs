@@ -209,3 +209,47 @@ impl Lines {
         Ok(Some(line))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_of_a_wrong_line_is_short_and_safe_to_print() {
+        let wrong = decode::<FromAgent>("\u{1b}[31mgarbage\r".repeat(40).as_bytes()).unwrap_err().to_string();
+        assert!(wrong.contains(".[31mgarbage") && !wrong.contains('\u{1b}'), "{wrong}");
+        assert!(wrong.len() < 400, "{wrong}");
+        assert!(decode::<FromAgent>(&[0xff, 0xfe, b'{']).is_err());
+    }
+
+    #[test]
+    fn an_unknown_message_names_the_known_ones() {
+        let error = decode::<ToAgent>(br#"{"type":"reboot"}"#).unwrap_err().to_string();
+        assert!(error.contains("reboot") && error.contains("prepare-server"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_the_same_however_their_bytes_arrive(
+            texts in proptest::collection::vec("[^\n]{0,40}", 0..8),
+            cuts in proptest::collection::vec(1..9_usize, 1..40),
+        ) {
+            let bytes: Vec<u8> = texts.iter().flat_map(|text| text.bytes().chain([b'\n'])).collect();
+            let (mut lines, mut seen, mut rest) = (Lines::default(), Vec::new(), bytes.as_slice());
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (head, tail) = rest.split_at((*cut).min(rest.len()));
+                lines.push(head);
+                rest = tail;
+                while let Some(line) = lines.next_line().unwrap() {
+                    seen.push(String::from_utf8(line).unwrap());
+                }
+            }
+            prop_assert_eq!(seen, texts);
+        }
+    }
+}
