@@ -5,10 +5,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use netduel_model::workload::TcpEngine;
-use netduel_sys::clock;
 use netduel_sys::memory_file::{self, MemoryFile};
 use netduel_sys::socket::{self, Waiting};
-use netduel_sys::tcp;
+use netduel_sys::{clock, tcp, tcp_info};
 
 use crate::jobs::Worker;
 
@@ -21,6 +20,9 @@ const LOW_WATER_BYTES: i32 = 512 * 1024;
 const READ_BYTES: usize = 128 * 1024;
 /// Longest sleep in a call: a slow sender ends in time, and the series of a slow receiver has no lumps.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
+
+/// How often a sender looks whether all was acknowledged, nanoseconds.
+const LOOK_NS: u64 = 500_000;
 
 /// Settings of one stream.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +58,9 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
     }
     // ENOTCONN: the connection is gone, and the loop has counted why.
     let _ = socket::shut_down_sending(stream);
-    if !settings.both {
+    if settings.both {
+        wait_for_acknowledgement(worker, stream);
+    } else {
         wait_for_end(worker, stream);
     }
 }
@@ -85,6 +89,20 @@ fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &Source, settings:
         }
         if now >= end_ns {
             return;
+        }
+    }
+}
+
+/// Waits until the peer's kernel has all, so that our kernel's account is complete. The peer's end of the stream says
+/// nothing of that here, for it ends by its own clock; nor is there an event to wait for.
+fn wait_for_acknowledgement(worker: &mut Worker, stream: &TcpStream) {
+    while !worker.control.is_cut() {
+        match tcp_info::read(stream) {
+            Ok(info) if info.unacked().unwrap_or(0) > 0 || info.notsent_bytes().unwrap_or(0) > 0 => {
+                clock::sleep_until(clock::monotonic_ns() + LOOK_NS);
+            }
+            Ok(_) => return,
+            Err(error) => return worker.tally.count("getsockopt TCP_INFO", &error),
         }
     }
 }

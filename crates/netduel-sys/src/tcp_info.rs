@@ -43,6 +43,8 @@ macro_rules! fields {
 fields! {
     /// Sender's maximum segment size, bytes.
     snd_mss: u32 = 16,
+    /// Segments sent and not acknowledged at the moment.
+    unacked: u32 = 24,
     /// Segments taken for lost at the moment.
     lost: u32 = 32,
     /// Path MTU, bytes.
@@ -63,6 +65,8 @@ fields! {
     segs_out: u32 = 136,
     /// Segments received.
     segs_in: u32 = 140,
+    /// Bytes in the send buffer that were not sent yet; Linux 4.6 and later.
+    notsent_bytes: u32 = 144,
     /// Smallest round trip seen, microseconds; `u32::MAX` when none was measured.
     min_rtt: u32 = 148,
     /// Time with data under way, microseconds.
@@ -103,6 +107,7 @@ mod tests {
         assert!(info.snd_cwnd().is_some_and(|window| window >= 10));
         assert!(info.segs_out().is_some_and(|segments| segments >= 2));
         assert_eq!(info.total_retrans(), Some(0));
+        assert_eq!((info.unacked(), info.notsent_bytes()), (Some(0), Some(0)));
     }
 
     #[test]

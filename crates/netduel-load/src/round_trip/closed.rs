@@ -206,7 +206,10 @@ fn launch<Q: Requests>(
 /// Counts what a receive call said, and tells whether there is any use in another.
 pub(super) fn go_on<R: Responses>(worker: &mut Worker, result: io::Result<Received>) -> bool {
     match result {
-        Ok(Received::Some) => true,
+        Ok(Received::Some) => {
+            worker.was_served();
+            true
+        }
         Ok(Received::Strange) => {
             if !worker.control.is_cut() {
                 worker.tally.count_event("recv", "message that is no response, or one that had come before");
@@ -220,7 +223,7 @@ pub(super) fn go_on<R: Responses>(worker: &mut Worker, result: io::Result<Receiv
             false
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-            std::hint::spin_loop();
+            worker.spin();
             !worker.control.is_cut()
         }
         Err(error) => {

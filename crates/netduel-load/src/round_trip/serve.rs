@@ -42,6 +42,7 @@ pub(super) fn tcp(worker: &mut Worker, stream: &TcpStream, settings: Settings) {
             Ok(count) => {
                 partial += count;
                 let whole = partial / size;
+                worker.was_served();
                 if whole > 0 {
                     partial %= size;
                     let now = clock::monotonic_ns();
@@ -52,7 +53,7 @@ pub(super) fn tcp(worker: &mut Worker, stream: &TcpStream, settings: Settings) {
                 }
             }
             Err(error) if is_pause(&error) => {
-                std::hint::spin_loop();
+                worker.spin();
                 if worker.control.is_cut() {
                     break;
                 }
@@ -97,6 +98,7 @@ pub(super) fn udp(worker: &mut Worker, socket: &UdpSocket, settings: Settings, m
     while !worker.control.is_finishing() {
         match socket::receive(socket, &mut buffer, waiting) {
             Ok(length) => {
+                worker.was_served();
                 let payload = &mut buffer[..length.min(size.max(greeting::LENGTH + 1))];
                 let magic = datagram::read_magic(payload);
                 if length == size && magic == Some(magics.request) {
@@ -107,7 +109,7 @@ pub(super) fn udp(worker: &mut Worker, socket: &UdpSocket, settings: Settings, m
                     worker.tally.count_event("recv", "datagram that is no request");
                 }
             }
-            Err(error) if is_pause(&error) => std::hint::spin_loop(),
+            Err(error) if is_pause(&error) => worker.spin(),
             Err(error) => {
                 if worker.control.is_finishing() {
                     break;
