@@ -113,7 +113,6 @@ impl Awaited {
                 | (Self::Undone, FromAgent::Undone { .. })
                 | (Self::Prepared, FromAgent::Prepared { .. })
                 | (Self::Started, FromAgent::Started)
-                | (Self::Done, FromAgent::Done { .. })
                 | (Self::Aborted, FromAgent::Aborted)
         )
     }
@@ -126,6 +125,8 @@ pub struct CoordinatorPeer {
     awaited: Option<Await>,
     greeted: bool,
     banner_lines: usize,
+    /// Between "started" and the result: the result may come at any time.
+    running: bool,
     /// An abandoned request's answer may still be under way: after an abort everything but `Aborted` is passed over.
     aborting: bool,
 }
@@ -133,8 +134,14 @@ pub struct CoordinatorPeer {
 impl CoordinatorPeer {
     /// A new peer and the line that opens the conversation.
     pub fn open(program: &str, now_ns: u64, timeout_ns: u64) -> (Self, String) {
-        let mut peer =
-            Self { lines: Lines::default(), awaited: None, greeted: false, banner_lines: 0, aborting: false };
+        let mut peer = Self {
+            lines: Lines::default(),
+            awaited: None,
+            greeted: false,
+            banner_lines: 0,
+            running: false,
+            aborting: false,
+        };
         peer.expect(Awaited::Hello, now_ns, timeout_ns);
         (peer, encode(&ToAgent::Hello { protocol: PROTOCOL, program: program.to_owned() }))
     }
@@ -161,9 +168,11 @@ impl CoordinatorPeer {
         encode(message)
     }
 
-    /// Waits for the result of a trial that ends by itself.
+    /// Waits for the result of a trial that ends by itself, unless it has come already.
     pub fn await_done(&mut self, now_ns: u64, timeout_ns: u64) {
-        self.expect(Awaited::Done, now_ns, timeout_ns);
+        if self.running {
+            self.expect(Awaited::Done, now_ns, timeout_ns);
+        }
     }
 
     /// When [`CoordinatorPeer::tick`] has to be called next.
@@ -207,7 +216,13 @@ impl CoordinatorPeer {
                 Err(PeerError::Version { theirs: protocol, program })
             }
             FromAgent::Progress { figures } => Ok(Some(Heard::Progress(figures))),
+            FromAgent::Done { end } if self.running => {
+                self.running = false;
+                self.awaited = None;
+                Ok(Some(Heard::Done(end)))
+            }
             FromAgent::Failed { kind, message } => {
+                self.running = false;
                 self.awaited = None;
                 Ok(Some(Heard::Failed { kind, message }))
             }
@@ -215,10 +230,8 @@ impl CoordinatorPeer {
                 self.awaited = None;
                 self.greeted = true;
                 self.aborting = false;
-                Ok(Some(match message {
-                    FromAgent::Done { end } => Heard::Done(end),
-                    answer => Heard::Answer(answer),
-                }))
+                self.running = matches!(message, FromAgent::Started);
+                Ok(Some(Heard::Answer(message)))
             }
             other => Err(PeerError::Unexpected {
                 got: name_of(&other),
@@ -400,6 +413,17 @@ mod tests {
         let started = encode(&FromAgent::Started);
         let error = peer.input(started.as_bytes()).unwrap_err();
         assert_eq!(error, PeerError::Unexpected { got: "started", awaited: "nothing" });
+    }
+
+    #[test]
+    fn a_result_that_comes_before_it_is_awaited_is_taken_and_no_deadline_is_left() {
+        let mut peer = greeted();
+        peer.request(&ToAgent::Start, 0, SECOND);
+        assert_eq!(peer.input(encode(&FromAgent::Started).as_bytes()).map(|heard| heard.len()), Ok(1));
+        let failed = FromAgent::Failed { kind: FailureKind::Traffic, message: "no".into() };
+        assert_eq!(peer.input(encode(&failed).as_bytes()).map(|heard| heard.len()), Ok(1));
+        peer.await_done(0, SECOND);
+        assert_eq!(peer.deadline_ns(), None);
     }
 
     #[test]

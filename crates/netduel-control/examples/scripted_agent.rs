@@ -1,0 +1,143 @@
+//! An agent whose work is a script, for the tests of the coordinator: it moves no byte. Words say what goes wrong; what it
+//! was asked to do is appended to the file that `SCRIPT_LOG` names.
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netduel_control::agent::{FailureKind, Waker, Work, WorkError, serve};
+use netduel_model::ids::{RunId, Token};
+use netduel_model::observation::{InterfaceDelta, Observation};
+use netduel_model::plan::TreatmentAction;
+use netduel_model::sample::{EndReport, LiveFigures};
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::TrialEnd;
+use netduel_model::workload::{Role, Workload};
+
+/// Notes what was asked for.
+fn log(line: &str) {
+    if let Some(path) = std::env::var_os("SCRIPT_LOG") {
+        let mut file =
+            OpenOptions::new().append(true).create(true).open(path).expect("the log can be opened");
+        writeln!(file, "{line}").expect("the log can be written");
+    }
+}
+
+struct Script {
+    words: Vec<String>,
+    role: Role,
+    done: bool,
+}
+
+impl Script {
+    /// Whether the word was given.
+    fn says(&self, word: &str) -> bool {
+        self.words.iter().any(|own| own == word)
+    }
+
+    fn refuse(&self, word: &str) -> Result<(), WorkError> {
+        log(word);
+        if self.says(&format!("refuse-{word}")) {
+            return Err(WorkError {
+                kind: FailureKind::Environment,
+                message: format!("the script refuses to {word}"),
+            });
+        }
+        // A marker file makes the death happen once: the agent that is started again lives.
+        if let Some(path) = std::env::var_os("SCRIPT_DIE_ONCE")
+            && self.says(&format!("die-{word}"))
+            && std::fs::remove_file(path).is_ok()
+        {
+            eprintln!("the script dies at {word}");
+            std::process::exit(9);
+        }
+        if self.says(&format!("always-die-{word}")) {
+            std::process::exit(9);
+        }
+        Ok(())
+    }
+}
+
+impl Work for Script {
+    fn snapshot(&mut self) -> Result<HostSnapshot, WorkError> {
+        self.refuse("describe")?;
+        let netns = Some(if self.says("own-network") { u64::from(std::process::id()) } else { 1 });
+        Ok(HostSnapshot { boot_id: Some("one machine".into()), netns, cores: 1, ..HostSnapshot::default() })
+    }
+    fn lock(&mut self, _: &RunId) -> Result<(), WorkError> {
+        self.refuse("lock")
+    }
+    fn apply(&mut self, _: &[TreatmentAction]) -> Result<(), WorkError> {
+        self.refuse("apply")
+    }
+    fn undo(&mut self) -> Vec<String> {
+        log("undo");
+        Vec::new()
+    }
+    fn prepare_server(&mut self, _: &Workload, _: IpAddr, _: Token) -> Result<Vec<u16>, WorkError> {
+        self.role = Role::Server;
+        self.refuse("prepare").map(|()| vec![1])
+    }
+    fn prepare_client(
+        &mut self,
+        _: &Workload,
+        _: IpAddr,
+        _: &[u16],
+        _: Token,
+        _: Duration,
+    ) -> Result<(), WorkError> {
+        self.role = Role::Client;
+        self.refuse("prepare")
+    }
+    fn start(&mut self, waker: Waker) -> Result<(), WorkError> {
+        self.refuse("start")?;
+        self.done = self.role == Role::Client && !self.says("never-done");
+        waker.wake();
+        Ok(())
+    }
+    fn live(&self) -> LiveFigures {
+        LiveFigures::default()
+    }
+    fn finish(&mut self) {
+        log("finish");
+        self.done = true;
+    }
+    fn is_done(&self) -> bool {
+        self.done
+    }
+    fn take_result(&mut self) -> Result<TrialEnd, WorkError> {
+        self.refuse("result")?;
+        let carrier = if self.says("wrong-path") { "eth9" } else { "eth0" };
+        let carried =
+            InterfaceDelta { name: carrier.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
+        let observation = Observation { interfaces: vec![carried], ..Observation::default() };
+        let report = EndReport {
+            role: self.role,
+            sent: None,
+            received: None,
+            streams: Vec::new(),
+            datagrams: None,
+            round_trips: None,
+            errors: Vec::new(),
+            process_cpu_ns: (0, 0),
+        };
+        Ok(TrialEnd { report, observation })
+    }
+    fn abort(&mut self) {
+        log("abort");
+        self.done = false;
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == "other-version") {
+        println!(r#"{{"type":"hello","protocol":999,"program":"netduel 9.9.9"}}"#);
+        return;
+    }
+    let mut script = Script { words, role: Role::Client, done: false };
+    if let Err(error) = serve(std::io::stdin(), std::io::stdout(), &mut script, "scripted agent") {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+}

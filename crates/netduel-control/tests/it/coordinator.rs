@@ -1,0 +1,191 @@
+//! The coordinator over real child processes that follow a script.
+use netduel_control::coordinator::{RunError, RunErrorKind, run};
+use netduel_model::event::Event;
+use netduel_model::run::RunEnd;
+use netduel_model::trial::{Trial, Validity};
+
+use crate::surroundings::{Script, plan};
+
+const FOUR_TRIALS: &str = "blocks_min = 2\nblocks_max = 2";
+
+/// A file that agents append to, and its lines.
+fn logged(script: &mut Script) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    script.environment.push(("SCRIPT_LOG".to_owned(), file.path().display().to_string()));
+    file
+}
+
+fn lines(file: &tempfile::NamedTempFile) -> Vec<String> {
+    std::fs::read_to_string(file.path()).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn reasons(trials: &[Trial]) -> Vec<String> {
+    let failed = |trial: &Trial| match &trial.validity {
+        Validity::Failed { reason } | Validity::WrongPath { reason } => Some(reason.clone()),
+        Validity::Valid => None,
+    };
+    trials.iter().filter_map(failed).collect()
+}
+
+#[test]
+fn every_trial_of_every_block_is_run_stored_and_told() {
+    let mut script = Script::default();
+    let log = logged(&mut script);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(script.stored.len(), 4);
+    assert!(script.stored.iter().all(Trial::is_valid), "{:?}", reasons(&script.stored));
+    assert!(script.stored.iter().all(|trial| trial.proofs.len() == 2 && trial.server.is_some()));
+    assert_eq!(script.tokens.len(), 4, "each trial has a secret of its own");
+    let finished = script.events.iter().filter(|event| matches!(event, Event::TrialFinished { .. })).count();
+    assert_eq!(finished, 4);
+    assert!(matches!(script.events.last(), Some(Event::RunFinished { end: RunEnd::BlocksDone })));
+    let log = lines(&log);
+    let count = |word: &str| log.iter().filter(|line| *line == word).count();
+    // Two hosts, four trials; one network namespace for both, so one lock. Each agent undoes once more at its end.
+    assert_eq!((count("apply"), count("undo"), count("start"), count("lock")), (8, 10, 8, 1));
+}
+
+#[test]
+fn hosts_with_networks_of_their_own_are_locked_each() {
+    let mut script = Script::default().host("a", &["own-network"]).host("b", &["own-network"]);
+    let log = logged(&mut script);
+    run(&plan(FOUR_TRIALS), &mut script).unwrap();
+    assert_eq!(lines(&log).iter().filter(|line| *line == "lock").count(), 2);
+}
+
+#[test]
+fn an_agent_of_another_version_is_refused_with_both_versions() {
+    let mut script = Script::default().host("b", &["other-version"]);
+    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Host);
+    let text = error.to_string();
+    assert!(text.contains("host b") && text.contains("999") && text.contains("netduel 9.9.9"), "{text}");
+    assert!(script.stored.is_empty());
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let mut script = Script::default().host("b", &["/no/such/program"]);
+    let text = run(&plan(FOUR_TRIALS), &mut script).unwrap_err().to_string();
+    assert!(text.contains("host b") && text.contains("/no/such/program"), "{text}");
+}
+
+#[test]
+fn the_last_words_of_an_agent_that_ends_at_once_are_told() {
+    let mut script = Script::default().host("b", &["sh", "-c", "echo no such host key >&2; exit 255"]);
+    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    assert!(matches!(error, RunError::Vanished { .. }));
+    let text = error.to_string();
+    assert!(text.contains("no such host key") && text.contains("255"), "{text}");
+}
+
+#[test]
+fn an_agent_that_dies_in_a_trial_is_started_again_and_the_run_goes_on() {
+    let marker = tempfile::NamedTempFile::new().unwrap();
+    let mut script = Script::default().host("b", &["die-start"]);
+    script.environment.push(("SCRIPT_DIE_ONCE".to_owned(), marker.path().display().to_string()));
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(script.stored.len(), 4);
+    let reasons = reasons(&script.stored);
+    assert_eq!(reasons.len(), 1, "{reasons:?}");
+    assert!(
+        reasons[0].contains("host b vanished") && reasons[0].contains("the script dies at start"),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn an_agent_that_dies_again_ends_the_run_and_finished_trials_are_kept() {
+    let mut script = Script::default().host("b", &["always-die-result"]);
+    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Host);
+    assert_eq!(script.stored.len(), 2, "the trial of each death is stored as failed");
+    assert!(matches!(script.events.last(), Some(Event::RunFinished { end: RunEnd::Failed { .. } })));
+}
+
+#[test]
+fn a_refused_treatment_fails_the_trial_and_what_was_done_is_undone() {
+    let mut script = Script::default().host("b", &["refuse-apply"]);
+    let log = logged(&mut script);
+    let error = run(&plan("blocks_min = 9\nblocks_max = 9"), &mut script).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Environment);
+    assert!(error.to_string().contains("the script refuses to apply"), "{error}");
+    // Each arm may fail three times in a row: with two arms that is after three to five trials.
+    assert!((3..=5).contains(&script.stored.len()), "{} trials", script.stored.len());
+    let log = lines(&log);
+    assert!(!log.contains(&"start".to_owned()), "traffic ran without its treatment");
+    let count = |word: &str| log.iter().filter(|line| *line == word).count();
+    assert_eq!(count("undo"), 2 * script.stored.len() + 2);
+}
+
+#[test]
+fn bytes_on_another_interface_make_a_trial_invalid() {
+    let mut script = Script::default().host("a", &["wrong-path"]);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    let reasons = reasons(&script.stored);
+    assert_eq!(reasons.len(), 4);
+    assert!(reasons[0].contains("at the client 0.0 %") && reasons[0].contains("eth9"), "{reasons:?}");
+}
+
+#[test]
+fn an_agent_that_hangs_is_given_up_at_its_deadline() {
+    let mut script = Script { step_ns: 1_000_000_000, ..Script::default() }.host("a", &["never-done"]);
+    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("did not answer in time") && text.contains("the result of the trial"), "{text}");
+}
+
+#[test]
+fn an_interrupt_stops_the_trial_undoes_it_and_ends_the_run() {
+    let mut script =
+        Script { interrupt_at_start_of: Some(2), ..Script::default() }.host("a", &["never-done"]);
+    script.interrupt_at_start_of = Some(1);
+    let log = logged(&mut script);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::Interrupted);
+    assert!(script.stored.is_empty(), "a trial that was stopped is no result");
+    let log = lines(&log);
+    assert!(log.contains(&"undo".to_owned()) && log.contains(&"abort".to_owned()), "{log:?}");
+}
+
+#[test]
+fn a_resumed_run_repeats_the_incomplete_block_and_nothing_else() {
+    let mut whole = Script::default();
+    run(&plan(FOUR_TRIALS), &mut whole).unwrap();
+    let mut script = Script { done_before: whole.stored[..3].to_vec(), ..Script::default() };
+    run(&plan(FOUR_TRIALS), &mut script).unwrap();
+    let slots: Vec<_> = script.stored.iter().map(|trial| (trial.slot.clone(), trial.attempt)).collect();
+    let expected: Vec<_> = whole.stored[2..].iter().map(|trial| (trial.slot.clone(), 1)).collect();
+    assert_eq!(slots, expected);
+}
+
+#[test]
+fn a_store_that_has_no_room_stops_the_run_before_the_next_trial() {
+    let mut script = Script { reserve_fails_at: Some(2), ..Script::default() };
+    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Store);
+    let begun = script.events.iter().filter(|event| matches!(event, Event::TrialStarted { .. })).count();
+    assert_eq!((begun, script.stored.len()), (2, 2));
+}
+
+#[test]
+fn a_store_that_fails_ends_the_run() {
+    let mut script = Script { store_fails_at: Some(1), ..Script::default() };
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap_err().kind(), RunErrorKind::Store);
+    assert_eq!(script.stored.len(), 1);
+}
+
+#[test]
+fn a_run_stops_when_it_is_precise_enough_but_not_before_its_least_blocks() {
+    let mut script = Script { stop_after: Some(1), ..Script::default() };
+    let end = run(&plan("blocks_min = 3\nblocks_max = 9"), &mut script).unwrap();
+    assert_eq!((end, script.stored.len()), (RunEnd::PrecisionReached, 6));
+}
+
+#[test]
+fn no_block_is_begun_after_the_budget() {
+    let mut script = Script { step_ns: 100_000_000, ..Script::default() };
+    let end = run(&plan("blocks_min = 9\nblocks_max = 9\nbudget = \"1 s\""), &mut script).unwrap();
+    assert_eq!(end, RunEnd::BudgetUsed);
+    assert_eq!(script.stored.len() % 2, 0, "a block was cut");
+    assert!(script.stored.len() < 18);
+}

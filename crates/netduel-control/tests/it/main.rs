@@ -1,0 +1,7 @@
+//! The protocol in virtual time, its golden file, and the coordinator over real child processes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+mod coordinator;
+mod golden;
+mod messages;
+mod surroundings;
+mod virtual_time;

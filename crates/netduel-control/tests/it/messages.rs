@@ -1,0 +1,71 @@
+//! One of every message, and the parts they are made of.
+use netduel_control::protocol::{FailureKind, FromAgent, PROTOCOL, ToAgent};
+use netduel_model::ids::{RunId, Token};
+use netduel_model::observation::Observation;
+use netduel_model::plan::{TreatmentAction, parse};
+use netduel_model::sample::{EndReport, LiveFigures};
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::TrialEnd;
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Role, Workload};
+
+/// The workloads of the demo's plan.
+pub fn workload() -> Workload {
+    let plan = parse(include_str!("../../../../plans/demo.toml"), "plans/demo.toml").unwrap();
+    plan.arms[0].workloads[0].clone()
+}
+
+/// A trial's end without figures.
+pub fn trial_end(role: Role) -> TrialEnd {
+    let report = EndReport {
+        role,
+        sent: None,
+        received: None,
+        streams: Vec::new(),
+        datagrams: None,
+        round_trips: None,
+        errors: Vec::new(),
+        process_cpu_ns: (1, 2),
+    };
+    TrialEnd { report, observation: Observation::default() }
+}
+
+/// One of every request.
+pub fn requests() -> Vec<ToAgent> {
+    let token = Token([0x5a; 16]);
+    vec![
+        ToAgent::Hello { protocol: PROTOCOL, program: "netduel 0.1.0".into() },
+        ToAgent::Describe,
+        ToAgent::LockHost { run: RunId::new("demo-1").unwrap() },
+        ToAgent::Apply { treatments: vec![TreatmentAction::Mtu { interface: "eth0".into(), mtu: 9000 }] },
+        ToAgent::Undo,
+        ToAgent::PrepareServer { workload: workload(), bind: "10.77.0.2".parse().unwrap(), token },
+        ToAgent::PrepareClient {
+            workload: workload(),
+            peer: "fd77::2".parse().unwrap(),
+            ports: vec![40_000, 40_001],
+            token,
+            deadline: Nanos(10_000_000_000),
+        },
+        ToAgent::Start,
+        ToAgent::Finish,
+        ToAgent::Abort,
+    ]
+}
+
+/// One of every answer.
+pub fn answers() -> Vec<FromAgent> {
+    vec![
+        FromAgent::Hello { protocol: PROTOCOL, program: "netduel 0.1.0".into() },
+        FromAgent::Described { snapshot: Box::new(HostSnapshot { cores: 2, ..HostSnapshot::default() }) },
+        FromAgent::Locked,
+        FromAgent::Applied,
+        FromAgent::Undone { problems: vec!["failed to set eth0".into()] },
+        FromAgent::Prepared { ports: vec![40_000] },
+        FromAgent::Started,
+        FromAgent::Progress { figures: LiveFigures { elapsed_ns: 1, ..LiveFigures::default() } },
+        FromAgent::Done { end: Box::new(trial_end(Role::Server)) },
+        FromAgent::Aborted,
+        FromAgent::Failed { kind: FailureKind::Traffic, message: "failed to connect".into() },
+    ]
+}

@@ -1,0 +1,126 @@
+//! Surroundings that keep everything in memory, and agents that follow a script.
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use netduel_control::coordinator::{StoreProblem, Surroundings};
+use netduel_model::event::Event;
+use netduel_model::ids::{HostName, RunId, Token};
+use netduel_model::plan::spec::LabPath;
+use netduel_model::plan::{Host, ResolvedPlan, parse};
+use netduel_model::run::RunEnd;
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::Trial;
+
+/// A plan of two arms with a sysctl treatment, over two hosts that the plan starts by a command.
+pub fn plan(design: &str) -> ResolvedPlan {
+    let arm = |name: &str, value: u8| {
+        format!(
+            "[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\nexpect_interface = {{ client = \"eth0\", server = \"eth0\" }}\n\
+             treatments = [{{ sysctl = \"net.ipv4.tcp_sack\", value = \"{value}\" }}]\n"
+        )
+    };
+    let host = |name: &str, last: u8| {
+        format!(
+            "[hosts.{name}]\nlaunch = \"command\"\ncommand = [\"script\"]\naddresses = [\"10.0.0.{last}\"]\n"
+        )
+    };
+    let text = format!(
+        "name = \"scripted\"\nquestion = \"Does the coordinator coordinate?\"\n{}{}{}{}\
+         [[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"200 ms\"\n[design]\nseed = 5\n{design}\n",
+        host("a", 1),
+        host("b", 2),
+        arm("off", 0),
+        arm("on", 1)
+    );
+    parse(&text, "scripted.toml").unwrap()
+}
+
+/// What the coordinator is given, and what it did.
+#[derive(Default)]
+pub struct Script {
+    pub words: BTreeMap<&'static str, Vec<String>>,
+    pub environment: Vec<(String, String)>,
+    pub done_before: Vec<Trial>,
+    pub stored: Vec<Trial>,
+    pub events: Vec<Event>,
+    pub tokens: BTreeSet<[u8; 16]>,
+    pub interrupt_at_start_of: Option<usize>,
+    pub stop_after: Option<usize>,
+    pub store_fails_at: Option<usize>,
+    pub reserve_fails_at: Option<usize>,
+    pub now_ns: std::cell::Cell<u64>,
+    pub step_ns: u64,
+}
+
+impl Script {
+    /// Has the agent of a host follow these words.
+    pub fn host(mut self, name: &'static str, words: &[&str]) -> Self {
+        self.words.insert(name, words.iter().map(|word| (*word).to_owned()).collect());
+        self
+    }
+}
+
+/// The scripted agent: cargo builds a crate's examples with its tests.
+fn agent() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().parent().unwrap().join("examples/scripted_agent")
+}
+
+impl Surroundings for Script {
+    fn launcher(&mut self, name: &HostName, _: &Host) -> Result<Vec<String>, String> {
+        let own = self.words.get(name.as_str()).cloned().unwrap_or_default();
+        if let Some(instead) = own.first().filter(|word| word.starts_with('/') || word.as_str() == "sh") {
+            return Ok(std::iter::once(instead.clone()).chain(own[1..].iter().cloned()).collect());
+        }
+        let mut argv = vec!["env".to_owned()];
+        argv.extend(self.environment.iter().map(|(name, value)| format!("{name}={value}")));
+        argv.push(agent().display().to_string());
+        argv.extend(own);
+        Ok(argv)
+    }
+    fn set_path(&mut self, _: LabPath) -> Result<(), String> {
+        Err("the script has no lab".to_owned())
+    }
+    fn hosts_known(
+        &mut self,
+        _: &BTreeMap<HostName, HostSnapshot>,
+    ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
+        Ok((RunId::new("scripted").unwrap(), 5, self.done_before.clone()))
+    }
+    fn reserve(&mut self) -> Result<(), StoreProblem> {
+        if self.reserve_fails_at == Some(self.stored.len()) {
+            return Err(StoreProblem { message: "the disk is full".to_owned() });
+        }
+        Ok(())
+    }
+    fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
+        if self.store_fails_at == Some(self.stored.len()) {
+            return Err(StoreProblem { message: "the disk is gone".to_owned() });
+        }
+        self.stored.push(trial.clone());
+        Ok(())
+    }
+    fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
+        self.stop_after.filter(|enough| trials.len() >= *enough).map(|_| RunEnd::PrecisionReached)
+    }
+    fn interrupted(&self) -> bool {
+        let begun = self.events.iter().filter(|event| matches!(event, Event::TrialStarted { .. })).count();
+        self.interrupt_at_start_of.is_some_and(|trial| begun >= trial)
+    }
+    fn now_ns(&self) -> u64 {
+        // Time goes on by a fixed step at each look, so that a wait that nobody answers ends without anybody waiting.
+        self.now_ns.set(self.now_ns.get() + self.step_ns);
+        self.now_ns.get()
+    }
+    fn unix_ms(&self) -> u64 {
+        1_795_257_903_000
+    }
+    fn token(&mut self) -> Result<Token, String> {
+        let token = [self.tokens.len() as u8; 16];
+        self.tokens.insert(token);
+        Ok(Token(token))
+    }
+}

@@ -1,0 +1,189 @@
+//! Both sides of the protocol against each other in virtual time: delays, split bytes, silence and garbage from a seed.
+use netduel_control::peer::{AgentPeer, CoordinatorPeer, Heard, PeerError};
+use netduel_control::protocol::{FromAgent, PROTOCOL, ToAgent};
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::workload::Role;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+
+use crate::messages::{requests, trial_end};
+
+const SECOND: u64 = 1_000_000_000;
+/// How long every answer is waited for.
+const TIMEOUT: u64 = 10 * SECOND;
+
+/// What goes wrong on the way from the agent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fault {
+    None,
+    Silence,
+    Garbage,
+    Duplicate,
+}
+
+/// One conversation: requests in their order, each answered by the agent, over a wire with faults.
+struct Conversation {
+    generator: ChaCha8Rng,
+    now_ns: u64,
+    coordinator: CoordinatorPeer,
+    agent: AgentPeer,
+    fault: Fault,
+    /// The answer, counted from 0, that the fault hits.
+    hit: u32,
+    answered: u32,
+}
+
+impl Conversation {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.generator.next_u64() % bound
+    }
+
+    /// Carries bytes in pieces of random length, each some time later, and hands each piece on.
+    fn carry(
+        &mut self,
+        bytes: &[u8],
+        mut hand_on: impl FnMut(&mut Self, &[u8]) -> Result<(), PeerError>,
+    ) -> Result<(), PeerError> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let length = 1 + self.below(rest.len() as u64) as usize;
+            self.now_ns += self.below(SECOND / 100);
+            self.coordinator.tick(self.now_ns)?;
+            hand_on(self, &rest[..length])?;
+            rest = &rest[length..];
+        }
+        Ok(())
+    }
+
+    /// Sends a request's line and brings back what the coordinator hears.
+    fn exchange(&mut self, line: &str) -> Result<Vec<Heard>, PeerError> {
+        let mut asked = Vec::new();
+        self.carry(line.as_bytes(), |conversation, piece| {
+            conversation.agent.push(piece);
+            while let Some(message) = conversation.agent.next_message()? {
+                asked.push(message);
+            }
+            Ok(())
+        })?;
+        let mut heard = Vec::new();
+        for message in asked {
+            for answer in answers_to(&message) {
+                let mut bytes = self.agent.say(&answer).into_bytes();
+                if self.answered == self.hit {
+                    match self.fault {
+                        Fault::None => {}
+                        Fault::Silence => bytes.clear(),
+                        Fault::Garbage => bytes = b"Segmentation fault\n".repeat(60),
+                        Fault::Duplicate => bytes = bytes.repeat(2),
+                    }
+                }
+                self.answered += 1;
+                self.carry(&bytes, |conversation, piece| {
+                    heard.extend(conversation.coordinator.input(piece)?);
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(heard)
+    }
+
+    fn run(&mut self, hello: &str) -> Result<(), PeerError> {
+        let mut heard = self.exchange(hello)?;
+        for request in requests().iter().skip(1).filter(|request| in_a_trial(request)) {
+            self.expect_answer(&heard)?;
+            let line = self.coordinator.request(request, self.now_ns, TIMEOUT);
+            heard = self.exchange(&line)?;
+        }
+        self.expect_answer(&heard)
+    }
+
+    /// Without an answer time goes on until the coordinator gives up.
+    fn expect_answer(&mut self, heard: &[Heard]) -> Result<(), PeerError> {
+        if heard.iter().any(|heard| matches!(heard, Heard::Answer(_) | Heard::Done(_))) {
+            return Ok(());
+        }
+        self.now_ns = self.coordinator.deadline_ns().expect("an answer is awaited, so there is a deadline");
+        self.coordinator.tick(self.now_ns)
+    }
+}
+
+/// The requests of a server's trial, in their order.
+fn in_a_trial(request: &ToAgent) -> bool {
+    !matches!(request, ToAgent::PrepareClient { .. } | ToAgent::Abort)
+}
+
+fn answers_to(message: &ToAgent) -> Vec<FromAgent> {
+    match message {
+        ToAgent::Hello { .. } => vec![FromAgent::Hello { protocol: PROTOCOL, program: "agent".into() }],
+        ToAgent::Describe => vec![FromAgent::Described { snapshot: Box::new(HostSnapshot::default()) }],
+        ToAgent::LockHost { .. } => vec![FromAgent::Locked],
+        ToAgent::Apply { .. } => vec![FromAgent::Applied],
+        ToAgent::Undo => vec![FromAgent::Undone { problems: Vec::new() }],
+        ToAgent::PrepareServer { .. } | ToAgent::PrepareClient { .. } => {
+            vec![FromAgent::Prepared { ports: vec![1] }]
+        }
+        ToAgent::Start => vec![FromAgent::Started],
+        ToAgent::Finish => vec![FromAgent::Done { end: Box::new(trial_end(Role::Server)) }],
+        ToAgent::Abort => vec![FromAgent::Aborted],
+    }
+}
+
+/// Answers in a conversation without faults.
+const ANSWERS: u32 = 8;
+
+fn converse(seed: u64, fault: Fault) -> (Conversation, Result<(), PeerError>) {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    let hit = generator.next_u32() % ANSWERS;
+    let (coordinator, hello) = CoordinatorPeer::open("coordinator", 0, TIMEOUT);
+    let mut conversation = Conversation {
+        generator,
+        now_ns: 0,
+        coordinator,
+        agent: AgentPeer::default(),
+        fault,
+        hit,
+        answered: 0,
+    };
+    let result = conversation.run(&hello);
+    (conversation, result)
+}
+
+#[test]
+fn a_conversation_comes_to_its_end_however_its_bytes_arrive() {
+    for seed in 0..300 {
+        let (conversation, result) = converse(seed, Fault::None);
+        assert_eq!(result, Ok(()), "seed {seed}");
+        assert_eq!(conversation.answered, ANSWERS, "seed {seed}");
+    }
+}
+
+#[test]
+fn silence_ends_a_conversation_at_its_deadline() {
+    for seed in 0..300 {
+        let (conversation, result) = converse(seed, Fault::Silence);
+        let Err(PeerError::Silent { waited_ms, .. }) = result else { panic!("seed {seed}: {result:?}") };
+        assert_eq!(waited_ms, TIMEOUT / 1_000_000, "seed {seed}");
+        assert_eq!(
+            conversation.answered,
+            conversation.hit + 1,
+            "seed {seed}: something was asked after the silence"
+        );
+    }
+}
+
+#[test]
+fn garbage_ends_a_conversation_and_is_quoted() {
+    for seed in 0..300 {
+        let (_, result) = converse(seed, Fault::Garbage);
+        let text = result.expect_err("garbage was taken for a message").to_string();
+        assert!(text.contains("Segmentation fault"), "seed {seed}: {text}");
+    }
+}
+
+#[test]
+fn an_answer_that_comes_twice_is_noticed() {
+    for seed in 0..300 {
+        let (_, result) = converse(seed, Fault::Duplicate);
+        assert!(matches!(result, Err(PeerError::Unexpected { .. })), "seed {seed}: {result:?}");
+    }
+}
