@@ -44,7 +44,7 @@ impl Script {
             });
         }
         // A marker file makes the death happen once: the agent that is started again lives.
-        if let Some(path) = std::env::var_os("SCRIPT_DIE_ONCE")
+        if let Some(path) = self.words.iter().find_map(|own| own.strip_prefix("once="))
             && self.says(&format!("die-{word}"))
             && std::fs::remove_file(path).is_ok()
         {
@@ -71,8 +71,10 @@ impl Work for Script {
         self.refuse("apply")
     }
     fn undo(&mut self) -> Vec<String> {
-        log("undo");
-        Vec::new()
+        match self.refuse("undo") {
+            Ok(()) => Vec::new(),
+            Err(problem) => vec![problem.message],
+        }
     }
     fn prepare_server(&mut self, _: &Workload, _: IpAddr, _: Token) -> Result<Vec<u16>, WorkError> {
         self.role = Role::Server;
@@ -91,7 +93,8 @@ impl Work for Script {
     }
     fn start(&mut self, waker: Waker) -> Result<(), WorkError> {
         self.refuse("start")?;
-        self.done = self.role == Role::Client && !self.says("never-done");
+        let by_itself = self.role == Role::Client || self.says("done-at-once");
+        self.done = by_itself && !self.says("never-done");
         waker.wake();
         Ok(())
     }
@@ -124,8 +127,8 @@ impl Work for Script {
         Ok(TrialEnd { report, observation })
     }
     fn abort(&mut self) {
-        log("abort");
         self.done = false;
+        let _ = self.refuse("abort");
     }
 }
 

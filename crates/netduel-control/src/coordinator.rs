@@ -1,5 +1,6 @@
 //! The coordinator: one linear loop that takes a plan through its blocks over agents. It knows no clock, no disk, no terminal.
 mod conductor;
+mod conversation;
 mod host;
 mod trial;
 

@@ -1,5 +1,6 @@
 //! One agent as the coordinator sees it: its process and its side of the protocol.
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use netduel_model::ids::HostName;
 
@@ -9,6 +10,8 @@ use crate::protocol::ToAgent;
 
 /// How long an agent may take to answer its first message, nanoseconds: a remote shell has to log in.
 const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
+/// How long an agent may take to end after its input has ended: it undoes treatments then.
+const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An agent's process and conversation.
 #[derive(Debug)]
@@ -62,9 +65,14 @@ impl HostLink {
         self.peer.deadline_ns()
     }
 
+    /// Closes the agent's input, so that it begins to end.
+    pub fn close_input(&mut self) {
+        self.process.close_input();
+    }
+
     /// Ends the agent. Gives how it ended and the end of its standard error, ready to be put after a message.
     pub fn end(self) -> (String, String) {
-        let (status, words) = self.process.end();
+        let (status, words) = self.process.end(END_PATIENCE);
         let how = status.map_or_else(|| "status unknown".to_owned(), |status| status.to_string());
         let words = if words.is_empty() { String::new() } else { format!("; its last words: {words}") };
         (how, words)

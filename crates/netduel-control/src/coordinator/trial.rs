@@ -5,6 +5,7 @@ use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Arm, TreatmentAction};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::Nanos;
+use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, Family, Role, Traffic, Workload};
 
 use super::Trouble;
@@ -41,6 +42,8 @@ impl Conductor<'_> {
             server: None,
             proofs: Vec::new(),
         };
+        // Words about an earlier trial that failed.
+        self.heard.clear();
         let result = self.perform(arm, workload);
         self.stopping = true;
         if result.is_err() {
@@ -48,12 +51,13 @@ impl Conductor<'_> {
         }
         let undone = self.undo(arm);
         self.stopping = false;
-        match result.and_then(|ends| undone.map(|()| ends)) {
+        match result {
             Ok([client, server]) => {
                 judge_path(arm, &mut trial, &client, &server);
                 trial.client = Some(client);
                 trial.server = Some(server);
-                (trial, None)
+                // An agent that is lost while it undoes takes nothing away from what was measured before.
+                (trial, undone.err())
             }
             Err(trouble) => {
                 trial.validity = Validity::Failed { reason: trouble.to_string() };
@@ -84,20 +88,28 @@ impl Conductor<'_> {
         Ok(())
     }
 
+    /// Undoes the treatments at both ends, whatever happens at one of them, and gives the first trouble.
     fn undo(&mut self, arm: &Arm) -> Result<(), Trouble> {
+        let mut undone = Ok(());
         for role in ROLES {
             let host = arm.pair.host(role).clone();
             if agent_treatments(arm, role).is_empty() || !self.links.contains_key(&host) {
                 continue;
             }
-            if let FromAgent::Undone { problems } = self.ask(&host, &ToAgent::Undo, STEP_TIMEOUT_NS)? {
-                for detail in problems {
-                    let warning = netduel_model::warning::Warning::NotUndone { host: host.clone(), detail };
-                    self.surroundings.event(Event::Warned { warning });
-                }
+            match self.ask_in_any_case(&host, &ToAgent::Undo, STEP_TIMEOUT_NS) {
+                Ok(FromAgent::Undone { problems }) => self.warn_of_rest(&host, problems),
+                Ok(_) => {}
+                Err(trouble) => undone = undone.and(Err(trouble)),
             }
         }
-        Ok(())
+        undone
+    }
+
+    fn warn_of_rest(&mut self, host: &HostName, problems: Vec<String>) {
+        for detail in problems {
+            let warning = Warning::NotUndone { host: host.clone(), detail };
+            self.surroundings.event(Event::Warned { warning });
+        }
     }
 
     fn prepare(&mut self, arm: &Arm, workload: &Workload, token: Token) -> Result<(), Trouble> {
@@ -166,7 +178,7 @@ impl Conductor<'_> {
             let host = arm.pair.host(role).clone();
             if self.links.contains_key(&host) {
                 // The trial has failed already; an agent that does not even stop is found at its next request.
-                drop(self.ask(&host, &ToAgent::Abort, STEP_TIMEOUT_NS));
+                drop(self.ask_in_any_case(&host, &ToAgent::Abort, STEP_TIMEOUT_NS));
             }
         }
     }

@@ -3,6 +3,7 @@ use netduel_control::coordinator::{RunError, RunErrorKind, run};
 use netduel_model::event::Event;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
+use netduel_model::warning::Warning;
 
 use crate::surroundings::{Script, plan};
 
@@ -17,6 +18,11 @@ fn logged(script: &mut Script) -> tempfile::NamedTempFile {
 
 fn lines(file: &tempfile::NamedTempFile) -> Vec<String> {
     std::fs::read_to_string(file.path()).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// The word that makes a death happen once: until this file is gone.
+fn once(marker: &tempfile::NamedTempFile) -> String {
+    format!("once={}", marker.path().display())
 }
 
 fn reasons(trials: &[Trial]) -> Vec<String> {
@@ -82,8 +88,7 @@ fn the_last_words_of_an_agent_that_ends_at_once_are_told() {
 #[test]
 fn an_agent_that_dies_in_a_trial_is_started_again_and_the_run_goes_on() {
     let marker = tempfile::NamedTempFile::new().unwrap();
-    let mut script = Script::default().host("b", &["die-start"]);
-    script.environment.push(("SCRIPT_DIE_ONCE".to_owned(), marker.path().display().to_string()));
+    let mut script = Script::default().host("b", &["die-start", &once(&marker)]);
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
     assert_eq!(script.stored.len(), 4);
     let reasons = reasons(&script.stored);
@@ -110,12 +115,14 @@ fn a_refused_treatment_fails_the_trial_and_what_was_done_is_undone() {
     let error = run(&plan("blocks_min = 9\nblocks_max = 9"), &mut script).unwrap_err();
     assert_eq!(error.kind(), RunErrorKind::Environment);
     assert!(error.to_string().contains("the script refuses to apply"), "{error}");
-    // Each arm may fail three times in a row: with two arms that is after three to five trials.
-    assert!((3..=5).contains(&script.stored.len()), "{} trials", script.stored.len());
+    // Each arm may fail three times in a row, then the agents are started again, and then three times more.
+    assert!((6..=11).contains(&script.stored.len()), "{} trials", script.stored.len());
+    assert_eq!(script.events.iter().filter(|event| matches!(event, Event::HostReady { .. })).count(), 4);
     let log = lines(&log);
     assert!(!log.contains(&"start".to_owned()), "traffic ran without its treatment");
     let count = |word: &str| log.iter().filter(|line| *line == word).count();
-    assert_eq!(count("undo"), 2 * script.stored.len() + 2);
+    // Around every trial, and once more at the end of each of four agents.
+    assert_eq!(count("undo"), 2 * script.stored.len() + 4);
 }
 
 #[test]
@@ -188,4 +195,71 @@ fn no_block_is_begun_after_the_budget() {
     assert_eq!(end, RunEnd::BudgetUsed);
     assert_eq!(script.stored.len() % 2, 0, "a block was cut");
     assert!(script.stored.len() < 18);
+}
+
+#[test]
+fn two_agents_that_die_in_one_trial_are_both_started_again() {
+    let [one, other] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
+    let mut script =
+        Script::default().host("a", &["die-abort", &once(&one)]).host("b", &["die-start", &once(&other)]);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!((script.stored.len(), reasons(&script.stored).len()), (4, 1));
+}
+
+#[test]
+fn when_both_ends_fail_each_is_stopped_and_undone_and_lives() {
+    let mut script =
+        Script::default().host("a", &["refuse-result"]).host("b", &["refuse-result", "done-at-once"]);
+    let log = logged(&mut script);
+    let mut few = plan("blocks_min = 2\nblocks_max = 2");
+    few.arms.truncate(1);
+    assert_eq!(run(&few, &mut script).unwrap(), RunEnd::BlocksDone);
+    let reasons = reasons(&script.stored);
+    assert_eq!(reasons.len(), 2);
+    assert!(reasons.iter().all(|reason| reason.contains("refuses to result")), "{reasons:?}");
+    let ready = script.events.iter().filter(|event| matches!(event, Event::HostReady { .. })).count();
+    assert_eq!((ready, lines(&log).iter().filter(|line| *line == "apply").count()), (2, 4));
+}
+
+#[test]
+fn an_agent_that_dies_while_it_undoes_takes_no_figures_with_it_and_the_other_end_is_undone() {
+    let marker = tempfile::NamedTempFile::new().unwrap();
+    let mut script = Script::default().host("a", &["die-undo", &once(&marker)]);
+    let log = logged(&mut script);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert!(script.stored.len() == 4 && script.stored.iter().all(Trial::is_valid));
+    let log = lines(&log);
+    let second_trial = log.iter().rposition(|line| line == "lock").unwrap();
+    assert_eq!(log[..second_trial].iter().filter(|line| *line == "undo").count(), 2, "{log:?}");
+}
+
+#[test]
+fn an_agent_that_is_started_again_takes_only_the_lock_that_it_held() {
+    // Both hosts are one network stack: the lock is held by a, and b would be refused.
+    let marker = tempfile::NamedTempFile::new().unwrap();
+    let mut script = Script::default().host("b", &["die-start", "refuse-lock", &once(&marker)]);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(reasons(&script.stored).len(), 1);
+}
+
+#[test]
+fn what_is_left_by_an_undo_is_told_with_its_host() {
+    let mut script = Script::default().host("b", &["refuse-undo"]);
+    run(&plan("blocks_min = 2\nblocks_max = 2"), &mut script).unwrap();
+    let warned = |event: &&Event| {
+        matches!(event, Event::Warned { warning: Warning::NotUndone { host, detail } }
+            if host.as_str() == "b" && detail.contains("refuses to undo"))
+    };
+    assert_eq!(script.events.iter().filter(warned).count(), 4);
+}
+
+#[test]
+fn trials_that_are_superseded_do_not_decide_whether_to_stop() {
+    let mut whole = Script::default();
+    run(&plan(FOUR_TRIALS), &mut whole).unwrap();
+    // Block 1 is incomplete and runs again. Five trials that count are there after block 2 only.
+    let done_before = whole.stored[..3].to_vec();
+    let mut script = Script { done_before, stop_after: Some(5), ..Script::default() };
+    let end = run(&plan("blocks_min = 2\nblocks_max = 9"), &mut script).unwrap();
+    assert_eq!((end, script.stored.len()), (RunEnd::PrecisionReached, 4));
 }

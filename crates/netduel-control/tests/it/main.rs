@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod coordinator;
 mod golden;
+mod launching;
 mod messages;
 mod surroundings;
 mod virtual_time;

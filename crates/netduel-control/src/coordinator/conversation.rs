@@ -1,0 +1,184 @@
+//! What the coordinator and its agents say to each other in a run: starting them, asking, waiting, and giving them up.
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use netduel_model::event::Event;
+use netduel_model::ids::HostName;
+use netduel_model::snapshot::HostSnapshot;
+
+use super::conductor::Conductor;
+use super::host::HostLink;
+use super::{RunError, Trouble};
+use crate::launcher::Arrival;
+use crate::peer::{Heard, PeerError};
+use crate::protocol::{FromAgent, ToAgent};
+
+/// How long describing or locking a host may take, nanoseconds.
+pub(super) const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
+/// Ctrl-C is looked for at least this often, nanoseconds.
+const INTERRUPT_INTERVAL_NS: u64 = 100_000_000;
+
+impl Conductor<'_> {
+    /// Starts the agents of some hosts, all at once because a remote shell takes its time, and has each describe its host.
+    pub(super) fn open(
+        &mut self,
+        hosts: &BTreeSet<HostName>,
+    ) -> Result<BTreeMap<HostName, HostSnapshot>, Trouble> {
+        for host in hosts {
+            self.launch(host)?;
+        }
+        let mut snapshots = BTreeMap::new();
+        for host in hosts {
+            self.answer(host)?;
+            let FromAgent::Described { snapshot } =
+                self.ask(host, &ToAgent::Describe, DESCRIBE_TIMEOUT_NS)?
+            else {
+                return Err(Trouble::Local(format!("host {host} did not describe itself")));
+            };
+            self.surroundings.event(Event::HostReady { host: host.clone() });
+            snapshots.insert(host.clone(), *snapshot);
+        }
+        Ok(snapshots)
+    }
+
+    fn launch(&mut self, name: &HostName) -> Result<(), Trouble> {
+        let lost = |error: RunError| Trouble::Lost { host: name.clone(), error: Box::new(error) };
+        let host = self
+            .plan
+            .hosts
+            .get(name)
+            .ok_or_else(|| Trouble::Local(format!("the plan has no host {name}")))?;
+        let argv = self
+            .surroundings
+            .launcher(name, host)
+            .map_err(|reason| lost(RunError::NoLauncher { host: name.clone(), reason }))?;
+        self.next_id += 1;
+        let now_ns = self.surroundings.now_ns();
+        let link = HostLink::open(name, &argv, self.next_id, self.sender.clone(), now_ns)
+            .map_err(|error| lost(RunError::Launch(error)))?;
+        self.links.insert(name.clone(), link);
+        Ok(())
+    }
+
+    pub(super) fn link(&mut self, host: &HostName) -> Result<&mut HostLink, Trouble> {
+        self.links
+            .get_mut(host)
+            .ok_or_else(|| Trouble::Local(format!("the agent of host {host} is not running")))
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) fn ask(
+        &mut self,
+        host: &HostName,
+        message: &ToAgent,
+        timeout_ns: u64,
+    ) -> Result<FromAgent, Trouble> {
+        // A failure that nobody has asked about yet would be taken for this answer.
+        self.heard.retain(|(from, heard)| {
+            from != host || !matches!(heard, Heard::Answer(_) | Heard::Failed { .. })
+        });
+        let now_ns = self.surroundings.now_ns();
+        self.link(host)?.request(message, now_ns, timeout_ns);
+        self.answer(host)
+    }
+
+    /// As [`Conductor::ask`], when the other hosts have to be asked in any case: one that is lost meanwhile does not keep
+    /// this answer from being heard, which would be in the way of the next.
+    pub(super) fn ask_in_any_case(
+        &mut self,
+        host: &HostName,
+        message: &ToAgent,
+        timeout_ns: u64,
+    ) -> Result<FromAgent, Trouble> {
+        let mut asked = self.ask(host, message, timeout_ns);
+        let mut first = None;
+        loop {
+            match asked {
+                Err(Trouble::Lost { host: other, error }) if other != *host => {
+                    first.get_or_insert(Trouble::Lost { host: other, error });
+                    asked = self.answer(host);
+                }
+                Ok(answer) => return first.map_or(Ok(answer), Err),
+                Err(trouble) => return Err(first.unwrap_or(trouble)),
+            }
+        }
+    }
+
+    /// Waits for the answer of one host. What others say meanwhile is kept: it may be the result of a short trial.
+    fn answer(&mut self, host: &HostName) -> Result<FromAgent, Trouble> {
+        loop {
+            let own = self.heard.iter().position(|(from, heard)| {
+                from == host && matches!(heard, Heard::Answer(_) | Heard::Failed { .. })
+            });
+            match own.and_then(|index| self.heard.remove(index)) {
+                Some((_, Heard::Answer(answer))) => return Ok(answer),
+                Some((from, Heard::Failed { kind, message })) => {
+                    return Err(Trouble::Refused { host: from, kind, message });
+                }
+                _ => self.listen()?,
+            }
+        }
+    }
+
+    /// The next thing that an agent says; `None` when time went by.
+    pub(super) fn pump(&mut self) -> Result<Option<(HostName, Heard)>, Trouble> {
+        if self.heard.is_empty() {
+            self.listen()?;
+        }
+        Ok(self.heard.pop_front())
+    }
+
+    /// Waits until an agent says something, a deadline passes, or it is time to look for an interrupt again.
+    fn listen(&mut self) -> Result<(), Trouble> {
+        if !self.stopping && self.surroundings.interrupted() {
+            return Err(Trouble::Interrupted);
+        }
+        let now_ns = self.surroundings.now_ns();
+        let deadlines = self.links.values().filter_map(HostLink::deadline_ns);
+        let wait_ns = deadlines.min().map_or(INTERRUPT_INTERVAL_NS, |at| at.saturating_sub(now_ns));
+        match self.arrivals.recv_timeout(Duration::from_nanos(wait_ns.min(INTERRUPT_INTERVAL_NS))) {
+            Ok((id, arrival)) => self.arrived(id, arrival),
+            Err(RecvTimeoutError::Timeout) => self.tick(),
+            Err(RecvTimeoutError::Disconnected) => unreachable!("this struct holds a sender"),
+        }
+    }
+
+    fn arrived(&mut self, id: u64, arrival: Arrival) -> Result<(), Trouble> {
+        // Bytes of an agent that was given up may still be in the channel.
+        let Some(link) = self.links.values_mut().find(|link| link.id == id) else { return Ok(()) };
+        let host = link.name.clone();
+        match arrival {
+            Arrival::Bytes(bytes) => match link.input(&bytes) {
+                Ok(heard) => {
+                    self.heard.extend(heard.into_iter().map(|heard| (host.clone(), heard)));
+                    Ok(())
+                }
+                Err(source) => Err(self.lose(&host, Some(source))),
+            },
+            Arrival::End => Err(self.lose(&host, None)),
+        }
+    }
+
+    fn tick(&mut self) -> Result<(), Trouble> {
+        let now_ns = self.surroundings.now_ns();
+        let silent = self.links.values_mut().find_map(|link| {
+            let error = link.tick(now_ns).err()?;
+            Some((link.name.clone(), error))
+        });
+        silent.map_or(Ok(()), |(host, error)| Err(self.lose(&host, Some(error))))
+    }
+
+    /// Gives up an agent: a protocol error, silence, or the end of its process. What it said before is of no use to anybody,
+    /// least of all to whoever asks the one that is started in its place.
+    fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> Trouble {
+        let (how, last_words) = self.links.remove(host).map(HostLink::end).unwrap_or_default();
+        self.heard.retain(|(from, _)| from != host);
+        let host = host.clone();
+        let error = match error {
+            Some(source) => RunError::Peer { host: host.clone(), source, last_words },
+            None => RunError::Vanished { host: host.clone(), how, last_words },
+        };
+        Trouble::Lost { host, error: Box::new(error) }
+    }
+}

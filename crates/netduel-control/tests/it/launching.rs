@@ -1,0 +1,61 @@
+//! Agents as processes: how they end, and what is left of them.
+use std::os::unix::process::ExitStatusExt as _;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use netduel_control::launcher::{AgentProcess, Arrival};
+
+fn start(script: &str) -> (AgentProcess, Receiver<(u64, Arrival)>) {
+    let (sender, arrivals) = channel();
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    (AgentProcess::start("a", &argv, 7, sender).unwrap(), arrivals)
+}
+
+/// Everything that arrives until the last process that holds standard output has closed it.
+fn output(arrivals: &Receiver<(u64, Arrival)>) -> String {
+    let mut bytes = Vec::new();
+    // The time is no expectation but the end of a test that would otherwise hang.
+    while let Ok((7, Arrival::Bytes(more))) = arrivals.recv_timeout(Duration::from_secs(60)) {
+        bytes.extend(more);
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_line_that_is_sent_is_read_and_the_answer_arrives() {
+    let (mut agent, arrivals) = start("read line; echo \"got $line\"");
+    agent.send("hello\n");
+    assert_eq!(output(&arrivals), "got hello\n");
+    let (status, words) = agent.end(Duration::from_secs(60));
+    assert!(status.is_some_and(|status| status.success()) && words.is_empty());
+}
+
+#[test]
+fn an_agent_whose_input_ends_may_clean_up_and_is_not_killed() {
+    let (agent, _arrivals) = start("cat; echo cleaned up >&2; exit 3");
+    let (status, words) = agent.end(Duration::from_secs(60));
+    assert_eq!((status.and_then(|status| status.code()), words.as_str()), (Some(3), "cleaned up"));
+}
+
+#[test]
+fn an_agent_that_does_not_end_is_killed_with_its_children() {
+    let (agent, arrivals) = start("echo last words >&2; echo up; sleep 1000 & wait");
+    let first = arrivals.recv_timeout(Duration::from_secs(60));
+    assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
+    let (status, words) = agent.end(Duration::ZERO);
+    assert_eq!((status.and_then(|status| status.signal()), words.as_str()), (Some(9), "last words"));
+    // The sleeping child holds standard output: it ends only with it.
+    let last = arrivals.recv_timeout(Duration::from_secs(60));
+    assert!(matches!(last, Ok((7, Arrival::End))), "{last:?}");
+}
+
+#[test]
+fn only_the_last_words_are_kept_whatever_their_bytes() {
+    let script =
+        r"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo line $i >&2; done; printf 'caf\351 %0500d\n' 0 >&2";
+    let (agent, _arrivals) = start(script);
+    let (_, words) = agent.end(Duration::from_secs(60));
+    let lines: Vec<&str> = words.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (12, "line 3"));
+    assert!(lines[11].starts_with("caf\u{fffd} 000") && lines[11].len() < 420, "{}", lines[11]);
+}
