@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netduel_control::agent::{FailureKind, Waker, Work, WorkError, serve};
+use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError, serve};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::plan::TreatmentAction;
@@ -49,6 +49,11 @@ impl Script {
             && std::fs::remove_file(path).is_ok()
         {
             eprintln!("the script dies at {word}");
+            if self.says("killed") {
+                let this = rustix::process::getpid();
+                rustix::process::kill_process(this, rustix::process::Signal::KILL)
+                    .expect("it is this process");
+            }
             std::process::exit(9);
         }
         if self.says(&format!("always-die-{word}")) {
@@ -65,6 +70,10 @@ impl Work for Script {
         Ok(HostSnapshot { boot_id: Some("one machine".into()), netns, cores: 1, ..HostSnapshot::default() })
     }
     fn lock(&mut self, _: &RunId) -> Result<(), WorkError> {
+        if self.says("busy") {
+            let message = "this host is in use by run other-1".to_owned();
+            return Err(WorkError { kind: FailureKind::Busy, message });
+        }
         self.refuse("lock")
     }
     fn apply(&mut self, _: &[TreatmentAction]) -> Result<(), WorkError> {
@@ -102,8 +111,8 @@ impl Work for Script {
         LiveFigures::default()
     }
     fn finish(&mut self) {
-        log("finish");
         self.done = true;
+        let _ = self.refuse("finish");
     }
     fn is_done(&self) -> bool {
         self.done
@@ -132,6 +141,16 @@ impl Work for Script {
     }
 }
 
+/// The time since boot.
+struct SinceBoot;
+
+impl Clock for SinceBoot {
+    fn now_ns(&self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    }
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.iter().any(|word| word == "other-version") {
@@ -139,7 +158,8 @@ fn main() {
         return;
     }
     let mut script = Script { words, role: Role::Client, done: false };
-    if let Err(error) = serve(std::io::stdin(), std::io::stdout(), &mut script, "scripted agent") {
+    if let Err(error) = serve(std::io::stdin(), std::io::stdout(), &mut script, "scripted agent", &SinceBoot)
+    {
         eprintln!("{error}");
         std::process::exit(1);
     }
