@@ -15,7 +15,7 @@ use netduel_model::trial::Trial;
 use netduel_report::analysis;
 use netduel_store::{RunWriter, Store, StoreError};
 
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::{program, signal};
 
 /// Where a run comes from.
@@ -119,7 +119,7 @@ pub fn keeper_command() -> KeeperCommand {
 }
 
 fn store_problem(error: StoreError) -> StoreProblem {
-    StoreProblem { message: format!("{:#}", anyhow::Error::new(error)) }
+    StoreProblem { message: chain(&error) }
 }
 
 fn random_u64() -> Result<u64, String> {
@@ -197,7 +197,7 @@ impl Surroundings for System<'_> {
             _ => Ok(()),
         };
         if let Err(error) = stored {
-            eprintln!("netduel: {:#}", anyhow::Error::new(error));
+            eprintln!("netduel: {}", chain(&error));
         }
         (self.listener)(&event);
     }
