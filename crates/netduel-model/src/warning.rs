@@ -68,6 +68,15 @@ pub enum Warning {
         /// Trials with more than one per cent.
         trials: u32,
     },
+    /// Something else than this program and its network work used the host's cores during trials.
+    BusyHost {
+        /// Which host.
+        host: HostName,
+        /// Largest share of a trial's CPU time that was somebody else's, a fraction.
+        share_max: f64,
+        /// Trials with more than five per cent.
+        trials: u32,
+    },
     /// The wall clock was stepped in a trial. Figures do not depend on it; logs might.
     ClockStep {
         /// Which host.
@@ -163,10 +172,11 @@ impl Warning {
     fn about_figures(&self) -> Option<String> {
         Some(match self {
             Self::Drift { arm, workload, metric, change } => format!(
-                "drift: {} of {arm} in {workload} changed by {:+.0} % from the first block to the last; something else on \
+                "drift: {} of {arm} in {workload} moved by {:.2} times its median {} over the blocks; something else on \
                  the hosts changed, look at the series over blocks and repeat",
                 metric.title(),
-                change * 100.0
+                change.abs(),
+                if *change < 0.0 { "downwards" } else { "upwards" }
             ),
             Self::Autocorrelation { arm, workload, metric, lag1 } => format!(
                 "autocorrelation: successive blocks resemble each other in {} of {arm} in {workload} (lag 1: {lag1:.2}); the \
@@ -214,6 +224,12 @@ impl Warning {
             Self::StolenTime { host, share_max, trials } => format!(
                 "stolen time: the hypervisor withheld up to {:.0} % of host {host}'s CPU time, more than 1 % in {}; \
                  use a dedicated or larger machine for absolute figures",
+                share_max * 100.0,
+                trials_in_words(*trials)
+            ),
+            Self::BusyHost { host, share_max, trials } => format!(
+                "busy host: up to {:.0} % of the CPU time of host {host} was neither netduel's nor an interrupt's, more than \
+                 5 % in {}; what CPU costs is overstated and rates are disturbed, stop what else runs",
                 share_max * 100.0,
                 trials_in_words(*trials)
             ),

@@ -65,7 +65,14 @@ impl HostLink {
     /// Ends the agent. Gives how it ended and the end of its standard error, ready to be put after a message.
     pub fn end(self) -> (String, String) {
         let (status, words) = self.process.end();
-        let how = status.map_or_else(|| "status unknown".to_owned(), |status| status.to_string());
+        let how = match status {
+            // What shells, ssh and their like end with when the command is not there.
+            Some(status) if status.code() == Some(127) => {
+                format!("{status}: is netduel installed and in the path there?")
+            }
+            Some(status) => status.to_string(),
+            None => "status unknown".to_owned(),
+        };
         let words = if words.is_empty() { String::new() } else { format!("; its last words: {words}") };
         (how, words)
     }
