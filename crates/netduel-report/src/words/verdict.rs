@@ -297,7 +297,7 @@ mod tests {
             (
                 Metric::LatencyP50,
                 Verdict::Higher { estimate: estimate(12.0, 11.0, 13.0) },
-                "slower by 1100 % [1000, 1200] (12x)",
+                "slower by 1100 % [1000, 1200] (12x the time)",
             ),
             (
                 Metric::CpuPerGigabyte,
