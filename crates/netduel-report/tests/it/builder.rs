@@ -1,4 +1,6 @@
 //! Builds runs that look like measured ones, from a recipe and a seed. For tests and the example; nothing is measured here.
+//!
+//! Long because: a run has one part after another, and a builder cut in two would hide what belongs together.
 use std::collections::BTreeMap;
 
 use netduel_model::metric::Metric;
