@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
+use crate::units::{human_bit_rate, human_nanos};
 
 /// A doubt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +66,15 @@ pub enum Warning {
         /// Largest share of a trial's CPU time, a fraction.
         share_max: f64,
         /// Trials with more than one per cent.
+        trials: u32,
+    },
+    /// Something else than this program and its network work used the host's cores during trials.
+    BusyHost {
+        /// Which host.
+        host: HostName,
+        /// Largest share of a trial's CPU time that was somebody else's, a fraction.
+        share_max: f64,
+        /// Trials with more than five per cent.
         trials: u32,
     },
     /// The wall clock was stepped in a trial. Figures do not depend on it; logs might.
@@ -153,88 +163,109 @@ pub enum Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use crate::units::{human_bit_rate, human_nanos};
-        match self {
-            Self::Drift { arm, workload, metric, change } => write!(
-                f,
-                "drift: {} of {arm} in {workload} changed by {:+.0} % from the first block to the last; something else on \
+        f.write_str(&self.about_figures().unwrap_or_else(|| self.about_the_run()))
+    }
+}
+
+impl Warning {
+    /// The sentence of a doubt about the figures of one workload.
+    fn about_figures(&self) -> Option<String> {
+        Some(match self {
+            Self::Drift { arm, workload, metric, change } => format!(
+                "drift: {} of {arm} in {workload} moved by {:.2} times its median {} over the blocks; something else on \
                  the hosts changed, look at the series over blocks and repeat",
                 metric.title(),
-                change * 100.0
+                change.abs(),
+                if *change < 0.0 { "downwards" } else { "upwards" }
             ),
-            Self::Autocorrelation { arm, workload, metric, lag1 } => write!(
-                f,
+            Self::Autocorrelation { arm, workload, metric, lag1 } => format!(
                 "autocorrelation: successive blocks resemble each other in {} of {arm} in {workload} (lag 1: {lag1:.2}); the \
                  interval is too narrow, run longer blocks",
                 metric.title()
             ),
-            Self::Bimodal { arm, workload, metric, low, high } => write!(
-                f,
+            Self::Bimodal { arm, workload, metric, low, high } => format!(
                 "bimodal: {} of {arm} in {workload} falls into two groups, about {} and {}; placement on cores is the usual \
                  cause, pin the threads",
                 metric.title(),
                 metric.human(*low),
                 metric.human(*high)
             ),
-            Self::OutlierBlock { arm, workload, metric, block, times_median } => write!(
-                f,
+            Self::OutlierBlock { arm, workload, metric, block, times_median } => format!(
                 "outlier block: {} of {arm} in {workload} was {times_median:.2} times the median in block {}; it stays in the \
                  result, look at what else ran then",
                 metric.title(),
                 block + 1
             ),
-            Self::StolenTime { host, share_max, trials } => write!(
-                f,
-                "stolen time: the hypervisor withheld up to {:.0} % of host {host}'s CPU time, more than 1 % in {trials} trials; \
-                 use a dedicated or larger machine for absolute figures",
-                share_max * 100.0
-            ),
-            Self::ClockStep { host, step_ns } => write!(
-                f,
-                "clock step: the wall clock of host {host} moved by {} in a trial; figures do not depend on it",
-                human_nanos(*step_ns as f64)
-            ),
-            Self::PathChanged { arm, trials, detail } => {
-                write!(
-                    f,
-                    "path changed: {trials} trials of {arm} did not keep to the path of the label and were left out: {detail}"
-                )
-            }
-            Self::ArmNotProven { arm } => write!(
-                f,
-                "arm not proven: {arm} names no interface, so nothing proves which way its bytes went; set `expect_interface`"
-            ),
-            Self::RateCapped { arm, workload, rate_bps } => write!(
-                f,
+            Self::RateCapped { arm, workload, rate_bps } => format!(
                 "rate capped: {arm} in {workload} stands flat at {} with CPU to spare; the limit is a cap, not the path",
                 human_bit_rate(*rate_bps)
             ),
-            Self::TokenBucketBurst { arm, workload, before_bps, after_bps } => write!(
-                f,
+            Self::TokenBucketBurst { arm, workload, before_bps, after_bps } => format!(
                 "token-bucket burst: {arm} in {workload} falls from {} to {} within a trial; run longer than the burst, or set \
                  a longer warm-up",
                 human_bit_rate(*before_bps),
                 human_bit_rate(*after_bps)
             ),
-            Self::SharedMachine { client, server } => write!(
-                f,
-                "shared machine: hosts {client} and {server} share one machine's cores; CPU time is counted once, and figures \
-                 hold for this machine only"
-            ),
-            Self::ReceiverOverrun { arm, workload, datagrams } => write!(
-                f,
+            Self::ReceiverOverrun { arm, workload, datagrams } => format!(
                 "receiver overrun: in {workload} of {arm} {datagrams} datagrams reached the receiver's socket and were dropped \
-                 there; the loss is the receiver's, not the path's"
+                 there; that part of the loss is the receiver's, not the path's"
             ),
-            Self::ScheduleMissed { arm, workload, late_p99_ns } => write!(
-                f,
+            Self::ScheduleMissed { arm, workload, late_p99_ns } => format!(
                 "schedule missed: the open loop of {workload} in {arm} sent up to {} late (p99); lower the rate or pin the client",
                 human_nanos(*late_p99_ns as f64)
             ),
-            Self::TrialsLeftOut { arm, trials, reason } => {
-                write!(f, "trials left out: {trials} of {arm} did not count: {reason}")
+            _ => return None,
+        })
+    }
+
+    /// The sentence of any other doubt.
+    fn about_the_run(&self) -> String {
+        match self {
+            Self::StolenTime { host, share_max, trials } => format!(
+                "stolen time: the hypervisor withheld up to {:.0} % of host {host}'s CPU time, more than 1 % in {}; \
+                 use a dedicated or larger machine for absolute figures",
+                share_max * 100.0,
+                trials_in_words(*trials)
+            ),
+            Self::BusyHost { host, share_max, trials } => format!(
+                "busy host: up to {:.0} % of the CPU time of host {host} was neither netduel's nor an interrupt's, more than \
+                 5 % in {}; what CPU costs is overstated and rates are disturbed, stop what else runs",
+                share_max * 100.0,
+                trials_in_words(*trials)
+            ),
+            Self::ClockStep { host, step_ns } => format!(
+                "clock step: the wall clock of host {host} moved by {} in a trial; figures do not depend on it",
+                human_nanos(*step_ns as f64)
+            ),
+            Self::PathChanged { arm, trials, detail } => {
+                let trials = trials_in_words(*trials);
+                format!(
+                    "path changed: {trials} of {arm} did not keep to the path of the label and did not count: {detail}"
+                )
             }
-            Self::NotUndone { host, detail } => write!(f, "not undone on host {host}: {detail}"),
+            Self::ArmNotProven { arm } => format!(
+                "arm not proven: {arm} names no interface, so nothing proves which way its bytes went; set `expect_interface`"
+            ),
+            Self::SharedMachine { client, server } => format!(
+                "shared machine: hosts {client} and {server} share one machine's cores; CPU time is counted once, and figures \
+                 hold for this machine only"
+            ),
+            Self::TrialsLeftOut { arm, trials, reason } => {
+                format!("trials left out: {} of {arm} did not count: {reason}", trials_in_words(*trials))
+            }
+            Self::NotUndone { host, detail } => format!("not undone on host {host}: {detail}"),
+            Self::Drift { .. }
+            | Self::Autocorrelation { .. }
+            | Self::Bimodal { .. }
+            | Self::OutlierBlock { .. }
+            | Self::RateCapped { .. }
+            | Self::TokenBucketBurst { .. }
+            | Self::ReceiverOverrun { .. }
+            | Self::ScheduleMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
+}
+
+fn trials_in_words(trials: u32) -> String {
+    if trials == 1 { "1 trial".to_owned() } else { format!("{trials} trials") }
 }

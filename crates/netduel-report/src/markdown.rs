@@ -55,7 +55,11 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
         rows(metric, lines);
     }
     if !workload.explanation.is_empty() {
-        lines.extend([String::new(), "What the counters say:".to_owned(), String::new()]);
+        lines.extend([
+            String::new(),
+            "What the counters say, medians of the trials:".to_owned(),
+            String::new(),
+        ]);
         lines.extend(workload.explanation.iter().map(|sentence| format!("- {}", text(sentence))));
     }
 }

@@ -14,6 +14,10 @@ pub fn table(analysis: &Analysis, width: usize, colour: bool) -> String {
     let mut page = Page { text: String::new(), width: width.max(WIDTH_MIN), colour };
     page.paragraph("", &page.bold(&plain(&analysis.plan.question)));
     page.paragraph("", &words::trials(analysis));
+    page.paragraph(
+        "",
+        "Values are means of the trials ± standard error; verdicts compare the arms within blocks.",
+    );
     for workload in &analysis.workloads {
         page.workload(workload);
     }
@@ -106,7 +110,7 @@ impl Page {
             self.metric(metric, &widths);
         }
         if !workload.explanation.is_empty() {
-            self.paragraph("  ", "What the counters say");
+            self.paragraph("  ", "What the counters say (medians of the trials)");
             for sentence in &workload.explanation {
                 self.item("- ", &plain(sentence));
             }

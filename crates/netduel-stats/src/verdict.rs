@@ -7,7 +7,9 @@ use crate::normal;
 use crate::paired::{Estimate, Paired, Scale};
 
 /// Beyond this many further blocks nobody runs on, and the spread seen says too little to name a number.
-const MORE_AT_MOST: f64 = 100_000.0;
+const MORE_AT_MOST: f64 = 10_000.0;
+/// Blocks below which their spread is a guess, and a number of missing blocks made of it would be one too.
+const SPREAD_KNOWN_FROM: usize = 3;
 /// How likely the blocks that are said to be missing shall be enough for an effect as clear as the one seen.
 const POWER: f64 = 0.95;
 
@@ -175,6 +177,9 @@ impl Open {
     /// between them: when the half-widths of both together are no more than the margin. An effect that already stands clear
     /// of "no difference" by its standard error needs no more than lets its interval do so too, with a power of 95 %.
     fn more(&self, differ_level: f64, alike_level: f64) -> Option<u32> {
+        if self.paired.walsh.n() < SPREAD_KNOWN_FROM {
+            return None;
+        }
         let spread = self.paired.walsh.spread()?;
         let (differ_score, alike_score) =
             (normal::quantile(1.0 - differ_level / 2.0), normal::quantile(1.0 - alike_level));

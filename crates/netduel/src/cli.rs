@@ -30,7 +30,7 @@ pub enum Command {
     /// namespaces are allowed), checks both, compares them in interleaved trials, prints the verdict, writes the report
     /// and removes everything.
     #[command(
-        after_help = "Example:\n  netduel demo\n  netduel demo --out /tmp/report --json | jq -r '.workloads[].metrics[].comparisons[]?.verdict.text'"
+        after_help = "Example:\n  netduel demo\n  netduel demo --out /tmp/report --json | jq -r '.workloads[].metrics[] | select(.judged).comparisons[].verdict.text'"
     )]
     Demo(DemoArgs),
     /// Run a plan, or go on with a run that was stopped.
@@ -46,8 +46,8 @@ pub enum Command {
     /// The local lab by hand: namespaces as hosts and two paths between them.
     #[command(
         subcommand,
-        after_help = "Example:\n  netduel lab up\n  netduel lab exec a -- ping -c 3 10.77.0.2\n  \
-        netduel lab path accelerated\n  netduel lab exec a -- ip -s link\n  netduel lab down"
+        after_help = "Example:\n  netduel lab up\n  netduel lab exec a -- cat /proc/net/dev\n  \
+        netduel lab path accelerated\n  netduel lab down"
     )]
     Lab(LabCommand),
     /// A report of a stored run: html, md, json, csv, or text for the terminal.
@@ -139,7 +139,7 @@ pub struct RunArgs {
 /// `netduel plan`.
 #[derive(Debug, Subcommand)]
 pub enum PlanCommand {
-    /// Check a plan and print it with every default written out.
+    /// Check a plan and say what will run; with --json every default is written out.
     Check {
         /// The plan, a TOML file.
         #[arg(value_name = "PLAN.toml")]
@@ -156,7 +156,7 @@ pub enum PlanCommand {
 #[derive(Debug, Clone, Args)]
 pub struct LabNameArg {
     /// The lab's name.
-    #[arg(long = "lab", value_name = "NAME", default_value = "lab")]
+    #[arg(long = "lab", value_name = "NAME", default_value = "local")]
     pub name: LabName,
 }
 
@@ -166,7 +166,7 @@ pub enum LabCommand {
     /// Build a lab that stays up until `lab down`.
     Up {
         /// The lab's name; several labs with different names can be up at a time.
-        #[arg(default_value = "lab")]
+        #[arg(default_value = "local")]
         name: LabName,
         /// Policy rules that the synthetic path walks for every packet, 0 to 10000.
         #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(0..=10_000))]
@@ -181,7 +181,7 @@ pub enum LabCommand {
     /// Remove a lab with everything that runs in it.
     Down {
         /// The lab's name.
-        #[arg(default_value = "lab")]
+        #[arg(default_value = "local")]
         name: LabName,
         /// Every lab of this user.
         #[arg(long, conflicts_with = "name")]

@@ -26,7 +26,8 @@ const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
 /// Runs the command.
 pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let store = open_store(&args.store)?;
-    let plan = plan::parse(PLAN, "plans/demo.toml").kind(Kind::Internal)?;
+    let mut plan = plan::parse(PLAN, "plans/demo.toml").kind(Kind::Internal)?;
+    pin_to_an_allowed_core(&mut plan)?;
     eprintln!("{}", plan.question);
     let started_ns = netduel_sys::clock::monotonic_ns();
     let lab = build_lab(&plan)?;
@@ -35,6 +36,21 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let (store, lab) = check_paths(&plan, store, lab)?;
     let output = Output { folder: Some(&args.out), json: args.json };
     execute(&plan, RunSource::New { plan_text: PLAN.to_owned() }, store, lab, &output)
+}
+
+/// The plan pins round trips to core 0; where this process may not run there (a container's share of a machine), to the
+/// first core on which it may.
+fn pin_to_an_allowed_core(plan: &mut ResolvedPlan) -> Result<(), Failure> {
+    let allowed = netduel_sys::affinity::allowed().kind(Kind::Environment)?;
+    let Some(first) = allowed.first().copied() else { return Ok(()) };
+    for workload in plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
+        for core in workload.pin_client.iter_mut().chain(&mut workload.pin_server) {
+            if !allowed.contains(core) {
+                *core = first;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Sees that each path carries traffic in both address families, where its label says, before anything is measured.
@@ -95,7 +111,11 @@ fn checked(plan: &ResolvedPlan, trial: &Trial) -> (bool, String) {
 
 /// The plan with short round trips in both families instead of its workloads.
 fn check_plan(plan: &ResolvedPlan) -> Result<ResolvedPlan, Failure> {
-    let workloads = [check_workload("ipv4", Family::Ipv4)?, check_workload("ipv6", Family::Ipv6)?];
+    let pinned =
+        plan.arms.iter().flat_map(|arm| &arm.workloads).find(|w| matches!(w.traffic, Traffic::TcpRr(_)));
+    let cores = pinned.map(|workload| workload.pin_client.clone()).unwrap_or_default();
+    let workloads =
+        [check_workload("ipv4", Family::Ipv4, &cores)?, check_workload("ipv6", Family::Ipv6, &cores)?];
     let mut check = plan.clone();
     check.design.blocks_min = 1;
     check.design.blocks_max = 1;
@@ -106,7 +126,8 @@ fn check_plan(plan: &ResolvedPlan) -> Result<ResolvedPlan, Failure> {
     Ok(check)
 }
 
-fn check_workload(name: &str, family: Family) -> Result<Workload, Failure> {
+/// Pinned as the plan's round trips are, so that the check's figure can be laid beside theirs.
+fn check_workload(name: &str, family: Family, cores: &[u16]) -> Result<Workload, Failure> {
     Ok(Workload {
         name: WorkloadName::new(name).kind(Kind::Internal)?,
         traffic: Traffic::TcpRr(RoundTrip {
@@ -117,8 +138,8 @@ fn check_workload(name: &str, family: Family) -> Result<Workload, Failure> {
         }),
         timing: Timing { duration: CHECK_DURATION, warmup: CHECK_WARMUP, cooldown: Nanos(0) },
         family,
-        pin_client: Vec::new(),
-        pin_server: Vec::new(),
+        pin_client: cores.to_vec(),
+        pin_server: cores.to_vec(),
         metrics: vec![Metric::LatencyP50],
     })
 }

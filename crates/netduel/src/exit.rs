@@ -44,8 +44,22 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.error)
+        f.write_str(&chain(self.error.as_ref()))
     }
+}
+
+/// An error with its causes, in one line. Many of our messages hold their cause already; it is not said twice.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
 }
 
 /// Gives an error its exit code: `store.list().kind(Kind::Store)?`.
@@ -57,5 +71,21 @@ pub trait OrFail<T> {
 impl<T, E: Into<anyhow::Error>> OrFail<T> for Result<T, E> {
     fn kind(self, kind: Kind) -> Result<T, Failure> {
         self.map_err(|error| Failure::new(kind, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("failed to open x: {0}")]
+    struct Outer(#[source] std::io::Error);
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let outer = Outer(std::io::Error::other("no such thing"));
+        let failure = Failure::new(Kind::Store, anyhow::Error::new(outer).context("the run stopped"));
+        assert_eq!(failure.to_string(), "the run stopped: failed to open x: no such thing");
     }
 }

@@ -52,7 +52,7 @@ fn up(name: &LabName, rules: u32, cap: Option<units::BitRate>, mtu: u32) -> Resu
         |guest: &str| lab::addresses(guest).iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
     print(&format!(
         "lab {name} is up: guest a has {}, guest b has {}; the path beneath them is synthetic\n\
-         try:  netduel lab exec --lab {name} a -- ping -c 3 10.77.0.2\n\
+         try:  netduel lab exec --lab {name} a -- cat /proc/net/dev\n\
          end:  netduel lab down {name}\n",
         addresses("a"),
         addresses("b")

@@ -4,12 +4,12 @@ use netduel_store::RunSummary;
 
 use crate::cli::{Format, ReportArgs, RunsArgs};
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::run::{open_store, print, resume_hint, table, write_whole};
+use crate::run::{open_store, print, resume_hint, store_failure, table, write_whole};
 
 /// `netduel report`.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let store = open_store(&args.store)?;
-    let run = store.read(&args.run).kind(Kind::Store)?;
+    let run = store.read(&args.run).map_err(store_failure)?;
     let format = if args.json { Format::Json } else { args.format };
     let text = render(&run, format)?;
     match &args.out {

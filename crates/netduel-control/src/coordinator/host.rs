@@ -76,7 +76,14 @@ impl HostLink {
         let banner = self.peer.unanswered_banner().join(" / ");
         let patience = if self.peer.is_greeted() { END_PATIENCE } else { STRANGER_PATIENCE };
         let (status, words) = self.process.end(patience);
-        let how = status.map_or_else(|| "status unknown".to_owned(), |status| status.to_string());
+        let how = match status {
+            // What shells, ssh and their like end with when the command is not there.
+            Some(status) if status.code() == Some(127) => {
+                format!("{status}: is netduel installed and in the path there?")
+            }
+            Some(status) => status.to_string(),
+            None => "status unknown".to_owned(),
+        };
         let told = |what: &str, words: &str| match words {
             "" => String::new(),
             words => format!("; {what}: {words}"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::ids::HostName;
 use netduel_model::metric::Scale;
 use netduel_model::plan::{Arm, ResolvedPlan};
-use netduel_model::trial::{Trial, Validity};
+use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
@@ -15,6 +15,12 @@ use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, figures, series};
 
 /// A share of stolen time above this is worth a warning.
 const STOLEN_SHARE_MAX: f64 = 0.01;
+
+/// A share of somebody else's CPU time above this is worth a warning.
+const OTHERS_SHARE_MAX: f64 = 0.05;
+
+/// An outlier that is no farther from the median than this says nothing: the blocks are merely very alike.
+const OUTLIER_DISTANCE_MIN: f64 = 0.1;
 
 /// A wall clock that moved further than this against the monotonic one was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
@@ -127,7 +133,8 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
         for outlier in doubt::outliers(&values) {
             let Some((block, _)) = arm.values.get(outlier.index) else { continue };
             // Beside zeros everything is infinitely far; the chart by block shows it, a number cannot.
-            if !outlier.times_median.is_finite() {
+            if !outlier.times_median.is_finite() || (outlier.times_median - 1.0).abs() < OUTLIER_DISTANCE_MIN
+            {
                 continue;
             }
             warnings.push(Warning::OutlierBlock {
@@ -235,6 +242,7 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
 
 fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Vec<Warning> {
     let mut stolen: BTreeMap<HostName, (f64, u32)> = BTreeMap::new();
+    let mut busy: BTreeMap<HostName, (f64, u32)> = BTreeMap::new();
     let mut steps: BTreeMap<HostName, i64> = BTreeMap::new();
     for trial in counting {
         let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
@@ -250,6 +258,11 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
                 let known = stolen.entry(host.clone()).or_default();
                 *known = (known.0.max(share), known.1 + 1);
             }
+            let neighbour = machines.shared(&arm.pair).then_some(trial.server.as_ref()).flatten();
+            if let Some(share) = others_share(end, neighbour).filter(|share| *share > OTHERS_SHARE_MAX) {
+                let known = busy.entry(host.clone()).or_default();
+                *known = (known.0.max(share), known.1 + 1);
+            }
             let step = end.observation.clock_step_ns;
             if step.unsigned_abs() > CLOCK_STEP_MAX_NS {
                 let known = steps.entry(host.clone()).or_default();
@@ -262,10 +275,26 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
     let stolen =
         stolen.into_iter().map(|(host, (share_max, trials))| Warning::StolenTime { host, share_max, trials });
     let steps = steps.into_iter().map(|(host, step_ns)| Warning::ClockStep { host, step_ns });
-    stolen.chain(steps).collect()
+    let busy =
+        busy.into_iter().map(|(host, (share_max, trials))| Warning::BusyHost { host, share_max, trials });
+    stolen.chain(busy).chain(steps).collect()
 }
 
-fn stolen_share(end: &netduel_model::trial::TrialEnd) -> Option<f64> {
+/// The share of a host's CPU time that was neither an agent's nor an interrupt's. `neighbour`: the other end, when it runs
+/// on the same cores; the commands and the coordinator that a run needs besides are too small to matter.
+fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
+    let cores = &end.observation.cores;
+    let total: u64 = cores.iter().map(|core| core.busy_ns() + core.steal_ns + core.idle_ns).sum();
+    let programs: u64 = cores.iter().map(|core| core.user_ns + core.system_ns).sum();
+    let agents: u64 = [Some(end), neighbour]
+        .into_iter()
+        .flatten()
+        .map(|end| end.observation.process.user_ns + end.observation.process.system_ns)
+        .sum();
+    (total > 0).then(|| programs.saturating_sub(agents) as f64 / total as f64)
+}
+
+fn stolen_share(end: &TrialEnd) -> Option<f64> {
     let cores = &end.observation.cores;
     let stolen: u64 = cores.iter().map(|core| core.steal_ns).sum();
     let total: u64 = cores.iter().map(|core| core.busy_ns() + core.steal_ns + core.idle_ns).sum();

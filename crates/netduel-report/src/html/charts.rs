@@ -91,7 +91,7 @@ fn settings(workload: &WorkloadAnalysis) -> Vec<(Option<String>, String)> {
 fn origin(workload: &WorkloadAnalysis) -> Markup {
     html! {
         @if !workload.explanation.is_empty() {
-            h3 { "What the counters say" }
+            h3 { "What the counters say, medians of the trials" }
             ul.explanation { @for sentence in &workload.explanation { li { (words::plain(sentence)) } } }
         }
         @if !workload.counters.is_empty() {

@@ -72,9 +72,9 @@ pub fn end(end: Option<&RunEnd>) -> String {
         Some(RunEnd::PrecisionReached) => {
             "Ended because every interval is as narrow as the plan asks.".to_owned()
         }
-        Some(RunEnd::BlocksDone) => "Ended after the most blocks that the plan allows.".to_owned(),
+        Some(RunEnd::BlocksDone) => "Ended at the plan's most blocks; where an interval is wider than the plan asks, more blocks would narrow it.".to_owned(),
         Some(RunEnd::BudgetUsed) => "Ended because the time budget was used up.".to_owned(),
-        Some(RunEnd::Interrupted) => "Interrupted; it can be resumed with `netduel run --resume`.".to_owned(),
+        Some(RunEnd::Interrupted) => "Interrupted before its end; it can go on.".to_owned(),
         Some(RunEnd::Failed { detail }) => {
             format!("Failed, and can be resumed when the cause is removed: {detail}")
         }

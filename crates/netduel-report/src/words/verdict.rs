@@ -103,7 +103,11 @@ fn effect(metric: Metric, estimate: &Estimate) -> String {
             let percent = |ratio: f64| (ratio - 1.0) * 100.0;
             let (centre, low, high) =
                 sides(percent(estimate.centre), percent(estimate.low), percent(estimate.high));
-            format!("{} %{} ({})", figure(centre), bracket(low, high), times(estimate.centre))
+            let of_what = match metric {
+                Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => " the time",
+                _ => "",
+            };
+            format!("{} %{} ({}{of_what})", figure(centre), bracket(low, high), times(estimate.centre))
         }
         Scale::Difference => {
             let (factor, unit) = difference_unit(metric);
@@ -288,12 +292,12 @@ mod tests {
             (
                 Metric::LatencyP99,
                 Verdict::Lower { estimate: estimate(0.31, 0.29, 0.34) },
-                "faster by 69 % [66, 71] (0.31x)",
+                "faster by 69 % [66, 71] (0.31x the time)",
             ),
             (
                 Metric::LatencyP50,
                 Verdict::Higher { estimate: estimate(12.0, 11.0, 13.0) },
-                "slower by 1100 % [1000, 1200] (12x)",
+                "slower by 1100 % [1000, 1200] (12x the time)",
             ),
             (
                 Metric::CpuPerGigabyte,

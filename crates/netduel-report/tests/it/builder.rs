@@ -1,8 +1,10 @@
 //! Builds runs that look like measured ones, from a recipe and a seed. For tests and the example; nothing is measured here.
+//!
+//! Long because: a run has one part after another, and a builder cut in two would hide what belongs together.
 use std::collections::BTreeMap;
 
 use netduel_model::metric::Metric;
-use netduel_model::observation::{CoreTime, InterfaceDelta, Observation, Softnet};
+use netduel_model::observation::{CoreTime, InterfaceDelta, Observation, ProcessUsage, Softnet};
 use netduel_model::plan::spec::{LabPath, Side};
 use netduel_model::plan::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::run::{Run, RunEnd, RunHeader};
@@ -464,6 +466,13 @@ fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role
         }
     });
     let cores: Vec<CoreTime> = cores.collect();
+    // Each of two agents has half of what the programs used: the hosts have nothing else to do.
+    let half = |of: fn(&CoreTime) -> u64| cores.iter().map(of).sum::<u64>() / 2;
+    let process = ProcessUsage {
+        user_ns: half(|core| core.user_ns),
+        system_ns: half(|core| core.system_ns),
+        ..ProcessUsage::default()
+    };
     let interface = |name: &str, bytes: u64| InterfaceDelta {
         name: format!("{name}{text}"),
         is_master: name == "eth0",
@@ -483,6 +492,7 @@ fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role
         wall_ns,
         clock_step_ns: 1_200,
         cores,
+        process,
         interrupts: BTreeMap::from([("timer".to_owned(), 5_200), ("rescheduling".to_owned(), packets / 4)]),
         context_switches: Some(packets / 2 + 9_000),
         softnet: vec![Softnet {

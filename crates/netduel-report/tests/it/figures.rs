@@ -234,6 +234,17 @@ fn an_open_loop_that_is_late_is_told_and_a_punctual_one_is_not() {
 }
 
 #[test]
+fn what_else_runs_on_a_host_is_named() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    for trial in &mut run.trials {
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            end.observation.process.system_ns = 0;
+        }
+    }
+    assert_eq!(kinds(&run), ["shared machine", "busy host"]);
+}
+
+#[test]
 fn a_doubt_that_was_stored_is_not_told_twice() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], failed: vec![(0, 1)], ..Recipe::default() });
     run.warnings.push(Warning::TrialsLeftOut {

@@ -14,7 +14,7 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::Workload;
 
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::program;
 use crate::treatment::{GuardCommand, Treatments};
 
@@ -84,20 +84,6 @@ fn environment(error: impl std::error::Error) -> WorkError {
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn traffic(error: LoadError) -> WorkError {
     WorkError { kind: FailureKind::Traffic, message: format!("failed to {}", chain(&error)) }
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// The coordinator asked for something out of order: a bug in one of the two programs.

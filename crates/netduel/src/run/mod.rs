@@ -10,7 +10,7 @@ use netduel_control::coordinator;
 use netduel_lab::Lab;
 use netduel_model::ids::RunId;
 use netduel_model::plan::{self, ResolvedPlan};
-use netduel_store::Store;
+use netduel_store::{Store, StoreError};
 
 use crate::cli::{RunArgs, StoreArgs};
 use crate::exit::{Failure, Kind, OrFail as _};
@@ -33,10 +33,12 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     let store = open_store(&args.store)?;
     let output = Output { folder: args.out.as_deref(), json: args.json };
     if let Some(name) = &args.resume {
-        let stored = store.read(name).kind(Kind::Store)?;
-        let plan = stored.header.plan.clone();
+        let id = store.read(name).map_err(store_failure)?.header.id;
+        // The run is taken before any host is started: another process may be writing it.
+        let (run, writer) = store.resume(&id).map_err(store_failure)?;
+        let plan = run.header.plan.clone();
         let lab = build_lab(&plan)?;
-        return execute(&plan, RunSource::Resumed(stored.header.id), store, lab, &output);
+        return execute(&plan, RunSource::Resumed(Box::new((run, writer))), store, lab, &output);
     }
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
     let (text, mut plan) = read_plan(path)?;
@@ -57,6 +59,15 @@ pub fn read_plan(path: &Path) -> Result<(String, ResolvedPlan), Failure> {
     })?;
     let plan = plan::parse(&text, &path.display().to_string()).kind(Kind::Usage)?;
     Ok((text, plan))
+}
+
+/// A store's error with its exit code: a name that fits no run is the caller's mistake, not the store's.
+pub fn store_failure(error: StoreError) -> Failure {
+    let kind = match &error {
+        StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => Kind::Usage,
+        _ => Kind::Store,
+    };
+    Failure::new(kind, error)
 }
 
 /// Opens the store that the words name, or the user's.

@@ -134,7 +134,7 @@ impl Progress {
     fn trial_finished(&mut self, trial: &Trial) {
         self.done += 1;
         let slot = &trial.slot;
-        let metric = self.headline_metric(slot);
+        let metric = self.headline_metric(&slot.workload, &slot.arm);
         let value = metric.and_then(|metric| trial_value(&self.plan, trial, metric));
         let outcome = match (&trial.validity, metric, value) {
             (Validity::Valid, Some(metric), Some(value)) => {
@@ -160,21 +160,29 @@ impl Progress {
     }
 
     /// The first metric of a workload stands for it while a run is under way.
-    fn headline_metric(&self, slot: &Slot) -> Option<Metric> {
-        self.plan.arm(&slot.arm)?.workload(&slot.workload)?.metrics.first().copied()
+    fn headline_metric(&self, workload: &WorkloadName, arm: &ArmName) -> Option<Metric> {
+        self.plan.arm(arm)?.workload(workload)?.metrics.first().copied()
     }
 
     fn show_figures(&self) {
         let Some(bars) = &self.bars else { return };
-        let mut parts = Vec::new();
-        for ((workload, arm), values) in &self.figures {
-            let slot = Slot { block: 0, position: 0, arm: arm.clone(), workload: workload.clone() };
-            let median = netduel_stats::summary::median(values);
-            if let (Some(metric), Some(median)) = (self.headline_metric(&slot), median) {
-                parts.push(format!("{workload} {arm} {} (n={})", metric.human(median), values.len()));
+        let mut lines = Vec::new();
+        for workload in &self.plan.workloads {
+            let arms: Vec<String> =
+                self.plan.arms.iter().filter_map(|arm| self.so_far(workload, &arm.name)).collect();
+            if !arms.is_empty() {
+                lines.push(format!("so far  {workload}: {}", arms.join(", ")));
             }
         }
-        bars.figures.set_message(format!("so far  {}", parts.join(", ")));
+        bars.figures.set_message(lines.join("\n  "));
+    }
+
+    /// An arm's median so far in the headline metric of a workload.
+    fn so_far(&self, workload: &WorkloadName, arm: &ArmName) -> Option<String> {
+        let values = self.figures.get(&(workload.clone(), arm.clone()))?;
+        let metric = self.headline_metric(workload, arm)?;
+        let median = netduel_stats::summary::median(values)?;
+        Some(format!("{arm} {} (n {})", metric.human(median), values.len()))
     }
 
     fn show_run(&self) {

@@ -9,13 +9,13 @@ use netduel_model::event::Event;
 use netduel_model::ids::{HostName, LabName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Launch, ResolvedPlan};
-use netduel_model::run::{RunEnd, RunHeader};
+use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_report::analysis;
 use netduel_store::{RunWriter, Store, StoreError};
 
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::{program, signal};
 
 /// Where a run comes from.
@@ -26,7 +26,7 @@ pub enum RunSource {
         plan_text: String,
     },
     /// A run of the store that goes on.
-    Resumed(RunId),
+    Resumed(Box<(Run, RunWriter)>),
     /// A check that is not kept.
     Unstored,
 }
@@ -118,8 +118,9 @@ pub fn keeper_command() -> KeeperCommand {
     KeeperCommand { program: program::path(), words: vec!["lab-keeper".to_owned()] }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn store_problem(error: StoreError) -> StoreProblem {
-    StoreProblem { message: format!("{:#}", anyhow::Error::new(error)) }
+    StoreProblem { message: chain(&error) }
 }
 
 fn random_u64() -> Result<u64, String> {
@@ -144,7 +145,11 @@ impl Surroundings for System<'_> {
             Launch::Netns { name } => {
                 ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
             }
-            Launch::Command { prefix } => prefix.clone(),
+            // The other machine has a path of its own to the program: it is looked up there.
+            Launch::Command { prefix } => {
+                let words = ["netduel", "agent"].map(str::to_owned);
+                return Ok(prefix.iter().cloned().chain(words).collect());
+            }
         };
         Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
     }
@@ -159,19 +164,20 @@ impl Surroundings for System<'_> {
         hosts: &BTreeMap<HostName, HostSnapshot>,
     ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
         let problem = |message: String| StoreProblem { message };
-        let (id, seed, done) = match &self.source {
+        let source = std::mem::replace(&mut self.source, RunSource::Unstored);
+        let (id, seed, done) = match source {
             RunSource::New { plan_text } => {
                 let seed = self.plan.design.seed.map_or_else(random_u64, Ok).map_err(problem)?;
                 let suffix = random_u64().map_err(problem)? as u16;
                 let id = self.store.new_id(&self.plan.name, self.unix_ms(), suffix);
-                let header = self.header(id.clone(), seed, hosts, plan_text);
+                let header = self.header(id.clone(), seed, hosts, &plan_text);
                 self.writer = Some(self.store.create(&header).map_err(store_problem)?);
                 (id, seed, Vec::new())
             }
-            RunSource::Resumed(id) => {
-                let (run, writer) = self.store.resume(id).map_err(store_problem)?;
+            RunSource::Resumed(taken) => {
+                let (run, writer) = *taken;
                 self.writer = Some(writer);
-                (id.clone(), run.header.seed, run.trials)
+                (run.header.id, run.header.seed, run.trials)
             }
             RunSource::Unstored => {
                 let id = RunId::new("check").map_err(|error| problem(error.to_string()))?;
@@ -197,7 +203,7 @@ impl Surroundings for System<'_> {
             _ => Ok(()),
         };
         if let Err(error) = stored {
-            eprintln!("netduel: {:#}", anyhow::Error::new(error));
+            eprintln!("netduel: {}", chain(&error));
         }
         (self.listener)(&event);
     }

@@ -10,9 +10,9 @@ fn started(bench: &Bench) -> UnderWay {
     under_way
 }
 
-fn stored_trials(bench: &Bench) -> usize {
-    let csv = bench.run(["report", "last", "--format", "csv"]).expect_code(0).stdout;
-    csv.lines().filter(|line| line.contains("latency-p50")).count()
+fn stored_trials(bench: &Bench) -> u64 {
+    let runs = bench.run(["runs", "--json"]).expect_code(0).json();
+    runs[0]["trials"].as_u64().unwrap()
 }
 
 #[test]
