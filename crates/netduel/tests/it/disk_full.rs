@@ -9,13 +9,13 @@ fn a_full_disk_stops_the_run_before_a_trial_and_keeps_the_finished_ones() {
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 200\nblocks_max = 200"));
     // A small file system of its own, in a mount namespace that goes with the command.
     let script = "mount -t tmpfs -o size=1300k tmpfs \"$1\" || exit 77; \"$2\" run \"$3\" --store \"$1\"; code=$?; \
-                  \"$2\" report last --format csv --store \"$1\" > \"$4\" || exit 78; exit $code";
+                  \"$2\" runs --json --store \"$1\" > \"$4\" || exit 78; exit $code";
     let mountpoint = bench.path().join("small");
     std::fs::create_dir(&mountpoint).unwrap();
-    let csv = bench.path().join("trials.csv");
+    let listing = bench.path().join("runs.json");
     let mut command = Command::new("unshare");
     command.args(["--mount", "--map-root-user", "--user", "sh", "-c", script, "sh"]);
-    command.arg(&mountpoint).arg(env!("CARGO_BIN_EXE_netduel")).arg(&plan).arg(&csv);
+    command.arg(&mountpoint).arg(env!("CARGO_BIN_EXE_netduel")).arg(&plan).arg(&listing);
     bench.mark(&mut command);
     let run = Finished::from(command.output().unwrap());
     if run.code == Some(77) {
@@ -24,8 +24,8 @@ fn a_full_disk_stops_the_run_before_a_trial_and_keeps_the_finished_ones() {
     let run = run.expect_code(5);
     assert!(run.stderr.contains("full") && run.stderr.contains("--resume"), "{}", run.stderr);
     let finished = run.stderr.lines().filter(|line| line.starts_with("trial ")).count();
-    let stored =
-        std::fs::read_to_string(csv).unwrap().lines().filter(|line| line.contains("latency-p50")).count();
+    let runs: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(listing).unwrap()).unwrap();
+    let stored = runs[0]["trials"].as_u64().unwrap() as usize;
     assert!(finished > 0);
     assert_eq!(stored, finished, "a finished trial was lost");
     bench.assert_nothing_left();

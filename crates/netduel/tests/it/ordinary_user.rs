@@ -14,7 +14,7 @@ fn an_ordinary_user_runs_a_comparison() {
     std::fs::set_permissions(bench.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let program = bench.path().join("netduel");
     std::fs::copy(env!("CARGO_BIN_EXE_netduel"), &program).unwrap();
-    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 8\nblocks_max = 8"));
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 12\nblocks_max = 12"));
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
     command.arg("run").arg(&plan).args(["--json", "--out", "out"]).current_dir(bench.path());

@@ -7,7 +7,7 @@ use crate::support::{Bench, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, si
 fn the_two_paths_of_a_lab_are_told_apart_and_everything_is_removed() {
     let bench = Bench::new();
     let workloads = format!("{STREAM}{LATENCY}");
-    let plan = bench.plan(&short_plan(TWO_PATHS, &workloads, "blocks_min = 8\nblocks_max = 8\nseed = 1"));
+    let plan = bench.plan(&short_plan(TWO_PATHS, &workloads, "blocks_min = 12\nblocks_max = 12\nseed = 1"));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json", "--out", "out"]).expect_code(0);
     let verdicts = verdicts(&run.json());
     for metric in ["throughput", "latency-p50"] {
