@@ -135,8 +135,30 @@ fn bytes_on_another_interface_make_a_trial_invalid() {
 }
 
 #[test]
+fn bytes_on_another_interface_at_both_ends_are_told_of_both() {
+    let mut script = Script::default().host("a", &["wrong-path"]).host("b", &["wrong-path"]);
+    run(&plan(FOUR_TRIALS), &mut script).unwrap();
+    let reason = reasons(&script.stored).remove(0);
+    assert!(reason.contains("at the client") && reason.contains("at the server"), "{reason}");
+}
+
+#[test]
+fn an_agent_that_talks_without_end_and_does_not_answer_is_given_up() {
+    // It greets, is asked to describe its host, and tells figures instead until its input ends.
+    let babble = r#"
+        read hello; echo '{"type":"hello","protocol":1,"program":"babbler"}'
+        read describe
+        yes '{"type":"progress","figures":{"elapsed_ns":0,"sent_bytes":0,"received_bytes":0,"messages":0}}' &
+        cat >/dev/null; kill $!"#;
+    let mut script = Script { step_ns: 1_000_000_000, ..Script::default() }.host("b", &["sh", "-c", babble]);
+    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    assert!(matches!(&error, RunError::Peer { host, .. } if host.as_str() == "b"), "{error}");
+}
+
+#[test]
 fn an_agent_that_hangs_is_given_up_at_its_deadline() {
-    let mut script = Script { step_ns: 1_000_000_000, ..Script::default() }.host("a", &["never-done"]);
+    let jump_at_progress_ns = 3_600_000_000_000;
+    let mut script = Script { jump_at_progress_ns, ..Script::default() }.host("a", &["never-done"]);
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("did not answer in time") && text.contains("the result of the trial"), "{text}");
@@ -145,8 +167,7 @@ fn an_agent_that_hangs_is_given_up_at_its_deadline() {
 #[test]
 fn an_interrupt_stops_the_trial_undoes_it_and_ends_the_run() {
     let mut script =
-        Script { interrupt_at_start_of: Some(2), ..Script::default() }.host("a", &["never-done"]);
-    script.interrupt_at_start_of = Some(1);
+        Script { interrupt_at_start_of: Some(1), ..Script::default() }.host("a", &["never-done"]);
     let log = logged(&mut script);
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::Interrupted);
     assert!(script.stored.is_empty(), "a trial that was stopped is no result");
