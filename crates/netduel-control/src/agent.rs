@@ -1,4 +1,6 @@
-//! The agent's loop: messages in, work done, messages out. What the work is is the caller's (`Work`); it ends with its input.
+//! The agent's loop: messages in, work done, messages out. What the work is is the caller's (`Work`), and so is the clock.
+//!
+//! It ends with its input, with a limit that the coordinator set, or with an error of the protocol, and leaves nothing behind.
 use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,10 +15,13 @@ use netduel_model::workload::Workload;
 
 use crate::peer::{AgentPeer, PeerError};
 pub use crate::protocol::FailureKind;
-use crate::protocol::{FromAgent, PROTOCOL, ToAgent};
+use crate::protocol::{FromAgent, ToAgent, encode};
 
-/// How often figures of a trial under way are sent.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// The agent's clock.
+pub trait Clock {
+    /// Nanoseconds of a clock that never steps back.
+    fn now_ns(&self) -> u64;
+}
 
 /// What an agent does on its host.
 pub trait Work {
@@ -86,34 +91,65 @@ enum Input {
     Wake,
 }
 
-/// Why an agent ended other than by the end of its input.
+/// Why an agent ended other than by the end of its input or the end of the run.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// What came in is not the protocol, or not in its order.
-    #[error("failed to understand the coordinator: {0} (`netduel agent` is started by a run, not by hand)")]
-    Peer(#[from] PeerError),
+    /// The coordinator speaks another version, said what makes no sense, or nothing for too long.
+    #[error("failed to go on with the coordinator: {0}; `netduel agent` is started by a run, not by hand")]
+    Coordinator(#[from] PeerError),
     /// The answer could not be written.
-    #[error("failed to answer the coordinator: {0}")]
-    Write(#[from] std::io::Error),
+    #[error("failed to answer the coordinator: {0}; it seems to have gone")]
+    Write(#[source] std::io::Error),
+    /// The thread that reads could not be started.
+    #[error(
+        "failed to start the thread that listens to the coordinator: {0}; the host may have too many threads"
+    )]
+    Thread(#[source] std::io::Error),
 }
 
-/// Serves one coordinator until its input ends. Traffic is stopped and treatments are undone in every case.
+/// Serves one coordinator until its end; `program` is the name and version of this program. Traffic is stopped and treatments
+/// are undone in every case, also when the work panics.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write,
     work: &mut dyn Work,
     program: &str,
+    clock: &dyn Clock,
 ) -> Result<(), AgentError> {
     let (sender, receiver) = channel();
     let waker = Waker(sender.clone());
-    std::thread::Builder::new().name("control-in".to_owned()).spawn(move || read_all(input, &sender))?;
-    let mut session = Session { output, work, waker, program, peer: AgentPeer::default() };
-    let result = session.run(&receiver);
-    session.work.abort();
-    for problem in session.work.undo() {
-        eprintln!("netduel agent: not undone: {problem}");
+    std::thread::Builder::new()
+        .name("control-in".to_owned())
+        .spawn(move || read_all(input, &sender))
+        .map_err(AgentError::Thread)?;
+    let peer = AgentPeer::new(program, clock.now_ns());
+    Session { output, work: Cleaned { work, is_clean: false }, waker, peer, clock }.run(&receiver)
+}
+
+/// Work that is stopped and undone when it goes out of sight, however that happens.
+struct Cleaned<'a> {
+    work: &'a mut dyn Work,
+    is_clean: bool,
+}
+
+impl Cleaned<'_> {
+    fn clean(&mut self) -> Vec<String> {
+        self.is_clean = true;
+        self.work.abort();
+        self.work.undo()
     }
-    result
+}
+
+impl Drop for Cleaned<'_> {
+    fn drop(&mut self) {
+        if self.is_clean {
+            return;
+        }
+        for problem in self.clean() {
+            // Nobody listens to the protocol any more; the end of standard error is kept by whoever started this agent.
+            eprintln!("netduel agent: not undone: {problem}");
+        }
+    }
 }
 
 fn read_all(mut input: impl Read, sender: &Sender<Input>) {
@@ -135,93 +171,94 @@ fn read_all(mut input: impl Read, sender: &Sender<Input>) {
 
 struct Session<'a, O> {
     output: O,
-    work: &'a mut dyn Work,
+    work: Cleaned<'a>,
     waker: Waker,
-    program: &'a str,
     peer: AgentPeer,
+    clock: &'a dyn Clock,
 }
 
 impl<O: Write> Session<'_, O> {
     fn run(&mut self, receiver: &Receiver<Input>) -> Result<(), AgentError> {
         loop {
-            let input = if self.peer.is_running() {
-                match receiver.recv_timeout(PROGRESS_INTERVAL) {
-                    Ok(input) => Some(input),
-                    Err(RecvTimeoutError::Timeout) => None,
-                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            let wait_ns = self.peer.deadline_ns().saturating_sub(self.clock.now_ns());
+            match receiver.recv_timeout(Duration::from_nanos(wait_ns)) {
+                Ok(Input::Bytes(bytes)) => {
+                    self.peer.push(&bytes, self.clock.now_ns());
+                    while let Some(request) = self.next_request()? {
+                        if request == ToAgent::Bye {
+                            let problems = self.work.clean();
+                            return self.say(&FromAgent::Bye { problems });
+                        }
+                        self.serve(request)?;
+                    }
                 }
-            } else {
-                match receiver.recv() {
-                    Ok(input) => Some(input),
-                    Err(_) => return Ok(()),
-                }
-            };
-            match input {
-                Some(Input::Bytes(bytes)) => {
-                    self.peer.push(&bytes);
-                    self.messages()?;
-                }
-                Some(Input::End) => return Ok(()),
-                Some(Input::Wake) => {}
-                None => {
-                    let figures = self.work.live();
-                    self.say(&FromAgent::Progress { figures })?;
-                }
+                Ok(Input::Wake) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Input::End) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
-            if self.peer.is_running() && self.work.is_done() {
-                let answer = match self.work.take_result() {
-                    Ok(end) => FromAgent::Done { end: Box::new(end) },
-                    Err(error) => failed(error),
-                };
-                self.say(&answer)?;
+            self.look_for_the_end_of_traffic()?;
+            if self.peer.tick(self.clock.now_ns())? {
+                let line = self.peer.progress(self.work.work.live(), self.clock.now_ns());
+                self.write(&line)?;
             }
         }
+    }
+
+    fn next_request(&mut self) -> Result<Option<ToAgent>, AgentError> {
+        self.peer.next_request().map_err(|error| {
+            if matches!(error, PeerError::Version { .. }) {
+                // The coordinator is the end that a user sees; it can name both versions when it hears this one.
+                drop(self.write(&encode(&self.peer.greeting())));
+            }
+            error.into()
+        })
+    }
+
+    fn look_for_the_end_of_traffic(&mut self) -> Result<(), AgentError> {
+        if !self.peer.is_running() || !self.work.work.is_done() {
+            return Ok(());
+        }
+        let answer = match self.work.work.take_result() {
+            Ok(end) => FromAgent::Done { trial: self.peer.trial(), end: Box::new(end) },
+            Err(error) => failed(error),
+        };
+        self.say(&answer)
     }
 
     fn say(&mut self, message: &FromAgent) -> Result<(), AgentError> {
-        self.output.write_all(self.peer.say(message).as_bytes())?;
-        Ok(self.output.flush()?)
+        let line = self.peer.answer(message, self.clock.now_ns());
+        self.write(&line)
     }
 
-    fn messages(&mut self) -> Result<(), AgentError> {
-        loop {
-            match self.peer.next_message() {
-                Ok(Some(message)) => self.message(message)?,
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    // A coordinator of another version is told ours, so that it can name both.
-                    if let PeerError::Version { .. } = error {
-                        self.say(&FromAgent::Hello { protocol: PROTOCOL, program: self.program.to_owned() })?;
-                    }
-                    return Err(error.into());
+    fn write(&mut self, line: &str) -> Result<(), AgentError> {
+        self.output.write_all(line.as_bytes()).and_then(|()| self.output.flush()).map_err(AgentError::Write)
+    }
+
+    fn serve(&mut self, request: ToAgent) -> Result<(), AgentError> {
+        let work = &mut *self.work.work;
+        let answer = match request {
+            ToAgent::Hello { .. } => Ok(self.peer.greeting()),
+            ToAgent::Describe => work.snapshot().map(|s| FromAgent::Described { snapshot: Box::new(s) }),
+            ToAgent::LockHost { run } => match work.lock(&run) {
+                Err(WorkError { kind: FailureKind::Busy, message }) => {
+                    Ok(FromAgent::HostBusy { by: message })
                 }
+                locked => locked.map(|()| FromAgent::Locked),
+            },
+            ToAgent::Apply { treatments } => work.apply(&treatments).map(|()| FromAgent::Applied),
+            ToAgent::Undo => Ok(FromAgent::Undone { problems: work.undo() }),
+            ToAgent::PrepareServer { workload, bind, token, .. } => {
+                work.prepare_server(&workload, bind, token).map(|ports| FromAgent::Prepared { ports })
             }
-        }
-    }
-
-    fn message(&mut self, message: ToAgent) -> Result<(), AgentError> {
-        let answer = match message {
-            ToAgent::Hello { .. } => {
-                Ok(FromAgent::Hello { protocol: PROTOCOL, program: self.program.to_owned() })
-            }
-            ToAgent::Describe => self.work.snapshot().map(|s| FromAgent::Described { snapshot: Box::new(s) }),
-            ToAgent::LockHost { run } => self.work.lock(&run).map(|()| FromAgent::Locked),
-            ToAgent::Apply { treatments } => self.work.apply(&treatments).map(|()| FromAgent::Applied),
-            ToAgent::Undo => Ok(FromAgent::Undone { problems: self.work.undo() }),
-            ToAgent::PrepareServer { workload, bind, token } => {
-                self.work.prepare_server(&workload, bind, token).map(|ports| FromAgent::Prepared { ports })
-            }
-            ToAgent::PrepareClient { workload, peer, ports, token, deadline } => self
-                .work
+            ToAgent::PrepareClient { workload, peer, ports, token, deadline, .. } => work
                 .prepare_client(&workload, peer, &ports, token, deadline.to_duration())
                 .map(|()| FromAgent::Prepared { ports: Vec::new() }),
-            ToAgent::Start => self.work.start(self.waker.clone()).map(|()| FromAgent::Started),
+            ToAgent::Start => work.start(self.waker.clone()).map(|()| FromAgent::Started),
             ToAgent::Finish => {
-                self.work.finish();
+                work.finish();
                 return Ok(());
             }
-            ToAgent::Abort => {
-                self.work.abort();
+            ToAgent::Abort | ToAgent::Bye => {
+                work.abort();
                 Ok(FromAgent::Aborted)
             }
         };

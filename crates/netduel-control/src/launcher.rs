@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl AgentProcess {
         host: &str,
         argv: &[String],
         id: u64,
-        arrivals: Sender<(u64, Arrival)>,
+        arrivals: SyncSender<(u64, Arrival)>,
     ) -> Result<Self, LaunchError> {
         let (program, words) =
             argv.split_first().ok_or_else(|| LaunchError::Empty { host: host.to_owned() })?;
@@ -154,7 +154,7 @@ fn status_of(mut child: Child) -> Option<ExitStatus> {
 }
 
 /// Carries standard output to the channel until it ends.
-fn carry(mut stdout: impl Read, id: u64, arrivals: &Sender<(u64, Arrival)>) {
+fn carry(mut stdout: impl Read, id: u64, arrivals: &SyncSender<(u64, Arrival)>) {
     let mut buffer = vec![0; 64 << 10];
     loop {
         match stdout.read(&mut buffer) {

@@ -1,31 +1,35 @@
 //! The protocol as two state machines without IO: bytes and the time go in, lines, messages and the next deadline come out.
-use netduel_model::sample::LiveFigures;
-use netduel_model::trial::TrialEnd;
+mod agent;
+mod coordinator;
 
-use crate::protocol::{FailureKind, FromAgent, LineError, Lines, PROTOCOL, ToAgent, decode, encode, quote};
+pub use agent::{AgentPeer, RUNNING_MARGIN_NS};
+pub use coordinator::{BANNER_LINES_MAX, CoordinatorPeer, Heard};
 
-/// Lines that are no message and are passed over before the first message: login banners of remote shells.
-pub const BANNER_LINES_MAX: usize = 50;
+use crate::protocol::{FromAgent, LineError, PROTOCOL, ToAgent};
 
-/// What went wrong with a peer. The peer is of no use afterwards.
+/// What went wrong with the other end. It is of no use afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
     /// It speaks another version.
     #[error(
-        "it speaks protocol {theirs} ({program}), this netduel speaks protocol {PROTOCOL}: install the same version on both hosts"
+        "it speaks protocol {theirs} ({program}), this is protocol {PROTOCOL} ({ours}): install the same version of netduel on both \
+         hosts"
     )]
     Version {
         /// Its protocol.
         theirs: u32,
         /// Its program.
         program: String,
+        /// This program.
+        ours: String,
     },
     /// It sent something that is no message.
     #[error("it sent what is not the protocol: {0}")]
     Garbage(#[from] LineError),
     /// It began with text that is no message, for too long.
     #[error(
-        "it printed {BANNER_LINES_MAX} lines that are no message instead of answering, the last was `{last}`: does the command start `netduel agent`?"
+        "it printed more than {BANNER_LINES_MAX} lines that are no message instead of answering, the last was `{last}`: does the \
+         command start `netduel agent`?"
     )]
     Banner {
         /// The last such line.
@@ -49,203 +53,12 @@ pub enum PeerError {
     },
 }
 
-/// What a coordinator learns from an agent.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
-    /// The answer to the request.
-    Answer(FromAgent),
-    /// Figures of the trial under way.
-    Progress(LiveFigures),
-    /// The trial is done at that end.
-    Done(Box<TrialEnd>),
-    /// The request, or the trial under way, failed.
-    Failed {
-        /// Whose fault.
-        kind: FailureKind,
-        /// The agent's words.
-        message: String,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Await {
-    what: Awaited,
-    since_ns: u64,
-    deadline_ns: u64,
-}
-
-/// What a peer waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Awaited {
-    Hello,
-    Described,
-    Locked,
-    Applied,
-    Undone,
-    Prepared,
-    Started,
-    Done,
-    Aborted,
-}
-
-impl Awaited {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Hello => "the first message",
-            Self::Described => "the description of the host",
-            Self::Locked => "the lock of the host",
-            Self::Applied => "the treatments",
-            Self::Undone => "the undoing of treatments",
-            Self::Prepared => "the sockets",
-            Self::Started => "the start of traffic",
-            Self::Done => "the result of the trial",
-            Self::Aborted => "the end of traffic",
-        }
-    }
-
-    fn is_answered_by(self, message: &FromAgent) -> bool {
-        matches!(
-            (self, message),
-            (Self::Hello, FromAgent::Hello { .. })
-                | (Self::Described, FromAgent::Described { .. })
-                | (Self::Locked, FromAgent::Locked)
-                | (Self::Applied, FromAgent::Applied)
-                | (Self::Undone, FromAgent::Undone { .. })
-                | (Self::Prepared, FromAgent::Prepared { .. })
-                | (Self::Started, FromAgent::Started)
-                | (Self::Aborted, FromAgent::Aborted)
-        )
-    }
-}
-
-/// The coordinator's side of one agent.
-#[derive(Debug)]
-pub struct CoordinatorPeer {
-    lines: Lines,
-    awaited: Option<Await>,
-    greeted: bool,
-    banner_lines: usize,
-    /// Between "started" and the result: the result may come at any time.
-    running: bool,
-    /// An abandoned request's answer may still be under way: after an abort everything but `Aborted` is passed over.
-    aborting: bool,
-}
-
-impl CoordinatorPeer {
-    /// A new peer and the line that opens the conversation.
-    pub fn open(program: &str, now_ns: u64, timeout_ns: u64) -> (Self, String) {
-        let mut peer = Self {
-            lines: Lines::default(),
-            awaited: None,
-            greeted: false,
-            banner_lines: 0,
-            running: false,
-            aborting: false,
-        };
-        peer.expect(Awaited::Hello, now_ns, timeout_ns);
-        (peer, encode(&ToAgent::Hello { protocol: PROTOCOL, program: program.to_owned() }))
-    }
-
-    fn expect(&mut self, what: Awaited, now_ns: u64, timeout_ns: u64) {
-        self.awaited = Some(Await { what, since_ns: now_ns, deadline_ns: now_ns.saturating_add(timeout_ns) });
-    }
-
-    /// The line of a request; its answer is awaited for `timeout_ns`.
-    pub fn request(&mut self, message: &ToAgent, now_ns: u64, timeout_ns: u64) -> String {
-        let what = match message {
-            ToAgent::Hello { .. } => Awaited::Hello,
-            ToAgent::Describe => Awaited::Described,
-            ToAgent::LockHost { .. } => Awaited::Locked,
-            ToAgent::Apply { .. } => Awaited::Applied,
-            ToAgent::Undo => Awaited::Undone,
-            ToAgent::PrepareServer { .. } | ToAgent::PrepareClient { .. } => Awaited::Prepared,
-            ToAgent::Start => Awaited::Started,
-            ToAgent::Finish => Awaited::Done,
-            ToAgent::Abort => Awaited::Aborted,
-        };
-        self.aborting = what == Awaited::Aborted;
-        self.expect(what, now_ns, timeout_ns);
-        encode(message)
-    }
-
-    /// Waits for the result of a trial that ends by itself, unless it has come already.
-    pub fn await_done(&mut self, now_ns: u64, timeout_ns: u64) {
-        if self.running {
-            self.expect(Awaited::Done, now_ns, timeout_ns);
-        }
-    }
-
-    /// When [`CoordinatorPeer::tick`] has to be called next.
-    pub fn deadline_ns(&self) -> Option<u64> {
-        self.awaited.map(|awaited| awaited.deadline_ns)
-    }
-
-    /// Tells the time.
-    pub fn tick(&mut self, now_ns: u64) -> Result<(), PeerError> {
-        match self.awaited {
-            Some(awaited) if now_ns >= awaited.deadline_ns => Err(PeerError::Silent {
-                awaited: awaited.what.name(),
-                waited_ms: now_ns.saturating_sub(awaited.since_ns) / 1_000_000,
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Takes bytes that the agent sent.
-    pub fn input(&mut self, bytes: &[u8]) -> Result<Vec<Heard>, PeerError> {
-        self.lines.push(bytes);
-        let mut heard = Vec::new();
-        while let Some(line) = self.lines.next_line()? {
-            match decode::<FromAgent>(&line) {
-                Ok(message) => heard.extend(self.message(message)?),
-                Err(_) if !self.greeted && self.banner_lines < BANNER_LINES_MAX => self.banner_lines += 1,
-                Err(_) if !self.greeted => return Err(PeerError::Banner { last: quote(&line) }),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(heard)
-    }
-
-    fn message(&mut self, message: FromAgent) -> Result<Option<Heard>, PeerError> {
-        if self.aborting && !matches!(message, FromAgent::Aborted) {
-            return Ok(None);
-        }
-        let awaited = self.awaited.map(|awaited| awaited.what);
-        match message {
-            FromAgent::Hello { protocol, program } if protocol != PROTOCOL => {
-                Err(PeerError::Version { theirs: protocol, program })
-            }
-            FromAgent::Progress { figures } => Ok(Some(Heard::Progress(figures))),
-            FromAgent::Done { end } if self.running => {
-                self.running = false;
-                self.awaited = None;
-                Ok(Some(Heard::Done(end)))
-            }
-            FromAgent::Failed { kind, message } => {
-                self.running = false;
-                self.awaited = None;
-                Ok(Some(Heard::Failed { kind, message }))
-            }
-            message if awaited.is_some_and(|awaited| awaited.is_answered_by(&message)) => {
-                self.awaited = None;
-                self.greeted = true;
-                self.aborting = false;
-                self.running = matches!(message, FromAgent::Started);
-                Ok(Some(Heard::Answer(message)))
-            }
-            other => Err(PeerError::Unexpected {
-                got: name_of(&other),
-                awaited: awaited.map_or("nothing", Awaited::name),
-            }),
-        }
-    }
-}
-
-fn name_of(message: &FromAgent) -> &'static str {
+fn name_of_answer(message: &FromAgent) -> &'static str {
     match message {
         FromAgent::Hello { .. } => "hello",
         FromAgent::Described { .. } => "described",
         FromAgent::Locked => "locked",
+        FromAgent::HostBusy { .. } => "host-busy",
         FromAgent::Applied => "applied",
         FromAgent::Undone { .. } => "undone",
         FromAgent::Prepared { .. } => "prepared",
@@ -254,93 +67,11 @@ fn name_of(message: &FromAgent) -> &'static str {
         FromAgent::Done { .. } => "done",
         FromAgent::Aborted => "aborted",
         FromAgent::Failed { .. } => "failed",
+        FromAgent::Bye { .. } => "bye",
     }
 }
 
-/// What an agent is doing, as far as it decides what may be asked of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Phase {
-    #[default]
-    Idle,
-    Prepared,
-    Running,
-}
-
-impl Phase {
-    fn awaits(self) -> &'static str {
-        match self {
-            Self::Idle => "the preparation of a trial",
-            Self::Prepared => "the start of the trial",
-            Self::Running => "the end of the trial",
-        }
-    }
-
-    fn allows(self, message: &ToAgent) -> bool {
-        match message {
-            // The other end may be told to finish while this one's result is already under way.
-            ToAgent::Abort | ToAgent::Finish => true,
-            ToAgent::Start => self == Self::Prepared,
-            ToAgent::PrepareServer { .. } | ToAgent::PrepareClient { .. } => self == Self::Idle,
-            ToAgent::Describe | ToAgent::LockHost { .. } | ToAgent::Apply { .. } | ToAgent::Undo => {
-                self != Self::Running
-            }
-            ToAgent::Hello { .. } => false,
-        }
-    }
-}
-
-/// An agent's side of its coordinator.
-#[derive(Debug, Default)]
-pub struct AgentPeer {
-    lines: Lines,
-    greeted: bool,
-    phase: Phase,
-}
-
-impl AgentPeer {
-    /// Takes bytes that the coordinator sent.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.lines.push(bytes);
-    }
-
-    /// The next message that may be acted upon; call it again after each answer, because an answer decides what may come.
-    pub fn next_message(&mut self) -> Result<Option<ToAgent>, PeerError> {
-        let Some(line) = self.lines.next_line()? else { return Ok(None) };
-        let message: ToAgent = decode(&line)?;
-        match &message {
-            ToAgent::Hello { protocol, program } if !self.greeted && *protocol != PROTOCOL => {
-                return Err(PeerError::Version { theirs: *protocol, program: program.clone() });
-            }
-            ToAgent::Hello { .. } if !self.greeted => self.greeted = true,
-            other if !self.greeted => {
-                return Err(PeerError::Unexpected { got: request_name(other), awaited: "hello" });
-            }
-            other if !self.phase.allows(other) => {
-                return Err(PeerError::Unexpected { got: request_name(other), awaited: self.phase.awaits() });
-            }
-            _ => {}
-        }
-        Ok(Some(message))
-    }
-
-    /// The line of an answer.
-    pub fn say(&mut self, answer: &FromAgent) -> String {
-        self.phase = match answer {
-            FromAgent::Prepared { .. } => Phase::Prepared,
-            FromAgent::Started => Phase::Running,
-            FromAgent::Done { .. } | FromAgent::Aborted | FromAgent::Failed { .. } => Phase::Idle,
-            _ => self.phase,
-        };
-        encode(answer)
-    }
-
-    /// Whether a trial's traffic runs.
-    pub fn is_running(&self) -> bool {
-        self.phase == Phase::Running
-    }
-}
-
-fn request_name(message: &ToAgent) -> &'static str {
+fn name_of_request(message: &ToAgent) -> &'static str {
     match message {
         ToAgent::Hello { .. } => "hello",
         ToAgent::Describe => "describe",
@@ -352,20 +83,26 @@ fn request_name(message: &ToAgent) -> &'static str {
         ToAgent::Start => "start",
         ToAgent::Finish => "finish",
         ToAgent::Abort => "abort",
+        ToAgent::Bye => "bye",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::sample::LiveFigures;
+    use netduel_model::units::Nanos;
+
     use super::*;
+    use crate::protocol::{FailureKind, Limits, PROTOCOL, encode};
 
     const SECOND: u64 = 1_000_000_000;
+    const LIMITS: Limits = Limits { total: Nanos(1000 * SECOND), idle: Nanos(100 * SECOND) };
 
     fn greeted() -> CoordinatorPeer {
-        let (mut peer, _) = CoordinatorPeer::open("test", 0, SECOND);
+        let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
         let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
         assert!(matches!(
-            peer.input(hello.as_bytes()).unwrap()[..],
+            peer.input(hello.as_bytes(), 0).unwrap()[..],
             [Heard::Answer(FromAgent::Hello { .. })]
         ));
         peer
@@ -373,28 +110,30 @@ mod tests {
 
     #[test]
     fn another_version_is_named_with_what_to_do() {
-        let (mut peer, _) = CoordinatorPeer::open("test", 0, SECOND);
+        let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
         let hello = encode(&FromAgent::Hello { protocol: PROTOCOL + 1, program: "netduel 9.9".into() });
-        let error = peer.input(hello.as_bytes()).unwrap_err().to_string();
+        let error = peer.input(hello.as_bytes(), 0).unwrap_err().to_string();
         assert!(error.contains("netduel 9.9") && error.contains("install the same version"), "{error}");
-        let mut agent = AgentPeer::default();
+        let mut agent = AgentPeer::new("test", 0);
         agent.push(
-            encode(&ToAgent::Hello { protocol: PROTOCOL + 1, program: "netduel 9.9".into() }).as_bytes(),
+            encode(&ToAgent::Hello { protocol: PROTOCOL + 1, program: "netduel 9.9".into(), limits: LIMITS })
+                .as_bytes(),
+            0,
         );
-        assert!(matches!(agent.next_message(), Err(PeerError::Version { .. })));
+        assert!(matches!(agent.next_request(), Err(PeerError::Version { .. })));
     }
 
     #[test]
     fn a_login_banner_is_passed_over_and_endless_text_is_not() {
-        let (mut peer, _) = CoordinatorPeer::open("test", 0, SECOND);
-        assert_eq!(peer.input(b"Welcome!\nLast login: yesterday\n"), Ok(vec![]));
+        let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
+        assert_eq!(peer.input(b"Welcome!\nLast login: yesterday\n", 0), Ok(vec![]));
         let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
-        assert_eq!(peer.input(hello.as_bytes()).map(|heard| heard.len()), Ok(1));
-        assert!(matches!(peer.input(b"Mail for you\n"), Err(PeerError::Garbage(_))));
+        assert_eq!(peer.input(hello.as_bytes(), 0).map(|heard| heard.len()), Ok(1));
+        assert!(matches!(peer.input(b"Mail for you\n", 0), Err(PeerError::Garbage(_))));
 
-        let (mut peer, _) = CoordinatorPeer::open("test", 0, SECOND);
+        let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
         let endless = "y\n".repeat(BANNER_LINES_MAX + 1);
-        assert!(matches!(peer.input(endless.as_bytes()), Err(PeerError::Banner { last }) if last == "y"));
+        assert!(matches!(peer.input(endless.as_bytes(), 0), Err(PeerError::Banner { last }) if last == "y"));
     }
 
     #[test]
@@ -411,18 +150,18 @@ mod tests {
     fn an_answer_that_nobody_waits_for_is_an_error() {
         let mut peer = greeted();
         let started = encode(&FromAgent::Started);
-        let error = peer.input(started.as_bytes()).unwrap_err();
+        let error = peer.input(started.as_bytes(), 0).unwrap_err();
         assert_eq!(error, PeerError::Unexpected { got: "started", awaited: "nothing" });
     }
 
     #[test]
-    fn a_result_that_comes_before_it_is_awaited_is_taken_and_no_deadline_is_left() {
+    fn a_result_that_comes_before_it_is_asked_for_is_taken_and_no_deadline_is_left() {
         let mut peer = greeted();
         peer.request(&ToAgent::Start, 0, SECOND);
-        assert_eq!(peer.input(encode(&FromAgent::Started).as_bytes()).map(|heard| heard.len()), Ok(1));
+        assert_eq!(peer.input(encode(&FromAgent::Started).as_bytes(), 0).map(|heard| heard.len()), Ok(1));
         let failed = FromAgent::Failed { kind: FailureKind::Traffic, message: "no".into() };
-        assert_eq!(peer.input(encode(&failed).as_bytes()).map(|heard| heard.len()), Ok(1));
-        peer.await_done(0, SECOND);
+        assert_eq!(peer.input(encode(&failed).as_bytes(), 0).map(|heard| heard.len()), Ok(1));
+        peer.request(&ToAgent::Finish, 0, SECOND);
         assert_eq!(peer.deadline_ns(), None);
     }
 
@@ -431,26 +170,123 @@ mod tests {
         let mut peer = greeted();
         peer.request(&ToAgent::Start, 0, SECOND);
         peer.request(&ToAgent::Abort, 0, SECOND);
-        let late =
-            encode(&FromAgent::Started) + &encode(&FromAgent::Progress { figures: LiveFigures::default() });
-        assert_eq!(peer.input(late.as_bytes()), Ok(vec![]));
+        let late = encode(&FromAgent::Started)
+            + &encode(&FromAgent::Progress { trial: 1, figures: LiveFigures::default() });
+        assert_eq!(peer.input(late.as_bytes(), 0), Ok(vec![]));
         let aborted = encode(&FromAgent::Aborted);
-        assert_eq!(peer.input(aborted.as_bytes()), Ok(vec![Heard::Answer(FromAgent::Aborted)]));
+        assert_eq!(peer.input(aborted.as_bytes(), 0), Ok(vec![Heard::Answer(FromAgent::Aborted)]));
         assert_eq!(peer.deadline_ns(), None);
     }
 
     #[test]
     fn an_agent_takes_requests_in_their_order_only() {
-        let mut agent = AgentPeer::default();
-        agent.push(encode(&ToAgent::Describe).as_bytes());
-        let unexpected = PeerError::Unexpected { got: "describe", awaited: "hello" };
-        assert_eq!(agent.next_message(), Err(unexpected));
+        let mut agent = AgentPeer::new("test", 0);
+        agent.push(encode(&ToAgent::Describe).as_bytes(), 0);
+        let unexpected = PeerError::Unexpected { got: "describe", awaited: "the first message" };
+        assert_eq!(agent.next_request(), Err(unexpected));
 
-        let mut agent = AgentPeer::default();
-        agent.push(encode(&ToAgent::Hello { protocol: PROTOCOL, program: String::new() }).as_bytes());
-        agent.push(encode(&ToAgent::Start).as_bytes());
-        assert!(matches!(agent.next_message(), Ok(Some(ToAgent::Hello { .. }))));
-        let unexpected = PeerError::Unexpected { got: "start", awaited: "the preparation of a trial" };
-        assert_eq!(agent.next_message(), Err(unexpected));
+        let mut agent = AgentPeer::new("test", 0);
+        agent.push(
+            encode(&ToAgent::Hello { protocol: PROTOCOL, program: String::new(), limits: LIMITS }).as_bytes(),
+            0,
+        );
+        agent.push(encode(&ToAgent::Start).as_bytes(), 0);
+        assert!(matches!(agent.next_request(), Ok(Some(ToAgent::Hello { .. }))));
+        agent.answer(&agent.greeting(), 0);
+        let unexpected = PeerError::Unexpected { got: "start", awaited: "the next trial" };
+        assert_eq!(agent.next_request(), Err(unexpected));
+    }
+    #[test]
+    fn from_started_on_the_result_is_awaited_without_a_gap() {
+        let mut peer = greeted();
+        peer.start(5 * SECOND, SECOND, 7 * SECOND);
+        assert_eq!(peer.deadline_ns(), Some(6 * SECOND));
+        peer.input(encode(&FromAgent::Started).as_bytes(), 5 * SECOND + 1).unwrap();
+        assert_eq!(peer.deadline_ns(), Some(12 * SECOND + 1));
+        let error = peer.tick(12 * SECOND + 1).unwrap_err().to_string();
+        assert!(error.contains("the result of the trial was awaited for 7000 ms"), "{error}");
+    }
+
+    #[test]
+    fn figures_of_another_trial_are_an_error() {
+        let mut peer = greeted();
+        peer.start(0, SECOND, SECOND);
+        let late = FromAgent::Progress { trial: 9, figures: LiveFigures::default() };
+        let bytes = encode(&FromAgent::Started) + &encode(&late);
+        let unexpected = PeerError::Unexpected { got: "progress", awaited: "the result of the trial" };
+        assert_eq!(peer.input(bytes.as_bytes(), 0), Err(unexpected));
+    }
+
+    #[test]
+    fn nothing_may_come_before_the_greeting_and_no_second_one_after_it() {
+        for early in
+            [FromAgent::Locked, FromAgent::Failed { kind: FailureKind::Usage, message: String::new() }]
+        {
+            let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
+            let heard = peer.input(encode(&early).as_bytes(), 0);
+            assert!(
+                matches!(heard, Err(PeerError::Unexpected { awaited: "the first message", .. })),
+                "{heard:?}"
+            );
+        }
+        let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
+        let again = greeted().input(hello.as_bytes(), 0);
+        assert_eq!(again, Err(PeerError::Unexpected { got: "hello", awaited: "nothing" }));
+    }
+
+    #[test]
+    fn what_was_printed_instead_of_an_answer_is_kept() {
+        let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);
+        peer.input(b"This account is not available\n", 0).unwrap();
+        assert_eq!(peer.unanswered_banner(), ["This account is not available"]);
+        let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
+        peer.input(hello.as_bytes(), 0).unwrap();
+        assert!(peer.unanswered_banner().is_empty());
+    }
+
+    fn greeted_agent() -> AgentPeer {
+        let mut agent = AgentPeer::new("test", 0);
+        let hello = ToAgent::Hello { protocol: PROTOCOL, program: String::new(), limits: LIMITS };
+        agent.push(encode(&hello).as_bytes(), SECOND);
+        agent.next_request().unwrap();
+        agent.answer(&agent.greeting(), SECOND);
+        agent
+    }
+
+    #[test]
+    fn an_agent_gives_up_a_coordinator_that_says_nothing_or_stays_too_long() {
+        let mut agent = greeted_agent();
+        assert_eq!(agent.deadline_ns(), 101 * SECOND);
+        assert_eq!(agent.tick(101 * SECOND - 1), Ok(false));
+        assert_eq!(
+            agent.tick(101 * SECOND),
+            Err(PeerError::Silent { awaited: "the next request", waited_ms: 100_000 })
+        );
+        agent.push(encode(&ToAgent::Describe).as_bytes(), 950 * SECOND);
+        assert_eq!(agent.deadline_ns(), 1000 * SECOND);
+        let error = agent.tick(1000 * SECOND).unwrap_err();
+        assert_eq!(error, PeerError::Silent { awaited: "the end of the run", waited_ms: 1_000_000 });
+    }
+
+    #[test]
+    fn while_traffic_runs_silence_is_no_fault_but_traffic_has_to_end() {
+        let mut agent = greeted_agent();
+        agent.answer(&FromAgent::Prepared { ports: Vec::new() }, SECOND);
+        agent.answer(&FromAgent::Started, SECOND);
+        assert_eq!(agent.deadline_ns(), SECOND + SECOND / 2);
+        assert_eq!(agent.tick(SECOND + SECOND / 2), Ok(true));
+        agent.progress(LiveFigures::default(), SECOND + SECOND / 2);
+        assert_eq!(agent.deadline_ns(), 2 * SECOND);
+        // This trial has no duration, so only the margin is left.
+        assert_eq!(agent.tick(SECOND + RUNNING_MARGIN_NS - 1), Ok(true));
+        let error = agent.tick(SECOND + RUNNING_MARGIN_NS).unwrap_err();
+        assert_eq!(error, PeerError::Silent { awaited: "the end of traffic", waited_ms: 60_000 });
+    }
+
+    #[test]
+    fn a_finish_that_crossed_the_result_is_passed_over() {
+        let mut agent = greeted_agent();
+        agent.push((encode(&ToAgent::Finish) + &encode(&ToAgent::Undo)).as_bytes(), SECOND);
+        assert_eq!(agent.next_request(), Ok(Some(ToAgent::Undo)));
     }
 }

@@ -10,24 +10,40 @@ use netduel_model::units::Nanos;
 use netduel_model::workload::Workload;
 use serde::{Deserialize, Serialize};
 
-/// Version of the protocol. Both ends must speak the same.
+/// Version of the protocol. Both ends must speak the same. `tests/golden/` holds every message of every version, and a
+/// test fails when a message changes.
 ///
-/// 1: the first.
+/// - 1: the first.
 pub const PROTOCOL: u32 = 1;
 
-/// Longest line that is taken, bytes: a result with a long series and a wide histogram is some 100 kB.
+/// Longest line that is taken, bytes: a result with a long series and a wide histogram is some 100 kB; one of 24 h some 50 MB.
 pub const LINE_LEN_MAX: usize = 64 << 20;
+
+/// Trials of one coordinator are numbered from 1, so that words about an earlier one are not taken for words about this one.
+pub type TrialNumber = u64;
+
+/// When an agent gives its coordinator up and ends by itself, although its input stays open: the last resort against a host
+/// that keeps treatments because a connection was cut and nobody noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// After this time in all.
+    pub total: Nanos,
+    /// After this time without a word from the coordinator while no traffic runs.
+    pub idle: Nanos,
+}
 
 /// From the coordinator to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum ToAgent {
-    /// The first line.
+    /// The first line. `protocol` and `program` are read alone first, so they stay what they are in every version.
     Hello {
         /// Version of the protocol.
         protocol: u32,
         /// Version of the program.
         program: String,
+        /// When to end without being told.
+        limits: Limits,
     },
     /// What is this host?
     Describe,
@@ -45,6 +61,8 @@ pub enum ToAgent {
     Undo,
     /// Bind the server's sockets.
     PrepareServer {
+        /// Which trial.
+        trial: TrialNumber,
         /// What will run.
         workload: Workload,
         /// Address to bind.
@@ -54,6 +72,8 @@ pub enum ToAgent {
     },
     /// Connect to the server.
     PrepareClient {
+        /// Which trial.
+        trial: TrialNumber,
         /// What will run.
         workload: Workload,
         /// The server's address.
@@ -71,13 +91,15 @@ pub enum ToAgent {
     Finish,
     /// Stop at once; no result is wanted.
     Abort,
+    /// The run is over: stop, undo all changes, and end.
+    Bye,
 }
 
 /// From an agent to the coordinator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum FromAgent {
-    /// The first line.
+    /// The first line. `protocol` and `program` are read alone first, so they stay what they are in every version.
     Hello {
         /// Version of the protocol.
         protocol: u32,
@@ -91,6 +113,11 @@ pub enum FromAgent {
     },
     /// The host is this run's.
     Locked,
+    /// The host is another run's.
+    HostBusy {
+        /// Whose, and what to do.
+        by: String,
+    },
     /// The changes are made.
     Applied,
     /// The changes are undone, or as many as could be.
@@ -107,11 +134,15 @@ pub enum FromAgent {
     Started,
     /// Figures so far.
     Progress {
+        /// Of this trial.
+        trial: TrialNumber,
         /// The figures.
         figures: LiveFigures,
     },
     /// This end is done.
     Done {
+        /// With this trial.
+        trial: TrialNumber,
         /// What it measured.
         end: Box<TrialEnd>,
     },
@@ -123,6 +154,11 @@ pub enum FromAgent {
         kind: FailureKind,
         /// What, why, and what to do.
         message: String,
+    },
+    /// Everything is stopped and undone; the agent ends.
+    Bye {
+        /// What could not be undone, and how to do it by hand.
+        problems: Vec<String>,
     },
 }
 
@@ -142,12 +178,33 @@ pub enum FailureKind {
     Internal,
 }
 
+/// The part of a first line that is the same in every version.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Opening {
+    #[serde(rename = "type")]
+    kind: String,
+    /// Version of the protocol.
+    pub protocol: u32,
+    /// Version of the program.
+    pub program: String,
+}
+
+impl Opening {
+    /// Reads a line as the beginning of a conversation of any version.
+    pub(crate) fn of(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice::<Self>(line).ok().filter(|opening| opening.kind == "hello")
+    }
+}
+
 /// Why a line is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// It does not end.
-    #[error("a line is longer than {LINE_LEN_MAX} bytes")]
-    TooLong,
+    #[error("the line `{start}` is longer than {LINE_LEN_MAX} bytes")]
+    TooLong {
+        /// Its first characters.
+        start: String,
+    },
     /// It is not what this protocol knows.
     #[error("`{start}` is no message of protocol {PROTOCOL}: {reason}")]
     NotAMessage {
@@ -171,7 +228,7 @@ pub fn decode<M: for<'a> Deserialize<'a>>(line: &[u8]) -> Result<M, LineError> {
         .map_err(|error| LineError::NotAMessage { start: quote(line), reason: error.to_string() })
 }
 
-/// How much of a wrong line is shown.
+/// How much of a wrong line is shown, characters.
 const QUOTE_LEN: usize = 80;
 
 /// The beginning of a line, safe to print.
@@ -184,10 +241,17 @@ pub fn quote(line: &[u8]) -> String {
 }
 
 /// Cuts a stream of bytes into lines, however they arrive.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lines {
     pending: Vec<u8>,
     searched: usize,
+    len_max: usize,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self { pending: Vec::new(), searched: 0, len_max: LINE_LEN_MAX }
+    }
 }
 
 impl Lines {
@@ -198,11 +262,15 @@ impl Lines {
 
     /// The next whole line without its end.
     pub fn next_line(&mut self) -> Result<Option<Vec<u8>>, LineError> {
-        let Some(found) = self.pending[self.searched..].iter().position(|byte| *byte == b'\n') else {
-            self.searched = self.pending.len();
-            return if self.pending.len() > LINE_LEN_MAX { Err(LineError::TooLong) } else { Ok(None) };
-        };
-        let end = self.searched + found;
+        let found = self.pending[self.searched..].iter().position(|byte| *byte == b'\n');
+        let end = found.map_or(self.pending.len(), |found| self.searched + found);
+        if end > self.len_max {
+            return Err(LineError::TooLong { start: quote(&self.pending[..end]) });
+        }
+        if found.is_none() {
+            self.searched = end;
+            return Ok(None);
+        }
         let mut line: Vec<u8> = self.pending.drain(..=end).collect();
         line.pop();
         self.searched = 0;
@@ -217,13 +285,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_quoted_of_a_wrong_line_is_short_and_safe_to_print() {
-        let wrong = decode::<FromAgent>("\u{1b}[31mgarbage\r".repeat(40).as_bytes()).unwrap_err().to_string();
-        assert!(wrong.contains(".[31mgarbage") && !wrong.contains('\u{1b}'), "{wrong}");
-        assert!(wrong.len() < 400, "{wrong}");
-        assert!(decode::<FromAgent>(&[0xff, 0xfe, b'{']).is_err());
+    fn a_line_that_is_too_long_is_refused_with_or_without_its_end() {
+        for bytes in [&b"123456789"[..], b"123456789\n", b"1\n123456789\n"] {
+            let mut lines = Lines { len_max: 8, ..Lines::default() };
+            lines.push(bytes);
+            let error = std::iter::from_fn(|| lines.next_line().transpose()).find_map(Result::err);
+            assert_eq!(error, Some(LineError::TooLong { start: "123456789".into() }));
+        }
+        let mut lines = Lines { len_max: 8, ..Lines::default() };
+        lines.push(b"12345678\n");
+        assert_eq!(lines.next_line(), Ok(Some(b"12345678".to_vec())));
     }
 
+    #[test]
+    fn what_is_no_message_is_quoted_short_and_without_control_characters() {
+        let long = format!("\x1b[31m{}", "x".repeat(500));
+        for (bytes, start) in [
+            (b"Welcome to host\r".as_slice(), "Welcome to host.".to_owned()),
+            (b"\xff\xfe{}".as_slice(), "\u{fffd}\u{fffd}{}".to_owned()),
+            (b"{\"type\":\"dance\"}".as_slice(), "{\"type\":\"dance\"}".to_owned()),
+            (long.as_bytes(), format!(".[31m{}", "x".repeat(75))),
+        ] {
+            match decode::<FromAgent>(bytes) {
+                Err(LineError::NotAMessage { start: quoted, reason }) => {
+                    assert_eq!(quoted, start);
+                    assert!(!reason.is_empty());
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_first_line_of_another_version_is_understood_as_far_as_it_must_be() {
+        let line = br#"{"type":"hello","protocol":99,"program":"netduel 9.9.9","limits":"none","colour":3}"#;
+        let opening = Opening::of(line).unwrap();
+        assert_eq!((opening.protocol, opening.program.as_str()), (99, "netduel 9.9.9"));
+        assert!(Opening::of(br#"{"type":"bye","protocol":99,"program":"x"}"#).is_none());
+    }
     #[test]
     fn an_unknown_message_names_the_known_ones() {
         let error = decode::<ToAgent>(br#"{"type":"reboot"}"#).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! The loop of a run: hosts are opened, blocks are run, trouble is answered, and everything is closed in every case.
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, HostName};
@@ -8,16 +8,22 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Slot, Trial, Validity};
+use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
-use super::conversation::DESCRIBE_TIMEOUT_NS;
 use super::host::HostLink;
 use super::{RunError, Surroundings, Trouble};
 use crate::launcher::Arrival;
 use crate::peer::Heard;
-use crate::protocol::ToAgent;
+use crate::protocol::{Limits, TrialNumber};
 use crate::schedule;
 
+/// What a trial may take beside its traffic when everything comes just before its deadline, nanoseconds.
+const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
+/// What the coordinator may do between two trials, nanoseconds: start agents again, store, judge.
+const PAUSE_MAX_NS: u64 = 600_000_000_000;
+/// Pieces of output, of 64 KiB at most, that wait to be taken: a program that prints without end is held up, not kept.
+const ARRIVALS_MAX: usize = 64;
 /// Trials of one arm that may fail one after the other before the run ends.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
 
@@ -27,10 +33,13 @@ pub(super) struct Conductor<'a> {
     pub(super) surroundings: &'a mut dyn Surroundings,
     pub(super) links: BTreeMap<HostName, HostLink>,
     pub(super) arrivals: Receiver<(u64, Arrival)>,
-    pub(super) sender: Sender<(u64, Arrival)>,
+    pub(super) sender: SyncSender<(u64, Arrival)>,
     pub(super) next_id: u64,
     /// What agents said and nobody has asked for yet.
     pub(super) heard: VecDeque<(HostName, Heard)>,
+    /// How long agents stay without being told to.
+    pub(super) limits: Limits,
+    pub(super) trial_number: TrialNumber,
     hosts: BTreeSet<HostName>,
     restarted: BTreeSet<HostName>,
     /// The hosts whose agents hold the locks of their network stacks.
@@ -44,7 +53,7 @@ pub(super) struct Conductor<'a> {
 
 impl<'a> Conductor<'a> {
     pub(super) fn new(plan: &'a ResolvedPlan, surroundings: &'a mut dyn Surroundings) -> Self {
-        let (sender, arrivals) = channel();
+        let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
         Self {
             plan,
             surroundings,
@@ -53,6 +62,8 @@ impl<'a> Conductor<'a> {
             sender,
             next_id: 0,
             heard: VecDeque::new(),
+            limits: limits(plan),
+            trial_number: 0,
             hosts: plan
                 .arms
                 .iter()
@@ -70,12 +81,7 @@ impl<'a> Conductor<'a> {
     /// Runs the plan and closes every agent.
     pub(super) fn run_and_close(mut self) -> Result<RunEnd, RunError> {
         let result = self.run();
-        let mut links = std::mem::take(&mut self.links);
-        // All at once, so that many agents end side by side.
-        links.values_mut().for_each(HostLink::close_input);
-        for (_, link) in links {
-            drop(link.end());
-        }
+        self.part();
         let end = match &result {
             Ok(end) => end.clone(),
             Err(error) => RunEnd::Failed { detail: error.to_string() },
@@ -215,7 +221,7 @@ impl<'a> Conductor<'a> {
         self.open(&gone)?;
         let Some(run) = self.run.clone() else { return Ok(()) };
         for host in gone.intersection(&self.lockers.clone()) {
-            self.ask(host, &ToAgent::LockHost { run: run.clone() }, DESCRIBE_TIMEOUT_NS)?;
+            self.lock_host(host, &run)?;
         }
         Ok(())
     }
@@ -239,7 +245,7 @@ impl<'a> Conductor<'a> {
             }
             locked.push(snapshot);
             self.lockers.insert(host.clone());
-            self.ask(host, &ToAgent::LockHost { run: run.clone() }, DESCRIBE_TIMEOUT_NS)?;
+            self.lock_host(host, &run)?;
         }
         Ok(())
     }
@@ -257,4 +263,18 @@ impl<'a> Conductor<'a> {
             }
         }
     }
+}
+
+/// When an agent may take its coordinator for gone: so late that no plan, however slow its hosts, comes to it. A host may have
+/// nothing to do for almost two blocks, when its arm comes first in one and last in the next.
+fn limits(plan: &ResolvedPlan) -> Limits {
+    let block_ns = plan
+        .arms
+        .iter()
+        .flat_map(|arm| &arm.workloads)
+        .map(|workload| workload.timing.duration.0.saturating_add(TRIAL_MARGIN_NS))
+        .fold(0, u64::saturating_add);
+    let idle_ns = block_ns.saturating_mul(2).saturating_add(PAUSE_MAX_NS);
+    let blocks_ns = block_ns.saturating_mul(u64::from(plan.design.blocks_max));
+    Limits { total: Nanos(blocks_ns.saturating_add(idle_ns)), idle: Nanos(idle_ns) }
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use netduel_model::event::Event;
-use netduel_model::ids::HostName;
+use netduel_model::ids::{HostName, RunId};
 use netduel_model::snapshot::HostSnapshot;
 
 use super::conductor::Conductor;
@@ -12,10 +12,12 @@ use super::host::HostLink;
 use super::{RunError, Trouble};
 use crate::launcher::Arrival;
 use crate::peer::{Heard, PeerError};
-use crate::protocol::{FromAgent, ToAgent};
+use crate::protocol::{FailureKind, FromAgent, ToAgent};
 
 /// How long describing or locking a host may take, nanoseconds.
-pub(super) const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
+const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
+/// How long stopping and undoing everything at the end may take, nanoseconds.
+const BYE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Ctrl-C is looked for at least this often, nanoseconds.
 const INTERRUPT_INTERVAL_NS: u64 = 100_000_000;
 
@@ -55,7 +57,8 @@ impl Conductor<'_> {
             .map_err(|reason| lost(RunError::NoLauncher { host: name.clone(), reason }))?;
         self.next_id += 1;
         let now_ns = self.surroundings.now_ns();
-        let link = HostLink::open(name, &argv, self.next_id, self.sender.clone(), now_ns)
+        let line = (self.next_id, self.sender.clone());
+        let link = HostLink::open(name, &argv, line, self.limits, now_ns)
             .map_err(|error| lost(RunError::Launch(error)))?;
         self.links.insert(name.clone(), link);
         Ok(())
@@ -81,6 +84,56 @@ impl Conductor<'_> {
         let now_ns = self.surroundings.now_ns();
         self.link(host)?.request(message, now_ns, timeout_ns);
         self.answer(host)
+    }
+
+    /// Has the traffic of one end begin; its result is awaited from then on.
+    pub(super) fn start(
+        &mut self,
+        host: &HostName,
+        timeout_ns: u64,
+        done_timeout_ns: u64,
+    ) -> Result<(), Trouble> {
+        let now_ns = self.surroundings.now_ns();
+        self.link(host)?.start(now_ns, timeout_ns, done_timeout_ns);
+        self.answer(host).map(drop)
+    }
+
+    /// Keeps other runs from a host's network stack.
+    pub(super) fn lock_host(&mut self, host: &HostName, run: &RunId) -> Result<(), Trouble> {
+        let message = ToAgent::LockHost { run: run.clone() };
+        match self.ask(host, &message, DESCRIBE_TIMEOUT_NS)? {
+            FromAgent::HostBusy { by } => {
+                Err(Trouble::Refused { host: host.clone(), kind: FailureKind::Busy, message: by })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Has every agent stop, undo and end, side by side, and ends its process. What could not be undone is told.
+    pub(super) fn part(&mut self) {
+        self.stopping = true;
+        self.heard.clear();
+        let now_ns = self.surroundings.now_ns();
+        for link in self.links.values_mut() {
+            link.request(&ToAgent::Bye, now_ns, BYE_TIMEOUT_NS);
+        }
+        for host in self.links.keys().cloned().collect::<Vec<_>>() {
+            loop {
+                match self.answer(&host) {
+                    Ok(FromAgent::Bye { problems }) => {
+                        self.warn_of_rest(&host, problems);
+                        break;
+                    }
+                    // Another one that has ended by now, as it should.
+                    Err(Trouble::Lost { host: other, .. }) if other != host => {}
+                    // One that is gone has nothing more to say; its guard undoes what it left.
+                    _ => break,
+                }
+            }
+        }
+        for (_, link) in std::mem::take(&mut self.links) {
+            drop(link.end());
+        }
     }
 
     /// As [`Conductor::ask`], when the other hosts have to be asked in any case: one that is lost meanwhile does not keep
@@ -116,7 +169,10 @@ impl Conductor<'_> {
                 Some((from, Heard::Failed { kind, message })) => {
                     return Err(Trouble::Refused { host: from, kind, message });
                 }
-                _ => self.listen()?,
+                _ => {
+                    self.link(host)?;
+                    self.listen()?;
+                }
             }
         }
     }
@@ -146,11 +202,12 @@ impl Conductor<'_> {
     }
 
     fn arrived(&mut self, id: u64, arrival: Arrival) -> Result<(), Trouble> {
+        let now_ns = self.surroundings.now_ns();
         // Bytes of an agent that was given up may still be in the channel.
         let Some(link) = self.links.values_mut().find(|link| link.id == id) else { return Ok(()) };
         let host = link.name.clone();
         match arrival {
-            Arrival::Bytes(bytes) => match link.input(&bytes) {
+            Arrival::Bytes(bytes) => match link.input(&bytes, now_ns) {
                 Ok(heard) => {
                     self.heard.extend(heard.into_iter().map(|heard| (host.clone(), heard)));
                     Ok(())
@@ -171,10 +228,11 @@ impl Conductor<'_> {
     }
 
     /// Gives up an agent: a protocol error, silence, or the end of its process. What it said before is of no use to anybody,
-    /// least of all to whoever asks the one that is started in its place.
+    /// least of all to whoever asks the one that is started in its place; but its farewell is.
     fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> Trouble {
         let (how, last_words) = self.links.remove(host).map(HostLink::end).unwrap_or_default();
-        self.heard.retain(|(from, _)| from != host);
+        self.heard
+            .retain(|(from, heard)| from != host || matches!(heard, Heard::Answer(FromAgent::Bye { .. })));
         let host = host.clone();
         let error = match error {
             Some(source) => RunError::Peer { host: host.clone(), source, last_words },

@@ -1,17 +1,22 @@
 //! One agent as the coordinator sees it: its process and its side of the protocol.
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use netduel_model::ids::HostName;
 
 use crate::launcher::{AgentProcess, Arrival, LaunchError};
 use crate::peer::{CoordinatorPeer, Heard, PeerError};
-use crate::protocol::ToAgent;
+use crate::protocol::{Limits, ToAgent};
 
 /// How long an agent may take to answer its first message, nanoseconds: a remote shell has to log in.
 const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How long an agent may take to end after its input has ended: it undoes treatments then.
 const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long something may take to end that never said it was an agent: it has nothing to undo, but perhaps last words.
+const STRANGER_PATIENCE: Duration = Duration::from_secs(1);
+/// This program, as it names itself.
+const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 
 /// An agent's process and conversation.
 #[derive(Debug)]
@@ -29,12 +34,12 @@ impl HostLink {
     pub fn open(
         name: &HostName,
         argv: &[String],
-        id: u64,
-        arrivals: Sender<(u64, Arrival)>,
+        (id, arrivals): (u64, SyncSender<(u64, Arrival)>),
+        limits: Limits,
         now_ns: u64,
     ) -> Result<Self, LaunchError> {
         let mut process = AgentProcess::start(name.as_str(), argv, id, arrivals)?;
-        let (peer, line) = CoordinatorPeer::open(env!("CARGO_PKG_VERSION"), now_ns, HELLO_TIMEOUT_NS);
+        let (peer, line) = CoordinatorPeer::open(PROGRAM, limits, now_ns, HELLO_TIMEOUT_NS);
         process.send(&line);
         Ok(Self { name: name.clone(), id, process, peer })
     }
@@ -45,14 +50,15 @@ impl HostLink {
         self.process.send(&line);
     }
 
-    /// Waits for the result of a trial that ends by itself.
-    pub fn await_done(&mut self, now_ns: u64, timeout_ns: u64) {
-        self.peer.await_done(now_ns, timeout_ns);
+    /// Has traffic begin, which is awaited for `timeout_ns`, and end, which is then awaited for `done_timeout_ns`.
+    pub fn start(&mut self, now_ns: u64, timeout_ns: u64, done_timeout_ns: u64) {
+        let line = self.peer.start(now_ns, timeout_ns, done_timeout_ns);
+        self.process.send(&line);
     }
 
     /// Takes bytes.
-    pub fn input(&mut self, bytes: &[u8]) -> Result<Vec<Heard>, PeerError> {
-        self.peer.input(bytes)
+    pub fn input(&mut self, bytes: &[u8], now_ns: u64) -> Result<Vec<Heard>, PeerError> {
+        self.peer.input(bytes, now_ns)
     }
 
     /// Tells the time.
@@ -65,16 +71,16 @@ impl HostLink {
         self.peer.deadline_ns()
     }
 
-    /// Closes the agent's input, so that it begins to end.
-    pub fn close_input(&mut self) {
-        self.process.close_input();
-    }
-
-    /// Ends the agent. Gives how it ended and the end of its standard error, ready to be put after a message.
+    /// Ends the agent. Gives how it ended and its last words, ready to be put after a message.
     pub fn end(self) -> (String, String) {
-        let (status, words) = self.process.end(END_PATIENCE);
+        let banner = self.peer.unanswered_banner().join(" / ");
+        let patience = if self.peer.is_greeted() { END_PATIENCE } else { STRANGER_PATIENCE };
+        let (status, words) = self.process.end(patience);
         let how = status.map_or_else(|| "status unknown".to_owned(), |status| status.to_string());
-        let words = if words.is_empty() { String::new() } else { format!("; its last words: {words}") };
-        (how, words)
+        let told = |what: &str, words: &str| match words {
+            "" => String::new(),
+            words => format!("; {what}: {words}"),
+        };
+        (how, told("it printed instead of answering", &banner) + &told("its last words", &words))
     }
 }

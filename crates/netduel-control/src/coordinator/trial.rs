@@ -105,7 +105,7 @@ impl Conductor<'_> {
         undone
     }
 
-    fn warn_of_rest(&mut self, host: &HostName, problems: Vec<String>) {
+    pub(super) fn warn_of_rest(&mut self, host: &HostName, problems: Vec<String>) {
         for detail in problems {
             let warning = Warning::NotUndone { host: host.clone(), detail };
             self.surroundings.event(Event::Warned { warning });
@@ -115,13 +115,15 @@ impl Conductor<'_> {
     fn prepare(&mut self, arm: &Arm, workload: &Workload, token: Token) -> Result<(), Trouble> {
         let (client, server) = (&arm.pair.client, &arm.pair.server);
         let address = self.address(server, workload.family)?;
-        let message = ToAgent::PrepareServer { workload: workload.clone(), bind: address, token };
+        self.trial_number += 1;
+        let trial = self.trial_number;
+        let message = ToAgent::PrepareServer { trial, workload: workload.clone(), bind: address, token };
         let FromAgent::Prepared { ports } = self.ask(server, &message, STEP_TIMEOUT_NS)? else {
             return Err(Trouble::Local("the server's agent named no ports".to_owned()));
         };
         let deadline = Nanos(CONNECT_TIMEOUT_NS);
-        let message =
-            ToAgent::PrepareClient { workload: workload.clone(), peer: address, ports, token, deadline };
+        let workload = workload.clone();
+        let message = ToAgent::PrepareClient { trial, workload, peer: address, ports, token, deadline };
         self.ask(client, &message, CONNECT_TIMEOUT_NS + STEP_TIMEOUT_NS)?;
         Ok(())
     }
@@ -137,13 +139,9 @@ impl Conductor<'_> {
 
     fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
         let host = |role: Role| arm.pair.host(role).clone();
+        let timeout_ns = workload.timing.duration.0.saturating_add(DONE_MARGIN_NS);
         for role in [Role::Server, Role::Client] {
-            self.ask(&host(role), &ToAgent::Start, STEP_TIMEOUT_NS)?;
-        }
-        let started_ns = self.surroundings.now_ns();
-        let timeout_ns = workload.timing.duration.0 + DONE_MARGIN_NS;
-        for role in ROLES {
-            self.link(&host(role))?.await_done(started_ns, timeout_ns);
+            self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns)?;
         }
         let deciders = deciders(&workload.traffic);
         let mut ends: [Option<TrialEnd>; 2] = [None, None];

@@ -143,16 +143,13 @@ fn bytes_on_another_interface_at_both_ends_are_told_of_both() {
 }
 
 #[test]
-fn an_agent_that_talks_without_end_and_does_not_answer_is_given_up() {
-    // It greets, is asked to describe its host, and tells figures instead until its input ends.
-    let babble = r#"
-        read hello; echo '{"type":"hello","protocol":1,"program":"babbler"}'
-        read describe
-        yes '{"type":"progress","figures":{"elapsed_ns":0,"sent_bytes":0,"received_bytes":0,"messages":0}}' &
-        cat >/dev/null; kill $!"#;
-    let mut script = Script { step_ns: 1_000_000_000, ..Script::default() }.host("b", &["sh", "-c", babble]);
-    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
-    assert!(matches!(&error, RunError::Peer { host, .. } if host.as_str() == "b"), "{error}");
+fn an_agent_that_tells_figures_without_end_is_given_up_at_its_deadline() {
+    // Fifteen thousand figures to the deadline: by then there is no moment any more in which nothing arrives.
+    let mut script =
+        Script { jump_at_progress_ns: 1_000_000, ..Script::default() }.host("a", &["never-done", "babble"]);
+    run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    let first = reasons(&script.stored).remove(0);
+    assert!(first.contains("host a") && first.contains("the result of the trial was awaited"), "{first}");
 }
 
 #[test]
@@ -271,7 +268,8 @@ fn what_is_left_by_an_undo_is_told_with_its_host() {
         matches!(event, Event::Warned { warning: Warning::NotUndone { host, detail } }
             if host.as_str() == "b" && detail.contains("refuses to undo"))
     };
-    assert_eq!(script.events.iter().filter(warned).count(), 4);
+    // After each trial, and in the farewell.
+    assert_eq!(script.events.iter().filter(warned).count(), 5);
 }
 
 #[test]
@@ -283,4 +281,36 @@ fn trials_that_are_superseded_do_not_decide_whether_to_stop() {
     let mut script = Script { done_before, stop_after: Some(5), ..Script::default() };
     let end = run(&plan("blocks_min = 2\nblocks_max = 9"), &mut script).unwrap();
     assert_eq!((end, script.stored.len()), (RunEnd::PrecisionReached, 4));
+}
+
+#[test]
+fn an_agent_that_is_killed_in_a_trial_is_started_again_and_finished_trials_are_kept() {
+    let marker = tempfile::NamedTempFile::new().unwrap();
+    let mut script = Script::default().host("b", &["die-finish", "killed", &once(&marker)]);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    let reasons = reasons(&script.stored);
+    assert!(script.stored.len() == 4 && reasons.len() == 1, "{reasons:?}");
+    assert!(reasons[0].contains("host b vanished") && reasons[0].contains("signal: 9"), "{reasons:?}");
+}
+
+#[test]
+fn a_host_that_another_run_has_is_refused_with_that_run() {
+    let mut script = Script::default().host("a", &["busy"]);
+    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Host);
+    assert!(error.to_string().contains("host a: this host is in use by run other-1"), "{error}");
+}
+
+#[test]
+fn garbage_in_place_of_an_agent_is_quoted() {
+    let chatter = "echo Welcome; echo This account is not available";
+    let mut script = Script::default().host("b", &["sh", "-c", chatter]);
+    let text = run(&plan(FOUR_TRIALS), &mut script).unwrap_err().to_string();
+    assert!(
+        text.contains("host b vanished") && text.contains("Welcome / This account is not available"),
+        "{text}"
+    );
+    let mut script = Script::default().host("b", &["sh", "-c", "yes no"]);
+    let text = run(&plan(FOUR_TRIALS), &mut script).unwrap_err().to_string();
+    assert!(text.contains("more than 50 lines") && text.contains("`no`"), "{text}");
 }

@@ -1,12 +1,12 @@
 //! Agents as processes: how they end, and what is left of them.
 use std::os::unix::process::ExitStatusExt as _;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::time::Duration;
 
 use netduel_control::launcher::{AgentProcess, Arrival};
 
 fn start(script: &str) -> (AgentProcess, Receiver<(u64, Arrival)>) {
-    let (sender, arrivals) = channel();
+    let (sender, arrivals) = sync_channel(64);
     let argv = ["sh", "-c", script].map(str::to_owned);
     (AgentProcess::start("a", &argv, 7, sender).unwrap(), arrivals)
 }

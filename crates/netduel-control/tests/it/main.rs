@@ -4,5 +4,6 @@ mod coordinator;
 mod golden;
 mod launching;
 mod messages;
+mod serving;
 mod surroundings;
 mod virtual_time;

@@ -1,5 +1,5 @@
 //! One of every message, and the parts they are made of.
-use netduel_control::protocol::{FailureKind, FromAgent, PROTOCOL, ToAgent};
+use netduel_control::protocol::{FailureKind, FromAgent, Limits, PROTOCOL, ToAgent};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::Observation;
 use netduel_model::plan::{TreatmentAction, parse};
@@ -30,17 +30,23 @@ pub fn trial_end(role: Role) -> TrialEnd {
     TrialEnd { report, observation: Observation::default() }
 }
 
+/// Limits that no test comes to.
+pub fn limits() -> Limits {
+    Limits { total: Nanos(3_600_000_000_000), idle: Nanos(600_000_000_000) }
+}
+
 /// One of every request.
 pub fn requests() -> Vec<ToAgent> {
     let token = Token([0x5a; 16]);
     vec![
-        ToAgent::Hello { protocol: PROTOCOL, program: "netduel 0.1.0".into() },
+        ToAgent::Hello { protocol: PROTOCOL, program: "netduel 0.1.0".into(), limits: limits() },
         ToAgent::Describe,
         ToAgent::LockHost { run: RunId::new("demo-1").unwrap() },
         ToAgent::Apply { treatments: vec![TreatmentAction::Mtu { interface: "eth0".into(), mtu: 9000 }] },
         ToAgent::Undo,
-        ToAgent::PrepareServer { workload: workload(), bind: "10.77.0.2".parse().unwrap(), token },
+        ToAgent::PrepareServer { trial: 1, workload: workload(), bind: "10.77.0.2".parse().unwrap(), token },
         ToAgent::PrepareClient {
+            trial: 1,
             workload: workload(),
             peer: "fd77::2".parse().unwrap(),
             ports: vec![40_000, 40_001],
@@ -50,6 +56,7 @@ pub fn requests() -> Vec<ToAgent> {
         ToAgent::Start,
         ToAgent::Finish,
         ToAgent::Abort,
+        ToAgent::Bye,
     ]
 }
 
@@ -59,13 +66,15 @@ pub fn answers() -> Vec<FromAgent> {
         FromAgent::Hello { protocol: PROTOCOL, program: "netduel 0.1.0".into() },
         FromAgent::Described { snapshot: Box::new(HostSnapshot { cores: 2, ..HostSnapshot::default() }) },
         FromAgent::Locked,
+        FromAgent::HostBusy { by: "run demo-2".into() },
         FromAgent::Applied,
         FromAgent::Undone { problems: vec!["failed to set eth0".into()] },
         FromAgent::Prepared { ports: vec![40_000] },
         FromAgent::Started,
-        FromAgent::Progress { figures: LiveFigures { elapsed_ns: 1, ..LiveFigures::default() } },
-        FromAgent::Done { end: Box::new(trial_end(Role::Server)) },
+        FromAgent::Progress { trial: 1, figures: LiveFigures { elapsed_ns: 1, ..LiveFigures::default() } },
+        FromAgent::Done { trial: 1, end: Box::new(trial_end(Role::Server)) },
         FromAgent::Aborted,
         FromAgent::Failed { kind: FailureKind::Traffic, message: "failed to connect".into() },
+        FromAgent::Bye { problems: vec!["failed to set eth0".into()] },
     ]
 }

@@ -6,7 +6,7 @@ use netduel_model::workload::Role;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-use crate::messages::{requests, trial_end};
+use crate::messages::{limits, requests, trial_end};
 
 const SECOND: u64 = 1_000_000_000;
 /// How long every answer is waited for.
@@ -59,8 +59,8 @@ impl Conversation {
     fn exchange(&mut self, line: &str) -> Result<Vec<Heard>, PeerError> {
         let mut asked = Vec::new();
         self.carry(line.as_bytes(), |conversation, piece| {
-            conversation.agent.push(piece);
-            while let Some(message) = conversation.agent.next_message()? {
+            conversation.agent.push(piece, conversation.now_ns);
+            while let Some(message) = conversation.agent.next_request()? {
                 asked.push(message);
             }
             Ok(())
@@ -68,7 +68,7 @@ impl Conversation {
         let mut heard = Vec::new();
         for message in asked {
             for answer in answers_to(&message) {
-                let mut bytes = self.agent.say(&answer).into_bytes();
+                let mut bytes = self.agent.answer(&answer, self.now_ns).into_bytes();
                 if self.answered == self.hit {
                     match self.fault {
                         Fault::None => {}
@@ -79,7 +79,7 @@ impl Conversation {
                 }
                 self.answered += 1;
                 self.carry(&bytes, |conversation, piece| {
-                    heard.extend(conversation.coordinator.input(piece)?);
+                    heard.extend(conversation.coordinator.input(piece, conversation.now_ns)?);
                     Ok(())
                 })?;
             }
@@ -123,23 +123,24 @@ fn answers_to(message: &ToAgent) -> Vec<FromAgent> {
             vec![FromAgent::Prepared { ports: vec![1] }]
         }
         ToAgent::Start => vec![FromAgent::Started],
-        ToAgent::Finish => vec![FromAgent::Done { end: Box::new(trial_end(Role::Server)) }],
+        ToAgent::Finish => vec![FromAgent::Done { trial: 1, end: Box::new(trial_end(Role::Server)) }],
         ToAgent::Abort => vec![FromAgent::Aborted],
+        ToAgent::Bye => vec![FromAgent::Bye { problems: Vec::new() }],
     }
 }
 
 /// Answers in a conversation without faults.
-const ANSWERS: u32 = 8;
+const ANSWERS: u32 = 9;
 
 fn converse(seed: u64, fault: Fault) -> (Conversation, Result<(), PeerError>) {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let hit = generator.next_u32() % ANSWERS;
-    let (coordinator, hello) = CoordinatorPeer::open("coordinator", 0, TIMEOUT);
+    let (coordinator, hello) = CoordinatorPeer::open("coordinator", limits(), 0, TIMEOUT);
     let mut conversation = Conversation {
         generator,
         now_ns: 0,
         coordinator,
-        agent: AgentPeer::default(),
+        agent: AgentPeer::new("agent", 0),
         fault,
         hit,
         answered: 0,

@@ -4,7 +4,7 @@ mod lock;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netduel_control::agent::{FailureKind, Waker, Work, WorkError};
+use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
 use netduel_host::{Before, Observer};
 use netduel_load::{ClientEnd, LoadError, Running, ServerEnd};
 use netduel_model::ids::{RunId, Token};
@@ -26,8 +26,18 @@ pub fn command() -> Result<(), Failure> {
         std::io::stdout(),
         &mut work,
         &program::name_and_version(),
+        &Monotonic,
     )
     .kind(Kind::Host)
+}
+
+/// The clock of the agent's limits.
+struct Monotonic;
+
+impl Clock for Monotonic {
+    fn now_ns(&self) -> u64 {
+        netduel_sys::clock::monotonic_ns()
+    }
 }
 
 /// What a trial has come to on this host.

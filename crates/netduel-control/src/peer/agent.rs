@@ -1,0 +1,193 @@
+//! The agent's side of the conversation with its coordinator. No IO, no clock, no thread.
+//!
+//! Requests are taken one at a time with [`AgentPeer::next_request`]; each is answered with [`AgentPeer::answer`] before the
+//! next is taken. What makes no sense at this point of the conversation is an error: the two programs are of one version, so
+//! it is a bug or a stranger, and an agent that goes on with either could leave a host changed.
+use netduel_model::sample::LiveFigures;
+
+use super::{PeerError, name_of_request};
+use crate::protocol::{FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode};
+
+/// How often figures of a trial under way are sent, nanoseconds.
+const PROGRESS_INTERVAL_NS: u64 = 500_000_000;
+/// How much longer than its duration traffic may run before the agent gives up, nanoseconds. Longer than the coordinator's
+/// patience, which is the one that explains itself to the user.
+pub const RUNNING_MARGIN_NS: u64 = 60_000_000_000;
+/// How long the first message may take, nanoseconds.
+const HELLO_TIMEOUT_NS: u64 = 60_000_000_000;
+
+/// Where the conversation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing was said.
+    Opening,
+    /// Between trials.
+    Idle,
+    /// Sockets are ready.
+    Prepared,
+    /// Traffic runs.
+    Running { since_ns: u64, next_progress_ns: u64 },
+}
+
+/// The agent's side.
+#[derive(Debug)]
+pub struct AgentPeer {
+    lines: Lines,
+    program: String,
+    limits: Limits,
+    opened_ns: u64,
+    /// When the coordinator last said something, or was last answered.
+    spoken_ns: u64,
+    stage: Stage,
+    trial: TrialNumber,
+    duration_ns: u64,
+}
+
+impl AgentPeer {
+    /// A new peer; `program` is the name and version of this program.
+    pub fn new(program: &str, now_ns: u64) -> Self {
+        let hello = netduel_model::units::Nanos(HELLO_TIMEOUT_NS);
+        Self {
+            lines: Lines::default(),
+            program: program.to_owned(),
+            limits: Limits { total: hello, idle: hello },
+            opened_ns: now_ns,
+            spoken_ns: now_ns,
+            stage: Stage::Opening,
+            trial: 0,
+            duration_ns: 0,
+        }
+    }
+
+    /// Takes bytes that the coordinator sent.
+    pub fn push(&mut self, bytes: &[u8], now_ns: u64) {
+        self.spoken_ns = now_ns;
+        self.lines.push(bytes);
+    }
+
+    /// The next request. A first message of another version is an error too, but one that is to be answered all the same, with
+    /// [`AgentPeer::greeting`], so that the coordinator can name both versions.
+    pub fn next_request(&mut self) -> Result<Option<ToAgent>, PeerError> {
+        while let Some(line) = self.lines.next_line()? {
+            if self.stage == Stage::Opening
+                && let Some(Opening { protocol, program, .. }) = Opening::of(&line)
+                && protocol != PROTOCOL
+            {
+                return Err(PeerError::Version { theirs: protocol, program, ours: self.program.clone() });
+            }
+            let request: ToAgent = decode(&line)?;
+            if self.is_belated(&request) {
+                continue;
+            }
+            self.check(&request)?;
+            match &request {
+                ToAgent::Hello { limits, .. } => self.limits = *limits,
+                ToAgent::PrepareServer { trial, workload, .. }
+                | ToAgent::PrepareClient { trial, workload, .. } => {
+                    self.trial = *trial;
+                    self.duration_ns = workload.timing.duration.0;
+                }
+                _ => {}
+            }
+            return Ok(Some(request));
+        }
+        Ok(None)
+    }
+
+    /// Whether a request crossed the message that made it needless: this end was done before it was told to finish.
+    fn is_belated(&self, request: &ToAgent) -> bool {
+        *request == ToAgent::Finish && self.stage == Stage::Idle
+    }
+
+    fn check(&self, request: &ToAgent) -> Result<(), PeerError> {
+        let (fits, awaited) = match self.stage {
+            Stage::Opening => (matches!(request, ToAgent::Hello { .. }), "the first message"),
+            _ if matches!(request, ToAgent::Abort | ToAgent::Bye) => (true, ""),
+            Stage::Idle => (
+                !matches!(request, ToAgent::Hello { .. } | ToAgent::Start | ToAgent::Finish),
+                "the next trial",
+            ),
+            Stage::Prepared => (*request == ToAgent::Start, "the start of traffic"),
+            Stage::Running { .. } => (*request == ToAgent::Finish, "the end of traffic"),
+        };
+        if fits { Ok(()) } else { Err(PeerError::Unexpected { got: name_of_request(request), awaited }) }
+    }
+
+    /// The first message of this end.
+    pub fn greeting(&self) -> FromAgent {
+        FromAgent::Hello { protocol: PROTOCOL, program: self.program.clone() }
+    }
+
+    /// The line of an answer.
+    pub fn answer(&mut self, message: &FromAgent, now_ns: u64) -> String {
+        self.spoken_ns = now_ns;
+        self.stage = match message {
+            FromAgent::Hello { .. } | FromAgent::Aborted | FromAgent::Done { .. } | FromAgent::Bye { .. } => {
+                Stage::Idle
+            }
+            FromAgent::Prepared { .. } => Stage::Prepared,
+            FromAgent::Started => {
+                Stage::Running { since_ns: now_ns, next_progress_ns: now_ns + PROGRESS_INTERVAL_NS }
+            }
+            // What failed to start or to run is over; the agent is ready for the next request.
+            FromAgent::Failed { .. } => Stage::Idle,
+            FromAgent::Described { .. }
+            | FromAgent::Locked
+            | FromAgent::HostBusy { .. }
+            | FromAgent::Applied
+            | FromAgent::Undone { .. }
+            | FromAgent::Progress { .. } => self.stage,
+        };
+        encode(message)
+    }
+
+    /// Whether traffic runs, so that its end has to be looked for.
+    pub fn is_running(&self) -> bool {
+        matches!(self.stage, Stage::Running { .. })
+    }
+
+    /// The trial under way, or the last.
+    pub fn trial(&self) -> TrialNumber {
+        self.trial
+    }
+
+    /// When [`AgentPeer::tick`] has to be called next.
+    pub fn deadline_ns(&self) -> u64 {
+        let total_ns = self.opened_ns.saturating_add(self.limits.total.0);
+        match self.stage {
+            Stage::Running { next_progress_ns, .. } => total_ns.min(next_progress_ns),
+            _ => total_ns.min(self.spoken_ns.saturating_add(self.limits.idle.0)),
+        }
+    }
+
+    /// Tells the time. True when figures are to be sent with [`AgentPeer::progress`].
+    pub fn tick(&mut self, now_ns: u64) -> Result<bool, PeerError> {
+        let silent = |awaited, since_ns: u64| {
+            Err(PeerError::Silent { awaited, waited_ms: now_ns.saturating_sub(since_ns) / 1_000_000 })
+        };
+        if now_ns >= self.opened_ns.saturating_add(self.limits.total.0) {
+            return silent("the end of the run", self.opened_ns);
+        }
+        match self.stage {
+            Stage::Running { since_ns, next_progress_ns } => {
+                let overdue_ns = self.duration_ns.saturating_add(RUNNING_MARGIN_NS);
+                if now_ns >= since_ns.saturating_add(overdue_ns) {
+                    return silent("the end of traffic", since_ns);
+                }
+                Ok(now_ns >= next_progress_ns)
+            }
+            _ if now_ns >= self.spoken_ns.saturating_add(self.limits.idle.0) => {
+                silent("the next request", self.spoken_ns)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The line with figures so far.
+    pub fn progress(&mut self, figures: LiveFigures, now_ns: u64) -> String {
+        if let Stage::Running { next_progress_ns, .. } = &mut self.stage {
+            *next_progress_ns = now_ns + PROGRESS_INTERVAL_NS;
+        }
+        encode(&FromAgent::Progress { trial: self.trial, figures })
+    }
+}

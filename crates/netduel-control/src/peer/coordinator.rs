@@ -1,0 +1,257 @@
+//! The coordinator's side of the conversation with one agent. No IO, no clock, no thread.
+use netduel_model::sample::LiveFigures;
+use netduel_model::trial::TrialEnd;
+
+use super::{PeerError, name_of_answer};
+use crate::protocol::{
+    FailureKind, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode, quote,
+};
+
+/// Lines that are no message and are passed over before the first message: login banners of remote shells.
+pub const BANNER_LINES_MAX: usize = 50;
+
+/// What a coordinator learns from an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// The answer to the request.
+    Answer(FromAgent),
+    /// Figures of the trial under way.
+    Progress(LiveFigures),
+    /// The trial is done at that end.
+    Done(Box<TrialEnd>),
+    /// The request, or the trial under way, failed.
+    Failed {
+        /// Whose fault.
+        kind: FailureKind,
+        /// The agent's words.
+        message: String,
+    },
+}
+
+/// What a peer waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    Hello,
+    Described,
+    Locked,
+    Applied,
+    Undone,
+    Prepared,
+    Started,
+    Done,
+    Aborted,
+    Bye,
+}
+
+impl Awaited {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Hello => "the first message",
+            Self::Described => "the description of the host",
+            Self::Locked => "the lock of the host",
+            Self::Applied => "the treatments",
+            Self::Undone => "the undoing of treatments",
+            Self::Prepared => "the sockets",
+            Self::Started => "the start of traffic",
+            Self::Done => "the result of the trial",
+            Self::Aborted => "the end of traffic",
+            Self::Bye => "the end of the agent",
+        }
+    }
+
+    fn of(request: &ToAgent) -> Self {
+        match request {
+            ToAgent::Hello { .. } => Self::Hello,
+            ToAgent::Describe => Self::Described,
+            ToAgent::LockHost { .. } => Self::Locked,
+            ToAgent::Apply { .. } => Self::Applied,
+            ToAgent::Undo => Self::Undone,
+            ToAgent::PrepareServer { .. } | ToAgent::PrepareClient { .. } => Self::Prepared,
+            ToAgent::Start => Self::Started,
+            ToAgent::Finish => Self::Done,
+            ToAgent::Abort => Self::Aborted,
+            ToAgent::Bye => Self::Bye,
+        }
+    }
+
+    fn is_answered_by(self, message: &FromAgent) -> bool {
+        match message {
+            FromAgent::Hello { .. } => self == Self::Hello,
+            FromAgent::Described { .. } => self == Self::Described,
+            FromAgent::Locked | FromAgent::HostBusy { .. } => self == Self::Locked,
+            FromAgent::Applied => self == Self::Applied,
+            FromAgent::Undone { .. } => self == Self::Undone,
+            FromAgent::Prepared { .. } => self == Self::Prepared,
+            FromAgent::Started => self == Self::Started,
+            FromAgent::Progress { .. } | FromAgent::Done { .. } => self == Self::Done,
+            FromAgent::Aborted => self == Self::Aborted,
+            FromAgent::Bye { .. } => self == Self::Bye,
+            // Greeting, stopping and leaving are not refused.
+            FromAgent::Failed { .. } => !matches!(self, Self::Hello | Self::Aborted | Self::Bye),
+        }
+    }
+
+    /// Whether whatever the agent said before it read this request is to be passed over: an answer to an abandoned request
+    /// may be under way.
+    fn flushes(self) -> bool {
+        matches!(self, Self::Aborted | Self::Bye)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Await {
+    what: Awaited,
+    since_ns: u64,
+    deadline_ns: u64,
+}
+
+/// The coordinator's side of one agent. One request at a time: an answer has to be heard, or an abort sent, before the next.
+#[derive(Debug)]
+pub struct CoordinatorPeer {
+    lines: Lines,
+    program: String,
+    awaited: Option<Await>,
+    greeted: bool,
+    banner: Vec<String>,
+    trial: TrialNumber,
+    /// How long the result may take once traffic runs, nanoseconds.
+    done_timeout_ns: u64,
+}
+
+impl CoordinatorPeer {
+    /// A new peer and the line that opens the conversation; `program` is the name and version of this program.
+    pub fn open(program: &str, limits: Limits, now_ns: u64, timeout_ns: u64) -> (Self, String) {
+        let program = program.to_owned();
+        let mut peer = Self {
+            lines: Lines::default(),
+            program: program.clone(),
+            awaited: None,
+            greeted: false,
+            banner: Vec::new(),
+            trial: 0,
+            done_timeout_ns: 0,
+        };
+        let line = peer.request(&ToAgent::Hello { protocol: PROTOCOL, program, limits }, now_ns, timeout_ns);
+        (peer, line)
+    }
+
+    fn expect(&mut self, what: Awaited, now_ns: u64, timeout_ns: u64) {
+        self.awaited = Some(Await { what, since_ns: now_ns, deadline_ns: now_ns.saturating_add(timeout_ns) });
+    }
+
+    /// The line of a request; its answer is awaited for `timeout_ns`.
+    pub fn request(&mut self, message: &ToAgent, now_ns: u64, timeout_ns: u64) -> String {
+        if let ToAgent::PrepareServer { trial, .. } | ToAgent::PrepareClient { trial, .. } = message {
+            self.trial = *trial;
+        }
+        let awaited = self.awaited.map(|awaited| awaited.what);
+        if *message == ToAgent::Start {
+            self.done_timeout_ns = timeout_ns;
+        }
+        // The result may have come by itself before it was asked for; nothing will come then.
+        if *message != ToAgent::Finish || awaited == Some(Awaited::Done) {
+            self.expect(Awaited::of(message), now_ns, timeout_ns);
+        }
+        encode(message)
+    }
+
+    /// The line that starts traffic. Its answer is awaited for `timeout_ns`, and from then on, without a gap in which it could
+    /// be missed, the result for `done_timeout_ns`.
+    pub fn start(&mut self, now_ns: u64, timeout_ns: u64, done_timeout_ns: u64) -> String {
+        let line = self.request(&ToAgent::Start, now_ns, timeout_ns);
+        self.done_timeout_ns = done_timeout_ns;
+        line
+    }
+
+    /// When [`CoordinatorPeer::tick`] has to be called next; `None` when nothing is awaited.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        self.awaited.map(|awaited| awaited.deadline_ns)
+    }
+
+    /// Tells the time.
+    pub fn tick(&mut self, now_ns: u64) -> Result<(), PeerError> {
+        match self.awaited {
+            Some(awaited) if now_ns >= awaited.deadline_ns => Err(PeerError::Silent {
+                awaited: awaited.what.name(),
+                waited_ms: now_ns.saturating_sub(awaited.since_ns) / 1_000_000,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the agent has said its first message. One that has not has changed nothing on its host.
+    pub fn is_greeted(&self) -> bool {
+        self.greeted
+    }
+
+    /// What the agent printed before its first message, when it never came to that: often the reason.
+    pub fn unanswered_banner(&self) -> &[String] {
+        if self.greeted { &[] } else { &self.banner }
+    }
+
+    /// Takes bytes that the agent sent.
+    pub fn input(&mut self, bytes: &[u8], now_ns: u64) -> Result<Vec<Heard>, PeerError> {
+        self.lines.push(bytes);
+        let mut heard = Vec::new();
+        while let Some(line) = self.lines.next_line()? {
+            if self.greeted {
+                heard.extend(self.message(decode(&line)?, now_ns)?);
+            } else {
+                heard.extend(self.first_line(&line, now_ns)?);
+            }
+        }
+        Ok(heard)
+    }
+
+    fn first_line(&mut self, line: &[u8], now_ns: u64) -> Result<Option<Heard>, PeerError> {
+        if let Some(Opening { protocol, program, .. }) = Opening::of(line) {
+            if protocol != PROTOCOL {
+                return Err(PeerError::Version { theirs: protocol, program, ours: self.program.clone() });
+            }
+            self.greeted = true;
+            return self.message(decode(line)?, now_ns);
+        }
+        if let Ok(message) = decode::<FromAgent>(line) {
+            return Err(PeerError::Unexpected {
+                got: name_of_answer(&message),
+                awaited: Awaited::Hello.name(),
+            });
+        }
+        if self.banner.len() == BANNER_LINES_MAX {
+            return Err(PeerError::Banner { last: quote(line) });
+        }
+        self.banner.push(quote(line));
+        Ok(None)
+    }
+
+    fn message(&mut self, message: FromAgent, now_ns: u64) -> Result<Option<Heard>, PeerError> {
+        let awaited = self.awaited.map(|awaited| awaited.what);
+        let answers = awaited.is_some_and(|awaited| awaited.is_answered_by(&message));
+        if !answers && awaited.is_some_and(Awaited::flushes) {
+            return Ok(None);
+        }
+        let of_this_trial = match &message {
+            FromAgent::Progress { trial, .. } | FromAgent::Done { trial, .. } => *trial == self.trial,
+            _ => true,
+        };
+        if !answers || !of_this_trial {
+            return Err(PeerError::Unexpected {
+                got: name_of_answer(&message),
+                awaited: awaited.map_or("nothing", Awaited::name),
+            });
+        }
+        if let FromAgent::Progress { figures, .. } = message {
+            return Ok(Some(Heard::Progress(figures)));
+        }
+        self.awaited = None;
+        Ok(Some(match message {
+            FromAgent::Done { end, .. } => Heard::Done(end),
+            FromAgent::Failed { kind, message } => Heard::Failed { kind, message },
+            FromAgent::Started => {
+                self.expect(Awaited::Done, now_ns, self.done_timeout_ns);
+                Heard::Answer(FromAgent::Started)
+            }
+            answer => Heard::Answer(answer),
+        }))
+    }
+}
