@@ -1,11 +1,13 @@
 //! An agent whose work is a script, for the tests of the coordinator: it moves no byte. Words say what goes wrong; what it
 //! was asked to do is appended to the file that `SCRIPT_LOG` names.
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError, serve};
+use netduel_control::protocol::{FromAgent, encode};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::plan::TreatmentAction;
@@ -19,7 +21,8 @@ fn log(line: &str) {
     if let Some(path) = std::env::var_os("SCRIPT_LOG") {
         let mut file =
             OpenOptions::new().append(true).create(true).open(path).expect("the log can be opened");
-        writeln!(file, "{line}").expect("the log can be written");
+        // In one piece: agents that part side by side write to the same file, and `writeln!` writes the line's end by itself.
+        file.write_all(format!("{line}\n").as_bytes()).expect("the log can be written");
     }
 }
 
@@ -27,6 +30,7 @@ struct Script {
     words: Vec<String>,
     role: Role,
     done: bool,
+    babbling: Cell<bool>,
 }
 
 impl Script {
@@ -115,6 +119,10 @@ impl Work for Script {
         let _ = self.refuse("finish");
     }
     fn is_done(&self) -> bool {
+        // Asked for the first time when it has been told that traffic runs: figures are expected from then on.
+        if self.says("babble") && !self.babbling.replace(true) {
+            std::thread::spawn(babble);
+        }
         self.done
     }
     fn take_result(&mut self) -> Result<TrialEnd, WorkError> {
@@ -141,6 +149,13 @@ impl Work for Script {
     }
 }
 
+/// Tells figures of the first trial, as fast as they are taken and until this process ends.
+fn babble() {
+    // Many at once, so that it is faster than whoever has to read them one by one.
+    let lines = encode(&FromAgent::Progress { trial: 1, figures: LiveFigures::default() }).repeat(500);
+    while std::io::stdout().write_all(lines.as_bytes()).is_ok() {}
+}
+
 /// The time since boot.
 struct SinceBoot;
 
@@ -157,7 +172,7 @@ fn main() {
         println!(r#"{{"type":"hello","protocol":999,"program":"netduel 9.9.9"}}"#);
         return;
     }
-    let mut script = Script { words, role: Role::Client, done: false };
+    let mut script = Script { words, role: Role::Client, done: false, babbling: Cell::new(false) };
     if let Err(error) = serve(std::io::stdin(), std::io::stdout(), &mut script, "scripted agent", &SinceBoot)
     {
         eprintln!("{error}");

@@ -2,19 +2,23 @@
 //!
 //! `ip netns exec`, `ssh`, `srun` and `kubectl exec -i` differ in their prefix alone: all carry standard input and output, and
 //! all end the far program, or its input, when they end.
+mod input;
+
 use std::collections::VecDeque;
-use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use input::Input;
+
 /// Lines of an agent's standard error that are kept for the message when it dies.
 const LAST_WORDS_LINES: usize = 12;
-/// How long the end of standard error is waited for once the process is killed.
+/// How long the end of standard error, and then that of the process, is waited for once the process is killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
 /// Longest such line that is kept, bytes.
 const LAST_WORDS_LEN: usize = 400;
@@ -57,7 +61,7 @@ pub enum Arrival {
 #[derive(Debug)]
 pub struct AgentProcess {
     child: Child,
-    stdin: Option<ChildStdin>,
+    stdin: Option<Input>,
     last_words: Arc<Mutex<VecDeque<String>>>,
     stderr_done: Receiver<()>,
 }
@@ -86,7 +90,7 @@ impl AgentProcess {
                 program: program.clone(),
                 source,
             })?;
-        let stdin = child.stdin.take();
+        let stdin = child.stdin.take().map(Input::new);
         let stdout = child.stdout.take().expect("standard output was asked to be a pipe");
         let stderr = child.stderr.take().expect("standard error was asked to be a pipe");
         std::thread::spawn(move || carry(stdout, id, &arrivals));
@@ -101,12 +105,11 @@ impl AgentProcess {
         Ok(Self { child, stdin, last_words, stderr_done })
     }
 
-    /// Sends a line. An agent that has gone is noticed by the end of its output, not here.
+    /// Sends a line, without waiting for anybody to read it. An agent that has gone is noticed by the end of its output, not
+    /// here.
     pub fn send(&mut self, line: &str) {
-        if let Some(stdin) = &mut self.stdin
-            && stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err()
-        {
-            self.stdin = None;
+        if let Some(stdin) = &self.stdin {
+            stdin.send(line);
         }
     }
 
@@ -125,7 +128,7 @@ impl AgentProcess {
             // What it said last is worth a moment, unless something that left the group keeps the pipe open.
             let _ = self.stderr_done.recv_timeout(KILL_PATIENCE);
         }
-        let status = self.child.wait().ok();
+        let status = status_of(self.child);
         let kept = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         (status, kept.iter().cloned().collect::<Vec<_>>().join("\n"))
     }
@@ -138,6 +141,16 @@ impl AgentProcess {
             drop(self.child.kill());
         }
     }
+}
+
+/// How a process ended. A process that could not be killed, because its launcher made it another user's, is not waited for.
+fn status_of(mut child: Child) -> Option<ExitStatus> {
+    let (ended, status) = channel();
+    std::thread::spawn(move || {
+        // The receiver may have given up.
+        let _ = ended.send(child.wait().ok());
+    });
+    status.recv_timeout(KILL_PATIENCE).ok().flatten()
 }
 
 /// Carries standard output to the channel until it ends.

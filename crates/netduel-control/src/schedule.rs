@@ -94,4 +94,23 @@ mod tests {
             assert!((f64::from(count) - expected).abs() < 6.0 * 43.3, "{slot:?}: {count}");
         }
     }
+
+    #[test]
+    fn what_comes_first_in_a_block_says_nothing_of_the_next() {
+        let plan = plan();
+        let first = |block_number| {
+            let slot = block(&plan, 11, block_number).swap_remove(0);
+            (slot.arm, slot.workload)
+        };
+        let blocks = 10_000;
+        let mut counts: BTreeMap<_, u32> = BTreeMap::new();
+        for block_number in 0..blocks {
+            *counts.entry((first(block_number), first(block_number + 1))).or_default() += 1;
+        }
+        // Sixteen pairs, each with p = 1/16: one standard error is 24.2.
+        assert_eq!(counts.len(), 16);
+        for (pair, count) in counts {
+            assert!((f64::from(count) - f64::from(blocks) / 16.0).abs() < 6.0 * 24.2, "{pair:?}: {count}");
+        }
+    }
 }

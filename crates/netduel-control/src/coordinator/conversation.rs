@@ -194,7 +194,8 @@ impl Conductor<'_> {
         let deadlines = self.links.values().filter_map(HostLink::deadline_ns);
         let wait_ns = deadlines.min().map_or(INTERRUPT_INTERVAL_NS, |at| at.saturating_sub(now_ns));
         match self.arrivals.recv_timeout(Duration::from_nanos(wait_ns.min(INTERRUPT_INTERVAL_NS))) {
-            Ok((id, arrival)) => self.arrived(id, arrival),
+            // Time is looked at here too: one agent that never stops talking must not hide that another is silent.
+            Ok((id, arrival)) => self.arrived(id, arrival).and_then(|()| self.tick()),
             Err(RecvTimeoutError::Timeout) => self.tick(),
             Err(RecvTimeoutError::Disconnected) => unreachable!("this struct holds a sender"),
         }

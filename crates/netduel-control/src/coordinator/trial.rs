@@ -212,10 +212,10 @@ fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
 fn judge_path(arm: &Arm, trial: &mut Trial, client: &TrialEnd, server: &TrialEnd) {
     for (role, end) in [(Role::Client, client), (Role::Server, server)] {
         let Some(expected) = arm.expected(role) else { continue };
-        let proof = PathProof::from_interfaces(role, expected, &end.observation.interfaces);
-        if let Some(reason) = proof.failure() {
-            trial.validity = Validity::WrongPath { reason };
-        }
-        trial.proofs.push(proof);
+        trial.proofs.push(PathProof::from_interfaces(role, expected, &end.observation.interfaces));
+    }
+    let failures: Vec<String> = trial.proofs.iter().filter_map(PathProof::failure).collect();
+    if !failures.is_empty() {
+        trial.validity = Validity::WrongPath { reason: failures.join("; ") };
     }
 }

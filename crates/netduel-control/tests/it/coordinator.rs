@@ -135,8 +135,27 @@ fn bytes_on_another_interface_make_a_trial_invalid() {
 }
 
 #[test]
+fn bytes_on_another_interface_at_both_ends_are_told_of_both() {
+    let mut script = Script::default().host("a", &["wrong-path"]).host("b", &["wrong-path"]);
+    run(&plan(FOUR_TRIALS), &mut script).unwrap();
+    let reason = reasons(&script.stored).remove(0);
+    assert!(reason.contains("at the client") && reason.contains("at the server"), "{reason}");
+}
+
+#[test]
+fn an_agent_that_tells_figures_without_end_is_given_up_at_its_deadline() {
+    // Fifteen thousand figures to the deadline: by then there is no moment any more in which nothing arrives.
+    let mut script =
+        Script { jump_at_progress_ns: 1_000_000, ..Script::default() }.host("a", &["never-done", "babble"]);
+    run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
+    let first = reasons(&script.stored).remove(0);
+    assert!(first.contains("host a") && first.contains("the result of the trial was awaited"), "{first}");
+}
+
+#[test]
 fn an_agent_that_hangs_is_given_up_at_its_deadline() {
-    let mut script = Script { step_ns: 1_000_000_000, ..Script::default() }.host("a", &["never-done"]);
+    let jump_at_progress_ns = 3_600_000_000_000;
+    let mut script = Script { jump_at_progress_ns, ..Script::default() }.host("a", &["never-done"]);
     let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("did not answer in time") && text.contains("the result of the trial"), "{text}");
@@ -145,8 +164,7 @@ fn an_agent_that_hangs_is_given_up_at_its_deadline() {
 #[test]
 fn an_interrupt_stops_the_trial_undoes_it_and_ends_the_run() {
     let mut script =
-        Script { interrupt_at_start_of: Some(2), ..Script::default() }.host("a", &["never-done"]);
-    script.interrupt_at_start_of = Some(1);
+        Script { interrupt_at_start_of: Some(1), ..Script::default() }.host("a", &["never-done"]);
     let log = logged(&mut script);
     assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::Interrupted);
     assert!(script.stored.is_empty(), "a trial that was stopped is no result");

@@ -1,6 +1,6 @@
 //! Agents as processes: how they end, and what is left of them.
 use std::os::unix::process::ExitStatusExt as _;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::time::Duration;
 
 use netduel_control::launcher::{AgentProcess, Arrival};
@@ -58,4 +58,28 @@ fn only_the_last_words_are_kept_whatever_their_bytes() {
     let lines: Vec<&str> = words.lines().collect();
     assert_eq!((lines.len(), lines[0]), (12, "line 3"));
     assert!(lines[11].starts_with("caf\u{fffd} 000") && lines[11].len() < 420, "{}", lines[11]);
+}
+
+#[test]
+fn an_agent_that_reads_nothing_does_not_block_the_one_who_sends() {
+    let (mut agent, _arrivals) = start("sleep 1000 & wait");
+    let (sent, returned) = channel();
+    std::thread::spawn(move || {
+        // More than a pipe holds.
+        agent.send(&"x".repeat(4 << 20));
+        sent.send(agent)
+    });
+    // The time is no expectation but the end of a test that would otherwise hang.
+    let agent = returned.recv_timeout(Duration::from_secs(60)).expect("sending waits for a reader");
+    let (status, _) = agent.end(Duration::ZERO);
+    assert_eq!(status.and_then(|status| status.signal()), Some(9));
+}
+
+#[test]
+fn what_was_sent_before_the_input_is_closed_is_written_to_its_end() {
+    let (mut agent, _arrivals) = start("wc -c >&2");
+    agent.send(&"x".repeat(1 << 20));
+    agent.send("y");
+    let (_, words) = agent.end(Duration::from_secs(60));
+    assert_eq!(words.trim(), ((1 << 20) + 1).to_string());
 }

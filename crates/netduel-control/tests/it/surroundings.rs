@@ -49,7 +49,10 @@ pub struct Script {
     pub store_fails_at: Option<usize>,
     pub reserve_fails_at: Option<usize>,
     pub now_ns: std::cell::Cell<u64>,
+    /// How far time goes on at each look at the clock, once a host is ready. Starting a process takes as long as it takes.
     pub step_ns: u64,
+    /// How far time goes on whenever an agent tells of traffic under way.
+    pub jump_at_progress_ns: u64,
 }
 
 impl Script {
@@ -101,6 +104,9 @@ impl Surroundings for Script {
         Ok(())
     }
     fn event(&mut self, event: Event) {
+        if let Event::TrialProgress { .. } = event {
+            self.now_ns.set(self.now_ns.get() + self.jump_at_progress_ns);
+        }
         self.events.push(event);
     }
     fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
@@ -112,7 +118,9 @@ impl Surroundings for Script {
     }
     fn now_ns(&self) -> u64 {
         // Time goes on by a fixed step at each look, so that a wait that nobody answers ends without anybody waiting.
-        self.now_ns.set(self.now_ns.get() + self.step_ns);
+        if self.events.iter().any(|event| matches!(event, Event::HostReady { .. })) {
+            self.now_ns.set(self.now_ns.get() + self.step_ns);
+        }
         self.now_ns.get()
     }
     fn unix_ms(&self) -> u64 {

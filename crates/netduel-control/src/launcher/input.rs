@@ -1,0 +1,34 @@
+//! An agent's standard input, written by a thread of its own: an agent that reads nothing must not stop the loop over all
+//! agents, whose deadlines would never be looked at again. It knows no messages and waits for no answers.
+use std::io::Write as _;
+use std::process::ChildStdin;
+use std::sync::mpsc::{Sender, channel};
+
+/// What is still to be written. Dropping it closes the input, once everything before is written.
+#[derive(Debug)]
+pub(super) struct Input {
+    lines: Sender<String>,
+}
+
+impl Input {
+    /// Takes over the pipe.
+    pub(super) fn new(mut stdin: ChildStdin) -> Self {
+        let (lines, waiting) = channel::<String>();
+        std::thread::spawn(move || {
+            // A pipe that cannot be written belongs to an agent that has gone; the end of its output tells that.
+            for line in waiting {
+                if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { lines }
+    }
+
+    /// Has a line written after those before it, and returns at once. What waits is bounded by the protocol: a request is
+    /// made when the one before is answered or given up.
+    pub(super) fn send(&self, line: &str) {
+        // The thread has gone when the agent has.
+        drop(self.lines.send(line.to_owned()));
+    }
+}
