@@ -101,6 +101,18 @@ impl Bench {
     }
 }
 
+/// A test that fails in the middle leaves no process of its own behind.
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for pid in self.processes() {
+            if let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) {
+                // One that has ended by itself meanwhile is what is wanted.
+                let _ = pidfd_send_signal(descriptor.as_fd(), Signal::KILL);
+            }
+        }
+    }
+}
+
 /// Waits until a process has ended; false when it has not by the deadline.
 pub fn wait_gone(pid: Pid) -> bool {
     let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
