@@ -13,10 +13,11 @@ use netduel_model::plan::{Host, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
+use netduel_model::units::Nanos;
 
 use crate::launcher::LaunchError;
 use crate::peer::PeerError;
-use crate::protocol::FailureKind;
+use crate::protocol::{FailureKind, Limits};
 
 /// What the coordinator needs of its surroundings.
 pub trait Surroundings {
@@ -37,6 +38,10 @@ pub trait Surroundings {
     fn event(&mut self, event: Event);
     /// Asked after each complete block from `blocks_min` on: is it enough?
     fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd>;
+    /// How often the ends of a trial tell how it goes.
+    fn progress_interval(&self) -> Nanos {
+        Limits::PROGRESS
+    }
     /// Whether somebody wants the run to stop.
     fn interrupted(&self) -> bool;
     /// Monotonic clock, nanoseconds.

@@ -96,7 +96,8 @@ mod tests {
     use crate::protocol::{FailureKind, Limits, PROTOCOL, encode};
 
     const SECOND: u64 = 1_000_000_000;
-    const LIMITS: Limits = Limits { total: Nanos(1000 * SECOND), idle: Nanos(100 * SECOND) };
+    const LIMITS: Limits =
+        Limits { total: Nanos(1000 * SECOND), idle: Nanos(100 * SECOND), progress: Limits::PROGRESS };
 
     fn greeted() -> CoordinatorPeer {
         let (mut peer, _) = CoordinatorPeer::open("test", LIMITS, 0, SECOND);

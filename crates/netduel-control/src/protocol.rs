@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 /// test fails when a message changes.
 ///
 /// - 1: the first.
-pub const PROTOCOL: u32 = 1;
+/// - 2: how often figures of a trial under way are sent is the coordinator's choice; workloads, engines and results that 1
+///   did not know.
+pub const PROTOCOL: u32 = 2;
 
 /// Longest line that is taken, bytes: a result with a long series and a wide histogram is some 100 kB; one of 24 h some 50 MB.
 pub const LINE_LEN_MAX: usize = 64 << 20;
@@ -22,14 +24,29 @@ pub const LINE_LEN_MAX: usize = 64 << 20;
 /// Trials of one coordinator are numbered from 1, so that words about an earlier one are not taken for words about this one.
 pub type TrialNumber = u64;
 
-/// When an agent gives its coordinator up and ends by itself, although its input stays open: the last resort against a host
-/// that keeps treatments because a connection was cut and nobody noticed.
+/// What an agent does without being asked. It tells how traffic goes; and it gives its coordinator up and ends by itself,
+/// although its input stays open: the last resort against a host that keeps treatments because a connection was cut and nobody
+/// noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// After this time in all.
     pub total: Nanos,
     /// After this time without a word from the coordinator while no traffic runs.
     pub idle: Nanos,
+    /// How often figures of a trial under way are sent, not an end: 10 ms at least.
+    #[serde(default = "Limits::default_progress")]
+    pub progress: Nanos,
+}
+
+impl Limits {
+    /// How often figures are sent when nobody looks more closely: twice a second.
+    pub const PROGRESS: Nanos = Nanos(500_000_000);
+    /// The shortest interval that an agent heeds: a line costs it some microseconds.
+    pub const PROGRESS_MIN: Nanos = Nanos(10_000_000);
+
+    fn default_progress() -> Nanos {
+        Self::PROGRESS
+    }
 }
 
 /// From the coordinator to an agent.

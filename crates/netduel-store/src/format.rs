@@ -11,12 +11,14 @@ use serde::{Deserialize, Serialize};
 ///
 /// Changelog:
 /// - 1: the first. Line 1 is the header; then records `trial`, `warning`, `end`, `resumed`, one a line.
+/// - 2: new words: workloads `tcp-crr` and `loaded-latency`, engines, ways to wait, warnings and metrics that 1 did not
+///   know; limits of a trial by volume. Everything that 1 has means what it meant.
 ///
 /// What is allowed within a version: a new field that a reader may pass over, and that is absent in older files
 /// (`Option`, or with a default). Readers pass over fields that they do not know. What needs a new version: a field that
 /// went, another meaning or unit of a field, a new kind of record, a new word of an enum. Every version has a golden file
 /// in `tests/golden`, which stays when the next one comes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What the first line says the file is.
 pub const KIND: &str = "run";

@@ -54,6 +54,7 @@ pub(super) struct Conductor<'a> {
 impl<'a> Conductor<'a> {
     pub(super) fn new(plan: &'a ResolvedPlan, surroundings: &'a mut dyn Surroundings) -> Self {
         let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
+        let progress = surroundings.progress_interval();
         Self {
             plan,
             surroundings,
@@ -62,7 +63,7 @@ impl<'a> Conductor<'a> {
             sender,
             next_id: 0,
             heard: VecDeque::new(),
-            limits: limits(plan),
+            limits: limits(plan, progress),
             trial_number: 0,
             hosts: plan
                 .arms
@@ -267,7 +268,7 @@ impl<'a> Conductor<'a> {
 
 /// When an agent may take its coordinator for gone: so late that no plan, however slow its hosts, comes to it. A host may have
 /// nothing to do for almost two blocks, when its arm comes first in one and last in the next.
-fn limits(plan: &ResolvedPlan) -> Limits {
+fn limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
     let block_ns = plan
         .arms
         .iter()
@@ -276,5 +277,5 @@ fn limits(plan: &ResolvedPlan) -> Limits {
         .fold(0, u64::saturating_add);
     let idle_ns = block_ns.saturating_mul(2).saturating_add(PAUSE_MAX_NS);
     let blocks_ns = block_ns.saturating_mul(u64::from(plan.design.blocks_max));
-    Limits { total: Nanos(blocks_ns.saturating_add(idle_ns)), idle: Nanos(idle_ns) }
+    Limits { total: Nanos(blocks_ns.saturating_add(idle_ns)), idle: Nanos(idle_ns), progress }
 }

@@ -8,8 +8,6 @@ use netduel_model::sample::LiveFigures;
 use super::{PeerError, name_of_request};
 use crate::protocol::{FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode};
 
-/// How often figures of a trial under way are sent, nanoseconds.
-const PROGRESS_INTERVAL_NS: u64 = 500_000_000;
 /// How much longer than its duration traffic may run before the agent gives up, nanoseconds. Longer than the coordinator's
 /// patience, which is the one that explains itself to the user.
 pub const RUNNING_MARGIN_NS: u64 = 60_000_000_000;
@@ -50,7 +48,7 @@ impl AgentPeer {
         Self {
             lines: Lines::default(),
             program: program.to_owned(),
-            limits: Limits { total: hello, idle: hello },
+            limits: Limits { total: hello, idle: hello, progress: Limits::PROGRESS },
             opened_ns: now_ns,
             spoken_ns: now_ns,
             stage: Stage::Opening,
@@ -113,6 +111,10 @@ impl AgentPeer {
         if fits { Ok(()) } else { Err(PeerError::Unexpected { got: name_of_request(request), awaited }) }
     }
 
+    fn progress_ns(&self) -> u64 {
+        self.limits.progress.0.max(Limits::PROGRESS_MIN.0)
+    }
+
     /// The first message of this end.
     pub fn greeting(&self) -> FromAgent {
         FromAgent::Hello { protocol: PROTOCOL, program: self.program.clone() }
@@ -127,7 +129,7 @@ impl AgentPeer {
             }
             FromAgent::Prepared { .. } => Stage::Prepared,
             FromAgent::Started => {
-                Stage::Running { since_ns: now_ns, next_progress_ns: now_ns + PROGRESS_INTERVAL_NS }
+                Stage::Running { since_ns: now_ns, next_progress_ns: now_ns + self.progress_ns() }
             }
             // What failed to start or to run is over; the agent is ready for the next request.
             FromAgent::Failed { .. } => Stage::Idle,
@@ -185,8 +187,9 @@ impl AgentPeer {
 
     /// The line with figures so far.
     pub fn progress(&mut self, figures: LiveFigures, now_ns: u64) -> String {
+        let next_ns = now_ns + self.progress_ns();
         if let Stage::Running { next_progress_ns, .. } = &mut self.stage {
-            *next_progress_ns = now_ns + PROGRESS_INTERVAL_NS;
+            *next_progress_ns = next_ns;
         }
         encode(&FromAgent::Progress { trial: self.trial, figures })
     }

@@ -1,14 +1,15 @@
-//! Every message of protocol 1 as it goes over the wire: a type that changes its form fails here, and needs a new version.
+//! Every message of the newest protocol as it goes over the wire: a type that changes its form fails here, and needs a new version.
 use std::path::PathBuf;
 
-use netduel_control::protocol::{FromAgent, ToAgent, decode, encode};
+use netduel_control::protocol::{FromAgent, PROTOCOL, ToAgent, decode, encode};
 
 use crate::messages::{answers, requests};
 
 #[test]
 fn every_message_has_the_form_of_its_version() {
     let written: String = requests().iter().map(encode).chain(answers().iter().map(encode)).collect();
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/protocol-1.jsonl");
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/protocol-{PROTOCOL}.jsonl"));
     if std::env::var_os("NETDUEL_BLESS").is_some() {
         std::fs::write(&path, &written).unwrap();
     }

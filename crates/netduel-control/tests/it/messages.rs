@@ -32,7 +32,7 @@ pub fn trial_end(role: Role) -> TrialEnd {
 
 /// Limits that no test comes to.
 pub fn limits() -> Limits {
-    Limits { total: Nanos(3_600_000_000_000), idle: Nanos(600_000_000_000) }
+    Limits { total: Nanos(3_600_000_000_000), idle: Nanos(600_000_000_000), progress: Limits::PROGRESS }
 }
 
 /// One of every request.

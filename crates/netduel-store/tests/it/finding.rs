@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::warning::Warning;
+use netduel_store::format::FORMAT;
 use netduel_store::{Store, StoreError};
 
 use crate::sample;
@@ -123,12 +124,13 @@ fn other_files_newer_formats_and_damage_are_told_apart() {
     assert!(write("cut.netduel", "{\"netduel\":\"run\",\"form").contains("its first line is incomplete"));
     assert!(write("text.netduel", "hello\nworld\n").contains("not the file of a netduel run"));
     assert!(write("other.netduel", "{\"netduel\":\"wire\",\"format\":1}\n").contains("says `wire`"));
-    let newer =
-        write("newer.netduel", "{\"netduel\":\"run\",\"format\":2,\"whatever\":{}}\n{\"colour\":1}\n");
-    assert!(
-        newer.contains("written by a newer netduel (format 2, this one reads up to 1): update"),
-        "{newer}"
+    let next = FORMAT + 1;
+    let newer = write(
+        "newer.netduel",
+        &format!("{{\"netduel\":\"run\",\"format\":{next},\"whatever\":{{}}}}\n{{\"colour\":1}}\n"),
     );
+    let told = format!("written by a newer netduel (format {next}, this one reads up to {FORMAT}): update");
+    assert!(newer.contains(&told), "{newer}");
     assert!(
         write("bare.netduel", "{\"netduel\":\"run\",\"format\":1}\n")
             .contains("at line 1: the line is damaged")
@@ -155,7 +157,7 @@ fn fields_of_a_later_program_of_the_same_format_are_passed_over() {
     drop(writer);
     let text = std::fs::read_to_string(&path).expect("it is there");
     let text = text
-        .replacen("\"format\":1,", "\"format\":1,\"colour\":[1],", 1)
+        .replacen(&format!("\"format\":{FORMAT},"), &format!("\"format\":{FORMAT},\"colour\":[1],"), 1)
         .replace("{\"slot\":{", "{\"shape\":null,\"slot\":{\"corner\":4,");
     assert!(text.contains("corner") && text.contains("colour"));
     std::fs::write(&path, text).expect("it can be written");
