@@ -17,6 +17,7 @@ pub mod plan;
 pub mod run;
 pub mod sample;
 pub mod snapshot;
+pub mod socket_name;
 pub mod trial;
 pub mod units;
 pub mod warning;

@@ -69,6 +69,11 @@ pub enum Launch {
         /// Its words.
         prefix: Vec<String>,
     },
+    /// A standing server that the user is paired with; the secret stays in the user's own file.
+    Paired {
+        /// Where it is, HOST:PORT.
+        at: String,
+    },
 }
 
 /// One setting under test.

@@ -57,6 +57,9 @@ shape! {
         optional netns: String,
         /// For `launch = "command"`: the words that are put before `netduel agent`.
         optional command: Vec<String>,
+        /// For `launch = "paired"`: where `netduel serve` runs, as HOST or HOST:PORT of the pairing (default port 5210). The
+        /// secret is not written in a plan: `netduel pair STRING` keeps it for you.
+        optional serve: String,
         /// Addresses that the other hosts reach it under; a server needs one of each IP version that is used. Hosts of the lab
         /// have those of the lab (IPv4 and IPv6), so none are written for them.
         optional addresses: Vec<IpAddr>,
@@ -75,6 +78,8 @@ pub enum LaunchKind {
     Netns,
     /// Any command that runs what follows it elsewhere.
     Command,
+    /// A `netduel serve` that this user is paired with. It makes no treatments.
+    Paired,
 }
 
 shape! {

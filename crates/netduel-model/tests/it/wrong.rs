@@ -219,3 +219,17 @@ fn two_hosts_that_are_one_place_are_refused_as_a_pair() {
     ));
     assert_eq!(errors.lines().count(), 1, "{errors}");
 }
+
+#[test]
+fn a_standing_server_is_not_changed() {
+    let plan = GOOD
+        .replace("launch = \"command\"\ncommand = [\"ssh\", \"far\"]", "launch = \"paired\"\nserve = \"far\"")
+        .replace("{ mtu = 1400,", "{ on = \"client\", mtu = 1400,");
+    let error = parse(&plan, "p").unwrap_err().to_string();
+    let told = |index: u32| {
+        error.contains(&format!(
+            "arms[1].treatments[{index}]: changes the server, the `netduel serve` at far:5210, which makes no changes"
+        ))
+    };
+    assert!(!told(0) && told(1) && told(2) && told(3), "{error}");
+}

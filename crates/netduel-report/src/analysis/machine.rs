@@ -64,7 +64,9 @@ impl Machines {
                 header.and_then(|header| Some((header.hosts.get(client)?, header.hosts.get(server)?)));
             let told = snapshots.filter(|(a, b)| a.boot_id.is_some() && b.boot_id.is_some());
             let here = |name: &HostName| {
-                plan.hosts.get(name).is_some_and(|host| !matches!(host.launch, Launch::Command { .. }))
+                plan.hosts.get(name).is_some_and(|host| {
+                    !matches!(host.launch, Launch::Command { .. } | Launch::Paired { .. })
+                })
             };
             let one = client == server
                 || match told {

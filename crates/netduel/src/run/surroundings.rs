@@ -150,6 +150,7 @@ impl Surroundings for System<'_> {
                 let words = ["netduel", "agent"].map(str::to_owned);
                 return Ok(prefix.iter().cloned().chain(words).collect());
             }
+            Launch::Paired { at } => return Ok(vec![program, "link".to_owned(), at.clone()]),
         };
         Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
     }

@@ -6,7 +6,7 @@ use crate::lab;
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment};
-use crate::plan::spec::{ArmSpec, PlanSpec, WorkloadType};
+use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
 use super::{check_interface, settings, treatments, workloads};
@@ -109,6 +109,7 @@ fn resolve_arm(
     let in_lab = client.zip(server).map(|(client, server)| is_guest(client) && is_guest(server));
     let specs = arm.treatments.as_deref().unwrap_or_default();
     let treatments = treatments::resolve(specs, &key_path(path, "treatments"), in_lab, problems);
+    check_changeable(&treatments, [(Side::Client, client), (Side::Server, server)], path, problems);
     let (expect_client, expect_server) = resolve_expectation(arm, &treatments, path, problems);
     let specs = spec.workloads.as_deref().unwrap_or_default();
     if let Some(set) = &arm.set {
@@ -137,6 +138,30 @@ fn resolve_arm(
         expect_server,
         workloads: resolved.into_iter().collect::<Option<_>>()?,
     })
+}
+
+/// Notes changes to a host that makes none: a standing server is not this user's to change.
+fn check_changeable(
+    treatments: &[Treatment],
+    ends: [(Side, Option<&Host>); 2],
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    for (index, treatment) in treatments.iter().enumerate() {
+        for (side, host) in ends {
+            if let Some(Host { launch: Launch::Paired { at }, .. }) = host
+                && (treatment.on == side || treatment.on == Side::Both)
+            {
+                let (here, other) =
+                    if side == Side::Client { ("client", "server") } else { ("server", "client") };
+                problems.add(
+                    &element_path(&key_path(path, "treatments"), index),
+                    format!("changes the {here}, the `netduel serve` at {at}, which makes no changes"),
+                    format!("set on = \"{other}\", or start an agent there with launch = \"command\""),
+                );
+            }
+        }
+    }
 }
 
 fn is_guest(host: &Host) -> bool {

@@ -8,6 +8,7 @@ use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Host, Launch};
 use crate::plan::spec::{HostSpec, LaunchKind, PlanSpec};
 use crate::plan::value::name_rule;
+use crate::socket_name::SocketName;
 
 use super::check_command;
 
@@ -47,6 +48,7 @@ fn key_of(launch: LaunchKind) -> Option<&'static str> {
         LaunchKind::Lab => Some("guest"),
         LaunchKind::Netns => Some("netns"),
         LaunchKind::Command => Some("command"),
+        LaunchKind::Paired => Some("serve"),
     }
 }
 
@@ -56,13 +58,14 @@ fn word_of(launch: LaunchKind) -> &'static str {
         LaunchKind::Lab => "lab",
         LaunchKind::Netns => "netns",
         LaunchKind::Command => "command",
+        LaunchKind::Paired => "paired",
     }
 }
 
 /// Notes keys that belong to another way of starting the agent.
 fn check_foreign_keys(host: &HostSpec, path: &str, problems: &mut Problems<'_>) {
     let Some(launch) = host.launch else { return };
-    for other in [LaunchKind::Lab, LaunchKind::Netns, LaunchKind::Command] {
+    for other in [LaunchKind::Lab, LaunchKind::Netns, LaunchKind::Command, LaunchKind::Paired] {
         let Some(key) = key_of(other) else { continue };
         if other != launch && host.given().contains(&key) {
             let wrong = format!(
@@ -127,7 +130,24 @@ fn resolve_launch(
             check_command(problems, &key, prefix);
             Some(Launch::Command { prefix: prefix.clone() })
         }
+        LaunchKind::Paired => resolve_paired(host, path, problems),
     }
+}
+
+fn resolve_paired(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Option<Launch> {
+    let key = key_path(path, "serve");
+    let allowed = "name the host and port of the pairing, for example \"10.0.0.5:5210\"";
+    let Some(serve) = &host.serve else {
+        if !problems.is_written(&key) {
+            problems.add(&key, "is missing, but `launch = \"paired\"` needs it", allowed);
+        }
+        return None;
+    };
+    let Some(at) = SocketName::parse(serve) else {
+        problems.add(&key, format!("{serve:?} is not HOST or HOST:PORT"), allowed);
+        return None;
+    };
+    Some(Launch::Paired { at: at.to_string() })
 }
 
 fn resolve_guest(
