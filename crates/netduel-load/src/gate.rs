@@ -17,8 +17,8 @@ pub(crate) const TURN: Duration = Duration::from_millis(100);
 pub(crate) enum Gate {
     /// They are connected.
     Open(Sockets),
-    /// A thread accepts and greets.
-    Waiting(JoinHandle<Result<Sockets, LoadError>>),
+    /// Threads accept and greet, each its part of them.
+    Waiting(Vec<JoinHandle<Result<Sockets, LoadError>>>),
 }
 
 impl Gate {
@@ -26,10 +26,14 @@ impl Gate {
     pub(crate) fn pass(self) -> Result<Sockets, LoadError> {
         match self {
             Self::Open(sockets) => Ok(sockets),
-            Self::Waiting(thread) => match thread.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            },
+            Self::Waiting(threads) => {
+                // All are joined before the first error is told, so that none is left behind.
+                let results: Vec<_> = threads
+                    .into_iter()
+                    .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                    .collect();
+                results.into_iter().try_fold(Sockets::default(), |all, part| Ok(all.and(part?)))
+            }
         }
     }
 }

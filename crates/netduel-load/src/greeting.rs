@@ -22,11 +22,15 @@ pub(crate) enum Step {
     Confirm = 3,
     /// Server: all is set.
     Ready = 4,
+    /// Client: the request of a transaction that has this connection for itself. What follows belongs to the request.
+    Transaction = 5,
 }
 
 impl Step {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Hello, Self::Proof, Self::Confirm, Self::Ready].into_iter().find(|step| *step as u8 == byte)
+        [Self::Hello, Self::Proof, Self::Confirm, Self::Ready, Self::Transaction]
+            .into_iter()
+            .find(|step| *step as u8 == byte)
     }
 }
 
@@ -43,9 +47,10 @@ pub(crate) struct Greeting {
     pub nonce: [u8; 16],
 }
 
-/// The key that proves the token in answer to `nonce`. Each step has its own, so no message can be played back as another.
+/// The key that proves the token in answer to `nonce`. Each answer has its own, so no message can be played back as another.
+/// What a client says of itself holds the token, by which a port that several trials share knows whose it is.
 pub(crate) fn key_for(token: Token, nonce: &[u8; 16], step: Step) -> [u8; 16] {
-    if step == Step::Hello {
+    if matches!(step, Step::Hello | Step::Transaction) {
         return token.0;
     }
     let mut key = [0; 16];

@@ -27,6 +27,7 @@ mod supervisor;
 mod tally;
 mod tcp_gate;
 mod tcp_stream;
+mod transaction;
 mod udp_gate;
 mod udp_receive;
 mod udp_send;

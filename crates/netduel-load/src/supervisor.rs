@@ -14,6 +14,7 @@ use crate::error::LoadError;
 use crate::gate::Gate;
 use crate::jobs::{self, Job, Worker};
 use crate::lane;
+use crate::peer;
 use crate::report::{self, SeriesGatherer};
 use crate::tally::Tally;
 
@@ -55,7 +56,7 @@ impl Supervisor {
     pub(crate) fn run(mut self) -> Result<EndReport, LoadError> {
         let before =
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
-        let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::Tcp(Vec::new())));
+        let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::default()));
         let sockets = gate.pass()?;
         self.control.hold(sockets.clone());
         let jobs = jobs::of(&self.workload, self.role, self.token, &sockets);
@@ -87,7 +88,7 @@ impl Supervisor {
     }
 
     fn worker(&self, job: &Job) -> Worker {
-        let pins = crate::peer::pins(&self.workload, self.role);
+        let pins = peer::pins(&self.workload, self.role);
         let core = if pins.is_empty() { None } else { Some(pins[job.thread % pins.len()]) };
         Worker::new(Arc::clone(&self.control), job.stream, core)
     }
@@ -156,7 +157,8 @@ impl Supervisor {
         process_cpu_ns: (u64, u64),
     ) -> EndReport {
         let mut tallies = vec![self.setup];
-        let mut streams = streams(&self.control, sockets, &mut tallies[0]);
+        let accounted = peer::needs(&self.workload).accounted as usize;
+        let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
         self.control.let_go();
         let mut datagrams = None;
         let mut round_trips = None;
@@ -196,7 +198,7 @@ impl Supervisor {
 pub(crate) fn directions(traffic: &Traffic, role: Role) -> (bool, bool) {
     let direction = match traffic {
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => *direction,
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => Direction::Both,
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => Direction::Both,
     };
     match role {
         Role::Client => (direction.client_sends(), direction.server_sends()),
@@ -215,7 +217,8 @@ fn run_job(job: Job, mut worker: Worker) -> Worker {
     worker
 }
 
-fn streams(control: &Control, sockets: &Sockets, tally: &mut Tally) -> Vec<StreamReport> {
+/// What each lane counted; the first `accounted` connections are those of the lanes, and bring the kernel's account.
+fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut Tally) -> Vec<StreamReport> {
     let mut reports: Vec<StreamReport> = control
         .sent
         .iter()
@@ -229,12 +232,10 @@ fn streams(control: &Control, sockets: &Sockets, tally: &mut Tally) -> Vec<Strea
             tcp: None,
         })
         .collect();
-    if let Sockets::Tcp(connections) = sockets {
-        for (report, connection) in reports.iter_mut().zip(connections) {
-            match report::account(connection) {
-                Ok(info) => report.tcp = Some(info),
-                Err(error) => tally.count("getsockopt TCP_INFO", &error),
-            }
+    for (report, connection) in reports.iter_mut().zip(&sockets.tcp[..accounted]) {
+        match report::account(connection) {
+            Ok(info) => report.tcp = Some(info),
+            Err(error) => tally.count("getsockopt TCP_INFO", &error),
         }
     }
     reports

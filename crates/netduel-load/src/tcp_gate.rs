@@ -46,6 +46,8 @@ pub(crate) struct TcpGate {
     pub orders: Arc<GateOrders>,
     pub token: Token,
     pub streams: usize,
+    /// Whether the listener is kept: connections are made while traffic runs.
+    pub later: bool,
 }
 
 impl TcpGate {
@@ -56,8 +58,8 @@ impl TcpGate {
         loop {
             let connected = accepted.iter().flatten().count();
             if connected == self.streams {
-                let streams = accepted.into_iter().flatten().map(Arc::new).collect();
-                return Ok(Sockets::Tcp(streams));
+                let tcp = accepted.into_iter().flatten().map(Arc::new).collect();
+                return Ok(Sockets { tcp, later: self.keep_listener()?, ..Sockets::default() });
             }
             let descriptors: Vec<_> = [self.wake.as_fd(), self.listener.as_fd()]
                 .into_iter()
@@ -73,6 +75,16 @@ impl TcpGate {
                 self.accept(&mut pending)?;
             }
         }
+    }
+
+    /// The listener, blocking, where the workload goes on connecting.
+    fn keep_listener(self) -> Result<Option<Arc<TcpListener>>, LoadError> {
+        if !self.later {
+            return Ok(None);
+        }
+        let blocking = self.listener.set_nonblocking(false);
+        blocking.map_err(|error| LoadError::system("make the listener blocking", error))?;
+        Ok(Some(Arc::new(self.listener)))
     }
 
     fn accept(&self, pending: &mut Vec<Pending>) -> Result<(), LoadError> {

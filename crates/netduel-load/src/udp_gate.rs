@@ -97,7 +97,7 @@ impl UdpGate {
                 .set_nonblocking(false)
                 .map_err(|error| LoadError::system("make the socket blocking", error))?;
         }
-        Ok(Sockets::Udp(self.sockets.into_iter().map(Arc::new).collect()))
+        Ok(Sockets { udp: self.sockets.into_iter().map(Arc::new).collect(), ..Sockets::default() })
     }
 
     /// Hears what came on a flow; false when something else than a greeting waits on a greeted flow. It may be payload,

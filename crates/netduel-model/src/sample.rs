@@ -145,6 +145,20 @@ pub struct RoundTripReport {
     pub pacing_error: Option<HistogramRecord>,
     /// Round-trip median and maximum per interval, for the time series.
     pub series: Vec<RoundTripSample>,
+    /// The parts of each, where each is a transaction on a connection of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<TransactionParts>,
+}
+
+/// The parts of transactions that each have a connection of their own; what they leave of the whole is the close.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TransactionParts {
+    /// Transactions that ended with an error, counted by call among the errors of the end.
+    pub failures: u64,
+    /// From the connect call to its return (SYN, SYN-ACK), nanoseconds. Those of the steady window, as all histograms here.
+    pub connect: HistogramRecord,
+    /// From the first byte of the request to the last of the response, nanoseconds.
+    pub exchange: HistogramRecord,
 }
 
 /// Round trips in one interval.

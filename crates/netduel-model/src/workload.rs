@@ -73,6 +73,8 @@ pub enum Traffic {
     TcpRr(RoundTrip),
     /// Requests and responses as UDP datagrams.
     UdpRr(RoundTrip),
+    /// Transactions over TCP, each on a connection of its own: connect, request, response, close.
+    TcpCrr(Transaction),
 }
 
 /// Settings of a request-response workload.
@@ -89,6 +91,22 @@ pub struct RoundTrip {
     pub rate: Option<PerSecond>,
 }
 
+/// Settings of transactions that each have a connection of their own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transaction {
+    /// Bytes of a request.
+    pub request: Bytes,
+    /// Bytes of a response.
+    pub response: Bytes,
+    /// Transactions under way at a time; in an open loop at most.
+    pub outstanding: u32,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// `None`: closed loop, the next transaction follows the end of one. Otherwise an open loop: transactions begin on a
+    /// schedule of this rate, and each is counted from its scheduled time.
+    pub rate: Option<PerSecond>,
+}
+
 impl Traffic {
     /// The type's name in a plan, for example `tcp-stream`.
     pub fn type_name(&self) -> &'static str {
@@ -97,6 +115,7 @@ impl Traffic {
             Self::UdpStream { .. } => "udp-stream",
             Self::TcpRr(_) => "tcp-rr",
             Self::UdpRr(_) => "udp-rr",
+            Self::TcpCrr(_) => "tcp-crr",
         }
     }
 
@@ -105,7 +124,7 @@ impl Traffic {
         match self {
             Self::TcpStream { .. } => vec![Metric::Throughput, Metric::CpuPerGigabyte],
             Self::UdpStream { .. } => vec![Metric::DatagramRate, Metric::Loss, Metric::CpuPerDatagram],
-            Self::TcpRr(_) | Self::UdpRr(_) => vec![Metric::LatencyP50, Metric::LatencyP99],
+            Self::TcpRr(_) | Self::UdpRr(_) | Self::TcpCrr(_) => vec![Metric::LatencyP50, Metric::LatencyP99],
         }
     }
 
@@ -123,7 +142,7 @@ impl Traffic {
                 Metric::CpuPerDatagram,
                 Metric::CpuPerGigabyte,
             ],
-            Self::TcpRr(_) | Self::UdpRr(_) => &[
+            Self::TcpRr(_) | Self::UdpRr(_) | Self::TcpCrr(_) => &[
                 Metric::LatencyP50,
                 Metric::LatencyP99,
                 Metric::LatencyP999,

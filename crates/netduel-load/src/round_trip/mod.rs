@@ -17,7 +17,7 @@ use recorder::Recorder;
 mod closed;
 mod lines;
 mod open;
-mod recorder;
+pub(crate) mod recorder;
 mod serve;
 
 /// A UDP request is given up after this long, nanoseconds. Longer than any round trip on the ground (the longest are some

@@ -19,8 +19,6 @@ use super::recorder::Recorder;
 use crate::jobs::Worker;
 use crate::pacing::Schedule;
 
-/// Longest sleep before a request is due, so that an end can be cut.
-const STEP_NS: u64 = 20_000_000;
 /// How long the receiving thread waits for the sending one after a cut, nanoseconds: it may never have been started.
 const CUT_LIMIT_NS: u64 = 1_000_000_000;
 /// Pause after an error of the path, nanoseconds. The schedule goes on: what was missed is sent late and counted so.
@@ -68,7 +66,7 @@ pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared
         if due >= end_ns {
             break;
         }
-        if !wait_until(worker, due) {
+        if !worker.wait_until(due) {
             break;
         }
         let now = clock::monotonic_ns();
@@ -107,18 +105,6 @@ fn left(worker: &mut Worker, recorder: &mut Recorder, open: &Open, due: u64, now
     recorder.leaves(due, now);
     recorder.requests += 1;
     worker.sent().add(open.settings.size as u64, 1, now);
-}
-
-/// Waits until `due`, asleep for most of it; false when the end is not running any more.
-fn wait_until(worker: &Worker, due: u64) -> bool {
-    while clock::monotonic_ns() + STEP_NS < due {
-        clock::sleep_until(clock::monotonic_ns() + STEP_NS / 2);
-        if !worker.control.is_running() {
-            return false;
-        }
-    }
-    clock::sleep_then_spin_until(due);
-    true
 }
 
 /// Counts an error of sending; false when there is no use in another try.

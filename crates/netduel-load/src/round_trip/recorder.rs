@@ -59,6 +59,12 @@ impl Recorder {
         }
     }
 
+    /// Whether what begins at `begun_ns` counts.
+    #[inline]
+    pub(crate) fn is_steady(&self, begun_ns: u64) -> bool {
+        self.steady_ns.contains(&begun_ns)
+    }
+
     /// A request that was due at `due_ns` leaves at `now_ns`.
     #[inline]
     pub(crate) fn leaves(&mut self, due_ns: u64, now_ns: u64) {
@@ -98,6 +104,7 @@ impl Recorder {
             histogram: record(&self.histogram),
             pacing_error: self.pacing.as_ref().map(record),
             series: self.series,
+            parts: None,
         }
     }
 
@@ -113,7 +120,8 @@ impl Recorder {
     }
 }
 
-fn record(histogram: &Histogram) -> HistogramRecord {
+/// A histogram as it is stored.
+pub(crate) fn record(histogram: &Histogram) -> HistogramRecord {
     HistogramRecord {
         count: histogram.count(),
         // An empty record has no pairs, and its bounds say nothing.

@@ -8,4 +8,5 @@ mod harness;
 mod open_loop;
 mod round_trip;
 mod tcp_stream;
+mod transaction;
 mod udp_stream;

@@ -172,6 +172,8 @@ pub enum WorkloadType {
     TcpRr,
     /// Round trips as UDP datagrams.
     UdpRr,
+    /// Transactions over TCP, each on a connection of its own: connect, request, response, close.
+    TcpCrr,
 }
 
 shape! {
@@ -189,7 +191,7 @@ shape! {
         /// Cut from the end. Default: a twentieth of the duration.
         optional cooldown: Nanos,
         /// The metrics that the verdict is about. Default: throughput and cpu-per-gigabyte for tcp-stream; datagram-rate, loss
-        /// and cpu-per-datagram for udp-stream; latency-p50 and latency-p99 for tcp-rr and udp-rr.
+        /// and cpu-per-datagram for udp-stream; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr.
         optional metrics: Vec<Metric>,
         /// Cores for the client's threads, in order and from the first again. Default: the kernel places them.
         optional pin_client: Vec<u16>,
@@ -215,18 +217,22 @@ shape! {
         /// tcp-stream: congestion control as the kernel names it, 15 letters at most; default: the host's.
         optional congestion: String,
         /// udp-stream: payload of a datagram, 32 B to 65507 B, default 1448 B (1428 B over IPv6). tcp-rr, udp-rr: bytes of a
-        /// request and of its response, default 64 B; 1 B to 1 MiB for tcp-rr, 32 B to 65507 B for udp-rr.
+        /// request and of its response, default 64 B; 1 B to 1 MiB for tcp-rr, 32 B to 65507 B for udp-rr. tcp-crr: bytes of a
+        /// request, 48 B to 1 MiB, default 64 B.
         optional size: Bytes,
+        /// tcp-crr: bytes of a response, 16 B to 1 MiB, default: as the request (`size`).
+        optional response_size: Bytes,
         /// udp-stream: payload rate of all flows together, 1 bit/s at least; default: as fast as it can.
         optional rate: BitRate,
         /// udp-stream: source ports, 1 to 64, default 1.
         optional flows: u32,
-        /// tcp-rr, udp-rr: requests under way at a time in a closed loop, 1 to 1024, default 1.
+        /// tcp-rr, udp-rr: requests under way at a time in a closed loop, 1 to 1024, default 1. tcp-crr: transactions under way at
+        /// a time, each in a thread at both ends, 1 to 1024, default 1; with `request_rate` at most, default 64.
         optional outstanding: u32,
-        /// tcp-rr, udp-rr: how both ends wait for a message, default `block`.
+        /// tcp-rr, udp-rr, tcp-crr: how both ends wait, default `block`.
         optional wait: Wait,
-        /// tcp-rr, udp-rr: an open loop at this rate, 1 /s at least, measured from the scheduled time; excludes `outstanding`.
-        /// Default: a closed loop.
+        /// tcp-rr, udp-rr, tcp-crr: an open loop at this rate, 1 /s at least, measured from the scheduled time; excludes
+        /// `outstanding` but for tcp-crr. Default: a closed loop.
         optional request_rate: PerSecond,
     }
 }

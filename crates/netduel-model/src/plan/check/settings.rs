@@ -4,7 +4,7 @@ use std::fmt::Display;
 use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::spec::{SettingsSpec, WorkloadType};
 use crate::units::Bytes;
-use crate::workload::{Direction, Family, RoundTrip, TcpEngine, Traffic};
+use crate::workload::{Direction, Family, RoundTrip, TcpEngine, Traffic, Transaction};
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
 const BLOCK_LEAN: Bytes = Bytes(1 << 20);
@@ -19,6 +19,13 @@ const DATAGRAM_LEAST: Bytes = Bytes(32);
 const DATAGRAM_MOST: Bytes = Bytes(65_507);
 const REQUEST: Bytes = Bytes(64);
 const REQUEST_TCP_MOST: Bytes = Bytes(1 << 20);
+/// A request on a connection of its own begins with what proves that it is the trial's.
+const TRANSACTION_REQUEST_LEAST: Bytes = Bytes(48);
+/// Its response begins with what tells it from any other program's.
+const TRANSACTION_RESPONSE_LEAST: Bytes = Bytes(16);
+/// Transactions of an open loop that may be under way when the plan does not say: beyond it the schedule is missed, and the
+/// report says so.
+const TRANSACTIONS_OPEN: u32 = 64;
 
 /// The settings that a type of workload has.
 pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
@@ -28,6 +35,7 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
             &["family", "size", "outstanding", "wait", "request_rate"]
         }
+        WorkloadType::TcpCrr => &["family", "size", "response_size", "outstanding", "wait", "request_rate"],
     }
 }
 
@@ -38,6 +46,7 @@ pub(super) const fn word(kind: WorkloadType) -> &'static str {
         WorkloadType::UdpStream => "udp-stream",
         WorkloadType::TcpRr => "tcp-rr",
         WorkloadType::UdpRr => "udp-rr",
+        WorkloadType::TcpCrr => "tcp-crr",
     }
 }
 
@@ -82,7 +91,7 @@ pub(super) fn check_ranges(
     path: &str,
     problems: &mut Problems<'_>,
 ) {
-    use WorkloadType::{TcpRr, TcpStream, UdpRr, UdpStream};
+    use WorkloadType::{TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
     let mut within = |key: &str, value: Option<u64>, least: u64, most: u64, show: fn(u64) -> String| {
         let Some(value) = value.filter(|_| of(kind).contains(&key)) else { return };
         if value < least || value > most {
@@ -99,8 +108,11 @@ pub(super) fn check_ranges(
     let (least, most) = match kind {
         TcpStream | TcpRr => (Bytes(1), REQUEST_TCP_MOST),
         UdpStream | UdpRr => (DATAGRAM_LEAST, DATAGRAM_MOST),
+        TcpCrr => (TRANSACTION_REQUEST_LEAST, REQUEST_TCP_MOST),
     };
     within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
+    let response = settings.response_size.map(|size| size.0);
+    within("response_size", response, TRANSACTION_RESPONSE_LEAST.0, REQUEST_TCP_MOST.0, bytes);
     if kind == UdpStream && settings.rate.is_some_and(|rate| rate.0 == 0) {
         problems.add(
             &key_path(path, "rate"),
@@ -108,7 +120,7 @@ pub(super) fn check_ranges(
             "1 bit/s at least; leave `rate` out to send as fast as it can",
         );
     }
-    if matches!(kind, TcpRr | UdpRr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
+    if matches!(kind, TcpRr | UdpRr | TcpCrr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
         let allowed = "1 /s at least; leave `request_rate` out for a closed loop";
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
     }
@@ -174,6 +186,7 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         engine: arm.engine.or(workload.engine),
         congestion: arm.congestion.clone().or_else(|| workload.congestion.clone()),
         size: arm.size.or(workload.size),
+        response_size: arm.response_size.or(workload.response_size),
         rate: arm.rate.or(workload.rate),
         flows: arm.flows.or(workload.flows),
         outstanding: arm.outstanding.or(workload.outstanding),
@@ -220,5 +233,16 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType) -> Traffic {
         }
         WorkloadType::TcpRr => Traffic::TcpRr(round_trip()),
         WorkloadType::UdpRr => Traffic::UdpRr(round_trip()),
+        WorkloadType::TcpCrr => {
+            let request = settings.size.unwrap_or(REQUEST);
+            let outstanding = if settings.request_rate.is_some() { TRANSACTIONS_OPEN } else { 1 };
+            Traffic::TcpCrr(Transaction {
+                request,
+                response: settings.response_size.unwrap_or(request),
+                outstanding: settings.outstanding.unwrap_or(outstanding),
+                wait: settings.wait.unwrap_or_default(),
+                rate: settings.request_rate,
+            })
+        }
     }
 }
