@@ -91,7 +91,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Control {
-    pub(crate) fn new(streams: usize, finish_cuts: bool, gate_wakes: Vec<UnixStream>, gate_orders: Arc<GateOrders>) -> Self {
+    pub(crate) fn new(
+        streams: usize,
+        finish_cuts: bool,
+        gate_wakes: Vec<UnixStream>,
+        gate_orders: Arc<GateOrders>,
+    ) -> Self {
         let lanes = || (0..streams).map(|_| Lane::default()).collect();
         Self {
             phase: AtomicU8::new(RUNNING),

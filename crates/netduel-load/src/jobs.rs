@@ -75,14 +75,23 @@ impl Worker {
 
     /// Waits until `due_ns`, asleep for most of it; false when the end is not running any more.
     pub(crate) fn wait_until(&self, due_ns: u64) -> bool {
-        while clock::monotonic_ns() + STEP_NS < due_ns {
-            clock::sleep_until(clock::monotonic_ns() + STEP_NS / 2);
-            if !self.control.is_running() {
-                return false;
-            }
+        let is_running = self.sleep_until(due_ns.saturating_sub(STEP_NS));
+        if is_running {
+            clock::sleep_then_spin_until(due_ns);
         }
-        clock::sleep_then_spin_until(due_ns);
-        true
+        is_running
+    }
+
+    /// Sleeps until `time_ns`, if that is not past; false when the end is not running any more.
+    pub(crate) fn sleep_until(&self, time_ns: u64) -> bool {
+        while self.control.is_running() {
+            let now = clock::monotonic_ns();
+            if now >= time_ns {
+                return true;
+            }
+            clock::sleep_until(time_ns.min(now + STEP_NS / 2));
+        }
+        false
     }
 
     /// The counter of what this thread sends.

@@ -40,7 +40,9 @@ impl Needs {
 /// What a workload needs.
 pub(crate) fn needs(workload: &Workload) -> Needs {
     match &workload.traffic {
-        Traffic::TcpStream { streams, .. } => Needs { tcp: *streams, lanes: *streams, accounted: *streams, ..Needs::default() },
+        Traffic::TcpStream { streams, .. } => {
+            Needs { tcp: *streams, lanes: *streams, accounted: *streams, ..Needs::default() }
+        }
         Traffic::UdpStream { flows, .. } => Needs { udp: *flows, lanes: *flows, ..Needs::default() },
         Traffic::TcpRr(_) => Needs { tcp: 1, lanes: 1, accounted: 1, ..Needs::default() },
         Traffic::UdpRr(_) => Needs { udp: 1, lanes: 1, ..Needs::default() },

@@ -59,7 +59,9 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
         }
         ports.push(port_of(listener.local_addr())?);
         let (streams, later) = (needs.tcp as usize, needs.later > 0);
-        gates.add(|wake, orders| Box::new(move || TcpGate { listener, wake, orders, token, streams, later }.run()))?;
+        gates.add(|wake, orders| {
+            Box::new(move || TcpGate { listener, wake, orders, token, streams, later }.run())
+        })?;
     }
     if needs.udp > 0 {
         let sockets = bind_flows(address, needs.udp as usize, &mut setup)?;

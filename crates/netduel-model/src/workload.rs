@@ -119,6 +119,23 @@ impl Traffic {
         }
     }
 
+    /// Who sends bulk data; absent when all of it is requests and responses.
+    pub fn bulk(&self) -> Option<Direction> {
+        match self {
+            Self::TcpStream { direction, .. } | Self::UdpStream { direction, .. } => Some(*direction),
+            Self::TcpRr(_) | Self::UdpRr(_) | Self::TcpCrr(_) => None,
+        }
+    }
+
+    /// The schedule of its requests, when they are sent on one.
+    pub fn request_rate(&self) -> Option<PerSecond> {
+        match self {
+            Self::TcpStream { .. } | Self::UdpStream { .. } => None,
+            Self::TcpRr(settings) | Self::UdpRr(settings) => settings.rate,
+            Self::TcpCrr(settings) => settings.rate,
+        }
+    }
+
     /// What a verdict is about when the plan does not say.
     pub fn default_metrics(&self) -> Vec<Metric> {
         match self {

@@ -22,6 +22,9 @@ use crate::round_trip::recorder::{self, Recorder};
 
 /// Bytes taken in one call.
 const READ_BYTES: usize = 64 * 1024;
+/// How long before a transaction is due its thread lets another wait for the next one: waking that takes some microseconds,
+/// which must not fall into the transaction.
+const HAND_OVER_NS: u64 = 200_000;
 /// Pause after a failed transaction, nanoseconds: whatever is amiss does not pass in microseconds.
 const FAILED_PAUSE_NS: u64 = 1_000_000;
 
@@ -31,6 +34,8 @@ pub(super) struct Shared {
     peer: SocketAddr,
     standing: Arc<TcpStream>,
     next: AtomicU64,
+    /// Held by the one thread that waits for the next transaction of a schedule to be due; the others sleep.
+    turn: Mutex<()>,
     ports_remarked: AtomicBool,
     figures: Mutex<Option<Figures>>,
 }
@@ -66,9 +71,29 @@ impl Shared {
             peer,
             standing,
             next: AtomicU64::new(0),
+            turn: Mutex::new(()),
             ports_remarked: AtomicBool::new(false),
             figures: Mutex::new(None),
         }
+    }
+
+    /// The number of the next transaction, and when it is due, at that moment; absent when there is none any more.
+    fn next(&self, worker: &Worker, schedule: Option<Schedule>, end_ns: u64) -> Option<(u64, Option<u64>)> {
+        let Some(schedule) = schedule else {
+            let is_time = worker.control.is_running() && clock::monotonic_ns() < end_ns;
+            return is_time.then(|| (self.next.fetch_add(1, Relaxed), None));
+        };
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.next.load(Relaxed);
+        let due_ns = schedule.due_ns(number);
+        let is_time = worker.control.is_running() && due_ns < end_ns;
+        if !is_time || !worker.sleep_until(due_ns.saturating_sub(HAND_OVER_NS)) {
+            return None;
+        }
+        self.next.store(number + 1, Relaxed);
+        drop(turn);
+        clock::sleep_then_spin_until(due_ns);
+        Some((number, Some(due_ns)))
     }
 
     fn figures(&self) -> MutexGuard<'_, Option<Figures>> {
@@ -81,7 +106,8 @@ impl Shared {
         // ENOTCONN: the server is gone.
         let _ = socket::shut_down_sending(&*self.standing);
         let figures = self.figures.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Figures { whole, connect, exchange, failures } = figures.expect("each thread has made sure of it");
+        let Figures { whole, connect, exchange, failures } =
+            figures.expect("each thread has made sure of it");
         let mut report = whole.finish();
         report.parts = Some(TransactionParts {
             failures,
@@ -107,15 +133,7 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
     let mut request = vec![0; settings.request];
     memory_file::fill_with_pattern(&mut request);
     let mut response = vec![0; READ_BYTES.max(RESPONSE_LEAST)];
-    while worker.control.is_running() {
-        let number = shared.next.fetch_add(1, Relaxed);
-        let due_ns = schedule.map(|schedule| schedule.due_ns(number));
-        if due_ns.unwrap_or_else(clock::monotonic_ns) >= end_ns {
-            break;
-        }
-        if due_ns.is_some_and(|due| !worker.wait_until(due)) {
-            break;
-        }
+    while let Some((number, due_ns)) = shared.next(worker, schedule, end_ns) {
         request[..REQUEST_LEAST].copy_from_slice(&super::request_head(settings.token, number));
         let begun = clock::monotonic_ns();
         match transact(worker, shared, &request, &mut response, number, begun) {

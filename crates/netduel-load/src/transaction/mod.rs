@@ -29,7 +29,7 @@ pub(crate) const RESPONSE_LEAST: usize = datagram::MESSAGE_HEADER;
 /// so one that is only slow is measured.
 const GIVE_UP_NS: u64 = 4_000_000_000;
 /// Longest sleep in a call: how late a cut or the end of patience may be noticed.
-const CALL_LIMIT: Duration = Duration::from_millis(100);
+const CALL_LIMIT: Duration = Duration::from_millis(250);
 
 /// What the threads of both ends need to know.
 #[derive(Debug, Clone, Copy)]
@@ -117,11 +117,7 @@ fn server_jobs(
     standing: Arc<std::net::TcpStream>,
 ) -> Vec<Job> {
     let listener = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
-    let watch = Job {
-        stream: 0,
-        thread: 0,
-        work: Box::new(move |worker| server::watch(worker, &standing)),
-    };
+    let watch = Job { stream: 0, thread: 0, work: Box::new(move |worker| server::watch(worker, &standing)) };
     let serve = (0..threads).map(|thread| {
         let listener = Arc::clone(&listener);
         let work = Box::new(move |worker: &mut crate::jobs::Worker| server::run(worker, &listener, settings));

@@ -66,7 +66,13 @@ fn prepare(worker: &mut Worker, listener: &TcpListener, wait: Wait) {
 }
 
 /// One transaction. A stranger's connection is closed without a word.
-fn serve(worker: &mut Worker, stream: &TcpStream, settings: Settings, request: &mut [u8], response: &mut [u8]) {
+fn serve(
+    worker: &mut Worker,
+    stream: &TcpStream,
+    settings: Settings,
+    request: &mut [u8],
+    response: &mut [u8],
+) {
     let accepted_ns = clock::monotonic_ns();
     let (head_deadline_ns, deadline_ns) = (accepted_ns + HEAD_LIMIT_NS, accepted_ns + GIVE_UP_NS);
     let mut number = None;
@@ -79,7 +85,9 @@ fn serve(worker: &mut Worker, stream: &TcpStream, settings: Settings, request: &
         };
         let patience_ns = if number.is_none() { head_deadline_ns } else { deadline_ns };
         match receive(worker, stream, settings, &mut request[from..most], patience_ns) {
-            Ok(0) => return worker.tally.count_event("recv", "end of a connection before its request was whole"),
+            Ok(0) => {
+                return worker.tally.count_event("recv", "end of a connection before its request was whole");
+            }
             Ok(count) => filled += count,
             Err(error) => return count_unless_cut(worker, "recv", &error),
         }

@@ -21,6 +21,11 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
             all.push(Traffic::UdpRr(messages(20, 2, wait, rate)));
         }
     }
+    for (wait, rate) in
+        [(Wait::Block, None), (Wait::Spin, None), (Wait::Block, Some(1)), (Wait::Block, Some(500))]
+    {
+        all.push(crate::transaction::transactions(48, 16, 3, wait, rate));
+    }
     for traffic in all {
         let what = format!("{traffic:?}");
         // An hour: only the abort ends it.
