@@ -66,7 +66,7 @@ pub fn prepare_client(
         sockets.udp.push(flow);
         setup.take_in(tally);
     }
-    let control = Arc::new(Control::new(needs.lanes as usize, false, Vec::new(), Arc::default()));
+    let control = Arc::new(Control::new(needs.lanes(), false, Vec::new(), Arc::default()));
     let gate = Gate::Open(sockets);
     Ok(ClientEnd {
         supervisor: Supervisor {

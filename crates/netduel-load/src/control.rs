@@ -76,6 +76,8 @@ pub(crate) struct Control {
     pub sent: Vec<Lane>,
     /// What was received, by stream.
     pub received: Vec<Lane>,
+    /// How many of the lanes count what the end moves, and not what was sent to measure it.
+    bulk: usize,
     sockets: Mutex<Option<Sockets>>,
     /// Whether `finish` ends flows and later connections at once: for a responder, which has nothing of its own to drain.
     finish_cuts: bool,
@@ -92,7 +94,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Control {
     pub(crate) fn new(
-        streams: usize,
+        (streams, bulk): (usize, usize),
         finish_cuts: bool,
         gate_wakes: Vec<UnixStream>,
         gate_orders: Arc<GateOrders>,
@@ -104,6 +106,7 @@ impl Control {
             done: AtomicBool::new(false),
             sent: lanes(),
             received: lanes(),
+            bulk,
             sockets: Mutex::new(None),
             finish_cuts,
             gate_orders,
@@ -199,9 +202,19 @@ impl Control {
         self.done.load(SeqCst)
     }
 
+    /// The lanes of what this end sent as its workload.
+    pub(crate) fn bulk_sent(&self) -> &[Lane] {
+        &self.sent[..self.bulk]
+    }
+
+    /// The lanes of what this end received as its workload.
+    pub(crate) fn bulk_received(&self) -> &[Lane] {
+        &self.received[..self.bulk]
+    }
+
     /// Figures so far.
     pub(crate) fn live(&self) -> LiveFigures {
-        let (sent, received) = (lane::total(&self.sent), lane::total(&self.received));
+        let (sent, received) = (lane::total(self.bulk_sent()), lane::total(self.bulk_received()));
         let elapsed_ns = match self.started_ns() {
             0 => 0,
             started => clock::monotonic_ns() - started,

@@ -3,7 +3,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::RoundTripReport;
+use netduel_model::sample::{RoundTripReport, UnderLoad};
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
 use netduel_sys::clock;
 
@@ -15,7 +15,7 @@ use crate::tally::Tally;
 use crate::tcp_stream::TcpSettings;
 use crate::udp_receive::FlowCount;
 use crate::udp_send::UdpSettings;
-use crate::{round_trip, tcp_stream, transaction, udp_receive, udp_send};
+use crate::{loaded, round_trip, tcp_stream, transaction, udp_receive, udp_send};
 
 /// What one thread does.
 pub(crate) struct Job {
@@ -37,6 +37,8 @@ pub(crate) struct Worker {
     pub tally: Tally,
     pub datagrams: Option<FlowCount>,
     pub round_trips: Option<RoundTripReport>,
+    /// What this thread measured under load beside them.
+    pub under_load: Option<UnderLoad>,
     /// Fruitless asks since the last message, when spinning.
     fruitless: u32,
 }
@@ -52,7 +54,17 @@ const STEP_NS: u64 = 20_000_000;
 impl Worker {
     pub(crate) fn new(control: Arc<Control>, stream: usize, core: Option<u16>) -> Self {
         let tally = Tally::new();
-        Self { control, stream, core, pinned: None, tally, datagrams: None, round_trips: None, fruitless: 0 }
+        Self {
+            control,
+            stream,
+            core,
+            pinned: None,
+            tally,
+            datagrams: None,
+            round_trips: None,
+            under_load: None,
+            fruitless: 0,
+        }
     }
 
     /// Nothing was there: spins, and now and then lets another thread run.
@@ -128,10 +140,15 @@ pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Socket
             };
             udp_jobs(directions(&workload.traffic, role), settings, role, token, &sockets.udp)
         }
-        Traffic::TcpRr(settings) => round_trip::tcp_jobs(settings, workload.timing, role, &sockets.tcp[0]),
-        Traffic::UdpRr(settings) => {
-            round_trip::udp_jobs(settings, workload.timing, role, token, &sockets.udp[0])
+        Traffic::TcpRr(settings) => {
+            let settings = round_trip::Settings::new(settings, workload.timing);
+            round_trip::tcp_jobs(settings, role, &sockets.tcp[0])
         }
+        Traffic::UdpRr(settings) => {
+            let settings = round_trip::Settings::new(settings, workload.timing);
+            round_trip::udp_jobs(settings, role, token, &sockets.udp[0])
+        }
+        Traffic::LoadedLatency(settings) => loaded::jobs(settings, workload.timing, role, token, sockets),
         Traffic::TcpCrr(settings) => transaction::jobs(settings, workload.timing, role, token, sockets),
     }
 }

@@ -7,6 +7,7 @@ use netduel_sys::{affinity, descriptor_limit};
 
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::error::LoadError;
+use crate::loaded;
 use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
 
 /// Streams or flows of one trial at most, as a plan allows.
@@ -26,11 +27,18 @@ pub(crate) struct Needs {
     pub later: u32,
     /// Counters of each direction: one for each thread that adds to it.
     pub lanes: u32,
+    /// Of these, the first ones count what the end moves; the others count what was sent to measure it.
+    pub bulk: u32,
     /// Of the greeted connections, in their order, those whose lane has the same index and whose kernel's account is told.
     pub accounted: u32,
 }
 
 impl Needs {
+    /// Lanes in all, and those of the workload itself.
+    pub(crate) fn lanes(self) -> (usize, usize) {
+        (self.lanes as usize, self.bulk as usize)
+    }
+
     /// How many ports the server tells the client: that of TCP comes first, then those of the flows.
     pub(crate) fn ports(self) -> usize {
         usize::from(self.tcp > 0) + self.udp as usize
@@ -41,14 +49,18 @@ impl Needs {
 pub(crate) fn needs(workload: &Workload) -> Needs {
     match &workload.traffic {
         Traffic::TcpStream { streams, .. } => {
-            Needs { tcp: *streams, lanes: *streams, accounted: *streams, ..Needs::default() }
+            Needs { tcp: *streams, lanes: *streams, bulk: *streams, accounted: *streams, ..Needs::default() }
         }
-        Traffic::UdpStream { flows, .. } => Needs { udp: *flows, lanes: *flows, ..Needs::default() },
-        Traffic::TcpRr(_) => Needs { tcp: 1, lanes: 1, accounted: 1, ..Needs::default() },
-        Traffic::UdpRr(_) => Needs { udp: 1, lanes: 1, ..Needs::default() },
+        Traffic::UdpStream { flows, .. } => {
+            Needs { udp: *flows, lanes: *flows, bulk: *flows, ..Needs::default() }
+        }
+        Traffic::TcpRr(_) => Needs { tcp: 1, lanes: 1, bulk: 1, accounted: 1, ..Needs::default() },
+        Traffic::UdpRr(_) => Needs { udp: 1, lanes: 1, bulk: 1, ..Needs::default() },
+        Traffic::LoadedLatency(settings) => loaded::needs(settings),
         Traffic::TcpCrr(settings) => {
             // Its greeted connection moves nothing: it stands for the client as long as that is there.
-            Needs { tcp: 1, later: settings.outstanding, lanes: settings.outstanding, ..Needs::default() }
+            let threads = settings.outstanding;
+            Needs { tcp: 1, later: threads, lanes: threads, bulk: threads, ..Needs::default() }
         }
     }
 }
@@ -57,6 +69,7 @@ pub(crate) fn needs(workload: &Workload) -> Needs {
 pub(crate) fn congestion(workload: &Workload) -> Option<&str> {
     match &workload.traffic {
         Traffic::TcpStream { congestion, .. } => congestion.as_deref(),
+        Traffic::LoadedLatency(settings) => settings.congestion.as_deref(),
         _ => None,
     }
 }
@@ -101,6 +114,12 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
             range("response_size (bytes)", settings.response.0, RESPONSE_LEAST as u64, 1 << 24)?;
             range("outstanding", u64::from(settings.outstanding), 1, u64::from(STREAMS_MAX))?;
             settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))?;
+        }
+        Traffic::LoadedLatency(settings) => {
+            range("streams", u64::from(settings.streams), 1, u64::from(STREAMS_MAX))?;
+            range("block (bytes)", settings.block.0, 1, 1 << 30)?;
+            range("size (bytes)", settings.size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
+            range("rate (1/s)", settings.rate.0, 1, 1_000_000)?;
         }
     }
     check_cores(pins(workload, role))?;

@@ -70,8 +70,9 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
         }
         gates.add(|wake, orders| Box::new(move || UdpGate { sockets, wake, orders, token }.run()))?;
     }
-    let finish_cuts = matches!(workload.traffic, Traffic::UdpRr(_) | Traffic::TcpCrr(_));
-    let control = Arc::new(Control::new(needs.lanes as usize, finish_cuts, gates.wakes, gates.orders));
+    let finish_cuts =
+        matches!(workload.traffic, Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_));
+    let control = Arc::new(Control::new(needs.lanes(), finish_cuts, gates.wakes, gates.orders));
     let gate = Gate::Waiting(gates.threads);
     Ok(ServerEnd {
         ports,

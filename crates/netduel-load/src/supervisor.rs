@@ -112,8 +112,8 @@ impl Supervisor {
                 Ok(worker) => workers.push(worker),
                 Err(RecvTimeoutError::Timeout) => {
                     let now = clock::monotonic_ns();
-                    sent.sample(now - started, lane::total(&self.control.sent));
-                    received.sample(now - started, lane::total(&self.control.received));
+                    sent.sample(now - started, lane::total(self.control.bulk_sent()));
+                    received.sample(now - started, lane::total(self.control.bulk_received()));
                     while next <= now {
                         next += SAMPLE_INTERVAL_NS;
                     }
@@ -124,8 +124,8 @@ impl Supervisor {
             }
         }
         let now = clock::monotonic_ns();
-        sent.sample(now - started, lane::total(&self.control.sent));
-        received.sample(now - started, lane::total(&self.control.received));
+        sent.sample(now - started, lane::total(self.control.bulk_sent()));
+        received.sample(now - started, lane::total(self.control.bulk_received()));
         ((sent, received), workers)
     }
 
@@ -162,16 +162,19 @@ impl Supervisor {
         self.control.let_go();
         let mut datagrams = None;
         let mut round_trips = None;
+        let mut under_load = None;
         let mut jitters = Vec::new();
         for worker in workers {
-            let stream = &mut streams[worker.stream];
-            stream.core = stream.core.or(worker.pinned);
+            if let Some(stream) = streams.get_mut(worker.stream) {
+                stream.core = stream.core.or(worker.pinned);
+            }
             if let Some(count) = worker.datagrams {
                 let report: &mut DatagramReport = datagrams.get_or_insert_default();
                 jitters.extend(count.jitter.nanoseconds());
                 count.add_to(report, worker.stream);
             }
             round_trips = round_trips.or(worker.round_trips);
+            under_load = report::joined(under_load, worker.under_load);
             tallies.push(worker.tally);
         }
         if let Some(report) = &mut datagrams
@@ -183,11 +186,12 @@ impl Supervisor {
         let started = self.control.started_ns();
         EndReport {
             role: self.role,
-            sent: sends.then(|| report::flow(&self.control.sent, started, series.0)),
-            received: receives.then(|| report::flow(&self.control.received, started, series.1)),
+            sent: sends.then(|| report::flow(self.control.bulk_sent(), started, series.0)),
+            received: receives.then(|| report::flow(self.control.bulk_received(), started, series.1)),
             streams,
             datagrams,
             round_trips,
+            under_load,
             errors: Tally::merge(tallies),
             process_cpu_ns,
         }
@@ -198,6 +202,7 @@ impl Supervisor {
 pub(crate) fn directions(traffic: &Traffic, role: Role) -> (bool, bool) {
     let direction = match traffic {
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => *direction,
+        Traffic::LoadedLatency(settings) => settings.direction,
         Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => Direction::Both,
     };
     match role {
@@ -220,9 +225,9 @@ fn run_job(job: Job, mut worker: Worker) -> Worker {
 /// What each lane counted; the first `accounted` connections are those of the lanes, and bring the kernel's account.
 fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut Tally) -> Vec<StreamReport> {
     let mut reports: Vec<StreamReport> = control
-        .sent
+        .bulk_sent()
         .iter()
-        .zip(&control.received)
+        .zip(control.bulk_received())
         .enumerate()
         .map(|(index, (sent, received))| StreamReport {
             index: index as u32,

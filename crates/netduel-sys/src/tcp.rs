@@ -98,6 +98,16 @@ pub fn defer_accept(listener: &TcpListener, patience: Duration) -> io::Result<()
     socket_option::set_int(listener, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
 }
 
+/// A sender may write only while less than `bytes` wait in its own queue unsent (`TCP_NOTSENT_LOWAT`, tcp(7)): what it writes next
+/// is not stuck behind more than that and what is under way.
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn limit_unsent(stream: &TcpStream, bytes: u32) -> io::Result<()> {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    socket_option::set_int(stream, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+}
+
 /// Small messages leave at once (`TCP_NODELAY`, tcp(7)), on every connection that the listener gives.
 ///
 /// # Errors

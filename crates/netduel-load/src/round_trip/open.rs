@@ -58,7 +58,8 @@ pub(super) struct Shared {
 
 /// The sending thread.
 pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared, requests: &mut Q) {
-    let mut recorder = Recorder::new(worker.control.started_ns(), open.settings.timing, true);
+    let mut recorder =
+        Recorder::new(worker.control.started_ns(), open.settings.timing, true).with_idle(open.settings.idle);
     let end_ns = open.end_ns(worker);
     let mut number = 0;
     while worker.control.is_running() {
@@ -133,7 +134,8 @@ pub(super) fn receive<R: Responses>(
     shared: &Shared,
     responses: &mut R,
 ) -> RoundTripReport {
-    let mut recorder = Recorder::new(worker.control.started_ns(), open.settings.timing, true);
+    let mut recorder =
+        Recorder::new(worker.control.started_ns(), open.settings.timing, true).with_idle(open.settings.idle);
     loop {
         let result = receive_once(worker, &open, &mut recorder, responses, Waiting::Block);
         let ended_ns = shared.ended_ns.load(SeqCst);
@@ -182,7 +184,8 @@ pub(super) fn spin<Q: Requests, R: Responses>(
     requests: &mut Q,
     responses: &mut R,
 ) -> RoundTripReport {
-    let mut recorder = Recorder::new(worker.control.started_ns(), open.settings.timing, true);
+    let mut recorder =
+        Recorder::new(worker.control.started_ns(), open.settings.timing, true).with_idle(open.settings.idle);
     let end_ns = open.end_ns(worker);
     let mut number = 0;
     let mut due = open.schedule.due_ns(0);

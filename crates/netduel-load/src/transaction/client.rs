@@ -110,7 +110,8 @@ impl Shared {
             figures.expect("each thread has made sure of it");
         let mut report = whole.finish();
         report.parts = Some(TransactionParts {
-            failures,
+            begun: report.requests,
+            failures: failures + report.timeouts,
             connect: recorder::record(&connect),
             exchange: recorder::record(&exchange),
         });
@@ -128,7 +129,8 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
         exchange: Histogram::new(),
         failures: 0,
     });
-    let schedule = settings.rate.map(|rate| Schedule::per_second(started_ns, rate));
+    let schedule =
+        settings.rate.map(|rate| Schedule::per_second(started_ns.saturating_add(settings.from_ns), rate));
     let end_ns = started_ns.saturating_add(settings.timing.duration.0);
     let mut request = vec![0; settings.request];
     memory_file::fill_with_pattern(&mut request);

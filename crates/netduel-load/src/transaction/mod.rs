@@ -4,17 +4,18 @@
 //! A greeted connection stands beside them for as long as the client is there; by it the server has shown that it knows the
 //! token before any of them is made. Each request begins with 48 bytes that hold the token, so a stranger who finds the port
 //! gets nothing, and each response with 16 that are derived from it. So the exchange is what it would be anyway.
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use netduel_model::ids::Token;
+use netduel_model::sample::RoundTripReport;
 use netduel_model::workload::{Role, Timing, Transaction, Wait};
 
 use crate::control::Sockets;
 use crate::datagram::{self, Kind};
 use crate::greeting::{self, Greeting, Step};
-use crate::jobs::Job;
+use crate::jobs::{Job, Worker};
 
 mod client;
 mod local_ports;
@@ -40,8 +41,12 @@ pub(crate) struct Settings {
     pub response: usize,
     pub wait: Wait,
     pub rate: Option<u64>,
+    /// When the first of a schedule is due, nanoseconds after the start.
+    pub from_ns: u64,
     pub timing: Timing,
     pub token: Token,
+    /// The lane of the first thread.
+    pub lane: usize,
 }
 
 /// The first bytes of request `number`.
@@ -72,56 +77,69 @@ pub(crate) fn jobs(
     sockets: &Sockets,
 ) -> Vec<Job> {
     let threads = settings.outstanding as usize;
+    let standing = Arc::clone(&sockets.tcp[0]);
     let settings = Settings {
         request: settings.request.0 as usize,
         response: settings.response.0 as usize,
         wait: settings.wait,
         rate: settings.rate.map(|rate| rate.0),
+        from_ns: 0,
         timing,
         token,
+        lane: 0,
     };
-    let standing = Arc::clone(&sockets.tcp[0]);
     match role {
-        Role::Client => client_jobs(settings, threads, sockets.peer, standing),
+        Role::Client => client_jobs(settings, threads, sockets.peer, standing, |worker, report| {
+            worker.round_trips = Some(report);
+        }),
         Role::Server => server_jobs(settings, threads, sockets, standing),
     }
 }
 
-fn client_jobs(
+/// The threads of a client; `done` is called once, in the last of them, with the figures of all.
+pub(crate) fn client_jobs(
     settings: Settings,
     threads: usize,
     peer: Option<SocketAddr>,
-    standing: Arc<std::net::TcpStream>,
+    standing: Arc<TcpStream>,
+    done: fn(&mut Worker, RoundTripReport),
 ) -> Vec<Job> {
     let peer = peer.expect("a client knows whom its greeted connection goes to");
     let shared = Arc::new(client::Shared::new(settings, peer, standing));
     (0..threads)
         .map(|thread| {
             let shared = Arc::clone(&shared);
-            let work = Box::new(move |worker: &mut crate::jobs::Worker| {
+            let work = Box::new(move |worker: &mut Worker| {
                 client::run(worker, &shared);
                 // Who is the last has the figures of all, and tells the server that no more come.
                 if let Some(shared) = Arc::into_inner(shared) {
-                    worker.round_trips = Some(shared.finish());
+                    done(worker, shared.finish());
                 }
             });
-            Job { stream: thread, thread, work }
+            Job { stream: settings.lane + thread, thread, work }
         })
         .collect()
 }
 
-fn server_jobs(
+/// The threads of a server.
+pub(crate) fn server_jobs(
     settings: Settings,
     threads: usize,
     sockets: &Sockets,
-    standing: Arc<std::net::TcpStream>,
+    standing: Arc<TcpStream>,
 ) -> Vec<Job> {
     let listener = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
-    let watch = Job { stream: 0, thread: 0, work: Box::new(move |worker| server::watch(worker, &standing)) };
+    let door = Arc::new(server::Door::new(listener));
+    let watched = Arc::clone(&door);
+    let watch = Job {
+        stream: settings.lane,
+        thread: 0,
+        work: Box::new(move |worker| server::watch(worker, &standing, &watched)),
+    };
     let serve = (0..threads).map(|thread| {
-        let listener = Arc::clone(&listener);
-        let work = Box::new(move |worker: &mut crate::jobs::Worker| server::run(worker, &listener, settings));
-        Job { stream: thread, thread, work }
+        let door = Arc::clone(&door);
+        let work = Box::new(move |worker: &mut Worker| server::run(worker, &door, settings));
+        Job { stream: settings.lane + thread, thread, work }
     });
     std::iter::once(watch).chain(serve).collect()
 }

@@ -3,6 +3,8 @@
 //! transactions are under way, not how many there are in a minute.
 use std::io;
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use netduel_model::workload::Wait;
 use netduel_sys::socket::{self, Waiting};
@@ -20,13 +22,37 @@ const HEAD_LIMIT_NS: u64 = 50_000_000;
 /// Pause after accept(2) failed for want of descriptors or memory, nanoseconds.
 const EXHAUSTED_PAUSE_NS: u64 = 1_000_000;
 
+/// Where connections come in, until it is closed.
+pub(super) struct Door {
+    listener: Arc<TcpListener>,
+    is_closed: AtomicBool,
+}
+
+impl Door {
+    pub(super) fn new(listener: Arc<TcpListener>) -> Self {
+        Self { listener, is_closed: AtomicBool::new(false) }
+    }
+
+    fn close(&self) {
+        self.is_closed.store(true, SeqCst);
+        // ENOTCONN: the end was cut, and has done it.
+        let _ = socket::shut_down(&*self.listener);
+    }
+
+    /// Whether accept(2) returns nothing more because we want it so.
+    fn is_closed(&self, worker: &Worker) -> bool {
+        self.is_closed.load(SeqCst) || worker.control.is_finishing()
+    }
+}
+
 /// Serves connections until the client is done.
-pub(super) fn run(worker: &mut Worker, listener: &TcpListener, settings: Settings) {
+pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
+    let listener = &*door.listener;
     prepare(worker, listener, settings.wait);
     let mut request = vec![0; READ_BYTES.max(REQUEST_LEAST)];
     let mut response = vec![0; settings.response];
     memory_file::fill_with_pattern(&mut response);
-    while !worker.control.is_finishing() {
+    while !door.is_closed(worker) {
         match listener.accept() {
             Ok((stream, _)) => {
                 worker.was_served();
@@ -39,7 +65,7 @@ pub(super) fn run(worker: &mut Worker, listener: &TcpListener, settings: Setting
             }
             Err(error) => {
                 // The end shuts the listener down, and accept(2) then says EINVAL.
-                if worker.control.is_finishing() {
+                if door.is_closed(worker) {
                     return;
                 }
                 worker.tally.count("accept", &error);
@@ -155,7 +181,7 @@ fn count_unless_cut(worker: &mut Worker, call: &'static str, error: &io::Error) 
 }
 
 /// Sleeps until the client closes the standing connection, and then ends the others.
-pub(super) fn watch(worker: &mut Worker, standing: &TcpStream) {
+pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, door: &Door) {
     loop {
         match socket::receive(standing, &mut [0; 1], Waiting::Block) {
             Ok(0) => break,
@@ -167,7 +193,7 @@ pub(super) fn watch(worker: &mut Worker, standing: &TcpStream) {
             }
         }
     }
-    worker.control.finish();
+    door.close();
     // Tells the client that we have seen it; ENOTCONN when it is gone.
     let _ = socket::shut_down_sending(standing);
 }

@@ -5,6 +5,7 @@ mod accounting;
 mod datagrams;
 mod greeting;
 mod harness;
+mod loaded;
 mod open_loop;
 mod round_trip;
 mod tcp_stream;
