@@ -116,6 +116,22 @@ pub fn send_at_once(listener: &TcpListener) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(listener, true)?)
 }
 
+/// Sets the congestion control of a socket, whether it is connected or not.
+///
+/// # Errors
+/// `ENOENT`: the host has none of that name; `EPERM`: it has, and this process may not use it.
+pub fn set_congestion(stream: impl AsFd, name: &str) -> io::Result<()> {
+    Ok(sockopt::set_tcp_congestion(stream, name)?)
+}
+
+/// Whether a socket of this host could use the congestion control.
+///
+/// # Errors
+/// As [`set_congestion`], and what socket(2) says.
+pub fn try_congestion(name: &str) -> io::Result<()> {
+    open(SocketAddr::from(([0; 4], 0)), Some(name)).map(drop)
+}
+
 /// The congestion control in use on a connection.
 ///
 /// # Errors
