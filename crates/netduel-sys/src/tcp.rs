@@ -108,12 +108,12 @@ pub fn limit_unsent(stream: &TcpStream, bytes: u32) -> io::Result<()> {
     socket_option::set_int(stream, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
-/// Small messages leave at once (`TCP_NODELAY`, tcp(7)), on every connection that the listener gives.
+/// Small messages leave at once (`TCP_NODELAY`, tcp(7)): on a connection, or on every one that a listener gives.
 ///
 /// # Errors
-/// Does not happen on a listening socket.
-pub fn send_at_once(listener: &TcpListener) -> io::Result<()> {
-    Ok(sockopt::set_tcp_nodelay(listener, true)?)
+/// Does not happen on a live socket.
+pub fn send_at_once(socket: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_tcp_nodelay(socket, true)?)
 }
 
 /// Sets the congestion control of a socket, whether it is connected or not.
