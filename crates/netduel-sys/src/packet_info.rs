@@ -63,7 +63,7 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
     let result = unsafe { libc::recvmsg(descriptor, &raw mut message, libc::MSG_DONTWAIT) };
     let length = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
     let named = (message.msg_namelen as usize).min(NAME_BYTES);
-    let told = (message.msg_controllen as usize).min(CONTROL_BYTES);
+    let told = message.msg_controllen.min(CONTROL_BYTES);
     match (read_name(&name.0[..named]), read_local(&control.0[..told])) {
         (Some(peer), Some(local)) => Ok(Received { length, peer, local }),
         _ => Err(io::Error::from(io::ErrorKind::InvalidData)),

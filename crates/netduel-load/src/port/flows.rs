@@ -62,9 +62,15 @@ impl Flows {
                 // The error of an earlier answer: reading it has taken it off the socket.
                 Err(_) => {}
             }
-            while let Some((greeting, route)) = self.heard.pop_front() {
-                result = self.answer(&greeting, route).and(result);
-            }
+            result = self.answer_heard().and(result);
+        }
+        result
+    }
+
+    fn answer_heard(&mut self) -> io::Result<()> {
+        let mut result = Ok(());
+        while let Some((greeting, route)) = self.heard.pop_front() {
+            result = self.answer(&greeting, route).and(result);
         }
         result
     }
@@ -107,10 +113,22 @@ impl Flows {
 
     /// A socket that the kernel gives the datagrams from `peer` to `local`, and no others.
     fn open(&mut self, local: SocketAddr, peer: SocketAddr) -> io::Result<(UdpSocket, Tally)> {
-        let socket = shared_port::unbound(local)?;
         let mut setup = Tally::new();
-        udp_gate::prepare_socket(&socket, &mut setup);
+        let socket = self.bind_beside(local, &mut setup)?;
+        self.connect(&socket, local, peer)?;
+        Ok((socket, setup))
+    }
+
+    fn bind_beside(&self, local: SocketAddr, setup: &mut Tally) -> io::Result<UdpSocket> {
+        let socket = shared_port::unbound(local)?;
+        // What takes long comes before the bind, so that others come to this socket for as short as can be.
+        udp_gate::prepare_socket(&socket, setup);
         shared_port::bind_beside(&self.socket, &socket, local)?;
+        Ok(socket)
+    }
+
+    /// Connects, and takes what came from others since the bind.
+    fn connect(&mut self, socket: &UdpSocket, local: SocketAddr, peer: SocketAddr) -> io::Result<()> {
         socket.connect(peer)?;
         let mut bytes = [0; LENGTH + 1];
         for _ in 0..STRAYS_MAX {
@@ -123,6 +141,61 @@ impl Flows {
                 Err(_) => {}
             }
         }
-        Ok((socket, setup))
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use netduel_model::ids::Token;
+    use netduel_sys::socket;
+
+    use super::super::registry::Delivery;
+    use super::*;
+    use crate::gate::Wake;
+    use crate::greeting::Step;
+
+    const TOKEN: Token = Token(*b"sixteen bytes ok");
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn greeting(socket: &UdpSocket) -> Greeting {
+        socket.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut bytes = [0; LENGTH];
+        let length = socket.recv(&mut bytes).unwrap();
+        Greeting::from_bytes(&bytes[..length]).unwrap()
+    }
+
+    #[test]
+    fn what_others_send_before_a_flow_is_connected_is_heard_and_nothing_of_it_is_left_in_the_flow() {
+        let socket = shared_port::bind("[::]:0".parse().unwrap()).unwrap();
+        packet_info::enable(&socket).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let registry = Arc::new(Registry::default());
+        let mut trial = Trial::new(TOKEN, None);
+        let (sender, _arrivals) = channel();
+        let (wake, _watched) = Wake::pair().unwrap();
+        trial.expect_flows(1, Delivery::new(sender, wake.nudge().unwrap()));
+        let _registration = registry.register(trial).unwrap();
+        let mut flows = Flows::new(socket, port, registry);
+
+        let [peer, other] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        let flow = flows.bind_beside(local, &mut Tally::new()).unwrap();
+        let hello = Greeting::new(TOKEN, Step::Hello, 0, &[1; 16], [1; 16]);
+        for nonsense in [&b"nonsense"[..], &[0; 1400]] {
+            other.send_to(nonsense, local).unwrap();
+        }
+        other.send_to(&hello.to_bytes(), local).unwrap();
+        // It came to the wrong socket: this is the window.
+        assert!(socket::wait_readable(&[flow.as_fd()], LIMIT).unwrap()[0]);
+        assert!(!socket::wait_readable(&[flows.as_fd()], Duration::ZERO).unwrap()[0]);
+        flows.connect(&flow, local, peer.local_addr().unwrap()).unwrap();
+        assert_eq!(flow.recv(&mut [0; 64]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        flows.answer_heard().unwrap();
+        assert_eq!(greeting(&other).step, Step::Proof);
     }
 }
