@@ -98,7 +98,7 @@ fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
 }
 
 /// The round trips of one trial.
-pub(super) fn histogram(trial: &Trial) -> Option<Histogram> {
+pub fn histogram(trial: &Trial) -> Option<Histogram> {
     let record = &round_trips(trial)?.histogram;
     Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
 }
@@ -120,7 +120,7 @@ pub(super) fn merged_latency(trials: &[&Trial]) -> Option<Histogram> {
 }
 
 /// Datagram reports with what the opposite end sent.
-pub(super) fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
+pub fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
     let opposite = [(&trial.client, &trial.server), (&trial.server, &trial.client)];
     opposite
         .into_iter()
