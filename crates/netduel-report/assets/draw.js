@@ -215,7 +215,40 @@
     });
   }
 
-  const KINDS = { blocks, series, tail, density, rates, cores };
+  // A row for each part and arm: a dot at the median, a line to the 99th percentile.
+  function parts(data, workload, index, width) {
+    if (!workload.parts) return null;
+    const { unit } = workload.parts;
+    const rows = workload.parts.rows.map(([part, arm, p50, p99, count]) => ({ part, arm, p50, p99, count, name: data.arms[arm] }));
+    if (!rows.length) return null;
+    const low = Math.max(Math.min(...rows.map((row) => row.p50)) / 1.25, 1e-3), high = Math.max(...rows.map((row) => row.p99)) * 1.25;
+    const ticks = logTicks(low, high, width / 60);
+    const titles = [...new Set(rows.map((row) => row.part))];
+    const lanes = data.arms.filter((name) => rows.some((row) => row.name === name));
+    const room = Math.min(20 + longest(lanes) * 6.8, 150);
+    return Plot.plot({
+      width, height: 70 + titles.length * (lanes.length * 20 + 26), marginLeft: room, marginRight: 24, marginTop: 30, marginBottom: 42, style: STYLE,
+      x: { type: "log", domain: [low, high], label: unit, ...BELOW, ticks, tickFormat: (v) => `${v}`, tickSize: 0 },
+      y: { domain: lanes, label: null, axis: null, padding: 0.3 },
+      fy: { domain: titles, axis: null, padding: 0.3 },
+      marks: [
+        Plot.gridX(ticks, grid),
+        Plot.ruleY(rows, { y: "name", fy: "part", x1: "p50", x2: "p99", stroke: (row) => colour(row.arm), strokeWidth: 2 }),
+        Plot.tickX(rows, { y: "name", fy: "part", x: "p99", stroke: (row) => colour(row.arm), strokeWidth: 2, insetTop: 2, insetBottom: 2 }),
+        ...lanes.map((name) => {
+          const arm = data.arms.indexOf(name);
+          return Plot.dot(rows.filter((row) => row.arm === arm), { y: "name", fy: "part", x: "p50", symbol: SYMBOLS[arm % 6], r: 4.5,
+            stroke: colour(arm), strokeWidth: 1.75, fill: fill(arm),
+            title: (row) => `${row.name}, ${row.part}\np50 ${row.p50} ${unit}\np99 ${row.p99} ${unit}\nn ${row.count}`, tip: true });
+        }),
+        Plot.text(rows, { y: "name", fy: "part", text: "name", frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
+          fill: (row) => `var(--arm-${row.arm % 6}-text)` }),
+        Plot.text(titles, { fy: (title) => title, text: (title) => title, frameAnchor: "top-left", dx: -room + 2, dy: -15, fill: "var(--quiet)" }),
+      ],
+    });
+  }
+
+  const KINDS = { blocks, series, tail, density, rates, cores, parts };
   const data = () => JSON.parse(document.getElementById("chart-data").textContent);
 
   function draw(all, box) {

@@ -185,7 +185,7 @@ impl Conductor<'_> {
 /// The ends that end by themselves; the other is told when they have.
 fn deciders(traffic: &Traffic) -> &'static [Role] {
     match traffic {
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => &[Role::Client],
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => &[Role::Client],
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => match direction {
             Direction::Up => &[Role::Client],
             Direction::Down => &[Role::Server],

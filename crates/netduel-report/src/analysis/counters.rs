@@ -131,6 +131,13 @@ impl CounterKind {
                     "/1000 datagrams"
                 }
             }
+            (Traffic::TcpCrr(_), kind) => {
+                if kind.is_cpu() {
+                    "us/transaction"
+                } else {
+                    "/1000 transactions"
+                }
+            }
             (Traffic::TcpRr(_) | Traffic::UdpRr(_), kind) => {
                 if kind.is_cpu() {
                     "us/round trip"

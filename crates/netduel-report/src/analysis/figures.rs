@@ -1,6 +1,6 @@
 //! The figure of one trial in each metric, from the raw counts of both ends. What is counted is said at each function.
 use netduel_model::metric::Metric;
-use netduel_model::sample::{DatagramReport, Flow, IntervalSample, RoundTripReport};
+use netduel_model::sample::{DatagramReport, Flow, HistogramRecord, IntervalSample, RoundTripReport};
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
@@ -53,10 +53,7 @@ pub(super) fn ends(trial: &Trial) -> impl Iterator<Item = &TrialEnd> {
 
 /// What the receivers of bulk traffic counted: the end opposite to each sender, both when both send.
 pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec<&'a Flow>> {
-    let (Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. }) = &workload.traffic
-    else {
-        return None;
-    };
+    let direction = workload.traffic.bulk()?;
     let mut flows = Vec::new();
     if direction.client_sends() {
         flows.push(trial.server.as_ref()?.report.received.as_ref()?);
@@ -86,7 +83,7 @@ fn steady_rate(workload: &Workload, trial: &Trial, amount: impl Fn(&IntervalSamp
     Some(rate)
 }
 
-fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {
+pub(super) fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {
     trial.client.as_ref()?.report.round_trips.as_ref()
 }
 
@@ -99,18 +96,27 @@ fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
 
 /// The round trips of one trial.
 pub fn histogram(trial: &Trial) -> Option<Histogram> {
-    let record = &round_trips(trial)?.histogram;
-    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
+    of_record(&round_trips(trial)?.histogram)
 }
 
 fn percentile(trial: &Trial, percentile: f64) -> Option<f64> {
     Some(histogram(trial)?.percentile(percentile)? as f64)
 }
 
+/// A stored histogram; absent when it is not a sound one.
+pub(super) fn of_record(record: &HistogramRecord) -> Option<Histogram> {
+    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
+}
+
 /// Every round trip of all trials in one histogram; absent when there is none.
 pub(super) fn merged_latency(trials: &[&Trial]) -> Option<Histogram> {
+    merged(trials.iter().filter_map(|trial| histogram(trial)))
+}
+
+/// Histograms of several trials in one; absent when they hold nothing.
+pub(super) fn merged(histograms: impl Iterator<Item = Histogram>) -> Option<Histogram> {
     let mut merged: Option<Histogram> = None;
-    for histogram in trials.iter().filter_map(|trial| histogram(trial)) {
+    for histogram in histograms {
         match &mut merged {
             Some(merged) => merged.merge(&histogram),
             None => merged = Some(histogram),
@@ -162,7 +168,7 @@ pub(super) fn gigabytes(trial: &Trial) -> Option<f64> {
 /// Datagrams received, or round trips completed, in the whole trial; absent when there was none.
 pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
     let count = match traffic {
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => round_trips(trial)?.responses,
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => round_trips(trial)?.responses,
         Traffic::TcpStream { .. } | Traffic::UdpStream { .. } => {
             ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.messages).sum()
         }

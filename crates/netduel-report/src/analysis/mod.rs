@@ -7,6 +7,7 @@ mod explanation;
 mod figures;
 mod limit;
 mod machine;
+mod parts;
 mod paths;
 mod series;
 mod verdicts;
@@ -28,6 +29,7 @@ pub use counters::{Counter, CounterKind, Spread};
 pub use figures::{datagrams as datagram_reports, histogram as round_trip_histogram, value_of};
 pub use limit::{Cause, Limit, limit_of};
 pub use machine::{CoreShare, Machine, Machines};
+pub use parts::Part;
 pub use paths::PathShares;
 pub use series::SeriesPoint;
 
@@ -78,6 +80,8 @@ pub struct ArmAnalysis {
     pub trials: u32,
     /// Every round trip of all valid trials; absent when the workload has none.
     pub latency: Option<Histogram>,
+    /// What its round trips are made of; empty when nothing is told apart.
+    pub parts: Vec<Part>,
     /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.
     pub series: Vec<SeriesPoint>,
     /// Bit/s received in each interval of the steady windows of all valid trials; empty for round trips, which have a histogram.
@@ -183,6 +187,7 @@ fn workload(
             workload: settings.clone(),
             trials: trials.len() as u32,
             latency: figures::merged_latency(&trials),
+            parts: parts::of_trials(&trials),
             series: series::over_trials(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),

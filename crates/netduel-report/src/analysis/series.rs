@@ -1,6 +1,6 @@
 //! The course of a trial in time: median and range over the trials of an arm.
 use netduel_model::trial::Trial;
-use netduel_model::workload::{SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_model::workload::{SAMPLE_INTERVAL_NS, Workload};
 use netduel_stats::series::steady_window;
 use netduel_stats::summary;
 
@@ -39,7 +39,7 @@ fn of_trial(workload: &Workload, trial: &Trial) -> Vec<Option<f64>> {
 
 /// The rates of one trial in the bins that lie within the steady window; none for round trips, which have a histogram.
 pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
-    if matches!(workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)) {
+    if workload.traffic.bulk().is_none() {
         return Vec::new();
     }
     let (start, end) = figures::steady_bounds(workload);
@@ -51,7 +51,7 @@ pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
 }
 
 fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64> {
-    if matches!(workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)) {
+    if workload.traffic.bulk().is_none() {
         let report = trial.client.as_ref()?.report.round_trips.as_ref()?;
         let medians: Vec<f64> = report
             .series

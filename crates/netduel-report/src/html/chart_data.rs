@@ -1,6 +1,6 @@
 //! The numbers behind the charts, scaled to readable units, as JSON for the script and as rows for the tables.
 use netduel_model::metric::Metric;
-use netduel_model::workload::{Traffic, Workload};
+use netduel_model::workload::Workload;
 use netduel_stats::histogram::Histogram;
 use serde_json::{Value, json};
 
@@ -72,7 +72,36 @@ pub(super) fn scaled_latency(workload: &WorkloadAnalysis) -> Scaled {
 
 /// Whether the workload is one of requests and responses.
 pub(super) fn has_round_trips(workload: &WorkloadAnalysis) -> bool {
-    workload.arms.iter().any(|arm| matches!(arm.workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)))
+    workload.arms.iter().any(|arm| arm.workload.traffic.bulk().is_none())
+}
+
+/// Whether its round trips are told apart into parts.
+pub(super) fn has_parts(workload: &WorkloadAnalysis) -> bool {
+    workload.arms.iter().any(|arm| !arm.parts.is_empty())
+}
+
+/// The whole and every part, with the arms of each: title, arm, histogram.
+pub(super) fn parts_of(workload: &WorkloadAnalysis) -> Vec<(&'static str, &ArmAnalysis, &Histogram)> {
+    let mut titles: Vec<&'static str> = Vec::new();
+    for part in workload.arms.iter().flat_map(|arm| &arm.parts) {
+        if !titles.contains(&part.title) {
+            titles.push(part.title);
+        }
+    }
+    let whole = workload.arms.iter().filter_map(|arm| Some(("whole", arm, arm.latency.as_ref()?)));
+    let parts = titles.into_iter().flat_map(|title| {
+        workload.arms.iter().filter_map(move |arm| {
+            Some((title, arm, &arm.parts.iter().find(|part| part.title == title)?.histogram))
+        })
+    });
+    whole.chain(parts).collect()
+}
+
+/// The unit of a workload's parts, by the largest median.
+pub(super) fn scaled_parts(workload: &WorkloadAnalysis) -> Scaled {
+    let parts = parts_of(workload);
+    let medians = parts.iter().filter_map(|(_, _, histogram)| histogram.percentile(50.0));
+    scaled(Metric::LatencyP50, medians.map(|value| value as f64))
 }
 
 /// Everything the script draws, as the text of a JSON script element. Every `<` is escaped, so that no text can end the
@@ -107,6 +136,7 @@ fn workload(workload: &WorkloadAnalysis) -> Value {
                 .collect::<Vec<_>>(),
         })),
         "rates": (!has_round_trips(workload)).then(|| rates(workload)),
+        "parts": has_parts(workload).then(|| parts(workload)),
         "machines": (0..machine_count(workload)).map(|index| cores(workload, index)).collect::<Vec<_>>(),
     })
 }
@@ -207,6 +237,18 @@ fn rates(workload: &WorkloadAnalysis) -> Value {
         (first..end).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
     });
     json!({ "unit": scale.unit, "density": arms.collect::<Vec<_>>() })
+}
+
+/// Median and 99th percentile of each part on each arm.
+fn parts(workload: &WorkloadAnalysis) -> Value {
+    let scale = scaled_parts(workload);
+    let position = |name| workload.arms.iter().position(|arm: &ArmAnalysis| arm.arm == name);
+    let rows = parts_of(workload).into_iter().map(|(title, arm, histogram)| {
+        let at =
+            |percentile| histogram.percentile(percentile).map(|value| short(value as f64 * scale.factor));
+        json!([title, position(arm.arm.clone()), at(50.0), at(99.0), histogram.count()])
+    });
+    json!({ "unit": scale.unit, "rows": rows.collect::<Vec<_>>() })
 }
 
 /// Machines of a workload: arms with other pairs may have others, so the longest list counts.

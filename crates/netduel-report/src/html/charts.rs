@@ -64,6 +64,14 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                         label: series_label(workload),
                     }, &intervals_table(workload)))
                 }
+                @if chart_data::has_parts(workload) {
+                    (figure(&Chart {
+                        kind: "parts", workload: index, index: 0,
+                        title: "What round trips are made of".to_owned(),
+                        reading: "Dot: median of all valid trials together; line: to the 99th percentile.".to_owned(),
+                        label: words::parts(workload).join(". "),
+                    }, &parts_table(workload)))
+                }
                 @for machine in 0..chart_data::machine_count(workload) {
                     (figure(&Chart {
                         kind: "cores", workload: index, index: machine,
@@ -292,6 +300,26 @@ fn tail_table(workload: &WorkloadAnalysis) -> Markup {
                 p => format!("{p} %"),
             };
             std::iter::once(name).chain(values).collect()
+        })
+        .collect();
+    table(header, rows)
+}
+
+fn parts_table(workload: &WorkloadAnalysis) -> Markup {
+    let scale = chart_data::scaled_parts(workload);
+    let header = ["Part", "Arm", "n"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(["p50", "p90", "p99", "p99.9"].map(|title| format!("{title}, {}", scale.unit)))
+        .collect();
+    let rows = chart_data::parts_of(workload)
+        .into_iter()
+        .map(|(title, arm, histogram)| {
+            let at = |percentile| number(histogram.percentile(percentile).map(|value| value as f64), scale);
+            [title.to_owned(), arm.arm.to_string(), histogram.count().to_string()]
+                .into_iter()
+                .chain([50.0, 90.0, 99.0, 99.9].map(at))
+                .collect()
         })
         .collect();
     table(header, rows)

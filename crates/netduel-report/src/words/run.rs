@@ -2,10 +2,11 @@
 use netduel_model::ids::ArmName;
 use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::run::{Run, RunEnd};
+use netduel_model::units::human_nanos;
 use netduel_model::workload::{Direction, Role, TcpEngine, Traffic, Wait, Workload};
 
 use super::text::{percent_at_least, plain, shell_word};
-use crate::analysis::{Analysis, PathShares};
+use crate::analysis::{Analysis, PathShares, WorkloadAnalysis};
 
 /// What a workload sends, in a line.
 pub fn workload(workload: &Workload) -> String {
@@ -40,15 +41,46 @@ pub fn workload(workload: &Workload) -> String {
                 Some(rate) => format!("open loop at {rate}"),
                 None => format!("closed loop, {} outstanding", round_trip.outstanding),
             });
-            parts.push(match round_trip.wait {
-                Wait::Block => "blocking".to_owned(),
-                Wait::Spin => "spinning".to_owned(),
+            parts.push(waiting(round_trip.wait).to_owned());
+        }
+        Traffic::TcpCrr(transaction) => {
+            parts.push("a connection for each transaction".to_owned());
+            parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
+            parts.push(match transaction.rate {
+                Some(rate) => format!("open loop at {rate}, at most {} under way", transaction.outstanding),
+                None => format!("closed loop, {} under way", transaction.outstanding),
             });
+            parts.push(waiting(transaction.wait).to_owned());
         }
     }
     parts.push(workload.family.to_string());
     parts.push(workload.timing.duration.to_string());
     parts.join(", ")
+}
+
+fn waiting(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Block => "blocking",
+        Wait::Spin => "spinning",
+    }
+}
+
+/// What round trips are made of, a sentence for each part: its percentiles on every arm.
+pub fn parts(workload: &WorkloadAnalysis) -> Vec<String> {
+    let Some(first) = workload.arms.iter().find(|arm| !arm.parts.is_empty()) else { return Vec::new() };
+    let sentence = |key: &str, title: &str| {
+        let arms: Vec<String> = workload
+            .arms
+            .iter()
+            .filter_map(|arm| {
+                let part = arm.parts.iter().find(|part| part.key == key)?;
+                let at = |percentile| Some(human_nanos(part.histogram.percentile(percentile)? as f64));
+                Some(format!("{} p50 {}, p99 {}", arm.arm, at(50.0)?, at(99.0)?))
+            })
+            .collect();
+        format!("{title}: {}", arms.join("; "))
+    };
+    first.parts.iter().map(|part| sentence(part.key, part.title)).collect()
 }
 
 /// One arm in the change it makes: `path = accelerated on both`.
@@ -160,7 +192,8 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial, to the datagram, from both ends."
             .to_owned()),
         ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
-          digits; in an open loop from the scheduled time.".to_owned()),
+          digits; in an open loop from the scheduled time. A transaction of tcp-crr is whole when its connection was made, its \
+          response read, and the end of the stream behind it.".to_owned()),
         ("CPU", "Busy time of all cores of both hosts, each machine once, over the whole trial, divided by what was received in \
           the whole trial.".to_owned()),
         ("Comparison", "Within blocks: each arm against the baseline of the same block. Ratio (difference for loss and \

@@ -10,14 +10,15 @@ use netduel_model::plan::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatme
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::sample::{
     DatagramReport, EndReport, Flow, HistogramRecord, IntervalSample, RoundTripReport, RoundTripSample,
-    StreamReport, TcpInfo,
+    StreamReport, TcpInfo, TransactionParts,
 };
 use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::{Bytes, Nanos, PerSecond, Percent};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{
-    Direction, Family, Role, RoundTrip, SAMPLE_INTERVAL_NS, TcpEngine, Timing, Traffic, Wait, Workload,
+    Direction, Family, Role, RoundTrip, SAMPLE_INTERVAL_NS, TcpEngine, Timing, Traffic, Transaction, Wait,
+    Workload,
 };
 use netduel_stats::histogram::Histogram;
 
@@ -34,7 +35,7 @@ pub struct Recipe {
     pub effect: f64,
     /// Spread of a figure from block to block, a fraction.
     pub noise: f64,
-    /// Names of the workloads: any of `bulk`, `rr`, `open`, `udp`.
+    /// Names of the workloads: any of `bulk`, `rr`, `open`, `udp`, `crr`.
     pub workloads: Vec<&'static str>,
     /// Share of datagrams lost, by arm.
     pub loss: [f64; 2],
@@ -183,6 +184,13 @@ fn workload(name: &str) -> Workload {
     let traffic = match name {
         "rr" => Traffic::TcpRr(round_trip(None)),
         "open" => Traffic::UdpRr(round_trip(Some(PerSecond(20_000)))),
+        "crr" => Traffic::TcpCrr(Transaction {
+            request: Bytes(64),
+            response: Bytes(1024),
+            outstanding: 2,
+            wait: Wait::Block,
+            rate: None,
+        }),
         "udp" => Traffic::UdpStream { flows: 1, direction: Direction::Up, size: Bytes(1448), rate: None },
         _ => Traffic::TcpStream {
             streams: 1,
@@ -264,6 +272,7 @@ fn trial(
     let (client, server) = match name {
         "bulk" => bulk(noise, speed, arm, recipe),
         "udp" => udp(noise, speed.min(2.2), recipe.loss[arm]),
+        "crr" => transactions(noise, speed),
         _ => round_trips(noise, speed, name == "open"),
     };
     let [client, server] = [(Role::Client, client), (Role::Server, server)].map(|(role, report)| {
@@ -429,8 +438,25 @@ fn round_trips(noise: &mut Noise, speed: f64, open: bool) -> (EndReport, EndRepo
         histogram: record(&histogram),
         pacing_error: open.then(|| record(&late)),
         series,
+        parts: None,
     });
     (client, report(Role::Server, Some(flow.clone()), Some(flow)))
+}
+
+fn transactions(noise: &mut Noise, speed: f64) -> (EndReport, EndReport) {
+    let (mut client, server) = round_trips(noise, speed / 3.0, false);
+    let mut part = |median: f64| {
+        let mut histogram = Histogram::new();
+        for _ in 0..4_000 {
+            histogram.record((median / speed * noise.factor(0.12)) as u64);
+        }
+        record(&histogram)
+    };
+    let parts = TransactionParts { failures: 0, connect: part(42_000.0), exchange: part(61_000.0) };
+    if let Some(report) = &mut client.round_trips {
+        report.parts = Some(parts);
+    }
+    (client, server)
 }
 
 fn series_of(messages: u64) -> Flow {

@@ -2,7 +2,7 @@
 use netduel_model::metric::Metric;
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Launch;
-use netduel_model::sample::{DatagramReport, EndReport, Flow, IntervalSample};
+use netduel_model::sample::{DatagramReport, EndReport, ErrorCount, Flow, IntervalSample};
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
@@ -231,6 +231,28 @@ fn an_open_loop_that_is_late_is_told_and_a_punctual_one_is_not() {
         }
     }
     assert!(!punctual(&late));
+}
+
+#[test]
+fn transactions_that_failed_are_told_with_what_the_client_counted() {
+    let mut run = build(&Recipe { workloads: vec!["crr"], blocks: 2, ..Recipe::default() });
+    assert_eq!(kinds(&run), ["shared machine"]);
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "synthetic") {
+        let report = &mut trial.client.as_mut().unwrap().report;
+        let trips = report.round_trips.as_mut().unwrap();
+        (trips.requests, trips.timeouts) = (1000, 1);
+        trips.parts.as_mut().unwrap().failures = 3;
+        let error =
+            |error: &str, count| ErrorCount { call: "connect".to_owned(), error: error.to_owned(), count };
+        report.errors = vec![error("no local port was free", 1), error("EADDRNOTAVAIL: no", 3)];
+    }
+    let warnings = analyse_run(&run).warnings;
+    assert_eq!(warnings.len(), 2);
+    assert_eq!(
+        warnings[1].to_string(),
+        "transactions failed: 8 of 2000 in crr of synthetic came to nothing and are in no round trip: connect: EADDRNOTAVAIL: no \
+         (6 times); connect: no local port was free (2 times); given up after 4 s (2 times)"
+    );
 }
 
 #[test]

@@ -22,6 +22,20 @@ fn a_clear_difference_is_told_with_its_interval() {
 }
 
 #[test]
+fn transactions_are_told_apart_into_their_parts() {
+    let run = build(&Recipe { workloads: vec!["crr"], ..Recipe::default() });
+    let analysis = analyse_run(&run);
+    insta::assert_snapshot!("transactions_terminal", table(&run, 120));
+    let document = json::document(&run, &analysis);
+    let parts = &document["workloads"][0]["arms"][1]["parts"];
+    assert_eq!((&parts[0]["part"], &parts[1]["part"]), (&Value::from("connect"), &Value::from("exchange")));
+    // Eight trials of 4,000 each, merged.
+    assert_eq!(parts[1]["latency"]["count"], 32_000);
+    let page = markdown::page(&run, &analysis);
+    assert!(page.contains("- request to response: synthetic p50 "), "{page}");
+}
+
+#[test]
 fn equal_arms_are_called_equal_within_the_margin() {
     let run = build(&Recipe {
         effect: 1.0,
@@ -102,7 +116,8 @@ fn csv_has_a_row_for_each_trial_and_metric() {
 
 #[test]
 fn the_shape_of_the_json_document_is_stable() {
-    let run = build(&Recipe { workloads: vec!["bulk", "rr"], failed: vec![(0, 1)], ..Recipe::default() });
+    let run =
+        build(&Recipe { workloads: vec!["bulk", "rr", "crr"], failed: vec![(0, 1)], ..Recipe::default() });
     let document = json::document(&run, &analyse_run(&run));
     assert_eq!(document["format_version"], json::FORMAT_VERSION);
     insta::assert_snapshot!("json_shape", serde_json::to_string_pretty(&shape(&document)).unwrap());
