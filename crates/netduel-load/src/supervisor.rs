@@ -111,8 +111,8 @@ impl Supervisor {
                 Ok(worker) => workers.push(worker),
                 Err(RecvTimeoutError::Timeout) => {
                     let now = clock::monotonic_ns();
-                    sent.sample(now - started, lane::total(&self.control.sent));
-                    received.sample(now - started, lane::total(&self.control.received));
+                    sent.sample(now, started, &self.control.sent);
+                    received.sample(now, started, &self.control.received);
                     while next <= now {
                         next += SAMPLE_INTERVAL_NS;
                     }
@@ -123,8 +123,8 @@ impl Supervisor {
             }
         }
         let now = clock::monotonic_ns();
-        sent.sample(now - started, lane::total(&self.control.sent));
-        received.sample(now - started, lane::total(&self.control.received));
+        sent.sample(now, started, &self.control.sent);
+        received.sample(now, started, &self.control.received);
         ((sent, received), workers)
     }
 
