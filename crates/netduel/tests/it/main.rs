@@ -9,3 +9,4 @@ mod path_proof;
 mod run;
 mod support;
 mod treatment;
+mod truth;
