@@ -2,4 +2,6 @@
 //! reasons are in docs/limits.md, under "How well figures are known".
 mod bed;
 mod cap;
+mod datagrams;
+mod fates;
 mod queue;
