@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
 use netduel_store::Store;
+use netduel_sys::ethtool::Ethtool;
 use netduel_sys::namespace::{self, Kind};
 
 use crate::support::{Bench, skip};
@@ -121,6 +122,15 @@ impl Hosts {
         for ((side, name, own, other), address) in sides.into_iter().zip(known) {
             side.must(&format!("ip addr add {own}/24 dev {name}"));
             side.must(&format!("ip neigh replace {other} lladdr {address} dev {name} nud permanent"));
+        }
+    }
+
+    /// Both ends send one packet a frame, each with its check sum: whoever takes frames off the wire sees them as on a real one.
+    pub fn send_whole_frames(&self) {
+        let off = ["tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-udp-segmentation"];
+        let off = off.map(|name| (name.to_owned(), false));
+        for (side, name) in [(&self.a, "va"), (&self.b, "vb")] {
+            side.inside(|| Ethtool::open().unwrap().request_features(name, &off).unwrap());
         }
     }
 

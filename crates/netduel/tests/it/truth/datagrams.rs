@@ -1,7 +1,6 @@
 //! Datagrams of which a known set is dropped, doubled and delayed behind later ones: the report is exact to the datagram.
 use netduel_model::metric::Metric;
 use netduel_report::analysis::value_of;
-use netduel_sys::ethtool::Ethtool;
 
 use super::bed::{Hosts, skipped_without_root, turn};
 use super::fates::{Fate, Fates};
@@ -30,11 +29,7 @@ fn what_was_dropped_doubled_and_delayed_is_counted_to_the_datagram() {
     let _turn = turn();
     // Held datagrams are counted at the second pair too.
     let (bench, hosts) = (Bench::new(), Hosts { proven: false, ..Hosts::on_a_wire() });
-    // One datagram a frame with its check sum: the holder sees frames as they are on a wire.
-    hosts.a.inside(|| {
-        let off = ["tx-checksum-ip-generic", "tx-udp-segmentation"].map(|name| (name.to_owned(), false));
-        Ethtool::open().unwrap().request_features("va", &off).unwrap();
-    });
+    hosts.send_whole_frames();
     let fates = drawn();
     let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count() as u64;
     let known = [Fate::Passed, Fate::Dropped, Fate::Doubled, Fate::Held].map(count);

@@ -116,7 +116,7 @@ fn decider<'a>(fates: &'a ArrayMap, decided: &'a ArrayMap, size: u16, arrival: u
         code.jump_if(Condition::NotEqual, R2, Operand::Value(expected), pass);
     }
     code.load(Width::Double, R8, R10, NUMBER_AT);
-    code.jump_if(Condition::GreaterOrEqual, R8, Operand::Value(fates.entries() as i32), pass);
+    code.jump_if(Condition::GreaterOrEqual, R8, Operand::Value(fates.entries().cast_signed()), pass);
     code.store(Width::Word, R10, KEY_AT, Operand::Of(R8));
     look_up(&mut code, fates, pass);
     code.load(Width::Double, R7, R0, 0).store(Width::Word, R10, KEY_AT, Operand::Of(R7));
@@ -129,7 +129,7 @@ fn decider<'a>(fates: &'a ArrayMap, decided: &'a ArrayMap, size: u16, arrival: u
         held,
     );
     // It passes; the holder waits for that.
-    code.store(Width::Word, R10, KEY_AT, Operand::Value(LAST_PASSED as i32));
+    code.store(Width::Word, R10, KEY_AT, Operand::Value(LAST_PASSED.cast_signed()));
     look_up(&mut code, decided, pass);
     code.store(Width::Double, R0, 0, Operand::Of(R8));
     code.jump_if(Condition::Equal, R7, Operand::Value(Fate::Doubled as i32), double);
@@ -137,11 +137,13 @@ fn decider<'a>(fates: &'a ArrayMap, decided: &'a ArrayMap, size: u16, arrival: u
     code.place(drop).exit_with(DROP);
     code.place(double);
     set_mark(&mut code, MARK);
-    code.set(R1, Operand::Of(R6)).set(R2, Operand::Value(arrival as i32)).set(R3, Operand::Value(INGRESS));
+    code.set(R1, Operand::Of(R6))
+        .set(R2, Operand::Value(arrival.cast_signed()))
+        .set(R3, Operand::Value(INGRESS));
     code.call(Helper::CloneRedirect);
     set_mark(&mut code, 0);
     code.exit_with(PASS);
-    code.place(held).set(R1, Operand::Value(hold0 as i32)).set(R2, Operand::Value(0));
+    code.place(held).set(R1, Operand::Value(hold0.cast_signed())).set(R2, Operand::Value(0));
     code.call(Helper::Redirect).exit();
     code
 }
@@ -151,7 +153,7 @@ fn returner(arrival: u32) -> Code<'static> {
     let mut code = Code::new();
     code.set(Register::R6, Operand::Of(Register::R1));
     set_mark(&mut code, MARK);
-    code.set(Register::R1, Operand::Value(arrival as i32)).set(Register::R2, Operand::Value(INGRESS));
+    code.set(Register::R1, Operand::Value(arrival.cast_signed())).set(Register::R2, Operand::Value(INGRESS));
     code.call(Helper::Redirect).exit();
     code
 }

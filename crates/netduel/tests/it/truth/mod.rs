@@ -3,5 +3,7 @@
 mod bed;
 mod cap;
 mod datagrams;
+mod delay;
 mod fates;
+mod hop;
 mod queue;
