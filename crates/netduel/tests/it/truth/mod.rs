@@ -2,6 +2,7 @@
 //! reasons are in docs/limits.md, under "How well figures are known".
 mod bed;
 mod cap;
+mod counts;
 mod datagrams;
 mod delay;
 mod fates;
