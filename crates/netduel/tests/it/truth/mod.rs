@@ -3,6 +3,7 @@
 mod bed;
 mod cap;
 mod counts;
+mod cpu;
 mod datagrams;
 mod delay;
 mod fates;
