@@ -11,7 +11,7 @@ use netduel_store::Store;
 use netduel_sys::ethtool::Ethtool;
 use netduel_sys::namespace::{self, Kind};
 
-use crate::support::{Bench, skip};
+use crate::support::{Bench, Finished, skip};
 
 /// One of these tests at a time: each of them needs the machine's cores for what it compares.
 pub fn turn() -> MutexGuard<'static, ()> {
@@ -158,12 +158,22 @@ impl Hosts {
     /// Runs the workloads on these hosts, each twice a block, and gives back what was stored.
     #[track_caller]
     pub fn run(&self, bench: &Bench, workloads: &str, blocks: u32) -> Run {
-        let plan = bench.plan(&self.plan(workloads, blocks));
-        let finished = bench.run(["run", plan.to_str().unwrap()]);
-        // 6: so few blocks have no verdict, which is not asked for here.
-        assert!(matches!(finished.code, Some(0 | 6)), "{}\n{}", finished.stdout, finished.stderr);
-        let run = Store::open(bench.store()).unwrap().read("last").unwrap();
-        assert!(run.trials.iter().all(Trial::is_valid), "a trial failed:\n{}", finished.stderr);
-        run
+        stored(bench, &bench.run(self.words(bench, workloads, blocks)))
     }
+
+    /// The words that run them.
+    pub fn words(&self, bench: &Bench, workloads: &str, blocks: u32) -> [String; 2] {
+        let plan = bench.plan(&self.plan(workloads, blocks));
+        ["run".to_owned(), plan.to_str().unwrap().to_owned()]
+    }
+}
+
+/// What a finished run has stored; every trial has to count.
+#[track_caller]
+pub fn stored(bench: &Bench, finished: &Finished) -> Run {
+    // 6: so few blocks have no verdict, which is not asked for here.
+    assert!(matches!(finished.code, Some(0 | 6)), "{}\n{}", finished.stdout, finished.stderr);
+    let run = Store::open(bench.store()).unwrap().read("last").unwrap();
+    assert!(run.trials.iter().all(Trial::is_valid), "a trial failed:\n{}", finished.stderr);
+    run
 }

@@ -6,6 +6,7 @@
 //! counters add up the same length. So of every 1514 bytes of rate 1448 are payload of a TCP with time stamps, and 1472 that of
 //! the largest UDP datagram.
 use netduel_model::metric::Metric;
+use netduel_model::run::Run;
 use netduel_model::sample::Flow;
 use netduel_report::analysis::value_of;
 
@@ -23,7 +24,8 @@ const UDP_HEADERS: u64 = 14 + 20 + 8;
 const WARMUP_NS: u64 = 300_000_000;
 const DURATION_NS: u64 = 1_300_000_000;
 
-struct Case {
+/// A workload through a cap.
+pub struct Case {
     rate: &'static str,
     rate_bps: f64,
     /// Bytes that pass at once: a whole segment of the largest kind, and what the rate carries in a millisecond.
@@ -38,20 +40,17 @@ struct Case {
 const TCP: &str = "type = \"tcp-stream\"\ncongestion = \"cubic\"";
 const UDP: &str = "type = \"udp-stream\"\nsize = \"1472 B\"";
 
+/// A TCP stream through a cap.
+pub fn tcp(rate: &'static str, rate_bps: f64, burst: u32) -> Case {
+    Case { rate, rate_bps, burst, workload: TCP, headers: TCP_HEADERS, payload: 1448 }
+}
+
 #[test]
 fn a_token_bucket_is_read_as_the_rate_that_it_lets_through() {
     if skipped_without_root() {
         return;
     }
     let _turn = turn();
-    let tcp = |rate, rate_bps, burst| Case {
-        rate,
-        rate_bps,
-        burst,
-        workload: TCP,
-        headers: TCP_HEADERS,
-        payload: 1448,
-    };
     let udp = |rate, rate_bps, burst| Case {
         rate,
         rate_bps,
@@ -73,6 +72,11 @@ fn a_token_bucket_is_read_as_the_rate_that_it_lets_through() {
 }
 
 fn check(case: &Case) {
+    check_run(case, |hosts, bench, workload| hosts.run(bench, workload, 2));
+}
+
+/// Caps the wire, runs the case's workload by `run`, and judges every trial. Returns what was stored.
+pub fn check_run(case: &Case, run: impl FnOnce(&Hosts, &Bench, &str) -> Run) -> Run {
     let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
     cap(&hosts.a, "va", case.rate, case.burst);
     let workload = format!(
@@ -80,7 +84,7 @@ fn check(case: &Case) {
         case.workload
     );
     let sampler = Sampler::start(&hosts.a, "va");
-    let run = hosts.run(&bench, &workload, 2);
+    let run = run(&hosts, &bench, &workload);
     let readings = sampler.finish();
     let settings = &run.header.plan.arms[0].workloads[0];
     let mut begin = 0;
@@ -92,6 +96,7 @@ fn check(case: &Case) {
         judge(case, steady, seen);
     }
     bench.assert_nothing_left();
+    run
 }
 
 /// The queue's readings in the steady window of the trial that begins after reading `begin`, and where the trial ends.
@@ -104,8 +109,12 @@ fn steady_readings<'a>(readings: &'a [Reading], begin: usize, flow: &Flow) -> (&
     let first = (begin..readings.len()).find(|index| !still(*index)).unwrap();
     let start_ns = readings[first].at_ns - flow.first_ns.unwrap();
     let at = |ns: u64| readings.partition_point(|reading| reading.at_ns < start_ns + ns);
-    let (from, to) = (at(WARMUP_NS), at(DURATION_NS));
-    (&readings[from..to], at(flow.last_ns.unwrap()) + 1)
+    // A reading after which something has just left: at 100 Mbit/s a large segment leaves every 5 ms.
+    let fresh = |from: usize| {
+        (from..readings.len()).find(|index| readings[*index].bytes > readings[index - 1].bytes).unwrap()
+    };
+    let (from, to) = (fresh(at(WARMUP_NS)), fresh(at(DURATION_NS)));
+    (&readings[from..=to], at(flow.last_ns.unwrap()) + 1)
 }
 
 /// Compares what was read with what the queue counted, and with its nominal rate: never more than that, and less only by

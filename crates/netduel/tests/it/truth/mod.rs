@@ -2,6 +2,7 @@
 //! reasons are in docs/limits.md, under "How well figures are known".
 mod bed;
 mod cap;
+mod clock;
 mod counts;
 mod cpu;
 mod datagrams;
