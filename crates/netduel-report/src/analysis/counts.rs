@@ -130,6 +130,11 @@ impl Way {
         }
     }
 
+    /// As the loopback device counts: it takes the Ethernet header off first (drivers/net/loopback.c, `loopback_xmit`).
+    fn without_link_header(self) -> Self {
+        Self { headers: (self.headers.0 - LINK_HEADER, self.headers.1 - LINK_HEADER), ..self }
+    }
+
     /// What the interface at one end has to have counted of this, with so many packets.
     fn at(&self, place: Place, packets: f64) -> Range {
         let most = match place {
@@ -246,9 +251,12 @@ fn judge(
     }
     let one = |interface: &&InterfaceDelta| {
         let counted = counted(interface, place);
-        // What a host sends to itself it receives on the same interface.
-        let back = back.filter(|_| interface.name == LOOPBACK);
-        let range = nearest(place, way, back, &counted);
+        let range = if interface.name == LOOPBACK {
+            // What a host sends to itself it receives on the same interface.
+            nearest(place, &way.without_link_header(), back.map(Way::without_link_header), &counted)
+        } else {
+            nearest(place, way, None, &counted)
+        };
         (counted.name.to_owned(), counted.bytes, range)
     };
     let mut all: Vec<(String, f64, Range)> = candidates.iter().map(one).collect();

@@ -1,6 +1,7 @@
 //! Figures of both ends and of the interfaces add up to the packet's headers; where something makes them disagree, the report
 //! says what.
 use std::net::{Ipv4Addr, UdpSocket};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,9 +9,9 @@ use netduel_model::observation::InterfaceDelta;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_sys::clock;
 
-use super::bed::{Hosts, SERVER, skipped_without_root, turn};
+use super::bed::{Hosts, Namespace, SERVER, skipped_without_root, stored, turn};
 use super::fates::{Fate, Fates};
-use crate::support::Bench;
+use crate::support::{Bench, Finished};
 
 /// Every workload, both ways where it has ways. 400 Mbit/s of datagrams: a rate that needs no whole core.
 fn workloads() -> String {
@@ -78,6 +79,31 @@ fn programs_and_interfaces_add_up_for_every_workload() {
     let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
     let run = hosts.run(&bench, &workloads(), 2);
     run.trials.iter().for_each(add_up);
+    assert_eq!(disagreements(&bench), Vec::<String>::new());
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn both_ends_on_one_host_add_up_on_its_loopback() {
+    if skipped_without_root() {
+        return;
+    }
+    let _turn = turn();
+    let (bench, alone) = (Bench::new(), Namespace::new());
+    alone.must("ip link set lo up");
+    let host = "launch = \"local\"\naddresses = [\"127.0.0.1\", \"::1\"]";
+    let six = workloads().replace("name = \"", "family = \"ipv6\"\nname = \"six-");
+    let plan = bench.plan(&format!(
+        "name = \"alone\"\nquestion = \"Does it add up?\"\n[hosts.a]\n{host}\n[hosts.b]\n{host}\n\
+         [[arms]]\nname = \"loopback\"\nclient = \"a\"\nserver = \"b\"\n{six}\n\
+         [design]\naa = true\nblocks_min = 2\nblocks_max = 2\n"
+    ));
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net={}", alone.path())).arg("--").arg(env!("CARGO_BIN_EXE_netduel"));
+    command.arg("run").arg(plan).current_dir(bench.path());
+    bench.mark(&mut command);
+    let run = stored(&bench, &Finished::from(command.output().unwrap()));
+    assert_eq!(run.trials.len(), 24);
     assert_eq!(disagreements(&bench), Vec::<String>::new());
     bench.assert_nothing_left();
 }
