@@ -28,7 +28,7 @@ struct Bench {
 const BENCHES: [Bench; 3] = [
     Bench {
         name: "aa",
-        what: "how often 200 comparisons of a path with itself say faster or slower (about ten minutes)",
+        what: "how often 200 comparisons of a path with itself say faster or slower (about six minutes)",
         package: "netduel",
     },
     Bench {
