@@ -25,7 +25,12 @@ struct Bench {
 }
 
 /// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate.
-const BENCHES: [Bench; 2] = [
+const BENCHES: [Bench; 3] = [
+    Bench {
+        name: "aa",
+        what: "how often 200 comparisons of a path with itself say faster or slower (about six minutes)",
+        package: "netduel",
+    },
     Bench {
         name: "overhead",
         what: "CPU that the control channel and the observers cost a trial",
