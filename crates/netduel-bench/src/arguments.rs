@@ -46,7 +46,9 @@ pub enum Pin {
     Free,
     /// Client on core 0, server on core 1.
     Apart,
-    /// Both, one after the other.
+    /// Both on core 0: a round trip then has no wake-up of another core in it.
+    Together,
+    /// Free and apart.
     Both,
 }
 
@@ -55,6 +57,7 @@ impl fmt::Display for Pin {
         f.write_str(match self {
             Self::Free => "free",
             Self::Apart => "apart",
+            Self::Together => "together",
             Self::Both => "both",
         })
     }
@@ -66,6 +69,7 @@ impl Pin {
         match self {
             Self::Free => &[Placement::Free],
             Self::Apart => &[Placement::Apart],
+            Self::Together => &[Placement::Together],
             Self::Both => &[Placement::Free, Placement::Apart],
         }
     }

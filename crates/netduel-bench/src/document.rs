@@ -53,7 +53,7 @@ fn tables(record: &Record) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "- {line}");
     }
-    for placement in [Placement::Free, Placement::Apart] {
+    for placement in [Placement::Free, Placement::Apart, Placement::Together] {
         let results: Vec<&Comparison> =
             record.results.iter().filter(|result| result.placement == placement).collect();
         if results.is_empty() {
@@ -62,6 +62,7 @@ fn tables(record: &Record) -> String {
         let title = match placement {
             Placement::Free => "Both ends free",
             Placement::Apart => "Client on core 0, server on core 1",
+            Placement::Together => "Both on core 0",
         };
         let _ = writeln!(
             text,

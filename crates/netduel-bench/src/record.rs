@@ -74,6 +74,8 @@ pub enum Placement {
     Free,
     /// Client on core 0, server on core 1, all threads of each.
     Apart,
+    /// Both on core 0.
+    Together,
 }
 
 impl Placement {
@@ -82,6 +84,7 @@ impl Placement {
         match self {
             Self::Free => "free",
             Self::Apart => "apart",
+            Self::Together => "together",
         }
     }
 
@@ -90,6 +93,7 @@ impl Placement {
         match self {
             Self::Free => None,
             Self::Apart => Some(u16::from(is_server)),
+            Self::Together => Some(0),
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn head(record: &Record) -> Vec<String> {
             machine.buffers.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
         ),
         format!("CPU counted: {}", record.accounting.explanation()),
-        "placement: free = wherever the kernel puts them; apart = client on core 0, server on core 1, all threads of each"
+        "placement: free = wherever the kernel puts them; apart = client on core 0, server on core 1, all threads of each; together = all on core 0"
             .to_owned(),
     ];
     for peer in &record.peers {

@@ -1,5 +1,6 @@
 //! qperf: `tcp_lat` and `udp_lat` print the mean of one way, half a round trip, so it is doubled. `-uu` prints whole bytes a
-//! second and nanoseconds, so that no prefix has to be guessed.
+//! second and nanoseconds, so that no prefix has to be guessed. The server forks for each test and takes the child when it has
+//! ended; `quit` comes after that, so that the child's CPU time is in the server's.
 use std::process::Command;
 
 use anyhow::{Result, ensure};
@@ -21,7 +22,10 @@ pub fn run(site: &Site<'_>, test: &str, size: Option<u32>, seconds: u32) -> Resu
     }
     client.arg(test);
     let client = site.run_client(client)?;
-    let server = server.stop()?;
+    let mut quit = Command::new("qperf");
+    quit.args([&SERVER.to_string(), "quit"]);
+    site.run_client(quit)?;
+    let server = server.finish()?;
     let reading = read(&client.text, f64::from(seconds))?;
     Ok(Ran { reading, client_cpu_s: client.cpu_s, server_cpu_s: server.cpu_s })
 }
