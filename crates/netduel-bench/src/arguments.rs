@@ -8,7 +8,7 @@ use crate::record::Placement;
 
 /// Our engines against other tools, side by side on one path.
 #[derive(Debug, Parser)]
-#[command(name = "peers")]
+#[command(name = "peers", args_override_self = true)]
 pub struct Arguments {
     /// Cases to run, by name or beginning of a name; all when absent.
     #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
