@@ -210,7 +210,7 @@ pub struct Latency {
 pub struct OpenLoop {
     /// Requests sent.
     pub requests: u64,
-    /// Requests that the schedule has.
+    /// Requests that the schedule has until the duration is over or, when that is later, the last one left.
     pub scheduled: f64,
     /// How late they left, median, nanoseconds.
     pub pacing_p50_ns: f64,

@@ -120,9 +120,11 @@ fn read(
     if let (Some(pacing), Some(rate)) = (&trips.pacing_error, rate) {
         let pacing = self::histogram(pacing)?;
         let percentile = |p| pacing.percentile(p).map(|ns| ns as f64).context("no request left");
+        // Requests that leave after the end were late: what counts is how many left in the time until the last did.
+        let last_s = client.sent.as_ref().and_then(|sent| sent.last_ns).map_or(0.0, |ns| ns as f64 / 1e9);
         reading.open_loop = Some(OpenLoop {
             requests: trips.requests,
-            scheduled: rate * seconds,
+            scheduled: rate * seconds.max(last_s),
             pacing_p50_ns: percentile(50.0)?,
             pacing_p99_ns: percentile(99.0)?,
         });
@@ -155,7 +157,7 @@ fn request_rate(workload: &Workload) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netduel_model::sample::RoundTripReport;
+    use netduel_model::sample::{Flow, RoundTripReport};
     use netduel_model::workload::Role;
 
     fn end(role: Role) -> EndReport {
@@ -191,6 +193,28 @@ mod tests {
         assert_eq!((stall.slow, stall.slow_due), (25, 25.0));
         let open = reading.open_loop.unwrap();
         assert_eq!((open.requests, open.scheduled, open.pacing_p50_ns), (2000, 2000.0, 5.0));
+    }
+
+    #[test]
+    fn a_schedule_that_took_longer_than_planned_was_not_kept() {
+        let traffic = r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"block","rate":"1 k/s"}"#;
+        let workload: Workload = serde_json::from_value(workload(traffic, 2).unwrap()).unwrap();
+        let histogram = HistogramRecord { count: 2000, min: 5, max: 5, pairs: vec![(5, 2000)] };
+        let scheduled = |last_ns| {
+            let mut client = end(Role::Client);
+            client.sent = Some(Flow { last_ns: Some(last_ns), ..Flow::default() });
+            client.round_trips = Some(RoundTripReport {
+                requests: 2000,
+                responses: 2000,
+                timeouts: 0,
+                histogram: histogram.clone(),
+                pacing_error: Some(histogram.clone()),
+                series: Vec::new(),
+            });
+            read(&client, &end(Role::Server), &workload, None).unwrap().open_loop.unwrap().scheduled
+        };
+        assert!((scheduled(1_999_000_000) - 2000.0).abs() < 1e-9);
+        assert!((scheduled(2_500_000_000) - 2500.0).abs() < 1e-9);
     }
 
     #[test]
