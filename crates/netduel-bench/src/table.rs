@@ -3,6 +3,9 @@ use crate::cases::CASES;
 use crate::record::{Ask, Bound, Comparison, Record};
 use crate::summary::{self, Row, Spread};
 
+/// Share of all cores for others above which a campaign says that the machine was busy. A system's own services stay below it.
+const OTHERS_MOST: f64 = 0.05;
+
 /// Prints the names of all cases and what each compares.
 pub fn print_cases() {
     for case in CASES {
@@ -71,6 +74,9 @@ pub fn head(record: &Record) -> Vec<String> {
             others.least * 100.0,
             others.most * 100.0
         ));
+        if others.median > OTHERS_MOST {
+            lines.push("BUSY MACHINE: repeat it on a quiet one before you quote a figure".to_owned());
+        }
     }
     if !record.optimised {
         lines.push("NOT OPTIMISED: figures of a debug build say nothing".to_owned());
