@@ -9,6 +9,7 @@ use netduel_sys::{clock, socket};
 use crate::gate::Wake;
 use crate::lane::{self, Lane};
 use crate::later::Later;
+use crate::report;
 
 /// The sockets of an end. What each connection and flow is for, the workload says (`jobs.rs`).
 #[derive(Debug, Clone, Default)]
@@ -52,6 +53,9 @@ impl Sockets {
         }
     }
 }
+
+/// Connections of a progress line's figures at most: each costs a system call a line.
+const LIVE_TCP_MOST: usize = 128;
 
 const RUNNING: u8 = 0;
 const FINISHING: u8 = 1;
@@ -218,11 +222,31 @@ impl Control {
             0 => 0,
             started => clock::monotonic_ns() - started,
         };
+        let (retransmits, cwnd_bytes) = self.live_tcp().unzip();
         LiveFigures {
             elapsed_ns,
             sent_bytes: sent.bytes,
             received_bytes: received.bytes,
             messages: received.messages,
+            retransmits,
+            cwnd_bytes,
+            ..LiveFigures::default()
         }
+    }
+
+    /// Segments sent again so far, and the congestion window in bytes, over all connections of a sender.
+    fn live_tcp(&self) -> Option<(u64, u64)> {
+        let sockets = lock(&self.sockets).clone();
+        let streams = sockets?.tcp;
+        if streams.is_empty() || streams.len() > LIVE_TCP_MOST || lane::total(&self.sent).bytes == 0 {
+            return None;
+        }
+        let mut sum = (0, 0);
+        for stream in &streams {
+            let info = report::account(stream).ok()?;
+            sum.0 += u64::from(info.retransmits?);
+            sum.1 += u64::from(info.snd_cwnd?) * u64::from(info.snd_mss?);
+        }
+        Some(sum)
     }
 }

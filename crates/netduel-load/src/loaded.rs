@@ -29,8 +29,8 @@ const RESPONSIVENESS_RATE: u64 = 50;
 const FOREIGN_THREADS: usize = 32;
 /// Bytes of a request on a new connection, and of its response.
 const FOREIGN_BYTES: usize = 64;
-/// A probe is given up after this long, nanoseconds: queues of seconds are what is looked for.
-const PROBE_LOST_AFTER_NS: u64 = 4_000_000_000;
+/// A probe is given up after this long, nanoseconds: long queues are what is looked for.
+const PROBE_LOST_AFTER_NS: u64 = 2_000_000_000;
 /// How often the server's senders look for the first probe, nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
@@ -202,7 +202,7 @@ fn in_band_jobs(
     let shared = in_band::shared();
     let mut jobs = Vec::new();
     if makes_load || role == Role::Client {
-        let (connection, shared, part) = (Arc::clone(&connection), Arc::clone(&shared), part.clone());
+        let (connection, shared, part) = (Arc::clone(&connection), Arc::clone(&shared), part);
         let work = Box::new(move |worker: &mut Worker| {
             let origin = wait_for_load(worker, role, places.probe_lane, idle_ns);
             in_band::send(worker, &connection, &part(origin), &shared);

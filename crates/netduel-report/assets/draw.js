@@ -87,23 +87,24 @@
     });
   }
 
-  function series(data, workload, index, width) {
-    const { arms, unit, duration_s, warmup_s, cooldown_s } = workload.series;
+  // Time on the x axis; `log` is for values that lie decades apart.
+  function course(data, { arms, unit, duration_s, cut }, width, height, log) {
     const points = arms.flatMap((arm, a) => arm.map(([time, median, low, high]) => ({ arm: a, time, median, low, high })));
     if (!points.length) return null;
-    const cut = [{ from: 0, to: warmup_s, name: "warm-up" }, { from: duration_s - cooldown_s, to: duration_s, name: "cool-down" }]
-      .filter((span) => span.to > span.from);
+    const low = Math.min(...points.map((p) => p.low)) / 1.25, high = Math.max(...points.map((p) => p.high)) * 1.25;
+    const ticks = log ? logTicks(low, high, 6) : 5;
+    const y = log ? { type: "log", domain: [low, high], tickFormat: (v) => `${v}` } : { zero: true, nice: true };
     const named = (name, x, textAnchor) => Plot.text(cut.filter((span) => span.name === name),
       { x, text: "name", frameAnchor: "top", dy: -14, fill: "var(--quiet)", textAnchor, fontSize: 11 });
     const ends = arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
       .map((end) => ({ arm: end.arm, x: duration_s, y: end.last[1] }));
     return Plot.plot({
-      width, height: 240, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
+      width, height, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
       x: { domain: [0, duration_s], label: "seconds after the start", ...BELOW, ticks: 6, tickSize: 0 },
-      y: { label: unit, labelArrow: "none", zero: true, nice: true, ticks: 5, tickSize: 0 },
+      y: { ...y, label: unit, labelArrow: "none", ticks, tickSize: 0 },
       marks: [
         Plot.rect(cut, { x1: "from", x2: "to", fill: "var(--shade)", title: "name" }),
-        Plot.gridY({ ...grid, ticks: 5 }),
+        log ? Plot.gridY(ticks, grid) : Plot.gridY({ ...grid, ticks }),
         ...arms.flatMap((_, a) => {
           const own = points.filter((p) => p.arm === a);
           return [
@@ -111,12 +112,23 @@
             Plot.lineY(own, { x: "time", y: "median", stroke: colour(a), strokeWidth: 1.75, strokeDasharray: DASHES[a % 6] }),
           ];
         }),
-        named("warm-up", "from", "start"), named("cool-down", "to", "end"),
+        named("warm-up", "from", "start"), named("load begins", "from", "start"), named("cool-down", "to", "end"),
         Plot.tip(points, Plot.pointer({ x: "time", y: "median", title: (p) =>
           `${data.arms[p.arm]}, ${p.time} s\nmedian ${p.median} ${unit}\nfrom ${p.low} to ${p.high}` })),
         endLabels(ends, data.arms),
       ],
     });
+  }
+
+  const series = (data, workload, index, width) => course(data, workload.series, width, 240, false);
+
+  // Throughput and round trips on one axis of time, under each other.
+  function load(data, workload, index, width) {
+    const panels = [course(data, workload.series, width, 210, false), course(data, workload.latency_series, width, 230, true)];
+    if (panels.some((panel) => !panel)) return null;
+    const both = document.createElement("div");
+    both.append(...panels);
+    return both;
   }
 
   function tail(data, workload, index, width) {
@@ -248,7 +260,7 @@
     });
   }
 
-  const KINDS = { blocks, series, tail, density, rates, cores, parts };
+  const KINDS = { blocks, series, tail, density, rates, cores, parts, load };
   const data = () => JSON.parse(document.getElementById("chart-data").textContent);
 
   function draw(all, box) {

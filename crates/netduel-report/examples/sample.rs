@@ -14,7 +14,7 @@ fn main() -> std::io::Result<()> {
         Some("few") => {
             Recipe { blocks: 3, effect: 0.97, failed: vec![(1, 1)], end: None, ..Recipe::default() }
         }
-        Some("new") => Recipe { workloads: vec!["crr"], ..Recipe::default() },
+        Some("new") => Recipe { workloads: vec!["crr", "load"], ..Recipe::default() },
         _ => Recipe::default(),
     };
     let run = builder::build(&recipe);

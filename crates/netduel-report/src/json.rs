@@ -10,7 +10,8 @@ use netduel_stats::verdict::{Judged, Verdict};
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    Analysis, ArmAnalysis, ArmValues, Comparison, Counter, MetricAnalysis, Part, WorkloadAnalysis,
+    Analysis, ArmAnalysis, ArmValues, Comparison, Counter, MetricAnalysis, Part, SeriesPoint,
+    WorkloadAnalysis, added_by_load,
 };
 use crate::words;
 
@@ -145,10 +146,13 @@ fn arm(arm: &ArmAnalysis) -> Value {
         "settings": words::workload(&arm.workload),
         "latency": arm.latency.as_ref().map(latency),
         "parts": arm.parts.iter().map(part).collect::<Vec<_>>(),
-        "series_unit": if arm.latency.is_some() { "ns" } else { "bit/s" },
-        "series": arm.series.iter().map(|point| json!({
-            "time_s": point.time_s, "median": point.median, "min": point.min, "max": point.max, "trials": point.trials,
-        })).collect::<Vec<_>>(),
+        "added_by_load": added_by_load(&arm.parts, 50.0).map(|p50_ns| json!({
+            "p50_ns": p50_ns, "p99_ns": added_by_load(&arm.parts, 99.0),
+        })),
+        "probes": arm.probes_lost.map(|(lost, all)| json!({ "sent": all, "without_response": lost })),
+        "series_unit": if arm.workload.traffic.bulk().is_none() { "ns" } else { "bit/s" },
+        "series": arm.series.iter().map(point).collect::<Vec<_>>(),
+        "latency_series_ns": arm.latency_series.iter().map(point).collect::<Vec<_>>(),
         "machines": arm.machines.iter().map(|machine| json!({
             "machine": machine.title,
             "cores": machine.cores.iter().map(|core| json!({
@@ -173,6 +177,12 @@ fn latency(histogram: &Histogram) -> Value {
         "mean_ns": histogram.mean(),
         "percentiles": histogram.cdf_tail().iter()
             .map(|(percentile, value)| json!({ "percentile": percentile, "value_ns": value })).collect::<Vec<_>>(),
+    })
+}
+
+fn point(point: &SeriesPoint) -> Value {
+    json!({
+        "time_s": point.time_s, "median": point.median, "min": point.min, "max": point.max, "trials": point.trials,
     })
 }
 

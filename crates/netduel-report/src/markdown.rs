@@ -58,7 +58,7 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     if !parts.is_empty() {
         lines.extend([
             String::new(),
-            "What round trips are made of, all valid trials:".to_owned(),
+            format!("{}, all valid trials:", words::parts_title(workload)),
             String::new(),
         ]);
         lines.extend(parts.iter().map(|part| format!("- {}", text(part))));

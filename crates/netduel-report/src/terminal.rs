@@ -111,7 +111,7 @@ impl Page {
         }
         let parts = words::parts(workload);
         if !parts.is_empty() {
-            self.paragraph("  ", "What round trips are made of (all valid trials)");
+            self.paragraph("  ", &format!("{} (all valid trials)", words::parts_title(workload)));
             for part in parts {
                 self.item("- ", &plain(&part));
             }

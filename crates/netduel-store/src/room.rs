@@ -24,6 +24,7 @@ pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
             Traffic::UdpStream { flows, .. } => *flows,
             Traffic::TcpRr(_) | Traffic::UdpRr(_) => 1,
             Traffic::TcpCrr(settings) => settings.outstanding,
+            Traffic::LoadedLatency(settings) => settings.streams + 1,
         };
         let intervals = workload.timing.duration.0 / SAMPLE_INTERVAL_NS + 1;
         intervals * INTERVAL_BYTES + u64::from(streams) * STREAM_BYTES

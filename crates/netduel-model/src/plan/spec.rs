@@ -212,7 +212,7 @@ shape! {
         /// All types: IP version, default `ipv4`.
         optional family: Family,
         /// tcp-stream: connections, 1 to 1024, default 1. loaded-latency: connections that make the load, beside one that also
-        /// carries round trips, 1 to 1024, default 4.
+        /// carries round trips, 1 to 1024, default 16.
         optional streams: u32,
         /// tcp-stream, udp-stream: who sends, default `up` (client to server). `both` is not for udp-stream. loaded-latency: who sends
         /// the load, default `both`.

@@ -1,8 +1,10 @@
 //! Defaults and refusals of the workloads that need more than one kind of socket.
 use netduel_model::metric::Metric;
 use netduel_model::plan::{ResolvedPlan, parse};
-use netduel_model::units::{Bytes, PerSecond};
-use netduel_model::workload::{Traffic, Transaction, Wait};
+use netduel_model::units::{Bytes, Nanos, PerSecond};
+use netduel_model::workload::{
+    Direction, LoadedLatency, ProbeProtocol, TcpEngine, Traffic, Transaction, Wait,
+};
 
 /// A plan whose one workload is of this type, with these settings.
 fn plan(kind: &str, settings: &str) -> String {
@@ -63,6 +65,62 @@ fn transactions_have_the_documented_defaults() {
     assert_eq!((few.outstanding, few.rate), (3, Some(PerSecond(100))));
     let metrics = &resolved("tcp-crr", "").arms[0].workloads[0].metrics;
     assert_eq!(*metrics, [Metric::LatencyP50, Metric::LatencyP99]);
+}
+
+#[test]
+fn a_loaded_path_has_the_documented_defaults() {
+    let workload = |settings: &str| resolved("loaded-latency", settings).arms[0].workloads[0].clone();
+    let plain = workload("");
+    let expected = LoadedLatency {
+        streams: 16,
+        direction: Direction::Both,
+        block: Bytes(1 << 20),
+        engine: TcpEngine::Lean,
+        congestion: None,
+        probe: ProbeProtocol::Udp,
+        size: Bytes(64),
+        rate: PerSecond(200),
+        idle: Nanos::from_millis(2500),
+    };
+    assert_eq!(plain.traffic, Traffic::LoadedLatency(expected));
+    // A third and a tenth of the shorter part, which is the idle one, at most.
+    assert_eq!((plain.timing.warmup, plain.timing.cooldown), (Nanos(833_333_333), Nanos::from_millis(250)));
+    assert_eq!(plain.steady_window(), 3_333_333_333..9_750_000_000);
+    assert_eq!(plain.metrics, [Metric::LatencyLoadedP50, Metric::LatencyLoadedP99, Metric::Responsiveness]);
+    let other = workload("idle_share = \"80 %\"\nduration = \"5 s\"\nprobe = \"tcp\"\nengine = \"copy\"");
+    let Traffic::LoadedLatency(load) = &other.traffic else { panic!("{other:?}") };
+    assert_eq!(
+        (load.idle, load.probe, load.block),
+        (Nanos(4_000_000_000), ProbeProtocol::Tcp, Bytes(128 << 10))
+    );
+    assert_eq!(other.timing.warmup, Nanos(333_333_333));
+    assert_eq!(load.idle_window(&other.timing), 333_333_333..3_900_000_000);
+}
+
+#[test]
+fn a_loaded_path_that_cannot_be_run_is_refused() {
+    for (settings, problem) in [
+        ("streams = 0", "streams: is 0; 1 to 1024 is allowed for loaded-latency"),
+        ("size = \"1473 B\"", "size: is \"1473 B\"; \"32 B\" to \"1472 B\" is allowed for loaded-latency"),
+        (
+            "request_rate = \"0 /s\"",
+            "request_rate: is \"0 /s\"; \"1 /s\" to \"10000 /s\" is allowed for loaded-latency",
+        ),
+        ("idle_share = \"95 %\"", "idle_share: is 95 %; 5 % to 90 % is allowed"),
+        (
+            "congestion = \"\"",
+            "congestion: \"\" is not a congestion control; name it as \
+          /proc/sys/net/ipv4/tcp_available_congestion_control does, for example \"cubic\"",
+        ),
+        ("probe = \"icmp\"", "probe: is the text \"icmp\"; did you mean \"tcp\"? allowed: `udp` or `tcp`"),
+        (
+            "duration = \"2 s\"\nwarmup = \"600 ms\"",
+            "warmup: leaves nothing to measure: warmup \"600 ms\" and cooldown \"50 ms\" of an idle part of \"500 ms\" and a loaded part \
+             of \"1500 ms\"; together warmup and cooldown must be shorter than each of the parts",
+        ),
+    ] {
+        assert_eq!(refused("loaded-latency", settings), problem, "{settings}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::{doubt, summary};
 
 use super::machine::{self, Machines};
-use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, figures, series};
+use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, figures, series};
 
 /// A share of stolen time above this is worth a warning.
 const STOLEN_SHARE_MAX: f64 = 0.01;
@@ -61,6 +61,9 @@ pub(super) fn derive(
                 })
                 .collect();
             warnings.extend(of_traffic(workload, arm, &trials));
+            if let Some(planned) = plan.arm(&arm.arm) {
+                warnings.extend(counts::disagreements(planned, &arm.workload, &trials));
+            }
         }
     }
     warnings.extend(of_hosts(plan, counting, machines));
@@ -199,21 +202,20 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
     let mut causes: BTreeMap<String, u64> = BTreeMap::new();
     let (mut failed, mut begun) = (0, 0);
     for trial in trials {
-        let Some(trips) = figures::round_trips(trial) else { continue };
-        let Some(parts) = &trips.parts else { continue };
-        failed += parts.failures + trips.timeouts;
-        begun += trips.requests;
+        let of_trips = || figures::round_trips(trial)?.parts.as_ref();
+        let under_load = || Some(&trial.client.as_ref()?.report.under_load.as_ref()?.foreign);
+        let Some(parts) = of_trips().or_else(under_load) else { continue };
+        failed += parts.failures;
+        begun += parts.begun;
         for error in trial.client.iter().flat_map(|end| &end.report.errors) {
             *causes.entry(format!("{}: {}", error.call, error.error)).or_default() += error.count;
-        }
-        if trips.timeouts > 0 {
-            *causes.entry("given up after 4 s".to_owned()).or_default() += trips.timeouts;
         }
     }
     let mut causes: Vec<(String, u64)> = causes.into_iter().collect();
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let cause =
         causes.into_iter().map(|(cause, count)| format!("{cause} ({count} times)")).collect::<Vec<_>>();
+    let cause = if cause.is_empty() { vec!["given up after 4 s".to_owned()] } else { cause };
     (failed > 0).then(|| Warning::TransactionsFailed {
         arm: arm.arm.clone(),
         workload: workload.name.clone(),
@@ -241,7 +243,7 @@ fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
 /// A plateau or a fall within trials, where the traffic was free to go faster and CPU was to spare.
 fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
     let free = match &arm.workload.traffic {
-        Traffic::TcpStream { .. } => true,
+        Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) => true,
         Traffic::UdpStream { rate, .. } => rate.is_none(),
         Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => false,
     };

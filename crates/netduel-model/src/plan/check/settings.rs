@@ -27,8 +27,8 @@ const TRANSACTION_RESPONSE_LEAST: Bytes = Bytes(16);
 /// report says so.
 const TRANSACTIONS_OPEN: u32 = 64;
 
-/// Streams that fill the queue of a path whichever of them backs off.
-const LOAD_STREAMS: u32 = 4;
+/// As many as draft-ietf-ippm-responsiveness has at most (MNP): together they fill a queue whichever of them backs off.
+const LOAD_STREAMS: u32 = 16;
 /// A probe fits an MTU of 1500.
 const PROBE_MOST: Bytes = Bytes(1472);
 /// Enough for a 99th percentile in some seconds, and 0.2 Mbit/s of load.
