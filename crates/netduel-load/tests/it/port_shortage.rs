@@ -18,8 +18,8 @@ const NAME: &str = "port_shortage::a_port_survives_that_its_process_has_no_descr
 const DESCRIPTORS: u32 = 450;
 
 fn trials() -> [Workload; 3] {
-    let flows = workload(datagrams(2, Direction::Up, 800_000), Family::Ipv4, 100);
-    [workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 100), flows.clone(), flows]
+    let flows = workload(datagrams(2, Direction::Up, 800_000), Family::Ipv4, 1000);
+    [workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 1000), flows.clone(), flows]
 }
 
 /// The number of the trial that fails for want of a descriptor.

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use netduel_load::{LoadError, Port, prepare_client};
 use netduel_model::ids::Token;
-use netduel_model::workload::{Direction, Family, TcpEngine, Workload};
+use netduel_model::workload::{Direction, Family, TcpEngine};
 
 use crate::harness::{LIMIT, TOKEN, loopback, tcp, turn, workload};
-use crate::port::{all_traffic, check, datagrams, open, run, token};
+use crate::port::{all_traffic, check, datagrams, open, run, token, trial};
 
 const OTHER: Token = Token(*b"some other token");
 
@@ -140,7 +140,7 @@ fn a_forged_source_gains_nothing() {
     // The flow is still to be had by who answers.
     let host = loopback(Family::Ipv4);
     let client = prepare_client(&flows, host, server.ports(), TOKEN, LIMIT).unwrap();
-    let (client, server) = crate::port::run_ends(client, server);
+    let (client, server) = crate::port::run_ends(&flows, client, server);
     check(&flows.traffic, &client, &server);
     victim.set_nonblocking(true).unwrap();
     assert!(victim.recv(&mut bytes).is_err());
@@ -192,7 +192,7 @@ fn garbage_silence_and_slow_peers_do_not_disturb_clients() {
             sent
         });
         for (number, traffic) in all_traffic().into_iter().enumerate() {
-            let workload: Workload = workload(traffic.clone(), Family::Ipv4, 100);
+            let workload = trial(traffic.clone(), Family::Ipv4);
             let (client, server) = run(&port, loopback(Family::Ipv4), &workload, token(number));
             check(&traffic, &client, &server);
         }
