@@ -26,6 +26,7 @@ fn workload(kind: &str) -> Workload {
         block: Bytes(kib * 1024),
         engine,
         congestion: Some("cubic".to_owned()),
+        rate: None,
     };
     let messages = |wait| RoundTrip { size: Bytes(14), outstanding: 1, wait, rate: None };
     let traffic = match kind {

@@ -26,6 +26,7 @@ mod server;
 mod supervisor;
 mod tally;
 mod tcp_gate;
+mod tcp_pacing;
 mod tcp_stream;
 mod udp_gate;
 mod udp_receive;

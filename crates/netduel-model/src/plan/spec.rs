@@ -217,7 +217,8 @@ shape! {
         /// udp-stream: payload of a datagram, 32 B to 65507 B, default 1448 B (1428 B over IPv6). tcp-rr, udp-rr: bytes of a
         /// request and of its response, default 64 B; 1 B to 1 MiB for tcp-rr, 32 B to 65507 B for udp-rr.
         optional size: Bytes,
-        /// udp-stream: payload rate of all flows together, 1 bit/s at least; default: as fast as it can.
+        /// tcp-stream, udp-stream: payload rate of all streams or flows together, in each direction that is used, 1 bit/s at
+        /// least; default: as fast as it can.
         optional rate: BitRate,
         /// udp-stream: source ports, 1 to 64, default 1.
         optional flows: u32,

@@ -23,7 +23,9 @@ const REQUEST_TCP_MOST: Bytes = Bytes(1 << 20);
 /// The settings that a type of workload has.
 pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
     match kind {
-        WorkloadType::TcpStream => &["family", "streams", "direction", "block", "engine", "congestion"],
+        WorkloadType::TcpStream => {
+            &["family", "streams", "direction", "block", "engine", "congestion", "rate"]
+        }
         WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate"],
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
             &["family", "size", "outstanding", "wait", "request_rate"]
@@ -101,7 +103,7 @@ pub(super) fn check_ranges(
         UdpStream | UdpRr => (DATAGRAM_LEAST, DATAGRAM_MOST),
     };
     within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
-    if kind == UdpStream && settings.rate.is_some_and(|rate| rate.0 == 0) {
+    if matches!(kind, TcpStream | UdpStream) && settings.rate.is_some_and(|rate| rate.0 == 0) {
         problems.add(
             &key_path(path, "rate"),
             "is 0",
@@ -204,6 +206,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType) -> Traffic {
                 block: settings.block.unwrap_or(block),
                 engine,
                 congestion: settings.congestion.clone(),
+                rate: settings.rate,
             }
         }
         WorkloadType::UdpStream => {
