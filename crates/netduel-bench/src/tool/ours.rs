@@ -171,6 +171,8 @@ mod tests {
         let workload: Workload = serde_json::from_value(workload(traffic, 2).unwrap()).unwrap();
         let mut client = end(Role::Client);
         client.round_trips = Some(RoundTripReport {
+            idle: None,
+            parts: None,
             requests: 2000,
             responses: 2000,
             timeouts: 0,
@@ -204,6 +206,8 @@ mod tests {
             let mut client = end(Role::Client);
             client.sent = Some(Flow { last_ns: Some(last_ns), ..Flow::default() });
             client.round_trips = Some(RoundTripReport {
+                idle: None,
+                parts: None,
                 requests: 2000,
                 responses: 2000,
                 timeouts: 0,
