@@ -76,6 +76,7 @@ pub fn prepare_client(
             token,
             gate,
             setup,
+            registration: None,
         },
     })
 }

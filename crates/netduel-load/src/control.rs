@@ -1,14 +1,15 @@
 //! What all threads of one end share: how far the trial is, the counters, and the sockets to wake them by.
-use std::io::Write;
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::unix::net::UnixStream;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netduel_model::sample::LiveFigures;
 use netduel_sys::{clock, socket};
 
+use crate::gate::Wake;
 use crate::lane::{self, Lane};
+use crate::later::Later;
+use crate::report;
 
 /// The sockets of an end. What each connection and flow is for, the workload says (`jobs.rs`).
 #[derive(Debug, Clone, Default)]
@@ -18,7 +19,7 @@ pub(crate) struct Sockets {
     /// Greeted flows, by index.
     pub udp: Vec<Arc<UdpSocket>>,
     /// At a server whose workload connects while it runs: where those connections come in.
-    pub later: Option<Arc<TcpListener>>,
+    pub later: Option<Arc<Later>>,
     /// At the client of such a workload: whom it connects to.
     pub peer: Option<SocketAddr>,
 }
@@ -47,11 +48,14 @@ impl Sockets {
         for flow in &self.udp {
             let _ = socket::shut_down(flow);
         }
-        if let Some(listener) = &self.later {
-            let _ = socket::shut_down(listener);
+        if let Some(later) = &self.later {
+            later.shut_down();
         }
     }
 }
+
+/// Connections of a progress line's figures at most: each costs a system call a line.
+const LIVE_TCP_MOST: usize = 128;
 
 const RUNNING: u8 = 0;
 const FINISHING: u8 = 1;
@@ -84,7 +88,7 @@ pub(crate) struct Control {
     /// What the thread at the gate looks at.
     pub gate_orders: Arc<GateOrders>,
     /// Writing wakes the threads at the gates, closing ends them.
-    gate_wakes: Mutex<Vec<UnixStream>>,
+    gate_wakes: Mutex<Vec<Wake>>,
 }
 
 /// No code panics while it holds one of these locks, so a poisoned one still guards a whole value.
@@ -96,7 +100,7 @@ impl Control {
     pub(crate) fn new(
         (streams, bulk): (usize, usize),
         finish_cuts: bool,
-        gate_wakes: Vec<UnixStream>,
+        gate_wakes: Vec<Wake>,
         gate_orders: Arc<GateOrders>,
     ) -> Self {
         let lanes = || (0..streams).map(|_| Lane::default()).collect();
@@ -120,9 +124,8 @@ impl Control {
         self.started_ns.store(now, SeqCst);
         self.gate_orders.give_up_ns.store(now.saturating_add(give_up_after_ns), SeqCst);
         self.gate_orders.started.store(true, SeqCst);
-        for wake in lock(&self.gate_wakes).iter_mut() {
-            // A gate that is gone already needs no waking.
-            let _ = wake.write(&[1]);
+        for wake in lock(&self.gate_wakes).iter() {
+            wake.look();
         }
     }
 
@@ -219,11 +222,31 @@ impl Control {
             0 => 0,
             started => clock::monotonic_ns() - started,
         };
+        let (retransmits, cwnd_bytes) = self.live_tcp().unzip();
         LiveFigures {
             elapsed_ns,
             sent_bytes: sent.bytes,
             received_bytes: received.bytes,
             messages: received.messages,
+            retransmits,
+            cwnd_bytes,
+            ..LiveFigures::default()
         }
+    }
+
+    /// Segments sent again so far, and the congestion window in bytes, over all connections of a sender.
+    fn live_tcp(&self) -> Option<(u64, u64)> {
+        let sockets = lock(&self.sockets).clone();
+        let streams = sockets?.tcp;
+        if streams.is_empty() || streams.len() > LIVE_TCP_MOST || lane::total(&self.sent).bytes == 0 {
+            return None;
+        }
+        let mut sum = (0, 0);
+        for stream in &streams {
+            let info = report::account(stream).ok()?;
+            sum.0 += u64::from(info.retransmits?);
+            sum.1 += u64::from(info.snd_cwnd?) * u64::from(info.snd_mss?);
+        }
+        Some(sum)
     }
 }

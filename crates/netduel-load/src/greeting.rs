@@ -11,6 +11,10 @@ pub(crate) const LENGTH: usize = 48;
 
 const MAGIC: [u8; 8] = *b"NETDUEL1";
 
+/// The byte that each greeting begins with. No record of TLS does (22 is a handshake, RFC 8446 section 5.1), so both can come to
+/// one port.
+pub(crate) const FIRST_BYTE: u8 = MAGIC[0];
+
 /// What a greeting says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -71,6 +75,16 @@ impl Greeting {
         Token(key_for(token, asked, self.step)).matches(&self.key)
     }
 
+    /// The token that a client's message is about: whoever knows it has one that [`Self::proves`]. What it says counts only
+    /// when a trial has that token.
+    pub(crate) fn token(&self) -> Token {
+        match self.step {
+            Step::Hello | Step::Transaction => Token(self.key),
+            // The key is the token with something added that depends on the nonce alone, and which adding again takes away.
+            _ => Token(key_for(Token(self.key), &self.nonce, self.step)),
+        }
+    }
+
     /// As bytes.
     pub(crate) fn to_bytes(self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
@@ -110,6 +124,13 @@ mod tests {
             assert_eq!(Greeting::from_bytes(&greeting.to_bytes()), Some(greeting));
             assert!(greeting.proves(TOKEN, &[1; 16]));
             assert!(!greeting.proves(Token([9; 16]), &[1; 16]));
+        }
+    }
+
+    #[test]
+    fn a_clients_messages_tell_the_token() {
+        for step in [Step::Hello, Step::Confirm, Step::Transaction] {
+            assert_eq!(Greeting::new(TOKEN, step, 7, &[3; 16], [3; 16]).token(), TOKEN, "{step:?}");
         }
     }
 

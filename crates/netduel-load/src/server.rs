@@ -9,15 +9,17 @@ use netduel_model::ids::Token;
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_sys::tcp;
 
-use crate::control::{Control, GateOrders, Sockets};
+use crate::control::{Control, GateOrders};
 use crate::error::LoadError;
-use crate::gate::Gate;
+use crate::flow_greeting::Greeter;
+use crate::gate::{Gate, Greeted, Wake};
 use crate::peer;
+use crate::port::Registration;
 use crate::running::{Notify, Running};
 use crate::supervisor::Supervisor;
 use crate::tally::Tally;
 use crate::tcp_gate::TcpGate;
-use crate::udp_gate::{self, UdpGate};
+use crate::udp_gate::{self, Flow, UdpGate};
 
 /// Connections that the kernel keeps until the gate accepts them: all streams of the largest workload and strangers.
 const BACKLOG: i32 = 4096;
@@ -64,67 +66,62 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
         })?;
     }
     if needs.udp > 0 {
-        let sockets = bind_flows(address, needs.udp as usize, &mut setup)?;
-        for socket in &sockets {
-            ports.push(port_of(socket.local_addr())?);
+        let flows = bind_flows(address, needs.udp, token, &mut setup)?;
+        for flow in &flows {
+            ports.push(port_of(flow.socket.local_addr())?);
         }
-        gates.add(|wake, orders| Box::new(move || UdpGate { sockets, wake, orders, token }.run()))?;
+        let expected = flows.len();
+        gates.add(|wake, orders| {
+            Box::new(move || UdpGate { flows, expected, arrivals: None, wake, orders }.run())
+        })?;
     }
-    let finish_cuts =
-        matches!(workload.traffic, Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_));
-    let control = Arc::new(Control::new(needs.lanes(), finish_cuts, gates.wakes, gates.orders));
-    let gate = Gate::Waiting(gates.threads);
-    Ok(ServerEnd {
-        ports,
-        supervisor: Supervisor {
-            control,
-            workload: workload.clone(),
-            role: Role::Server,
-            token,
-            gate,
-            setup,
-        },
-    })
+    Ok(ServerEnd::new(workload, token, ports, gates, setup, None))
 }
 
 /// What the thread of a gate does.
-type Work = Box<dyn FnOnce() -> Result<Sockets, LoadError> + Send>;
+type Work = Box<dyn FnOnce() -> Greeted + Send>;
 
 /// The gates of an end, each in a thread of its own.
 #[derive(Default)]
-struct Gates {
+pub(crate) struct Gates {
     orders: Arc<GateOrders>,
-    wakes: Vec<UnixStream>,
-    threads: Vec<JoinHandle<Result<Sockets, LoadError>>>,
+    wakes: Vec<Wake>,
+    threads: Vec<JoinHandle<Greeted>>,
 }
 
 impl Gates {
-    /// Starts a gate. Those before it end when this fails, because what wakes them is dropped.
-    fn add(&mut self, gate: impl FnOnce(UnixStream, Arc<GateOrders>) -> Work) -> Result<(), LoadError> {
-        let (wake, gate_end) =
-            UnixStream::pair().map_err(|error| LoadError::system("make a socket pair", error))?;
+    /// Starts a gate, and returns what wakes it. Those before it end when this fails, because what wakes them is dropped.
+    pub(crate) fn add(
+        &mut self,
+        gate: impl FnOnce(UnixStream, Arc<GateOrders>) -> Work,
+    ) -> Result<&Wake, LoadError> {
+        let (wake, gate_end) = Wake::pair()?;
         let thread = std::thread::Builder::new()
             .name("load-gate".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(gate(gate_end, Arc::clone(&self.orders)))
             .map_err(|error| LoadError::system("start a thread", error))?;
-        self.wakes.push(wake);
         self.threads.push(thread);
-        Ok(())
+        self.wakes.push(wake);
+        Ok(&self.wakes[self.wakes.len() - 1])
     }
 }
 
-fn bind_flows(address: SocketAddr, flows: usize, setup: &mut Tally) -> Result<Vec<UdpSocket>, LoadError> {
-    let mut sockets = Vec::with_capacity(flows);
-    for _ in 0..flows {
+fn bind_flows(
+    address: SocketAddr,
+    flows: u32,
+    token: Token,
+    setup: &mut Tally,
+) -> Result<Vec<Flow>, LoadError> {
+    let bind = |flow| {
         let socket = UdpSocket::bind(address).map_err(|error| LoadError::bind(address, error))?;
         udp_gate::prepare_socket(&socket, setup);
         socket
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the socket non-blocking", error))?;
-        sockets.push(socket);
-    }
-    Ok(sockets)
+        Ok(Flow { socket, local: None, greeter: Greeter::new(token, flow) })
+    };
+    (0..flows).map(bind).collect()
 }
 
 fn port_of(address: std::io::Result<SocketAddr>) -> Result<u16, LoadError> {
@@ -132,6 +129,26 @@ fn port_of(address: std::io::Result<SocketAddr>) -> Result<u16, LoadError> {
 }
 
 impl ServerEnd {
+    /// An end whose gates are at work.
+    pub(crate) fn new(
+        workload: &Workload,
+        token: Token,
+        ports: Vec<u16>,
+        gates: Gates,
+        setup: Tally,
+        registration: Option<Registration>,
+    ) -> Self {
+        let finish_cuts =
+            matches!(workload.traffic, Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_));
+        let lanes = peer::needs(workload).lanes();
+        let control = Arc::new(Control::new(lanes, finish_cuts, gates.wakes, gates.orders));
+        let gate = Gate::Waiting(gates.threads);
+        let workload = workload.clone();
+        let supervisor =
+            Supervisor { control, workload, role: Role::Server, token, gate, setup, registration };
+        Self { ports, supervisor }
+    }
+
     /// The ports that the client needs: one for TCP if there is any, then one for each flow of UDP.
     pub fn ports(&self) -> &[u16] {
         &self.ports

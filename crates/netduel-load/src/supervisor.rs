@@ -15,6 +15,7 @@ use crate::gate::Gate;
 use crate::jobs::{self, Job, Worker};
 use crate::lane;
 use crate::peer;
+use crate::port::Registration;
 use crate::report::{self, SeriesGatherer};
 use crate::tally::Tally;
 
@@ -37,6 +38,8 @@ pub(crate) struct Supervisor {
     pub token: Token,
     pub gate: Gate,
     pub setup: Tally,
+    /// Keeps the end known to the port that it shares with others, if it does.
+    pub registration: Option<Registration>,
 }
 
 /// Watches for an end that does not come.
@@ -57,7 +60,7 @@ impl Supervisor {
         let before =
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
         let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::default()));
-        let sockets = gate.pass()?;
+        let sockets = gate.pass(&mut self.setup)?;
         self.control.hold(sockets.clone());
         let jobs = jobs::of(&self.workload, self.role, self.token, &sockets);
         let count = jobs.len();
@@ -80,6 +83,8 @@ impl Supervisor {
         }
         drop(sender);
         let (series, workers) = self.attend(&results, count);
+        // No more clients are taken for this end.
+        drop(self.registration.take());
         let after =
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
         let cpu = (after.user_ns - before.user_ns, after.system_ns - before.system_ns);

@@ -108,12 +108,28 @@ pub fn limit_unsent(stream: &TcpStream, bytes: u32) -> io::Result<()> {
     socket_option::set_int(stream, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
-/// Small messages leave at once (`TCP_NODELAY`, tcp(7)), on every connection that the listener gives.
+/// Small messages leave at once (`TCP_NODELAY`, tcp(7)): on a connection, or on every one that a listener gives.
 ///
 /// # Errors
-/// Does not happen on a listening socket.
-pub fn send_at_once(listener: &TcpListener) -> io::Result<()> {
-    Ok(sockopt::set_tcp_nodelay(listener, true)?)
+/// Does not happen on a live socket.
+pub fn send_at_once(socket: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_tcp_nodelay(socket, true)?)
+}
+
+/// Sets the congestion control of a socket, whether it is connected or not.
+///
+/// # Errors
+/// `ENOENT`: the host has none of that name; `EPERM`: it has, and this process may not use it.
+pub fn set_congestion(stream: impl AsFd, name: &str) -> io::Result<()> {
+    Ok(sockopt::set_tcp_congestion(stream, name)?)
+}
+
+/// Whether a socket of this host could use the congestion control.
+///
+/// # Errors
+/// As [`set_congestion`], and what socket(2) says.
+pub fn try_congestion(name: &str) -> io::Result<()> {
+    open(SocketAddr::from(([0; 4], 0)), Some(name)).map(drop)
 }
 
 /// The congestion control in use on a connection.

@@ -128,8 +128,8 @@ pub(crate) fn server_jobs(
     sockets: &Sockets,
     standing: Arc<TcpStream>,
 ) -> Vec<Job> {
-    let listener = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
-    let door = Arc::new(server::Door::new(listener));
+    let later = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
+    let door = Arc::new(server::Door::new(later));
     let watched = Arc::clone(&door);
     let watch = Job {
         stream: settings.lane,

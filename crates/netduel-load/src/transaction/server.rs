@@ -2,7 +2,8 @@
 //! closed connection on this side (TIME_WAIT), and the client's ports are free at once: its range of ports bounds how many
 //! transactions are under way, not how many there are in a minute.
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -13,6 +14,7 @@ use netduel_sys::{clock, error_name, memory_file, tcp};
 use super::{CALL_LIMIT, GIVE_UP_NS, REQUEST_LEAST, RESPONSE_LEAST, Settings};
 use crate::datagram;
 use crate::jobs::Worker;
+use crate::later::{Later, Newcomer};
 
 /// Bytes taken in one call behind the head of a request.
 const READ_BYTES: usize = 64 * 1024;
@@ -24,19 +26,18 @@ const EXHAUSTED_PAUSE_NS: u64 = 1_000_000;
 
 /// Where connections come in, until it is closed.
 pub(super) struct Door {
-    listener: Arc<TcpListener>,
+    later: Arc<Later>,
     is_closed: AtomicBool,
 }
 
 impl Door {
-    pub(super) fn new(listener: Arc<TcpListener>) -> Self {
-        Self { listener, is_closed: AtomicBool::new(false) }
+    pub(super) fn new(later: Arc<Later>) -> Self {
+        Self { later, is_closed: AtomicBool::new(false) }
     }
 
     fn close(&self) {
         self.is_closed.store(true, SeqCst);
-        // ENOTCONN: the end was cut, and has done it.
-        let _ = socket::shut_down(&*self.listener);
+        self.later.shut_down();
     }
 
     /// Whether accept(2) returns nothing more because we want it so.
@@ -47,16 +48,25 @@ impl Door {
 
 /// Serves connections until the client is done.
 pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
-    let listener = &*door.listener;
-    prepare(worker, listener, settings.wait);
+    if let Later::Listener(listener) = &*door.later {
+        // Every thread does, with the same outcome.
+        prepare(worker, listener);
+        if settings.wait == Wait::Spin {
+            worker.tally.count_failure("ioctl FIONBIO", listener.set_nonblocking(true));
+        }
+    }
+    let waiting = waiting(settings.wait);
     let mut request = vec![0; READ_BYTES.max(REQUEST_LEAST)];
     let mut response = vec![0; settings.response];
     memory_file::fill_with_pattern(&mut response);
     while !door.is_closed(worker) {
-        match listener.accept() {
-            Ok((stream, _)) => {
+        match door.later.accept(waiting, CALL_LIMIT) {
+            Ok(newcomer) => {
                 worker.was_served();
-                serve(worker, &stream, settings, &mut request, &mut response);
+                if newcomer.head.is_some() {
+                    prepare(worker, &newcomer.stream);
+                }
+                serve(worker, &newcomer, settings, &mut request, &mut response);
             }
             Err(error) if is_pause(&error) => {
                 if settings.wait == Wait::Spin {
@@ -81,28 +91,34 @@ pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
     }
 }
 
-/// Sets on the listener what each connection inherits from it. Every thread does, with the same outcome.
-fn prepare(worker: &mut Worker, listener: &TcpListener, wait: Wait) {
-    worker.tally.count_failure("setsockopt TCP_NODELAY", tcp::send_at_once(listener));
-    worker.tally.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(listener, CALL_LIMIT));
-    worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(listener, CALL_LIMIT));
-    if wait == Wait::Spin {
-        worker.tally.count_failure("ioctl FIONBIO", listener.set_nonblocking(true));
+fn waiting(wait: Wait) -> Waiting {
+    match wait {
+        Wait::Block => Waiting::Block,
+        Wait::Spin => Waiting::Never,
     }
+}
+
+/// Sets how calls behave on a connection, or on all that a listener gives.
+fn prepare(worker: &mut Worker, socket: impl AsFd) {
+    let socket = socket.as_fd();
+    worker.tally.count_failure("setsockopt TCP_NODELAY", tcp::send_at_once(socket));
+    worker.tally.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(socket, CALL_LIMIT));
+    worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(socket, CALL_LIMIT));
 }
 
 /// One transaction. A stranger's connection is closed without a word.
 fn serve(
     worker: &mut Worker,
-    stream: &TcpStream,
+    newcomer: &Newcomer,
     settings: Settings,
     request: &mut [u8],
     response: &mut [u8],
 ) {
+    let stream = &newcomer.stream;
     let accepted_ns = clock::monotonic_ns();
     let (head_deadline_ns, deadline_ns) = (accepted_ns + HEAD_LIMIT_NS, accepted_ns + GIVE_UP_NS);
-    let mut number = None;
-    let mut filled = 0;
+    let mut number = newcomer.head.and_then(|head| super::read_request_head(settings.token, &head));
+    let mut filled = if number.is_some() { REQUEST_LEAST } else { 0 };
     while filled < settings.request {
         // The head is kept until it is whole; what comes behind it is taken off and not looked at.
         let (from, most) = match number {
@@ -152,10 +168,7 @@ fn receive(
     buffer: &mut [u8],
     deadline_ns: u64,
 ) -> io::Result<usize> {
-    let waiting = match settings.wait {
-        Wait::Block => Waiting::Block,
-        Wait::Spin => Waiting::Never,
-    };
+    let waiting = waiting(settings.wait);
     loop {
         match socket::receive(stream, buffer, waiting) {
             Err(error) if is_pause(&error) => {

@@ -7,6 +7,7 @@ mod greeting;
 mod harness;
 mod loaded;
 mod open_loop;
+mod port;
 mod round_trip;
 mod tcp_stream;
 mod transaction;

@@ -98,7 +98,7 @@ fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
 }
 
 /// The round trips of one trial.
-pub(super) fn histogram(trial: &Trial) -> Option<Histogram> {
+pub fn histogram(trial: &Trial) -> Option<Histogram> {
     of_record(&round_trips(trial)?.histogram)
 }
 
@@ -134,7 +134,7 @@ pub(super) fn merged(histograms: impl Iterator<Item = Histogram>) -> Option<Hist
 }
 
 /// Datagram reports with what the opposite end sent.
-pub(super) fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
+pub fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
     let opposite = [(&trial.client, &trial.server), (&trial.server, &trial.client)];
     opposite
         .into_iter()

@@ -5,6 +5,7 @@ mod counters;
 mod doubts;
 mod explanation;
 mod figures;
+mod limit;
 mod machine;
 mod parts;
 mod paths;
@@ -26,7 +27,8 @@ use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
 pub use counters::{Counter, CounterKind, Spread};
-pub use figures::value_of;
+pub use figures::{datagrams as datagram_reports, histogram as round_trip_histogram, value_of};
+pub use limit::{Cause, Limit, limit_of};
 pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};
 pub use paths::PathShares;
