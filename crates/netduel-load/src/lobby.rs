@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use netduel_model::ids::Token;
-use netduel_sys::{clock, error_name, random};
+use netduel_sys::{clock, error_name, random, shared_port};
 
 use crate::error::LoadError;
 use crate::greeting::{FIRST_BYTE, Greeting, LENGTH, Step};
@@ -72,7 +72,7 @@ impl Lobby {
     /// for another reason that does not go away by asking again.
     pub(crate) fn accept(&mut self, listener: &TcpListener, said: &mut Vec<Said>) -> io::Result<()> {
         for _ in 0..ACCEPTS_IN_A_TURN {
-            match listener.accept() {
+            match shared_port::accept(listener) {
                 Ok((stream, address)) => self.let_in(stream, address, said),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if is_of_the_connection(&error) => {}
@@ -87,9 +87,6 @@ impl Lobby {
     }
 
     fn let_in(&mut self, stream: TcpStream, address: SocketAddr, said: &mut Vec<Said>) {
-        if stream.set_nonblocking(true).is_err() {
-            return;
-        }
         let deadline_ns = clock::monotonic_ns() + GREETING_LIMIT_NS;
         let peer = Pending { stream, address, bytes: [0; LENGTH], filled: 0, deadline_ns };
         // Our client's greeting follows its connection at once, so it often is there already.

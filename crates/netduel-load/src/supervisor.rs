@@ -117,8 +117,8 @@ impl Supervisor {
                 Ok(worker) => workers.push(worker),
                 Err(RecvTimeoutError::Timeout) => {
                     let now = clock::monotonic_ns();
-                    sent.sample(now - started, lane::total(self.control.bulk_sent()));
-                    received.sample(now - started, lane::total(self.control.bulk_received()));
+                    sent.sample(now, started, self.control.bulk_sent());
+                    received.sample(now, started, self.control.bulk_received());
                     while next <= now {
                         next += SAMPLE_INTERVAL_NS;
                     }
@@ -129,8 +129,8 @@ impl Supervisor {
             }
         }
         let now = clock::monotonic_ns();
-        sent.sample(now - started, lane::total(self.control.bulk_sent()));
-        received.sample(now - started, lane::total(self.control.bulk_received()));
+        sent.sample(now, started, self.control.bulk_sent());
+        received.sample(now, started, self.control.bulk_received());
         ((sent, received), workers)
     }
 

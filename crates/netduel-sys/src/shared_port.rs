@@ -2,7 +2,7 @@
 //! other (`SO_REUSEADDR`, socket(7)). Which datagram is whose the kernel decides: the socket that is connected to its sender
 //! comes first (net/ipv4/udp.c, `compute_score`), then the one bound last.
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
@@ -29,6 +29,19 @@ pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, backlog)?;
     Ok(TcpListener::from(socket))
+}
+
+/// The next connection, which does not block, and who connected.
+///
+/// # Errors
+/// What accept(2) says: `EAGAIN` when none waits, `EMFILE` when no descriptor is left even then.
+pub fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (stream, address) = rustix::net::acceptfrom_with(listener, flags)?;
+    // A connection that its peer has reset meanwhile may have no address any more.
+    let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+    let address = address.ok_or_else(|| io::Error::from_raw_os_error(libc::ECONNABORTED))?;
+    Ok((TcpStream::from(stream), address))
 }
 
 /// Binds a non-blocking UDP socket that nobody else shares a port with; `[::]` takes IPv4 too.
@@ -118,10 +131,11 @@ mod tests {
             let address = SocketAddr::new(host.parse().unwrap(), port);
             let client = crate::tcp::connect(address, None, Duration::from_secs(10)).unwrap();
             assert!(crate::socket::wait_readable(&[listener.as_fd()], Duration::from_secs(10)).unwrap()[0]);
-            let (_, peer) = listener.accept().unwrap();
+            let (_, peer) = accept(&listener).unwrap();
             assert_eq!(peer.port(), client.local_addr().unwrap().port());
             assert_eq!(peer.ip().to_canonical(), address.ip());
         }
+        assert_eq!(accept(&listener).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let error = listen(SocketAddr::from(([0; 4], port)), 8).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }

@@ -8,6 +8,7 @@ use netduel_model::plan::spec::LabPath;
 use netduel_model::units::BitRate;
 
 use crate::quick::args::{CrrArgs, RrArgs, TcpArgs, UdpArgs};
+use crate::serve::args::ServeArgs;
 
 /// netduel puts two network paths to the test, side by side, and says with evidence which is faster, by how much, at what cost, and why.
 #[derive(Debug, Parser)]
@@ -61,6 +62,14 @@ pub enum Command {
     /// Connections to a host that runs `netduel serve`: connect, request, response, close.
     #[command(after_help = "Example:\n  netduel crr far -P 8")]
     Crr(CrrArgs),
+    /// Serve quick tests and paired plans: many clients at once over one port, which pair with the string that is printed.
+    ///
+    /// Control is TLS 1.3 to a certificate that the string names; whoever does not know the string's secret gets a closed
+    /// connection. Nothing of this host is changed.
+    #[command(
+        after_help = "Examples:\n  netduel serve\n  netduel serve --max-rate 1G --max-duration 60 --advertise bench.example.org"
+    )]
+    Serve(ServeArgs),
     /// Keep, list or forget the pairing with a `netduel serve`.
     #[command(
         after_help = "Examples:\n  netduel pair netduel1...          kept for `netduel tcp HOST` and for plans with launch = \"paired\"\n  \

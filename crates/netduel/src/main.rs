@@ -12,6 +12,7 @@ mod plan;
 mod program;
 mod quick;
 mod run;
+mod serve;
 mod signal;
 mod stored;
 mod treatment;
@@ -47,6 +48,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Udp(args) => quick::udp(args)?,
         Command::Rr(args) => quick::round_trip(args)?,
         Command::Crr(args) => quick::connections(args)?,
+        Command::Serve(args) => serve::command(args)?,
         Command::Pair(args) => quick::pair(args)?,
         Command::Link { at } => quick::link(at)?,
         Command::Plan(command) => plan::command(command)?,

@@ -140,7 +140,7 @@ impl Conductor<'_> {
     fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
         let host = |role: Role| arm.pair.host(role).clone();
         let timeout_ns = workload.timing.duration.0.saturating_add(DONE_MARGIN_NS);
-        for role in [Role::Server, Role::Client] {
+        for role in starting_order(&workload.traffic) {
             self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns)?;
         }
         let deciders = deciders(&workload.traffic);
@@ -179,6 +179,15 @@ impl Conductor<'_> {
                 drop(self.ask_in_any_case(&host, &ToAgent::Abort, STEP_TIMEOUT_NS));
             }
         }
+    }
+}
+
+/// Who only receives starts first: its counters are read before the first byte arrives, so that they hold all of them.
+fn starting_order(traffic: &Traffic) -> [Role; 2] {
+    match traffic {
+        Traffic::TcpStream { direction: Direction::Down, .. }
+        | Traffic::UdpStream { direction: Direction::Down, .. } => [Role::Client, Role::Server],
+        _ => [Role::Server, Role::Client],
     }
 }
 

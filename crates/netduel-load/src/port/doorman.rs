@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,7 +97,9 @@ impl Doorman {
             Said::Other(stream, address, TLS_HANDSHAKE) => {
                 if stream.set_nonblocking(false).is_ok() {
                     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-                    (self.control)(stream, address);
+                    // A panic of the owner's is on stderr, and costs that connection, not all clients of the port.
+                    let call = AssertUnwindSafe(|| (self.control)(stream, address));
+                    let _ = catch_unwind(call);
                 }
             }
             Said::Other(..) => {}

@@ -8,6 +8,8 @@ mod harness;
 mod loaded;
 mod open_loop;
 mod port;
+mod port_shortage;
+mod port_strangers;
 mod round_trip;
 mod tcp_stream;
 mod transaction;

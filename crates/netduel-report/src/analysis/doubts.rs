@@ -11,7 +11,7 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::{doubt, summary};
 
 use super::machine::{self, Machines};
-use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, figures, series};
+use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, figures, series};
 
 /// A share of stolen time above this is worth a warning.
 const STOLEN_SHARE_MAX: f64 = 0.01;
@@ -61,6 +61,9 @@ pub(super) fn derive(
                 })
                 .collect();
             warnings.extend(of_traffic(workload, arm, &trials));
+            if let Some(planned) = plan.arm(&arm.arm) {
+                warnings.extend(counts::disagreements(planned, &arm.workload, &trials));
+            }
         }
     }
     warnings.extend(of_hosts(plan, counting, machines));

@@ -167,8 +167,8 @@ impl Evidence {
         server: &TrialEnd,
         shared_machine: bool,
     ) -> Self {
-        let (sender, receiver) =
-            if client.report.sent.is_some() { (client, server) } else { (server, client) };
+        let sends = client.report.sent.is_some();
+        let (sender, receiver) = if sends { (client, server) } else { (server, client) };
         let threads = |end: &TrialEnd| end.report.streams.len().min(end.observation.cores.len().max(1));
         let sockets = [client, server].into_iter().filter_map(|end| end.report.datagrams.as_ref());
         Self {

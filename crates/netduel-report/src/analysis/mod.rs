@@ -2,6 +2,7 @@
 //!
 //! Only this module computes; the formats print what stands here and never derive a figure of their own.
 mod counters;
+mod counts;
 mod doubts;
 mod explanation;
 mod figures;

@@ -290,9 +290,9 @@ fn trial(
         "load" => loaded(noise, speed, arm, recipe),
         _ => round_trips(noise, speed, name == "open"),
     };
-    let [client, server] = [(Role::Client, client), (Role::Server, server)].map(|(role, report)| {
-        let bytes = report.sent.iter().chain(&report.received).map(|flow| flow.bytes).sum::<u64>();
-        TrialEnd { observation: observation(noise, arm, name, bytes, role, &recipe.text), report }
+    let [client, server] = [(Role::Client, client), (Role::Server, server)].map(|(role, report)| TrialEnd {
+        observation: observation(noise, arm, name, &report, role, &recipe.text),
+        report,
     });
     let expected = plan.arms[arm].expect_client.clone().unwrap();
     let proofs = [(Role::Client, &client), (Role::Server, &server)]
@@ -530,7 +530,47 @@ fn series_of(messages: u64) -> Flow {
     Flow { messages, first_ns: Some(40_000), last_ns: Some(DURATION_NS), ..Flow::default() }
 }
 
-fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role, text: &str) -> Observation {
+/// What an interface counts of what a program sent and received: packets and bytes with their headers, each way.
+fn on_the_interface(name: &str, report: &EndReport) -> [(u64, u64); 2] {
+    let headers = if matches!(name, "udp" | "open") { 42 } else { 66 };
+    let dropped = report.datagrams.as_ref().and_then(|count| count.socket_drops).unwrap_or(0);
+    [(&report.sent, 0), (&report.received, dropped)].map(|(flow, beyond)| {
+        let (bytes, messages) = flow.as_ref().map_or((0, 0), |flow| (flow.bytes, flow.messages));
+        let packets = beyond + if messages > 0 { messages } else { bytes / 1448 };
+        (packets, bytes + beyond * 1448 + packets * headers)
+    })
+}
+
+/// The bond and its two ports, of which one has carried this.
+fn interfaces(
+    noise: &mut Noise,
+    arm: usize,
+    [(tx_packets, tx_bytes), (rx_packets, rx_bytes)]: [(u64, u64); 2],
+    text: &str,
+) -> Vec<InterfaceDelta> {
+    let idle = |name: &str| InterfaceDelta {
+        name: format!("{name}{text}"),
+        is_master: name == "eth0",
+        master: (name != "eth0").then(|| "eth0".to_owned()),
+        ..InterfaceDelta::default()
+    };
+    let other = 2_000 + (noise.uniform() * 6_000.0) as u64;
+    let carrier = |name: &str| InterfaceDelta { tx_bytes, tx_packets, rx_bytes, rx_packets, ..idle(name) };
+    vec![
+        InterfaceDelta { tx_bytes: tx_bytes + other, ..carrier("eth0") },
+        carrier(PATHS[arm]),
+        InterfaceDelta { tx_bytes: other, tx_packets: other / 100, ..idle(PATHS[1 - arm]) },
+    ]
+}
+
+fn observation(
+    noise: &mut Noise,
+    arm: usize,
+    name: &str,
+    report: &EndReport,
+    role: Role,
+    text: &str,
+) -> Observation {
     // Shares of four cores as user, system and soft interrupt.
     let load: [(f64, f64, f64); 4] = match (name, arm) {
         ("bulk", 0) => [(0.01, 0.02, 0.01), (0.02, 0.31, 0.04), (0.01, 0.03, 0.9), (0.02, 0.22, 0.05)],
@@ -566,20 +606,8 @@ fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role
         system_ns: half(|core| core.system_ns),
         ..ProcessUsage::default()
     };
-    let interface = |name: &str, bytes: u64| InterfaceDelta {
-        name: format!("{name}{text}"),
-        is_master: name == "eth0",
-        master: (name != "eth0").then(|| "eth0".to_owned()),
-        tx_bytes: bytes,
-        tx_packets: bytes / 1500,
-        ..InterfaceDelta::default()
-    };
-    let other = 2_000 + (noise.uniform() * 6_000.0) as u64;
-    let interfaces = vec![
-        interface("eth0", bytes + other),
-        interface(PATHS[arm], bytes),
-        interface(PATHS[1 - arm], other),
-    ];
+    let interfaces = interfaces(noise, arm, on_the_interface(name, report), text);
+    let bytes = report.sent.iter().chain(&report.received).map(|flow| flow.bytes).sum::<u64>();
     let packets = bytes / if arm == 0 { 9_000 } else { 40_000 };
     Observation {
         wall_ns,

@@ -3,7 +3,7 @@ use netduel_model::metric::Metric;
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Launch;
 use netduel_model::sample::{DatagramReport, EndReport, ErrorCount, Flow, HistogramRecord, IntervalSample};
-use netduel_model::trial::{Trial, Validity};
+use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, Traffic, Workload};
@@ -192,6 +192,66 @@ fn the_data_raise_their_doubts() {
 
     let run = build(&Recipe { workloads: vec!["udp"], loss: [0.02, 0.02], ..calm.clone() });
     assert_eq!(kinds(&run), ["shared machine", "receiver overrun", "receiver overrun"]);
+}
+
+/// What is said of counts in a run whose trials were changed by `spoil`.
+fn about_counts(workload: &'static str, spoil: impl Fn(&mut Trial)) -> Vec<String> {
+    let mut run = build(&Recipe { workloads: vec![workload], loss: [0.0, 0.0], ..Recipe::default() });
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "accelerated") {
+        spoil(trial);
+    }
+    let sentences = analyse_run(&run).warnings.into_iter().map(|warning| warning.to_string());
+    sentences.filter(|sentence| sentence.starts_with("counts disagree")).collect()
+}
+
+#[test]
+fn counts_that_do_not_add_up_are_told_with_what_fits_them() {
+    let carrier = |end: &mut Option<TrialEnd>, change: fn(&mut u64, &mut u64)| {
+        let interface = &mut end.as_mut().unwrap().observation.interfaces[1];
+        assert_eq!(interface.name, "vf0");
+        change(&mut interface.tx_bytes, &mut interface.rx_bytes);
+    };
+    for workload in ["bulk", "udp", "rr", "open"] {
+        assert_eq!(about_counts(workload, |_| ()), Vec::<String>::new(), "{workload}");
+        let extra = about_counts(workload, |trial| carrier(&mut trial.client, |sent, _| *sent += *sent / 4));
+        assert_eq!(extra.len(), 1, "{workload}: {extra:?}");
+        assert!(extra[0].contains("vf0 of host a sent") && extra[0].contains("in 8 trials"), "{extra:?}");
+        assert!(extra[0].contains("other traffic used the interface"), "{extra:?}");
+        let late = about_counts(workload, |trial| {
+            carrier(&mut trial.server, |_, received| *received -= *received / 3);
+        });
+        assert!(late.len() == 1 && late[0].contains("leaves out what passes it by"), "{workload}: {late:?}");
+    }
+    // A tenth of what arrived never reached the program, nor its socket.
+    let behind = about_counts("udp", |trial| {
+        let report = &mut trial.server.as_mut().unwrap().report;
+        let (flow, count) = (report.received.as_mut().unwrap(), report.datagrams.as_mut().unwrap());
+        let gone = count.unique / 10;
+        count.unique -= gone;
+        flow.messages -= gone;
+        flow.bytes -= gone * 1448;
+    });
+    assert!(behind.len() == 1 && behind[0].contains("dropped before the program's socket"), "{behind:?}");
+    assert!(behind[0].contains("vf0 of host b received"), "{behind:?}");
+}
+
+#[test]
+fn a_device_that_takes_large_segments_whole_and_one_that_cuts_them_both_add_up() {
+    // 64 KiB in one packet with one header, as a veth counts; the rest of the builder's runs count as a wire does.
+    let whole = about_counts("bulk", |trial| {
+        for end in [&mut trial.client, &mut trial.server] {
+            let interface = &mut end.as_mut().unwrap().observation.interfaces[1];
+            for (bytes, packets) in [
+                (&mut interface.tx_bytes, &mut interface.tx_packets),
+                (&mut interface.rx_bytes, &mut interface.rx_packets),
+            ] {
+                *bytes -= *packets * 66;
+                *packets /= 45;
+                *bytes += *packets * 66;
+            }
+        }
+    });
+    assert_eq!(whole, Vec::<String>::new());
 }
 
 #[test]

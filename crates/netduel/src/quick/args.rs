@@ -185,7 +185,7 @@ pub struct CrrArgs {
 }
 
 /// A length of time: bare numbers are seconds.
-fn time(text: &str) -> Result<Nanos, String> {
+pub fn time(text: &str) -> Result<Nanos, String> {
     match text.trim().parse::<f64>() {
         Ok(seconds) if seconds.is_finite() && (0.0..=86_400.0).contains(&seconds) => {
             Ok(Nanos((seconds * 1e9).round() as u64))
@@ -229,7 +229,7 @@ fn bytes(text: &str) -> Result<Bytes, String> {
 }
 
 /// A bit rate: `100M` is 100,000,000 bit/s as in iperf3.
-fn rate(text: &str) -> Result<BitRate, String> {
+pub fn rate(text: &str) -> Result<BitRate, String> {
     match with_suffix(text, 1000) {
         Some(Ok(0)) => Err("0 is no rate; leave it out to send as fast as it can".to_owned()),
         Some(value) => value.map(BitRate),

@@ -9,4 +9,5 @@ mod path_proof;
 mod run;
 mod support;
 mod treatment;
+mod truth;
 mod under_load;
