@@ -3,8 +3,9 @@ use std::net::{TcpStream, UdpSocket};
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::RoundTripReport;
+use netduel_model::sample::{RoundTripReport, UnderLoad};
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
+use netduel_sys::clock;
 
 use crate::control::{Control, Sockets};
 use crate::datagram::{self, Kind};
@@ -14,7 +15,7 @@ use crate::tally::Tally;
 use crate::tcp_stream::TcpSettings;
 use crate::udp_receive::FlowCount;
 use crate::udp_send::UdpSettings;
-use crate::{round_trip, tcp_stream, udp_receive, udp_send};
+use crate::{loaded, round_trip, tcp_stream, transaction, udp_receive, udp_send};
 
 /// What one thread does.
 pub(crate) struct Job {
@@ -36,6 +37,8 @@ pub(crate) struct Worker {
     pub tally: Tally,
     pub datagrams: Option<FlowCount>,
     pub round_trips: Option<RoundTripReport>,
+    /// What this thread measured under load beside them.
+    pub under_load: Option<UnderLoad>,
     /// Fruitless asks since the last message, when spinning.
     fruitless: u32,
 }
@@ -45,10 +48,23 @@ pub(crate) struct Worker {
 /// other has the message: 8 ms instead of 10 us for a round trip were seen.
 const FRUITLESS_MOST: u32 = 64;
 
+/// Longest sleep before something is due, so that an end can be cut.
+const STEP_NS: u64 = 20_000_000;
+
 impl Worker {
     pub(crate) fn new(control: Arc<Control>, stream: usize, core: Option<u16>) -> Self {
         let tally = Tally::new();
-        Self { control, stream, core, pinned: None, tally, datagrams: None, round_trips: None, fruitless: 0 }
+        Self {
+            control,
+            stream,
+            core,
+            pinned: None,
+            tally,
+            datagrams: None,
+            round_trips: None,
+            under_load: None,
+            fruitless: 0,
+        }
     }
 
     /// Nothing was there: spins, and now and then lets another thread run.
@@ -69,6 +85,27 @@ impl Worker {
         self.fruitless = 0;
     }
 
+    /// Waits until `due_ns`, asleep for most of it; false when the end is not running any more.
+    pub(crate) fn wait_until(&self, due_ns: u64) -> bool {
+        let is_running = self.sleep_until(due_ns.saturating_sub(STEP_NS));
+        if is_running {
+            clock::sleep_then_spin_until(due_ns);
+        }
+        is_running
+    }
+
+    /// Sleeps until `time_ns`, if that is not past; false when the end is not running any more.
+    pub(crate) fn sleep_until(&self, time_ns: u64) -> bool {
+        while self.control.is_running() {
+            let now = clock::monotonic_ns();
+            if now >= time_ns {
+                return true;
+            }
+            clock::sleep_until(time_ns.min(now + STEP_NS / 2));
+        }
+        false
+    }
+
     /// The counter of what this thread sends.
     #[inline]
     pub(crate) fn sent(&self) -> &Lane {
@@ -84,33 +121,35 @@ impl Worker {
 
 /// The jobs of an end.
 pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Sockets) -> Vec<Job> {
-    match (&workload.traffic, sockets) {
-        (Traffic::TcpStream { direction, block, engine, .. }, Sockets::Tcp(connections)) => {
+    match &workload.traffic {
+        Traffic::TcpStream { direction, block, engine, .. } => {
             let settings = TcpSettings {
                 engine: *engine,
                 block: block.0 as usize,
                 duration_ns: workload.timing.duration.0,
                 both: *direction == Direction::Both,
             };
-            tcp_jobs(directions(&workload.traffic, role), settings, connections)
+            tcp_jobs(directions(&workload.traffic, role), settings, &sockets.tcp)
         }
-        (Traffic::UdpStream { flows, size, rate, .. }, Sockets::Udp(connections)) => {
+        Traffic::UdpStream { flows, size, rate, .. } => {
             let settings = UdpSettings {
                 size: size.0 as usize,
                 rate_bps: rate.map(|rate| rate.0),
                 flows: *flows,
                 duration_ns: workload.timing.duration.0,
             };
-            udp_jobs(directions(&workload.traffic, role), settings, role, token, connections)
+            udp_jobs(directions(&workload.traffic, role), settings, role, token, &sockets.udp)
         }
-        (Traffic::TcpRr(settings), Sockets::Tcp(connections)) => {
-            round_trip::tcp_jobs(settings, workload.timing, role, &connections[0])
+        Traffic::TcpRr(settings) => {
+            let settings = round_trip::Settings::new(settings, workload.timing);
+            round_trip::tcp_jobs(settings, role, &sockets.tcp[0])
         }
-        (Traffic::UdpRr(settings), Sockets::Udp(connections)) => {
-            round_trip::udp_jobs(settings, workload.timing, role, token, &connections[0])
+        Traffic::UdpRr(settings) => {
+            let settings = round_trip::Settings::new(settings, workload.timing);
+            round_trip::udp_jobs(settings, role, token, &sockets.udp[0])
         }
-        // The same workload chose the sockets.
-        _ => unreachable!("sockets are of the workload's protocol"),
+        Traffic::LoadedLatency(settings) => loaded::jobs(settings, workload.timing, role, token, sockets),
+        Traffic::TcpCrr(settings) => transaction::jobs(settings, workload.timing, role, token, sockets),
     }
 }
 

@@ -1,7 +1,7 @@
 //! From counters to an `EndReport`: series, flows and streams. Pure but for reading TCP_INFO.
 use std::net::TcpStream;
 
-use netduel_model::sample::{Flow, IntervalSample, TcpInfo};
+use netduel_model::sample::{Flow, IntervalSample, TcpInfo, UnderLoad};
 use netduel_sys::{tcp, tcp_info};
 
 use crate::lane::{self, Lane, Reading};
@@ -75,6 +75,18 @@ pub(crate) fn flow(lanes: &[Lane], started_ns: u64, series: SeriesGatherer) -> F
         last_ns: spans().map(|span| span.1.saturating_sub(started_ns)).max(),
         series: series.finish(),
     }
+}
+
+/// What threads of one end measured under load, each a part of it.
+pub(crate) fn joined(one: Option<UnderLoad>, other: Option<UnderLoad>) -> Option<UnderLoad> {
+    let (Some(one), Some(other)) = (&one, &other) else { return one.or(other) };
+    let foreign = if one.foreign.begun > 0 { &one.foreign } else { &other.foreign };
+    let in_band = if one.in_band_requests > 0 { one } else { other };
+    Some(UnderLoad {
+        foreign: foreign.clone(),
+        in_band_requests: in_band.in_band_requests,
+        in_band: in_band.in_band.clone(),
+    })
 }
 
 /// The kernel's account of a connection; absent when it cannot be read.

@@ -134,6 +134,19 @@ pub enum Warning {
         /// Datagrams dropped at the socket, all trials.
         datagrams: u64,
     },
+    /// Transactions came to nothing: a call failed, or they were given up.
+    TransactionsFailed {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Transactions that failed, all trials.
+        failed: u64,
+        /// Transactions that were begun, all trials.
+        begun: u64,
+        /// What the client counted, by call, the most frequent first.
+        cause: String,
+    },
     /// An open loop could not keep its schedule.
     ScheduleMissed {
         /// Which arm.
@@ -266,6 +279,9 @@ impl Warning {
                 "receiver overrun: in {workload} of {arm} {datagrams} datagrams reached the receiver's socket and were dropped \
                  there; that part of the loss is the receiver's, not the path's"
             ),
+            Self::TransactionsFailed { arm, workload, failed, begun, cause } => format!(
+                "transactions failed: {failed} of {begun} in {workload} of {arm} came to nothing and are in no round trip: {cause}"
+            ),
             Self::ScheduleMissed { arm, workload, late_p99_ns } => format!(
                 "schedule missed: the open loop of {workload} in {arm} sent up to {} late (p99); lower the rate or pin the client",
                 human_nanos(*late_p99_ns as f64)
@@ -349,6 +365,7 @@ impl Warning {
             | Self::RateCapped { .. }
             | Self::TokenBucketBurst { .. }
             | Self::ReceiverOverrun { .. }
+            | Self::TransactionsFailed { .. }
             | Self::CountsDisagree { .. }
             | Self::ScheduleMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
         }

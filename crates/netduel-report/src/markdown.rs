@@ -54,6 +54,15 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     for metric in &workload.judged {
         rows(metric, lines);
     }
+    let parts = words::parts(workload);
+    if !parts.is_empty() {
+        lines.extend([
+            String::new(),
+            format!("{}, all valid trials:", words::parts_title(workload)),
+            String::new(),
+        ]);
+        lines.extend(parts.iter().map(|part| format!("- {}", text(part))));
+    }
     if !workload.explanation.is_empty() {
         lines.extend([
             String::new(),

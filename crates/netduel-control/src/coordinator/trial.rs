@@ -194,7 +194,10 @@ fn starting_order(traffic: &Traffic) -> [Role; 2] {
 /// The ends that end by themselves; the other is told when they have.
 fn deciders(traffic: &Traffic) -> &'static [Role] {
     match traffic {
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => &[Role::Client],
+        // The client of a loaded path ends when both directions of its load have.
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_) => {
+            &[Role::Client]
+        }
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => match direction {
             Direction::Up => &[Role::Client],
             Direction::Down => &[Role::Server],

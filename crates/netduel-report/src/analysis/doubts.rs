@@ -185,6 +185,7 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             datagrams: drops,
         });
     }
+    warnings.extend(failed_transactions(workload, arm, trials));
     if let Some(late_p99_ns) = lateness(&arm.workload, trials) {
         warnings.push(Warning::ScheduleMissed {
             arm: arm.arm.clone(),
@@ -196,10 +197,37 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     warnings
 }
 
+/// Transactions that came to nothing, with what the clients counted.
+fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
+    let mut causes: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut failed, mut begun) = (0, 0);
+    for trial in trials {
+        let of_trips = || figures::round_trips(trial)?.parts.as_ref();
+        let under_load = || Some(&trial.client.as_ref()?.report.under_load.as_ref()?.foreign);
+        let Some(parts) = of_trips().or_else(under_load) else { continue };
+        failed += parts.failures;
+        begun += parts.begun;
+        for error in trial.client.iter().flat_map(|end| &end.report.errors) {
+            *causes.entry(format!("{}: {}", error.call, error.error)).or_default() += error.count;
+        }
+    }
+    let mut causes: Vec<(String, u64)> = causes.into_iter().collect();
+    causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let cause =
+        causes.into_iter().map(|(cause, count)| format!("{cause} ({count} times)")).collect::<Vec<_>>();
+    let cause = if cause.is_empty() { vec!["given up after 4 s".to_owned()] } else { cause };
+    (failed > 0).then(|| Warning::TransactionsFailed {
+        arm: arm.arm.clone(),
+        workload: workload.name.clone(),
+        failed,
+        begun,
+        cause: cause.join("; "),
+    })
+}
+
 /// The worst trial's 99th percentile of lateness, when it is too late.
 fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
-    let (Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip)) = &workload.traffic else { return None };
-    let interval_ns = 1e9 / round_trip.rate?.0.max(1) as f64;
+    let interval_ns = 1e9 / workload.traffic.request_rate()?.0.max(1) as f64;
     let allowed = interval_ns.clamp(LATENESS_NS.0, LATENESS_NS.1);
     trials
         .iter()
@@ -215,9 +243,9 @@ fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
 /// A plateau or a fall within trials, where the traffic was free to go faster and CPU was to spare.
 fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
     let free = match &arm.workload.traffic {
-        Traffic::TcpStream { .. } => true,
+        Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) => true,
         Traffic::UdpStream { rate, .. } => rate.is_none(),
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => false,
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => false,
     };
     if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {
         return None;

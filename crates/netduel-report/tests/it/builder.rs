@@ -10,18 +10,21 @@ use netduel_model::plan::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatme
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::sample::{
     DatagramReport, EndReport, Flow, HistogramRecord, IntervalSample, RoundTripReport, RoundTripSample,
-    StreamReport, TcpInfo,
+    StreamReport, TcpInfo, TransactionParts, UnderLoad,
 };
 use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::{Bytes, Nanos, PerSecond, Percent};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{
-    Direction, Family, Role, RoundTrip, SAMPLE_INTERVAL_NS, TcpEngine, Timing, Traffic, Wait, Workload,
+    Direction, Family, LoadedLatency, ProbeProtocol, Role, RoundTrip, SAMPLE_INTERVAL_NS, TcpEngine, Timing,
+    Traffic, Transaction, Wait, Workload,
 };
 use netduel_stats::histogram::Histogram;
 
 const DURATION_NS: u64 = 5_000_000_000;
+/// Of a loaded path: before the load.
+const IDLE_NS: u64 = 2_000_000_000;
 
 /// What a run shall show.
 #[derive(Debug, Clone)]
@@ -34,7 +37,7 @@ pub struct Recipe {
     pub effect: f64,
     /// Spread of a figure from block to block, a fraction.
     pub noise: f64,
-    /// Names of the workloads: any of `bulk`, `rr`, `open`, `udp`.
+    /// Names of the workloads: any of `bulk`, `rr`, `open`, `udp`, `crr`, `load`.
     pub workloads: Vec<&'static str>,
     /// Share of datagrams lost, by arm.
     pub loss: [f64; 2],
@@ -183,6 +186,24 @@ fn workload(name: &str) -> Workload {
     let traffic = match name {
         "rr" => Traffic::TcpRr(round_trip(None)),
         "open" => Traffic::UdpRr(round_trip(Some(PerSecond(20_000)))),
+        "load" => Traffic::LoadedLatency(LoadedLatency {
+            streams: 4,
+            direction: Direction::Up,
+            block: Bytes(1 << 20),
+            engine: TcpEngine::Lean,
+            congestion: Some("cubic".to_owned()),
+            probe: ProbeProtocol::Udp,
+            size: Bytes(64),
+            rate: PerSecond(200),
+            idle: Nanos(IDLE_NS),
+        }),
+        "crr" => Traffic::TcpCrr(Transaction {
+            request: Bytes(64),
+            response: Bytes(1024),
+            outstanding: 2,
+            wait: Wait::Block,
+            rate: None,
+        }),
         "udp" => Traffic::UdpStream { flows: 1, direction: Direction::Up, size: Bytes(1448), rate: None },
         _ => Traffic::TcpStream {
             streams: 1,
@@ -195,6 +216,7 @@ fn workload(name: &str) -> Workload {
     let metrics = match name {
         "bulk" => vec![Metric::Throughput, Metric::CpuPerGigabyte],
         "udp" => vec![Metric::DatagramRate, Metric::Loss],
+        "load" => vec![Metric::LatencyLoadedP50, Metric::Responsiveness],
         _ => vec![Metric::LatencyP50, Metric::LatencyP99],
     };
     Workload {
@@ -264,6 +286,8 @@ fn trial(
     let (client, server) = match name {
         "bulk" => bulk(noise, speed, arm, recipe),
         "udp" => udp(noise, speed.min(2.2), recipe.loss[arm]),
+        "crr" => transactions(noise, speed),
+        "load" => loaded(noise, speed, arm, recipe),
         _ => round_trips(noise, speed, name == "open"),
     };
     let [client, server] = [(Role::Client, client), (Role::Server, server)].map(|(role, report)| TrialEnd {
@@ -331,6 +355,7 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         streams: Vec::new(),
         datagrams: None,
         round_trips: None,
+        under_load: None,
         errors: Vec::new(),
         process_cpu_ns: (120_000_000, 900_000_000),
     }
@@ -429,8 +454,76 @@ fn round_trips(noise: &mut Noise, speed: f64, open: bool) -> (EndReport, EndRepo
         histogram: record(&histogram),
         pacing_error: open.then(|| record(&late)),
         series,
+        idle: None,
+        parts: None,
     });
     (client, report(Role::Server, Some(flow.clone()), Some(flow)))
+}
+
+fn transactions(noise: &mut Noise, speed: f64) -> (EndReport, EndReport) {
+    let (mut client, server) = round_trips(noise, speed / 3.0, false);
+    let mut part = |median: f64| {
+        let mut histogram = Histogram::new();
+        for _ in 0..4_000 {
+            histogram.record((median / speed * noise.factor(0.12)) as u64);
+        }
+        record(&histogram)
+    };
+    let parts =
+        TransactionParts { begun: 4_000, failures: 0, connect: part(42_000.0), exchange: part(61_000.0) };
+    if let Some(report) = &mut client.round_trips {
+        report.parts = Some(parts);
+    }
+    (client, server)
+}
+
+/// Streams from the end of the idle part on, and probes whose round trips then take longer, the slower arm's most.
+fn loaded(noise: &mut Noise, speed: f64, arm: usize, recipe: &Recipe) -> (EndReport, EndReport) {
+    let (mut client, mut server) = bulk(noise, speed, arm, recipe);
+    for flow in [&mut client.sent, &mut server.received].into_iter().flatten() {
+        for sample in flow.series.iter_mut().filter(|sample| sample.end_ns <= IDLE_NS) {
+            flow.bytes -= std::mem::take(&mut sample.bytes);
+        }
+        flow.first_ns = Some(IDLE_NS + 30_000);
+    }
+    let mut histogram = |median: f64, count: u32| {
+        let mut histogram = Histogram::new();
+        for _ in 0..count {
+            histogram.record((median * noise.factor(0.15)) as u64);
+        }
+        record(&histogram)
+    };
+    let queue = 24_000_000.0 / speed;
+    let under_load = UnderLoad {
+        foreign: TransactionParts {
+            begun: 120,
+            failures: 0,
+            connect: histogram(queue, 120),
+            exchange: histogram(1.05 * queue, 120),
+        },
+        in_band_requests: 120,
+        in_band: histogram(1.4 * queue, 120),
+    };
+    let (idle, busy) = (histogram(70_000.0, 300), histogram(queue, 540));
+    let samples = (DURATION_NS / SAMPLE_INTERVAL_NS) as u32;
+    let series = (1..=samples).map(|step| {
+        let end_ns = u64::from(step) * SAMPLE_INTERVAL_NS;
+        let median = if end_ns <= IDLE_NS { 70_000.0 } else { queue };
+        let p50_ns = (median * noise.factor(0.05)) as u64;
+        RoundTripSample { end_ns, count: 20, p50_ns, max_ns: 2 * p50_ns }
+    });
+    client.round_trips = Some(RoundTripReport {
+        requests: 1000,
+        responses: 998,
+        timeouts: 2,
+        histogram: busy,
+        pacing_error: None,
+        series: series.collect(),
+        idle: Some(idle),
+        parts: None,
+    });
+    client.under_load = Some(under_load);
+    (client, server)
 }
 
 fn series_of(messages: u64) -> Flow {

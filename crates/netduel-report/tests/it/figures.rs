@@ -2,13 +2,14 @@
 use netduel_model::metric::Metric;
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Launch;
-use netduel_model::sample::{DatagramReport, EndReport, Flow, IntervalSample};
+use netduel_model::sample::{DatagramReport, EndReport, ErrorCount, Flow, HistogramRecord, IntervalSample};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, Traffic, Workload};
 use netduel_report::analyse_run;
 use netduel_report::analysis::{analyse, value_of};
+use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
 
@@ -291,6 +292,74 @@ fn an_open_loop_that_is_late_is_told_and_a_punctual_one_is_not() {
         }
     }
     assert!(!punctual(&late));
+}
+
+#[test]
+fn transactions_that_failed_are_told_with_what_the_client_counted() {
+    let mut run = build(&Recipe { workloads: vec!["crr"], blocks: 2, ..Recipe::default() });
+    assert_eq!(kinds(&run), ["shared machine"]);
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "synthetic") {
+        let report = &mut trial.client.as_mut().unwrap().report;
+        let trips = report.round_trips.as_mut().unwrap();
+        let parts = trips.parts.as_mut().unwrap();
+        (parts.begun, parts.failures) = (1000, 4);
+        let error =
+            |error: &str, count| ErrorCount { call: "connect".to_owned(), error: error.to_owned(), count };
+        report.errors = vec![error("no local port was free", 1), error("EADDRNOTAVAIL: no", 3)];
+    }
+    let warnings = analyse_run(&run).warnings;
+    assert_eq!(warnings.len(), 2);
+    assert_eq!(
+        warnings[1].to_string(),
+        "transactions failed: 8 of 2000 in crr of synthetic came to nothing and are in no round trip: connect: EADDRNOTAVAIL: no \
+         (6 times); connect: no local port was free (2 times)"
+    );
+}
+
+#[test]
+fn a_loaded_path_has_its_figures_from_the_part_that_they_are_named_after() {
+    let (workload, mut trial) = first("load");
+    let record = |values: &[u64]| {
+        let mut histogram = Histogram::new();
+        for value in values {
+            histogram.record(*value);
+        }
+        HistogramRecord {
+            count: histogram.count(),
+            min: histogram.min().unwrap(),
+            max: histogram.max().unwrap(),
+            pairs: histogram.pairs(),
+        }
+    };
+    let report = &mut trial.client.as_mut().unwrap().report;
+    let trips = report.round_trips.as_mut().unwrap();
+    trips.idle = Some(record(&[100, 101, 102]));
+    trips.histogram = record(&[500, 600, 700]);
+    let load = report.under_load.as_mut().unwrap();
+    // The largest twentieth is left out: one of twenty, none of five.
+    let mut many = [20; 20];
+    many[19] = 2_000;
+    load.foreign.connect = record(&many.map(|value| value * 1_000_000));
+    load.foreign.exchange = record(&[40_000_000; 20]);
+    load.in_band = record(&[120_000_000; 20]);
+    let value = |metric| value_of(metric, &workload, &trial, true).unwrap();
+    let latencies = [Metric::LatencyIdleP50, Metric::LatencyLoadedP50, Metric::LatencyLoadedP99].map(value);
+    assert_eq!(latencies.map(|nanoseconds| nanoseconds as u64), [101, 600, 700]);
+    let rpm = value(Metric::Responsiveness);
+    assert!((rpm - 1250.0).abs() < 1250.0 * 0.001, "{rpm}");
+    // Throughput is that of the loaded part: 2 s idle, 0.5 s of warm-up, 0.2 s of cool-down.
+    assert_eq!(workload.steady_window(), 2_500_000_000..4_800_000_000);
+    let (_, bulk) = first("bulk");
+    let whole = bulk.server.unwrap().report.received.unwrap();
+    trial.server.as_mut().unwrap().report.received = Some(whole.clone());
+    let steady: u64 = whole
+        .series
+        .iter()
+        .filter(|s| s.end_ns > 2_500_000_000 && s.end_ns <= 4_800_000_000)
+        .map(|s| s.bytes)
+        .sum();
+    let throughput = value_of(Metric::Throughput, &workload, &trial, true).unwrap();
+    assert!((throughput - steady as f64 * 8.0 / 2.3).abs() < 1.0, "{throughput}");
 }
 
 #[test]

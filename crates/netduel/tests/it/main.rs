@@ -10,3 +10,4 @@ mod run;
 mod support;
 mod treatment;
 mod truth;
+mod under_load;
