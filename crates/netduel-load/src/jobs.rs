@@ -122,10 +122,12 @@ impl Worker {
 /// The jobs of an end.
 pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Sockets) -> Vec<Job> {
     match &workload.traffic {
-        Traffic::TcpStream { direction, block, engine, .. } => {
+        Traffic::TcpStream { streams, direction, block, engine, rate, .. } => {
             let settings = TcpSettings {
                 engine: *engine,
                 block: block.0 as usize,
+                rate_bps: rate.map(|rate| rate.0),
+                streams: *streams,
                 duration_ns: workload.timing.duration.0,
                 both: *direction == Direction::Both,
             };

@@ -32,6 +32,7 @@ mod server;
 mod supervisor;
 mod tally;
 mod tcp_gate;
+mod tcp_pacing;
 mod tcp_stream;
 mod transaction;
 mod udp_gate;

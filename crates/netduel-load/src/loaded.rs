@@ -154,6 +154,8 @@ fn load_jobs(
     let other = if role == Role::Client { Role::Server } else { Role::Client };
     let (idle_ns, duration_ns) = (settings.idle.0, timing.duration.0);
     let stream = TcpSettings {
+        rate_bps: None,
+        streams: settings.streams,
         engine: settings.engine,
         block: settings.block.0 as usize,
         duration_ns,

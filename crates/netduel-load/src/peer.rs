@@ -92,9 +92,10 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
         }
     };
     match &workload.traffic {
-        Traffic::TcpStream { streams, block, .. } => {
+        Traffic::TcpStream { streams, block, rate, .. } => {
             range("streams", u64::from(*streams), 1, u64::from(STREAMS_MAX))?;
             range("block (bytes)", block.0, 1, 1 << 30)?;
+            rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
         }
         Traffic::UdpStream { flows, size, rate, .. } => {
             range("flows", u64::from(*flows), 1, u64::from(STREAMS_MAX))?;

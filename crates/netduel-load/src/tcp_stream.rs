@@ -10,6 +10,7 @@ use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, tcp, tcp_info};
 
 use crate::jobs::Worker;
+use crate::tcp_pacing::{Due, Pace};
 
 /// Most bytes that the lean receiver takes off in one call.
 const DISCARD_BYTES: usize = 4 << 20;
@@ -21,6 +22,9 @@ const READ_BYTES: usize = 128 * 1024;
 /// Longest sleep in a call: a slow sender ends in time, and the series of a slow receiver has no lumps.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
 
+/// Longest sleep of a sender whose next bytes are not due yet, nanoseconds: how late it may notice that it is cut.
+const STEP_NS: u64 = 20_000_000;
+
 /// How often a sender looks whether all was acknowledged, nanoseconds.
 const LOOK_NS: u64 = 500_000;
 
@@ -30,6 +34,9 @@ pub(crate) struct TcpSettings {
     pub engine: TcpEngine,
     /// Bytes handed to the kernel in one call.
     pub block: usize,
+    /// Payload rate of all streams, bit/s; `None` is without limit.
+    pub rate_bps: Option<u64>,
+    pub streams: u32,
     pub duration_ns: u64,
     /// Another thread of this end works on the other direction.
     pub both: bool,
@@ -65,32 +72,83 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
     }
 }
 
+impl Source {
+    /// Hands up to `length` bytes to the kernel.
+    #[inline]
+    fn push(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
+        match self {
+            Self::File(file) => tcp::send_file(stream, file, length),
+            Self::Buffer(buffer) => socket::send(stream, &buffer[..length], Waiting::Block),
+        }
+    }
+
+    fn call(&self) -> &'static str {
+        match self {
+            Self::File(_) => "sendfile",
+            Self::Buffer(_) => "send",
+        }
+    }
+}
+
 fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &Source, settings: TcpSettings) {
+    let pace = pace(worker, stream, settings);
     let end_ns = worker.control.started_ns().saturating_add(settings.duration_ns);
-    let call = match source {
-        Source::File(_) => "sendfile",
-        Source::Buffer(_) => "send",
-    };
+    let mut sent = 0;
     while worker.control.is_running() {
-        let result = match source {
-            Source::File(file) => tcp::send_file(stream, file, settings.block),
-            Source::Buffer(buffer) => socket::send(stream, buffer, Waiting::Block),
+        let length = match &pace {
+            None => settings.block,
+            Some(pace) => match wait_for_turn(worker, pace, sent) {
+                0 => return,
+                owed => usize::try_from(owed).unwrap_or(usize::MAX).min(settings.block),
+            },
         };
+        let result = source.push(stream, length);
         let now = clock::monotonic_ns();
         match result {
-            Ok(count) => worker.sent().add(count as u64, 0, now),
+            Ok(count) => {
+                sent += count as u64;
+                worker.sent().add(count as u64, 0, now);
+            }
             Err(error) if is_pause(&error) => {}
             Err(error) => {
                 if !worker.control.is_cut() {
-                    worker.tally.count(call, &error);
+                    worker.tally.count(source.call(), &error);
                 }
                 return;
             }
         }
-        if now >= end_ns {
+        if now >= end_ns && pace.is_none() {
             return;
         }
     }
+}
+
+/// The stream's part of the rate, if there is one, with the kernel's ceiling set.
+fn pace(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) -> Option<Pace> {
+    let start_ns = worker.control.started_ns();
+    let end_ns = start_ns.saturating_add(settings.duration_ns);
+    let part = (worker.stream as u64, u64::from(settings.streams));
+    let pace = Pace::new(start_ns, end_ns, settings.rate_bps?, part, settings.block as u64);
+    if let Some(ceiling) = pace.kernel_ceiling() {
+        worker
+            .tally
+            .count_failure("setsockopt SO_MAX_PACING_RATE", tcp::set_max_pacing_rate(stream, ceiling));
+    }
+    Some(pace)
+}
+
+/// Waits until bytes are due and tells how many; 0 when the duration is over. It sleeps in steps, so that a slow stream
+/// can be cut.
+fn wait_for_turn(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
+    while worker.control.is_running() {
+        let now = clock::monotonic_ns();
+        match pace.due(sent, now) {
+            Due::Now(bytes) => return bytes,
+            Due::At(at) => clock::sleep_until(at.min(now + STEP_NS)),
+            Due::Over => return 0,
+        }
+    }
+    0
 }
 
 /// Waits until the peer's kernel has all, so that our kernel's account is complete. The peer's end of the stream says

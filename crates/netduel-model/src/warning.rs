@@ -183,6 +183,17 @@ pub enum Warning {
         /// How many trials.
         trials: u32,
     },
+    /// Streams that were asked for a rate sent less.
+    RateMissed {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Payload rate asked for, each direction, bit/s.
+        asked_bps: f64,
+        /// Payload rate sent over the whole duration in the slower direction, median of the trials, bit/s.
+        sent_bps: f64,
+    },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
         /// Which arm.
@@ -287,6 +298,13 @@ impl Warning {
                 human_nanos(*late_p99_ns as f64)
             ),
             Self::CountsDisagree { .. } => self.about_counts(),
+            Self::RateMissed { arm, workload, asked_bps, sent_bps } => format!(
+                "rate missed: {arm} in {workload} sent {} of the {} asked for ({:.1} % less); the path or a core is the limit, \
+                 so this is not a comparison at one rate",
+                human_bit_rate(*sent_bps),
+                human_bit_rate(*asked_bps),
+                (1.0 - sent_bps / asked_bps) * 100.0
+            ),
             _ => return None,
         })
     }
@@ -367,7 +385,8 @@ impl Warning {
             | Self::ReceiverOverrun { .. }
             | Self::TransactionsFailed { .. }
             | Self::CountsDisagree { .. }
-            | Self::ScheduleMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::ScheduleMissed { .. }
+            | Self::RateMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

@@ -58,6 +58,9 @@ pub enum Traffic {
         engine: TcpEngine,
         /// Congestion control, as the kernel names it; `None` leaves the host's default (which is recorded).
         congestion: Option<String>,
+        /// Payload rate of all streams together, in each direction that is used; `None` sends as fast as it can.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<BitRate>,
     },
     /// Datagrams in one direction, counted at both ends.
     UdpStream {

@@ -150,6 +150,16 @@ pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) -> io::Result<()> {
     socket_option::set_int(stream, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
+/// The kernel sends no faster than this, bytes of payload and headers a second (`SO_MAX_PACING_RATE`, socket(7)); without an
+/// `fq` queue TCP paces with timers of its own.
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn set_max_pacing_rate(stream: &TcpStream, bytes_per_second: u64) -> io::Result<()> {
+    // Linux 4.20 and later take 64 bits here.
+    socket_option::set_u64(stream, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_second)
+}
+
 /// Sends up to `length` bytes from the beginning of `file` without copying them (sendfile(2)); returns how many were
 /// taken. A process that does not ignore SIGPIPE dies of it when the peer is gone; Rust's runtime ignores it.
 ///

@@ -3,7 +3,7 @@ use netduel_load::{prepare_client, prepare_server};
 use netduel_model::units::{Bytes, Nanos};
 use netduel_model::workload::{Direction, Family, ProbeProtocol, TcpEngine, Traffic, Wait};
 
-use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, tcp, turn, workload};
+use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, paced, tcp, turn, workload};
 
 #[test]
 fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
@@ -12,6 +12,7 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
     let mut all = vec![
         tcp(3, Direction::Both, TcpEngine::Lean),
         tcp(3, Direction::Up, TcpEngine::Copy),
+        paced(tcp(2, Direction::Both, TcpEngine::Lean), 1_000_000),
         udp(None),
         udp(Some(netduel_model::units::BitRate(1))),
     ];

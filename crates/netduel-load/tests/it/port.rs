@@ -197,7 +197,7 @@ fn with_congestion(name: &str) -> Traffic {
     else {
         unreachable!("it is a tcp-stream")
     };
-    Traffic::TcpStream { streams, direction, block, engine, congestion: Some(name.to_owned()) }
+    Traffic::TcpStream { streams, direction, block, engine, congestion: Some(name.to_owned()), rate: None }
 }
 
 #[test]

@@ -230,7 +230,8 @@ shape! {
         optional size: Bytes,
         /// tcp-crr: bytes of a response, 16 B to 1 MiB, default: as the request (`size`).
         optional response_size: Bytes,
-        /// udp-stream: payload rate of all flows together, 1 bit/s at least; default: as fast as it can.
+        /// tcp-stream, udp-stream: payload rate of all streams or flows together, in each direction that is used, 1 bit/s at
+        /// least; default: as fast as it can.
         optional rate: BitRate,
         /// udp-stream: source ports, 1 to 64, default 1.
         optional flows: u32,

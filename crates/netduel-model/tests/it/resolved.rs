@@ -45,6 +45,7 @@ fn a_tcp_stream_has_the_documented_defaults() {
         block: Bytes(1 << 20),
         engine: TcpEngine::Lean,
         congestion: None,
+        rate: None,
     };
     assert_eq!(workload.traffic, expected);
     assert_eq!(workload.family, Family::Ipv4);

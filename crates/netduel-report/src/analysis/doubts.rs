@@ -32,6 +32,9 @@ const BUSY_SHARE_MAX: f64 = 0.9;
 /// the scheduler's grain nor more than a millisecond.
 const LATENESS_NS: (f64, f64) = (50_000.0, 1_000_000.0);
 
+/// Streams that sent less than this share of the rate asked for missed it.
+const RATE_SHARE_MIN: f64 = 0.99;
+
 /// Every doubt that the data raise.
 pub(super) fn derive(
     plan: &ResolvedPlan,
@@ -193,6 +196,14 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             late_p99_ns,
         });
     }
+    if let Some((asked_bps, sent_bps)) = rate_missed(&arm.workload, trials) {
+        warnings.push(Warning::RateMissed {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            asked_bps,
+            sent_bps,
+        });
+    }
     warnings.extend(rate_shape(workload, arm, trials));
     warnings
 }
@@ -240,11 +251,27 @@ fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
         .filter(|late| *late as f64 > allowed)
 }
 
+/// The rate that TCP streams were asked for and what they sent, bit/s, when it is less.
+fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
+    let Traffic::TcpStream { rate: Some(rate), streams, .. } = &workload.traffic else { return None };
+    let (asked, seconds) = (rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
+    let slower = |trial: &&Trial| {
+        let ends = [&trial.client, &trial.server].into_iter().flatten();
+        ends.filter_map(|end| end.report.sent.as_ref()).map(|flow| flow.bytes as f64).min_by(f64::total_cmp)
+    };
+    let sent: Vec<f64> = trials.iter().filter_map(slower).collect();
+    let median = summary::median(&sent)?;
+    // The schedule is one of whole bytes: each stream may send up to one less.
+    let missing = asked * seconds / 8.0 - median - f64::from(*streams);
+    let sent_bps = median * 8.0 / seconds;
+    (missing > 0.0 && sent_bps < asked * RATE_SHARE_MIN).then_some((asked, sent_bps))
+}
+
 /// A plateau or a fall within trials, where the traffic was free to go faster and CPU was to spare.
 fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
     let free = match &arm.workload.traffic {
-        Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) => true,
-        Traffic::UdpStream { rate, .. } => rate.is_none(),
+        Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => rate.is_none(),
+        Traffic::LoadedLatency(_) => true,
         Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => false,
     };
     if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {

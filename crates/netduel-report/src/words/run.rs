@@ -19,12 +19,13 @@ pub fn workload(workload: &Workload) -> String {
         Direction::Both => "both ways",
     };
     match &workload.traffic {
-        Traffic::TcpStream { streams, direction, block, engine, congestion } => {
+        Traffic::TcpStream { streams, direction, block, engine, congestion, rate } => {
             parts.push(plural(*streams, "stream"));
             parts.push(way(*direction).to_owned());
             parts.push(engine_words(*engine).to_owned());
             parts.push(format!("{block} a call"));
             parts.extend(congestion.iter().cloned());
+            parts.extend(rate.map(|rate| format!("at {rate}")));
         }
         Traffic::UdpStream { flows, direction, size, rate } => {
             parts.push(plural(*flows, "flow"));

@@ -211,6 +211,7 @@ fn workload(name: &str) -> Workload {
             block: Bytes(1 << 20),
             engine: TcpEngine::Lean,
             congestion: Some("cubic".to_owned()),
+            rate: None,
         },
     };
     let metrics = match name {

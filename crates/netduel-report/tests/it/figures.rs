@@ -363,6 +363,30 @@ fn a_loaded_path_has_its_figures_from_the_part_that_they_are_named_after() {
 }
 
 #[test]
+fn streams_that_did_not_reach_their_rate_are_told_with_both_figures() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    let asked = |run: &mut netduel_model::run::Run, bits_per_second| {
+        for arm in &mut run.header.plan.arms {
+            if let Traffic::TcpStream { rate, .. } = &mut arm.workloads[0].traffic {
+                *rate = Some(BitRate(bits_per_second));
+            }
+        }
+    };
+    let duration_s = run.header.plan.arms[0].workloads[0].timing.duration.0 as f64 / 1e9;
+    for trial in &mut run.trials {
+        let sent = trial.client.as_mut().unwrap().report.sent.as_mut().unwrap();
+        sent.bytes = (1e9 / 8.0 * duration_s) as u64 - 1;
+    }
+    asked(&mut run, 1_000_000_000);
+    assert!(!kinds(&run).contains(&"rate missed".to_owned()), "a byte less is rounding");
+    asked(&mut run, 2_000_000_000);
+    let doubts = analyse_run(&run).warnings;
+    let missed =
+        doubts.iter().find(|doubt| doubt.to_string().starts_with("rate missed")).unwrap().to_string();
+    assert!(missed.contains("1000 Mbit/s of the 2.00 Gbit/s"), "{missed}");
+}
+
+#[test]
 fn what_else_runs_on_a_host_is_named() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
     for trial in &mut run.trials {

@@ -122,7 +122,7 @@ impl Lobby {
             self.log.refused(peer, &error);
         }
         // The server may be ending; then nobody counts.
-        drop(self.over.send(session.had_test()));
+        let _ = self.over.send(session.had_test());
     }
 
     /// Ends all sessions: their clients see it at once.

@@ -69,7 +69,7 @@ impl Rules {
 /// The payload rate that bulk traffic asks for.
 fn rate_of(traffic: &Traffic) -> Option<BitRate> {
     match traffic {
-        Traffic::UdpStream { rate, .. } => *rate,
+        Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => *rate,
         _ => None,
     }
 }

@@ -40,7 +40,9 @@ const IDLE_SHARE_RANGE: (Percent, Percent) = (Percent(5.0), Percent(90.0));
 /// The settings that a type of workload has.
 pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
     match kind {
-        WorkloadType::TcpStream => &["family", "streams", "direction", "block", "engine", "congestion"],
+        WorkloadType::TcpStream => {
+            &["family", "streams", "direction", "block", "engine", "congestion", "rate"]
+        }
         WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate"],
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
             &["family", "size", "outstanding", "wait", "request_rate"]
@@ -137,7 +139,7 @@ pub(super) fn check_ranges(
     within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
     let response = settings.response_size.map(|size| size.0);
     within("response_size", response, TRANSACTION_RESPONSE_LEAST.0, REQUEST_TCP_MOST.0, bytes);
-    if kind == UdpStream && settings.rate.is_some_and(|rate| rate.0 == 0) {
+    if matches!(kind, TcpStream | UdpStream) && settings.rate.is_some_and(|rate| rate.0 == 0) {
         problems.add(
             &key_path(path, "rate"),
             "is 0",
@@ -282,6 +284,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
                 block: settings.block.unwrap_or(block(engine)),
                 engine,
                 congestion: settings.congestion.clone(),
+                rate: settings.rate,
             }
         }
         WorkloadType::UdpStream => {
