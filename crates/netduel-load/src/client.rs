@@ -48,10 +48,10 @@ pub fn prepare_client(
     let mut sockets = Sockets::default();
     let (tcp_ports, udp_ports) = ports.split_at(ports.len() - needs.udp as usize);
     if let Some(port) = tcp_ports.first() {
-        let congestion = peer::congestion(workload);
+        let (congestion, mss) = (peer::congestion(workload), peer::mss(workload));
         let address = SocketAddr::new(peer, *port);
         let greet = |stream: usize| {
-            tcp_gate::connect(address, congestion, token, stream as u32, deadline_ns).map(Arc::new)
+            tcp_gate::connect(address, (congestion, mss), token, stream as u32, deadline_ns).map(Arc::new)
         };
         sockets.tcp = in_parallel(needs.tcp as usize, greet)?;
         sockets.peer = Some(address);

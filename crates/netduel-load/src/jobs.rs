@@ -122,12 +122,14 @@ impl Worker {
 /// The jobs of an end.
 pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Sockets) -> Vec<Job> {
     match &workload.traffic {
-        Traffic::TcpStream { streams, direction, block, engine, rate, .. } => {
+        Traffic::TcpStream { streams, direction, block, engine, rate, tuning, .. } => {
             let settings = TcpSettings {
                 engine: *engine,
                 block: block.0 as usize,
                 rate_bps: rate.map(|rate| rate.0),
                 streams: *streams,
+                volume: tuning.volume.map(|volume| volume.0),
+                window: tuning.window.map(|window| window.0 as usize),
                 duration_ns: workload.timing.duration.0,
                 both: *direction == Direction::Both,
             };

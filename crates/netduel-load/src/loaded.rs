@@ -155,6 +155,8 @@ fn load_jobs(
     let (idle_ns, duration_ns) = (settings.idle.0, timing.duration.0);
     let stream = TcpSettings {
         rate_bps: None,
+        volume: None,
+        window: None,
         streams: settings.streams,
         engine: settings.engine,
         block: settings.block.0 as usize,

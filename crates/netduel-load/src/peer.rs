@@ -65,6 +65,14 @@ pub(crate) fn needs(workload: &Workload) -> Needs {
     }
 }
 
+/// The largest segment that a workload asks for, bytes.
+pub(crate) fn mss(workload: &Workload) -> Option<u32> {
+    match &workload.traffic {
+        Traffic::TcpStream { tuning, .. } => tuning.mss,
+        _ => None,
+    }
+}
+
 /// The congestion control that a workload asks for.
 pub(crate) fn congestion(workload: &Workload) -> Option<&str> {
     match &workload.traffic {

@@ -91,12 +91,12 @@ impl TcpGate {
 /// The client's side of one stream: connects and greets before `deadline_ns`.
 pub(crate) fn connect(
     address: SocketAddr,
-    congestion: Option<&str>,
+    (congestion, mss): (Option<&str>, Option<u32>),
     token: Token,
     stream: u32,
     deadline_ns: u64,
 ) -> Result<TcpStream, LoadError> {
-    let mut connection = tcp::connect(address, congestion, left(deadline_ns)).map_err(|error| {
+    let mut connection = tcp::connect(address, congestion, mss, left(deadline_ns)).map_err(|error| {
         peer::congestion_error(congestion, error).unwrap_or_else(|error| LoadError::connect(address, error))
     })?;
     let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;

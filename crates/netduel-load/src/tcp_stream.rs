@@ -36,6 +36,10 @@ pub(crate) struct TcpSettings {
     pub block: usize,
     /// Payload rate of all streams, bit/s; `None` is without limit.
     pub rate_bps: Option<u64>,
+    /// Payload of all streams after which this direction ends, bytes.
+    pub volume: Option<u64>,
+    /// Size of both buffers, bytes; `None` lets the kernel choose.
+    pub window: Option<usize>,
     pub streams: u32,
     pub duration_ns: u64,
     /// Another thread of this end works on the other direction.
@@ -91,15 +95,18 @@ impl Source {
 }
 
 fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &Source, settings: TcpSettings) {
+    set_window(worker, stream, settings);
     let pace = pace(worker, stream, settings);
     let end_ns = worker.control.started_ns().saturating_add(settings.duration_ns);
+    let volume = volume_of(worker.stream as u64, settings);
     let mut sent = 0;
-    while worker.control.is_running() {
+    while worker.control.is_running() && sent < volume {
+        let left = usize::try_from(volume - sent).unwrap_or(usize::MAX);
         let length = match &pace {
-            None => settings.block,
+            None => settings.block.min(left),
             Some(pace) => match wait_for_turn(worker, pace, sent) {
                 0 => return,
-                owed => usize::try_from(owed).unwrap_or(usize::MAX).min(settings.block),
+                owed => usize::try_from(owed).unwrap_or(usize::MAX).min(settings.block).min(left),
             },
         };
         let result = source.push(stream, length);
@@ -120,6 +127,29 @@ fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &Source, settings:
         if now >= end_ns && pace.is_none() {
             return;
         }
+    }
+}
+
+/// The stream's part of the volume: all parts together are the whole, to the byte.
+fn volume_of(stream: u64, settings: TcpSettings) -> u64 {
+    let streams = u64::from(settings.streams).max(1);
+    settings.volume.map_or(u64::MAX, |volume| volume / streams + u64::from(stream < volume % streams))
+}
+
+/// Gives the socket the buffers that were asked for. What the host does not grant is said among the errors.
+fn set_window(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
+    let Some(window) = settings.window else { return };
+    match socket::set_buffers(stream, window) {
+        Ok((sending, receiving)) => {
+            for (name, got) in [("SO_SNDBUF", sending), ("SO_RCVBUF", receiving)] {
+                if got < window {
+                    let text =
+                        format!("got {got} of {window} bytes: raise net.core.rmem_max and net.core.wmem_max");
+                    worker.tally.remark(&format!("setsockopt {name}"), text);
+                }
+            }
+        }
+        Err(error) => worker.tally.count("setsockopt SO_RCVBUF", &error),
     }
 }
 
@@ -187,6 +217,7 @@ fn wait_for_end(worker: &mut Worker, stream: &TcpStream) {
 /// Receives to the end of the stream.
 pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
     let mut buffer = Vec::new();
+    set_window(worker, stream, settings);
     match settings.engine {
         TcpEngine::Lean => {
             let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);

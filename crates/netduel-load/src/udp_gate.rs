@@ -56,7 +56,7 @@ pub(crate) struct UdpGate {
 
 /// Prepares a socket for traffic; what the host does not give is noted.
 pub(crate) fn prepare_socket(socket: &UdpSocket, tally: &mut Tally) {
-    match udp::set_buffers(socket, BUFFER_BYTES) {
+    match socket::set_buffers(socket, BUFFER_BYTES) {
         Ok((sending, receiving)) => {
             for (name, got) in [("SO_SNDBUF", sending), ("SO_RCVBUF", receiving)] {
                 if got < BUFFER_BYTES {

@@ -61,6 +61,9 @@ pub enum Traffic {
         /// Payload rate of all streams together, in each direction that is used; `None` sends as fast as it can.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<BitRate>,
+        /// When it ends before its time, and what its sockets are given.
+        #[serde(default, skip_serializing_if = "StreamTuning::is_default")]
+        tuning: StreamTuning,
     },
     /// Datagrams in one direction, counted at both ends.
     UdpStream {
@@ -81,6 +84,26 @@ pub enum Traffic {
     TcpCrr(Transaction),
     /// Round trips of small probes, first on an idle path and then while TCP streams run.
     LoadedLatency(LoadedLatency),
+}
+
+/// What most TCP streams leave to the clock and the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StreamTuning {
+    /// Each direction ends after this much payload of all streams together, at the end of the duration at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Bytes>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (socket(7)); `None` lets the kernel grow them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
+    /// `TCP_MAXSEG` of the client's sockets, which bounds the segments of both ends (tcp(7)), bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mss: Option<u32>,
+}
+
+impl StreamTuning {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Settings of a request-response workload.

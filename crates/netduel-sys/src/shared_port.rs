@@ -129,7 +129,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         for host in ["127.0.0.1", "::1"] {
             let address = SocketAddr::new(host.parse().unwrap(), port);
-            let client = crate::tcp::connect(address, None, Duration::from_secs(10)).unwrap();
+            let client = crate::tcp::connect(address, None, None, Duration::from_secs(10)).unwrap();
             assert!(crate::socket::wait_readable(&[listener.as_fd()], Duration::from_secs(10)).unwrap()[0]);
             let (_, peer) = accept(&listener).unwrap();
             assert_eq!(peer.port(), client.local_addr().unwrap().port());

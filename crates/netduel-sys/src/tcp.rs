@@ -32,12 +32,22 @@ pub fn listen(address: SocketAddr, congestion: Option<&str>, backlog: i32) -> io
     Ok(TcpListener::from(socket))
 }
 
-/// Connects within `timeout`, with `congestion` in use from the first segment on.
+/// Connects within `timeout`, with `congestion` in use and segments of `mss` bytes at most (`TCP_MAXSEG`, tcp(7)) from the first
+/// segment on.
 ///
 /// # Errors
 /// What socket(2), setsockopt(2) and connect(2) say; kind `TimedOut` after the time-out.
-pub fn connect(address: SocketAddr, congestion: Option<&str>, timeout: Duration) -> io::Result<TcpStream> {
+pub fn connect(
+    address: SocketAddr,
+    congestion: Option<&str>,
+    mss: Option<u32>,
+    timeout: Duration,
+) -> io::Result<TcpStream> {
     let socket = open(address, congestion)?;
+    if let Some(mss) = mss {
+        let mss = i32::try_from(mss).unwrap_or(i32::MAX);
+        socket_option::set_int(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, mss)?;
+    }
     rustix::io::ioctl_fionbio(&socket, true)?;
     match rustix::net::connect(&socket, &address) {
         Ok(()) => {}

@@ -3,28 +3,11 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd};
 
-use rustix::net::sockopt;
 
 use crate::socket_option;
 
 /// Socket option of the socket's memory figures (include/uapi/asm-generic/socket.h), Linux 4.12 and later.
 const SO_MEMINFO: i32 = 55;
-
-/// Asks for send and receive buffers of `bytes`, past the host's limit where we may (`SO_RCVBUFFORCE` needs
-/// CAP_NET_ADMIN). Returns what was got for sending and receiving, in the same measure (the kernel reports twice the
-/// payload it was asked for, socket(7)).
-///
-/// # Errors
-/// Does not happen on a live socket.
-pub fn set_buffers(socket: &UdpSocket, bytes: usize) -> io::Result<(usize, usize)> {
-    if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
-        sockopt::set_socket_send_buffer_size(socket, bytes)?;
-    }
-    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
-        sockopt::set_socket_recv_buffer_size(socket, bytes)?;
-    }
-    Ok((sockopt::socket_send_buffer_size(socket)? / 2, sockopt::socket_recv_buffer_size(socket)? / 2))
-}
 
 /// Reports what the host itself drops when sending (`IP_RECVERR`, ip(7)): without it a full queue of the interface is
 /// silent, and the datagram looks sent.

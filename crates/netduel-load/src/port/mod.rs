@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::workload::{Family, Role, Workload};
-use netduel_sys::{descriptor_limit, packet_info, shared_port, tcp, udp};
+use netduel_sys::{descriptor_limit, packet_info, shared_port, socket as sys_socket, tcp};
 
 use crate::error::LoadError;
 use crate::later::{Later, Queue};
@@ -82,7 +82,7 @@ impl Port {
         packet_info::enable(&socket)
             .map_err(|error| LoadError::system("set IP_PKTINFO on the socket", error))?;
         // What the host does not grant costs repeated greetings when very many come at once, and nothing else.
-        let _ = udp::set_buffers(&socket, udp_gate::BUFFER_BYTES);
+        let _ = sys_socket::set_buffers(&socket, udp_gate::BUFFER_BYTES);
         let (wake, watched) =
             UnixStream::pair().map_err(|error| LoadError::system("make a socket pair", error))?;
         let registry = Arc::new(Registry::default());

@@ -8,7 +8,9 @@ use netduel_load::{LoadError, Notify, prepare_client, prepare_server};
 use netduel_model::ids::{Token, WorkloadName};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
-use netduel_model::workload::{Direction, Family, RoundTrip, TcpEngine, Timing, Traffic, Wait, Workload};
+use netduel_model::workload::{
+    Direction, Family, RoundTrip, StreamTuning, TcpEngine, Timing, Traffic, Wait, Workload,
+};
 
 pub const TOKEN: Token = Token(*b"a token of tests");
 /// Long enough for a busy machine; only a hang reaches it.
@@ -27,7 +29,15 @@ pub fn workload(traffic: Traffic, family: Family, duration_ms: u64) -> Workload 
 }
 
 pub fn tcp(streams: u32, direction: Direction, engine: TcpEngine) -> Traffic {
-    Traffic::TcpStream { streams, direction, block: Bytes(1 << 20), engine, congestion: None, rate: None }
+    Traffic::TcpStream {
+        streams,
+        direction,
+        block: Bytes(1 << 20),
+        engine,
+        congestion: None,
+        rate: None,
+        tuning: StreamTuning::default(),
+    }
 }
 
 pub fn messages(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> RoundTrip {

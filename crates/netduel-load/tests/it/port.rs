@@ -8,7 +8,7 @@ use netduel_model::ids::Token;
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
 use netduel_model::workload::{
-    Direction, Family, ProbeProtocol, TcpEngine, Traffic, Transaction, Wait, Workload,
+    Direction, Family, ProbeProtocol, StreamTuning, TcpEngine, Traffic, Transaction, Wait, Workload,
 };
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, received, sent, tcp, turn, workload};
@@ -211,7 +211,15 @@ fn with_congestion(name: &str) -> Traffic {
     else {
         unreachable!("it is a tcp-stream")
     };
-    Traffic::TcpStream { streams, direction, block, engine, congestion: Some(name.to_owned()), rate: None }
+    Traffic::TcpStream {
+        streams,
+        direction,
+        block,
+        engine,
+        congestion: Some(name.to_owned()),
+        rate: None,
+        tuning: StreamTuning::default(),
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Bulk TCP: both ends agree to the byte.
 use netduel_load::LoadError;
 use netduel_model::units::Bytes;
-use netduel_model::workload::{Direction, Family, TcpEngine, Traffic};
+use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, Traffic};
 
 use crate::harness::{check_flows, paced, received, run_pair, sent, tcp, workload};
 
@@ -68,6 +68,7 @@ fn the_congestion_control_is_that_of_the_plan_at_both_ends() {
         engine: TcpEngine::Copy,
         congestion: Some(name.to_owned()),
         rate: None,
+        tuning: StreamTuning::default(),
     };
     let (client, server) = run_pair(&workload(traffic("reno"), Family::Ipv4, 50)).unwrap();
     for report in [client, server] {
@@ -126,4 +127,35 @@ fn a_rate_that_no_path_can_take_is_sent_as_fast_as_it_can_and_ends_in_time() {
     assert!(sent(&client) > 0);
     assert_eq!(sent(&client), received(&server));
     assert!(client.errors.is_empty(), "{:?}", client.errors);
+}
+
+#[test]
+fn a_volume_is_sent_to_the_byte_over_all_streams() {
+    for (direction, streams) in [(Direction::Up, 3), (Direction::Both, 2)] {
+        let mut traffic = tcp(streams, direction, TcpEngine::Lean);
+        if let Traffic::TcpStream { tuning, .. } = &mut traffic {
+            tuning.volume = Some(Bytes(10_000_019));
+        }
+        // The duration is long: what ends the trial is the volume.
+        let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 60_000)).unwrap();
+        assert_eq!(server.received.unwrap().bytes, 10_000_019);
+        if direction == Direction::Both {
+            assert_eq!(client.received.unwrap().bytes, 10_000_019);
+        }
+    }
+}
+
+#[test]
+fn a_segment_size_holds_in_both_directions() {
+    for direction in [Direction::Up, Direction::Down] {
+        let mut traffic = tcp(1, direction, TcpEngine::Lean);
+        if let Traffic::TcpStream { tuning, .. } = &mut traffic {
+            tuning.mss = Some(600);
+        }
+        let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
+        let sender = if direction == Direction::Up { client } else { server };
+        let mss = sender.streams[0].tcp.as_ref().unwrap().snd_mss.unwrap();
+        // The options of each segment, time stamps of 12 bytes, come out of it.
+        assert!((580..=600).contains(&mss), "{mss}");
+    }
 }

@@ -233,6 +233,14 @@ shape! {
         /// tcp-stream, udp-stream: payload rate of all streams or flows together, in each direction that is used, 1 bit/s at
         /// least; default: as fast as it can.
         optional rate: BitRate,
+        /// tcp-stream: each direction ends after this much payload of all streams together, 1 B at least, or with `duration`, whichever comes
+        /// first; default: with `duration` alone.
+        optional volume: Bytes,
+        /// tcp-stream: send and receive buffer of each socket at both ends, 4 KiB to 1 GiB, as far as net.core.wmem_max and rmem_max allow;
+        /// default: the kernel grows them.
+        optional window: Bytes,
+        /// tcp-stream: largest segment, 88 B to 32767 B; default: that of the path's MTU.
+        optional mss: u32,
         /// udp-stream: source ports, 1 to 64, default 1.
         optional flows: u32,
         /// tcp-rr, udp-rr: requests under way at a time in a closed loop, 1 to 1024, default 1. tcp-crr: transactions under way at

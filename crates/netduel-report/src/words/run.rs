@@ -19,13 +19,16 @@ pub fn workload(workload: &Workload) -> String {
         Direction::Both => "both ways",
     };
     match &workload.traffic {
-        Traffic::TcpStream { streams, direction, block, engine, congestion, rate } => {
+        Traffic::TcpStream { streams, direction, block, engine, congestion, rate, tuning } => {
             parts.push(plural(*streams, "stream"));
             parts.push(way(*direction).to_owned());
             parts.push(engine_words(*engine).to_owned());
             parts.push(format!("{block} a call"));
             parts.extend(congestion.iter().cloned());
             parts.extend(rate.map(|rate| format!("at {rate}")));
+            parts.extend(tuning.volume.map(|volume| format!("{volume} in all")));
+            parts.extend(tuning.window.map(|window| format!("{window} buffers")));
+            parts.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
         }
         Traffic::UdpStream { flows, direction, size, rate } => {
             parts.push(plural(*flows, "flow"));

@@ -17,8 +17,8 @@ use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::{Bytes, Nanos, PerSecond, Percent};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{
-    Direction, Family, LoadedLatency, ProbeProtocol, Role, RoundTrip, SAMPLE_INTERVAL_NS, TcpEngine, Timing,
-    Traffic, Transaction, Wait, Workload,
+    Direction, Family, LoadedLatency, ProbeProtocol, Role, RoundTrip, SAMPLE_INTERVAL_NS, StreamTuning,
+    TcpEngine, Timing, Traffic, Transaction, Wait, Workload,
 };
 use netduel_stats::histogram::Histogram;
 
@@ -212,6 +212,7 @@ fn workload(name: &str) -> Workload {
             engine: TcpEngine::Lean,
             congestion: Some("cubic".to_owned()),
             rate: None,
+            tuning: StreamTuning::default(),
         },
     };
     let metrics = match name {

@@ -4,12 +4,21 @@ use std::fmt::Display;
 use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::spec::{SettingsSpec, WorkloadType};
 use crate::units::{Bytes, Nanos, PerSecond, Percent};
-use crate::workload::{Direction, Family, LoadedLatency, RoundTrip, TcpEngine, Traffic, Transaction};
+use crate::workload::{
+    Direction, Family, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction,
+};
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
 const BLOCK_LEAN: Bytes = Bytes(1 << 20);
 const BLOCK_COPY: Bytes = Bytes(128 << 10);
 const BLOCK_MOST: Bytes = Bytes(64 << 20);
+/// The kernel takes less and gives this (SOCK_MIN_RCVBUF in include/net/sock.h).
+const WINDOW_LEAST: Bytes = Bytes(4096);
+/// setsockopt(2) takes an int, and the kernel doubles it.
+const WINDOW_MOST: Bytes = Bytes(1 << 30);
+/// TCP_MIN_MSS and MAX_TCP_WINDOW in include/net/tcp.h.
+const MSS_LEAST: u64 = 88;
+const MSS_MOST: u64 = 32_767;
 /// Fits an MTU of 1500 with the headers of a tunnel.
 const DATAGRAM_IPV4: Bytes = Bytes(1448);
 const DATAGRAM_IPV6: Bytes = Bytes(1428);
@@ -40,9 +49,18 @@ const IDLE_SHARE_RANGE: (Percent, Percent) = (Percent(5.0), Percent(90.0));
 /// The settings that a type of workload has.
 pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
     match kind {
-        WorkloadType::TcpStream => {
-            &["family", "streams", "direction", "block", "engine", "congestion", "rate"]
-        }
+        WorkloadType::TcpStream => &[
+            "family",
+            "streams",
+            "direction",
+            "block",
+            "engine",
+            "congestion",
+            "rate",
+            "volume",
+            "window",
+            "mss",
+        ],
         WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate"],
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
             &["family", "size", "outstanding", "wait", "request_rate"]
@@ -129,6 +147,9 @@ pub(super) fn check_ranges(
     within("streams", count(settings.streams), 1, 1024, plain);
     within("flows", count(settings.flows), 1, 64, plain);
     within("outstanding", count(settings.outstanding), 1, 1024, plain);
+    within("volume", settings.volume.map(|volume| volume.0), 1, i64::MAX as u64, bytes);
+    within("window", settings.window.map(|window| window.0), WINDOW_LEAST.0, WINDOW_MOST.0, bytes);
+    within("mss", count(settings.mss), MSS_LEAST, MSS_MOST, plain);
     within("block", settings.block.map(|block| block.0), 1, BLOCK_MOST.0, bytes);
     let (least, most) = match kind {
         TcpStream | TcpRr => (Bytes(1), REQUEST_TCP_MOST),
@@ -230,6 +251,9 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         size: arm.size.or(workload.size),
         response_size: arm.response_size.or(workload.response_size),
         rate: arm.rate.or(workload.rate),
+        volume: arm.volume.or(workload.volume),
+        window: arm.window.or(workload.window),
+        mss: arm.mss.or(workload.mss),
         flows: arm.flows.or(workload.flows),
         outstanding: arm.outstanding.or(workload.outstanding),
         wait: arm.wait.or(workload.wait),
@@ -285,6 +309,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
                 engine,
                 congestion: settings.congestion.clone(),
                 rate: settings.rate,
+                tuning: StreamTuning { volume: settings.volume, window: settings.window, mss: settings.mss },
             }
         }
         WorkloadType::UdpStream => {
