@@ -40,6 +40,13 @@ pub(super) struct Shared {
     figures: Mutex<Option<Figures>>,
 }
 
+/// A transaction that is about to be made; `begun` is now, nanoseconds of the monotonic clock.
+struct Next {
+    number: u64,
+    due_ns: Option<u64>,
+    begun: u64,
+}
+
 /// Where transactions go.
 struct Figures {
     whole: Recorder,
@@ -77,11 +84,12 @@ impl Shared {
         }
     }
 
-    /// The number of the next transaction, and when it is due, at that moment; absent when there is none any more.
-    fn next(&self, worker: &Worker, schedule: Option<Schedule>, end_ns: u64) -> Option<(u64, Option<u64>)> {
+    /// The next transaction, when it is time for it; absent when there is none any more.
+    fn next(&self, worker: &Worker, schedule: Option<Schedule>, end_ns: u64) -> Option<Next> {
         let Some(schedule) = schedule else {
-            let is_time = worker.control.is_running() && clock::monotonic_ns() < end_ns;
-            return is_time.then(|| (self.next.fetch_add(1, Relaxed), None));
+            let begun = clock::monotonic_ns();
+            let is_time = worker.control.is_running() && begun < end_ns;
+            return is_time.then(|| Next { number: self.next.fetch_add(1, Relaxed), due_ns: None, begun });
         };
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.next.load(Relaxed);
@@ -92,8 +100,8 @@ impl Shared {
         }
         self.next.store(number + 1, Relaxed);
         drop(turn);
-        clock::sleep_then_spin_until(due_ns);
-        Some((number, Some(due_ns)))
+        let begun = clock::sleep_then_spin_until(due_ns);
+        Some(Next { number, due_ns: Some(due_ns), begun })
     }
 
     fn figures(&self) -> MutexGuard<'_, Option<Figures>> {
@@ -135,9 +143,8 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
     let mut request = vec![0; settings.request];
     memory_file::fill_with_pattern(&mut request);
     let mut response = vec![0; READ_BYTES.max(RESPONSE_LEAST)];
-    while let Some((number, due_ns)) = shared.next(worker, schedule, end_ns) {
+    while let Some(Next { number, due_ns, begun }) = shared.next(worker, schedule, end_ns) {
         request[..REQUEST_LEAST].copy_from_slice(&super::request_head(settings.token, number));
-        let begun = clock::monotonic_ns();
         match transact(worker, shared, &request, &mut response, number, begun) {
             Ok(times) => {
                 worker.received().add(settings.response as u64, 1, times.closed);

@@ -59,7 +59,7 @@ fn the_closed_loop_counts_each_transaction() {
         for outstanding in [1, 7] {
             for family in [Family::Ipv4, Family::Ipv6] {
                 let what = format!("{wait:?} {outstanding} {family:?}");
-                let workload = workload(transactions(48, 16, outstanding, wait, None), family, 200);
+                let workload = workload(transactions(48, 16, outstanding, wait, None), family, 300);
                 let (client, server) = run_pair(&workload).unwrap();
                 let trips = check(&client, &server, (48, 16), &what);
                 assert_eq!(trips.pacing_error, None);
@@ -90,7 +90,7 @@ fn the_open_loop_begins_each_transaction_of_its_schedule() {
 fn requests_and_responses_may_be_large_and_unlike() {
     for (request, response) in [(48, 1 << 20), (1 << 20, 16), (100_001, 70_003)] {
         for wait in [Wait::Block, Wait::Spin] {
-            let workload = workload(transactions(request, response, 2, wait, None), Family::Ipv4, 200);
+            let workload = workload(transactions(request, response, 2, wait, None), Family::Ipv4, 300);
             let (client, server) = run_pair(&workload).unwrap();
             check(&client, &server, (request, response), &format!("{request} {response} {wait:?}"));
         }

@@ -112,7 +112,7 @@ pub(super) fn idle(trial: &Trial) -> Option<Histogram> {
 }
 
 /// A stored histogram; absent when it is not a sound one.
-pub(super) fn of_record(record: &HistogramRecord) -> Option<Histogram> {
+pub fn of_record(record: &HistogramRecord) -> Option<Histogram> {
     Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
 }
 

@@ -183,6 +183,7 @@ impl Evidence {
                 Traffic::TcpRr(settings) | Traffic::UdpRr(settings) if settings.rate.is_none() => {
                     Some(settings.outstanding)
                 }
+                Traffic::TcpCrr(settings) if settings.rate.is_none() => Some(settings.outstanding),
                 _ => None,
             },
         }

@@ -28,7 +28,9 @@ use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
 pub use counters::{Counter, CounterKind, Spread};
-pub use figures::{datagrams as datagram_reports, histogram as round_trip_histogram, value_of};
+pub use figures::{
+    datagrams as datagram_reports, histogram as round_trip_histogram, of_record as histogram_of, value_of,
+};
 pub use limit::{Cause, Limit, limit_of};
 pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};

@@ -57,6 +57,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     if let Some(words) = tail(workload, trial) {
         rows.push(("round trip", words));
     }
+    rows.extend(parts(trial));
     rows.extend(datagrams(trial).map(|words| ("datagrams", words)));
     rows.extend(tcp(client, server).map(|words| ("TCP", words)));
     if let Some(words) = cpu(input, client, server) {
@@ -121,12 +122,28 @@ fn tail(workload: &Workload, trial: &Trial) -> Option<String> {
     if report.timeouts > 0 {
         let _ = write!(words, ", {} requests given up", report.timeouts);
     }
-    if let Traffic::TcpRr(settings) | Traffic::UdpRr(settings) = &workload.traffic
-        && settings.rate.is_some()
-    {
+    if workload.traffic.request_rate().is_some() {
         words.push_str(", from the scheduled time");
     }
     Some(words)
+}
+
+/// What transactions on connections of their own are made of, and how many failed.
+fn parts(trial: &Trial) -> Vec<(&'static str, String)> {
+    let report = trial.client.as_ref().and_then(|end| end.report.round_trips.as_ref());
+    let Some(parts) = report.and_then(|report| report.parts.as_ref()) else { return Vec::new() };
+    let words = |record| {
+        let histogram = analysis::histogram_of(record)?;
+        let at = |percentile: f64| histogram.percentile(percentile).map(|value| human_nanos(value as f64));
+        Some(format!("p50 {}  p90 {}  p99 {}", at(50.0)?, at(90.0)?, at(99.0)?))
+    };
+    let mut rows = Vec::new();
+    rows.extend(words(&parts.connect).map(|words| ("connect", words)));
+    rows.extend(words(&parts.exchange).map(|words| ("exchange", format!("{words}  (request to response)"))));
+    if parts.failures > 0 {
+        rows.push(("failed", format!("{} of {} transactions", parts.failures, parts.begun)));
+    }
+    rows
 }
 
 /// Loss, to the datagram, and where it happened as far as it is known.

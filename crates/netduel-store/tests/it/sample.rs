@@ -240,7 +240,7 @@ fn report(role: Role) -> EndReport {
     }
 }
 
-fn histogram() -> HistogramRecord {
+pub fn histogram() -> HistogramRecord {
     HistogramRecord { count: 9, min: 8_765, max: 90_001, pairs: vec![(9_001, 8), (90_111, 1)] }
 }
 

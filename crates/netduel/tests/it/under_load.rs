@@ -54,9 +54,10 @@ fn added(document: &Value, arm: usize, percentile: &str) -> f64 {
     smallest(&format!("latency-loaded-{percentile}")) - smallest("latency-idle-p50")
 }
 
-/// Tolerance: the deep queue's 99th percentile is within 15 % of what a full queue adds, for senders that fill it until it drops
-/// leave it full now and then; its median lies between half and all of it (the sawtooth of cubic). The shallow
-/// queue adds no more than it can hold, with 15 % and a millisecond for the wake-ups of a machine that does other things.
+/// Tolerance: the deep queue's median lies between half and all of what a full queue adds, with 5 % (the sawtooth of cubic), and its
+/// 99th percentile is at most 15 % less than that, for senders that fill it until it drops leave it full now and then. How
+/// much more it is depends on what else the machine does, so only the median has an upper bound. The shallow queue adds
+/// no more than it can hold, with 15 % and a millisecond for wake-ups.
 #[test]
 fn a_queue_of_known_size_adds_the_delay_that_it_must() {
     if std::process::Command::new("tc").arg("-V").output().is_err() {
@@ -99,7 +100,7 @@ blocks_max = 3
 
     let (p50, p99) = (added(&document, 1, "p50"), added(&document, 1, "p99"));
     assert!(p50 > 0.5 * full(DEEP) && p50 < 1.05 * full(DEEP), "p50 {p50} ns of {} ns", full(DEEP));
-    assert!((p99 / full(DEEP) - 1.0).abs() < 0.15, "p99 {p99} ns of {} ns", full(DEEP));
+    assert!(p99 > 0.85 * full(DEEP), "p99 {p99} ns of {} ns", full(DEEP));
     let p50 = added(&document, 0, "p50");
     assert!(p50 < 1.15 * full(SHALLOW) + 1e6, "p50 {p50} ns of {} ns", full(SHALLOW));
     for arm in [shallow, deep] {

@@ -18,7 +18,7 @@ use netduel_sys::clock;
 use netduel_sys::namespace::{self, Kind};
 use rustix::process::Pid;
 
-use super::bed::{Hosts, Namespace, skipped_without_root, turn};
+use super::bed::{Hosts, Namespace, prefer_this_thread, skipped_without_root, turn};
 use crate::support::Bench;
 
 /// How far a reading may be from the kernel's account.
@@ -52,6 +52,7 @@ impl Sampler {
         let (stopped, inside) = (Arc::clone(&stop), side.descriptor());
         let thread = std::thread::spawn(move || {
             namespace::enter(Kind::Net, inside.as_fd()).unwrap();
+            prefer_this_thread();
             let mut agents: Vec<(Pid, u64)> = Vec::new();
             let mut readings = Vec::new();
             while !stopped.load(Ordering::Relaxed) {

@@ -11,7 +11,7 @@ use netduel_sys::clock;
 use netduel_sys::packet::PacketSocket;
 use netduel_sys::socket::{Waiting, wait_readable};
 
-use super::bed::{Hosts, Namespace, wire};
+use super::bed::{Hosts, Namespace, prefer_this_thread, wire};
 
 /// Longest wait for a frame, so that the end is noticed.
 const LOOK: Duration = Duration::from_millis(20);
@@ -87,6 +87,7 @@ impl Hop {
 }
 
 fn pass_on(sockets: &[PacketSocket; 2], hold_ns: u64, stop: &AtomicBool) -> Vec<Passed> {
+    prefer_this_thread();
     let mut all = Vec::new();
     let mut held: VecDeque<Held> = VecDeque::new();
     let mut buffer = [0; 2048];

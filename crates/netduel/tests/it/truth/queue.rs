@@ -1,14 +1,16 @@
-//! A token bucket on an interface, and its own counters read over and over with the time of each reading.
+//! A token bucket on an interface, and its own counters and those of the far end's sockets, read over and over with the time of
+//! each reading.
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use netduel_sys::clock;
 use netduel_sys::namespace::{self, Kind};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-use super::bed::Namespace;
+use super::bed::{Namespace, prefer_this_thread};
 
 /// Time between two readings, nanoseconds.
 const PERIOD_NS: u64 = 2_000_000;
@@ -35,6 +37,11 @@ pub struct Reading {
     pub backlog: u32,
     /// What did not fit.
     pub drops: u32,
+    /// Bytes that wait in the far end's sockets for the program to take them (`rx_queue` of `/proc/net/tcp` and `udp`; UDP's
+    /// with the memory that they take).
+    pub waiting: u64,
+    /// Packets that wait in the cores' receive queues, those of the whole machine (`/proc/net/softnet_stat`, Linux 5.10 and later).
+    pub unprocessed: u64,
 }
 
 /// Limits what `interface` sends to `rate` as tc(8) spells it. The queue is longer than TCP lets a socket fill it
@@ -52,23 +59,35 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    pub fn start(side: &Namespace, interface: &str) -> Self {
-        let (inside, index) = (side.descriptor(), side.index(interface));
+    /// Reads the queue of `interface` of one host, and the sockets of the other.
+    pub fn start(side: &Namespace, interface: &str, other: &Namespace) -> Self {
+        let (inside, index, far) = (side.descriptor(), side.index(interface), other.descriptor());
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let (first, begun) = channel();
         let thread = std::thread::spawn(move || {
             namespace::enter(Kind::Net, inside.as_fd()).unwrap();
             let socket =
                 socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).unwrap();
+            // The socket stays where it was opened.
+            namespace::enter(Kind::Net, far.as_fd()).unwrap();
+            prefer_this_thread();
             let mut readings = Vec::new();
             let mut next = clock::monotonic_ns();
-            while !stopped.load(Ordering::Relaxed) {
-                readings.push(read(&socket, index));
+            let mut is_last = false;
+            while !is_last {
+                // One more after the end.
+                is_last = stopped.load(Ordering::Relaxed);
+                let (waiting, unprocessed) = (waiting(), unprocessed());
+                readings.push(Reading { waiting, unprocessed, ..read(&socket, index) });
+                // Whoever started this waits for the first reading alone.
+                let _ = first.send(());
                 next = (next + PERIOD_NS).max(clock::monotonic_ns());
                 clock::sleep_until(next);
             }
             readings
         });
+        begun.recv().unwrap();
         Self { stop, thread }
     }
 
@@ -76,6 +95,27 @@ impl Sampler {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
+}
+
+/// Packets that left the sender and that no core has looked at yet; 0 where the kernel does not tell.
+fn unprocessed() -> u64 {
+    const BACKLOG_FIELD: usize = 11;
+    let text = std::fs::read_to_string("/proc/net/softnet_stat").unwrap();
+    let of_core = |line: &str| u64::from_str_radix(line.split_whitespace().nth(BACKLOG_FIELD)?, 16).ok();
+    text.lines().filter_map(of_core).sum()
+}
+
+/// What waits in all connected IPv4 sockets of this thread's namespace.
+fn waiting() -> u64 {
+    const LISTENING: &str = "0A";
+    let texts =
+        ["tcp", "udp"].map(|name| std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap());
+    let of_line = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (_, received) = fields.get(4)?.split_once(':')?;
+        (fields[3] != LISTENING).then(|| u64::from_str_radix(received, 16).ok())?
+    };
+    texts.iter().flat_map(|text| text.lines().skip(1)).filter_map(of_line).sum()
 }
 
 /// Asks for all queues and takes the token bucket of the interface.
@@ -115,6 +155,8 @@ fn bucket(message: &[u8], index: u32, at_ns: u64) -> Option<Reading> {
         packets: number::<4>(&basic[8..]),
         backlog: number::<4>(&queue[4..]) as u32,
         drops: number::<4>(&queue[8..]) as u32,
+        waiting: 0,
+        unprocessed: 0,
     })
 }
 
