@@ -21,11 +21,11 @@ pub fn hello(step: u8, token: Token) -> [u8; 48] {
     bytes
 }
 
-/// What a client of `token` says to a proof with `nonce`, see `key_for`: 3 times 0x5b is 17.
+/// What a client of `token` says to a proof with `nonce`, see `key_for`: 3 times 0x5b is 0x111.
 pub fn confirm(token: Token, nonce: [u8; 16]) -> [u8; 48] {
     let mut bytes = hello(3, token);
     for index in 0..16 {
-        bytes[16 + index] ^= nonce[(index + 5) % 16].rotate_left(3) ^ 17;
+        bytes[16 + index] ^= nonce[(index + 5) % 16].rotate_left(3) ^ 0x11;
     }
     bytes[32..].copy_from_slice(&nonce);
     bytes
