@@ -3,7 +3,6 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd};
 
-
 use crate::socket_option;
 
 /// Socket option of the socket's memory figures (include/uapi/asm-generic/socket.h), Linux 4.12 and later.
@@ -195,7 +194,7 @@ mod tests {
     fn what_does_not_fit_the_socket_is_counted_as_dropped() {
         let (left, right) = pair();
         assert_eq!(drops(&right).unwrap(), 0);
-        let (_, got) = set_buffers(&right, 4096).unwrap();
+        let (_, got) = crate::socket::set_buffers(&right, 4096).unwrap();
         assert!(got < 100_000);
         for _ in 0..1000 {
             left.send(&[1; 1000]).unwrap();

@@ -9,6 +9,7 @@ use crate::quick::args::{rate, time};
 
 /// `netduel serve`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ServeArgs {
     /// Address to bind [default: all, IPv4 and IPv6]
     #[arg(long, value_name = "ADDRESS")]
@@ -26,7 +27,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME", default_value = "3600", value_parser = time)]
     pub max_duration: Nanos,
     /// Refuse tests with more connections or flows than this.
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 1024)]
     pub max_streams: u32,
     /// Clients at a time; more are turned away.
     #[arg(long, value_name = "N", default_value_t = 64)]
