@@ -179,8 +179,11 @@ pub struct CrrArgs {
     pub wait: WaitArg,
 }
 
+/// More a second than any host sends one by one; what the load refuses too.
+const PER_SECOND_MOST: u64 = 100_000_000;
+
 /// How long a test may be: shorter ones have nothing left without their beginning.
-fn test_time(text: &str) -> Result<Nanos, String> {
+pub fn test_time(text: &str) -> Result<Nanos, String> {
     match time(text) {
         Ok(length) if (Nanos::from_millis(100)..=Nanos(86_400_000_000_000)).contains(&length) => Ok(length),
         Ok(_) => Err("a test takes 0.1 to 86400 seconds".to_owned()),
@@ -243,9 +246,14 @@ pub fn rate(text: &str) -> Result<BitRate, String> {
 
 /// Messages a second: `20k` or "20 k/s".
 fn per_second(text: &str) -> Result<PerSecond, String> {
-    match with_suffix(text, 1000) {
-        Some(value) => value.map(PerSecond),
-        None => text.parse::<PerSecond>().map_err(|error| error.to_string()),
+    let value = match with_suffix(text, 1000) {
+        Some(value) => PerSecond(value?),
+        None => text.parse::<PerSecond>().map_err(|error| error.to_string())?,
+    };
+    if (1..=PER_SECOND_MOST).contains(&value.0) {
+        Ok(value)
+    } else {
+        Err(format!("1 to {PER_SECOND_MOST} a second is allowed"))
     }
 }
 
