@@ -219,8 +219,8 @@ impl Work for Session {
     }
 
     fn abort(&mut self) {
-        if self.work.is_running() {
-            drop(self.end());
+        if self.work.is_running() && self.end().is_some() {
+            self.log.refused(self.peer, "a result: the client went away, or stopped its test");
         }
         self.current = None;
         self.work.abort();
