@@ -36,6 +36,8 @@ pub(crate) struct Worker {
     pub tally: Tally,
     pub datagrams: Option<FlowCount>,
     pub round_trips: Option<RoundTripReport>,
+    /// Where its packets came from, when it was to busy-poll.
+    pub napi_id: Option<u32>,
     /// Fruitless asks since the last message, when spinning.
     fruitless: u32,
 }
@@ -48,7 +50,17 @@ const FRUITLESS_MOST: u32 = 64;
 impl Worker {
     pub(crate) fn new(control: Arc<Control>, stream: usize, core: Option<u16>) -> Self {
         let tally = Tally::new();
-        Self { control, stream, core, pinned: None, tally, datagrams: None, round_trips: None, fruitless: 0 }
+        Self {
+            control,
+            stream,
+            core,
+            pinned: None,
+            tally,
+            datagrams: None,
+            round_trips: None,
+            napi_id: None,
+            fruitless: 0,
+        }
     }
 
     /// Nothing was there: spins, and now and then lets another thread run.

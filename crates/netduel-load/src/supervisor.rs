@@ -164,6 +164,7 @@ impl Supervisor {
         for worker in workers {
             let stream = &mut streams[worker.stream];
             stream.core = stream.core.or(worker.pinned);
+            stream.napi_id = stream.napi_id.or(worker.napi_id);
             if let Some(count) = worker.datagrams {
                 let report: &mut DatagramReport = datagrams.get_or_insert_default();
                 jitters.extend(count.jitter.nanoseconds());
@@ -227,6 +228,7 @@ fn streams(control: &Control, sockets: &Sockets, tally: &mut Tally) -> Vec<Strea
             received_bytes: received.read().bytes,
             core: None,
             tcp: None,
+            napi_id: None,
         })
         .collect();
     if let Sockets::Tcp(connections) = sockets {

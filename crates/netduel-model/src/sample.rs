@@ -65,6 +65,10 @@ pub struct StreamReport {
     pub core: Option<u16>,
     /// The kernel's account of the connection at its end; absent for UDP.
     pub tcp: Option<TcpInfo>,
+    /// Where both ends wait by busy polling: the NAPI instance that this end's packets came from (`SO_INCOMING_NAPI_ID`). 0:
+    /// from a device without one, so the kernel could not poll it and waited as with `block`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub napi_id: Option<u32>,
 }
 
 /// The parts of the kernel's `struct tcp_info` (include/uapi/linux/tcp.h) that explain a result.

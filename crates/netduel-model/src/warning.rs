@@ -143,6 +143,15 @@ pub enum Warning {
         /// 99th percentile of the lateness, nanoseconds, in the worst trial.
         late_p99_ns: u64,
     },
+    /// Busy polling was asked for, but the device has no NAPI instance that could be polled.
+    NothingToPoll {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Trials in which it was so at one end at least.
+        trials: u32,
+    },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
         /// Which arm.
@@ -214,6 +223,11 @@ impl Warning {
                 "schedule missed: the open loop of {workload} in {arm} sent up to {} late (p99); lower the rate or pin the client",
                 human_nanos(*late_p99_ns as f64)
             ),
+            Self::NothingToPoll { arm, workload, trials } => format!(
+                "nothing to poll: in {workload} of {arm} the packets came from a device without NAPI (a veth pair, loopback) in {}, \
+                 so the kernel could not busy-poll and waited as with `wait = \"block\"`",
+                trials_in_words(*trials)
+            ),
             _ => return None,
         })
     }
@@ -261,7 +275,8 @@ impl Warning {
             | Self::RateCapped { .. }
             | Self::TokenBucketBurst { .. }
             | Self::ReceiverOverrun { .. }
-            | Self::ScheduleMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::ScheduleMissed { .. }
+            | Self::NothingToPoll { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

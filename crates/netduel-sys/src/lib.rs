@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "this crate is the fence around it; every block names its invariant")]
 
 pub mod affinity;
+pub mod busy_poll;
 pub mod clock;
 pub mod descriptor_limit;
 pub mod descriptor_pass;

@@ -121,8 +121,8 @@ pub(super) fn run<Q: Requests, R: Responses>(
             break;
         }
         let waiting = match (settings.wait, &sent) {
-            (Wait::Block, Sent::All) => Waiting::Block,
-            (Wait::Block, _) => {
+            (Wait::Block | Wait::BusyPoll, Sent::All) => Waiting::Block,
+            (Wait::Block | Wait::BusyPoll, _) => {
                 // Both directions are full when the peer is as busy as we are: room in either lets us go on.
                 let room = socket::wait_readable_or_writable(responses.descriptor(), ROOM_LIMIT);
                 worker.tally.count_failure("poll", room);

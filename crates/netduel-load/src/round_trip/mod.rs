@@ -17,6 +17,7 @@ use recorder::Recorder;
 mod closed;
 mod lines;
 mod open;
+mod polling;
 mod recorder;
 mod serve;
 
@@ -59,7 +60,11 @@ pub(crate) fn tcp_jobs(
     let settings = Settings::new(settings, timing);
     if role == Role::Server {
         let stream = Arc::clone(stream);
-        return vec![job(0, move |worker| serve::tcp(worker, &stream, settings))];
+        return vec![job(0, move |worker| {
+            polling::begin(worker, settings.wait, &*stream);
+            serve::tcp(worker, &stream, settings);
+            polling::end(worker, settings.wait, &*stream);
+        })];
     }
     let requests = TcpRequests::new(Arc::clone(stream), settings.size);
     let responses = TcpResponses::new(Arc::clone(stream), settings.size);
@@ -80,7 +85,11 @@ pub(crate) fn udp_jobs(
     if role == Role::Server {
         let socket = Arc::clone(socket);
         let magics = serve::Magics { request: magic(data_in), response: magic(data_out), end: magic(end_in) };
-        return vec![job(0, move |worker| serve::udp(worker, &socket, settings, magics))];
+        return vec![job(0, move |worker| {
+            polling::begin(worker, settings.wait, &*socket);
+            serve::udp(worker, &socket, settings, magics);
+            polling::end(worker, settings.wait, &*socket);
+        })];
     }
     let requests = UdpRequests::new(Arc::clone(socket), settings.size, magic(data_out), magic(end_out));
     let responses = UdpResponses::new(Arc::clone(socket), settings.size, magic(data_in));
@@ -95,27 +104,29 @@ fn client_jobs<Q: lines::Requests, R: lines::Responses>(
 ) -> Vec<Job> {
     match (settings.rate, settings.wait) {
         (None, _) => vec![job(0, move |worker| {
-            limit_receive(worker, &responses, lost_after_ns);
+            prepare(worker, &responses, settings.wait, lost_after_ns);
             let recorder = Recorder::new(worker.control.started_ns(), settings.timing, false);
             let report =
                 closed::run(worker, settings, lost_after_ns, recorder, &mut requests, &mut responses);
             worker.round_trips = Some(report);
+            polling::end(worker, settings.wait, responses.descriptor());
         })],
         (Some(rate), Wait::Spin) => vec![job(0, move |worker| {
-            limit_receive(worker, &responses, lost_after_ns);
+            prepare(worker, &responses, settings.wait, lost_after_ns);
             let started = worker.control.started_ns();
             let open = open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
             worker.round_trips = Some(open::spin(worker, open, &mut requests, &mut responses));
         })],
-        (Some(rate), Wait::Block) => {
+        (Some(rate), Wait::Block | Wait::BusyPoll) => {
             let shared = Arc::new(open::Shared::default());
             let sender_shared = Arc::clone(&shared);
             let receive = job(0, move |worker| {
-                limit_receive(worker, &responses, lost_after_ns);
+                prepare(worker, &responses, settings.wait, lost_after_ns);
                 let started = worker.control.started_ns();
                 let open =
                     open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
                 worker.round_trips = Some(open::receive(worker, open, &shared, &mut responses));
+                polling::end(worker, settings.wait, responses.descriptor());
             });
             let send = job(1, move |worker| {
                 let started = worker.control.started_ns();
@@ -129,7 +140,8 @@ fn client_jobs<Q: lines::Requests, R: lines::Responses>(
 }
 
 /// A UDP client has to wake up to see that a response will not come; a TCP client is woken by the end of the stream.
-fn limit_receive<R: lines::Responses>(worker: &mut Worker, responses: &R, lost_after_ns: Option<u64>) {
+fn prepare<R: lines::Responses>(worker: &mut Worker, responses: &R, wait: Wait, lost_after_ns: Option<u64>) {
+    polling::begin(worker, wait, responses.descriptor());
     if lost_after_ns.is_some() {
         let limit = socket::limit_receive_wait(responses.descriptor(), RECEIVE_LIMIT);
         worker.tally.count_failure("setsockopt SO_RCVTIMEO", limit);

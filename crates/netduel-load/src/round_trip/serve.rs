@@ -22,7 +22,7 @@ pub(super) struct Magics {
 
 fn waiting(settings: Settings) -> Waiting {
     match settings.wait {
-        Wait::Block => Waiting::Block,
+        Wait::Block | Wait::BusyPoll => Waiting::Block,
         Wait::Spin => Waiting::Never,
     }
 }

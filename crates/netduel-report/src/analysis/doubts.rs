@@ -189,8 +189,22 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             late_p99_ns,
         });
     }
+    warnings.extend(nothing_to_poll(workload, arm, trials));
     warnings.extend(rate_shape(workload, arm, trials));
     warnings
+}
+
+/// Trials that were to busy-poll and whose packets came from a device that cannot be polled.
+fn nothing_to_poll(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
+    let not_polled = |trial: &&&Trial| {
+        figures::ends(trial).flat_map(|end| &end.report.streams).any(|stream| stream.napi_id == Some(0))
+    };
+    let trials = trials.iter().filter(not_polled).count() as u32;
+    (trials > 0).then(|| Warning::NothingToPoll {
+        arm: arm.arm.clone(),
+        workload: workload.name.clone(),
+        trials,
+    })
 }
 
 /// The worst trial's 99th percentile of lateness, when it is too late.

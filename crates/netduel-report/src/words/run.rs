@@ -43,6 +43,7 @@ pub fn workload(workload: &Workload) -> String {
             parts.push(match round_trip.wait {
                 Wait::Block => "blocking".to_owned(),
                 Wait::Spin => "spinning".to_owned(),
+                Wait::BusyPoll => "busy-polling".to_owned(),
             });
         }
     }

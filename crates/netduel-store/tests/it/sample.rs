@@ -208,6 +208,7 @@ fn report(role: Role) -> EndReport {
             received_bytes: 65_536,
             core: Some(1),
             tcp: Some(tcp_info()),
+            napi_id: None,
         }],
         datagrams: Some(DatagramReport {
             unique: 63,
