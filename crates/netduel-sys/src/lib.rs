@@ -19,5 +19,6 @@ pub mod socket;
 mod socket_option;
 pub mod tcp;
 pub mod tcp_info;
+pub mod timestamping;
 pub mod udp;
 pub mod usage;
