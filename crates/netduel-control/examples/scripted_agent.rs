@@ -138,6 +138,7 @@ impl Work for Script {
             streams: Vec::new(),
             datagrams: None,
             round_trips: None,
+            stamps: None,
             errors: Vec::new(),
             process_cpu_ns: (0, 0),
         };

@@ -27,7 +27,7 @@ fn workload(kind: &str) -> Workload {
         engine,
         congestion: Some("cubic".to_owned()),
     };
-    let messages = |wait| RoundTrip { size: Bytes(14), outstanding: 1, wait, rate: None };
+    let messages = |wait| RoundTrip { size: Bytes(14), outstanding: 1, wait, rate: None, timestamps: false };
     let traffic = match kind {
         "lean-1" => stream(1, TcpEngine::Lean, 1024),
         "lean-8" => stream(8, TcpEngine::Lean, 1024),

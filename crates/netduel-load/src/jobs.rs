@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use netduel_model::ids::Token;
 use netduel_model::sample::RoundTripReport;
+use netduel_model::stamps::StampReport;
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
 
 use crate::control::{Control, Sockets};
@@ -36,6 +37,8 @@ pub(crate) struct Worker {
     pub tally: Tally,
     pub datagrams: Option<FlowCount>,
     pub round_trips: Option<RoundTripReport>,
+    /// Its stamped round trips.
+    pub stamps: Option<StampReport>,
     /// Where its packets came from, when it was to busy-poll.
     pub napi_id: Option<u32>,
     /// Fruitless asks since the last message, when spinning.
@@ -58,6 +61,7 @@ impl Worker {
             tally,
             datagrams: None,
             round_trips: None,
+            stamps: None,
             napi_id: None,
             fruitless: 0,
         }

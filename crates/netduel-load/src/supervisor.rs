@@ -160,6 +160,7 @@ impl Supervisor {
         self.control.let_go();
         let mut datagrams = None;
         let mut round_trips = None;
+        let mut stamps = None;
         let mut jitters = Vec::new();
         for worker in workers {
             let stream = &mut streams[worker.stream];
@@ -171,6 +172,7 @@ impl Supervisor {
                 count.add_to(report, worker.stream);
             }
             round_trips = round_trips.or(worker.round_trips);
+            stamps = stamps.or(worker.stamps);
             tallies.push(worker.tally);
         }
         if let Some(report) = &mut datagrams
@@ -187,6 +189,7 @@ impl Supervisor {
             streams,
             datagrams,
             round_trips,
+            stamps,
             errors: Tally::merge(tallies),
             process_cpu_ns,
         }

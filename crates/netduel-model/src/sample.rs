@@ -1,6 +1,7 @@
 //! What one end of a trial measured of its own traffic. Raw counts; rates are derived when shown.
 use serde::{Deserialize, Serialize};
 
+use crate::stamps::StampReport;
 use crate::workload::Role;
 
 /// What was moved in one interval of a series.
@@ -46,6 +47,9 @@ pub struct EndReport {
     pub datagrams: Option<DatagramReport>,
     /// Round trips, at the client of a request-response workload.
     pub round_trips: Option<RoundTripReport>,
+    /// Stamped round trips of a request-response workload with time stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<StampReport>,
     /// Errors that send and receive calls returned, by call and kind. They are data, not failures of the program.
     pub errors: Vec<ErrorCount>,
     /// CPU time of the agent's process during the traffic, nanoseconds: user and system.
@@ -143,7 +147,7 @@ pub struct RoundTripReport {
     pub responses: u64,
     /// Requests given up after the time-out.
     pub timeouts: u64,
-    /// Every round trip of the steady window, nanoseconds. In an open loop from the scheduled time.
+    /// Every round trip of the steady window that was not stamped, nanoseconds. In an open loop from the scheduled time.
     pub histogram: HistogramRecord,
     /// In an open loop: how late each request left, nanoseconds.
     pub pacing_error: Option<HistogramRecord>,

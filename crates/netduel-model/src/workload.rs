@@ -87,6 +87,9 @@ pub struct RoundTrip {
     /// `None`: closed loop, the next request follows a response. Otherwise an open loop: requests leave on a schedule of
     /// this rate and each round trip is counted from its scheduled time.
     pub rate: Option<PerSecond>,
+    /// Whether some of the requests are time-stamped by the kernels, which splits their round trips into parts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timestamps: bool,
 }
 
 impl Traffic {

@@ -18,8 +18,6 @@ const ALIGNMENT: usize = size_of::<usize>();
 const TIMESPEC_BYTES: usize = size_of::<libc::timespec>();
 /// What is asked of the kernel when it sends: its own stamp, and the NIC's.
 const TRANSMIT: u32 = libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_TX_HARDWARE;
-/// Messages read from the error queue in one call of [`transmitted`] at most.
-const QUEUE_READS_MOST: usize = 16;
 
 /// When a packet passed, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,14 +128,14 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Re
     Ok((length, messages.stamp()))
 }
 
-/// Takes transmit stamps off the error queue, as many as there are up to a bound, without waiting, and calls `each`. Other
-/// reports in the queue (of ICMP, say) are passed over.
+/// Takes transmit stamps off the error queue without waiting, `most` at most (each is a system call, and so is finding the
+/// queue empty), and calls `each`. Other reports in the queue (of ICMP, say) are passed over.
 ///
 /// # Errors
 /// What recvmsg(2) says, but for an empty queue.
-pub fn transmitted(socket: impl AsFd, mut each: impl FnMut(Transmitted)) -> io::Result<()> {
+pub fn transmitted(socket: impl AsFd, most: usize, mut each: impl FnMut(Transmitted)) -> io::Result<()> {
     let socket = socket.as_fd();
-    for _ in 0..QUEUE_READS_MOST {
+    for _ in 0..most {
         let mut control = Control([0; CONTROL_BYTES]);
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
         match receive_message(socket, &mut [], &mut control, flags) {
@@ -282,7 +280,7 @@ mod tests {
             assert_eq!(count, 100);
             let within = |ns: u64| assert!((before..=after).contains(&ns), "{before} {ns} {after}");
             received += u32::from(stamp.software_ns.inspect(|ns| within(*ns)).is_some());
-            transmitted(from, |transmitted| {
+            transmitted(from, 16, |transmitted| {
                 keys.push(transmitted.key);
                 within(transmitted.stamp.software_ns.unwrap());
             })

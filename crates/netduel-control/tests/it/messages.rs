@@ -24,6 +24,7 @@ pub fn trial_end(role: Role) -> TrialEnd {
         streams: Vec::new(),
         datagrams: None,
         round_trips: None,
+        stamps: None,
         errors: Vec::new(),
         process_cpu_ns: (1, 2),
     };

@@ -31,7 +31,7 @@ pub fn tcp(streams: u32, direction: Direction, engine: TcpEngine) -> Traffic {
 }
 
 pub fn messages(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> RoundTrip {
-    RoundTrip { size: Bytes(size), outstanding, wait, rate: rate.map(PerSecond) }
+    RoundTrip { size: Bytes(size), outstanding, wait, rate: rate.map(PerSecond), timestamps: false }
 }
 
 /// All ways to wait that this user may use.

@@ -7,5 +7,6 @@ mod greeting;
 mod harness;
 mod open_loop;
 mod round_trip;
+mod stamps;
 mod tcp_stream;
 mod udp_stream;

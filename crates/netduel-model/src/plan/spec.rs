@@ -228,6 +228,11 @@ shape! {
         /// tcp-rr, udp-rr: an open loop at this rate, 1 /s at least, measured from the scheduled time; excludes `outstanding`.
         /// Default: a closed loop.
         optional request_rate: PerSecond,
+        /// tcp-rr, udp-rr: have the kernels (and NICs whose stamping is enabled) time-stamp some of the requests, which splits
+        /// their round trips into network, kernel and program at both ends, and gives one-way delay with its error. Responses
+        /// smaller than 48 B (tcp-rr) or 64 B (udp-rr) cannot carry the server's times: then network and server are one part.
+        /// What it costs is measured; compare with runs that do the same. Default `false`.
+        optional timestamps: bool,
     }
 }
 

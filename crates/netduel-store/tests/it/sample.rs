@@ -229,6 +229,7 @@ fn report(role: Role) -> EndReport {
             pacing_error: Some(histogram()),
             series: vec![RoundTripSample { end_ns: 100_000_123, count: 9, p50_ns: 9_001, max_ns: 90_001 }],
         }),
+        stamps: None,
         errors: vec![ErrorCount {
             call: "sendmmsg".to_owned(),
             error: "ENOBUFS: no buffer space available".to_owned(),

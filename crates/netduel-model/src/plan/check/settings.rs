@@ -26,7 +26,7 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
         WorkloadType::TcpStream => &["family", "streams", "direction", "block", "engine", "congestion"],
         WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate"],
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
-            &["family", "size", "outstanding", "wait", "request_rate"]
+            &["family", "size", "outstanding", "wait", "request_rate", "timestamps"]
         }
     }
 }
@@ -179,6 +179,7 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         outstanding: arm.outstanding.or(workload.outstanding),
         wait: arm.wait.or(workload.wait),
         request_rate: arm.request_rate.or(workload.request_rate),
+        timestamps: arm.timestamps.or(workload.timestamps),
     }
 }
 
@@ -190,6 +191,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType) -> Traffic {
         outstanding: settings.outstanding.unwrap_or(1),
         wait: settings.wait.unwrap_or_default(),
         rate: settings.request_rate,
+        timestamps: settings.timestamps.unwrap_or_default(),
     };
     match kind {
         WorkloadType::TcpStream => {
