@@ -152,6 +152,24 @@ pub enum Warning {
         /// Trials in which it was so at one end at least.
         trials: u32,
     },
+    /// An arm's round trips are time-stamped and the baseline's are not, or the other way round.
+    StampsDiffer {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+    },
+    /// Many stamped round trips lack a stamp, or have parts that do not add up, so what is said of parts is said of the others.
+    StampsIncomplete {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Share of the stamped round trips that could not be split, a fraction.
+        share: f64,
+        /// Those whose parts do not add up.
+        inconsistent: u64,
+    },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
         /// Which arm.
@@ -228,6 +246,15 @@ impl Warning {
                  so the kernel could not busy-poll and waited as with `wait = \"block\"`",
                 trials_in_words(*trials)
             ),
+            Self::StampsDiffer { arm, workload } => format!(
+                "stamps differ: in {workload} either {arm} or the baseline is time-stamped, and not both; hosts that stamp handle \
+                 every packet a little slower, set `timestamps` alike"
+            ),
+            Self::StampsIncomplete { arm, workload, share, inconsistent } => format!(
+                "stamps incomplete: {:.0} % of the stamped round trips of {workload} in {arm} could not be split ({inconsistent} have \
+                 parts that do not add up); the parts are those of the others. Over TCP use one request at a time",
+                share * 100.0
+            ),
             _ => return None,
         })
     }
@@ -276,7 +303,9 @@ impl Warning {
             | Self::TokenBucketBurst { .. }
             | Self::ReceiverOverrun { .. }
             | Self::ScheduleMissed { .. }
-            | Self::NothingToPoll { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::NothingToPoll { .. }
+            | Self::StampsDiffer { .. }
+            | Self::StampsIncomplete { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

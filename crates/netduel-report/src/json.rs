@@ -3,13 +3,16 @@
 //! The format has a version. Fields are only ever added within one; whatever else changes raises it.
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
+use netduel_model::stamps::Part;
+use netduel_stats::histogram::Histogram;
 use netduel_stats::paired::Estimate;
 use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, Verdict};
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    Analysis, ArmAnalysis, ArmValues, Comparison, Counter, MetricAnalysis, WorkloadAnalysis,
+    Analysis, ArmAnalysis, ArmValues, Comparison, Composition, Counter, MetricAnalysis, Stamps,
+    WorkloadAnalysis,
 };
 use crate::words;
 
@@ -142,14 +145,8 @@ fn arm(arm: &ArmAnalysis) -> Value {
         "arm": arm.arm,
         "trials": arm.trials,
         "settings": words::workload(&arm.workload),
-        "latency": arm.latency.as_ref().map(|histogram| json!({
-            "count": histogram.count(),
-            "min_ns": histogram.min(),
-            "max_ns": histogram.max(),
-            "mean_ns": histogram.mean(),
-            "percentiles": histogram.cdf_tail().iter()
-                .map(|(percentile, value)| json!({ "percentile": percentile, "value_ns": value })).collect::<Vec<_>>(),
-        })),
+        "latency": arm.latency.as_ref().map(histogram),
+        "stamps": arm.stamps.as_ref().map(stamps),
         "series_unit": if arm.latency.is_some() { "ns" } else { "bit/s" },
         "series": arm.series.iter().map(|point| json!({
             "time_s": point.time_s, "median": point.median, "min": point.min, "max": point.max, "trials": point.trials,
@@ -167,6 +164,53 @@ fn arm(arm: &ArmAnalysis) -> Value {
             "interfaces": path.bytes.iter().map(|(name, bytes)| json!({ "interface": name, "bytes": bytes }))
                 .collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
+    })
+}
+
+fn histogram(histogram: &Histogram) -> Value {
+    json!({
+        "count": histogram.count(),
+        "min_ns": histogram.min(),
+        "max_ns": histogram.max(),
+        "mean_ns": histogram.mean(),
+        "percentiles": histogram.cdf_tail().iter()
+            .map(|(percentile, value)| json!({ "percentile": percentile, "value_ns": value })).collect::<Vec<_>>(),
+    })
+}
+
+fn stamps(stamps: &Stamps) -> Value {
+    let parts = |parts: &[(Part, Histogram)]| -> Vec<Value> {
+        parts.iter().map(|(part, of)| json!({ "part": part, "histogram": histogram(of) })).collect()
+    };
+    let composition = |composition: &Composition| {
+        json!({
+            "mean_ns": composition.whole_ns,
+            "count": composition.count,
+            "parts": composition.parts.iter().map(|(part, mean)| json!({ "part": part, "mean_ns": mean })).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "stamped": stamps.stamped,
+        "complete": stamps.complete,
+        "missing": stamps.missing,
+        "does_not_add_up": stamps.inconsistent,
+        "clock_steps": stamps.clock_steps,
+        "middle_half": stamps.typical.as_ref().map(composition),
+        "slowest_hundredth": stamps.slow.as_ref().map(composition),
+        "parts": parts(&stamps.parts),
+        "server_parts": parts(&stamps.server_parts),
+        "cost": stamps.cost.map(|cost| json!({
+            "median_ns": cost.median_ns, "min_ns": cost.min_ns, "max_ns": cost.max_ns, "trials": cost.trials,
+        })),
+        "hardware": stamps.hardware.as_ref().map(histogram),
+        "server_hardware": stamps.server_hardware.as_ref().map(histogram),
+        "one_way": stamps.one_way.as_ref().map(|one_way| json!({
+            "error_ns": one_way.error_ns,
+            "clocks": one_way.clocks,
+            "below_zero": one_way.negative,
+            "up": histogram(&one_way.up),
+            "down": histogram(&one_way.down),
+        })),
     })
 }
 

@@ -8,6 +8,7 @@ mod figures;
 mod machine;
 mod paths;
 mod series;
+mod stamps;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ pub use figures::value_of;
 pub use machine::{CoreShare, Machine, Machines};
 pub use paths::PathShares;
 pub use series::SeriesPoint;
+pub use stamps::{Composition, OneWay, StampCost, Stamps};
 
 /// Everything that is derived from a run.
 #[derive(Debug, Clone)]
@@ -76,6 +78,8 @@ pub struct ArmAnalysis {
     pub trials: u32,
     /// Every round trip of all valid trials; absent when the workload has none.
     pub latency: Option<Histogram>,
+    /// What time stamps say of the round trips; absent when the workload has none.
+    pub stamps: Option<Stamps>,
     /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.
     pub series: Vec<SeriesPoint>,
     /// Bit/s received in each interval of the steady windows of all valid trials; empty for round trips, which have a histogram.
@@ -181,6 +185,7 @@ fn workload(
             workload: settings.clone(),
             trials: trials.len() as u32,
             latency: figures::merged_latency(&trials),
+            stamps: stamps::of(&trials),
             series: series::over_trials(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),

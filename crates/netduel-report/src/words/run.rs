@@ -45,6 +45,9 @@ pub fn workload(workload: &Workload) -> String {
                 Wait::Spin => "spinning".to_owned(),
                 Wait::BusyPoll => "busy-polling".to_owned(),
             });
+            if round_trip.timestamps {
+                parts.push("some of them time-stamped".to_owned());
+            }
         }
     }
     parts.push(workload.family.to_string());
@@ -161,7 +164,7 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial, to the datagram, from both ends."
             .to_owned()),
         ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
-          digits; in an open loop from the scheduled time.".to_owned()),
+          digits; in an open loop from the scheduled time. Where some are time-stamped, those have a histogram of their own.".to_owned()),
         ("CPU", "Busy time of all cores of both hosts, each machine once, over the whole trial, divided by what was received in \
           the whole trial.".to_owned()),
         ("Comparison", "Within blocks: each arm against the baseline of the same block. Ratio (difference for loss and \
