@@ -19,35 +19,34 @@ struct Bar<'a> {
 
 /// The section; nothing when no arm has stamps.
 pub(super) fn section(workload: &WorkloadAnalysis) -> Markup {
-    let bars: Vec<Bar<'_>> = workload
-        .arms
-        .iter()
-        .filter_map(|arm| Some((arm, arm.stamps.as_ref()?)))
-        .flat_map(|(arm, stamps)| {
-            [("middle half", &stamps.typical), ("slowest 1 %", &stamps.slow)].into_iter().filter_map(
-                |(which, composition)| {
-                    Some(Bar { arm: arm.arm.to_string(), which, composition: composition.as_ref()? })
-                },
-            )
-        })
-        .collect();
-    if bars.is_empty() {
+    let of = |which, composition: for<'a> fn(&'a Stamps) -> Option<&'a Composition>| -> Vec<Bar<'_>> {
+        let arms = workload.arms.iter().filter_map(|arm| Some((arm, composition(arm.stamps.as_ref()?)?)));
+        arms.map(|(arm, composition)| Bar { arm: arm.arm.to_string(), which, composition }).collect()
+    };
+    let groups = [
+        of("middle half", |stamps| stamps.typical.as_ref()),
+        of("slowest 1 %", |stamps| stamps.slow.as_ref()),
+    ];
+    let bars = || groups.iter().flatten();
+    if bars().next().is_none() {
         return html! {};
     }
-    let longest = bars.iter().map(|bar| bar.composition.whole_ns).fold(1.0, f64::max);
     let mut parts: Vec<Part> =
-        bars.iter().flat_map(|bar| bar.composition.parts.iter().map(|(part, _)| *part)).collect();
+        bars().flat_map(|bar| bar.composition.parts.iter().map(|(part, _)| *part)).collect();
     parts.sort_unstable();
     parts.dedup();
     html! {
         h3 { "Where a round trip's time goes" }
         p.reading {
             "Time stamps of both kernels split some of the round trips. A bar is the mean of the round trips named beside it; its parts add \
-             up to it. All bars have one scale."
+             up to it. Bars of one kind have one scale."
         }
         p.legend { @for part in &parts { span { i style={ "background:" (colour(*part)) } {} (part.title()) } } }
         div.stacks {
-            @for bar in &bars { (drawn(bar, longest)) }
+            @for group in &groups {
+                @let longest = group.iter().map(|bar| bar.composition.whole_ns).fold(1.0, f64::max);
+                @for bar in group { (drawn(bar, longest)) }
+            }
         }
         @if let Some(said) = words::stamps(workload) {
             div.scroll { (figures(&said)) }
