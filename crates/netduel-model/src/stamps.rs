@@ -152,6 +152,9 @@ pub struct OneWayReport {
     pub error_ns: u64,
     /// How the clocks were brought together.
     pub clocks: Clocks,
+    /// The server's monotonic clock less the client's in the middle of the trial, nanoseconds: as far as the starts of two
+    /// machines are apart.
+    pub offset_ns: i64,
     /// How fast the server's clock ran away from the client's, billionths.
     pub drift_ppb: f64,
     /// Exchanges that came out shorter than nothing by the estimated clocks, and stand in the histograms as 0.

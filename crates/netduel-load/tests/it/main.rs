@@ -9,4 +9,5 @@ mod open_loop;
 mod round_trip;
 mod stamps;
 mod tcp_stream;
+mod two_processes;
 mod udp_stream;

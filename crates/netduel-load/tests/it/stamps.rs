@@ -100,8 +100,10 @@ fn an_open_loop_has_its_lateness_as_a_part() {
             let (client, _) = run(traffic, Family::Ipv4);
             let report = check(&client, &[&[Part::Late], &WHOLE[..]].concat(), &what);
             assert_eq!(client.round_trips.as_ref().unwrap().requests, 1200, "{what}");
-            // Requests that were held up meet in one segment, and its stamp is not theirs.
-            assert!(report.complete * 2 > report.stamped, "{what}: {report:?}");
+            // Over TCP requests that were held up meet in one segment, whose stamp is not theirs; datagrams stay apart.
+            if protocol == "udp" {
+                check_complete(&report, &what);
+            }
         }
     }
 }

@@ -47,6 +47,7 @@ fn report(network: u64, clocks: Clocks) -> StampReport {
             down: record(COUNT, network / 2),
             error_ns: if clocks == Clocks::One { 0 } else { network / 2 + 10 },
             clocks,
+            offset_ns: 0,
             drift_ppb: 0.0,
             negative: 0,
         }),

@@ -119,11 +119,12 @@ impl Collector {
     pub(super) fn transmitted(&mut self, number: u64, stamp: Stamp) {
         let transmit = self.wall.monotonic_ns(stamp.software_ns.unwrap_or(0));
         let sample = self.sample(number);
-        if transmit != 0 {
+        // What TCP sends again is stamped again; the time to that is the network's.
+        if sample.transmit == 0 {
             sample.transmit = transmit;
         }
-        if let Some(hardware_ns) = stamp.hardware_ns {
-            sample.hardware.0 = hardware_ns;
+        if sample.hardware.0 == 0 {
+            sample.hardware.0 = stamp.hardware_ns.unwrap_or(0);
         }
     }
 
@@ -262,6 +263,7 @@ fn one_way(exchanges: &[Exchange], one_clock: bool) -> Option<OneWayReport> {
         down: record(&down),
         error_ns: offset.error_ns(),
         clocks,
+        offset_ns: offset.at(exchanges[exchanges.len() / 2].at_ns),
         drift_ppb: offset.drift_ppb(),
         negative,
     })

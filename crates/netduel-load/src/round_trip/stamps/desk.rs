@@ -115,11 +115,13 @@ impl Desk {
             let answer =
                 answers.iter_mut().find(|answer| answer.number != 0 && Some(answer.position) == position);
             let Some(answer) = answer else { return };
-            if let Some(hardware_ns) = transmitted.stamp.hardware_ns {
-                answer.hardware.1 = hardware_ns;
+            // What TCP sends again is stamped again; the first counts.
+            if answer.hardware.1 == 0 {
+                answer.hardware.1 = transmitted.stamp.hardware_ns.unwrap_or(0);
             }
             if let Some(software_ns) = transmitted.stamp.software_ns
                 && !answer.stepped
+                && answer.transmit == 0
             {
                 answer.transmit = wall.monotonic_ns(software_ns);
                 *earlier = (answer.number - 1, answer.transmit);
