@@ -4,6 +4,7 @@
 //! queue, with a number and without payload. Nothing here changes a device: a NIC stamps when somebody has enabled it
 //! (`SIOCSHWTSTAMP`), and its stamps are passed on when they are there.
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::socket::Waiting;
@@ -128,12 +129,16 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Re
     Ok((length, messages.stamp()))
 }
 
-/// Takes transmit stamps off the error queue without waiting, `most` at most (each is a system call, and so is finding the
-/// queue empty), and calls `each`. Other reports in the queue (of ICMP, say) are passed over.
+/// Takes transmit stamps off the error queue without waiting, `most` at most, and calls `each`, until that says that it was the
+/// last: each is a system call, and so is finding the queue empty. Other reports in the queue (of ICMP, say) are passed over.
 ///
 /// # Errors
 /// What recvmsg(2) says, but for an empty queue.
-pub fn transmitted(socket: impl AsFd, most: usize, mut each: impl FnMut(Transmitted)) -> io::Result<()> {
+pub fn transmitted(
+    socket: impl AsFd,
+    most: usize,
+    mut each: impl FnMut(Transmitted) -> ControlFlow<()>,
+) -> io::Result<()> {
     let socket = socket.as_fd();
     for _ in 0..most {
         let mut control = Control([0; CONTROL_BYTES]);
@@ -141,8 +146,10 @@ pub fn transmitted(socket: impl AsFd, most: usize, mut each: impl FnMut(Transmit
         match receive_message(socket, &mut [], &mut control, flags) {
             Ok((_, length)) => {
                 let messages = Messages { bytes: &control.0[..length.min(CONTROL_BYTES)] };
-                if let Some(key) = messages.key() {
-                    each(Transmitted { key, stamp: messages.stamp() });
+                if let Some(key) = messages.key()
+                    && each(Transmitted { key, stamp: messages.stamp() }).is_break()
+                {
+                    return Ok(());
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -283,6 +290,7 @@ mod tests {
             transmitted(from, 16, |transmitted| {
                 keys.push(transmitted.key);
                 within(transmitted.stamp.software_ns.unwrap());
+                ControlFlow::Continue(())
             })
             .unwrap();
         }

@@ -46,6 +46,7 @@ pub(super) struct Collector {
     stride: (u32, u32),
     report: StampReport,
     server_clock: u64,
+    last_answered: Option<u64>,
 }
 
 impl Collector {
@@ -70,6 +71,7 @@ impl Collector {
             stride: (1, 0),
             report: StampReport::default(),
             server_clock: 0,
+            last_answered: None,
         }
     }
 
@@ -93,6 +95,7 @@ impl Collector {
 
     /// The response to a stamped request came. `stamp` is that of its packet, or empty when that cannot be told.
     pub(super) fn answered(&mut self, number: u64, sent_ns: u64, trip: Trip, stamp: Stamp, times: Times) {
+        self.last_answered = Some(number);
         let stepped = self.wall.read();
         let receive = self.wall.monotonic_ns(stamp.software_ns.unwrap_or(0));
         let carries = self.carries;
@@ -115,8 +118,9 @@ impl Collector {
         }
     }
 
-    /// The client's own transmit stamp of a request came: the kernel's, or the NIC's.
-    pub(super) fn transmitted(&mut self, number: u64, stamp: Stamp) {
+    /// The client's own transmit stamp of a request came: the kernel's, or the NIC's. True when it was all that is awaited of the
+    /// request that was answered last.
+    pub(super) fn transmitted(&mut self, number: u64, stamp: Stamp) -> bool {
         let transmit = self.wall.monotonic_ns(stamp.software_ns.unwrap_or(0));
         let sample = self.sample(number);
         // What TCP sends again is stamped again; the time to that is the network's.
@@ -126,6 +130,8 @@ impl Collector {
         if sample.hardware.0 == 0 {
             sample.hardware.0 = stamp.hardware_ns.unwrap_or(0);
         }
+        let is_whole = sample.transmit != 0 && (sample.hardware.1 == 0 || sample.hardware.0 != 0);
+        is_whole && self.last_answered == Some(number)
     }
 
     /// Nothing more comes for this request.

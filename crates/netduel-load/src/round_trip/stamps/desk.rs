@@ -1,6 +1,7 @@
 //! What the server knows of the stamped requests that it answered: its transmit stamps come after the response has left, and
 //! travel with the next one.
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 
 use netduel_model::stamps::{MissingStamps, Part, StampReport};
@@ -18,7 +19,7 @@ use crate::round_trip::recorder::{Window, record};
 /// Responses whose transmit stamps are waited for at a time; an older one is given up.
 const PLACES: usize = 64;
 /// Transmit stamps read after a response at most: as a rule there is one.
-const QUEUE_READS_MOST: usize = 2;
+const QUEUE_READS_MOST: usize = 8;
 
 /// A stamped response, nanoseconds of the monotonic clock. 0 is not known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -114,7 +115,7 @@ impl Desk {
             let position = keys.position(transmitted.key, *last_position);
             let answer =
                 answers.iter_mut().find(|answer| answer.number != 0 && Some(answer.position) == position);
-            let Some(answer) = answer else { return };
+            let Some(answer) = answer else { return ControlFlow::Continue(()) };
             // What TCP sends again is stamped again; the first counts.
             if answer.hardware.1 == 0 {
                 answer.hardware.1 = transmitted.stamp.hardware_ns.unwrap_or(0);
@@ -125,6 +126,13 @@ impl Desk {
             {
                 answer.transmit = wall.monotonic_ns(software_ns);
                 *earlier = (answer.number - 1, answer.transmit);
+            }
+            // The NIC's stamp of the same response comes besides, where it stamps at all.
+            let is_whole = answer.transmit != 0 && (answer.hardware.0 == 0 || answer.hardware.1 != 0);
+            if answer.position == *last_position && is_whole {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
         worker.tally.count_failure("recvmsg MSG_ERRQUEUE", result);

@@ -92,28 +92,42 @@ impl Ledger {
     }
 }
 
-/// Chooses the requests that are stamped.
+/// Chooses the requests that are stamped, one ahead: each request announces whether the next is.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
-    last: Option<(u64, u64)>,
+    /// Requests that were chosen, and the number of the last.
+    count: u64,
+    number: Option<u64>,
+    choice: Choice,
+    stamped_ns: u64,
+}
+
+/// What was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Choice {
+    /// This request is stamped.
+    pub is_stamped: bool,
+    /// The next one is.
+    pub announces: bool,
 }
 
 impl Sampler {
-    /// Whether request `number` is stamped, when it is sent at `now_ns`. The answer to a second try is that to the first.
+    /// What is done with request `number`, when it is sent at `now_ns`. The answer to a second try is that to the first.
     #[inline]
-    pub(super) fn is_due(&mut self, number: u64, now_ns: u64) -> bool {
-        let due = match self.last {
-            None => true,
-            Some((last, at_ns)) => {
-                number == last
-                    || number.is_multiple_of(STAMPED_EVERY)
-                    || (number > last + 1 && now_ns.saturating_sub(at_ns) >= STAMPED_AFTER_NS)
-            }
-        };
-        if due {
-            self.last = Some((number, now_ns));
+    pub(super) fn choose(&mut self, number: u64, now_ns: u64) -> Choice {
+        if self.number == Some(number) {
+            return self.choice;
         }
-        due
+        self.number = Some(number);
+        self.count += 1;
+        let is_stamped = self.choice.announces;
+        if is_stamped {
+            self.stamped_ns = now_ns;
+        }
+        let is_long_ago = now_ns.saturating_sub(self.stamped_ns) >= STAMPED_AFTER_NS;
+        let announces = self.count.is_multiple_of(STAMPED_EVERY) || (!is_stamped && is_long_ago);
+        self.choice = Choice { is_stamped, announces };
+        self.choice
     }
 }
 
@@ -121,16 +135,21 @@ impl Sampler {
 mod tests {
     use super::*;
 
+    /// The requests that are stamped of those at these times, each announced by the one before.
+    fn stamped(count: u64, apart_ns: u64) -> Vec<u64> {
+        let mut sampler = Sampler::default();
+        let begun_ns = 5 * STAMPED_AFTER_NS;
+        let choices: Vec<Choice> =
+            (0..count).map(|number| sampler.choose(number, begun_ns + number * apart_ns)).collect();
+        assert!(choices.windows(2).all(|pair| pair[0].announces == pair[1].is_stamped));
+        assert_eq!(sampler.choose(count - 1, u64::MAX), choices[choices.len() - 1], "a second try");
+        (0..count).filter(|number| choices[*number as usize].is_stamped).collect()
+    }
+
     #[test]
     fn one_request_of_sixteen_is_stamped_and_every_other_where_they_are_slow() {
-        let mut sampler = Sampler::default();
-        let stamped: Vec<u64> = (0..40).filter(|number| sampler.is_due(*number, number * 10_000)).collect();
-        assert_eq!(stamped, [0, 16, 32]);
-        let mut sampler = Sampler::default();
-        let stamped: Vec<u64> =
-            (0..7).filter(|number| sampler.is_due(*number, number * 50_000_000)).collect();
-        assert_eq!(stamped, [0, 2, 4, 6]);
-        assert!(sampler.is_due(6, 900_000_000), "a second try");
+        assert_eq!(stamped(40, 10_000), [1, 16, 32]);
+        assert_eq!(stamped(7, 50_000_000), [1, 3, 5]);
     }
 
     #[test]

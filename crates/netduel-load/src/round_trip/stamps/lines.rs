@@ -1,6 +1,7 @@
 //! The client's side of the wire with time stamps: as `round_trip/lines.rs`, and what is stamped goes to the collector.
 use std::io;
 use std::net::{TcpStream, UdpSocket};
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use netduel_sys::timestamping::{self, Stamp};
 use super::collector::Collector;
 use super::ledger::{Ledger, Sampler};
 use super::{
-    Keys, STAMPED_BIT, STAMPED_BYTE, Settings, TIMES_BYTES, Times, carries_times, enable_datagrams,
-    enable_stream,
+    ANNOUNCED_BIT, ANNOUNCED_BYTE, Keys, STAMPED_BIT, STAMPED_BYTE, Settings, TIMES_BYTES, Times,
+    carries_times, enable_datagrams, enable_stream,
 };
 use crate::accounting::{Accounting, Arrival};
 use crate::datagram::{self, MESSAGE_HEADER};
@@ -136,8 +137,9 @@ impl Book {
                 None => None,
             };
             // A part of a message that was sent in several calls has a stamp of its own, and is no message.
-            if let Some(number) = number.filter(|number| ledger.sent_ns(*number).is_some()) {
-                collector.transmitted(number, transmitted.stamp);
+            match number.filter(|number| ledger.sent_ns(*number).is_some()) {
+                Some(number) if collector.transmitted(number, transmitted.stamp) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
             }
         });
         if let Err(error) = result {
@@ -175,8 +177,10 @@ impl Requests for TcpRequests {
     #[inline]
     fn send(&mut self, number: u64, now_ns: u64, waiting: Waiting) -> io::Result<()> {
         if self.taken == 0 {
-            self.is_stamped = self.sampler.is_due(number, now_ns);
-            self.message[0] = if self.is_stamped { STAMPED_BYTE } else { 0 };
+            let choice = self.sampler.choose(number, now_ns);
+            self.is_stamped = choice.is_stamped;
+            self.message[0] = if choice.is_stamped { STAMPED_BYTE } else { 0 }
+                | if choice.announces { ANNOUNCED_BYTE } else { 0 };
         }
         if self.is_stamped {
             let end = (number + 1) * self.message.len() as u64;
@@ -290,11 +294,14 @@ pub(in crate::round_trip) struct UdpRequests {
 impl Requests for UdpRequests {
     #[inline]
     fn send(&mut self, number: u64, now_ns: u64, waiting: Waiting) -> io::Result<()> {
-        if !self.sampler.is_due(number, now_ns) {
-            datagram::write_number(&mut self.message, self.magic, number);
+        let choice = self.sampler.choose(number, now_ns);
+        let flagged = number
+            | if choice.is_stamped { STAMPED_BIT } else { 0 }
+            | if choice.announces { ANNOUNCED_BIT } else { 0 };
+        datagram::write_number(&mut self.message, self.magic, flagged);
+        if !choice.is_stamped {
             return socket::send(&*self.socket, &self.message, waiting).map(|_| ());
         }
-        datagram::write_number(&mut self.message, self.magic, number | STAMPED_BIT);
         self.ledger.note(number, now_ns, self.index, self.index);
         let result = timestamping::send(&*self.socket, &self.message, waiting);
         match &result {

@@ -1,5 +1,7 @@
 //! The server's side with time stamps: as `round_trip/serve.rs`, and stamped requests are answered with the server's times.
+use std::io;
 use std::net::{TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use netduel_sys::clock;
@@ -9,7 +11,8 @@ use netduel_sys::timestamping::{self, Stamp};
 
 use super::desk::Desk;
 use super::{
-    STAMPED_BIT, STAMPED_BYTE, Settings, TIMES_BYTES, carries_times, enable_datagrams, enable_stream,
+    ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, Settings, TIMES_BYTES, carries_times,
+    enable_datagrams, enable_stream,
 };
 use crate::datagram::{self, MESSAGE_HEADER};
 use crate::greeting::{self, Greeting};
@@ -27,6 +30,8 @@ struct Connection<'a> {
     /// Bytes of the current request that have come, and whether it is stamped.
     partial: usize,
     is_stamped: bool,
+    /// Whether the last request said that the next is stamped.
+    announced: bool,
     /// Requests that were answered.
     answered: u64,
     /// Places of the stamped requests of one read, from 0.
@@ -50,6 +55,7 @@ pub(in crate::round_trip) fn tcp(worker: &mut Worker, stream: &Arc<TcpStream>, s
         responses,
         partial: 0,
         is_stamped: false,
+        announced: false,
         answered: 0,
         stamped,
     };
@@ -62,7 +68,7 @@ pub(in crate::round_trip) fn tcp(worker: &mut Worker, stream: &Arc<TcpStream>, s
 impl Connection<'_> {
     /// Receives once and answers; false when the connection is over.
     fn turn(&mut self, worker: &mut Worker, desk: &mut Desk, waiting: Waiting) -> bool {
-        match timestamping::receive(self.stream, &mut self.requests, waiting) {
+        match receive(self.stream, &mut self.requests, waiting, self.announced) {
             Ok((0, _)) => false,
             Ok((count, stamp)) => {
                 worker.was_served();
@@ -94,7 +100,8 @@ impl Connection<'_> {
         self.stamped.clear();
         while at < count {
             if self.partial == 0 {
-                self.is_stamped = self.requests[at] == STAMPED_BYTE;
+                self.is_stamped = self.requests[at] & STAMPED_BYTE != 0;
+                self.announced = self.requests[at] & ANNOUNCED_BYTE != 0;
             }
             let take = (self.size - self.partial).min(count - at);
             self.partial += take;
@@ -172,6 +179,21 @@ impl Connection<'_> {
     }
 }
 
+/// Receives, with the stamp when a stamped request is to come.
+#[inline]
+fn receive(
+    socket: impl AsFd,
+    buffer: &mut [u8],
+    waiting: Waiting,
+    announced: bool,
+) -> io::Result<(usize, Stamp)> {
+    if announced {
+        timestamping::receive(socket, buffer, waiting)
+    } else {
+        socket::receive(socket, buffer, waiting).map(|length| (length, Stamp::default()))
+    }
+}
+
 /// Serves UDP requests until the client is done.
 pub(in crate::round_trip) fn udp(
     worker: &mut Worker,
@@ -184,15 +206,18 @@ pub(in crate::round_trip) fn udp(
     let mut desk = Desk::new(worker, enable_datagrams(socket), settings.timing, carries);
     let mut buffer = vec![0; size.max(greeting::LENGTH + 1)];
     let mut index = 0;
+    let mut announced = false;
     while !worker.control.is_finishing() {
-        match timestamping::receive(&**socket, &mut buffer, waiting(settings)) {
+        match receive(&**socket, &mut buffer, waiting(settings), announced) {
             Ok((length, stamp)) => {
                 worker.was_served();
                 let room = buffer.len();
                 let payload = &mut buffer[..length.min(room)];
                 let magic = datagram::read_magic(payload);
                 if length == size && magic == Some(magics.request) {
-                    let request = Request { payload, stamp, carries, magic: magics.response };
+                    let flagged = datagram::read_number(payload).unwrap_or(0);
+                    announced = flagged & ANNOUNCED_BIT != 0;
+                    let request = Request { payload, flagged, stamp, carries, magic: magics.response };
                     respond(worker, &mut desk, socket, request, &mut index);
                 } else if magic == Some(magics.end) {
                     break;
@@ -215,6 +240,8 @@ pub(in crate::round_trip) fn udp(
 /// A request, whose bytes become the response.
 struct Request<'a> {
     payload: &'a mut [u8],
+    /// Its number, and whether it is stamped.
+    flagged: u64,
     stamp: Stamp,
     carries: bool,
     /// That of responses.
@@ -223,10 +250,9 @@ struct Request<'a> {
 
 #[inline]
 fn respond(worker: &mut Worker, desk: &mut Desk, socket: &UdpSocket, request: Request<'_>, index: &mut u64) {
-    let Request { payload, stamp, carries, magic } = request;
+    let Request { payload, flagged, stamp, carries, magic } = request;
     let size = payload.len() as u64;
-    let Some(flagged) = datagram::read_number(payload) else { return };
-    let (number, is_stamped) = (flagged & !STAMPED_BIT, flagged & STAMPED_BIT != 0);
+    let (number, is_stamped) = (flagged & !(STAMPED_BIT | ANNOUNCED_BIT), flagged & STAMPED_BIT != 0);
     let now = clock::monotonic_ns();
     worker.received().add(size, 1, now);
     datagram::write_number(payload, magic, number);
