@@ -154,8 +154,8 @@ fn check_stall(report: &EndReport, requests: u64, stalled_ns: u64, what: &str) {
     }
 }
 
-fn stamped(settings: RoundTrip) -> RoundTrip {
-    RoundTrip { timestamps: true, ..settings }
+fn stamped(rate: Option<u64>) -> RoundTrip {
+    RoundTrip { timestamps: true, ..messages(64, 1, Wait::Block, rate) }
 }
 
 /// Words that give a command a monotonic clock that is ahead; absent where that is not allowed. Says so.
@@ -178,10 +178,9 @@ fn two_clocks_are_brought_together_within_the_error_that_is_told() {
     let _turn = turn();
     let Some(prefix) = clock_ahead() else { return };
     for family in [Family::Ipv4, Family::Ipv6] {
-        for (protocol, traffic) in [
-            ("tcp", Traffic::TcpRr(stamped(messages(64, 1, Wait::Block, None)))),
-            ("udp", Traffic::UdpRr(stamped(messages(64, 1, Wait::Block, Some(2000))))),
-        ] {
+        for (protocol, traffic) in
+            [("tcp", Traffic::TcpRr(stamped(None))), ("udp", Traffic::UdpRr(stamped(Some(2000))))]
+        {
             let what = format!("{protocol} {family:?}");
             let mut workload = workload(traffic, family, 500);
             workload.timing.warmup = Nanos::from_millis(100);
