@@ -167,11 +167,13 @@ impl Supervisor {
         self.control.let_go();
         let mut datagrams = None;
         let mut round_trips = None;
+        let mut stamps = None;
         let mut under_load = None;
         let mut jitters = Vec::new();
         for worker in workers {
             if let Some(stream) = streams.get_mut(worker.stream) {
                 stream.core = stream.core.or(worker.pinned);
+                stream.napi_id = stream.napi_id.or(worker.napi_id);
             }
             if let Some(count) = worker.datagrams {
                 let report: &mut DatagramReport = datagrams.get_or_insert_default();
@@ -180,6 +182,7 @@ impl Supervisor {
             }
             round_trips = round_trips.or(worker.round_trips);
             under_load = report::joined(under_load, worker.under_load);
+            stamps = stamps.or(worker.stamps);
             tallies.push(worker.tally);
         }
         if let Some(report) = &mut datagrams
@@ -197,6 +200,7 @@ impl Supervisor {
             datagrams,
             round_trips,
             under_load,
+            stamps,
             errors: Tally::merge(tallies),
             process_cpu_ns,
         }
@@ -240,6 +244,7 @@ fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut T
             received_bytes: received.read().bytes,
             core: None,
             tcp: None,
+            napi_id: None,
         })
         .collect();
     for (report, connection) in reports.iter_mut().zip(&sockets.tcp[..accounted]) {

@@ -194,6 +194,33 @@ pub enum Warning {
         /// Payload rate sent over the whole duration in the slower direction, median of the trials, bit/s.
         sent_bps: f64,
     },
+    /// Busy polling was asked for, but the device has no NAPI instance that could be polled.
+    NothingToPoll {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Trials in which it was so at one end at least.
+        trials: u32,
+    },
+    /// An arm's round trips are time-stamped and the baseline's are not, or the other way round.
+    StampsDiffer {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+    },
+    /// Many stamped round trips lack a stamp, or have parts that do not add up, so what is said of parts is said of the others.
+    StampsIncomplete {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Share of the stamped round trips that could not be split, a fraction.
+        share: f64,
+        /// Those whose parts do not add up.
+        inconsistent: u64,
+    },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
         /// Which arm.
@@ -305,6 +332,20 @@ impl Warning {
                 human_bit_rate(*asked_bps),
                 (1.0 - sent_bps / asked_bps) * 100.0
             ),
+            Self::NothingToPoll { arm, workload, trials } => format!(
+                "nothing to poll: in {workload} of {arm} the packets came from a device without NAPI (a veth pair, loopback) in {}, \
+                 so the kernel could not busy-poll and waited as with `wait = \"block\"`",
+                trials_in_words(*trials)
+            ),
+            Self::StampsDiffer { arm, workload } => format!(
+                "stamps differ: in {workload} either {arm} or the baseline is time-stamped, and not both; hosts that stamp handle \
+                 every packet a little slower, set `timestamps` alike"
+            ),
+            Self::StampsIncomplete { arm, workload, share, inconsistent } => format!(
+                "stamps incomplete: {:.0} % of the stamped round trips of {workload} in {arm} could not be split ({inconsistent} have \
+                 parts that do not add up); the parts are those of the others. Over TCP use one request at a time",
+                share * 100.0
+            ),
             _ => return None,
         })
     }
@@ -385,8 +426,11 @@ impl Warning {
             | Self::ReceiverOverrun { .. }
             | Self::TransactionsFailed { .. }
             | Self::CountsDisagree { .. }
+            | Self::RateMissed { .. }
             | Self::ScheduleMissed { .. }
-            | Self::RateMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::NothingToPoll { .. }
+            | Self::StampsDiffer { .. }
+            | Self::StampsIncomplete { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

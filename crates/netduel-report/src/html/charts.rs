@@ -25,6 +25,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                 p.settings { @if let Some(arm) = arm { b { (arm) } ": " } (settings) }
             }
             (origin(workload))
+            (super::stamps::section(workload))
             div.charts {
                 @for (position, metric) in workload.judged.iter().enumerate() {
                     (figure(&Chart {

@@ -9,6 +9,7 @@ mod charts;
 mod intervals;
 mod origin;
 mod policy;
+mod stamps;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use netduel_model::run::Run;

@@ -43,6 +43,9 @@ pub fn workload(workload: &Workload) -> String {
                 None => format!("closed loop, {} outstanding", round_trip.outstanding),
             });
             parts.push(waiting(round_trip.wait).to_owned());
+            if round_trip.timestamps {
+                parts.push("some of them time-stamped".to_owned());
+            }
         }
         Traffic::LoadedLatency(load) => {
             parts.push(format!(
@@ -85,6 +88,7 @@ fn waiting(wait: Wait) -> &'static str {
     match wait {
         Wait::Block => "blocking",
         Wait::Spin => "spinning",
+        Wait::BusyPoll => "busy-polling",
     }
 }
 
@@ -251,7 +255,7 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
             .to_owned()),
         ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
           digits; in an open loop from the scheduled time. A transaction of tcp-crr is whole when its connection was made, its \
-          response read, and the end of the stream behind it.".to_owned()),
+          response read, and the end of the stream behind it. Where some are time-stamped, those have a histogram of their own.".to_owned()),
         ("CPU", "Busy time of all cores of both hosts, each machine once, over the whole trial, divided by what was received in \
           the whole trial.".to_owned()),
         ("Comparison", "Within blocks: each arm against the baseline of the same block. Ratio (difference for loss and \

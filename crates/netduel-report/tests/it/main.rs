@@ -7,3 +7,4 @@ mod figures;
 mod formats;
 mod hostile;
 mod nonsense;
+mod stamps;

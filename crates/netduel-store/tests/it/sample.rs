@@ -208,6 +208,7 @@ fn report(role: Role) -> EndReport {
             received_bytes: 65_536,
             core: Some(1),
             tcp: Some(tcp_info()),
+            napi_id: None,
         }],
         datagrams: Some(DatagramReport {
             unique: 63,
@@ -231,6 +232,7 @@ fn report(role: Role) -> EndReport {
             parts: None,
         }),
         under_load: None,
+        stamps: None,
         errors: vec![ErrorCount {
             call: "sendmmsg".to_owned(),
             error: "ENOBUFS: no buffer space available".to_owned(),

@@ -5,7 +5,7 @@ use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::spec::{SettingsSpec, WorkloadType};
 use crate::units::{Bytes, Nanos, PerSecond, Percent};
 use crate::workload::{
-    Direction, Family, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction,
+    Direction, Family, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction, Wait,
 };
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
@@ -63,7 +63,7 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
         ],
         WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate"],
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
-            &["family", "size", "outstanding", "wait", "request_rate"]
+            &["family", "size", "outstanding", "wait", "request_rate", "timestamps"]
         }
         WorkloadType::LoadedLatency => &[
             "family",
@@ -167,6 +167,10 @@ pub(super) fn check_ranges(
             "1 bit/s at least; leave `rate` out to send as fast as it can",
         );
     }
+    if kind == TcpCrr && settings.wait == Some(Wait::BusyPoll) {
+        let allowed = "allowed: `block` or `spin`; a connection is gone before polling for it would pay";
+        problems.add(&key_path(path, "wait"), "is \"busy-poll\", which tcp-crr does not have", allowed);
+    }
     if matches!(kind, TcpRr | UdpRr | TcpCrr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
         let allowed = "1 /s at least; leave `request_rate` out for a closed loop";
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
@@ -260,6 +264,7 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         request_rate: arm.request_rate.or(workload.request_rate),
         probe: arm.probe.or(workload.probe),
         idle_share: arm.idle_share.or(workload.idle_share),
+        timestamps: arm.timestamps.or(workload.timestamps),
     }
 }
 
@@ -298,6 +303,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
         outstanding: settings.outstanding.unwrap_or(1),
         wait: settings.wait.unwrap_or_default(),
         rate: settings.request_rate,
+        timestamps: settings.timestamps.unwrap_or_default(),
     };
     match kind {
         WorkloadType::TcpStream => {
