@@ -4,6 +4,7 @@ mod bad_input;
 mod crash;
 mod disk_full;
 mod lab_commands;
+mod latency;
 mod ordinary_user;
 mod path_proof;
 mod quick;
