@@ -10,7 +10,9 @@ use netduel_load::{prepare_client, prepare_server};
 use netduel_model::ids::{Token, WorkloadName};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{Bytes, Nanos};
-use netduel_model::workload::{Direction, Family, RoundTrip, TcpEngine, Timing, Traffic, Wait, Workload};
+use netduel_model::workload::{
+    Direction, Family, RoundTrip, TcpEngine, Timing, Traffic, UdpOffload, Wait, Workload,
+};
 use netduel_sys::clock;
 
 type Failure = Box<dyn std::error::Error>;
@@ -34,7 +36,13 @@ fn workload(kind: &str) -> Workload {
         "copy-1" => stream(1, TcpEngine::Copy, 256),
         "rr-block" => Traffic::TcpRr(messages(Wait::Block)),
         "rr-spin" => Traffic::TcpRr(messages(Wait::Spin)),
-        "udp-64" => Traffic::UdpStream { flows: 1, direction: Direction::Up, size: Bytes(64), rate: None },
+        "udp-64" => Traffic::UdpStream {
+            flows: 1,
+            direction: Direction::Up,
+            size: Bytes(64),
+            rate: None,
+            offload: UdpOffload::None,
+        },
         _ => panic!("no workload is named {kind}"),
     };
     let timing = Timing {

@@ -28,6 +28,7 @@ mod tally;
 mod tcp_gate;
 mod tcp_stream;
 mod udp_gate;
+mod udp_jobs;
 mod udp_receive;
 mod udp_send;
 

@@ -1,7 +1,8 @@
 //! From counters to an `EndReport`: series, flows and streams. Pure but for reading TCP_INFO.
 use std::net::TcpStream;
 
-use netduel_model::sample::{Flow, IntervalSample, TcpInfo};
+use netduel_model::sample::{Flow, HistogramRecord, IntervalSample, TcpInfo};
+use netduel_stats::histogram::Histogram;
 use netduel_sys::{tcp, tcp_info};
 
 use crate::lane::{self, Lane, Reading};
@@ -49,6 +50,17 @@ pub(crate) fn flow(lanes: &[Lane], started_ns: u64, series: SeriesGatherer) -> F
         first_ns: spans().map(|span| span.0.saturating_sub(started_ns)).min(),
         last_ns: spans().map(|span| span.1.saturating_sub(started_ns)).max(),
         series: series.finish(),
+    }
+}
+
+/// A histogram as it is stored.
+pub(crate) fn record(histogram: &Histogram) -> HistogramRecord {
+    HistogramRecord {
+        count: histogram.count(),
+        // An empty record has no pairs, and its bounds say nothing.
+        min: histogram.min().unwrap_or(0),
+        max: histogram.max().unwrap_or(0),
+        pairs: histogram.pairs(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netduel_model::ids::Token;
 use netduel_model::sample::{DatagramReport, EndReport, StreamReport};
 use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
-use netduel_sys::{affinity, clock, usage};
+use netduel_sys::{affinity, clock, udp, usage};
 
 use crate::control::{Control, Sockets};
 use crate::error::LoadError;
@@ -16,6 +16,7 @@ use crate::jobs::{self, Job, Worker};
 use crate::lane;
 use crate::report::{self, SeriesGatherer};
 use crate::tally::Tally;
+use crate::udp_send::SendCount;
 
 /// How long after its planned duration an end is given when nothing moves any more.
 const PATIENCE_NS: u64 = 10_000_000_000;
@@ -58,14 +59,15 @@ impl Supervisor {
         let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::Tcp(Vec::new())));
         let sockets = gate.pass()?;
         self.control.hold(sockets.clone());
-        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets);
+        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets)?;
         let count = jobs.len();
         let (sender, results) = channel();
         for job in jobs {
             let worker = self.worker(&job);
+            let thread = job.thread;
             let sender = sender.clone();
             let spawned = std::thread::Builder::new()
-                .name(format!("load-{}", job.thread))
+                .name(format!("load-{thread}"))
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
                     let worker = run_job(job, worker);
@@ -78,7 +80,11 @@ impl Supervisor {
             }
         }
         drop(sender);
-        let (series, workers) = self.attend(&results, count);
+        let (series, mut workers) = self.attend(&results, count);
+        if let Some(failure) = workers.iter_mut().find_map(|worker| worker.failure.take()) {
+            self.control.let_go();
+            return Err(failure);
+        }
         let after =
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
         let cpu = (after.user_ns - before.user_ns, after.system_ns - before.system_ns);
@@ -161,14 +167,17 @@ impl Supervisor {
         let mut datagrams = None;
         let mut round_trips = None;
         let mut jitters = Vec::new();
+        let mut sent_counts = Vec::new();
         for worker in workers {
-            let stream = &mut streams[worker.stream];
-            stream.core = stream.core.or(worker.pinned);
-            if let Some(count) = worker.datagrams {
+            for index in std::iter::once(worker.stream).chain(worker.others) {
+                streams[index].core = streams[index].core.or(worker.pinned);
+            }
+            for count in worker.datagrams {
                 let report: &mut DatagramReport = datagrams.get_or_insert_default();
                 jitters.extend(count.jitter.nanoseconds());
-                count.add_to(report, worker.stream);
+                count.add_to(report);
             }
+            sent_counts.extend(worker.datagrams_sent);
             round_trips = round_trips.or(worker.round_trips);
             tallies.push(worker.tally);
         }
@@ -185,6 +194,7 @@ impl Supervisor {
             received: receives.then(|| report::flow(&self.control.received, started, series.1)),
             streams,
             datagrams,
+            datagrams_sent: SendCount::report(sent_counts),
             round_trips,
             errors: Tally::merge(tallies),
             process_cpu_ns,
@@ -225,15 +235,23 @@ fn streams(control: &Control, sockets: &Sockets, tally: &mut Tally) -> Vec<Strea
             index: index as u32,
             sent_bytes: sent.read().bytes,
             received_bytes: received.read().bytes,
-            core: None,
-            tcp: None,
+            ..StreamReport::default()
         })
         .collect();
-    if let Sockets::Tcp(connections) = sockets {
-        for (report, connection) in reports.iter_mut().zip(connections) {
-            match report::account(connection) {
-                Ok(info) => report.tcp = Some(info),
-                Err(error) => tally.count("getsockopt TCP_INFO", &error),
+    match sockets {
+        Sockets::Tcp(connections) => {
+            for (report, connection) in reports.iter_mut().zip(connections) {
+                match report::account(connection) {
+                    Ok(info) => report.tcp = Some(info),
+                    Err(error) => tally.count("getsockopt TCP_INFO", &error),
+                }
+            }
+        }
+        Sockets::Udp(flows) => {
+            for (report, flow) in reports.iter_mut().zip(flows) {
+                (report.local, report.peer) = (flow.local_addr().ok(), flow.peer_addr().ok());
+                // A kernel without the option, or a flow on which nothing came: there is no such core.
+                report.incoming_core = udp::incoming_core(flow).ok().flatten();
             }
         }
     }

@@ -10,6 +10,9 @@ pub enum Metric {
     Throughput,
     /// Datagrams per second that the receiver counted in the steady window.
     DatagramRate,
+    /// Packets per second that the receiver's interface counted, from the first to the last arrival: what travelled, where one
+    /// packet may carry many datagrams (segmentation offload) or a part of one (IP fragments).
+    PacketRate,
     /// Share of the datagrams sent that never reached the receiver's program.
     Loss,
     /// Interarrival jitter at the receiver (RFC 3550 section 6.4.1), nanoseconds.
@@ -52,9 +55,10 @@ pub enum Scale {
 
 impl Metric {
     /// All metrics, in the order in which tables show them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Throughput,
         Self::DatagramRate,
+        Self::PacketRate,
         Self::RoundTripRate,
         Self::LatencyP50,
         Self::LatencyP99,
@@ -72,6 +76,7 @@ impl Metric {
         match self {
             Self::Throughput => "throughput",
             Self::DatagramRate => "datagrams delivered",
+            Self::PacketRate => "packets on the interface",
             Self::Loss => "loss",
             Self::Jitter => "jitter",
             Self::LatencyP50 => "round trip p50",
@@ -90,6 +95,7 @@ impl Metric {
         match self {
             Self::Throughput => "throughput",
             Self::DatagramRate => "datagram-rate",
+            Self::PacketRate => "packet-rate",
             Self::Loss => "loss",
             Self::Jitter => "jitter",
             Self::LatencyP50 => "latency-p50",
@@ -107,7 +113,7 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Throughput => "bit/s",
-            Self::DatagramRate | Self::RoundTripRate => "/s",
+            Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => "/s",
             Self::Loss => "fraction",
             Self::Jitter | Self::LatencyP50 | Self::LatencyP99 | Self::LatencyP999 => "ns",
             Self::CpuPerGigabyte => "s/GB",
@@ -119,7 +125,7 @@ impl Metric {
     /// Which way is better.
     pub fn better(self) -> Better {
         match self {
-            Self::Throughput | Self::DatagramRate | Self::RoundTripRate => Better::Higher,
+            Self::Throughput | Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => Better::Higher,
             _ => Better::Lower,
         }
     }
@@ -137,7 +143,7 @@ impl Metric {
         use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
         match self {
             Self::Throughput => human_bit_rate(value),
-            Self::DatagramRate | Self::RoundTripRate => human_si(value, "/s"),
+            Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => human_si(value, "/s"),
             Self::Loss => format!("{} %", three_digits(value * 100.0)),
             Self::Jitter | Self::LatencyP50 | Self::LatencyP99 | Self::LatencyP999 => human_nanos(value),
             Self::CpuPerGigabyte => format!("{} s/GB", three_digits(value)),

@@ -116,6 +116,9 @@ pub struct InterfaceDelta {
     pub rx_errors: u64,
     /// Send errors.
     pub tx_errors: u64,
+    /// Packets that the queueing disciplines of the interface dropped (`TCA_STATS2`); absent when the kernel did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc_dropped: Option<u64>,
 }
 
 /// Whether a device was there at both readings.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
-use crate::units::{human_bit_rate, human_nanos};
+use crate::units::{human_bit_rate, human_nanos, three_digits};
 
 /// A doubt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,6 +133,29 @@ pub enum Warning {
         workload: WorkloadName,
         /// Datagrams dropped at the socket, all trials.
         datagrams: u64,
+        /// Datagrams that were lost at all, all trials; absent in runs of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lost: Option<u64>,
+    },
+    /// Datagrams and packets are not the same number: what the label calls a rate of datagrams is not one of packets.
+    DatagramsNotPackets {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Datagrams that one packet of the interface carried, median of the trials; less than 1 when IP cut them.
+        datagrams_per_packet: f64,
+    },
+    /// Streams that were asked for a rate sent less.
+    RateMissed {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Payload rate asked for, each direction, bit/s.
+        asked_bps: f64,
+        /// Payload rate sent over the whole duration in the slower direction, median of the trials, bit/s.
+        sent_bps: f64,
     },
     /// An open loop could not keep its schedule.
     ScheduleMissed {
@@ -206,13 +229,45 @@ impl Warning {
                 human_bit_rate(*before_bps),
                 human_bit_rate(*after_bps)
             ),
-            Self::ReceiverOverrun { arm, workload, datagrams } => format!(
-                "receiver overrun: in {workload} of {arm} {datagrams} datagrams reached the receiver's socket and were dropped \
-                 there; that part of the loss is the receiver's, not the path's"
+            Self::ReceiverOverrun { .. } | Self::DatagramsNotPackets { .. } => return self.about_datagrams(),
+            Self::RateMissed { arm, workload, asked_bps, sent_bps } => format!(
+                "rate missed: {arm} in {workload} sent {} of the {} asked for ({:.1} % less); the path or a core is the limit, \
+                 so this is not a comparison at one rate",
+                human_bit_rate(*sent_bps),
+                human_bit_rate(*asked_bps),
+                (1.0 - sent_bps / asked_bps) * 100.0
             ),
             Self::ScheduleMissed { arm, workload, late_p99_ns } => format!(
                 "schedule missed: the open loop of {workload} in {arm} sent up to {} late (p99); lower the rate or pin the client",
                 human_nanos(*late_p99_ns as f64)
+            ),
+            _ => return None,
+        })
+    }
+
+    /// The sentence of a doubt about datagrams.
+    fn about_datagrams(&self) -> Option<String> {
+        Some(match self {
+            Self::ReceiverOverrun { arm, workload, datagrams, lost } => format!(
+                "receiver overrun: in {workload} of {arm} {datagrams} datagrams{} reached the receiver's socket and were dropped \
+                 there; that part of the loss is the receiver's, not the path's: it was the bottleneck, so pin the server, use more \
+                 flows, `offload = \"gso-gro\"` or a `rate`",
+                lost.map(|lost| format!(" of {lost} lost")).unwrap_or_default()
+            ),
+            Self::DatagramsNotPackets { arm, workload, datagrams_per_packet }
+                if *datagrams_per_packet > 1.0 =>
+            {
+                format!(
+                    "datagrams are not packets: in {workload} of {arm} {} datagrams travelled as one packet of the receiver's interface; \
+                 nothing on this path cuts them, so its cost per packet is not in the figures: set `offload = \"none\"`, or treat \
+                 `tx-udp-segmentation` of the sender's interface with `off`, to send each as a packet",
+                    three_digits(*datagrams_per_packet)
+                )
+            }
+            Self::DatagramsNotPackets { arm, workload, datagrams_per_packet } => format!(
+                "datagrams are not packets: in {workload} of {arm} each datagram travelled as {} packets of the receiver's interface; it \
+                 is longer than the MTU and IP cuts it, and one lost piece loses all: set a smaller `size`",
+                three_digits(datagrams_per_packet.recip())
             ),
             _ => return None,
         })
@@ -261,7 +316,9 @@ impl Warning {
             | Self::RateCapped { .. }
             | Self::TokenBucketBurst { .. }
             | Self::ReceiverOverrun { .. }
-            | Self::ScheduleMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::DatagramsNotPackets { .. }
+            | Self::ScheduleMissed { .. }
+            | Self::RateMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

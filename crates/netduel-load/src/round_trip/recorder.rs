@@ -1,9 +1,10 @@
 //! Where round trips go: the histogram of the steady window, and median and maximum of each interval.
-use netduel_model::sample::{HistogramRecord, RoundTripReport, RoundTripSample};
+use netduel_model::sample::{RoundTripReport, RoundTripSample};
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Timing};
 use netduel_stats::histogram::Histogram;
 
 use crate::interval_median::IntervalMedian;
+use crate::report::record;
 
 /// Seconds beyond the duration for which there is room in the series: responses may still come in.
 const TAIL_NS: u64 = 12_000_000_000;
@@ -110,16 +111,6 @@ impl Recorder {
     /// The pacing error that was recorded.
     pub(crate) fn into_pacing(self) -> (u64, Histogram) {
         (self.requests, self.pacing.unwrap_or_default())
-    }
-}
-
-fn record(histogram: &Histogram) -> HistogramRecord {
-    HistogramRecord {
-        count: histogram.count(),
-        // An empty record has no pairs, and its bounds say nothing.
-        min: histogram.min().unwrap_or(0),
-        max: histogram.max().unwrap_or(0),
-        pairs: histogram.pairs(),
     }
 }
 

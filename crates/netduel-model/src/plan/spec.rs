@@ -11,7 +11,7 @@ use super::shape::shape;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
-use crate::workload::{Direction, Family, TcpEngine, Wait};
+use crate::workload::{Direction, Family, TcpEngine, UdpOffload, Wait};
 
 shape! {
     /// A netduel plan: hosts, arms, workloads and the design of the comparison.
@@ -166,7 +166,7 @@ pub enum Side {
 pub enum WorkloadType {
     /// Bulk data over TCP.
     TcpStream,
-    /// Datagrams in one direction, counted at both ends.
+    /// Datagrams, counted one by one at both ends.
     UdpStream,
     /// Round trips over a TCP connection.
     TcpRr,
@@ -206,7 +206,8 @@ shape! {
         optional family: Family,
         /// tcp-stream: connections, 1 to 1024, default 1.
         optional streams: u32,
-        /// tcp-stream, udp-stream: who sends, default `up` (client to server). `both` is for tcp-stream alone.
+        /// tcp-stream, udp-stream: who sends, default `up` (client to server). With `both` rates are the sum of the two
+        /// directions, and loss is that of all datagrams.
         optional direction: Direction,
         /// tcp-stream: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine and 128 KiB with `copy`.
         optional block: Bytes,
@@ -217,10 +218,16 @@ shape! {
         /// udp-stream: payload of a datagram, 32 B to 65507 B, default 1448 B (1428 B over IPv6). tcp-rr, udp-rr: bytes of a
         /// request and of its response, default 64 B; 1 B to 1 MiB for tcp-rr, 32 B to 65507 B for udp-rr.
         optional size: Bytes,
-        /// udp-stream: payload rate of all flows together, 1 bit/s at least; default: as fast as it can.
+        /// udp-stream: payload rate of all flows together, in each direction that is used, 1 bit/s to 10 Tbit/s; default: as fast
+        /// as it can. Bursts are what falls due in 100 us, 16 datagrams at most.
         optional rate: BitRate,
-        /// udp-stream: source ports, 1 to 64, default 1.
+        /// udp-stream: source ports, 1 to 1024, default 1. They share as many threads as there are cores, or as `pin_client` and
+        /// `pin_server` name.
         optional flows: u32,
+        /// udp-stream: who cuts and joins datagrams. Default: `gso` without a `rate` when `size` is at most its default, for then
+        /// a core is the limit; `none` otherwise, for a rate asks for even spacing and a longer datagram may not fit the MTU,
+        /// which `gso` needs. Where a path carries the 64 datagrams of a buffer as one packet, every report says so.
+        optional offload: UdpOffload,
         /// tcp-rr, udp-rr: requests under way at a time in a closed loop, 1 to 1024, default 1.
         optional outstanding: u32,
         /// tcp-rr, udp-rr: how both ends wait for a message, default `block`.

@@ -210,6 +210,7 @@ choices!(
     crate::workload::Direction,
     crate::workload::Family,
     crate::workload::TcpEngine,
+    crate::workload::UdpOffload,
     crate::workload::Wait,
     super::spec::LabPath,
     super::spec::LaunchKind,

@@ -11,7 +11,7 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::{doubt, summary};
 
 use super::machine::{self, Machines};
-use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, figures, series};
+use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, datagrams, series};
 
 /// A share of stolen time above this is worth a warning.
 const STOLEN_SHARE_MAX: f64 = 0.01;
@@ -31,6 +31,9 @@ const BUSY_SHARE_MAX: f64 = 0.9;
 /// An open loop is late when its 99th percentile of lateness exceeds one interval of its schedule, but never less than
 /// the scheduler's grain nor more than a millisecond.
 const LATENESS_NS: (f64, f64) = (50_000.0, 1_000_000.0);
+
+/// A sender that sent less than this share of the rate asked for missed it.
+const RATE_SHARE_MIN: f64 = 0.99;
 
 /// Every doubt that the data raise.
 pub(super) fn derive(
@@ -170,16 +173,29 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
 
 fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let drops: u64 = trials
-        .iter()
-        .flat_map(|trial| figures::datagrams(trial))
-        .filter_map(|(_, report)| report.socket_drops)
-        .sum();
+    let lost = || arm.datagrams.iter().filter_map(|way| way.lost);
+    let drops: u64 = lost().map(|lost| lost.at_socket).sum();
     if drops > 0 {
         warnings.push(Warning::ReceiverOverrun {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
             datagrams: drops,
+            lost: Some(lost().map(|lost| lost.all).sum()),
+        });
+    }
+    if let Some(datagrams_per_packet) = datagrams::not_packets(&arm.datagrams) {
+        warnings.push(Warning::DatagramsNotPackets {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            datagrams_per_packet,
+        });
+    }
+    if let Some((asked_bps, sent_bps)) = datagrams::rate_missed(&arm.workload, trials, RATE_SHARE_MIN) {
+        warnings.push(Warning::RateMissed {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            asked_bps,
+            sent_bps,
         });
     }
     if let Some(late_p99_ns) = lateness(&arm.workload, trials) {

@@ -2,6 +2,7 @@
 //!
 //! Only this module computes; the formats print what stands here and never derive a figure of their own.
 mod counters;
+mod datagrams;
 mod doubts;
 mod explanation;
 mod figures;
@@ -24,6 +25,7 @@ use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
 pub use counters::{Counter, CounterKind, Spread};
+pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, of_trial as datagrams_of};
 pub use figures::value_of;
 pub use machine::{CoreShare, Machine, Machines};
 pub use paths::PathShares;
@@ -84,6 +86,8 @@ pub struct ArmAnalysis {
     pub machines: Vec<Machine>,
     /// Which interfaces carried the bytes, by end.
     pub paths: Vec<PathShares>,
+    /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
+    pub datagrams: Vec<DatagramWay>,
 }
 
 /// One metric over all arms.
@@ -185,6 +189,7 @@ fn workload(
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),
             paths: paths::shares(arm, &all),
+            datagrams: datagrams::ways(settings, &trials, machines.shared(&arm.pair)),
         });
         by_arm.push((arm, settings, trials));
     }

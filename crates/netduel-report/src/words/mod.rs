@@ -1,9 +1,11 @@
 //! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
+mod datagrams;
 mod run;
 mod text;
 mod verdict;
 mod warnings;
 
+pub use datagrams::{datagrams, direction};
 pub use run::{commands, end, proofs, rules, treatment, trials, workload};
 pub use text::{date, percent, plain, times};
 pub use verdict::{Clause, Tone, answer, clauses, interval, joint, tone, value, verdict};

@@ -82,9 +82,9 @@ pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
 /// Rates and round trips are faster or slower; costs, losses and jitter are higher or lower.
 fn direction(metric: Metric, higher: bool) -> &'static str {
     match (metric, higher) {
-        (Metric::Throughput | Metric::DatagramRate | Metric::RoundTripRate, true)
+        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, true)
         | (Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999, false) => "faster",
-        (Metric::Throughput | Metric::DatagramRate | Metric::RoundTripRate, false)
+        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, false)
         | (Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999, true) => "slower",
         (_, true) => "higher",
         (_, false) => "lower",

@@ -17,7 +17,8 @@ use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::{Bytes, Nanos, PerSecond, Percent};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{
-    Direction, Family, Role, RoundTrip, SAMPLE_INTERVAL_NS, TcpEngine, Timing, Traffic, Wait, Workload,
+    Direction, Family, Role, RoundTrip, SAMPLE_INTERVAL_NS, TcpEngine, Timing, Traffic, UdpOffload, Wait,
+    Workload,
 };
 use netduel_stats::histogram::Histogram;
 
@@ -183,7 +184,13 @@ fn workload(name: &str) -> Workload {
     let traffic = match name {
         "rr" => Traffic::TcpRr(round_trip(None)),
         "open" => Traffic::UdpRr(round_trip(Some(PerSecond(20_000)))),
-        "udp" => Traffic::UdpStream { flows: 1, direction: Direction::Up, size: Bytes(1448), rate: None },
+        "udp" => Traffic::UdpStream {
+            flows: 1,
+            direction: Direction::Up,
+            size: Bytes(1448),
+            rate: None,
+            offload: UdpOffload::None,
+        },
         _ => Traffic::TcpStream {
             streams: 1,
             direction: Direction::Up,
@@ -267,7 +274,9 @@ fn trial(
         _ => round_trips(noise, speed, name == "open"),
     };
     let [client, server] = [(Role::Client, client), (Role::Server, server)].map(|(role, report)| {
-        let bytes = report.sent.iter().chain(&report.received).map(|flow| flow.bytes).sum::<u64>();
+        let headers = if name == "udp" { 42 } else { 0 };
+        let flows = report.sent.iter().chain(&report.received);
+        let bytes = flows.map(|flow| flow.bytes + flow.messages * headers).sum::<u64>();
         TrialEnd { observation: observation(noise, arm, name, bytes, role, &recipe.text), report }
     });
     let expected = plan.arms[arm].expect_client.clone().unwrap();
@@ -330,6 +339,7 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         received,
         streams: Vec::new(),
         datagrams: None,
+        datagrams_sent: None,
         round_trips: None,
         errors: Vec::new(),
         process_cpu_ns: (120_000_000, 900_000_000),
@@ -477,8 +487,10 @@ fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role
         name: format!("{name}{text}"),
         is_master: name == "eth0",
         master: (name != "eth0").then(|| "eth0".to_owned()),
-        tx_bytes: bytes,
-        tx_packets: bytes / 1500,
+        tx_bytes: if role == Role::Client { bytes } else { 0 },
+        tx_packets: if role == Role::Client { bytes / 1490 } else { 0 },
+        rx_bytes: if role == Role::Server { bytes } else { 0 },
+        rx_packets: if role == Role::Server { bytes / 1490 } else { 0 },
         ..InterfaceDelta::default()
     };
     let other = 2_000 + (noise.uniform() * 6_000.0) as u64;

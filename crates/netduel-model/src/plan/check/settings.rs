@@ -3,8 +3,8 @@ use std::fmt::Display;
 
 use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::spec::{SettingsSpec, WorkloadType};
-use crate::units::Bytes;
-use crate::workload::{Direction, Family, RoundTrip, TcpEngine, Traffic};
+use crate::units::{BitRate, Bytes};
+use crate::workload::{Family, RoundTrip, TcpEngine, Traffic, UdpOffload};
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
 const BLOCK_LEAN: Bytes = Bytes(1 << 20);
@@ -17,6 +17,8 @@ const DATAGRAM_IPV6: Bytes = Bytes(1428);
 const DATAGRAM_LEAST: Bytes = Bytes(32);
 /// 65535 less the headers of IPv4 (20) and UDP (8).
 const DATAGRAM_MOST: Bytes = Bytes(65_507);
+/// More than any interface has. A schedule beyond it would be as good as none, and look like one.
+const DATAGRAM_RATE_MOST: BitRate = BitRate(10_000_000_000_000);
 const REQUEST: Bytes = Bytes(64);
 const REQUEST_TCP_MOST: Bytes = Bytes(1 << 20);
 
@@ -24,7 +26,7 @@ const REQUEST_TCP_MOST: Bytes = Bytes(1 << 20);
 pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
     match kind {
         WorkloadType::TcpStream => &["family", "streams", "direction", "block", "engine", "congestion"],
-        WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate"],
+        WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate", "offload"],
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
             &["family", "size", "outstanding", "wait", "request_rate"]
         }
@@ -93,14 +95,20 @@ pub(super) fn check_ranges(
     };
     let count = |value: Option<u32>| value.map(u64::from);
     within("streams", count(settings.streams), 1, 1024, plain);
-    within("flows", count(settings.flows), 1, 64, plain);
+    within("flows", count(settings.flows), 1, 1024, plain);
     within("outstanding", count(settings.outstanding), 1, 1024, plain);
     within("block", settings.block.map(|block| block.0), 1, BLOCK_MOST.0, bytes);
     let (least, most) = match kind {
         TcpStream | TcpRr => (Bytes(1), REQUEST_TCP_MOST),
         UdpStream | UdpRr => (DATAGRAM_LEAST, DATAGRAM_MOST),
     };
-    within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
+    let is_datagram = matches!(kind, UdpStream | UdpRr);
+    if !(is_datagram && settings.size.is_some_and(|size| size < DATAGRAM_LEAST)) {
+        within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
+    }
+    if is_datagram {
+        check_datagrams(settings, kind, path, problems);
+    }
     if kind == UdpStream && settings.rate.is_some_and(|rate| rate.0 == 0) {
         problems.add(
             &key_path(path, "rate"),
@@ -111,10 +119,6 @@ pub(super) fn check_ranges(
     if matches!(kind, TcpRr | UdpRr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
         let allowed = "1 /s at least; leave `request_rate` out for a closed loop";
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
-    }
-    if kind == UdpStream && settings.direction == Some(Direction::Both) {
-        let allowed = "allowed: `up` or `down`; write a workload for each";
-        problems.add(&key_path(path, "direction"), "is \"both\", but udp-stream sends one way", allowed);
     }
     if kind == TcpStream
         && let Some(name) = &settings.congestion
@@ -131,6 +135,26 @@ pub(super) fn check_ranges(
                 allowed,
             );
         }
+    }
+}
+
+/// Notes datagrams without room for their header, and a rate beyond any interface.
+fn check_datagrams(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
+    if let Some(size) = settings.size.filter(|size| *size < DATAGRAM_LEAST) {
+        let allowed = format!(
+            "\"{DATAGRAM_LEAST}\" to \"{DATAGRAM_MOST}\" is allowed for {}; a datagram begins with whose it is, its number and \
+             the time it was sent",
+            word(kind)
+        );
+        problems.add(&key_path(path, "size"), format!("is \"{size}\""), allowed);
+    }
+    if kind == WorkloadType::UdpStream
+        && let Some(rate) = settings.rate.filter(|rate| *rate > DATAGRAM_RATE_MOST)
+    {
+        let allowed = format!(
+            "\"{DATAGRAM_RATE_MOST}\" is the most for udp-stream; leave `rate` out to send as fast as it can"
+        );
+        problems.add(&key_path(path, "rate"), format!("is \"{rate}\""), allowed);
     }
 }
 
@@ -176,6 +200,7 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         size: arm.size.or(workload.size),
         rate: arm.rate.or(workload.rate),
         flows: arm.flows.or(workload.flows),
+        offload: arm.offload.or(workload.offload),
         outstanding: arm.outstanding.or(workload.outstanding),
         wait: arm.wait.or(workload.wait),
         request_rate: arm.request_rate.or(workload.request_rate),
@@ -207,15 +232,21 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType) -> Traffic {
             }
         }
         WorkloadType::UdpStream => {
-            let size = match settings.family.unwrap_or_default() {
+            let default = match settings.family.unwrap_or_default() {
                 Family::Ipv4 => DATAGRAM_IPV4,
                 Family::Ipv6 => DATAGRAM_IPV6,
             };
+            let size = settings.size.unwrap_or(default);
             Traffic::UdpStream {
                 flows: settings.flows.unwrap_or(1),
                 direction,
-                size: settings.size.unwrap_or(size),
+                size,
                 rate: settings.rate,
+                offload: settings.offload.unwrap_or(if settings.rate.is_none() && size <= default {
+                    UdpOffload::Gso
+                } else {
+                    UdpOffload::None
+                }),
             }
         }
         WorkloadType::TcpRr => Traffic::TcpRr(round_trip()),
