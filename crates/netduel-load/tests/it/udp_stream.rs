@@ -8,6 +8,9 @@ use crate::harness::{check_flows, run_pair, workload};
 
 const OFFLOADS: [UdpOffload; 3] = [UdpOffload::None, UdpOffload::Gso, UdpOffload::GsoGro];
 
+/// Datagrams that tell the end of a flow.
+const MARKERS: u64 = 5;
+
 fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: UdpOffload) -> Traffic {
     Traffic::UdpStream { flows, direction, size: Bytes(size), rate: rate.map(BitRate), offload }
 }
@@ -25,12 +28,15 @@ fn check_one_way(sender: &EndReport, receiver: &EndReport, size: u64, offload: U
     assert_eq!(received.bytes, count.unique * size);
     let (lost, drops, buffers) =
         (sent.messages - count.unique, count.socket_drops.unwrap(), count.buffers.unwrap());
+    // The end markers of a flow may find the socket full like any other.
+    let others = sender.streams.len() as u64 * MARKERS;
     if offload == UdpOffload::GsoGro {
         // A dropped buffer has 1 datagram at least and as many as the kernel puts in one at most.
-        assert!((drops..=drops * 128).contains(&lost), "{lost} {count:?}");
+        assert!((drops.saturating_sub(others)..=drops * 128).contains(&lost), "{lost} {count:?}");
         assert!(buffers <= count.unique);
     } else {
-        assert_eq!((lost, buffers), (drops, count.unique), "{count:?}");
+        assert!((lost..=lost + others).contains(&drops), "{lost} {count:?}");
+        assert_eq!(buffers, count.unique);
     }
     assert_eq!((count.duplicates, count.reordered, count.too_late, count.foreign), (0, 0, 0, 0), "{count:?}");
     assert!(count.highest.iter().sum::<u64>() <= sent.messages);
@@ -71,7 +77,7 @@ fn without_a_rate_every_datagram_is_accounted_for() {
     for offload in OFFLOADS {
         for size in [24, 64, 1472, 60_000] {
             let traffic = udp(1, Direction::Up, size, None, offload);
-            let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
+            let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 200)).unwrap();
             check_one_way(&client, &server, size, offload);
             let handed = client.datagrams_sent.unwrap();
             let fit = netduel_sys::udp_segment::segments(size as usize) as u32;
@@ -107,7 +113,7 @@ fn more_flows_than_cores_share_threads_and_each_is_told_with_its_ports() {
 #[test]
 fn flows_share_the_cores_that_they_are_pinned_to() {
     let core = netduel_sys::affinity::allowed().unwrap()[0];
-    let mut workload = workload(udp(3, Direction::Up, 100, None, UdpOffload::Gso), Family::Ipv4, 50);
+    let mut workload = workload(udp(3, Direction::Up, 100, None, UdpOffload::Gso), Family::Ipv4, 200);
     workload.pin_client = vec![core];
     workload.pin_server = vec![core];
     let (client, server) = run_pair(&workload).unwrap();

@@ -447,6 +447,15 @@ fn series_of(messages: u64) -> Flow {
     Flow { messages, first_ns: Some(40_000), last_ns: Some(DURATION_NS), ..Flow::default() }
 }
 
+/// What an interface counts of datagrams of 1448 bytes that the client sends.
+fn carried(role: Role, bytes: u64) -> InterfaceDelta {
+    let packets = bytes / 1490;
+    match role {
+        Role::Client => InterfaceDelta { tx_bytes: bytes, tx_packets: packets, ..InterfaceDelta::default() },
+        Role::Server => InterfaceDelta { rx_bytes: bytes, rx_packets: packets, ..InterfaceDelta::default() },
+    }
+}
+
 fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role, text: &str) -> Observation {
     // Shares of four cores as user, system and soft interrupt.
     let load: [(f64, f64, f64); 4] = match (name, arm) {
@@ -487,11 +496,7 @@ fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role
         name: format!("{name}{text}"),
         is_master: name == "eth0",
         master: (name != "eth0").then(|| "eth0".to_owned()),
-        tx_bytes: if role == Role::Client { bytes } else { 0 },
-        tx_packets: if role == Role::Client { bytes / 1490 } else { 0 },
-        rx_bytes: if role == Role::Server { bytes } else { 0 },
-        rx_packets: if role == Role::Server { bytes / 1490 } else { 0 },
-        ..InterfaceDelta::default()
+        ..carried(role, bytes)
     };
     let other = 2_000 + (noise.uniform() * 6_000.0) as u64;
     let interfaces = vec![
