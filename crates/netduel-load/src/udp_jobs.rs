@@ -52,7 +52,7 @@ pub(crate) fn jobs(
             let others = others.clone();
             let work = Box::new(move |worker: &mut Worker| {
                 worker.others = others;
-                udp_receive::receive(worker, flows, settings.size, settings.offload);
+                udp_receive::receive(worker, flows, settings);
             });
             jobs.push(Job { stream: thread, thread, work });
         }

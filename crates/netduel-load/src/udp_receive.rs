@@ -15,11 +15,18 @@ use crate::datagram;
 use crate::error::LoadError;
 use crate::greeting::{self, Greeting};
 use crate::jobs::Worker;
+use crate::udp_send::UdpSettings;
 
 /// Datagrams taken in one system call.
 const BATCH: usize = 64;
 /// Buffers of merged datagrams taken in one system call: 64 KiB of room each, and some hundred datagrams.
 const BATCH_MERGED: usize = 16;
+/// Receive buffers of all flows of an end, bytes, shared evenly within what one may have at least and at most. The kernel counts
+/// its own 700 bytes or so for each small datagram: 32 MiB are 60 ms at a million a second, which is what a receiver on a
+/// contended core was seen to wait; with 8 MiB such receivers dropped up to a third.
+const BUFFERS: usize = 64 << 20;
+const BUFFER_LEAST: usize = 1 << 20;
+const BUFFER_MOST: usize = 32 << 20;
 /// Longest sleep in a call, so that the end of the trial is noticed.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
 /// After the peer is done, this long without a datagram means that nothing is under way any more.
@@ -137,9 +144,13 @@ impl Course {
 }
 
 /// Receives on all flows of a thread until the peer is done and nothing is under way.
-pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, size: usize, offload: UdpOffload) {
+pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: UdpSettings) {
+    let UdpSettings { size, offload, .. } = settings;
+    let buffer = (BUFFERS / settings.flows as usize).clamp(BUFFER_LEAST, BUFFER_MOST);
     let merged = offload == UdpOffload::GsoGro;
     for flow in &flows {
+        // The gate has said what the host does not give.
+        worker.tally.count_failure("setsockopt SO_RCVBUF", udp::set_receive_buffer(&flow.socket, buffer));
         worker
             .tally
             .count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(&flow.socket, CALL_LIMIT));
