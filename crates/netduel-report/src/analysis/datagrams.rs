@@ -242,10 +242,11 @@ fn dropped_packets(
 ) -> u64 {
     let queue = leaving.and_then(|interface| interface.qdisc_dropped).unwrap_or(0).saturating_sub(refused);
     let sent = leaving.map_or(0, |interface| interface.tx_dropped + interface.tx_errors);
+    let ingress = coming.and_then(|interface| interface.ingress_dropped).unwrap_or(0);
     let received = coming.map_or(0, |interface| interface.rx_dropped + interface.rx_errors);
     // A veth counts what its peer had no room for as dropped at both ends.
     let interfaces = if shared_machine { sent.max(received) } else { sent + received };
-    queue + interfaces
+    queue + interfaces + ingress
 }
 
 /// Fragments that the receiver's host put together, or else those that the sender's made.

@@ -308,5 +308,6 @@ fn interface(presence: Presence) -> InterfaceDelta {
         rx_errors: 7,
         tx_errors: 8,
         qdisc_dropped: None,
+        ingress_dropped: None,
     }
 }
