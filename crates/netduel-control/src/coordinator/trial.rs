@@ -140,7 +140,7 @@ impl Conductor<'_> {
     fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
         let host = |role: Role| arm.pair.host(role).clone();
         let timeout_ns = workload.timing.duration.0.saturating_add(DONE_MARGIN_NS);
-        for role in [Role::Server, Role::Client] {
+        for role in starters(&workload.traffic) {
             self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns)?;
         }
         let deciders = deciders(&workload.traffic);
@@ -179,6 +179,16 @@ impl Conductor<'_> {
                 drop(self.ask_in_any_case(&host, &ToAgent::Abort, STEP_TIMEOUT_NS));
             }
         }
+    }
+}
+
+/// The ends in the order in which they are started: who receives comes first, so that its counters are read, and its program
+/// waits, before anything arrives.
+fn starters(traffic: &Traffic) -> [Role; 2] {
+    match traffic {
+        Traffic::TcpStream { direction: Direction::Down, .. }
+        | Traffic::UdpStream { direction: Direction::Down, .. } => [Role::Client, Role::Server],
+        _ => [Role::Server, Role::Client],
     }
 }
 

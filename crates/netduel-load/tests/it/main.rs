@@ -6,6 +6,7 @@ mod datagrams;
 mod greeting;
 mod harness;
 mod open_loop;
+mod path_mtu;
 mod round_trip;
 mod tcp_stream;
 mod udp_stream;

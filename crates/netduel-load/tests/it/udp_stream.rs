@@ -1,10 +1,10 @@
 //! Bulk UDP: what was sent is what arrived, or is counted as lost, however the kernel cuts and joins it.
-use netduel_load::LoadError;
+use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
 use netduel_model::workload::{Direction, Family, Traffic, UdpOffload};
 
-use crate::harness::{check_flows, run_pair, workload};
+use crate::harness::{LIMIT, TOKEN, check_flows, loopback, notification, run_pair, turn, workload};
 
 const OFFLOADS: [UdpOffload; 3] = [UdpOffload::None, UdpOffload::Gso, UdpOffload::GsoGro];
 
@@ -142,6 +142,28 @@ fn a_rate_out_of_reach_ends_soon_after_the_duration() {
     assert!(client.sent.as_ref().unwrap().messages < 80_000_000);
     let burst = client.datagrams_sent.unwrap().burst;
     assert_eq!(burst, 16);
+}
+
+/// Nothing takes datagrams off the server's socket until the client is done, so all that its buffer does not hold is dropped there.
+#[test]
+fn what_the_receivers_own_socket_dropped_is_told_to_the_datagram() {
+    for offload in [UdpOffload::None, UdpOffload::Gso] {
+        let _turn = turn();
+        let traffic = udp(1, Direction::Up, 1000, Some(4_000_000_000), offload);
+        let workload = workload(traffic, Family::Ipv4, 200);
+        let address = loopback(Family::Ipv4);
+        let server = prepare_server(&workload, address, TOKEN).unwrap();
+        let client = prepare_client(&workload, address, server.ports(), TOKEN, LIMIT).unwrap();
+        let (notify, done) = notification();
+        let client = client.start(notify);
+        done.recv_timeout(LIMIT).unwrap();
+        let server = server.start(Box::new(|| ()));
+        server.finish();
+        let (client, server) = (client.join().unwrap(), server.join().unwrap());
+        check_one_way(&client, &server, 1000, offload);
+        let count = server.datagrams.unwrap();
+        assert!(count.socket_drops > Some(0) && count.unique > 0, "{count:?}");
+    }
 }
 
 #[test]

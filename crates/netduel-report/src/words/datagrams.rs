@@ -27,6 +27,7 @@ pub fn datagrams(workload: &WorkloadAnalysis) -> Vec<String> {
             parts.extend(loss(&ways));
             parts.extend(pace(&ways));
             parts.extend(spread(&ways));
+            parts.extend(errors(&ways));
             sentences.push(plain(&format!("{}{direction}: {}", arm.arm, parts.join("; "))));
         }
     }
@@ -121,6 +122,28 @@ fn pace(ways: &[&DatagramWay]) -> Option<String> {
     };
     parts.extend(late.as_ref().and_then(lateness));
     Some(parts.join(", "))
+}
+
+/// What calls returned at both ends, the most frequent first; a refusal for want of room is no loss.
+fn errors(ways: &[&DatagramWay]) -> Option<String> {
+    const SHOWN: usize = 4;
+    let mut counts: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
+    for way in ways {
+        for (end, errors) in [("sender", &way.errors[0]), ("receiver", &way.errors[1])] {
+            for error in errors {
+                *counts.entry((end, &error.call, &error.error)).or_default() += error.count;
+            }
+        }
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = if counts.len() > SHOWN { " and others" } else { "" };
+    let shown: Vec<String> = counts
+        .iter()
+        .take(SHOWN)
+        .map(|((end, call, error), count)| format!("{call} at the {end}: {error} ({count} times)"))
+        .collect();
+    (!shown.is_empty()).then(|| format!("calls that failed: {}{more}", shown.join(", ")))
 }
 
 /// Over which ports and cores the flows were spread, in the last trial that tells.
