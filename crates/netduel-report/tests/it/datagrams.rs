@@ -169,7 +169,9 @@ fn a_rate_that_was_not_kept_is_warned_of_and_how_it_was_kept_is_said() {
     let mut run = run();
     for trial in &mut run.trials {
         let mut late = Histogram::new();
-        [90, 100, 100, 2_000].into_iter().for_each(|late_ns| late.record(late_ns));
+        for late_ns in [90, 100, 100, 2_000] {
+            late.record(late_ns);
+        }
         let late = HistogramRecord { count: 4, min: 90, max: 2_000, pairs: late.pairs() };
         client(trial).report.datagrams_sent =
             Some(DatagramSendReport { calls: 9, burst: 8, refused: 0, pacing_error: Some(late) });
