@@ -139,6 +139,7 @@ impl Work for Script {
             datagrams: None,
             datagrams_sent: None,
             round_trips: None,
+            under_load: None,
             errors: Vec::new(),
             process_cpu_ns: (0, 0),
         };

@@ -42,6 +42,10 @@ pub trait Surroundings {
     fn progress_interval(&self) -> Nanos {
         Limits::PROGRESS
     }
+    /// Whether the hosts are kept from other runs until this one ends.
+    fn locks_hosts(&self) -> bool {
+        true
+    }
     /// Whether somebody wants the run to stop.
     fn interrupted(&self) -> bool;
     /// Monotonic clock, nanoseconds.

@@ -17,6 +17,7 @@ pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Ob
     let wall_ns = after.monotonic_ns.saturating_sub(before.monotonic_ns);
     let realtime_ns = after.realtime_ns.wrapping_sub(before.realtime_ns);
     Observation {
+        concurrent_tests: 0,
         wall_ns,
         clock_step_ns: realtime_ns.wrapping_sub(wall_ns).cast_signed(),
         cores: processor::core_times(&stat_before, &stat_after, tick_ns),

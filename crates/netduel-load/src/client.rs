@@ -38,35 +38,35 @@ pub fn prepare_client(
 ) -> Result<ClientEnd, LoadError> {
     peer::check_workload(workload, Role::Client)?;
     peer::check_address(peer, workload.family, true)?;
-    let streams = peer::streams(workload) as usize;
-    let needed = if peer::is_udp(workload) { streams } else { 1 };
-    if ports.len() != needed {
-        return Err(LoadError::Ports { given: ports.len(), needed });
+    let needs = peer::needs(workload);
+    if ports.len() != needs.ports() {
+        return Err(LoadError::Ports { given: ports.len(), needed: needs.ports() });
     }
     let limit_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::monotonic_ns().saturating_add(limit_ns);
     let mut setup = Tally::new();
-    let sockets = if peer::is_udp(workload) {
-        let greet = |flow: usize| {
-            let mut tally = Tally::new();
-            let address = SocketAddr::new(peer, ports[flow]);
-            let socket = udp_gate::connect(address, token, flow as u32, deadline_ns, &mut tally)?;
-            Ok((Arc::new(socket), tally))
-        };
-        let (flows, tallies): (Vec<_>, Vec<_>) = in_parallel(streams, greet)?.into_iter().unzip();
-        for tally in tallies {
-            setup.take_in(tally);
-        }
-        Sockets::Udp(flows)
-    } else {
-        let congestion = peer::congestion(workload);
-        let address = SocketAddr::new(peer, ports[0]);
+    let mut sockets = Sockets::default();
+    let (tcp_ports, udp_ports) = ports.split_at(ports.len() - needs.udp as usize);
+    if let Some(port) = tcp_ports.first() {
+        let (congestion, mss) = (peer::congestion(workload), peer::mss(workload));
+        let address = SocketAddr::new(peer, *port);
         let greet = |stream: usize| {
-            tcp_gate::connect(address, congestion, token, stream as u32, deadline_ns).map(Arc::new)
+            tcp_gate::connect(address, (congestion, mss), token, stream as u32, deadline_ns).map(Arc::new)
         };
-        Sockets::Tcp(in_parallel(streams, greet)?)
+        sockets.tcp = in_parallel(needs.tcp as usize, greet)?;
+        sockets.peer = Some(address);
+    }
+    let greet = |flow: usize| {
+        let mut tally = Tally::new();
+        let address = SocketAddr::new(peer, udp_ports[flow]);
+        let socket = udp_gate::connect(address, token, flow as u32, deadline_ns, &mut tally)?;
+        Ok((Arc::new(socket), tally))
     };
-    let control = Arc::new(Control::new(streams, false, None));
+    for (flow, tally) in in_parallel(needs.udp as usize, greet)? {
+        sockets.udp.push(flow);
+        setup.take_in(tally);
+    }
+    let control = Arc::new(Control::new(needs.lanes(), false, Vec::new(), Arc::default()));
     let gate = Gate::Open(sockets);
     Ok(ClientEnd {
         supervisor: Supervisor {
@@ -76,6 +76,7 @@ pub fn prepare_client(
             token,
             gate,
             setup,
+            registration: None,
         },
     })
 }
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn parallel_results_come_in_order() {
-        for count in [1, 31, 32, 33, 100] {
+        for count in [0, 1, 31, 32, 33, 100] {
             assert_eq!(in_parallel(count, Ok).unwrap(), (0..count).collect::<Vec<_>>());
         }
     }

@@ -1,21 +1,61 @@
 //! What all threads of one end share: how far the trial is, the counters, and the sockets to wake them by.
-use std::io::Write;
-use std::net::{TcpStream, UdpSocket};
-use std::os::unix::net::UnixStream;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netduel_model::sample::LiveFigures;
 use netduel_sys::{clock, socket};
 
+use crate::gate::Wake;
 use crate::lane::{self, Lane};
+use crate::later::Later;
+use crate::report;
 
-/// The connected sockets of an end, by stream.
-#[derive(Debug, Clone)]
-pub(crate) enum Sockets {
-    Tcp(Vec<Arc<TcpStream>>),
-    Udp(Vec<Arc<UdpSocket>>),
+/// The sockets of an end. What each connection and flow is for, the workload says (`jobs.rs`).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sockets {
+    /// Greeted connections, by index.
+    pub tcp: Vec<Arc<TcpStream>>,
+    /// Greeted flows, by index.
+    pub udp: Vec<Arc<UdpSocket>>,
+    /// At a server whose workload connects while it runs: where those connections come in.
+    pub later: Option<Arc<Later>>,
+    /// At the client of such a workload: whom it connects to.
+    pub peer: Option<SocketAddr>,
 }
+
+impl Sockets {
+    /// With what another gate gave.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.tcp.extend(other.tcp);
+        self.udp.extend(other.udp);
+        self.later = self.later.or(other.later);
+        self.peer = self.peer.or(other.peer);
+        self
+    }
+
+    /// Wakes every thread that sleeps in a call on one of them, for good.
+    fn shut_down(&self) {
+        // ENOTCONN from a socket whose peer is gone: the threads are awake then anyway.
+        for stream in &self.tcp {
+            let _ = socket::shut_down(stream);
+        }
+        self.shut_down_responders();
+    }
+
+    /// The same for those whose end no peer tells.
+    fn shut_down_responders(&self) {
+        for flow in &self.udp {
+            let _ = socket::shut_down(flow);
+        }
+        if let Some(later) = &self.later {
+            later.shut_down();
+        }
+    }
+}
+
+/// Connections of a progress line's figures at most: each costs a system call a line.
+const LIVE_TCP_MOST: usize = 128;
 
 const RUNNING: u8 = 0;
 const FINISHING: u8 = 1;
@@ -40,13 +80,15 @@ pub(crate) struct Control {
     pub sent: Vec<Lane>,
     /// What was received, by stream.
     pub received: Vec<Lane>,
+    /// How many of the lanes count what the end moves, and not what was sent to measure it.
+    bulk: usize,
     sockets: Mutex<Option<Sockets>>,
-    /// Whether `finish` ends the sockets at once: for a responder, which has nothing of its own to drain.
+    /// Whether `finish` ends flows and later connections at once: for a responder, which has nothing of its own to drain.
     finish_cuts: bool,
     /// What the thread at the gate looks at.
     pub gate_orders: Arc<GateOrders>,
-    /// Writing wakes the thread at the gate, closing ends it.
-    gate_wake: Mutex<Option<UnixStream>>,
+    /// Writing wakes the threads at the gates, closing ends them.
+    gate_wakes: Mutex<Vec<Wake>>,
 }
 
 /// No code panics while it holds one of these locks, so a poisoned one still guards a whole value.
@@ -55,7 +97,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Control {
-    pub(crate) fn new(streams: usize, finish_cuts: bool, gate_wake: Option<UnixStream>) -> Self {
+    pub(crate) fn new(
+        (streams, bulk): (usize, usize),
+        finish_cuts: bool,
+        gate_wakes: Vec<Wake>,
+        gate_orders: Arc<GateOrders>,
+    ) -> Self {
         let lanes = || (0..streams).map(|_| Lane::default()).collect();
         Self {
             phase: AtomicU8::new(RUNNING),
@@ -63,10 +110,11 @@ impl Control {
             done: AtomicBool::new(false),
             sent: lanes(),
             received: lanes(),
+            bulk,
             sockets: Mutex::new(None),
             finish_cuts,
-            gate_orders: Arc::new(GateOrders::default()),
-            gate_wake: Mutex::new(gate_wake),
+            gate_orders,
+            gate_wakes: Mutex::new(gate_wakes),
         }
     }
 
@@ -76,9 +124,8 @@ impl Control {
         self.started_ns.store(now, SeqCst);
         self.gate_orders.give_up_ns.store(now.saturating_add(give_up_after_ns), SeqCst);
         self.gate_orders.started.store(true, SeqCst);
-        if let Some(wake) = lock(&self.gate_wake).as_mut() {
-            // A gate that is gone already needs no waking.
-            let _ = wake.write(&[1]);
+        for wake in lock(&self.gate_wakes).iter() {
+            wake.look();
         }
     }
 
@@ -90,8 +137,10 @@ impl Control {
     /// Takes the sockets to wake threads by; at once when the end was aborted meanwhile.
     pub(crate) fn hold(&self, sockets: Sockets) {
         *lock(&self.sockets) = Some(sockets);
-        if self.is_cut() || (self.is_finishing() && self.finish_cuts) {
+        if self.is_cut() {
             self.shut_down_sockets();
+        } else if self.is_finishing() && self.finish_cuts {
+            self.shut_down_responders();
         }
     }
 
@@ -123,31 +172,26 @@ impl Control {
         // A cut end stays cut.
         let _ = self.phase.compare_exchange(RUNNING, FINISHING, SeqCst, SeqCst);
         if self.finish_cuts {
-            self.shut_down_sockets();
+            self.shut_down_responders();
         }
     }
 
     /// Ends all threads now.
     pub(crate) fn cut(&self) {
         self.phase.store(CUT, SeqCst);
-        *lock(&self.gate_wake) = None;
+        lock(&self.gate_wakes).clear();
         self.shut_down_sockets();
     }
 
+    fn shut_down_responders(&self) {
+        if let Some(sockets) = lock(&self.sockets).as_ref() {
+            sockets.shut_down_responders();
+        }
+    }
+
     fn shut_down_sockets(&self) {
-        // ENOTCONN from a socket whose peer is gone: the threads are awake then anyway.
-        match lock(&self.sockets).as_ref() {
-            Some(Sockets::Tcp(streams)) => {
-                for stream in streams {
-                    let _ = socket::shut_down(stream);
-                }
-            }
-            Some(Sockets::Udp(flows)) => {
-                for flow in flows {
-                    let _ = socket::shut_down(flow);
-                }
-            }
-            None => {}
+        if let Some(sockets) = lock(&self.sockets).as_ref() {
+            sockets.shut_down();
         }
     }
 
@@ -161,18 +205,48 @@ impl Control {
         self.done.load(SeqCst)
     }
 
+    /// The lanes of what this end sent as its workload.
+    pub(crate) fn bulk_sent(&self) -> &[Lane] {
+        &self.sent[..self.bulk]
+    }
+
+    /// The lanes of what this end received as its workload.
+    pub(crate) fn bulk_received(&self) -> &[Lane] {
+        &self.received[..self.bulk]
+    }
+
     /// Figures so far.
     pub(crate) fn live(&self) -> LiveFigures {
-        let (sent, received) = (lane::total(&self.sent), lane::total(&self.received));
+        let (sent, received) = (lane::total(self.bulk_sent()), lane::total(self.bulk_received()));
         let elapsed_ns = match self.started_ns() {
             0 => 0,
             started => clock::monotonic_ns() - started,
         };
+        let (retransmits, cwnd_bytes) = self.live_tcp().unzip();
         LiveFigures {
             elapsed_ns,
             sent_bytes: sent.bytes,
             received_bytes: received.bytes,
             messages: received.messages,
+            retransmits,
+            cwnd_bytes,
+            ..LiveFigures::default()
         }
+    }
+
+    /// Segments sent again so far, and the congestion window in bytes, over all connections of a sender.
+    fn live_tcp(&self) -> Option<(u64, u64)> {
+        let sockets = lock(&self.sockets).clone();
+        let streams = sockets?.tcp;
+        if streams.is_empty() || streams.len() > LIVE_TCP_MOST || lane::total(&self.sent).bytes == 0 {
+            return None;
+        }
+        let mut sum = (0, 0);
+        for stream in &streams {
+            let info = report::account(stream).ok()?;
+            sum.0 += u64::from(info.retransmits?);
+            sum.1 += u64::from(info.snd_cwnd?) * u64::from(info.snd_mss?);
+        }
+        Some(sum)
     }
 }

@@ -151,6 +151,9 @@ pub enum LoadError {
         /// Ports needed.
         needed: usize,
     },
+    /// Two trials of one port have the same token.
+    #[error("serve the trial: another trial of this port has its token; draw a random token for each trial")]
+    TokenTaken,
     /// Another system call failed.
     #[error("{operation}: {source}")]
     System {
@@ -203,11 +206,20 @@ impl LoadError {
     /// A failed bind, with the remedy for its cause.
     pub(crate) fn bind(address: SocketAddr, source: io::Error) -> Self {
         let remedy = match source.kind() {
+            io::ErrorKind::AddrInUse if address.port() != 0 => {
+                "another program has the port, for TCP or UDP (`ss -lntup` tells which); end it, or choose another port"
+            }
             io::ErrorKind::AddrInUse => {
                 "no free port: widen net.ipv4.ip_local_port_range, or wait for connections in TIME_WAIT to end"
             }
             io::ErrorKind::AddrNotAvailable => {
                 "no interface of this host has the address; see `ip address`, and for IPv6 whether it is still tentative"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "ports below net.ipv4.ip_unprivileged_port_start (1024) need CAP_NET_BIND_SERVICE; choose one above"
+            }
+            _ if source.raw_os_error().and_then(error_name::of) == Some("EAFNOSUPPORT") => {
+                "this host has no IPv6; bind 0.0.0.0 or an IPv4 address"
             }
             _ => "check the address with `ip address`",
         };

@@ -11,6 +11,10 @@ pub(crate) const LENGTH: usize = 48;
 
 const MAGIC: [u8; 8] = *b"NETDUEL1";
 
+/// The byte that each greeting begins with. No record of TLS does (22 is a handshake, RFC 8446 section 5.1), so both can come to
+/// one port.
+pub(crate) const FIRST_BYTE: u8 = MAGIC[0];
+
 /// What a greeting says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -22,11 +26,15 @@ pub(crate) enum Step {
     Confirm = 3,
     /// Server: all is set.
     Ready = 4,
+    /// Client: the request of a transaction that has this connection for itself. What follows belongs to the request.
+    Transaction = 5,
 }
 
 impl Step {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Hello, Self::Proof, Self::Confirm, Self::Ready].into_iter().find(|step| *step as u8 == byte)
+        [Self::Hello, Self::Proof, Self::Confirm, Self::Ready, Self::Transaction]
+            .into_iter()
+            .find(|step| *step as u8 == byte)
     }
 }
 
@@ -43,9 +51,10 @@ pub(crate) struct Greeting {
     pub nonce: [u8; 16],
 }
 
-/// The key that proves the token in answer to `nonce`. Each step has its own, so no message can be played back as another.
+/// The key that proves the token in answer to `nonce`. Each answer has its own, so no message can be played back as another.
+/// What a client says of itself holds the token, by which a port that several trials share knows whose it is.
 pub(crate) fn key_for(token: Token, nonce: &[u8; 16], step: Step) -> [u8; 16] {
-    if step == Step::Hello {
+    if matches!(step, Step::Hello | Step::Transaction) {
         return token.0;
     }
     let mut key = [0; 16];
@@ -64,6 +73,16 @@ impl Greeting {
     /// Whether the key proves the token in answer to `asked`, without telling by time where it differs.
     pub(crate) fn proves(&self, token: Token, asked: &[u8; 16]) -> bool {
         Token(key_for(token, asked, self.step)).matches(&self.key)
+    }
+
+    /// The token that a client's message is about: whoever knows it has one that [`Self::proves`]. What it says counts only
+    /// when a trial has that token.
+    pub(crate) fn token(&self) -> Token {
+        match self.step {
+            Step::Hello | Step::Transaction => Token(self.key),
+            // The key is the token with something added that depends on the nonce alone, and which adding again takes away.
+            _ => Token(key_for(Token(self.key), &self.nonce, self.step)),
+        }
     }
 
     /// As bytes.
@@ -105,6 +124,13 @@ mod tests {
             assert_eq!(Greeting::from_bytes(&greeting.to_bytes()), Some(greeting));
             assert!(greeting.proves(TOKEN, &[1; 16]));
             assert!(!greeting.proves(Token([9; 16]), &[1; 16]));
+        }
+    }
+
+    #[test]
+    fn a_clients_messages_tell_the_token() {
+        for step in [Step::Hello, Step::Confirm, Step::Transaction] {
+            assert_eq!(Greeting::new(TOKEN, step, 7, &[3; 16], [3; 16]).token(), TOKEN, "{step:?}");
         }
     }
 

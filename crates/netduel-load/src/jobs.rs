@@ -3,8 +3,9 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::RoundTripReport;
+use netduel_model::sample::{RoundTripReport, UnderLoad};
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
+use netduel_sys::clock;
 
 use crate::control::{Control, Sockets};
 use crate::datagram::Kind;
@@ -15,7 +16,7 @@ use crate::tally::Tally;
 use crate::tcp_stream::TcpSettings;
 use crate::udp_receive::FlowCount;
 use crate::udp_send::{SendCount, UdpSettings};
-use crate::{peer, round_trip, tcp_stream, udp_jobs};
+use crate::{loaded, peer, round_trip, tcp_stream, transaction, udp_jobs};
 
 /// What one thread does.
 pub(crate) struct Job {
@@ -45,6 +46,8 @@ pub(crate) struct Worker {
     /// Why there is no traffic that could be counted.
     pub failure: Option<LoadError>,
     pub round_trips: Option<RoundTripReport>,
+    /// What this thread measured under load beside them.
+    pub under_load: Option<UnderLoad>,
     /// Fruitless asks since the last message, when spinning.
     fruitless: u32,
 }
@@ -53,6 +56,9 @@ pub(crate) struct Worker {
 /// two cores takes. Where both ends were put on one core, each would otherwise spin for the whole of its time slice while the
 /// other has the message: 8 ms instead of 10 us for a round trip were seen.
 const FRUITLESS_MOST: u32 = 64;
+
+/// Longest sleep before something is due, so that an end can be cut.
+const STEP_NS: u64 = 20_000_000;
 
 impl Worker {
     pub(crate) fn new(control: Arc<Control>, stream: usize, core: Option<u16>) -> Self {
@@ -67,6 +73,7 @@ impl Worker {
             datagrams_sent: None,
             failure: None,
             round_trips: None,
+            under_load: None,
             fruitless: 0,
         }
     }
@@ -89,6 +96,27 @@ impl Worker {
         self.fruitless = 0;
     }
 
+    /// Waits until `due_ns`, asleep for most of it; false when the end is not running any more.
+    pub(crate) fn wait_until(&self, due_ns: u64) -> bool {
+        let is_running = self.sleep_until(due_ns.saturating_sub(STEP_NS));
+        if is_running {
+            clock::sleep_then_spin_until(due_ns);
+        }
+        is_running
+    }
+
+    /// Sleeps until `time_ns`, if that is not past; false when the end is not running any more.
+    pub(crate) fn sleep_until(&self, time_ns: u64) -> bool {
+        while self.control.is_running() {
+            let now = clock::monotonic_ns();
+            if now >= time_ns {
+                return true;
+            }
+            clock::sleep_until(time_ns.min(now + STEP_NS / 2));
+        }
+        false
+    }
+
     /// The counter of what this thread sends.
     #[inline]
     pub(crate) fn sent(&self) -> &Lane {
@@ -109,34 +137,40 @@ pub(crate) fn of(
     token: Token,
     sockets: &Sockets,
 ) -> Result<Vec<Job>, LoadError> {
-    Ok(match (&workload.traffic, sockets) {
-        (Traffic::TcpStream { direction, block, engine, .. }, Sockets::Tcp(connections)) => {
+    Ok(match &workload.traffic {
+        Traffic::TcpStream { streams, direction, block, engine, rate, tuning, .. } => {
             let settings = TcpSettings {
                 engine: *engine,
                 block: block.0 as usize,
+                rate_bps: rate.map(|rate| rate.0),
+                streams: *streams,
+                volume: tuning.volume.map(|volume| volume.0),
+                window: tuning.window.map(|window| window.0 as usize),
                 duration_ns: workload.timing.duration.0,
                 both: *direction == Direction::Both,
             };
-            tcp_jobs(directions(&workload.traffic, role), settings, connections)
+            tcp_jobs(directions(&workload.traffic, role), settings, &sockets.tcp)
         }
-        (Traffic::UdpStream { flows, size, rate, offload, .. }, Sockets::Udp(connections)) => {
+        Traffic::UdpStream { flows, size, rate, offload, .. } => {
             let (size, rate_bps) = (size.0 as usize, rate.map(|rate| rate.0));
             let settings =
                 UdpSettings { size, rate_bps, flows: *flows, offload: *offload, timing: workload.timing };
             let directions = directions(&workload.traffic, role);
             if directions.0 {
-                udp_jobs::check_mtu(settings, connections)?;
+                udp_jobs::check_mtu(settings, &sockets.udp)?;
             }
-            udp_jobs::jobs(directions, settings, role, token, peer::pins(workload, role), connections)
+            udp_jobs::jobs(directions, settings, role, token, peer::pins(workload, role), &sockets.udp)
         }
-        (Traffic::TcpRr(settings), Sockets::Tcp(connections)) => {
-            round_trip::tcp_jobs(settings, workload.timing, role, &connections[0])
+        Traffic::TcpRr(settings) => {
+            let settings = round_trip::Settings::new(settings, workload.timing);
+            round_trip::tcp_jobs(settings, role, &sockets.tcp[0])
         }
-        (Traffic::UdpRr(settings), Sockets::Udp(connections)) => {
-            round_trip::udp_jobs(settings, workload.timing, role, token, &connections[0])
+        Traffic::UdpRr(settings) => {
+            let settings = round_trip::Settings::new(settings, workload.timing);
+            round_trip::udp_jobs(settings, role, token, &sockets.udp[0])
         }
-        // The same workload chose the sockets.
-        _ => unreachable!("sockets are of the workload's protocol"),
+        Traffic::LoadedLatency(settings) => loaded::jobs(settings, workload.timing, role, token, sockets),
+        Traffic::TcpCrr(settings) => transaction::jobs(settings, workload.timing, role, token, sockets),
     })
 }
 

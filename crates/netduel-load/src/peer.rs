@@ -7,6 +7,8 @@ use netduel_sys::{affinity, descriptor_limit};
 
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::error::LoadError;
+use crate::loaded;
+use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
 
 /// Streams or flows of one trial at most, as a plan allows.
 pub(crate) const STREAMS_MAX: u32 = 1024;
@@ -17,24 +19,68 @@ const UDP_RATE_MAX: u64 = 10_000_000_000_000;
 /// Descriptors that the process needs besides the streams': stdio, control, pending peers, memory files.
 const DESCRIPTORS_BESIDES: u64 = 400;
 
-/// Streams of a workload; request-response has one.
-pub(crate) fn streams(workload: &Workload) -> u32 {
-    match &workload.traffic {
-        Traffic::TcpStream { streams, .. } => *streams,
-        Traffic::UdpStream { flows, .. } => *flows,
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => 1,
+/// What each end of a workload needs of sockets and counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Needs {
+    /// TCP connections that are greeted before the start; all come to one port.
+    pub tcp: u32,
+    /// UDP flows that are greeted before the start; each comes to a port of its own.
+    pub udp: u32,
+    /// Connections under way at a time that are made while traffic runs; they come to the TCP port.
+    pub later: u32,
+    /// Counters of each direction: one for each thread that adds to it.
+    pub lanes: u32,
+    /// Of these, the first ones count what the end moves; the others count what was sent to measure it.
+    pub bulk: u32,
+    /// Of the greeted connections, in their order, those whose lane has the same index and whose kernel's account is told.
+    pub accounted: u32,
+}
+
+impl Needs {
+    /// Lanes in all, and those of the workload itself.
+    pub(crate) fn lanes(self) -> (usize, usize) {
+        (self.lanes as usize, self.bulk as usize)
+    }
+
+    /// How many ports the server tells the client: that of TCP comes first, then those of the flows.
+    pub(crate) fn ports(self) -> usize {
+        usize::from(self.tcp > 0) + self.udp as usize
     }
 }
 
-/// Whether the workload's sockets are UDP.
-pub(crate) fn is_udp(workload: &Workload) -> bool {
-    matches!(workload.traffic, Traffic::UdpStream { .. } | Traffic::UdpRr(_))
+/// What a workload needs.
+pub(crate) fn needs(workload: &Workload) -> Needs {
+    match &workload.traffic {
+        Traffic::TcpStream { streams, .. } => {
+            Needs { tcp: *streams, lanes: *streams, bulk: *streams, accounted: *streams, ..Needs::default() }
+        }
+        Traffic::UdpStream { flows, .. } => {
+            Needs { udp: *flows, lanes: *flows, bulk: *flows, ..Needs::default() }
+        }
+        Traffic::TcpRr(_) => Needs { tcp: 1, lanes: 1, bulk: 1, accounted: 1, ..Needs::default() },
+        Traffic::UdpRr(_) => Needs { udp: 1, lanes: 1, bulk: 1, ..Needs::default() },
+        Traffic::LoadedLatency(settings) => loaded::needs(settings),
+        Traffic::TcpCrr(settings) => {
+            // Its greeted connection moves nothing: it stands for the client as long as that is there.
+            let threads = settings.outstanding;
+            Needs { tcp: 1, later: threads, lanes: threads, bulk: threads, ..Needs::default() }
+        }
+    }
+}
+
+/// The largest segment that a workload asks for, bytes.
+pub(crate) fn mss(workload: &Workload) -> Option<u32> {
+    match &workload.traffic {
+        Traffic::TcpStream { tuning, .. } => tuning.mss,
+        _ => None,
+    }
 }
 
 /// The congestion control that a workload asks for.
 pub(crate) fn congestion(workload: &Workload) -> Option<&str> {
     match &workload.traffic {
         Traffic::TcpStream { congestion, .. } => congestion.as_deref(),
+        Traffic::LoadedLatency(settings) => settings.congestion.as_deref(),
         _ => None,
     }
 }
@@ -57,9 +103,10 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
         }
     };
     match &workload.traffic {
-        Traffic::TcpStream { streams, block, .. } => {
+        Traffic::TcpStream { streams, block, rate, .. } => {
             range("streams", u64::from(*streams), 1, u64::from(STREAMS_MAX))?;
             range("block (bytes)", block.0, 1, 1 << 30)?;
+            rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
         }
         Traffic::UdpStream { flows, size, rate, .. } => {
             range("flows", u64::from(*flows), 1, u64::from(STREAMS_MAX))?;
@@ -74,9 +121,22 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
             range("size (bytes)", settings.size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
             check_round_trip(settings, range)?;
         }
+        Traffic::TcpCrr(settings) => {
+            range("size (bytes)", settings.request.0, REQUEST_LEAST as u64, 1 << 24)?;
+            range("response_size (bytes)", settings.response.0, RESPONSE_LEAST as u64, 1 << 24)?;
+            range("outstanding", u64::from(settings.outstanding), 1, u64::from(STREAMS_MAX))?;
+            settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))?;
+        }
+        Traffic::LoadedLatency(settings) => {
+            range("streams", u64::from(settings.streams), 1, u64::from(STREAMS_MAX))?;
+            range("block (bytes)", settings.block.0, 1, 1 << 30)?;
+            range("size (bytes)", settings.size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
+            range("rate (1/s)", settings.rate.0, 1, 1_000_000)?;
+        }
     }
     check_cores(pins(workload, role))?;
-    raise_descriptor_limit(u64::from(streams(workload)))
+    let needs = needs(workload);
+    raise_descriptor_limit(u64::from(needs.tcp) + u64::from(needs.udp) + u64::from(needs.later))
 }
 
 fn check_round_trip(

@@ -2,23 +2,29 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_sys::tcp;
 
-use crate::control::{Control, Sockets};
+use crate::control::{Control, GateOrders};
 use crate::error::LoadError;
-use crate::gate::Gate;
+use crate::flow_greeting::Greeter;
+use crate::gate::{Gate, Greeted, Wake};
 use crate::peer;
+use crate::port::Registration;
 use crate::running::{Notify, Running};
 use crate::supervisor::Supervisor;
 use crate::tally::Tally;
 use crate::tcp_gate::TcpGate;
-use crate::udp_gate::{self, UdpGate};
+use crate::udp_gate::{self, Flow, UdpGate};
 
 /// Connections that the kernel keeps until the gate accepts them: all streams of the largest workload and strangers.
 const BACKLOG: i32 = 4096;
+/// How long the kernel keeps a peer that says nothing away from the threads of a workload that connects while it runs.
+const SILENT_PEERS: Duration = Duration::from_secs(4);
 /// Stack of threads that keep their data elsewhere.
 const STACK_BYTES: usize = 256 * 1024;
 
@@ -37,20 +43,11 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
     peer::check_workload(workload, Role::Server)?;
     peer::check_address(bind, workload.family, false)?;
     let address = SocketAddr::new(bind, 0);
-    let streams = peer::streams(workload) as usize;
-    let (wake, gate_end) =
-        UnixStream::pair().map_err(|error| LoadError::system("make a socket pair", error))?;
-    let finish_cuts = matches!(workload.traffic, Traffic::UdpRr(_));
-    let control = Arc::new(Control::new(streams, finish_cuts, Some(wake)));
-    let orders = Arc::clone(&control.gate_orders);
+    let needs = peer::needs(workload);
     let mut setup = Tally::new();
-    let (ports, run): (_, Box<dyn FnOnce() -> Result<Sockets, LoadError> + Send>) = if peer::is_udp(workload)
-    {
-        let sockets = bind_flows(address, streams, &mut setup)?;
-        let ports = sockets.iter().map(|socket| port_of(socket.local_addr())).collect::<Result<_, _>>()?;
-        let gate = UdpGate { sockets, wake: gate_end, orders, token };
-        (ports, Box::new(move || gate.run()))
-    } else {
+    let mut ports = Vec::with_capacity(needs.ports());
+    let mut gates = Gates::default();
+    if needs.tcp > 0 {
         let congestion = peer::congestion(workload);
         let listener = tcp::listen(address, congestion, BACKLOG).map_err(|error| {
             peer::congestion_error(congestion, error).unwrap_or_else(|error| LoadError::bind(address, error))
@@ -58,40 +55,73 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
         listener
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the listener non-blocking", error))?;
-        let ports = vec![port_of(listener.local_addr())?];
-        let gate = TcpGate { listener, wake: gate_end, orders, token, streams };
-        (ports, Box::new(move || gate.run()))
-    };
-    let thread = std::thread::Builder::new()
-        .name("load-gate".to_owned())
-        .stack_size(STACK_BYTES)
-        .spawn(run)
-        .map_err(|error| LoadError::system("start a thread", error))?;
-    let gate = Gate::Waiting(thread);
-    Ok(ServerEnd {
-        ports,
-        supervisor: Supervisor {
-            control,
-            workload: workload.clone(),
-            role: Role::Server,
-            token,
-            gate,
-            setup,
-        },
-    })
+        if needs.later > 0 {
+            tcp::defer_accept(&listener, SILENT_PEERS)
+                .map_err(|error| LoadError::system("set TCP_DEFER_ACCEPT on the listener", error))?;
+        }
+        ports.push(port_of(listener.local_addr())?);
+        let (streams, later) = (needs.tcp as usize, needs.later > 0);
+        gates.add(|wake, orders| {
+            Box::new(move || TcpGate { listener, wake, orders, token, streams, later }.run())
+        })?;
+    }
+    if needs.udp > 0 {
+        let flows = bind_flows(address, needs.udp, token, &mut setup)?;
+        for flow in &flows {
+            ports.push(port_of(flow.socket.local_addr())?);
+        }
+        let expected = flows.len();
+        gates.add(|wake, orders| {
+            Box::new(move || UdpGate { flows, expected, arrivals: None, wake, orders }.run())
+        })?;
+    }
+    Ok(ServerEnd::new(workload, token, ports, gates, setup, None))
 }
 
-fn bind_flows(address: SocketAddr, flows: usize, setup: &mut Tally) -> Result<Vec<UdpSocket>, LoadError> {
-    let mut sockets = Vec::with_capacity(flows);
-    for _ in 0..flows {
+/// What the thread of a gate does.
+type Work = Box<dyn FnOnce() -> Greeted + Send>;
+
+/// The gates of an end, each in a thread of its own.
+#[derive(Default)]
+pub(crate) struct Gates {
+    orders: Arc<GateOrders>,
+    wakes: Vec<Wake>,
+    threads: Vec<JoinHandle<Greeted>>,
+}
+
+impl Gates {
+    /// Starts a gate, and returns what wakes it. Those before it end when this fails, because what wakes them is dropped.
+    pub(crate) fn add(
+        &mut self,
+        gate: impl FnOnce(UnixStream, Arc<GateOrders>) -> Work,
+    ) -> Result<&Wake, LoadError> {
+        let (wake, gate_end) = Wake::pair()?;
+        let thread = std::thread::Builder::new()
+            .name("load-gate".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(gate(gate_end, Arc::clone(&self.orders)))
+            .map_err(|error| LoadError::system("start a thread", error))?;
+        self.threads.push(thread);
+        self.wakes.push(wake);
+        Ok(&self.wakes[self.wakes.len() - 1])
+    }
+}
+
+fn bind_flows(
+    address: SocketAddr,
+    flows: u32,
+    token: Token,
+    setup: &mut Tally,
+) -> Result<Vec<Flow>, LoadError> {
+    let bind = |flow| {
         let socket = UdpSocket::bind(address).map_err(|error| LoadError::bind(address, error))?;
         udp_gate::prepare_socket(&socket, setup);
         socket
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the socket non-blocking", error))?;
-        sockets.push(socket);
-    }
-    Ok(sockets)
+        Ok(Flow { socket, local: None, greeter: Greeter::new(token, flow) })
+    };
+    (0..flows).map(bind).collect()
 }
 
 fn port_of(address: std::io::Result<SocketAddr>) -> Result<u16, LoadError> {
@@ -99,7 +129,27 @@ fn port_of(address: std::io::Result<SocketAddr>) -> Result<u16, LoadError> {
 }
 
 impl ServerEnd {
-    /// The ports that the client needs: one for TCP, one for each flow for UDP.
+    /// An end whose gates are at work.
+    pub(crate) fn new(
+        workload: &Workload,
+        token: Token,
+        ports: Vec<u16>,
+        gates: Gates,
+        setup: Tally,
+        registration: Option<Registration>,
+    ) -> Self {
+        let finish_cuts =
+            matches!(workload.traffic, Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_));
+        let lanes = peer::needs(workload).lanes();
+        let control = Arc::new(Control::new(lanes, finish_cuts, gates.wakes, gates.orders));
+        let gate = Gate::Waiting(gates.threads);
+        let workload = workload.clone();
+        let supervisor =
+            Supervisor { control, workload, role: Role::Server, token, gate, setup, registration };
+        Self { ports, supervisor }
+    }
+
+    /// The ports that the client needs: one for TCP if there is any, then one for each flow of UDP.
     pub fn ports(&self) -> &[u16] {
         &self.ports
     }

@@ -14,6 +14,8 @@ use crate::error::LoadError;
 use crate::gate::Gate;
 use crate::jobs::{self, Job, Worker};
 use crate::lane;
+use crate::peer;
+use crate::port::Registration;
 use crate::report::{self, SeriesGatherer};
 use crate::tally::Tally;
 use crate::udp_send::SendCount;
@@ -37,6 +39,8 @@ pub(crate) struct Supervisor {
     pub token: Token,
     pub gate: Gate,
     pub setup: Tally,
+    /// Keeps the end known to the port that it shares with others, if it does.
+    pub registration: Option<Registration>,
 }
 
 /// Watches for an end that does not come.
@@ -56,8 +60,8 @@ impl Supervisor {
     pub(crate) fn run(mut self) -> Result<EndReport, LoadError> {
         let before =
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
-        let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::Tcp(Vec::new())));
-        let sockets = gate.pass()?;
+        let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::default()));
+        let sockets = gate.pass(&mut self.setup)?;
         self.control.hold(sockets.clone());
         let jobs = jobs::of(&self.workload, self.role, self.token, &sockets)?;
         let count = jobs.len();
@@ -81,6 +85,8 @@ impl Supervisor {
         }
         drop(sender);
         let (series, mut workers) = self.attend(&results, count);
+        // No more clients are taken for this end.
+        drop(self.registration.take());
         if let Some(failure) = workers.iter_mut().find_map(|worker| worker.failure.take()) {
             self.control.let_go();
             return Err(failure);
@@ -93,7 +99,7 @@ impl Supervisor {
     }
 
     fn worker(&self, job: &Job) -> Worker {
-        let pins = crate::peer::pins(&self.workload, self.role);
+        let pins = peer::pins(&self.workload, self.role);
         let core = if pins.is_empty() { None } else { Some(pins[job.thread % pins.len()]) };
         Worker::new(Arc::clone(&self.control), job.stream, core)
     }
@@ -117,8 +123,8 @@ impl Supervisor {
                 Ok(worker) => workers.push(worker),
                 Err(RecvTimeoutError::Timeout) => {
                     let now = clock::monotonic_ns();
-                    sent.sample(now - started, lane::total(&self.control.sent));
-                    received.sample(now - started, lane::total(&self.control.received));
+                    sent.sample(now, started, self.control.bulk_sent());
+                    received.sample(now, started, self.control.bulk_received());
                     while next <= now {
                         next += SAMPLE_INTERVAL_NS;
                     }
@@ -129,8 +135,8 @@ impl Supervisor {
             }
         }
         let now = clock::monotonic_ns();
-        sent.sample(now - started, lane::total(&self.control.sent));
-        received.sample(now - started, lane::total(&self.control.received));
+        sent.sample(now, started, self.control.bulk_sent());
+        received.sample(now, started, self.control.bulk_received());
         ((sent, received), workers)
     }
 
@@ -162,15 +168,19 @@ impl Supervisor {
         process_cpu_ns: (u64, u64),
     ) -> EndReport {
         let mut tallies = vec![self.setup];
-        let mut streams = streams(&self.control, sockets, &mut tallies[0]);
+        let accounted = peer::needs(&self.workload).accounted as usize;
+        let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
         self.control.let_go();
         let mut datagrams = None;
         let mut round_trips = None;
+        let mut under_load = None;
         let mut jitters = Vec::new();
         let mut sent_counts = Vec::new();
         for worker in workers {
             for index in std::iter::once(worker.stream).chain(worker.others) {
-                streams[index].core = streams[index].core.or(worker.pinned);
+                if let Some(stream) = streams.get_mut(index) {
+                    stream.core = stream.core.or(worker.pinned);
+                }
             }
             for count in worker.datagrams {
                 let report: &mut DatagramReport = datagrams.get_or_insert_default();
@@ -179,6 +189,7 @@ impl Supervisor {
             }
             sent_counts.extend(worker.datagrams_sent);
             round_trips = round_trips.or(worker.round_trips);
+            under_load = report::joined(under_load, worker.under_load);
             tallies.push(worker.tally);
         }
         if let Some(report) = &mut datagrams
@@ -190,12 +201,13 @@ impl Supervisor {
         let started = self.control.started_ns();
         EndReport {
             role: self.role,
-            sent: sends.then(|| report::flow(&self.control.sent, started, series.0)),
-            received: receives.then(|| report::flow(&self.control.received, started, series.1)),
+            sent: sends.then(|| report::flow(self.control.bulk_sent(), started, series.0)),
+            received: receives.then(|| report::flow(self.control.bulk_received(), started, series.1)),
             streams,
             datagrams,
             datagrams_sent: SendCount::report(sent_counts),
             round_trips,
+            under_load,
             errors: Tally::merge(tallies),
             process_cpu_ns,
         }
@@ -206,7 +218,8 @@ impl Supervisor {
 pub(crate) fn directions(traffic: &Traffic, role: Role) -> (bool, bool) {
     let direction = match traffic {
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => *direction,
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => Direction::Both,
+        Traffic::LoadedLatency(settings) => settings.direction,
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => Direction::Both,
     };
     match role {
         Role::Client => (direction.client_sends(), direction.server_sends()),
@@ -225,11 +238,13 @@ fn run_job(job: Job, mut worker: Worker) -> Worker {
     worker
 }
 
-fn streams(control: &Control, sockets: &Sockets, tally: &mut Tally) -> Vec<StreamReport> {
+/// What each lane counted; the first `accounted` connections are those of the lanes, and bring the kernel's account; flows bring
+/// their ports.
+fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut Tally) -> Vec<StreamReport> {
     let mut reports: Vec<StreamReport> = control
-        .sent
+        .bulk_sent()
         .iter()
-        .zip(&control.received)
+        .zip(control.bulk_received())
         .enumerate()
         .map(|(index, (sent, received))| StreamReport {
             index: index as u32,
@@ -238,22 +253,18 @@ fn streams(control: &Control, sockets: &Sockets, tally: &mut Tally) -> Vec<Strea
             ..StreamReport::default()
         })
         .collect();
-    match sockets {
-        Sockets::Tcp(connections) => {
-            for (report, connection) in reports.iter_mut().zip(connections) {
-                match report::account(connection) {
-                    Ok(info) => report.tcp = Some(info),
-                    Err(error) => tally.count("getsockopt TCP_INFO", &error),
-                }
-            }
+    for (report, connection) in reports.iter_mut().zip(&sockets.tcp[..accounted]) {
+        match report::account(connection) {
+            Ok(info) => report.tcp = Some(info),
+            Err(error) => tally.count("getsockopt TCP_INFO", &error),
         }
-        Sockets::Udp(flows) => {
-            for (report, flow) in reports.iter_mut().zip(flows) {
-                (report.local, report.peer) = (flow.local_addr().ok(), flow.peer_addr().ok());
-                // A kernel without the option, or a flow on which nothing came: there is no such core.
-                report.incoming_core = udp::incoming_core(flow).ok().flatten();
-            }
-        }
+    }
+    // Beside connections a flow is not one of those that the lanes count.
+    let flows = if accounted == 0 { &sockets.udp[..] } else { &[] };
+    for (report, flow) in reports.iter_mut().zip(flows) {
+        (report.local, report.peer) = (flow.local_addr().ok(), flow.peer_addr().ok());
+        // A kernel without the option, or a flow on which nothing came: there is no such core.
+        report.incoming_core = udp::incoming_core(flow).ok().flatten();
     }
     reports
 }

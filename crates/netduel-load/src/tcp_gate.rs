@@ -12,32 +12,12 @@ use netduel_sys::{clock, random, socket, tcp};
 
 use crate::control::{GateOrders, Sockets};
 use crate::error::LoadError;
-use crate::gate::{self, TURN};
+use crate::gate::{self, Greeted, TURN};
 use crate::greeting::{Greeting, LENGTH, Step};
+use crate::later::Later;
+use crate::lobby::{self, Lobby, Said};
 use crate::peer;
-
-/// Peers that were accepted and have not said their greeting. When there are more, the oldest goes: our client speaks at
-/// once, a peer that waits is not it.
-const PENDING_MAX: usize = 256;
-/// How long a peer may take for its 48 bytes.
-const GREETING_LIMIT_NS: u64 = 2_000_000_000;
-/// Accepted in one turn, so that readable peers get theirs.
-const ACCEPTS_IN_A_TURN: usize = 64;
-
-/// A peer that has not said its greeting.
-struct Pending {
-    stream: TcpStream,
-    bytes: [u8; LENGTH],
-    filled: usize,
-    deadline_ns: u64,
-}
-
-/// What became of a pending peer.
-enum Heard {
-    More,
-    Stranger,
-    Stream(u32),
-}
+use crate::tally::Tally;
 
 /// The server's side, run in a thread of its own.
 pub(crate) struct TcpGate {
@@ -46,136 +26,77 @@ pub(crate) struct TcpGate {
     pub orders: Arc<GateOrders>,
     pub token: Token,
     pub streams: usize,
+    /// Whether the listener is kept: connections are made while traffic runs.
+    pub later: bool,
 }
 
 impl TcpGate {
     /// Accepts until all streams are there.
-    pub(crate) fn run(mut self) -> Result<Sockets, LoadError> {
-        let mut pending: Vec<Pending> = Vec::new();
+    pub(crate) fn run(mut self) -> Greeted {
+        let mut lobby = Lobby::default();
         let mut accepted: Vec<Option<TcpStream>> = (0..self.streams).map(|_| None).collect();
+        let mut connected = 0;
+        let mut said = Vec::new();
         loop {
-            let connected = accepted.iter().flatten().count();
             if connected == self.streams {
-                let streams = accepted.into_iter().flatten().map(Arc::new).collect();
-                return Ok(Sockets::Tcp(streams));
+                let tcp = accepted.into_iter().flatten().map(Arc::new).collect();
+                let sockets = Sockets { tcp, later: self.keep_listener()?, ..Sockets::default() };
+                return Ok((sockets, Tally::new()));
             }
-            let descriptors: Vec<_> = [self.wake.as_fd(), self.listener.as_fd()]
-                .into_iter()
-                .chain(pending.iter().map(|peer| peer.stream.as_fd()))
-                .collect();
+            let descriptors: Vec<_> =
+                [self.wake.as_fd(), self.listener.as_fd()].into_iter().chain(lobby.descriptors()).collect();
             let ready = socket::wait_readable(&descriptors, TURN)
                 .map_err(|error| LoadError::system("wait for the client's connections", error))?;
             if (ready[0] && !gate::heed_wake(&mut self.wake)) || gate::gave_up(&self.orders) {
                 return Err(LoadError::NoClient { connected, expected: self.streams });
             }
-            self.hear_pending(&mut pending, &ready[2..], &mut accepted)?;
+            lobby.hear(&ready[2..], &mut said);
             if ready[1] {
-                self.accept(&mut pending)?;
+                lobby
+                    .accept(&self.listener, &mut said)
+                    .map_err(|error| LoadError::system("accept the client's connection", error))?;
+            }
+            for said in said.drain(..) {
+                connected += usize::from(self.place(said, &mut accepted)?);
             }
         }
     }
 
-    fn accept(&self, pending: &mut Vec<Pending>) -> Result<(), LoadError> {
-        for _ in 0..ACCEPTS_IN_A_TURN {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // The peer went away again, or the kernel reports an error of its connection (accept(2)).
-                Err(error) if pending.is_empty() && is_exhaustion(&error) => {
-                    return Err(LoadError::system("accept the client's connection", error));
-                }
-                Err(error) => {
-                    if is_exhaustion(&error) {
-                        pending.clear();
-                    }
-                    return Ok(());
-                }
-            };
-            if stream.set_nonblocking(true).is_err() {
-                continue;
-            }
-            if pending.len() == PENDING_MAX {
-                pending.remove(0);
-            }
-            let deadline_ns = clock::monotonic_ns() + GREETING_LIMIT_NS;
-            pending.push(Pending { stream, bytes: [0; LENGTH], filled: 0, deadline_ns });
+    /// The listener, blocking, where the workload goes on connecting.
+    fn keep_listener(self) -> Result<Option<Arc<Later>>, LoadError> {
+        if !self.later {
+            return Ok(None);
         }
-        Ok(())
+        let blocking = self.listener.set_nonblocking(false);
+        blocking.map_err(|error| LoadError::system("make the listener blocking", error))?;
+        Ok(Some(Arc::new(Later::Listener(self.listener))))
     }
 
-    /// Reads from the peers that have something to say, and drops those whose time is over.
-    fn hear_pending(
-        &self,
-        pending: &mut Vec<Pending>,
-        ready: &[bool],
-        accepted: &mut [Option<TcpStream>],
-    ) -> Result<(), LoadError> {
-        let now = clock::monotonic_ns();
-        let peers = std::mem::take(pending);
-        for (mut peer, ready) in peers.into_iter().zip(ready) {
-            let heard = if *ready { self.hear(&mut peer)? } else { Heard::More };
-            match heard {
-                Heard::More if now < peer.deadline_ns => pending.push(peer),
-                Heard::More | Heard::Stranger => {}
-                Heard::Stream(index) => {
-                    if let Some(place) = accepted.get_mut(index as usize).filter(|place| place.is_none())
-                        && peer.stream.set_nonblocking(false).is_ok()
-                    {
-                        *place = Some(peer.stream);
-                    }
-                }
-            }
+    /// Takes the stream of the trial's client; a stranger's is closed.
+    fn place(&self, said: Said, accepted: &mut [Option<TcpStream>]) -> Result<bool, LoadError> {
+        let Said::Greeting(mut stream, hello) = said else { return Ok(false) };
+        if hello.step != Step::Hello || !hello.proves(self.token, &hello.nonce) {
+            return Ok(false);
         }
-        Ok(())
+        let place = accepted.get_mut(hello.stream as usize).filter(|place| place.is_none());
+        let Some(place) = place else { return Ok(false) };
+        let taken = lobby::prove(&mut stream, self.token, &hello)?;
+        if taken {
+            *place = Some(stream);
+        }
+        Ok(taken)
     }
-
-    fn hear(&self, peer: &mut Pending) -> Result<Heard, LoadError> {
-        match peer.stream.read(&mut peer.bytes[peer.filled..]) {
-            Ok(0) => return Ok(Heard::Stranger),
-            Ok(count) => peer.filled += count,
-            Err(error) if is_transient(&error) => return Ok(Heard::More),
-            Err(_) => return Ok(Heard::Stranger),
-        }
-        if peer.filled < LENGTH {
-            return Ok(Heard::More);
-        }
-        let Some(hello) = Greeting::from_bytes(&peer.bytes) else { return Ok(Heard::Stranger) };
-        if hello.step != Step::Hello
-            || !hello.proves(self.token, &hello.nonce)
-            || hello.stream as usize >= self.streams
-        {
-            return Ok(Heard::Stranger);
-        }
-        let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
-        let proof = Greeting::new(self.token, Step::Proof, hello.stream, &hello.nonce, nonce);
-        // The send buffer of a new connection holds these bytes; if it does not, the peer is not one to wait for.
-        let whole = peer.stream.write(&proof.to_bytes()).is_ok_and(|count| count == LENGTH);
-        let _ = peer.stream.set_nodelay(true);
-        Ok(if whole { Heard::Stream(hello.stream) } else { Heard::Stranger })
-    }
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-/// Errors of accept(2) that will come back at once as long as nothing is closed: no descriptor, no memory.
-fn is_exhaustion(error: &io::Error) -> bool {
-    matches!(
-        netduel_sys::error_name::of(error.raw_os_error().unwrap_or(0)),
-        Some("EMFILE" | "ENFILE" | "ENOBUFS" | "ENOMEM")
-    )
 }
 
 /// The client's side of one stream: connects and greets before `deadline_ns`.
 pub(crate) fn connect(
     address: SocketAddr,
-    congestion: Option<&str>,
+    (congestion, mss): (Option<&str>, Option<u32>),
     token: Token,
     stream: u32,
     deadline_ns: u64,
 ) -> Result<TcpStream, LoadError> {
-    let mut connection = tcp::connect(address, congestion, left(deadline_ns)).map_err(|error| {
+    let mut connection = tcp::connect(address, congestion, mss, left(deadline_ns)).map_err(|error| {
         peer::congestion_error(congestion, error).unwrap_or_else(|error| LoadError::connect(address, error))
     })?;
     let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;

@@ -10,6 +10,7 @@ use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, tcp, tcp_info};
 
 use crate::jobs::Worker;
+use crate::tcp_pacing::{Due, Pace};
 
 /// Most bytes that the lean receiver takes off in one call.
 const DISCARD_BYTES: usize = 4 << 20;
@@ -21,6 +22,9 @@ const READ_BYTES: usize = 128 * 1024;
 /// Longest sleep in a call: a slow sender ends in time, and the series of a slow receiver has no lumps.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
 
+/// Longest sleep of a sender whose next bytes are not due yet, nanoseconds: how late it may notice that it is cut.
+const STEP_NS: u64 = 20_000_000;
+
 /// How often a sender looks whether all was acknowledged, nanoseconds.
 const LOOK_NS: u64 = 500_000;
 
@@ -30,6 +34,13 @@ pub(crate) struct TcpSettings {
     pub engine: TcpEngine,
     /// Bytes handed to the kernel in one call.
     pub block: usize,
+    /// Payload rate of all streams, bit/s; `None` is without limit.
+    pub rate_bps: Option<u64>,
+    /// Payload of all streams after which this direction ends, bytes.
+    pub volume: Option<u64>,
+    /// Size of both buffers, bytes; `None` lets the kernel choose.
+    pub window: Option<usize>,
+    pub streams: u32,
     pub duration_ns: u64,
     /// Another thread of this end works on the other direction.
     pub both: bool,
@@ -65,32 +76,109 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
     }
 }
 
+impl Source {
+    /// Hands up to `length` bytes to the kernel.
+    #[inline]
+    fn push(&self, stream: &TcpStream, length: usize) -> io::Result<usize> {
+        match self {
+            Self::File(file) => tcp::send_file(stream, file, length),
+            Self::Buffer(buffer) => socket::send(stream, &buffer[..length], Waiting::Block),
+        }
+    }
+
+    fn call(&self) -> &'static str {
+        match self {
+            Self::File(_) => "sendfile",
+            Self::Buffer(_) => "send",
+        }
+    }
+}
+
 fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &Source, settings: TcpSettings) {
+    set_window(worker, stream, settings);
+    let pace = pace(worker, stream, settings);
     let end_ns = worker.control.started_ns().saturating_add(settings.duration_ns);
-    let call = match source {
-        Source::File(_) => "sendfile",
-        Source::Buffer(_) => "send",
-    };
-    while worker.control.is_running() {
-        let result = match source {
-            Source::File(file) => tcp::send_file(stream, file, settings.block),
-            Source::Buffer(buffer) => socket::send(stream, buffer, Waiting::Block),
+    let volume = volume_of(worker.stream as u64, settings);
+    let mut sent = 0;
+    while worker.control.is_running() && sent < volume {
+        let left = usize::try_from(volume - sent).unwrap_or(usize::MAX);
+        let length = match &pace {
+            None => settings.block.min(left),
+            Some(pace) => match wait_for_turn(worker, pace, sent) {
+                0 => return,
+                owed => usize::try_from(owed).unwrap_or(usize::MAX).min(settings.block).min(left),
+            },
         };
+        let result = source.push(stream, length);
         let now = clock::monotonic_ns();
         match result {
-            Ok(count) => worker.sent().add(count as u64, 0, now),
+            Ok(count) => {
+                sent += count as u64;
+                worker.sent().add(count as u64, 0, now);
+            }
             Err(error) if is_pause(&error) => {}
             Err(error) => {
                 if !worker.control.is_cut() {
-                    worker.tally.count(call, &error);
+                    worker.tally.count(source.call(), &error);
                 }
                 return;
             }
         }
-        if now >= end_ns {
+        if now >= end_ns && pace.is_none() {
             return;
         }
     }
+}
+
+/// The stream's part of the volume: all parts together are the whole, to the byte.
+fn volume_of(stream: u64, settings: TcpSettings) -> u64 {
+    let streams = u64::from(settings.streams).max(1);
+    settings.volume.map_or(u64::MAX, |volume| volume / streams + u64::from(stream < volume % streams))
+}
+
+/// Gives the socket the buffers that were asked for. What the host does not grant is said among the errors.
+fn set_window(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
+    let Some(window) = settings.window else { return };
+    match socket::set_buffers(stream, window) {
+        Ok((sending, receiving)) => {
+            for (name, got) in [("SO_SNDBUF", sending), ("SO_RCVBUF", receiving)] {
+                if got < window {
+                    let text =
+                        format!("got {got} of {window} bytes: raise net.core.rmem_max and net.core.wmem_max");
+                    worker.tally.remark(&format!("setsockopt {name}"), text);
+                }
+            }
+        }
+        Err(error) => worker.tally.count("setsockopt SO_RCVBUF", &error),
+    }
+}
+
+/// The stream's part of the rate, if there is one, with the kernel's ceiling set.
+fn pace(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) -> Option<Pace> {
+    let start_ns = worker.control.started_ns();
+    let end_ns = start_ns.saturating_add(settings.duration_ns);
+    let part = (worker.stream as u64, u64::from(settings.streams));
+    let pace = Pace::new(start_ns, end_ns, settings.rate_bps?, part, settings.block as u64);
+    if let Some(ceiling) = pace.kernel_ceiling() {
+        worker
+            .tally
+            .count_failure("setsockopt SO_MAX_PACING_RATE", tcp::set_max_pacing_rate(stream, ceiling));
+    }
+    Some(pace)
+}
+
+/// Waits until bytes are due and tells how many; 0 when the duration is over. It sleeps in steps, so that a slow stream
+/// can be cut.
+fn wait_for_turn(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
+    while worker.control.is_running() {
+        let now = clock::monotonic_ns();
+        match pace.due(sent, now) {
+            Due::Now(bytes) => return bytes,
+            Due::At(at) => clock::sleep_until(at.min(now + STEP_NS)),
+            Due::Over => return 0,
+        }
+    }
+    0
 }
 
 /// Waits until the peer's kernel has all, so that our kernel's account is complete. The peer's end of the stream says
@@ -129,6 +217,7 @@ fn wait_for_end(worker: &mut Worker, stream: &TcpStream) {
 /// Receives to the end of the stream.
 pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
     let mut buffer = Vec::new();
+    set_window(worker, stream, settings);
     match settings.engine {
         TcpEngine::Lean => {
             let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);

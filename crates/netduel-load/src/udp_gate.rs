@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use netduel_model::ids::Token;
@@ -13,38 +14,49 @@ use netduel_sys::{clock, random, socket, udp};
 
 use crate::control::{GateOrders, Sockets};
 use crate::error::LoadError;
-use crate::gate::{self, TURN};
+use crate::flow_greeting::{Greeter, Route};
+use crate::gate::{self, Greeted, TURN};
 use crate::greeting::{Greeting, LENGTH, Step};
 use crate::tally::Tally;
 use crate::tcp_gate::left;
 
 /// Send and receive buffer of each socket. With the default of the kernel (208 KiB) 20 to 40 % of small datagrams were
 /// dropped at the receiver's socket when it was not scheduled for some milliseconds.
-const BUFFER_BYTES: usize = 8 << 20;
+pub(crate) const BUFFER_BYTES: usize = 8 << 20;
 /// How long an answer may take before the question is repeated.
 const REPEAT: Duration = Duration::from_millis(100);
 /// Datagrams read from one socket in a turn, so that a flood on one flow does not starve the others.
 const READS_IN_A_TURN: usize = 64;
 
-/// How far a flow's greeting is.
-#[derive(Clone, Copy)]
-enum State {
-    Unknown,
-    Answered { peer: SocketAddr, nonce: [u8; 16] },
-    Ready { peer: SocketAddr, nonce: [u8; 16] },
+/// A flow at the server's gate. Its socket does not block.
+pub(crate) struct Flow {
+    pub socket: UdpSocket,
+    /// Which address of this host its peer speaks to, where that is not the socket's own matter.
+    pub local: Option<SocketAddr>,
+    pub greeter: Greeter,
+}
+
+/// What a port that trials share has for the gate of one.
+pub(crate) enum Arrival {
+    /// A flow that has its peer, and what was noted when its socket was prepared.
+    Flow(Flow, Tally),
+    /// A flow's client is there, and no socket could be made for it.
+    Failure(io::Error),
 }
 
 /// The server's side, run in a thread of its own.
 pub(crate) struct UdpGate {
-    pub sockets: Vec<UdpSocket>,
+    pub flows: Vec<Flow>,
+    pub expected: usize,
+    /// Where flows come from that are not there from the beginning; each is announced by a byte on `wake`.
+    pub arrivals: Option<Receiver<Arrival>>,
     pub wake: UnixStream,
     pub orders: Arc<GateOrders>,
-    pub token: Token,
 }
 
 /// Prepares a socket for traffic; what the host does not give is noted.
 pub(crate) fn prepare_socket(socket: &UdpSocket, tally: &mut Tally) {
-    match udp::set_buffers(socket, BUFFER_BYTES) {
+    match socket::set_buffers(socket, BUFFER_BYTES) {
         Ok((sending, receiving)) => {
             for (name, got) in [("SO_SNDBUF", sending), ("SO_RCVBUF", receiving)] {
                 if got < BUFFER_BYTES {
@@ -65,25 +77,31 @@ pub(crate) fn prepare_socket(socket: &UdpSocket, tally: &mut Tally) {
 impl UdpGate {
     /// Answers until all flows are greeted and the end was started. Answers repeated questions until then, for the last
     /// answer may have been lost.
-    pub(crate) fn run(mut self) -> Result<Sockets, LoadError> {
-        let mut states = vec![State::Unknown; self.sockets.len()];
-        let mut heard: Vec<usize> = (0..self.sockets.len()).collect();
+    pub(crate) fn run(mut self) -> Greeted {
+        let mut heard: Vec<usize> = (0..self.flows.len()).collect();
+        let mut setup = Tally::new();
+        let mut failure = None;
         loop {
-            let connected = states.iter().filter(|state| matches!(state, State::Ready { .. })).count();
-            let expected = self.sockets.len();
-            if connected == expected && self.orders.started.load(Relaxed) {
-                return self.hand_over();
+            let port_is_open = self.take_arrivals(&mut heard, &mut setup, &mut failure);
+            let connected = self.flows.iter().filter(|flow| flow.greeter.is_ready()).count();
+            let is_complete = connected == self.expected;
+            if is_complete && self.orders.started.load(Relaxed) {
+                return Ok((self.hand_over()?, setup));
             }
-            let flows = heard.iter().map(|flow| self.sockets[*flow].as_fd());
+            let flows = heard.iter().map(|flow| self.flows[*flow].socket.as_fd());
             let descriptors: Vec<_> = std::iter::once(self.wake.as_fd()).chain(flows).collect();
             let ready = socket::wait_readable(&descriptors, TURN)
                 .map_err(|error| LoadError::system("wait for the client's greeting", error))?;
-            if (ready[0] && !gate::heed_wake(&mut self.wake)) || gate::gave_up(&self.orders) {
-                return Err(LoadError::NoClient { connected, expected });
+            let is_abandoned = ready[0] && !gate::heed_wake(&mut self.wake);
+            if is_abandoned || gate::gave_up(&self.orders) || !(is_complete || port_is_open) {
+                return Err(match failure {
+                    Some(error) => LoadError::system("open a socket for a flow of the client", error),
+                    None => LoadError::NoClient { connected, expected: self.expected },
+                });
             }
             let mut still_heard = Vec::with_capacity(heard.len());
             for (flow, ready) in heard.into_iter().zip(&ready[1..]) {
-                if !*ready || self.hear_flow(flow, &mut states[flow])? {
+                if !*ready || self.flows[flow].hear()? {
                     still_heard.push(flow);
                 }
             }
@@ -91,24 +109,53 @@ impl UdpGate {
         }
     }
 
-    fn hand_over(self) -> Result<Sockets, LoadError> {
-        for socket in &self.sockets {
-            socket
+    /// Takes the flows that came; false when no more can come.
+    fn take_arrivals(
+        &mut self,
+        heard: &mut Vec<usize>,
+        setup: &mut Tally,
+        failure: &mut Option<io::Error>,
+    ) -> bool {
+        let Some(arrivals) = &self.arrivals else { return true };
+        loop {
+            match arrivals.try_recv() {
+                Ok(Arrival::Flow(flow, tally)) => {
+                    heard.push(self.flows.len());
+                    self.flows.push(flow);
+                    setup.take_in(tally);
+                }
+                Ok(Arrival::Failure(error)) => *failure = Some(error),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn hand_over(mut self) -> Result<Sockets, LoadError> {
+        self.flows.sort_by_key(|flow| flow.greeter.flow());
+        for flow in &self.flows {
+            flow.socket
                 .set_nonblocking(false)
                 .map_err(|error| LoadError::system("make the socket blocking", error))?;
         }
-        Ok(Sockets::Udp(self.sockets.into_iter().map(Arc::new).collect()))
+        let udp = self.flows.into_iter().map(|flow| Arc::new(flow.socket)).collect();
+        Ok(Sockets { udp, ..Sockets::default() })
     }
+}
 
-    /// Hears what came on a flow; false when something else than a greeting waits on a greeted flow. It may be payload,
-    /// which is for the receiver to count, so it is looked at and not taken.
-    fn hear_flow(&self, flow: usize, state: &mut State) -> Result<bool, LoadError> {
-        let socket = &self.sockets[flow];
+impl Flow {
+    /// Hears what came; false when something else than a greeting waits on a greeted flow. It may be payload, which is
+    /// for the receiver to count, so it is looked at and not taken.
+    fn hear(&mut self) -> Result<bool, LoadError> {
         // One byte more than a greeting, so that a longer datagram is not taken for one.
         let mut bytes = [0; LENGTH + 1];
         for _ in 0..READS_IN_A_TURN {
-            let greeted = matches!(*state, State::Ready { .. });
-            let result = if greeted { socket.peek_from(&mut bytes) } else { socket.recv_from(&mut bytes) };
+            let is_greeted = self.greeter.is_ready();
+            let result = if is_greeted {
+                self.socket.peek_from(&mut bytes)
+            } else {
+                self.socket.recv_from(&mut bytes)
+            };
             let (length, peer) = match result {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
@@ -116,53 +163,32 @@ impl UdpGate {
                 Err(_) => continue,
             };
             let greeting = Greeting::from_bytes(&bytes[..length]);
-            if greeted {
+            if is_greeted {
                 if greeting.is_none() {
                     return Ok(false);
                 }
-                let _ = socket.recv_from(&mut bytes);
+                let _ = self.socket.recv_from(&mut bytes);
             }
-            if let Some(greeting) = greeting.filter(|greeting| greeting.stream as usize == flow) {
-                self.answer(socket, state, &greeting, peer)?;
+            if let Some(greeting) = greeting {
+                self.answer(&greeting, peer)?;
             }
         }
         Ok(true)
     }
 
-    fn answer(
-        &self,
-        socket: &UdpSocket,
-        state: &mut State,
-        greeting: &Greeting,
-        peer: SocketAddr,
-    ) -> Result<(), LoadError> {
-        let answer = match (greeting.step, *state) {
-            (Step::Hello, State::Unknown | State::Answered { .. })
-                if greeting.proves(self.token, &[0; 16]) =>
-            {
-                let nonce = match *state {
-                    State::Answered { peer: known, nonce } if known == peer => nonce,
-                    _ => random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?,
-                };
-                *state = State::Answered { peer, nonce };
-                Greeting::new(self.token, Step::Proof, greeting.stream, &greeting.nonce, nonce)
-            }
-            (Step::Confirm, State::Answered { peer: known, nonce } | State::Ready { peer: known, nonce })
-                if known == peer && greeting.nonce == nonce && greeting.proves(self.token, &nonce) =>
-            {
-                if matches!(*state, State::Answered { .. }) {
-                    socket.connect(peer).map_err(|error| LoadError::connect(peer, error))?;
-                    *state = State::Ready { peer, nonce };
-                }
-                Greeting::new(self.token, Step::Ready, greeting.stream, &nonce, nonce)
-            }
-            _ => return Ok(()),
+    fn answer(&mut self, greeting: &Greeting, peer: SocketAddr) -> Result<(), LoadError> {
+        let Some(reply) = self.greeter.hear(greeting, Route { peer, local: self.local })? else {
+            return Ok(());
         };
+        if reply.connects {
+            self.socket.connect(peer).map_err(|error| LoadError::connect(peer, error))?;
+            self.greeter.connected();
+        }
         // A lost answer is asked for again. A connected socket takes no address.
-        let _ = if matches!(*state, State::Ready { .. }) {
-            socket.send(&answer.to_bytes())
+        let _ = if self.greeter.is_ready() {
+            self.socket.send(&reply.bytes)
         } else {
-            socket.send_to(&answer.to_bytes(), peer)
+            self.socket.send_to(&reply.bytes, peer)
         };
         Ok(())
     }

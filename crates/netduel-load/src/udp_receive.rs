@@ -150,7 +150,7 @@ pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: Ud
     let merged = offload == UdpOffload::GsoGro;
     for flow in &flows {
         // The gate has said what the host does not give.
-        worker.tally.count_failure("setsockopt SO_RCVBUF", udp::set_receive_buffer(&flow.socket, buffer));
+        worker.tally.count_failure("setsockopt SO_RCVBUF", socket::set_receive_buffer(&flow.socket, buffer));
         worker
             .tally
             .count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(&flow.socket, CALL_LIMIT));

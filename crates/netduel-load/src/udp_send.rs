@@ -19,6 +19,7 @@ use crate::datagram::{self, MESSAGE_HEADER};
 use crate::error::LoadError;
 use crate::jobs::Worker;
 use crate::pacing::Schedule;
+use crate::round_trip::recorder;
 
 /// Datagrams in one system call when the rate is not limited.
 const BATCH: usize = 64;
@@ -88,7 +89,7 @@ impl SendCount {
             }
             sum
         })?;
-        let pacing_error = sum.pacing_error.map(|histogram| crate::report::record(&histogram));
+        let pacing_error = sum.pacing_error.map(|histogram| recorder::record(&histogram));
         Some(DatagramSendReport { calls: sum.calls, burst: sum.burst, refused: sum.refused, pacing_error })
     }
 }

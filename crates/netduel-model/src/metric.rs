@@ -23,6 +23,14 @@ pub enum Metric {
     LatencyP99,
     /// 99.9th percentile of the round trip, nanoseconds.
     LatencyP999,
+    /// Median round trip of the probes of `loaded-latency` before the load, nanoseconds.
+    LatencyIdleP50,
+    /// Median round trip of its probes under load, nanoseconds.
+    LatencyLoadedP50,
+    /// 99th percentile of the round trip of its probes under load, nanoseconds.
+    LatencyLoadedP99,
+    /// Round trips per minute under load (RPM), after draft-ietf-ippm-responsiveness; `docs/methodology.md` says how it differs.
+    Responsiveness,
     /// Round trips per second that were completed.
     RoundTripRate,
     /// CPU seconds per gigabyte (10^9 bytes) received: all cores of both hosts, each machine once.
@@ -55,7 +63,7 @@ pub enum Scale {
 
 impl Metric {
     /// All metrics, in the order in which tables show them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::Throughput,
         Self::DatagramRate,
         Self::PacketRate,
@@ -63,6 +71,10 @@ impl Metric {
         Self::LatencyP50,
         Self::LatencyP99,
         Self::LatencyP999,
+        Self::LatencyIdleP50,
+        Self::LatencyLoadedP50,
+        Self::LatencyLoadedP99,
+        Self::Responsiveness,
         Self::Jitter,
         Self::Loss,
         Self::CpuPerGigabyte,
@@ -82,6 +94,10 @@ impl Metric {
             Self::LatencyP50 => "round trip p50",
             Self::LatencyP99 => "round trip p99",
             Self::LatencyP999 => "round trip p99.9",
+            Self::LatencyIdleP50 => "idle round trip p50",
+            Self::LatencyLoadedP50 => "loaded round trip p50",
+            Self::LatencyLoadedP99 => "loaded round trip p99",
+            Self::Responsiveness => "responsiveness",
             Self::RoundTripRate => "round trips",
             Self::CpuPerGigabyte => "CPU per GB",
             Self::CpuPerRoundTrip => "CPU per round trip",
@@ -101,6 +117,10 @@ impl Metric {
             Self::LatencyP50 => "latency-p50",
             Self::LatencyP99 => "latency-p99",
             Self::LatencyP999 => "latency-p999",
+            Self::LatencyIdleP50 => "latency-idle-p50",
+            Self::LatencyLoadedP50 => "latency-loaded-p50",
+            Self::LatencyLoadedP99 => "latency-loaded-p99",
+            Self::Responsiveness => "responsiveness",
             Self::RoundTripRate => "round-trip-rate",
             Self::CpuPerGigabyte => "cpu-per-gigabyte",
             Self::CpuPerRoundTrip => "cpu-per-round-trip",
@@ -115,17 +135,41 @@ impl Metric {
             Self::Throughput => "bit/s",
             Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => "/s",
             Self::Loss => "fraction",
-            Self::Jitter | Self::LatencyP50 | Self::LatencyP99 | Self::LatencyP999 => "ns",
+            Self::Responsiveness => "/min",
             Self::CpuPerGigabyte => "s/GB",
             Self::CpuPerRoundTrip | Self::CpuPerDatagram => "us",
             Self::RetransmitsPerGigabyte => "segments/GB",
+            Self::Jitter
+            | Self::LatencyP50
+            | Self::LatencyP99
+            | Self::LatencyP999
+            | Self::LatencyIdleP50
+            | Self::LatencyLoadedP50
+            | Self::LatencyLoadedP99 => "ns",
         }
+    }
+
+    /// Whether it is a time that a round trip takes.
+    pub fn is_latency(self) -> bool {
+        matches!(
+            self,
+            Self::LatencyP50
+                | Self::LatencyP99
+                | Self::LatencyP999
+                | Self::LatencyIdleP50
+                | Self::LatencyLoadedP50
+                | Self::LatencyLoadedP99
+        )
     }
 
     /// Which way is better.
     pub fn better(self) -> Better {
         match self {
-            Self::Throughput | Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => Better::Higher,
+            Self::Throughput
+            | Self::DatagramRate
+            | Self::PacketRate
+            | Self::RoundTripRate
+            | Self::Responsiveness => Better::Higher,
             _ => Better::Lower,
         }
     }
@@ -145,7 +189,15 @@ impl Metric {
             Self::Throughput => human_bit_rate(value),
             Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => human_si(value, "/s"),
             Self::Loss => format!("{} %", three_digits(value * 100.0)),
-            Self::Jitter | Self::LatencyP50 | Self::LatencyP99 | Self::LatencyP999 => human_nanos(value),
+            Self::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
+            Self::Responsiveness => format!("{value:.0} RPM"),
+            Self::Jitter
+            | Self::LatencyP50
+            | Self::LatencyP99
+            | Self::LatencyP999
+            | Self::LatencyIdleP50
+            | Self::LatencyLoadedP50
+            | Self::LatencyLoadedP99 => human_nanos(value),
             Self::CpuPerGigabyte => format!("{} s/GB", three_digits(value)),
             Self::CpuPerRoundTrip | Self::CpuPerDatagram => format!("{} us", three_digits(value)),
             Self::RetransmitsPerGigabyte => format!("{} /GB", three_digits(value)),

@@ -29,8 +29,16 @@ pub struct Observation {
     pub driver: BTreeMap<String, BTreeMap<String, i64>>,
     /// Protocol counters (`/proc/net/snmp`, `/proc/net/snmp6`, `/proc/net/netstat`), as `Tcp.RetransSegs`.
     pub protocol: BTreeMap<String, i64>,
+    /// Tests of others that ran on a standing server at the same time, at most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub concurrent_tests: u32,
     /// What the two readings cost this host, CPU nanoseconds of the agent.
     pub cost_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// CPU time of one core, nanoseconds, as `/proc/stat` classes it (guest time is in user).

@@ -51,6 +51,9 @@ pub struct EndReport {
     pub datagrams_sent: Option<DatagramSendReport>,
     /// Round trips, at the client of a request-response workload.
     pub round_trips: Option<RoundTripReport>,
+    /// What else was measured under load, at the client of `loaded-latency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_load: Option<UnderLoad>,
     /// Errors that send and receive calls returned, by call and kind. They are data, not failures of the program.
     pub errors: Vec<ErrorCount>,
     /// CPU time of the agent's process during the traffic, nanoseconds: user and system.
@@ -179,6 +182,37 @@ pub struct RoundTripReport {
     pub pacing_error: Option<HistogramRecord>,
     /// Round-trip median and maximum per interval, for the time series.
     pub series: Vec<RoundTripSample>,
+    /// Round trips that began in the steady window of the idle part, where a trial has one before its load; `histogram` holds
+    /// those under load then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<HistogramRecord>,
+    /// The parts of each, where each is a transaction on a connection of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<TransactionParts>,
+}
+
+/// The parts of transactions that each have a connection of their own; what they leave of the whole is the close.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TransactionParts {
+    /// Transactions that were begun.
+    pub begun: u64,
+    /// Of these, transactions that ended with an error, counted by call among the errors of the end, or were given up.
+    pub failures: u64,
+    /// From the connect call to its return (SYN, SYN-ACK), nanoseconds. Those of the steady window, as all histograms here.
+    pub connect: HistogramRecord,
+    /// From the first byte of the request to the last of the response, nanoseconds.
+    pub exchange: HistogramRecord,
+}
+
+/// What the client of a loaded path measured beside its probes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct UnderLoad {
+    /// Transactions on new connections: connect, request, response.
+    pub foreign: TransactionParts,
+    /// Requests sent in the data of a connection that carries load.
+    pub in_band_requests: u64,
+    /// Their round trips in the steady window, nanoseconds from the scheduled time.
+    pub in_band: HistogramRecord,
 }
 
 /// Round trips in one interval.
@@ -230,4 +264,19 @@ pub struct LiveFigures {
     pub received_bytes: u64,
     /// Datagrams received or round trips completed so far.
     pub messages: u64,
+    /// Segments sent again so far by this end's TCP connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+    /// Congestion window of this end's TCP connections together, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwnd_bytes: Option<u64>,
+    /// Datagrams that are missing among those up to the highest that arrived, at a UDP receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<u64>,
+    /// Median round trip of the last whole interval of the series, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ns: Option<u64>,
+    /// Longest round trip of that interval, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ns: Option<u64>,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
-use crate::units::{human_bit_rate, human_nanos, three_digits};
+use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
 
 /// A doubt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -146,6 +146,55 @@ pub enum Warning {
         /// Datagrams that one packet of the interface carried, median of the trials; less than 1 when IP cut them.
         datagrams_per_packet: f64,
     },
+    /// Transactions came to nothing: a call failed, or they were given up.
+    TransactionsFailed {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Transactions that failed, all trials.
+        failed: u64,
+        /// Transactions that were begun, all trials.
+        begun: u64,
+        /// What the client counted, by call, the most frequent first.
+        cause: String,
+    },
+    /// An open loop could not keep its schedule.
+    ScheduleMissed {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// 99th percentile of the lateness, nanoseconds, in the worst trial.
+        late_p99_ns: u64,
+    },
+    /// What both programs counted and what an interface between them counted do not add up.
+    CountsDisagree {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// The host of the interface.
+        host: HostName,
+        /// The interface: that of the label, or the busiest one when the arm names none.
+        interface: String,
+        /// Whether it is about what the interface sent; otherwise about what it received.
+        sent: bool,
+        /// What the interface counted in the worst trial, bytes.
+        counted_bytes: u64,
+        /// What it had to count by the figures of both programs, with headers: at least, bytes.
+        expected_min_bytes: u64,
+        /// The same: at most, bytes.
+        expected_max_bytes: u64,
+        /// Payload that the sender's program sent, bytes.
+        sender_bytes: u64,
+        /// Payload that the receiver's program received, bytes.
+        receiver_bytes: u64,
+        /// What fits the figures.
+        cause: CountsCause,
+        /// How many trials.
+        trials: u32,
+    },
     /// Streams that were asked for a rate sent less.
     RateMissed {
         /// Which arm.
@@ -156,15 +205,6 @@ pub enum Warning {
         asked_bps: f64,
         /// Payload rate sent over the whole duration in the slower direction, median of the trials, bit/s.
         sent_bps: f64,
-    },
-    /// An open loop could not keep its schedule.
-    ScheduleMissed {
-        /// Which arm.
-        arm: ArmName,
-        /// Which workload.
-        workload: WorkloadName,
-        /// 99th percentile of the lateness, nanoseconds, in the worst trial.
-        late_p99_ns: u64,
     },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
@@ -182,6 +222,35 @@ pub enum Warning {
         /// What, and how to undo it by hand.
         detail: String,
     },
+}
+
+/// Why an interface's count differs from what the programs counted, as far as the figures tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountsCause {
+    /// The interface carried more than the trial's traffic.
+    OtherTraffic,
+    /// What the interface received was dropped on its way to the program's socket.
+    DroppedBehind,
+    /// The interface's counter leaves out, or is late.
+    NotCounted,
+}
+
+impl CountsCause {
+    fn advice(self) -> &'static str {
+        match self {
+            Self::OtherTraffic => {
+                "other traffic used the interface: stop it, or the figures are those of a shared path"
+            }
+            Self::DroppedBehind => {
+                "it arrived at the host and was dropped before the program's socket: look for a filter or firewall there, and \
+                 at the drops in softnet_stat; that part of the loss is not the path's"
+            }
+            Self::NotCounted => {
+                "the interface's counter leaves out what passes it by (XDP, offloads), or the bytes took another way"
+            }
+        }
+    }
 }
 
 impl fmt::Display for Warning {
@@ -230,16 +299,20 @@ impl Warning {
                 human_bit_rate(*after_bps)
             ),
             Self::ReceiverOverrun { .. } | Self::DatagramsNotPackets { .. } => return self.about_datagrams(),
+            Self::TransactionsFailed { arm, workload, failed, begun, cause } => format!(
+                "transactions failed: {failed} of {begun} in {workload} of {arm} came to nothing and are in no round trip: {cause}"
+            ),
+            Self::ScheduleMissed { arm, workload, late_p99_ns } => format!(
+                "schedule missed: the open loop of {workload} in {arm} sent up to {} late (p99); lower the rate or pin the client",
+                human_nanos(*late_p99_ns as f64)
+            ),
+            Self::CountsDisagree { .. } => self.about_counts(),
             Self::RateMissed { arm, workload, asked_bps, sent_bps } => format!(
                 "rate missed: {arm} in {workload} sent {} of the {} asked for ({:.1} % less); the path or a core is the limit, \
                  so this is not a comparison at one rate",
                 human_bit_rate(*sent_bps),
                 human_bit_rate(*asked_bps),
                 (1.0 - sent_bps / asked_bps) * 100.0
-            ),
-            Self::ScheduleMissed { arm, workload, late_p99_ns } => format!(
-                "schedule missed: the open loop of {workload} in {arm} sent up to {} late (p99); lower the rate or pin the client",
-                human_nanos(*late_p99_ns as f64)
             ),
             _ => return None,
         })
@@ -271,6 +344,37 @@ impl Warning {
             ),
             _ => return None,
         })
+    }
+
+    /// The sentence of figures that do not add up.
+    fn about_counts(&self) -> String {
+        let Self::CountsDisagree {
+            arm,
+            workload,
+            host,
+            interface,
+            sent,
+            counted_bytes,
+            expected_min_bytes,
+            expected_max_bytes,
+            sender_bytes,
+            receiver_bytes,
+            cause,
+            trials,
+        } = self
+        else {
+            unreachable!("this is the sentence of that doubt alone")
+        };
+        let [counted, min, max, sender, receiver] =
+            [counted_bytes, expected_min_bytes, expected_max_bytes, sender_bytes, receiver_bytes]
+                .map(|bytes| human_si(*bytes as f64, "B"));
+        format!(
+            "counts disagree: in {workload} of {arm} interface {interface} of host {host} {} {counted} where {min} to {max} were \
+             expected ({sender} of payload sent, {receiver} received, and headers), in {}; {}",
+            if *sent { "sent" } else { "received" },
+            trials_in_words(*trials),
+            cause.advice()
+        )
     }
 
     /// The sentence of any other doubt.
@@ -317,6 +421,8 @@ impl Warning {
             | Self::TokenBucketBurst { .. }
             | Self::ReceiverOverrun { .. }
             | Self::DatagramsNotPackets { .. }
+            | Self::TransactionsFailed { .. }
+            | Self::CountsDisagree { .. }
             | Self::ScheduleMissed { .. }
             | Self::RateMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
         }

@@ -1,5 +1,6 @@
 //! Workloads as they are run: resolved, checked, with every default written out.
 use std::fmt;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,12 @@ pub enum Traffic {
         engine: TcpEngine,
         /// Congestion control, as the kernel names it; `None` leaves the host's default (which is recorded).
         congestion: Option<String>,
+        /// Payload rate of all streams together, in each direction that is used; `None` sends as fast as it can.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<BitRate>,
+        /// When it ends before its time, and what its sockets are given.
+        #[serde(default, skip_serializing_if = "StreamTuning::is_default")]
+        tuning: StreamTuning,
     },
     /// Datagrams, counted one by one at both ends.
     UdpStream {
@@ -76,6 +83,30 @@ pub enum Traffic {
     TcpRr(RoundTrip),
     /// Requests and responses as UDP datagrams.
     UdpRr(RoundTrip),
+    /// Transactions over TCP, each on a connection of its own: connect, request, response, close.
+    TcpCrr(Transaction),
+    /// Round trips of small probes, first on an idle path and then while TCP streams run.
+    LoadedLatency(LoadedLatency),
+}
+
+/// What most TCP streams leave to the clock and the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StreamTuning {
+    /// Each direction ends after this much payload of all streams together, at the end of the duration at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Bytes>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (socket(7)); `None` lets the kernel grow them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
+    /// `TCP_MAXSEG` of the client's sockets, which bounds the segments of both ends (tcp(7)), bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mss: Option<u32>,
+}
+
+impl StreamTuning {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Settings of a request-response workload.
@@ -92,6 +123,79 @@ pub struct RoundTrip {
     pub rate: Option<PerSecond>,
 }
 
+/// Settings of transactions that each have a connection of their own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transaction {
+    /// Bytes of a request.
+    pub request: Bytes,
+    /// Bytes of a response.
+    pub response: Bytes,
+    /// Transactions under way at a time; in an open loop at most.
+    pub outstanding: u32,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// `None`: closed loop, the next transaction follows the end of one. Otherwise an open loop: transactions begin on a
+    /// schedule of this rate, and each is counted from its scheduled time.
+    pub rate: Option<PerSecond>,
+}
+
+/// Settings of round trips on a path that is idle first and then loaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadedLatency {
+    /// TCP connections that make the load; one more carries round trips in its own stream of data.
+    pub streams: u32,
+    /// Who sends the load.
+    pub direction: Direction,
+    /// Bytes of the load handed to the kernel in one call.
+    pub block: Bytes,
+    /// How the load is moved in and out of the kernel.
+    pub engine: TcpEngine,
+    /// Congestion control of the load, as the kernel names it; `None` leaves the host's default (which is recorded).
+    pub congestion: Option<String>,
+    /// What the probes travel in.
+    pub probe: ProbeProtocol,
+    /// Bytes of a probe, and of its response.
+    pub size: Bytes,
+    /// The schedule of the probes; each counts from its scheduled time.
+    pub rate: PerSecond,
+    /// How long the path is idle before the load begins.
+    pub idle: Nanos,
+}
+
+impl LoadedLatency {
+    /// The steady window of the idle part, nanoseconds after the start. Warm-up and cool-down are cut from each part.
+    pub fn idle_window(&self, timing: &Timing) -> Range<u64> {
+        timing.warmup.0..self.idle.0.saturating_sub(timing.cooldown.0)
+    }
+
+    /// The steady window of the loaded part, nanoseconds after the start.
+    pub fn loaded_window(&self, timing: &Timing) -> Range<u64> {
+        let from = self.idle.0.saturating_add(timing.warmup.0);
+        from..timing.duration.0.saturating_sub(timing.cooldown.0)
+    }
+}
+
+/// What a probe travels in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProbeProtocol {
+    /// UDP datagrams: one that is lost is lost.
+    #[default]
+    Udp,
+    /// A TCP connection of their own: one that is lost is sent again, and those behind it wait.
+    Tcp,
+}
+
+impl Workload {
+    /// The steady window, nanoseconds after the start: of the loaded part where there is an idle one before it.
+    pub fn steady_window(&self) -> Range<u64> {
+        match &self.traffic {
+            Traffic::LoadedLatency(settings) => settings.loaded_window(&self.timing),
+            _ => self.timing.warmup.0..self.timing.duration.0.saturating_sub(self.timing.cooldown.0),
+        }
+    }
+}
+
 impl Traffic {
     /// The type's name in a plan, for example `tcp-stream`.
     pub fn type_name(&self) -> &'static str {
@@ -100,7 +204,33 @@ impl Traffic {
             Self::UdpStream { .. } => "udp-stream",
             Self::TcpRr(_) => "tcp-rr",
             Self::UdpRr(_) => "udp-rr",
+            Self::TcpCrr(_) => "tcp-crr",
+            Self::LoadedLatency(_) => "loaded-latency",
         }
+    }
+
+    /// Who sends bulk data; absent when all of it is requests and responses.
+    pub fn bulk(&self) -> Option<Direction> {
+        match self {
+            Self::TcpStream { direction, .. } | Self::UdpStream { direction, .. } => Some(*direction),
+            Self::LoadedLatency(settings) => Some(settings.direction),
+            Self::TcpRr(_) | Self::UdpRr(_) | Self::TcpCrr(_) => None,
+        }
+    }
+
+    /// The schedule of its requests, when they are sent on one.
+    pub fn request_rate(&self) -> Option<PerSecond> {
+        match self {
+            Self::TcpStream { .. } | Self::UdpStream { .. } => None,
+            Self::TcpRr(settings) | Self::UdpRr(settings) => settings.rate,
+            Self::TcpCrr(settings) => settings.rate,
+            Self::LoadedLatency(settings) => Some(settings.rate),
+        }
+    }
+
+    /// Whether it yields round trips, beside bulk data or alone.
+    pub fn has_round_trips(&self) -> bool {
+        !matches!(self, Self::TcpStream { .. } | Self::UdpStream { .. })
     }
 
     /// What a verdict is about when the plan does not say.
@@ -108,7 +238,10 @@ impl Traffic {
         match self {
             Self::TcpStream { .. } => vec![Metric::Throughput, Metric::CpuPerGigabyte],
             Self::UdpStream { .. } => vec![Metric::DatagramRate, Metric::Loss, Metric::CpuPerDatagram],
-            Self::TcpRr(_) | Self::UdpRr(_) => vec![Metric::LatencyP50, Metric::LatencyP99],
+            Self::LoadedLatency(_) => {
+                vec![Metric::LatencyLoadedP50, Metric::LatencyLoadedP99, Metric::Responsiveness]
+            }
+            Self::TcpRr(_) | Self::UdpRr(_) | Self::TcpCrr(_) => vec![Metric::LatencyP50, Metric::LatencyP99],
         }
     }
 
@@ -127,7 +260,14 @@ impl Traffic {
                 Metric::CpuPerDatagram,
                 Metric::CpuPerGigabyte,
             ],
-            Self::TcpRr(_) | Self::UdpRr(_) => &[
+            Self::LoadedLatency(_) => &[
+                Metric::Throughput,
+                Metric::LatencyIdleP50,
+                Metric::LatencyLoadedP50,
+                Metric::LatencyLoadedP99,
+                Metric::Responsiveness,
+            ],
+            Self::TcpRr(_) | Self::UdpRr(_) | Self::TcpCrr(_) => &[
                 Metric::LatencyP50,
                 Metric::LatencyP99,
                 Metric::LatencyP999,

@@ -87,23 +87,24 @@
     });
   }
 
-  function series(data, workload, index, width) {
-    const { arms, unit, duration_s, warmup_s, cooldown_s } = workload.series;
+  // Time on the x axis; `log` is for values that lie decades apart.
+  function course(data, { arms, unit, duration_s, cut }, width, height, log) {
     const points = arms.flatMap((arm, a) => arm.map(([time, median, low, high]) => ({ arm: a, time, median, low, high })));
     if (!points.length) return null;
-    const cut = [{ from: 0, to: warmup_s, name: "warm-up" }, { from: duration_s - cooldown_s, to: duration_s, name: "cool-down" }]
-      .filter((span) => span.to > span.from);
+    const low = Math.min(...points.map((p) => p.low)) / 1.25, high = Math.max(...points.map((p) => p.high)) * 1.25;
+    const ticks = log ? logTicks(low, high, 6) : 5;
+    const y = log ? { type: "log", domain: [low, high], tickFormat: (v) => `${v}` } : { zero: true, nice: true };
     const named = (name, x, textAnchor) => Plot.text(cut.filter((span) => span.name === name),
       { x, text: "name", frameAnchor: "top", dy: -14, fill: "var(--quiet)", textAnchor, fontSize: 11 });
     const ends = arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
       .map((end) => ({ arm: end.arm, x: duration_s, y: end.last[1] }));
     return Plot.plot({
-      width, height: 240, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
+      width, height, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
       x: { domain: [0, duration_s], label: "seconds after the start", ...BELOW, ticks: 6, tickSize: 0 },
-      y: { label: unit, labelArrow: "none", zero: true, nice: true, ticks: 5, tickSize: 0 },
+      y: { ...y, label: unit, labelArrow: "none", ticks, tickSize: 0 },
       marks: [
         Plot.rect(cut, { x1: "from", x2: "to", fill: "var(--shade)", title: "name" }),
-        Plot.gridY({ ...grid, ticks: 5 }),
+        log ? Plot.gridY(ticks, grid) : Plot.gridY({ ...grid, ticks }),
         ...arms.flatMap((_, a) => {
           const own = points.filter((p) => p.arm === a);
           return [
@@ -111,12 +112,23 @@
             Plot.lineY(own, { x: "time", y: "median", stroke: colour(a), strokeWidth: 1.75, strokeDasharray: DASHES[a % 6] }),
           ];
         }),
-        named("warm-up", "from", "start"), named("cool-down", "to", "end"),
+        named("warm-up", "from", "start"), named("load begins", "from", "start"), named("cool-down", "to", "end"),
         Plot.tip(points, Plot.pointer({ x: "time", y: "median", title: (p) =>
           `${data.arms[p.arm]}, ${p.time} s\nmedian ${p.median} ${unit}\nfrom ${p.low} to ${p.high}` })),
         endLabels(ends, data.arms),
       ],
     });
+  }
+
+  const series = (data, workload, index, width) => course(data, workload.series, width, 240, false);
+
+  // Throughput and round trips on one axis of time, under each other.
+  function load(data, workload, index, width) {
+    const panels = [course(data, workload.series, width, 210, false), course(data, workload.latency_series, width, 230, true)];
+    if (panels.some((panel) => !panel)) return null;
+    const both = document.createElement("div");
+    both.append(...panels);
+    return both;
   }
 
   function tail(data, workload, index, width) {
@@ -215,7 +227,40 @@
     });
   }
 
-  const KINDS = { blocks, series, tail, density, rates, cores };
+  // A row for each part and arm: a dot at the median, a line to the 99th percentile.
+  function parts(data, workload, index, width) {
+    if (!workload.parts) return null;
+    const { unit } = workload.parts;
+    const rows = workload.parts.rows.map(([part, arm, p50, p99, count]) => ({ part, arm, p50, p99, count, name: data.arms[arm] }));
+    if (!rows.length) return null;
+    const low = Math.max(Math.min(...rows.map((row) => row.p50)) / 1.25, 1e-3), high = Math.max(...rows.map((row) => row.p99)) * 1.25;
+    const ticks = logTicks(low, high, width / 60);
+    const titles = [...new Set(rows.map((row) => row.part))];
+    const lanes = data.arms.filter((name) => rows.some((row) => row.name === name));
+    const room = Math.min(20 + longest(lanes) * 6.8, 150);
+    return Plot.plot({
+      width, height: 70 + titles.length * (lanes.length * 20 + 26), marginLeft: room, marginRight: 24, marginTop: 30, marginBottom: 42, style: STYLE,
+      x: { type: "log", domain: [low, high], label: unit, ...BELOW, ticks, tickFormat: (v) => `${v}`, tickSize: 0 },
+      y: { domain: lanes, label: null, axis: null, padding: 0.3 },
+      fy: { domain: titles, axis: null, padding: 0.3 },
+      marks: [
+        Plot.gridX(ticks, grid),
+        Plot.ruleY(rows, { y: "name", fy: "part", x1: "p50", x2: "p99", stroke: (row) => colour(row.arm), strokeWidth: 2 }),
+        Plot.tickX(rows, { y: "name", fy: "part", x: "p99", stroke: (row) => colour(row.arm), strokeWidth: 2, insetTop: 2, insetBottom: 2 }),
+        ...lanes.map((name) => {
+          const arm = data.arms.indexOf(name);
+          return Plot.dot(rows.filter((row) => row.arm === arm), { y: "name", fy: "part", x: "p50", symbol: SYMBOLS[arm % 6], r: 4.5,
+            stroke: colour(arm), strokeWidth: 1.75, fill: fill(arm),
+            title: (row) => `${row.name}, ${row.part}\np50 ${row.p50} ${unit}\np99 ${row.p99} ${unit}\nn ${row.count}`, tip: true });
+        }),
+        Plot.text(rows, { y: "name", fy: "part", text: "name", frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
+          fill: (row) => `var(--arm-${row.arm % 6}-text)` }),
+        Plot.text(titles, { fy: (title) => title, text: (title) => title, frameAnchor: "top-left", dx: -room + 2, dy: -15, fill: "var(--quiet)" }),
+      ],
+    });
+  }
+
+  const KINDS = { blocks, series, tail, density, rates, cores, parts, load };
   const data = () => JSON.parse(document.getElementById("chart-data").textContent);
 
   function draw(all, box) {

@@ -1,5 +1,5 @@
 //! Writes the report of a made-up run, to look at the page without measuring anything: `sample [FILE [SHAPE]]`, where SHAPE is
-//! `clear`, `same` or `few`.
+//! `clear`, `same`, `few` or `new` (the newer workloads).
 #[expect(clippy::unwrap_used, reason = "the names that the builder gives are constants that parse")]
 #[path = "../tests/it/builder.rs"]
 mod builder;
@@ -14,6 +14,7 @@ fn main() -> std::io::Result<()> {
         Some("few") => {
             Recipe { blocks: 3, effect: 0.97, failed: vec![(1, 1)], end: None, ..Recipe::default() }
         }
+        Some("new") => Recipe { workloads: vec!["crr", "load"], ..Recipe::default() },
         _ => Recipe::default(),
     };
     let run = builder::build(&recipe);

@@ -3,14 +3,15 @@
 //! The format has a version. Fields are only ever added within one; whatever else changes raises it.
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
+use netduel_stats::histogram::Histogram;
 use netduel_stats::paired::Estimate;
 use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, Verdict};
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    Analysis, ArmAnalysis, ArmValues, Comparison, Counter, DatagramWay, MetricAnalysis, Packets,
-    WorkloadAnalysis,
+    Analysis, ArmAnalysis, ArmValues, Comparison, Counter, DatagramWay, MetricAnalysis, Packets, Part,
+    SeriesPoint, WorkloadAnalysis, added_by_load,
 };
 use crate::words;
 
@@ -143,18 +144,15 @@ fn arm(arm: &ArmAnalysis) -> Value {
         "arm": arm.arm,
         "trials": arm.trials,
         "settings": words::workload(&arm.workload),
-        "latency": arm.latency.as_ref().map(|histogram| json!({
-            "count": histogram.count(),
-            "min_ns": histogram.min(),
-            "max_ns": histogram.max(),
-            "mean_ns": histogram.mean(),
-            "percentiles": histogram.cdf_tail().iter()
-                .map(|(percentile, value)| json!({ "percentile": percentile, "value_ns": value })).collect::<Vec<_>>(),
+        "latency": arm.latency.as_ref().map(latency),
+        "parts": arm.parts.iter().map(part).collect::<Vec<_>>(),
+        "added_by_load": added_by_load(&arm.parts, 50.0).map(|p50_ns| json!({
+            "p50_ns": p50_ns, "p99_ns": added_by_load(&arm.parts, 99.0),
         })),
-        "series_unit": if arm.latency.is_some() { "ns" } else { "bit/s" },
-        "series": arm.series.iter().map(|point| json!({
-            "time_s": point.time_s, "median": point.median, "min": point.min, "max": point.max, "trials": point.trials,
-        })).collect::<Vec<_>>(),
+        "probes": arm.probes_lost.map(|(lost, all)| json!({ "sent": all, "without_response": lost })),
+        "series_unit": if arm.workload.traffic.bulk().is_none() { "ns" } else { "bit/s" },
+        "series": arm.series.iter().map(point).collect::<Vec<_>>(),
+        "latency_series_ns": arm.latency_series.iter().map(point).collect::<Vec<_>>(),
         "machines": arm.machines.iter().map(|machine| json!({
             "machine": machine.title,
             "cores": machine.cores.iter().map(|core| json!({
@@ -213,6 +211,27 @@ fn datagrams(way: &DatagramWay) -> Value {
             "incoming_core": flow.incoming_core,
         })).collect::<Vec<_>>(),
     })
+}
+
+fn latency(histogram: &Histogram) -> Value {
+    json!({
+        "count": histogram.count(),
+        "min_ns": histogram.min(),
+        "max_ns": histogram.max(),
+        "mean_ns": histogram.mean(),
+        "percentiles": histogram.cdf_tail().iter()
+            .map(|(percentile, value)| json!({ "percentile": percentile, "value_ns": value })).collect::<Vec<_>>(),
+    })
+}
+
+fn point(point: &SeriesPoint) -> Value {
+    json!({
+        "time_s": point.time_s, "median": point.median, "min": point.min, "max": point.max, "trials": point.trials,
+    })
+}
+
+fn part(part: &Part) -> Value {
+    json!({ "part": part.key, "title": part.title, "latency": latency(&part.histogram) })
 }
 
 fn counter(counter: &Counter) -> Value {

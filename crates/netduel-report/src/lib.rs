@@ -9,6 +9,7 @@ pub mod csv;
 pub mod html;
 pub mod json;
 pub mod markdown;
+pub mod quick;
 pub mod terminal;
 pub mod words;
 

@@ -59,6 +59,15 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
         lines.extend([String::new(), "Datagrams and packets, all valid trials:".to_owned(), String::new()]);
         lines.extend(datagrams.iter().map(|sentence| format!("- {}", text(sentence))));
     }
+    let parts = words::parts(workload);
+    if !parts.is_empty() {
+        lines.extend([
+            String::new(),
+            format!("{}, all valid trials:", words::parts_title(workload)),
+            String::new(),
+        ]);
+        lines.extend(parts.iter().map(|part| format!("- {}", text(part))));
+    }
     if !workload.explanation.is_empty() {
         lines.extend([
             String::new(),

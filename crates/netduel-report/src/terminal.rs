@@ -116,6 +116,13 @@ impl Page {
                 self.item("- ", &plain(&sentence));
             }
         }
+        let parts = words::parts(workload);
+        if !parts.is_empty() {
+            self.paragraph("  ", &format!("{} (all valid trials)", words::parts_title(workload)));
+            for part in parts {
+                self.item("- ", &plain(&part));
+            }
+        }
         if !workload.explanation.is_empty() {
             self.paragraph("  ", "What the counters say (medians of the trials)");
             for sentence in &workload.explanation {

@@ -130,6 +130,22 @@ impl Histogram {
         (self.count() > 0).then(|| self.buckets.mean().clamp(self.min as f64, self.max as f64))
     }
 
+    /// Mean of the smallest samples, `share` of all (a fraction, 0.95 leaves the largest twentieth out): a mean that outliers
+    /// upwards do not move. From the middles of the buckets, as [`Self::mean`]. Absent when that is less than one sample.
+    pub fn trimmed_mean(&self, share: f64) -> Option<f64> {
+        let wanted = (self.count() as f64 * share.clamp(0.0, 1.0)).floor() as u64;
+        let mut left = wanted;
+        let mut sum = 0.0;
+        for bucket in self.buckets.iter_recorded() {
+            let taken = bucket.count_at_value().min(left);
+            let value = bucket.value_iterated_to();
+            let middle = if value == CLAMPED { self.max } else { self.buckets.median_equivalent(value) };
+            sum += taken as f64 * middle.clamp(self.min, self.max) as f64;
+            left -= taken;
+        }
+        (wanted > 0).then(|| sum / wanted as f64)
+    }
+
     /// The smallest recorded value that at least `p` per cent of the samples do not exceed (nearest rank), rounded up to the
     /// top of its bucket and never beyond the exact maximum. 0 gives the exact minimum. Absent when empty or when `p` is
     /// not within 0 to 100.
@@ -241,6 +257,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_trimmed_mean_leaves_out_the_largest() {
+        let mut histogram = Histogram::new();
+        for value in 1..=100 {
+            histogram.record(value * 10);
+        }
+        histogram.record(u64::MAX);
+        // 95 of 101: 10 to 950.
+        assert_eq!(histogram.trimmed_mean(0.95), Some(480.0));
+        assert!(histogram.trimmed_mean(1.0) > Some(1e17));
+        assert_eq!(histogram.trimmed_mean(0.0), None);
+        assert_eq!(Histogram::new().trimmed_mean(0.95), None);
+    }
 
     fn of(values: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();

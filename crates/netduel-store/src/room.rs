@@ -19,10 +19,12 @@ const STREAM_BYTES: u64 = 2 * 1024;
 pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
     let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
     let largest = workloads.map(|workload| {
-        let streams = match workload.traffic {
-            Traffic::TcpStream { streams, .. } => streams,
-            Traffic::UdpStream { flows, .. } => flows,
+        let streams = match &workload.traffic {
+            Traffic::TcpStream { streams, .. } => *streams,
+            Traffic::UdpStream { flows, .. } => *flows,
             Traffic::TcpRr(_) | Traffic::UdpRr(_) => 1,
+            Traffic::TcpCrr(settings) => settings.outstanding,
+            Traffic::LoadedLatency(settings) => settings.streams + 1,
         };
         let intervals = workload.timing.duration.0 / SAMPLE_INTERVAL_NS + 1;
         intervals * INTERVAL_BYTES + u64::from(streams) * STREAM_BYTES

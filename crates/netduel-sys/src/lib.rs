@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "this crate is the fence around it; every block names its invariant")]
 
 pub mod affinity;
+pub mod bpf;
 pub mod clock;
 pub mod descriptor_limit;
 pub mod descriptor_pass;
@@ -12,9 +13,12 @@ pub mod link;
 pub mod memory_file;
 pub mod mount;
 pub mod namespace;
+pub mod packet;
+pub mod packet_info;
 pub mod process;
 pub mod random;
 pub mod readiness;
+pub mod shared_port;
 pub mod socket;
 mod socket_option;
 pub mod tcp;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::sockopt::{self, Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 /// Whether a call may put the thread to sleep.
@@ -111,6 +111,31 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Re
     };
     let (_, length) = rustix::net::recv(socket, buffer, flags)?;
     Ok(length)
+}
+
+/// Asks for send and receive buffers of `bytes`, past the host's limit where we may (`SO_RCVBUFFORCE` needs
+/// CAP_NET_ADMIN). Returns what was got for sending and receiving, in the same measure (the kernel reports twice the
+/// payload it was asked for, socket(7)).
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn set_buffers(socket: impl AsFd, bytes: usize) -> io::Result<(usize, usize)> {
+    if sockopt::set_socket_send_buffer_size_force(&socket, bytes).is_err() {
+        sockopt::set_socket_send_buffer_size(&socket, bytes)?;
+    }
+    let receiving = set_receive_buffer(&socket, bytes)?;
+    Ok((sockopt::socket_send_buffer_size(&socket)? / 2, receiving))
+}
+
+/// Asks for a receive buffer of `bytes` and returns what was got, as [`set_buffers`] does.
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
+    if sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
+    }
+    Ok(sockopt::socket_recv_buffer_size(&socket)? / 2)
 }
 
 #[cfg(test)]

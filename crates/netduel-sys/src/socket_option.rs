@@ -13,6 +13,16 @@ pub(crate) fn set_int(socket: impl AsFd, level: i32, name: i32, value: i32) -> i
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sets an option whose value is a 64-bit integer.
+pub(crate) fn set_u64(socket: impl AsFd, level: i32, name: i32, value: u64) -> io::Result<()> {
+    let length = size_of::<u64>() as libc::socklen_t;
+    let pointer: *const u64 = &raw const value;
+    // SAFETY: `pointer` is to a live local of `length` bytes, which the kernel only reads during the call; the
+    // descriptor is borrowed and so open.
+    let result = unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, pointer.cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Reads an option into `buffer` and returns how many bytes of it the kernel has written.
 pub(crate) fn read_bytes(socket: impl AsFd, level: i32, name: i32, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = buffer.len() as libc::socklen_t;

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 
 use crate::memory_file::MemoryFile;
@@ -31,12 +32,22 @@ pub fn listen(address: SocketAddr, congestion: Option<&str>, backlog: i32) -> io
     Ok(TcpListener::from(socket))
 }
 
-/// Connects within `timeout`, with `congestion` in use from the first segment on.
+/// Connects within `timeout`, with `congestion` in use and segments of `mss` bytes at most (`TCP_MAXSEG`, tcp(7)) from the first
+/// segment on.
 ///
 /// # Errors
 /// What socket(2), setsockopt(2) and connect(2) say; kind `TimedOut` after the time-out.
-pub fn connect(address: SocketAddr, congestion: Option<&str>, timeout: Duration) -> io::Result<TcpStream> {
+pub fn connect(
+    address: SocketAddr,
+    congestion: Option<&str>,
+    mss: Option<u32>,
+    timeout: Duration,
+) -> io::Result<TcpStream> {
     let socket = open(address, congestion)?;
+    if let Some(mss) = mss {
+        let mss = i32::try_from(mss).unwrap_or(i32::MAX);
+        socket_option::set_int(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, mss)?;
+    }
     rustix::io::ioctl_fionbio(&socket, true)?;
     match rustix::net::connect(&socket, &address) {
         Ok(()) => {}
@@ -52,6 +63,83 @@ pub fn connect(address: SocketAddr, congestion: Option<&str>, timeout: Duration)
     }
     rustix::io::ioctl_fionbio(&socket, false)?;
     Ok(TcpStream::from(socket))
+}
+
+/// A socket that is not connected yet, to be given to [`go_on_connecting`]. It sends small messages at once (`TCP_NODELAY`), and
+/// no call on it sleeps longer than `limit`; without one no call sleeps at all while it connects.
+///
+/// # Errors
+/// What socket(2) and setsockopt(2) say.
+pub fn unconnected(address: SocketAddr, limit: Option<Duration>) -> io::Result<TcpStream> {
+    let socket = open(address, None)?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    match limit {
+        Some(_) => {
+            sockopt::set_socket_timeout(&socket, Timeout::Send, limit)?;
+            sockopt::set_socket_timeout(&socket, Timeout::Recv, limit)?;
+        }
+        None => rustix::io::ioctl_fionbio(&socket, true)?,
+    }
+    Ok(TcpStream::from(socket))
+}
+
+/// Begins to connect, or goes on with it; false when it is not done yet: after the time limit of the socket, or at once
+/// without one (connect(2): `EINPROGRESS`, then `EALREADY`).
+///
+/// # Errors
+/// What connect(2) says: `ECONNREFUSED`, `ETIMEDOUT`, `EADDRNOTAVAIL` when no local port is free for this peer, ...
+#[inline]
+pub fn go_on_connecting(socket: &TcpStream, address: SocketAddr) -> io::Result<bool> {
+    use rustix::io::Errno;
+    match rustix::net::connect(socket, &address) {
+        Ok(()) | Err(Errno::ISCONN) => Ok(true),
+        Err(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Connections are handed out only when their first bytes have come (`TCP_DEFER_ACCEPT`, tcp(7)), and dropped when none come
+/// within about `patience`: the thread that accepts one need not sleep again before it can read.
+///
+/// # Errors
+/// Does not happen on a listening socket.
+pub fn defer_accept(listener: &TcpListener, patience: Duration) -> io::Result<()> {
+    let seconds = i32::try_from(patience.as_secs()).unwrap_or(i32::MAX).max(1);
+    socket_option::set_int(listener, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
+}
+
+/// A sender may write only while less than `bytes` wait in its own queue unsent (`TCP_NOTSENT_LOWAT`, tcp(7)): what it writes next
+/// is not stuck behind more than that and what is under way.
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn limit_unsent(stream: &TcpStream, bytes: u32) -> io::Result<()> {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    socket_option::set_int(stream, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+}
+
+/// Small messages leave at once (`TCP_NODELAY`, tcp(7)): on a connection, or on every one that a listener gives.
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn send_at_once(socket: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_tcp_nodelay(socket, true)?)
+}
+
+/// Sets the congestion control of a socket, whether it is connected or not.
+///
+/// # Errors
+/// `ENOENT`: the host has none of that name; `EPERM`: it has, and this process may not use it.
+pub fn set_congestion(stream: impl AsFd, name: &str) -> io::Result<()> {
+    Ok(sockopt::set_tcp_congestion(stream, name)?)
+}
+
+/// Whether a socket of this host could use the congestion control.
+///
+/// # Errors
+/// As [`set_congestion`], and what socket(2) says.
+pub fn try_congestion(name: &str) -> io::Result<()> {
+    open(SocketAddr::from(([0; 4], 0)), Some(name)).map(drop)
 }
 
 /// The congestion control in use on a connection.
@@ -70,6 +158,16 @@ pub fn congestion(stream: &TcpStream) -> io::Result<String> {
 /// Does not happen on a live socket with a value that is not negative.
 pub fn set_receive_low_water(stream: &TcpStream, bytes: i32) -> io::Result<()> {
     socket_option::set_int(stream, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+}
+
+/// The kernel sends no faster than this, bytes of payload and headers a second (`SO_MAX_PACING_RATE`, socket(7)); without an
+/// `fq` queue TCP paces with timers of its own.
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn set_max_pacing_rate(stream: &TcpStream, bytes_per_second: u64) -> io::Result<()> {
+    // Linux 4.20 and later take 64 bits here.
+    socket_option::set_u64(stream, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_second)
 }
 
 /// Sends up to `length` bytes from the beginning of `file` without copying them (sendfile(2)); returns how many were
@@ -146,6 +244,38 @@ mod tests {
         assert_eq!(congestion(&listener.accept().unwrap().0).unwrap(), "reno");
         let error = listen("[::1]:0".parse().unwrap(), Some("nonsense"), 8).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    fn a_connection_is_made_in_steps_and_handed_out_with_its_first_bytes() {
+        let listener = listen("127.0.0.1:0".parse().unwrap(), None, 8).unwrap();
+        defer_accept(&listener, Duration::from_secs(10)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        for limit in [None, Some(Duration::from_secs(10))] {
+            let client = unconnected(address, limit).unwrap();
+            while !go_on_connecting(&client, address).unwrap() {}
+            assert!(go_on_connecting(&client, address).unwrap(), "a connected socket stays so");
+            assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+            crate::socket::send(&client, b"x", crate::socket::Waiting::Block).unwrap();
+            assert!(crate::socket::wait_readable(&[listener.as_fd()], Duration::from_secs(10)).unwrap()[0]);
+            let mut byte = [0; 1];
+            let (server, _) = listener.accept().unwrap();
+            assert_eq!(crate::socket::receive(&server, &mut byte, crate::socket::Waiting::Never).unwrap(), 1);
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_while_connecting() {
+        let address = listen("127.0.0.1:0".parse().unwrap(), None, 1).unwrap().local_addr().unwrap();
+        let client = unconnected(address, None).unwrap();
+        let error = loop {
+            match go_on_connecting(&client, address) {
+                Ok(connected) => assert!(!connected),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]

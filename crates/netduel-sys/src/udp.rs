@@ -3,38 +3,11 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd};
 
-use rustix::net::sockopt;
-
 use crate::socket_option;
 use crate::udp_segment::{self, CONTROL_LEN};
 
 /// Socket option of the socket's memory figures (include/uapi/asm-generic/socket.h), Linux 4.12 and later.
 const SO_MEMINFO: i32 = 55;
-
-/// Asks for send and receive buffers of `bytes`, past the host's limit where we may (`SO_RCVBUFFORCE` needs
-/// CAP_NET_ADMIN). Returns what was got for sending and receiving, in the same measure (the kernel reports twice the
-/// payload it was asked for, socket(7)).
-///
-/// # Errors
-/// Does not happen on a live socket.
-pub fn set_buffers(socket: &UdpSocket, bytes: usize) -> io::Result<(usize, usize)> {
-    if sockopt::set_socket_send_buffer_size_force(socket, bytes).is_err() {
-        sockopt::set_socket_send_buffer_size(socket, bytes)?;
-    }
-    let receiving = set_receive_buffer(socket, bytes)?;
-    Ok((sockopt::socket_send_buffer_size(socket)? / 2, receiving))
-}
-
-/// Asks for a receive buffer of `bytes` and returns what was got, as [`set_buffers`] does.
-///
-/// # Errors
-/// Does not happen on a live socket.
-pub fn set_receive_buffer(socket: &UdpSocket, bytes: usize) -> io::Result<usize> {
-    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
-        sockopt::set_socket_recv_buffer_size(socket, bytes)?;
-    }
-    Ok(sockopt::socket_recv_buffer_size(socket)? / 2)
-}
 
 /// Reports what the host itself drops when sending (`IP_RECVERR`, ip(7)): without it a full queue of the interface is
 /// silent, and the datagram looks sent.
@@ -334,7 +307,7 @@ pub(crate) mod tests {
     fn what_does_not_fit_the_socket_is_counted_as_dropped() {
         let (left, right) = pair();
         assert_eq!(drops(&right).unwrap(), 0);
-        let (_, got) = set_buffers(&right, 4096).unwrap();
+        let (_, got) = crate::socket::set_buffers(&right, 4096).unwrap();
         assert!(got < 100_000);
         for _ in 0..1000 {
             left.send(&[1; 1000]).unwrap();

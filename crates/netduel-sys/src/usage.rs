@@ -1,6 +1,8 @@
-//! What this process has used of the machine (getrusage(2)).
+//! What this process and its children have used of the machine (getrusage(2), wait4(2)).
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
 
 /// A process's use since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,19 +29,60 @@ pub fn of_this_process() -> io::Result<Usage> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: zeroed bytes are a valid `rusage` (integers only), and the kernel filled them in.
-    let raw = unsafe { raw.assume_init() };
+    Ok(usage(&unsafe { raw.assume_init() }))
+}
+
+/// Takes `child` when it has ended, and tells how it ended and what it used: all its threads, and those children of its own
+/// that it waited for. `None` while it runs. Afterwards its id may be another process's: do not signal it any more.
+///
+/// # Errors
+/// `ECHILD` when the child was taken before.
+pub fn of_ended_child(child: &mut Child) -> io::Result<Option<(ExitStatus, Usage)>> {
+    let mut raw = MaybeUninit::<libc::rusage>::zeroed();
+    let mut status = 0;
+    // SAFETY: both pointers are to writable memory of the right types, alive for the call; the id is that of a child, which
+    // `&mut Child` keeps anybody else from taking meanwhile.
+    let result =
+        unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, libc::WNOHANG, raw.as_mut_ptr()) };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        // SAFETY: zeroed bytes are a valid `rusage` (integers only), and the kernel filled them in.
+        _ => Ok(Some((ExitStatus::from_raw(status), usage(&unsafe { raw.assume_init() })))),
+    }
+}
+
+fn usage(raw: &libc::rusage) -> Usage {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-    Ok(Usage {
+    Usage {
         user_ns: ns(raw.ru_utime),
         system_ns: ns(raw.ru_stime),
         voluntary_switches: raw.ru_nvcsw as u64,
         involuntary_switches: raw.ru_nivcsw as u64,
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_child_that_ended_tells_what_it_used_and_one_that_runs_does_not() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "read line; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        assert!(of_ended_child(&mut child).unwrap().is_none());
+        drop(child.stdin.take());
+        let pid = rustix::process::Pid::from_child(&child);
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+        crate::process::wait_for_end(std::os::fd::AsFd::as_fd(&pidfd)).unwrap();
+        let (status, used) = of_ended_child(&mut child).unwrap().unwrap();
+        assert_eq!(status.code(), Some(3));
+        assert!(used.user_ns + used.system_ns > 0, "{used:?}");
+        assert!(of_ended_child(&mut child).is_err(), "it can be taken once");
+    }
 
     #[test]
     fn use_grows_with_work() {

@@ -7,6 +7,9 @@ use netduel_model::ids::LabName;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::units::BitRate;
 
+use crate::quick::args::{CrrArgs, RrArgs, TcpArgs, UdpArgs};
+use crate::serve::args::ServeArgs;
+
 /// netduel puts two network paths to the test, side by side, and says with evidence which is faster, by how much, at what cost, and why.
 #[derive(Debug, Parser)]
 #[command(name = "netduel", version, propagate_version = true, max_term_width = 110)]
@@ -37,6 +40,42 @@ pub enum Command {
     #[command(after_help = "Examples:\n  netduel run plans/streams.toml\n  netduel run --resume last\n  \
         netduel run plans/demo.toml --aa        the baseline against itself: ought to say \"no difference\"")]
     Run(RunArgs),
+    /// Throughput of TCP to a host that runs `netduel serve`.
+    ///
+    /// Options are named as iperf3 names them. The figure is the receiver's payload in the steady window.
+    #[command(
+        after_help = "Examples:\n  netduel tcp netduel1...            the pairing string that `netduel serve` printed; it is kept\n  \
+        netduel tcp far -P 8 -t 30        8 connections for 30 s\n  netduel tcp far -R --json         the server sends\n  \
+        netduel tcp far -b 500M -C cubic"
+    )]
+    Tcp(TcpArgs),
+    /// Throughput, packet rate, loss and jitter of UDP to a host that runs `netduel serve`.
+    #[command(
+        after_help = "Examples:\n  netduel udp far -b 1G             paced: what is lost was lost on the way\n  \
+        netduel udp far -l 64             small packets, as fast as it can"
+    )]
+    Udp(UdpArgs),
+    /// Round trips to a host that runs `netduel serve`: request and response over one connection.
+    #[command(after_help = "Examples:\n  netduel rr far                    TCP, one request at a time\n  \
+        netduel rr far -u --rate 20k      UDP on schedule, no coordinated omission\n  netduel rr far --wait spin")]
+    Rr(RrArgs),
+    /// Connections to a host that runs `netduel serve`: connect, request, response, close.
+    #[command(after_help = "Example:\n  netduel crr far -P 8")]
+    Crr(CrrArgs),
+    /// Serve quick tests and paired plans: many clients at once over one port, which pair with the string that is printed.
+    ///
+    /// Control is TLS 1.3 to a certificate that the string names; whoever does not know the string's secret gets a closed
+    /// connection. Nothing of this host is changed.
+    #[command(
+        after_help = "Examples:\n  netduel serve\n  netduel serve --max-rate 1G --max-duration 60 --advertise bench.example.org"
+    )]
+    Serve(ServeArgs),
+    /// Keep, list or forget the pairing with a `netduel serve`.
+    #[command(
+        after_help = "Examples:\n  netduel pair netduel1...          kept for `netduel tcp HOST` and for plans with launch = \"paired\"\n  \
+        netduel pair --list\n  netduel pair --forget far"
+    )]
+    Pair(PairArgs),
     /// Check a plan without running it, or print the JSON Schema of plans.
     #[command(
         subcommand,
@@ -77,6 +116,12 @@ pub enum Command {
     Man {
         /// The folder; it is made when it is missing.
         folder: PathBuf,
+    },
+    /// Carries an agent's conversation to a paired `netduel serve`; started by tests and runs, not by hand.
+    #[command(hide = true)]
+    Link {
+        /// HOST:PORT of the pairing.
+        at: String,
     },
     /// Holds a lab; started by `lab up` and by runs, not by hand.
     #[command(hide = true, name = "lab-keeper")]
@@ -261,6 +306,21 @@ pub enum Format {
     Json,
     /// A row for each trial and metric.
     Csv,
+}
+
+/// `netduel pair`.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct PairArgs {
+    /// The pairing string that `netduel serve` printed; `-` reads it from standard input.
+    #[arg(value_name = "STRING")]
+    pub string: Option<String>,
+    /// Show the kept pairings, without their secrets.
+    #[arg(long)]
+    pub list: bool,
+    /// Forget the pairing with this HOST or HOST:PORT.
+    #[arg(long, value_name = "HOST")]
+    pub forget: Option<String>,
 }
 
 /// `netduel runs`.

@@ -10,7 +10,9 @@ mod lab;
 mod manual;
 mod plan;
 mod program;
+mod quick;
 mod run;
+mod serve;
 mod signal;
 mod stored;
 mod treatment;
@@ -42,6 +44,13 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
     match command {
         Command::Demo(args) => demo::command(args)?,
         Command::Run(args) => run::command(args)?,
+        Command::Tcp(args) => quick::tcp(args)?,
+        Command::Udp(args) => quick::udp(args)?,
+        Command::Rr(args) => quick::round_trip(args)?,
+        Command::Crr(args) => quick::connections(args)?,
+        Command::Serve(args) => serve::command(args)?,
+        Command::Pair(args) => quick::pair(args)?,
+        Command::Link { at } => quick::link(at)?,
         Command::Plan(command) => plan::command(command)?,
         Command::Lab(command) => return lab::command(command),
         Command::Report(args) => stored::report(args)?,

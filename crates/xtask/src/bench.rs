@@ -1,15 +1,15 @@
 //! `bench`: the macro benches of the binary. Collects their figures; measures nothing itself.
 //!
-//! A bench is a `[[bench]]` with `harness = false` that prints one line for each figure: `figure NAME VALUE UNIT`, for
+//! A bench is a `[[bench]]` with `harness = false`, or a program, that prints one line for each figure: `figure NAME VALUE UNIT`, for
 //! example `figure control-cpu-share 0.4 %`. Everything else that it prints is for people.
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
 use crate::stopwatch::Stopwatch;
-use crate::{step, workspace};
+use crate::{setup, step, workspace};
 
 /// Where the figures of all runs are kept, a line each, relative to the root of the workspace.
 const HISTORY: &str = "target/bench.jsonl";
@@ -22,16 +22,46 @@ struct Bench {
     what: &'static str,
     /// The crate that holds it.
     package: &'static str,
+    /// What it is there.
+    form: Form,
 }
 
-/// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate.
-const BENCHES: [Bench; 2] = [
+/// What cargo knows a bench as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A `[[bench]]`, which takes no arguments and is run with all others.
+    Target,
+    /// The program of a crate, with a command line of its own. It takes long, so it runs only when it is named, and it ends
+    /// when this program does.
+    Program,
+}
+
+/// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate, or a crate with a program.
+const BENCHES: [Bench; 4] = [
+    Bench {
+        name: "aa",
+        what: "how often 200 comparisons of a path with itself say faster or slower (about six minutes)",
+        package: "netduel",
+        form: Form::Target,
+    },
     Bench {
         name: "overhead",
         what: "CPU that the control channel and the observers cost a trial",
         package: "netduel",
+        form: Form::Target,
     },
-    Bench { name: "schedule", what: "time to lay out a schedule of 10,000 trials", package: "netduel" },
+    Bench {
+        name: "schedule",
+        what: "time to lay out a schedule of 10,000 trials",
+        package: "netduel",
+        form: Form::Target,
+    },
+    Bench {
+        name: "peers",
+        what: "our engines against iperf3, sockperf, qperf and nuttcp",
+        package: "netduel-bench",
+        form: Form::Program,
+    },
 ];
 
 /// A figure that a bench printed.
@@ -42,19 +72,26 @@ struct Figure {
     unit: String,
 }
 
-/// Runs all benches or the named one; `false` when one failed.
-pub fn run(only: Option<&str>) -> Result<bool> {
-    let chosen: Vec<&Bench> =
-        BENCHES.iter().filter(|bench| only.is_none_or(|name| name == bench.name)).collect();
+/// Runs all benches, or the named one with what follows its name; `false` when one failed.
+pub fn run(words: &[String]) -> Result<bool> {
+    let (only, arguments) = match words.split_first() {
+        Some((name, arguments)) => (Some(name.as_str()), arguments),
+        None => (None, &[][..]),
+    };
+    let is_chosen = |bench: &&Bench| only.map_or(bench.form == Form::Target, |name| name == bench.name);
+    let chosen: Vec<&Bench> = BENCHES.iter().filter(is_chosen).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
         bail!("there is no such bench; there are: {}", names.join(", "));
+    }
+    if let Some(bench) = chosen.iter().find(|bench| bench.form == Form::Target && !arguments.is_empty()) {
+        bail!("the bench {} takes no arguments", bench.name);
     }
     let mut all_passed = true;
     let mut figures = Vec::new();
     for bench in chosen {
         println!("\n== {}: {}", bench.name, bench.what);
-        match run_one(bench) {
+        match run_one(bench, arguments) {
             Ok(found) => figures.extend(found.into_iter().map(|figure| (bench.name, figure))),
             Err(error) => {
                 println!("{error:#}");
@@ -69,23 +106,47 @@ pub fn run(only: Option<&str>) -> Result<bool> {
     Ok(all_passed)
 }
 
-fn run_one(bench: &Bench) -> Result<Vec<Figure>> {
-    let source = format!("crates/{}/benches/{}.rs", bench.package, bench.name);
-    if !workspace::root().join(&source).exists() {
-        bail!("{source} is not there: write it, or take the bench off the list");
-    }
-    let mut command = step::cargo(["bench", "--package", bench.package, "--bench", bench.name]);
+fn run_one(bench: &Bench, arguments: &[String]) -> Result<Vec<Figure>> {
+    let mut command = match bench.form {
+        Form::Target => {
+            let source = format!("crates/{}/benches/{}.rs", bench.package, bench.name);
+            if !workspace::root().join(&source).exists() {
+                bail!("{source} is not there: write it, or take the bench off the list");
+            }
+            step::cargo(["bench", "--package", bench.package, "--bench", bench.name])
+        }
+        Form::Program => {
+            setup::run()?;
+            let mut command =
+                step::cargo(["run", "--quiet", "--release", "--package", bench.package, "--", "--lifeline"]);
+            command.args(arguments).stdin(Stdio::piped());
+            command
+        }
+    };
     println!("$ {}", step::shown(&command));
     let watch = Stopwatch::start();
-    let output = command.stderr(Stdio::inherit()).output().context("failed to start cargo bench")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    print!("{text}");
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .with_context(|| format!("failed to start `{}`", step::shown(&command)))?;
+    // The other end of its lifeline is closed by the kernel when this program ends, however it does.
+    let lifeline = child.stdin.take();
+    let mut text = String::new();
+    for line in BufReader::new(child.stdout.take().context("stdout is a pipe")?).lines() {
+        let line = line.context("failed to read what the bench prints")?;
+        println!("{line}");
+        text += &line;
+        text.push('\n');
+    }
+    let status = child.wait().context("failed to wait for the bench")?;
+    drop(lifeline);
     println!("took {watch}");
-    if !output.status.success() {
-        bail!("the bench failed: {}", output.status);
+    if !status.success() {
+        bail!("the bench failed: {status}");
     }
     let figures = figures_of(&text)?;
-    if figures.is_empty() {
+    if figures.is_empty() && arguments.is_empty() {
         bail!("the bench printed no line `figure NAME VALUE UNIT`");
     }
     Ok(figures)
@@ -110,9 +171,9 @@ fn print_table(figures: &[(&str, Figure)]) {
     if figures.is_empty() {
         return;
     }
-    println!("\n{:<12}{:<32}{:>14} unit", "bench", "figure", "value");
+    println!("\n{:<12}{:<48}{:>14} unit", "bench", "figure", "value");
     for (bench, figure) in figures {
-        println!("{bench:<12}{:<32}{:>14} {}", figure.name, figure.value, figure.unit);
+        println!("{bench:<12}{:<48}{:>14} {}", figure.name, figure.value, figure.unit);
     }
 }
 

@@ -27,6 +27,7 @@ usage: cargo xtask <command>
                   ARGS narrow it down as with `cargo test`, for example `-p netduel-model`
   tidy            the rules of this workspace that no other tool knows
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
+  bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
   setup           install the system packages that tests need (Debian, Ubuntu)
 
 REQUIRE_ALL=1 makes a failure of everything that would be skipped.
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
         ("check", []) => Ok(check::run()),
         ("test", rest) => test_run::run(rest),
         ("tidy", []) => tidy::run(),
-        ("bench", rest) if rest.len() <= 1 => bench::run(rest.first().map(String::as_str)),
+        ("bench", rest) => bench::run(rest),
         ("setup", []) => setup::run().map(|()| true),
         ("help" | "--help" | "-h", _) => {
             print!("{USAGE}");

@@ -100,7 +100,9 @@ impl<'a> Conductor<'a> {
         };
         let (run, seed, done) = self.surroundings.hosts_known(&snapshots)?;
         self.run = Some(run.clone());
-        if let Err(trouble) = self.lock(&snapshots) {
+        if self.surroundings.locks_hosts()
+            && let Err(trouble) = self.lock(&snapshots)
+        {
             return Self::end_of(trouble);
         }
         if done.is_empty() {

@@ -140,7 +140,7 @@ impl Conductor<'_> {
     fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
         let host = |role: Role| arm.pair.host(role).clone();
         let timeout_ns = workload.timing.duration.0.saturating_add(DONE_MARGIN_NS);
-        for role in starters(&workload.traffic) {
+        for role in starting_order(&workload.traffic) {
             self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns)?;
         }
         let deciders = deciders(&workload.traffic);
@@ -182,9 +182,8 @@ impl Conductor<'_> {
     }
 }
 
-/// The ends in the order in which they are started: who receives comes first, so that its counters are read, and its program
-/// waits, before anything arrives.
-fn starters(traffic: &Traffic) -> [Role; 2] {
+/// Who only receives starts first: its counters are read before the first byte arrives, so that they hold all of them.
+fn starting_order(traffic: &Traffic) -> [Role; 2] {
     match traffic {
         Traffic::TcpStream { direction: Direction::Down, .. }
         | Traffic::UdpStream { direction: Direction::Down, .. } => [Role::Client, Role::Server],
@@ -195,7 +194,10 @@ fn starters(traffic: &Traffic) -> [Role; 2] {
 /// The ends that end by themselves; the other is told when they have.
 fn deciders(traffic: &Traffic) -> &'static [Role] {
     match traffic {
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => &[Role::Client],
+        // The client of a loaded path ends when both directions of its load have.
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_) => {
+            &[Role::Client]
+        }
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => match direction {
             Direction::Up => &[Role::Client],
             Direction::Down => &[Role::Server],

@@ -25,6 +25,7 @@ pub fn trial_end(role: Role) -> TrialEnd {
         datagrams: None,
         datagrams_sent: None,
         round_trips: None,
+        under_load: None,
         errors: Vec::new(),
         process_cpu_ns: (1, 2),
     };

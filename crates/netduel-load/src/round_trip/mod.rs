@@ -17,7 +17,7 @@ use recorder::Recorder;
 mod closed;
 mod lines;
 mod open;
-mod recorder;
+pub(crate) mod recorder;
 mod serve;
 
 /// A UDP request is given up after this long, nanoseconds. Longer than any round trip on the ground (the longest are some
@@ -35,28 +35,28 @@ pub(crate) struct Settings {
     pub wait: Wait,
     pub rate: Option<u64>,
     pub timing: Timing,
+    /// The part before the load, where there is one: its round trips go into a histogram of their own.
+    pub idle: Option<Timing>,
+    /// A UDP request is given up after this long, nanoseconds.
+    pub lost_after_ns: u64,
 }
 
 impl Settings {
-    fn new(settings: &RoundTrip, timing: Timing) -> Self {
+    pub(crate) fn new(settings: &RoundTrip, timing: Timing) -> Self {
         Self {
             size: settings.size.0 as usize,
             outstanding: settings.outstanding as usize,
             wait: settings.wait,
             rate: settings.rate.map(|rate| rate.0),
             timing,
+            idle: None,
+            lost_after_ns: LOST_AFTER_NS,
         }
     }
 }
 
 /// The jobs of an end of `tcp-rr`.
-pub(crate) fn tcp_jobs(
-    settings: &RoundTrip,
-    timing: Timing,
-    role: Role,
-    stream: &Arc<TcpStream>,
-) -> Vec<Job> {
-    let settings = Settings::new(settings, timing);
+pub(crate) fn tcp_jobs(settings: Settings, role: Role, stream: &Arc<TcpStream>) -> Vec<Job> {
     if role == Role::Server {
         let stream = Arc::clone(stream);
         return vec![job(0, move |worker| serve::tcp(worker, &stream, settings))];
@@ -67,14 +67,7 @@ pub(crate) fn tcp_jobs(
 }
 
 /// The jobs of an end of `udp-rr`.
-pub(crate) fn udp_jobs(
-    settings: &RoundTrip,
-    timing: Timing,
-    role: Role,
-    token: Token,
-    socket: &Arc<UdpSocket>,
-) -> Vec<Job> {
-    let settings = Settings::new(settings, timing);
+pub(crate) fn udp_jobs(settings: Settings, role: Role, token: Token, socket: &Arc<UdpSocket>) -> Vec<Job> {
     let ((data_out, end_out), (data_in, end_in)) = kinds(role);
     let magic = |kind| datagram::magic(token, 0, kind);
     if role == Role::Server {
@@ -84,7 +77,7 @@ pub(crate) fn udp_jobs(
     }
     let requests = UdpRequests::new(Arc::clone(socket), settings.size, magic(data_out), magic(end_out));
     let responses = UdpResponses::new(Arc::clone(socket), settings.size, magic(data_in));
-    client_jobs(settings, Some(LOST_AFTER_NS), requests, responses)
+    client_jobs(settings, Some(settings.lost_after_ns), requests, responses)
 }
 
 fn client_jobs<Q: lines::Requests, R: lines::Responses>(

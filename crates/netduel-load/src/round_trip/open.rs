@@ -19,8 +19,6 @@ use super::recorder::Recorder;
 use crate::jobs::Worker;
 use crate::pacing::Schedule;
 
-/// Longest sleep before a request is due, so that an end can be cut.
-const STEP_NS: u64 = 20_000_000;
 /// How long the receiving thread waits for the sending one after a cut, nanoseconds: it may never have been started.
 const CUT_LIMIT_NS: u64 = 1_000_000_000;
 /// Pause after an error of the path, nanoseconds. The schedule goes on: what was missed is sent late and counted so.
@@ -60,7 +58,8 @@ pub(super) struct Shared {
 
 /// The sending thread.
 pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared, requests: &mut Q) {
-    let mut recorder = Recorder::new(worker.control.started_ns(), open.settings.timing, true);
+    let mut recorder =
+        Recorder::new(worker.control.started_ns(), open.settings.timing, true).with_idle(open.settings.idle);
     let end_ns = open.end_ns(worker);
     let mut number = 0;
     while worker.control.is_running() {
@@ -68,7 +67,7 @@ pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared
         if due >= end_ns {
             break;
         }
-        if !wait_until(worker, due) {
+        if !worker.wait_until(due) {
             break;
         }
         let now = clock::monotonic_ns();
@@ -109,18 +108,6 @@ fn left(worker: &mut Worker, recorder: &mut Recorder, open: &Open, due: u64, now
     worker.sent().add(open.settings.size as u64, 1, now);
 }
 
-/// Waits until `due`, asleep for most of it; false when the end is not running any more.
-fn wait_until(worker: &Worker, due: u64) -> bool {
-    while clock::monotonic_ns() + STEP_NS < due {
-        clock::sleep_until(clock::monotonic_ns() + STEP_NS / 2);
-        if !worker.control.is_running() {
-            return false;
-        }
-    }
-    clock::sleep_then_spin_until(due);
-    true
-}
-
 /// Counts an error of sending; false when there is no use in another try.
 fn is_worth_retrying(worker: &mut Worker, call: &'static str, error: &io::Error) -> bool {
     if worker.control.is_cut() {
@@ -147,7 +134,8 @@ pub(super) fn receive<R: Responses>(
     shared: &Shared,
     responses: &mut R,
 ) -> RoundTripReport {
-    let mut recorder = Recorder::new(worker.control.started_ns(), open.settings.timing, true);
+    let mut recorder =
+        Recorder::new(worker.control.started_ns(), open.settings.timing, true).with_idle(open.settings.idle);
     loop {
         let result = receive_once(worker, &open, &mut recorder, responses, Waiting::Block);
         let ended_ns = shared.ended_ns.load(SeqCst);
@@ -196,7 +184,8 @@ pub(super) fn spin<Q: Requests, R: Responses>(
     requests: &mut Q,
     responses: &mut R,
 ) -> RoundTripReport {
-    let mut recorder = Recorder::new(worker.control.started_ns(), open.settings.timing, true);
+    let mut recorder =
+        Recorder::new(worker.control.started_ns(), open.settings.timing, true).with_idle(open.settings.idle);
     let end_ns = open.end_ns(worker);
     let mut number = 0;
     let mut due = open.schedule.due_ns(0);

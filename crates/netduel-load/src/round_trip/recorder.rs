@@ -1,10 +1,9 @@
 //! Where round trips go: the histogram of the steady window, and median and maximum of each interval.
-use netduel_model::sample::{RoundTripReport, RoundTripSample};
+use netduel_model::sample::{HistogramRecord, RoundTripReport, RoundTripSample};
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Timing};
 use netduel_stats::histogram::Histogram;
 
 use crate::interval_median::IntervalMedian;
-use crate::report::record;
 
 /// Seconds beyond the duration for which there is room in the series: responses may still come in.
 const TAIL_NS: u64 = 12_000_000_000;
@@ -15,6 +14,8 @@ pub(crate) struct Recorder {
     /// The steady window, on the monotonic clock: round trips that begin in it are counted.
     steady_ns: std::ops::Range<u64>,
     histogram: Histogram,
+    /// The same of the part before the load.
+    idle: Option<(std::ops::Range<u64>, Histogram)>,
     pacing: Option<Histogram>,
     interval: IntervalMedian,
     interval_end_ns: u64,
@@ -36,6 +37,7 @@ impl Recorder {
             started_ns,
             steady_ns: started_ns + timing.warmup.0..steady_end,
             histogram: Histogram::new(),
+            idle: None,
             pacing: open_loop.then(Histogram::new),
             interval: IntervalMedian::new(),
             interval_end_ns: started_ns + SAMPLE_INTERVAL_NS,
@@ -44,6 +46,16 @@ impl Recorder {
             responses: 0,
             timeouts: 0,
         }
+    }
+
+    /// With a part before the load, whose round trips are counted by themselves.
+    pub(crate) fn with_idle(mut self, timing: Option<Timing>) -> Self {
+        self.idle = timing.map(|timing| {
+            let from = self.started_ns + timing.warmup.0;
+            let to = self.started_ns + timing.duration.0.saturating_sub(timing.cooldown.0);
+            (from..to, Histogram::new())
+        });
+        self
     }
 
     /// A round trip that began at `begun_ns` (sent or, in an open loop, scheduled) is over at `now_ns`.
@@ -57,7 +69,17 @@ impl Recorder {
         self.responses += 1;
         if self.steady_ns.contains(&begun_ns) {
             self.histogram.record(length);
+        } else if let Some((window, histogram)) = &mut self.idle
+            && window.contains(&begun_ns)
+        {
+            histogram.record(length);
         }
+    }
+
+    /// Whether what begins at `begun_ns` counts.
+    #[inline]
+    pub(crate) fn is_steady(&self, begun_ns: u64) -> bool {
+        self.steady_ns.contains(&begun_ns)
     }
 
     /// A request that was due at `due_ns` leaves at `now_ns`.
@@ -99,6 +121,8 @@ impl Recorder {
             histogram: record(&self.histogram),
             pacing_error: self.pacing.as_ref().map(record),
             series: self.series,
+            idle: self.idle.as_ref().map(|(_, histogram)| record(histogram)),
+            parts: None,
         }
     }
 
@@ -111,6 +135,17 @@ impl Recorder {
     /// The pacing error that was recorded.
     pub(crate) fn into_pacing(self) -> (u64, Histogram) {
         (self.requests, self.pacing.unwrap_or_default())
+    }
+}
+
+/// A histogram as it is stored.
+pub(crate) fn record(histogram: &Histogram) -> HistogramRecord {
+    HistogramRecord {
+        count: histogram.count(),
+        // An empty record has no pairs, and its bounds say nothing.
+        min: histogram.min().unwrap_or(0),
+        max: histogram.max().unwrap_or(0),
+        pairs: histogram.pairs(),
     }
 }
 
@@ -141,6 +176,20 @@ mod tests {
         let ends: Vec<_> =
             report.series.iter().map(|sample| (sample.end_ns / 1_000_000, sample.count)).collect();
         assert_eq!(ends, [(100, 1), (300, 2), (1000, 2)]);
+    }
+
+    #[test]
+    fn round_trips_before_the_load_are_kept_apart() {
+        let loaded = Timing { warmup: Nanos::from_millis(600), ..timing() };
+        let idle = Timing { duration: Nanos::from_millis(400), ..timing() };
+        let mut recorder = Recorder::new(0, loaded, true).with_idle(Some(idle));
+        for begun_ms in [100, 200, 299, 300, 500, 600, 899] {
+            recorder.round_trip(begun_ms * 1_000_000, begun_ms * 1_000_000 + begun_ms);
+        }
+        let report = recorder.finish();
+        let idle = report.idle.unwrap();
+        assert_eq!((idle.count, idle.min, idle.max), (2, 200, 299));
+        assert_eq!((report.histogram.count, report.histogram.min, report.histogram.max), (2, 600, 899));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Ending before the end: every thread wakes, and what was counted is kept.
 use netduel_load::{prepare_client, prepare_server};
-use netduel_model::units::Bytes;
-use netduel_model::workload::{Direction, Family, TcpEngine, Traffic, UdpOffload, Wait};
+use netduel_model::units::{Bytes, Nanos};
+use netduel_model::workload::{Direction, Family, ProbeProtocol, TcpEngine, Traffic, UdpOffload, Wait};
 
-use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, tcp, turn, workload};
+use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, paced, tcp, turn, workload};
 
 #[test]
 fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
@@ -18,6 +18,7 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
     let mut all = vec![
         tcp(3, Direction::Both, TcpEngine::Lean),
         tcp(3, Direction::Up, TcpEngine::Copy),
+        paced(tcp(2, Direction::Both, TcpEngine::Lean), 1_000_000),
         udp(None),
         udp(Some(netduel_model::units::BitRate(1))),
     ];
@@ -25,6 +26,20 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
         for rate in [None, Some(1), Some(5000)] {
             all.push(Traffic::TcpRr(messages(20, 2, wait, rate)));
             all.push(Traffic::UdpRr(messages(20, 2, wait, rate)));
+        }
+    }
+    for (wait, rate) in
+        [(Wait::Block, None), (Wait::Spin, None), (Wait::Block, Some(1)), (Wait::Block, Some(500))]
+    {
+        all.push(crate::transaction::transactions(48, 16, 3, wait, rate));
+    }
+    for probe in [ProbeProtocol::Udp, ProbeProtocol::Tcp] {
+        for direction in [Direction::Up, Direction::Down, Direction::Both] {
+            let mut traffic = crate::loaded::load(direction, probe, TcpEngine::Lean);
+            if let Traffic::LoadedLatency(settings) = &mut traffic {
+                settings.idle = Nanos::from_millis(50);
+            }
+            all.push(traffic);
         }
     }
     for traffic in all {
@@ -37,14 +52,16 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
         let (notify_client, client_done) = notification();
         let server = server.start(notify_server);
         let client = client.start(notify_client);
-        while client.live().sent_bytes == 0 {
+        while client.live().sent_bytes + client.live().received_bytes == 0 {
             std::thread::yield_now();
         }
         client.abort();
         client_done.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{what}: the client goes on"));
         server.abort();
         server_done.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{what}: the server goes on"));
-        assert!(client.join().unwrap().sent.unwrap().bytes > 0, "{what}");
+        let report = client.join().unwrap();
+        let moved = [report.sent, report.received].into_iter().flatten().map(|flow| flow.bytes).sum::<u64>();
+        assert!(moved > 0, "{what}");
         server.join().unwrap();
     }
 }

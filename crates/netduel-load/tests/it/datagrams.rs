@@ -28,7 +28,7 @@ impl Proxy {
     /// Stands between client and server port; `mangle` decides on each datagram of `SIZE` bytes from the client.
     fn start(server_port: u16) -> Self {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        netduel_sys::udp::set_buffers(&socket, 1 << 20).unwrap();
+        netduel_sys::socket::set_buffers(&socket, 1 << 20).unwrap();
         let port = socket.local_addr().unwrap().port();
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, server_port));
         let thread = std::thread::spawn(move || forward(&socket, server));

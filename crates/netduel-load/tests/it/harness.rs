@@ -7,8 +7,10 @@ use std::time::Duration;
 use netduel_load::{LoadError, Notify, prepare_client, prepare_server};
 use netduel_model::ids::{Token, WorkloadName};
 use netduel_model::sample::EndReport;
-use netduel_model::units::{Bytes, Nanos, PerSecond};
-use netduel_model::workload::{Direction, Family, RoundTrip, TcpEngine, Timing, Traffic, Wait, Workload};
+use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
+use netduel_model::workload::{
+    Direction, Family, RoundTrip, StreamTuning, TcpEngine, Timing, Traffic, Wait, Workload,
+};
 
 pub const TOKEN: Token = Token(*b"a token of tests");
 /// Long enough for a busy machine; only a hang reaches it.
@@ -27,7 +29,15 @@ pub fn workload(traffic: Traffic, family: Family, duration_ms: u64) -> Workload 
 }
 
 pub fn tcp(streams: u32, direction: Direction, engine: TcpEngine) -> Traffic {
-    Traffic::TcpStream { streams, direction, block: Bytes(1 << 20), engine, congestion: None }
+    Traffic::TcpStream {
+        streams,
+        direction,
+        block: Bytes(1 << 20),
+        engine,
+        congestion: None,
+        rate: None,
+        tuning: StreamTuning::default(),
+    }
 }
 
 pub fn messages(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> RoundTrip {
@@ -102,4 +112,12 @@ pub fn check_flows(report: &EndReport) {
             end = sample.end_ns;
         }
     }
+}
+
+/// The TCP traffic with a payload rate, bit/s.
+pub fn paced(mut traffic: Traffic, bits_per_second: u64) -> Traffic {
+    if let Traffic::TcpStream { rate, .. } = &mut traffic {
+        *rate = Some(BitRate(bits_per_second));
+    }
+    traffic
 }

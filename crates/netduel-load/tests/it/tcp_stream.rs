@@ -1,9 +1,9 @@
 //! Bulk TCP: both ends agree to the byte.
 use netduel_load::LoadError;
 use netduel_model::units::Bytes;
-use netduel_model::workload::{Direction, Family, TcpEngine, Traffic};
+use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, Traffic};
 
-use crate::harness::{check_flows, received, run_pair, sent, tcp, workload};
+use crate::harness::{check_flows, paced, received, run_pair, sent, tcp, workload};
 
 #[test]
 fn each_engine_direction_and_family_moves_bytes_and_both_ends_agree() {
@@ -67,6 +67,8 @@ fn the_congestion_control_is_that_of_the_plan_at_both_ends() {
         block: Bytes(65_536),
         engine: TcpEngine::Copy,
         congestion: Some(name.to_owned()),
+        rate: None,
+        tuning: StreamTuning::default(),
     };
     let (client, server) = run_pair(&workload(traffic("reno"), Family::Ipv4, 50)).unwrap();
     for report in [client, server] {
@@ -92,4 +94,68 @@ fn threads_run_where_they_are_pinned_and_other_cores_are_refused() {
     let Err(error) = run_pair(&pinned) else { panic!("it was taken") };
     assert!(matches!(&error, LoadError::Core { core: 1023, .. }), "{error}");
     assert!(error.to_string().contains(&core.to_string()), "{error}");
+}
+
+#[test]
+fn a_rate_is_kept_to_the_byte_by_all_streams_together() {
+    // 1 bit/s has its first byte after 8 s; 80 kbit/s are 1000 bytes in 100 ms; 80 Mbit/s of two streams are a million.
+    for (streams, direction, rate, bytes) in [
+        (1, Direction::Up, 1, 0),
+        (1, Direction::Up, 80_000, 1_000),
+        (2, Direction::Both, 80_000_000, 1_000_000),
+        (3, Direction::Down, 80_000_000, 999_999),
+    ] {
+        for engine in [TcpEngine::Lean, TcpEngine::Copy] {
+            let what = format!("{streams} {direction:?} {rate} {engine:?}");
+            let traffic = paced(tcp(streams, direction, engine), rate);
+            let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
+            assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{what}");
+            for (sender, receiver, sends) in
+                [(&client, &server, direction.client_sends()), (&server, &client, direction.server_sends())]
+            {
+                let expected = if sends { bytes } else { 0 };
+                assert_eq!((sent(sender), received(receiver)), (expected, expected), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_no_path_can_take_is_sent_as_fast_as_it_can_and_ends_in_time() {
+    let traffic = paced(tcp(1, Direction::Up, TcpEngine::Lean), u64::MAX);
+    let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
+    assert!(sent(&client) > 0);
+    assert_eq!(sent(&client), received(&server));
+    assert!(client.errors.is_empty(), "{:?}", client.errors);
+}
+
+#[test]
+fn a_volume_is_sent_to_the_byte_over_all_streams() {
+    for (direction, streams) in [(Direction::Up, 3), (Direction::Both, 2)] {
+        let mut traffic = tcp(streams, direction, TcpEngine::Lean);
+        if let Traffic::TcpStream { tuning, .. } = &mut traffic {
+            tuning.volume = Some(Bytes(10_000_019));
+        }
+        // The duration is long: what ends the trial is the volume.
+        let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 60_000)).unwrap();
+        assert_eq!(server.received.unwrap().bytes, 10_000_019);
+        if direction == Direction::Both {
+            assert_eq!(client.received.unwrap().bytes, 10_000_019);
+        }
+    }
+}
+
+#[test]
+fn a_segment_size_holds_in_both_directions() {
+    for direction in [Direction::Up, Direction::Down] {
+        let mut traffic = tcp(1, direction, TcpEngine::Lean);
+        if let Traffic::TcpStream { tuning, .. } = &mut traffic {
+            tuning.mss = Some(600);
+        }
+        let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
+        let sender = if direction == Direction::Up { client } else { server };
+        let mss = sender.streams[0].tcp.as_ref().unwrap().snd_mss.unwrap();
+        // The options of each segment, time stamps of 12 bytes, come out of it.
+        assert!((580..=600).contains(&mss), "{mss}");
+    }
 }

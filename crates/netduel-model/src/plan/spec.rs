@@ -11,7 +11,7 @@ use super::shape::shape;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
-use crate::workload::{Direction, Family, TcpEngine, UdpOffload, Wait};
+use crate::workload::{Direction, Family, ProbeProtocol, TcpEngine, UdpOffload, Wait};
 
 shape! {
     /// A netduel plan: hosts, arms, workloads and the design of the comparison.
@@ -172,6 +172,10 @@ pub enum WorkloadType {
     TcpRr,
     /// Round trips as UDP datagrams.
     UdpRr,
+    /// Transactions over TCP, each on a connection of its own: connect, request, response, close.
+    TcpCrr,
+    /// Round trips of small probes, first on an idle path and then while TCP streams run.
+    LoadedLatency,
 }
 
 shape! {
@@ -184,12 +188,15 @@ shape! {
         /// From the first to the last send, 100 ms to 24 h, default `"10 s"`.
         optional duration: Nanos,
         /// Cut from the beginning before figures are taken; with `cooldown` shorter than the duration. Default: a tenth of
-        /// the duration, 100 ms at least, but never more than half of it.
+        /// the duration, 100 ms at least, but never more than half of it. loaded-latency: cut from the idle and from the loaded
+        /// part, by default never more than a third of the shorter one.
         optional warmup: Nanos,
-        /// Cut from the end. Default: a twentieth of the duration.
+        /// Cut from the end. Default: a twentieth of the duration. loaded-latency: cut from the end of both parts, by default never more
+        /// than a tenth of the shorter one.
         optional cooldown: Nanos,
         /// The metrics that the verdict is about. Default: throughput and cpu-per-gigabyte for tcp-stream; datagram-rate, loss
-        /// and cpu-per-datagram for udp-stream; latency-p50 and latency-p99 for tcp-rr and udp-rr.
+        /// and cpu-per-datagram for udp-stream; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr;
+        /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency.
         optional metrics: Vec<Metric>,
         /// Cores for the client's threads, in order and from the first again. Default: the kernel places them.
         optional pin_client: Vec<u16>,
@@ -204,23 +211,37 @@ shape! {
     pub struct SettingsSpec {
         /// All types: IP version, default `ipv4`.
         optional family: Family,
-        /// tcp-stream: connections, 1 to 1024, default 1.
+        /// tcp-stream: connections, 1 to 1024, default 1. loaded-latency: connections that make the load, beside one that also
+        /// carries round trips, 1 to 1024, default 16.
         optional streams: u32,
         /// tcp-stream, udp-stream: who sends, default `up` (client to server). With `both` rates are the sum of the two
-        /// directions, and loss is that of all datagrams.
+        /// directions, and loss is that of all datagrams. loaded-latency: who sends the load, default `both`.
         optional direction: Direction,
-        /// tcp-stream: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine and 128 KiB with `copy`.
+        /// tcp-stream, loaded-latency: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine and 128 KiB with `copy`.
         optional block: Bytes,
-        /// tcp-stream: how bytes are moved, default `lean`.
+        /// tcp-stream, loaded-latency: how bytes are moved, default `lean`.
         optional engine: TcpEngine,
-        /// tcp-stream: congestion control as the kernel names it, 15 letters at most; default: the host's.
+        /// tcp-stream, loaded-latency: congestion control as the kernel names it, 15 letters at most; default: the host's.
         optional congestion: String,
         /// udp-stream: payload of a datagram, 32 B to 65507 B, default 1448 B (1428 B over IPv6). tcp-rr, udp-rr: bytes of a
-        /// request and of its response, default 64 B; 1 B to 1 MiB for tcp-rr, 32 B to 65507 B for udp-rr.
+        /// request and of its response, default 64 B; 1 B to 1 MiB for tcp-rr, 32 B to 65507 B for udp-rr. tcp-crr: bytes of a
+        /// request, 48 B to 1 MiB, default 64 B. loaded-latency: bytes of a probe and of its response, default 64 B, 32 B to
+        /// 1472 B.
         optional size: Bytes,
-        /// udp-stream: payload rate of all flows together, in each direction that is used, 1 bit/s to 10 Tbit/s; default: as fast
-        /// as it can. Bursts are what falls due in 100 us, 16 datagrams at most.
+        /// tcp-crr: bytes of a response, 16 B to 1 MiB, default: as the request (`size`).
+        optional response_size: Bytes,
+        /// tcp-stream, udp-stream: payload rate of all streams or flows together, in each direction that is used, 1 bit/s at
+        /// least, 10 Tbit/s at most for udp-stream; default: as fast as it can. Datagrams leave in bursts of what falls due in
+        /// 100 us, 16 at most.
         optional rate: BitRate,
+        /// tcp-stream: each direction ends after this much payload of all streams together, 1 B at least, or with `duration`, whichever comes
+        /// first; default: with `duration` alone.
+        optional volume: Bytes,
+        /// tcp-stream: send and receive buffer of each socket at both ends, 4 KiB to 1 GiB, as far as net.core.wmem_max and rmem_max allow;
+        /// default: the kernel grows them.
+        optional window: Bytes,
+        /// tcp-stream: largest segment, 88 B to 32767 B; default: that of the path's MTU.
+        optional mss: u32,
         /// udp-stream: source ports, 1 to 1024, default 1. They share as many threads as there are cores, or as `pin_client` and
         /// `pin_server` name.
         optional flows: u32,
@@ -228,13 +249,19 @@ shape! {
         /// a core is the limit; `none` otherwise, for a rate asks for even spacing and a longer datagram may not fit the MTU,
         /// which `gso` needs. Where a path carries the 64 datagrams of a buffer as one packet, every report says so.
         optional offload: UdpOffload,
-        /// tcp-rr, udp-rr: requests under way at a time in a closed loop, 1 to 1024, default 1.
+        /// tcp-rr, udp-rr: requests under way at a time in a closed loop, 1 to 1024, default 1. tcp-crr: transactions under way at
+        /// a time, each in a thread at both ends, 1 to 1024, default 1; with `request_rate` at most, default 64.
         optional outstanding: u32,
-        /// tcp-rr, udp-rr: how both ends wait for a message, default `block`.
+        /// tcp-rr, udp-rr, tcp-crr: how both ends wait, default `block`.
         optional wait: Wait,
-        /// tcp-rr, udp-rr: an open loop at this rate, 1 /s at least, measured from the scheduled time; excludes `outstanding`.
-        /// Default: a closed loop.
+        /// tcp-rr, udp-rr, tcp-crr: an open loop at this rate, 1 /s at least, measured from the scheduled time; excludes
+        /// `outstanding` but for tcp-crr. Default: a closed loop. loaded-latency: the rate of the probes, which always are an open
+        /// loop, 1 /s to 10 k/s, default 200 /s.
         optional request_rate: PerSecond,
+        /// loaded-latency: what the probes travel in, default `udp`.
+        optional probe: ProbeProtocol,
+        /// loaded-latency: share of the duration in which the path is idle, before the load begins, 5 % to 90 %, default 25 %.
+        optional idle_share: Percent,
     }
 }
 

@@ -209,6 +209,7 @@ choices!(
     crate::metric::Metric,
     crate::workload::Direction,
     crate::workload::Family,
+    crate::workload::ProbeProtocol,
     crate::workload::TcpEngine,
     crate::workload::UdpOffload,
     crate::workload::Wait,

@@ -4,6 +4,7 @@ mod guide;
 mod mutated;
 mod resolved;
 mod shipped;
+mod workloads;
 mod wrong;
 
 use std::path::PathBuf;

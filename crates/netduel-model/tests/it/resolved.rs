@@ -3,7 +3,7 @@ use netduel_model::lab;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{Launch, ResolvedPlan, parse};
 use netduel_model::units::{Bytes, Nanos, Percent};
-use netduel_model::workload::{Direction, Family, TcpEngine, Timing, Traffic, UdpOffload};
+use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, Timing, Traffic, UdpOffload};
 
 /// Two local hosts, two arms, and whatever else the test writes.
 fn minimal(rest: &str) -> String {
@@ -45,6 +45,8 @@ fn a_tcp_stream_has_the_documented_defaults() {
         block: Bytes(1 << 20),
         engine: TcpEngine::Lean,
         congestion: None,
+        rate: None,
+        tuning: StreamTuning::default(),
     };
     assert_eq!(workload.traffic, expected);
     assert_eq!(workload.family, Family::Ipv4);

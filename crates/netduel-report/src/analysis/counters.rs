@@ -117,7 +117,7 @@ impl CounterKind {
     fn unit(self, traffic: &Traffic) -> &'static str {
         match (traffic, self) {
             (_, kind) if kind.is_share() => "fraction",
-            (Traffic::TcpStream { .. }, kind) => {
+            (Traffic::TcpStream { .. } | Traffic::LoadedLatency(_), kind) => {
                 if kind.is_cpu() {
                     "s/GB"
                 } else {
@@ -129,6 +129,13 @@ impl CounterKind {
                     "us/datagram"
                 } else {
                     "/1000 datagrams"
+                }
+            }
+            (Traffic::TcpCrr(_), kind) => {
+                if kind.is_cpu() {
+                    "us/transaction"
+                } else {
+                    "/1000 transactions"
                 }
             }
             (Traffic::TcpRr(_) | Traffic::UdpRr(_), kind) => {
@@ -200,21 +207,18 @@ fn spread(values: &[f64]) -> Option<Spread> {
 
 fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
     let work = match workload.traffic {
-        Traffic::TcpStream { .. } => figures::gigabytes(trial)?,
+        Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) => figures::gigabytes(trial)?,
         _ => figures::messages(&workload.traffic, trial)?,
     };
+    let by_gigabyte = matches!(workload.traffic, Traffic::TcpStream { .. } | Traffic::LoadedLatency(_));
     let cpu = |class: fn(&CoreTime) -> u64| {
-        let scale = if matches!(workload.traffic, Traffic::TcpStream { .. }) { 1e9 } else { 1e3 };
+        let scale = if by_gigabyte { 1e9 } else { 1e3 };
         let time = seen(trial, shared_machine, |seen| Some(seen.cores.iter().map(class).sum()))?;
         Some(time / scale / work)
     };
     // Events are counted per gigabyte, or per thousand messages so that rare ones still have digits.
     let per_work = |events: f64| {
-        if matches!(workload.traffic, Traffic::TcpStream { .. }) {
-            events / work
-        } else {
-            events * 1e3 / work
-        }
+        if by_gigabyte { events / work } else { events * 1e3 / work }
     };
     let value = match kind {
         CounterKind::Busy => cpu(CoreTime::busy_ns)?,

@@ -314,19 +314,3 @@ pub(super) fn not_packets(ways: &[DatagramWay]) -> Option<f64> {
     let fragmented = ways.iter().filter(|way| way.is_fragmented).count() * 2 > ways.len();
     (median >= PER_PACKET_MIN || (fragmented && median < 1.0)).then_some(median)
 }
-
-/// The rate that senders were asked for and what they sent, bit/s, median over trials of the slower direction, when it is less.
-pub(super) fn rate_missed(workload: &Workload, trials: &[&Trial], share_min: f64) -> Option<(f64, f64)> {
-    let Traffic::UdpStream { rate: Some(rate), flows, size, .. } = &workload.traffic else { return None };
-    let (asked, seconds) = (rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
-    let slower = |trial: &&Trial| {
-        let sent = figures::ends(trial).filter_map(|end| end.report.sent.as_ref());
-        sent.map(|flow| flow.bytes as f64).min_by(f64::total_cmp)
-    };
-    let sent: Vec<f64> = trials.iter().filter_map(slower).collect();
-    let median = summary::median(&sent)?;
-    // The schedule is one of whole datagrams: each flow may send up to one less.
-    let missing = asked * seconds / 8.0 - median - f64::from(*flows) * size.0 as f64;
-    let sent_bps = median * 8.0 / seconds;
-    (missing > 0.0 && sent_bps < asked * share_min).then_some((asked, sent_bps))
-}

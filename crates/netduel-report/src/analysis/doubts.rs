@@ -11,7 +11,7 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::{doubt, summary};
 
 use super::machine::{self, Machines};
-use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, datagrams, series};
+use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, series};
 
 /// A share of stolen time above this is worth a warning.
 const STOLEN_SHARE_MAX: f64 = 0.01;
@@ -64,6 +64,9 @@ pub(super) fn derive(
                 })
                 .collect();
             warnings.extend(of_traffic(workload, arm, &trials));
+            if let Some(planned) = plan.arm(&arm.arm) {
+                warnings.extend(counts::disagreements(planned, &arm.workload, &trials));
+            }
         }
     }
     warnings.extend(of_hosts(plan, counting, machines));
@@ -190,14 +193,7 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             datagrams_per_packet,
         });
     }
-    if let Some((asked_bps, sent_bps)) = datagrams::rate_missed(&arm.workload, trials, RATE_SHARE_MIN) {
-        warnings.push(Warning::RateMissed {
-            arm: arm.arm.clone(),
-            workload: workload.name.clone(),
-            asked_bps,
-            sent_bps,
-        });
-    }
+    warnings.extend(failed_transactions(workload, arm, trials));
     if let Some(late_p99_ns) = lateness(&arm.workload, trials) {
         warnings.push(Warning::ScheduleMissed {
             arm: arm.arm.clone(),
@@ -205,14 +201,49 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             late_p99_ns,
         });
     }
+    if let Some((asked_bps, sent_bps)) = rate_missed(&arm.workload, trials) {
+        warnings.push(Warning::RateMissed {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            asked_bps,
+            sent_bps,
+        });
+    }
     warnings.extend(rate_shape(workload, arm, trials));
     warnings
 }
 
+/// Transactions that came to nothing, with what the clients counted.
+fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
+    let mut causes: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut failed, mut begun) = (0, 0);
+    for trial in trials {
+        let of_trips = || figures::round_trips(trial)?.parts.as_ref();
+        let under_load = || Some(&trial.client.as_ref()?.report.under_load.as_ref()?.foreign);
+        let Some(parts) = of_trips().or_else(under_load) else { continue };
+        failed += parts.failures;
+        begun += parts.begun;
+        for error in trial.client.iter().flat_map(|end| &end.report.errors) {
+            *causes.entry(format!("{}: {}", error.call, error.error)).or_default() += error.count;
+        }
+    }
+    let mut causes: Vec<(String, u64)> = causes.into_iter().collect();
+    causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let cause =
+        causes.into_iter().map(|(cause, count)| format!("{cause} ({count} times)")).collect::<Vec<_>>();
+    let cause = if cause.is_empty() { vec!["given up after 4 s".to_owned()] } else { cause };
+    (failed > 0).then(|| Warning::TransactionsFailed {
+        arm: arm.arm.clone(),
+        workload: workload.name.clone(),
+        failed,
+        begun,
+        cause: cause.join("; "),
+    })
+}
+
 /// The worst trial's 99th percentile of lateness, when it is too late.
 fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
-    let (Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip)) = &workload.traffic else { return None };
-    let interval_ns = 1e9 / round_trip.rate?.0.max(1) as f64;
+    let interval_ns = 1e9 / workload.traffic.request_rate()?.0.max(1) as f64;
     let allowed = interval_ns.clamp(LATENESS_NS.0, LATENESS_NS.1);
     trials
         .iter()
@@ -225,12 +256,32 @@ fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
         .filter(|late| *late as f64 > allowed)
 }
 
+/// The rate that streams or flows were asked for and what they sent, bit/s, when it is less.
+fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
+    // The schedule is one of whole bytes, or of whole datagrams: each stream or flow may send up to one less.
+    let (rate, grain) = match &workload.traffic {
+        Traffic::TcpStream { rate: Some(rate), streams, .. } => (rate, f64::from(*streams)),
+        Traffic::UdpStream { rate: Some(rate), flows, size, .. } => (rate, f64::from(*flows) * size.0 as f64),
+        _ => return None,
+    };
+    let (asked, seconds) = (rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
+    let slower = |trial: &&Trial| {
+        let ends = [&trial.client, &trial.server].into_iter().flatten();
+        ends.filter_map(|end| end.report.sent.as_ref()).map(|flow| flow.bytes as f64).min_by(f64::total_cmp)
+    };
+    let sent: Vec<f64> = trials.iter().filter_map(slower).collect();
+    let median = summary::median(&sent)?;
+    let missing = asked * seconds / 8.0 - median - grain;
+    let sent_bps = median * 8.0 / seconds;
+    (missing > 0.0 && sent_bps < asked * RATE_SHARE_MIN).then_some((asked, sent_bps))
+}
+
 /// A plateau or a fall within trials, where the traffic was free to go faster and CPU was to spare.
 fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
     let free = match &arm.workload.traffic {
-        Traffic::TcpStream { .. } => true,
-        Traffic::UdpStream { rate, .. } => rate.is_none(),
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => false,
+        Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => rate.is_none(),
+        Traffic::LoadedLatency(_) => true,
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => false,
     };
     if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {
         return None;

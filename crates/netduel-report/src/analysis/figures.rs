@@ -1,12 +1,12 @@
 //! The figure of one trial in each metric, from the raw counts of both ends. What is counted is said at each function.
 use netduel_model::metric::Metric;
-use netduel_model::sample::{DatagramReport, Flow, IntervalSample, RoundTripReport};
+use netduel_model::sample::{DatagramReport, Flow, HistogramRecord, IntervalSample, RoundTripReport};
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::series::steady_window;
 
-use super::machine;
+use super::{machine, responsiveness};
 
 const BYTES_PER_GIGABYTE: f64 = 1e9;
 
@@ -35,9 +35,12 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::RoundTripRate => round_trips_per_second(workload, trial)?,
         Metric::Loss => loss(trial)?,
         Metric::Jitter => jitter(trial)?,
-        Metric::LatencyP50 => percentile(trial, 50.0)?,
-        Metric::LatencyP99 => percentile(trial, 99.0)?,
+        // The histogram of a loaded path is that of its loaded part.
+        Metric::LatencyP50 | Metric::LatencyLoadedP50 => percentile(trial, 50.0)?,
+        Metric::LatencyP99 | Metric::LatencyLoadedP99 => percentile(trial, 99.0)?,
         Metric::LatencyP999 => percentile(trial, 99.9)?,
+        Metric::LatencyIdleP50 => idle(trial)?.percentile(50.0)? as f64,
+        Metric::Responsiveness => responsiveness::of_trial(trial)?,
         Metric::CpuPerGigabyte => busy_ns(trial, shared_machine)? / 1e9 / gigabytes(trial)?,
         Metric::CpuPerDatagram | Metric::CpuPerRoundTrip => {
             busy_ns(trial, shared_machine)? / 1e3 / messages(&workload.traffic, trial)?
@@ -54,10 +57,7 @@ pub(super) fn ends(trial: &Trial) -> impl Iterator<Item = &TrialEnd> {
 
 /// What the receivers of bulk traffic counted: the end opposite to each sender, both when both send.
 pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec<&'a Flow>> {
-    let (Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. }) = &workload.traffic
-    else {
-        return None;
-    };
+    let direction = workload.traffic.bulk()?;
     let mut flows = Vec::new();
     if direction.client_sends() {
         flows.push(trial.server.as_ref()?.report.received.as_ref()?);
@@ -70,8 +70,8 @@ pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec
 
 /// The steady window of a workload, nanoseconds after the start.
 pub(super) fn steady_bounds(workload: &Workload) -> (u64, u64) {
-    let timing = &workload.timing;
-    (timing.warmup.0, timing.duration.0.saturating_sub(timing.cooldown.0))
+    let window = workload.steady_window();
+    (window.start, window.end)
 }
 
 /// What receivers counted per second in the steady window; with traffic both ways the sum of both.
@@ -87,7 +87,7 @@ fn steady_rate(workload: &Workload, trial: &Trial, amount: impl Fn(&IntervalSamp
     Some(rate)
 }
 
-fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {
+pub(super) fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {
     trial.client.as_ref()?.report.round_trips.as_ref()
 }
 
@@ -99,19 +99,33 @@ fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
 }
 
 /// The round trips of one trial.
-pub(super) fn histogram(trial: &Trial) -> Option<Histogram> {
-    let record = &round_trips(trial)?.histogram;
-    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
+pub fn histogram(trial: &Trial) -> Option<Histogram> {
+    of_record(&round_trips(trial)?.histogram)
 }
 
 fn percentile(trial: &Trial, percentile: f64) -> Option<f64> {
     Some(histogram(trial)?.percentile(percentile)? as f64)
 }
 
+/// The round trips of one trial before its load.
+pub(super) fn idle(trial: &Trial) -> Option<Histogram> {
+    of_record(round_trips(trial)?.idle.as_ref()?)
+}
+
+/// A stored histogram; absent when it is not a sound one.
+pub fn of_record(record: &HistogramRecord) -> Option<Histogram> {
+    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
+}
+
 /// Every round trip of all trials in one histogram; absent when there is none.
 pub(super) fn merged_latency(trials: &[&Trial]) -> Option<Histogram> {
+    merged(trials.iter().filter_map(|trial| histogram(trial)))
+}
+
+/// Histograms of several trials in one; absent when they hold nothing.
+pub(super) fn merged(histograms: impl Iterator<Item = Histogram>) -> Option<Histogram> {
     let mut merged: Option<Histogram> = None;
-    for histogram in trials.iter().filter_map(|trial| histogram(trial)) {
+    for histogram in histograms {
         match &mut merged {
             Some(merged) => merged.merge(&histogram),
             None => merged = Some(histogram),
@@ -121,7 +135,7 @@ pub(super) fn merged_latency(trials: &[&Trial]) -> Option<Histogram> {
 }
 
 /// Datagram reports with what the opposite end sent.
-pub(super) fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
+pub fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
     let opposite = [(&trial.client, &trial.server), (&trial.server, &trial.client)];
     opposite
         .into_iter()
@@ -163,8 +177,8 @@ pub(super) fn gigabytes(trial: &Trial) -> Option<f64> {
 /// Datagrams received, or round trips completed, in the whole trial; absent when there was none.
 pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
     let count = match traffic {
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) => round_trips(trial)?.responses,
-        Traffic::TcpStream { .. } | Traffic::UdpStream { .. } => {
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => round_trips(trial)?.responses,
+        Traffic::TcpStream { .. } | Traffic::UdpStream { .. } | Traffic::LoadedLatency(_) => {
             ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.messages).sum()
         }
     };

@@ -2,12 +2,16 @@
 //!
 //! Only this module computes; the formats print what stands here and never derive a figure of their own.
 mod counters;
+mod counts;
 mod datagrams;
 mod doubts;
 mod explanation;
 mod figures;
+mod limit;
 mod machine;
+mod parts;
 mod paths;
+mod responsiveness;
 mod series;
 mod verdicts;
 
@@ -26,8 +30,12 @@ use netduel_stats::verdict::Judged;
 
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, of_trial as datagrams_of};
-pub use figures::value_of;
+pub use figures::{
+    datagrams as datagram_reports, histogram as round_trip_histogram, of_record as histogram_of, value_of,
+};
+pub use limit::{Cause, Limit, limit_of};
 pub use machine::{CoreShare, Machine, Machines};
+pub use parts::{Part, added_by_load};
 pub use paths::PathShares;
 pub use series::SeriesPoint;
 
@@ -78,9 +86,15 @@ pub struct ArmAnalysis {
     pub trials: u32,
     /// Every round trip of all valid trials; absent when the workload has none.
     pub latency: Option<Histogram>,
+    /// What its round trips are made of; empty when nothing is told apart.
+    pub parts: Vec<Part>,
+    /// Probes that no response came to, and probes in all, of a loaded path.
+    pub probes_lost: Option<(u64, u64)>,
     /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.
     pub series: Vec<SeriesPoint>,
-    /// Bit/s received in each interval of the steady windows of all valid trials; empty for round trips, which have a histogram.
+    /// The same of the round trips of a workload that moves bulk data beside them, nanoseconds; empty for others.
+    pub latency_series: Vec<SeriesPoint>,
+    /// Bit/s received in each interval of the steady windows of all valid trials; empty for round trips alone, which have a histogram.
     pub intervals: Vec<f64>,
     /// Where CPU time went, by machine and core.
     pub machines: Vec<Machine>,
@@ -185,7 +199,10 @@ fn workload(
             workload: settings.clone(),
             trials: trials.len() as u32,
             latency: figures::merged_latency(&trials),
+            parts: parts::of_trials(&settings.traffic, &trials),
+            probes_lost: parts::probes_lost(&settings.traffic, &trials),
             series: series::over_trials(settings, &trials),
+            latency_series: series::of_probes(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),
             paths: paths::shares(arm, &all),

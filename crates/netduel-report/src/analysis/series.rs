@@ -1,6 +1,6 @@
 //! The course of a trial in time: median and range over the trials of an arm.
 use netduel_model::trial::Trial;
-use netduel_model::workload::{SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_model::workload::{SAMPLE_INTERVAL_NS, Workload};
 use netduel_stats::series::steady_window;
 use netduel_stats::summary;
 
@@ -32,14 +32,9 @@ fn bins(workload: &Workload) -> Vec<(u64, u64)> {
     (0..duration / width).map(|index| (index * width, (index + 1) * width)).collect()
 }
 
-/// The series of one trial on the bins of its workload: bit/s received, or the median round trip in nanoseconds.
-fn of_trial(workload: &Workload, trial: &Trial) -> Vec<Option<f64>> {
-    bins(workload).into_iter().map(|(from, to)| in_bin(workload, trial, from, to)).collect()
-}
-
 /// The rates of one trial in the bins that lie within the steady window; none for round trips, which have a histogram.
 pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
-    if matches!(workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)) {
+    if workload.traffic.bulk().is_none() {
         return Vec::new();
     }
     let (start, end) = figures::steady_bounds(workload);
@@ -51,15 +46,8 @@ pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
 }
 
 fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64> {
-    if matches!(workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)) {
-        let report = trial.client.as_ref()?.report.round_trips.as_ref()?;
-        let medians: Vec<f64> = report
-            .series
-            .iter()
-            .filter(|sample| sample.count > 0 && sample.end_ns > from && sample.end_ns <= to)
-            .map(|sample| sample.p50_ns as f64)
-            .collect();
-        return summary::median(&medians);
+    if workload.traffic.bulk().is_none() {
+        return round_trip_in_bin(trial, from, to);
     }
     let mut rate = 0.0;
     for flow in figures::receivers(workload, trial)? {
@@ -71,11 +59,40 @@ fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64>
     Some(rate)
 }
 
-/// Median and range over trials.
+/// The median round trip of a bin, nanoseconds.
+fn round_trip_in_bin(trial: &Trial, from: u64, to: u64) -> Option<f64> {
+    let report = trial.client.as_ref()?.report.round_trips.as_ref()?;
+    let medians: Vec<f64> = report
+        .series
+        .iter()
+        .filter(|sample| sample.count > 0 && sample.end_ns > from && sample.end_ns <= to)
+        .map(|sample| sample.p50_ns as f64)
+        .collect();
+    summary::median(&medians)
+}
+
+/// Median and range over trials: bit/s received, or the median round trip in nanoseconds where there is no bulk data.
 pub(super) fn over_trials(workload: &Workload, trials: &[&Trial]) -> Vec<SeriesPoint> {
-    let series: Vec<Vec<Option<f64>>> = trials.iter().map(|trial| of_trial(workload, trial)).collect();
-    bins(workload)
-        .into_iter()
+    summarised(workload, trials, |trial, from, to| in_bin(workload, trial, from, to))
+}
+
+/// The same of the probes beside bulk data; empty where there are none.
+pub(super) fn of_probes(workload: &Workload, trials: &[&Trial]) -> Vec<SeriesPoint> {
+    if workload.traffic.bulk().is_none() || !workload.traffic.has_round_trips() {
+        return Vec::new();
+    }
+    summarised(workload, trials, round_trip_in_bin)
+}
+
+fn summarised(
+    workload: &Workload,
+    trials: &[&Trial],
+    in_bin: impl Fn(&Trial, u64, u64) -> Option<f64>,
+) -> Vec<SeriesPoint> {
+    let bins = bins(workload);
+    let of_trial = |trial: &&Trial| bins.iter().map(|(from, to)| in_bin(trial, *from, *to)).collect();
+    let series: Vec<Vec<Option<f64>>> = trials.iter().map(of_trial).collect();
+    bins.iter()
         .enumerate()
         .filter_map(|(index, (from, to))| {
             let values: Vec<f64> =

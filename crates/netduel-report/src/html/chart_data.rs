@@ -4,7 +4,7 @@ use netduel_model::workload::{Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 use serde_json::{Value, json};
 
-use crate::analysis::{Analysis, ArmAnalysis, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmAnalysis, MetricAnalysis, SeriesPoint, WorkloadAnalysis};
 
 /// Bins of a density: enough for two modes, few enough that noise does not look like modes.
 const DENSITY_BINS: usize = 70;
@@ -39,9 +39,14 @@ pub(super) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scale
         Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate => {
             choose(&[(1.0, "/s"), (1e3, "thousand/s"), (1e6, "million/s")])
         }
-        Metric::Jitter | Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => {
-            choose(&[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")])
-        }
+        Metric::Responsiveness => choose(&[(1.0, "RPM"), (1e3, "thousand RPM")]),
+        Metric::Jitter
+        | Metric::LatencyP50
+        | Metric::LatencyP99
+        | Metric::LatencyP999
+        | Metric::LatencyIdleP50
+        | Metric::LatencyLoadedP50
+        | Metric::LatencyLoadedP99 => choose(&[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
         Metric::Loss => Scaled { factor: 100.0, unit: "%" },
         Metric::CpuPerGigabyte
         | Metric::CpuPerRoundTrip
@@ -57,8 +62,14 @@ pub(super) fn scaled_values(metric: &MetricAnalysis) -> Scaled {
 
 /// The unit of a workload's series: bit/s, or nanoseconds for round trips.
 pub(super) fn scaled_series(workload: &WorkloadAnalysis) -> Scaled {
-    let metric = if has_round_trips(workload) { Metric::LatencyP50 } else { Metric::Throughput };
+    let metric = if has_bulk(workload) { Metric::Throughput } else { Metric::LatencyP50 };
     scaled(metric, workload.arms.iter().flat_map(|arm| arm.series.iter().map(|point| point.median)))
+}
+
+/// The unit of the round trips within a trial, beside bulk data.
+pub(super) fn scaled_latency_series(workload: &WorkloadAnalysis) -> Scaled {
+    let points = workload.arms.iter().flat_map(|arm| arm.latency_series.iter());
+    scaled(Metric::LatencyP50, points.map(|point| point.median))
 }
 
 /// The unit of a workload's round trips, by their 99th percentile.
@@ -70,9 +81,42 @@ pub(super) fn scaled_latency(workload: &WorkloadAnalysis) -> Scaled {
     )
 }
 
-/// Whether the workload is one of requests and responses.
+/// Whether the workload has requests and responses.
 pub(super) fn has_round_trips(workload: &WorkloadAnalysis) -> bool {
-    workload.arms.iter().any(|arm| matches!(arm.workload.traffic, Traffic::TcpRr(_) | Traffic::UdpRr(_)))
+    workload.arms.iter().any(|arm| arm.workload.traffic.has_round_trips())
+}
+
+/// Whether it moves bulk data.
+pub(super) fn has_bulk(workload: &WorkloadAnalysis) -> bool {
+    workload.arms.iter().any(|arm| arm.workload.traffic.bulk().is_some())
+}
+
+/// Whether its round trips are told apart into parts.
+pub(super) fn has_parts(workload: &WorkloadAnalysis) -> bool {
+    workload.arms.iter().any(|arm| !arm.parts.is_empty())
+}
+
+/// Every part, with the arms of each: title, arm, histogram.
+pub(super) fn parts_of(workload: &WorkloadAnalysis) -> Vec<(&'static str, &ArmAnalysis, &Histogram)> {
+    let mut titles: Vec<&'static str> = Vec::new();
+    for part in workload.arms.iter().flat_map(|arm| &arm.parts) {
+        if !titles.contains(&part.title) {
+            titles.push(part.title);
+        }
+    }
+    let parts = titles.into_iter().flat_map(|title| {
+        workload.arms.iter().filter_map(move |arm| {
+            Some((title, arm, &arm.parts.iter().find(|part| part.title == title)?.histogram))
+        })
+    });
+    parts.collect()
+}
+
+/// The unit of a workload's parts, by the largest median.
+pub(super) fn scaled_parts(workload: &WorkloadAnalysis) -> Scaled {
+    let parts = parts_of(workload);
+    let medians = parts.iter().filter_map(|(_, _, histogram)| histogram.percentile(50.0));
+    scaled(Metric::LatencyP50, medians.map(|value| value as f64))
 }
 
 /// Everything the script draws, as the text of a JSON script element. Every `<` is escaped, so that no text can end the
@@ -99,14 +143,17 @@ fn workload(workload: &WorkloadAnalysis) -> Value {
     json!({
         "name": workload.name,
         "metrics": workload.judged.iter().map(metric).collect::<Vec<_>>(),
-        "series": series(workload),
+        "series": series(workload, scaled_series(workload), |arm| &arm.series),
+        "latency_series": (has_bulk(workload) && has_round_trips(workload))
+            .then(|| series(workload, scaled_latency_series(workload), |arm| &arm.latency_series)),
         "latency": has_round_trips(workload).then(|| json!({
             "unit": latency.unit,
             "tail": workload.arms.iter().map(|arm| tail(arm, latency)).collect::<Vec<_>>(),
             "density": workload.arms.iter().map(|arm| arm.latency.as_ref().map(|histogram| density(histogram, latency)))
                 .collect::<Vec<_>>(),
         })),
-        "rates": (!has_round_trips(workload)).then(|| rates(workload)),
+        "rates": (has_bulk(workload) && !has_round_trips(workload)).then(|| rates(workload)),
+        "parts": has_parts(workload).then(|| parts(workload)),
         "machines": (0..machine_count(workload)).map(|index| cores(workload, index)).collect::<Vec<_>>(),
     })
 }
@@ -122,15 +169,31 @@ fn metric(metric: &MetricAnalysis) -> Value {
     })
 }
 
-fn series(workload: &WorkloadAnalysis) -> Value {
-    let scale = scaled_series(workload);
-    let timing = |of: fn(&Workload) -> f64| workload.arms.first().map(|arm| of(&arm.workload));
+/// Spans of a trial that do not count, in seconds after the start, with their names.
+fn cut(workload: &Workload) -> Vec<Value> {
+    let timing = &workload.timing;
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let (duration, warmup, cooldown) = (timing.duration.0, timing.warmup.0, timing.cooldown.0);
+    let mut spans = vec![(0, warmup, "warm-up")];
+    if let Traffic::LoadedLatency(load) = &workload.traffic {
+        spans.push((load.idle.0.saturating_sub(cooldown), load.idle.0.saturating_add(warmup), "load begins"));
+    }
+    spans.push((duration.saturating_sub(cooldown), duration, "cool-down"));
+    let spans = spans.into_iter().filter(|(from, to, _)| to > from);
+    spans.map(|(from, to, name)| json!({ "from": seconds(from), "to": seconds(to), "name": name })).collect()
+}
+
+fn series(
+    workload: &WorkloadAnalysis,
+    scale: Scaled,
+    points: impl Fn(&ArmAnalysis) -> &Vec<SeriesPoint>,
+) -> Value {
+    let first = workload.arms.first().map(|arm| &arm.workload);
     json!({
         "unit": scale.unit,
-        "duration_s": timing(|settings| settings.timing.duration.as_secs_f64()),
-        "warmup_s": timing(|settings| settings.timing.warmup.as_secs_f64()),
-        "cooldown_s": timing(|settings| settings.timing.cooldown.as_secs_f64()),
-        "arms": workload.arms.iter().map(|arm| arm.series.iter().map(|point| json!([
+        "duration_s": first.map(|settings| settings.timing.duration.as_secs_f64()),
+        "cut": first.map(cut),
+        "arms": workload.arms.iter().map(|arm| points(arm).iter().map(|point| json!([
             short(point.time_s),
             short(point.median * scale.factor),
             short(point.min * scale.factor),
@@ -207,6 +270,18 @@ fn rates(workload: &WorkloadAnalysis) -> Value {
         (first..end).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
     });
     json!({ "unit": scale.unit, "density": arms.collect::<Vec<_>>() })
+}
+
+/// Median and 99th percentile of each part on each arm.
+fn parts(workload: &WorkloadAnalysis) -> Value {
+    let scale = scaled_parts(workload);
+    let position = |name| workload.arms.iter().position(|arm: &ArmAnalysis| arm.arm == name);
+    let rows = parts_of(workload).into_iter().map(|(title, arm, histogram)| {
+        let at =
+            |percentile| histogram.percentile(percentile).map(|value| short(value as f64 * scale.factor));
+        json!([title, position(arm.arm.clone()), at(50.0), at(99.0), histogram.count()])
+    });
+    json!({ "unit": scale.unit, "rows": rows.collect::<Vec<_>>() })
 }
 
 /// Machines of a workload: arms with other pairs may have others, so the longest list counts.

@@ -7,7 +7,7 @@ use netduel_stats::summary;
 
 use super::chart_data::{self, Scaled};
 use super::datagrams;
-use crate::analysis::{Counter, MetricAnalysis, Spread, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, Counter, MetricAnalysis, SeriesPoint, Spread, WorkloadAnalysis};
 use crate::words;
 
 /// Classes of CPU time in the order in which a bar stacks them, as [`crate::analysis::CoreShare::classes`] has them.
@@ -18,7 +18,7 @@ const PERCENTILES: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
 /// Everything about one workload.
 pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
-    let round_trips = chart_data::has_round_trips(workload);
+    let (round_trips, bulk) = (chart_data::has_round_trips(workload), chart_data::has_bulk(workload));
     html! {
         section.workload {
             h2 { (workload.name) }
@@ -36,23 +36,17 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                         label: blocks_label(workload, metric),
                     }, &blocks_table(metric)))
                 }
-                (figure(&Chart {
-                    kind: "series", workload: index, index: 0,
-                    title: if round_trips { "Round trip p50 within a trial".to_owned() } else { "Throughput within a trial".to_owned() },
-                    reading: "Line: median over the valid trials; band: from the smallest to the largest. Shaded time does not count."
-                        .to_owned(),
-                    label: series_label(workload),
-                }, &series_table(workload)))
+                (within_a_trial(index, workload, round_trips, bulk))
                 @if round_trips {
                     (figure(&Chart {
                         kind: "tail", workload: index, index: 0,
-                        title: "Round trips, the tail".to_owned(),
+                        title: if bulk { "Round trips under load, the tail" } else { "Round trips, the tail" }.to_owned(),
                         reading: "Share of round trips that took no longer. Every step to the right is ten times rarer.".to_owned(),
                         label: tail_label(workload),
                     }, &tail_table(workload)))
                     (figure(&Chart {
                         kind: "density", workload: index, index: 0,
-                        title: "Round trips, all of them".to_owned(),
+                        title: if bulk { "Round trips under load, all of them" } else { "Round trips, all of them" }.to_owned(),
                         reading: "Share of round trips in bins of equal width on the logarithmic axis, up to the 99.9th percentile."
                             .to_owned(),
                         label: tail_label(workload),
@@ -66,6 +60,14 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                         label: series_label(workload),
                     }, &intervals_table(workload)))
                 }
+                @if chart_data::has_parts(workload) {
+                    (figure(&Chart {
+                        kind: "parts", workload: index, index: 0,
+                        title: words::parts_title(workload).to_owned(),
+                        reading: "Dot: median of all valid trials together; line: to the 99th percentile.".to_owned(),
+                        label: words::parts(workload).join(". "),
+                    }, &parts_table(workload)))
+                }
                 @for machine in 0..chart_data::machine_count(workload) {
                     (figure(&Chart {
                         kind: "cores", workload: index, index: machine,
@@ -78,6 +80,32 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
             @if !workload.unjudged.is_empty() { (also_measured(workload)) }
         }
     }
+}
+
+/// The course of a trial: one chart, or throughput and round trips under each other on one axis of time.
+fn within_a_trial(index: usize, workload: &WorkloadAnalysis, round_trips: bool, bulk: bool) -> Markup {
+    let reading = "Line: median over the valid trials; band: from the smallest to the largest. Shaded time does not count.";
+    let both = bulk && round_trips;
+    let chart = Chart {
+        kind: if both { "load" } else { "series" },
+        workload: index,
+        index: 0,
+        title: match (bulk, round_trips) {
+            (true, true) => "Throughput and round trip p50 within a trial",
+            (true, false) => "Throughput within a trial",
+            (false, _) => "Round trip p50 within a trial",
+        }
+        .to_owned(),
+        reading: reading.to_owned(),
+        label: series_label(workload),
+    };
+    let scale = chart_data::scaled_series(workload);
+    let mut data = series_table(workload, scale, |arm| &arm.series);
+    if both {
+        let latency = chart_data::scaled_latency_series(workload);
+        data = html! { (data) (series_table(workload, latency, |arm| &arm.latency_series)) };
+    }
+    figure(&chart, &data)
 }
 
 /// The settings in words: once when all arms agree, else by arm.
@@ -229,8 +257,11 @@ fn series_label(workload: &WorkloadAnalysis) -> String {
     format!("course of {} within a trial, median over trials: {}", workload.name, arms.join("; "))
 }
 
-fn series_table(workload: &WorkloadAnalysis) -> Markup {
-    let scale = chart_data::scaled_series(workload);
+fn series_table(
+    workload: &WorkloadAnalysis,
+    scale: Scaled,
+    points: impl Fn(&ArmAnalysis) -> &Vec<SeriesPoint>,
+) -> Markup {
     let header = std::iter::once("Arm".to_owned())
         .chain(["Time, s".to_owned(), "n".to_owned()])
         .chain(["median", "smallest", "largest"].map(|title| format!("{title}, {}", scale.unit)))
@@ -239,7 +270,7 @@ fn series_table(workload: &WorkloadAnalysis) -> Markup {
         .arms
         .iter()
         .flat_map(|arm| {
-            arm.series.iter().map(|point| {
+            points(arm).iter().map(|point| {
                 vec![
                     arm.arm.to_string(),
                     format!("{:.2}", point.time_s),
@@ -294,6 +325,26 @@ fn tail_table(workload: &WorkloadAnalysis) -> Markup {
                 p => format!("{p} %"),
             };
             std::iter::once(name).chain(values).collect()
+        })
+        .collect();
+    table(header, rows)
+}
+
+fn parts_table(workload: &WorkloadAnalysis) -> Markup {
+    let scale = chart_data::scaled_parts(workload);
+    let header = ["Part", "Arm", "n"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(["p50", "p90", "p99", "p99.9"].map(|title| format!("{title}, {}", scale.unit)))
+        .collect();
+    let rows = chart_data::parts_of(workload)
+        .into_iter()
+        .map(|(title, arm, histogram)| {
+            let at = |percentile| number(histogram.percentile(percentile).map(|value| value as f64), scale);
+            [title.to_owned(), arm.arm.to_string(), histogram.count().to_string()]
+                .into_iter()
+                .chain([50.0, 90.0, 99.0, 99.9].map(at))
+                .collect()
         })
         .collect();
     table(header, rows)

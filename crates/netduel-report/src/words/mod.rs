@@ -6,7 +6,7 @@ mod verdict;
 mod warnings;
 
 pub use datagrams::{datagrams, direction};
-pub use run::{commands, end, proofs, rules, treatment, trials, workload};
+pub use run::{commands, end, parts, parts_title, proofs, rules, treatment, trials, workload};
 pub use text::{date, percent, plain, times};
 pub use verdict::{Clause, Tone, answer, clauses, interval, joint, tone, value, verdict};
 pub use warnings::warnings;

@@ -2,10 +2,13 @@
 use netduel_model::ids::ArmName;
 use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::run::{Run, RunEnd};
-use netduel_model::workload::{Direction, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload};
+use netduel_model::units::human_nanos;
+use netduel_model::workload::{
+    Direction, ProbeProtocol, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload,
+};
 
 use super::text::{percent_at_least, plain, shell_word};
-use crate::analysis::{Analysis, PathShares};
+use crate::analysis::{Analysis, PathShares, WorkloadAnalysis, added_by_load};
 
 /// What a workload sends, in a line.
 pub fn workload(workload: &Workload) -> String {
@@ -18,15 +21,16 @@ pub fn workload(workload: &Workload) -> String {
         Direction::Both => "both ways",
     };
     match &workload.traffic {
-        Traffic::TcpStream { streams, direction, block, engine, congestion } => {
+        Traffic::TcpStream { streams, direction, block, engine, congestion, rate, tuning } => {
             parts.push(plural(*streams, "stream"));
             parts.push(way(*direction).to_owned());
-            parts.push(match engine {
-                TcpEngine::Lean => "lean engine".to_owned(),
-                TcpEngine::Copy => "copy engine".to_owned(),
-            });
+            parts.push(engine_words(*engine).to_owned());
             parts.push(format!("{block} a call"));
             parts.extend(congestion.iter().cloned());
+            parts.extend(rate.map(|rate| format!("at {rate}")));
+            parts.extend(tuning.volume.map(|volume| format!("{volume} in all")));
+            parts.extend(tuning.window.map(|window| format!("{window} buffers")));
+            parts.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
         }
         Traffic::UdpStream { flows, direction, size, rate, offload } => {
             parts.push(plural(*flows, "flow"));
@@ -45,15 +49,103 @@ pub fn workload(workload: &Workload) -> String {
                 Some(rate) => format!("open loop at {rate}"),
                 None => format!("closed loop, {} outstanding", round_trip.outstanding),
             });
-            parts.push(match round_trip.wait {
-                Wait::Block => "blocking".to_owned(),
-                Wait::Spin => "spinning".to_owned(),
+            parts.push(waiting(round_trip.wait).to_owned());
+        }
+        Traffic::LoadedLatency(load) => {
+            parts.push(format!(
+                "{} probes of {} at {}",
+                match load.probe {
+                    ProbeProtocol::Udp => "UDP",
+                    ProbeProtocol::Tcp => "TCP",
+                },
+                load.size,
+                load.rate
+            ));
+            parts.push(format!("idle for {}", load.idle));
+            parts.push(format!("then {} {}", plural(load.streams + 1, "TCP stream"), way(load.direction)));
+            parts.push(engine_words(load.engine).to_owned());
+            parts.extend(load.congestion.iter().cloned());
+        }
+        Traffic::TcpCrr(transaction) => {
+            parts.push("a connection for each transaction".to_owned());
+            parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
+            parts.push(match transaction.rate {
+                Some(rate) => format!("open loop at {rate}, at most {} under way", transaction.outstanding),
+                None => format!("closed loop, {} under way", transaction.outstanding),
             });
+            parts.push(waiting(transaction.wait).to_owned());
         }
     }
     parts.push(workload.family.to_string());
     parts.push(workload.timing.duration.to_string());
     parts.join(", ")
+}
+
+fn engine_words(engine: TcpEngine) -> &'static str {
+    match engine {
+        TcpEngine::Lean => "lean engine",
+        TcpEngine::Copy => "copy engine",
+    }
+}
+
+fn waiting(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Block => "blocking",
+        Wait::Spin => "spinning",
+    }
+}
+
+/// The heading over what [`parts`] says.
+pub fn parts_title(workload: &WorkloadAnalysis) -> &'static str {
+    match workload.arms.first().map(|arm| &arm.workload.traffic) {
+        Some(Traffic::LoadedLatency(_)) => "Round trips, idle and under load",
+        _ => "What round trips are made of",
+    }
+}
+
+/// What load adds to the round trips of each arm, and which of its probes were lost; empty for workloads without load.
+fn load_effects(workload: &WorkloadAnalysis) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let signed = |ns: f64| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, human_nanos(ns.abs()));
+    let added: Vec<String> = workload
+        .arms
+        .iter()
+        .filter_map(|arm| {
+            let at = |percentile| Some(signed(added_by_load(&arm.parts, percentile)?));
+            Some(format!("{} p50 {}, p99 {}", arm.arm, at(50.0)?, at(99.0)?))
+        })
+        .collect();
+    if !added.is_empty() {
+        sentences.push(format!("added by load: {}", added.join("; ")));
+    }
+    let lost: Vec<String> = workload
+        .arms
+        .iter()
+        .filter_map(|arm| arm.probes_lost.filter(|lost| lost.0 > 0).map(|lost| (arm, lost)))
+        .map(|(arm, (lost, all))| format!("{} {lost} of {all}", arm.arm))
+        .collect();
+    if !lost.is_empty() {
+        sentences.push(format!("probes without a response: {}", lost.join("; ")));
+    }
+    sentences
+}
+
+/// What round trips are made of, a sentence for each part: its percentiles on every arm.
+pub fn parts(workload: &WorkloadAnalysis) -> Vec<String> {
+    let Some(first) = workload.arms.iter().find(|arm| !arm.parts.is_empty()) else { return Vec::new() };
+    let sentence = |key: &str, title: &str| {
+        let arms: Vec<String> = workload
+            .arms
+            .iter()
+            .filter_map(|arm| {
+                let part = arm.parts.iter().find(|part| part.key == key)?;
+                let at = |percentile| Some(human_nanos(part.histogram.percentile(percentile)? as f64));
+                Some(format!("{} p50 {}, p99 {}", arm.arm, at(50.0)?, at(99.0)?))
+            })
+            .collect();
+        format!("{title}: {}", arms.join("; "))
+    };
+    first.parts.iter().map(|part| sentence(part.key, part.title)).chain(load_effects(workload)).collect()
 }
 
 /// One arm in the change it makes: `path = accelerated on both`.
@@ -159,7 +251,7 @@ pub fn commands(run: &Run) -> Vec<String> {
 pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     let design = &plan.design;
     let (confidence, equivalence) = (design.confidence, design.equivalence);
-    vec![
+    let mut rules = vec![
         ("Rates", "The receiver's payload in the steady window (warm-up and cool-down cut off), all streams; with traffic both \
           ways the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()),
         ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial, to the datagram, from both ends, all \
@@ -168,7 +260,8 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         ("Packets", "What the receiver's interface counted over the whole trial, per second between the first and the last \
           arrival. With segmentation offload a packet may carry many datagrams.".to_owned()),
         ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
-          digits; in an open loop from the scheduled time.".to_owned()),
+          digits; in an open loop from the scheduled time. A transaction of tcp-crr is whole when its connection was made, its \
+          response read, and the end of the stream behind it.".to_owned()),
         ("CPU", "Busy time of all cores of both hosts, each machine once, over the whole trial, divided by what was received in \
           the whole trial.".to_owned()),
         ("Comparison", "Within blocks: each arm against the baseline of the same block. Ratio (difference for loss and \
@@ -180,5 +273,16 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
             .to_owned()),
         ("Left out", "Trials that failed or whose bytes took another path than the arm's. Nothing else is ever left out, \
           outliers included.".to_owned()),
-    ]
+    ];
+    let workloads = || plan.arms.iter().flat_map(|arm| &arm.workloads);
+    if workloads().any(|workload| matches!(workload.traffic, Traffic::LoadedLatency(_))) {
+        rules.push((
+            "Responsiveness",
+            "Round trips per minute under load after draft-ietf-ippm-responsiveness-06, case without TLS: the mean of 60 s / ((connect \
+             + request to response on new connections) / 2) and 60 s / (round trip in the data of a loaded connection), each a mean \
+             of the lowest 95 %. No HTTP, and a fixed number of streams: docs/methodology.md."
+                .to_owned(),
+        ));
+    }
+    rules
 }

@@ -82,10 +82,14 @@ pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
 /// Rates and round trips are faster or slower; costs, losses and jitter are higher or lower.
 fn direction(metric: Metric, higher: bool) -> &'static str {
     match (metric, higher) {
-        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, true)
-        | (Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999, false) => "faster",
-        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, false)
-        | (Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999, true) => "slower",
+        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, true) => {
+            "faster"
+        }
+        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, false) => {
+            "slower"
+        }
+        (latency, true) if latency.is_latency() => "slower",
+        (latency, false) if latency.is_latency() => "faster",
         (_, true) => "higher",
         (_, false) => "lower",
     }
@@ -103,10 +107,7 @@ fn effect(metric: Metric, estimate: &Estimate) -> String {
             let percent = |ratio: f64| (ratio - 1.0) * 100.0;
             let (centre, low, high) =
                 sides(percent(estimate.centre), percent(estimate.low), percent(estimate.high));
-            let of_what = match metric {
-                Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => " the time",
-                _ => "",
-            };
+            let of_what = if metric.is_latency() { " the time" } else { "" };
             format!("{} %{} ({}{of_what})", figure(centre), bracket(low, high), times(estimate.centre))
         }
         Scale::Difference => {

@@ -68,16 +68,18 @@ fn root_attribute(dom: &str, name: &str) -> String {
 
 #[test]
 fn every_chart_is_drawn_and_no_script_fails() {
-    let Some(dom) = rendered(&build(&Recipe::default())) else { return };
+    let workloads = vec!["bulk", "rr", "udp", "crr", "load"];
+    let Some(dom) = rendered(&build(&Recipe { workloads, ..Recipe::default() })) else { return };
     assert_eq!(root_attribute(&dom, "data-errors"), "");
-    // Per workload: two metrics by block, the series, the distribution, the cores; round trips have their tail as well.
-    let charts = 3 * 5 + 1;
+    // Per workload: two metrics by block, the series, the distribution, the cores; round trips have their tail as well, and
+    // transactions and loaded paths their parts.
+    let charts = 5 * 5 + 3 + 2;
     assert_eq!(dom.matches("<figure").count(), charts);
     assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());
     assert_eq!(dom.matches("class=\"plot\" role=\"img\" aria-label=\"").count(), charts);
-    // Every figure has its table, and five of six comparisons an interval (the sixth is a difference).
+    // Every figure has its table, and nine of ten comparisons an interval (the other is a difference).
     assert_eq!(dom.matches("<summary>Data</summary>").count(), charts + 1);
-    assert_eq!(dom.matches("<svg class=\"interval\"").count(), 1 + 3 + 5);
+    assert_eq!(dom.matches("<svg class=\"interval\"").count(), 1 + 5 + 9);
     for section in ["verdicts", "path", "warnings", "hosts", "reproduce", "counted"] {
         assert!(dom.contains(&format!("id=\"{section}\"")), "no section {section}");
     }

@@ -10,19 +10,21 @@ use netduel_model::plan::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatme
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::sample::{
     DatagramReport, EndReport, Flow, HistogramRecord, IntervalSample, RoundTripReport, RoundTripSample,
-    StreamReport, TcpInfo,
+    StreamReport, TcpInfo, TransactionParts, UnderLoad,
 };
 use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::{Bytes, Nanos, PerSecond, Percent};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{
-    Direction, Family, Role, RoundTrip, SAMPLE_INTERVAL_NS, TcpEngine, Timing, Traffic, UdpOffload, Wait,
-    Workload,
+    Direction, Family, LoadedLatency, ProbeProtocol, Role, RoundTrip, SAMPLE_INTERVAL_NS, StreamTuning,
+    TcpEngine, Timing, Traffic, Transaction, UdpOffload, Wait, Workload,
 };
 use netduel_stats::histogram::Histogram;
 
 const DURATION_NS: u64 = 5_000_000_000;
+/// Of a loaded path: before the load.
+const IDLE_NS: u64 = 2_000_000_000;
 
 /// What a run shall show.
 #[derive(Debug, Clone)]
@@ -35,7 +37,7 @@ pub struct Recipe {
     pub effect: f64,
     /// Spread of a figure from block to block, a fraction.
     pub noise: f64,
-    /// Names of the workloads: any of `bulk`, `rr`, `open`, `udp`.
+    /// Names of the workloads: any of `bulk`, `rr`, `open`, `udp`, `crr`, `load`.
     pub workloads: Vec<&'static str>,
     /// Share of datagrams lost, by arm.
     pub loss: [f64; 2],
@@ -184,6 +186,24 @@ fn workload(name: &str) -> Workload {
     let traffic = match name {
         "rr" => Traffic::TcpRr(round_trip(None)),
         "open" => Traffic::UdpRr(round_trip(Some(PerSecond(20_000)))),
+        "load" => Traffic::LoadedLatency(LoadedLatency {
+            streams: 4,
+            direction: Direction::Up,
+            block: Bytes(1 << 20),
+            engine: TcpEngine::Lean,
+            congestion: Some("cubic".to_owned()),
+            probe: ProbeProtocol::Udp,
+            size: Bytes(64),
+            rate: PerSecond(200),
+            idle: Nanos(IDLE_NS),
+        }),
+        "crr" => Traffic::TcpCrr(Transaction {
+            request: Bytes(64),
+            response: Bytes(1024),
+            outstanding: 2,
+            wait: Wait::Block,
+            rate: None,
+        }),
         "udp" => Traffic::UdpStream {
             flows: 1,
             direction: Direction::Up,
@@ -197,11 +217,14 @@ fn workload(name: &str) -> Workload {
             block: Bytes(1 << 20),
             engine: TcpEngine::Lean,
             congestion: Some("cubic".to_owned()),
+            rate: None,
+            tuning: StreamTuning::default(),
         },
     };
     let metrics = match name {
         "bulk" => vec![Metric::Throughput, Metric::CpuPerGigabyte],
         "udp" => vec![Metric::DatagramRate, Metric::Loss],
+        "load" => vec![Metric::LatencyLoadedP50, Metric::Responsiveness],
         _ => vec![Metric::LatencyP50, Metric::LatencyP99],
     };
     Workload {
@@ -271,13 +294,13 @@ fn trial(
     let (client, server) = match name {
         "bulk" => bulk(noise, speed, arm, recipe),
         "udp" => udp(noise, speed.min(2.2), recipe.loss[arm]),
+        "crr" => transactions(noise, speed),
+        "load" => loaded(noise, speed, arm, recipe),
         _ => round_trips(noise, speed, name == "open"),
     };
-    let [client, server] = [(Role::Client, client), (Role::Server, server)].map(|(role, report)| {
-        let headers = if name == "udp" { 42 } else { 0 };
-        let flows = report.sent.iter().chain(&report.received);
-        let bytes = flows.map(|flow| flow.bytes + flow.messages * headers).sum::<u64>();
-        TrialEnd { observation: observation(noise, arm, name, bytes, role, &recipe.text), report }
+    let [client, server] = [(Role::Client, client), (Role::Server, server)].map(|(role, report)| TrialEnd {
+        observation: observation(noise, arm, name, &report, role, &recipe.text),
+        report,
     });
     let expected = plan.arms[arm].expect_client.clone().unwrap();
     let proofs = [(Role::Client, &client), (Role::Server, &server)]
@@ -341,6 +364,7 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         datagrams: None,
         datagrams_sent: None,
         round_trips: None,
+        under_load: None,
         errors: Vec::new(),
         process_cpu_ns: (120_000_000, 900_000_000),
     }
@@ -439,24 +463,123 @@ fn round_trips(noise: &mut Noise, speed: f64, open: bool) -> (EndReport, EndRepo
         histogram: record(&histogram),
         pacing_error: open.then(|| record(&late)),
         series,
+        idle: None,
+        parts: None,
     });
     (client, report(Role::Server, Some(flow.clone()), Some(flow)))
+}
+
+fn transactions(noise: &mut Noise, speed: f64) -> (EndReport, EndReport) {
+    let (mut client, server) = round_trips(noise, speed / 3.0, false);
+    let mut part = |median: f64| {
+        let mut histogram = Histogram::new();
+        for _ in 0..4_000 {
+            histogram.record((median / speed * noise.factor(0.12)) as u64);
+        }
+        record(&histogram)
+    };
+    let parts =
+        TransactionParts { begun: 4_000, failures: 0, connect: part(42_000.0), exchange: part(61_000.0) };
+    if let Some(report) = &mut client.round_trips {
+        report.parts = Some(parts);
+    }
+    (client, server)
+}
+
+/// Streams from the end of the idle part on, and probes whose round trips then take longer, the slower arm's most.
+fn loaded(noise: &mut Noise, speed: f64, arm: usize, recipe: &Recipe) -> (EndReport, EndReport) {
+    let (mut client, mut server) = bulk(noise, speed, arm, recipe);
+    for flow in [&mut client.sent, &mut server.received].into_iter().flatten() {
+        for sample in flow.series.iter_mut().filter(|sample| sample.end_ns <= IDLE_NS) {
+            flow.bytes -= std::mem::take(&mut sample.bytes);
+        }
+        flow.first_ns = Some(IDLE_NS + 30_000);
+    }
+    let mut histogram = |median: f64, count: u32| {
+        let mut histogram = Histogram::new();
+        for _ in 0..count {
+            histogram.record((median * noise.factor(0.15)) as u64);
+        }
+        record(&histogram)
+    };
+    let queue = 24_000_000.0 / speed;
+    let under_load = UnderLoad {
+        foreign: TransactionParts {
+            begun: 120,
+            failures: 0,
+            connect: histogram(queue, 120),
+            exchange: histogram(1.05 * queue, 120),
+        },
+        in_band_requests: 120,
+        in_band: histogram(1.4 * queue, 120),
+    };
+    let (idle, busy) = (histogram(70_000.0, 300), histogram(queue, 540));
+    let samples = (DURATION_NS / SAMPLE_INTERVAL_NS) as u32;
+    let series = (1..=samples).map(|step| {
+        let end_ns = u64::from(step) * SAMPLE_INTERVAL_NS;
+        let median = if end_ns <= IDLE_NS { 70_000.0 } else { queue };
+        let p50_ns = (median * noise.factor(0.05)) as u64;
+        RoundTripSample { end_ns, count: 20, p50_ns, max_ns: 2 * p50_ns }
+    });
+    client.round_trips = Some(RoundTripReport {
+        requests: 1000,
+        responses: 998,
+        timeouts: 2,
+        histogram: busy,
+        pacing_error: None,
+        series: series.collect(),
+        idle: Some(idle),
+        parts: None,
+    });
+    client.under_load = Some(under_load);
+    (client, server)
 }
 
 fn series_of(messages: u64) -> Flow {
     Flow { messages, first_ns: Some(40_000), last_ns: Some(DURATION_NS), ..Flow::default() }
 }
 
-/// What an interface counts of datagrams of 1448 bytes that the client sends.
-fn carried(role: Role, bytes: u64) -> InterfaceDelta {
-    let packets = bytes / 1490;
-    match role {
-        Role::Client => InterfaceDelta { tx_bytes: bytes, tx_packets: packets, ..InterfaceDelta::default() },
-        Role::Server => InterfaceDelta { rx_bytes: bytes, rx_packets: packets, ..InterfaceDelta::default() },
-    }
+/// What an interface counts of what a program sent and received: packets and bytes with their headers, each way.
+fn on_the_interface(name: &str, report: &EndReport) -> [(u64, u64); 2] {
+    let headers = if matches!(name, "udp" | "open") { 42 } else { 66 };
+    let dropped = report.datagrams.as_ref().and_then(|count| count.socket_drops).unwrap_or(0);
+    [(&report.sent, 0), (&report.received, dropped)].map(|(flow, beyond)| {
+        let (bytes, messages) = flow.as_ref().map_or((0, 0), |flow| (flow.bytes, flow.messages));
+        let packets = beyond + if messages > 0 { messages } else { bytes / 1448 };
+        (packets, bytes + beyond * 1448 + packets * headers)
+    })
 }
 
-fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role, text: &str) -> Observation {
+/// The bond and its two ports, of which one has carried this.
+fn interfaces(
+    noise: &mut Noise,
+    arm: usize,
+    [(tx_packets, tx_bytes), (rx_packets, rx_bytes)]: [(u64, u64); 2],
+    text: &str,
+) -> Vec<InterfaceDelta> {
+    let idle = |name: &str| InterfaceDelta {
+        name: format!("{name}{text}"),
+        is_master: name == "eth0",
+        master: (name != "eth0").then(|| "eth0".to_owned()),
+        ..InterfaceDelta::default()
+    };
+    let other = 2_000 + (noise.uniform() * 6_000.0) as u64;
+    let carrier = |name: &str| InterfaceDelta { tx_bytes, tx_packets, rx_bytes, rx_packets, ..idle(name) };
+    vec![
+        InterfaceDelta { tx_bytes: tx_bytes + other, ..carrier("eth0") },
+        carrier(PATHS[arm]),
+        InterfaceDelta { tx_bytes: other, tx_packets: other / 100, ..idle(PATHS[1 - arm]) },
+    ]
+}
+
+fn observation(
+    noise: &mut Noise,
+    arm: usize,
+    name: &str,
+    report: &EndReport,
+    role: Role,
+    text: &str,
+) -> Observation {
     // Shares of four cores as user, system and soft interrupt.
     let load: [(f64, f64, f64); 4] = match (name, arm) {
         ("bulk", 0) => [(0.01, 0.02, 0.01), (0.02, 0.31, 0.04), (0.01, 0.03, 0.9), (0.02, 0.22, 0.05)],
@@ -492,18 +615,8 @@ fn observation(noise: &mut Noise, arm: usize, name: &str, bytes: u64, role: Role
         system_ns: half(|core| core.system_ns),
         ..ProcessUsage::default()
     };
-    let interface = |name: &str, bytes: u64| InterfaceDelta {
-        name: format!("{name}{text}"),
-        is_master: name == "eth0",
-        master: (name != "eth0").then(|| "eth0".to_owned()),
-        ..carried(role, bytes)
-    };
-    let other = 2_000 + (noise.uniform() * 6_000.0) as u64;
-    let interfaces = vec![
-        interface("eth0", bytes + other),
-        interface(PATHS[arm], bytes),
-        interface(PATHS[1 - arm], other),
-    ];
+    let interfaces = interfaces(noise, arm, on_the_interface(name, report), text);
+    let bytes = report.sent.iter().chain(&report.received).map(|flow| flow.bytes).sum::<u64>();
     let packets = bytes / if arm == 0 { 9_000 } else { 40_000 };
     Observation {
         wall_ns,

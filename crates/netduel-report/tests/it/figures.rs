@@ -2,13 +2,14 @@
 use netduel_model::metric::Metric;
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Launch;
-use netduel_model::sample::{DatagramReport, EndReport, Flow, IntervalSample};
-use netduel_model::trial::{Trial, Validity};
+use netduel_model::sample::{DatagramReport, EndReport, ErrorCount, Flow, HistogramRecord, IntervalSample};
+use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, Traffic, Workload};
 use netduel_report::analyse_run;
 use netduel_report::analysis::{analyse, value_of};
+use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
 
@@ -193,6 +194,66 @@ fn the_data_raise_their_doubts() {
     assert_eq!(kinds(&run), ["shared machine", "receiver overrun", "receiver overrun"]);
 }
 
+/// What is said of counts in a run whose trials were changed by `spoil`.
+fn about_counts(workload: &'static str, spoil: impl Fn(&mut Trial)) -> Vec<String> {
+    let mut run = build(&Recipe { workloads: vec![workload], loss: [0.0, 0.0], ..Recipe::default() });
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "accelerated") {
+        spoil(trial);
+    }
+    let sentences = analyse_run(&run).warnings.into_iter().map(|warning| warning.to_string());
+    sentences.filter(|sentence| sentence.starts_with("counts disagree")).collect()
+}
+
+#[test]
+fn counts_that_do_not_add_up_are_told_with_what_fits_them() {
+    let carrier = |end: &mut Option<TrialEnd>, change: fn(&mut u64, &mut u64)| {
+        let interface = &mut end.as_mut().unwrap().observation.interfaces[1];
+        assert_eq!(interface.name, "vf0");
+        change(&mut interface.tx_bytes, &mut interface.rx_bytes);
+    };
+    for workload in ["bulk", "udp", "rr", "open"] {
+        assert_eq!(about_counts(workload, |_| ()), Vec::<String>::new(), "{workload}");
+        let extra = about_counts(workload, |trial| carrier(&mut trial.client, |sent, _| *sent += *sent / 4));
+        assert_eq!(extra.len(), 1, "{workload}: {extra:?}");
+        assert!(extra[0].contains("vf0 of host a sent") && extra[0].contains("in 8 trials"), "{extra:?}");
+        assert!(extra[0].contains("other traffic used the interface"), "{extra:?}");
+        let late = about_counts(workload, |trial| {
+            carrier(&mut trial.server, |_, received| *received -= *received / 3);
+        });
+        assert!(late.len() == 1 && late[0].contains("leaves out what passes it by"), "{workload}: {late:?}");
+    }
+    // A tenth of what arrived never reached the program, nor its socket.
+    let behind = about_counts("udp", |trial| {
+        let report = &mut trial.server.as_mut().unwrap().report;
+        let (flow, count) = (report.received.as_mut().unwrap(), report.datagrams.as_mut().unwrap());
+        let gone = count.unique / 10;
+        count.unique -= gone;
+        flow.messages -= gone;
+        flow.bytes -= gone * 1448;
+    });
+    assert!(behind.len() == 1 && behind[0].contains("dropped before the program's socket"), "{behind:?}");
+    assert!(behind[0].contains("vf0 of host b received"), "{behind:?}");
+}
+
+#[test]
+fn a_device_that_takes_large_segments_whole_and_one_that_cuts_them_both_add_up() {
+    // 64 KiB in one packet with one header, as a veth counts; the rest of the builder's runs count as a wire does.
+    let whole = about_counts("bulk", |trial| {
+        for end in [&mut trial.client, &mut trial.server] {
+            let interface = &mut end.as_mut().unwrap().observation.interfaces[1];
+            for (bytes, packets) in [
+                (&mut interface.tx_bytes, &mut interface.tx_packets),
+                (&mut interface.rx_bytes, &mut interface.rx_packets),
+            ] {
+                *bytes -= *packets * 66;
+                *packets /= 45;
+                *bytes += *packets * 66;
+            }
+        }
+    });
+    assert_eq!(whole, Vec::<String>::new());
+}
+
 #[test]
 fn a_flat_rate_is_a_cap_only_with_cpu_to_spare_and_no_rate_asked() {
     let mut run = build(&Recipe { workloads: vec!["udp"], loss: [0.0, 0.0], ..Recipe::default() });
@@ -231,6 +292,98 @@ fn an_open_loop_that_is_late_is_told_and_a_punctual_one_is_not() {
         }
     }
     assert!(!punctual(&late));
+}
+
+#[test]
+fn transactions_that_failed_are_told_with_what_the_client_counted() {
+    let mut run = build(&Recipe { workloads: vec!["crr"], blocks: 2, ..Recipe::default() });
+    assert_eq!(kinds(&run), ["shared machine"]);
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "synthetic") {
+        let report = &mut trial.client.as_mut().unwrap().report;
+        let trips = report.round_trips.as_mut().unwrap();
+        let parts = trips.parts.as_mut().unwrap();
+        (parts.begun, parts.failures) = (1000, 4);
+        let error =
+            |error: &str, count| ErrorCount { call: "connect".to_owned(), error: error.to_owned(), count };
+        report.errors = vec![error("no local port was free", 1), error("EADDRNOTAVAIL: no", 3)];
+    }
+    let warnings = analyse_run(&run).warnings;
+    assert_eq!(warnings.len(), 2);
+    assert_eq!(
+        warnings[1].to_string(),
+        "transactions failed: 8 of 2000 in crr of synthetic came to nothing and are in no round trip: connect: EADDRNOTAVAIL: no \
+         (6 times); connect: no local port was free (2 times)"
+    );
+}
+
+#[test]
+fn a_loaded_path_has_its_figures_from_the_part_that_they_are_named_after() {
+    let (workload, mut trial) = first("load");
+    let record = |values: &[u64]| {
+        let mut histogram = Histogram::new();
+        for value in values {
+            histogram.record(*value);
+        }
+        HistogramRecord {
+            count: histogram.count(),
+            min: histogram.min().unwrap(),
+            max: histogram.max().unwrap(),
+            pairs: histogram.pairs(),
+        }
+    };
+    let report = &mut trial.client.as_mut().unwrap().report;
+    let trips = report.round_trips.as_mut().unwrap();
+    trips.idle = Some(record(&[100, 101, 102]));
+    trips.histogram = record(&[500, 600, 700]);
+    let load = report.under_load.as_mut().unwrap();
+    // The largest twentieth is left out: one of twenty, none of five.
+    let mut many = [20; 20];
+    many[19] = 2_000;
+    load.foreign.connect = record(&many.map(|value| value * 1_000_000));
+    load.foreign.exchange = record(&[40_000_000; 20]);
+    load.in_band = record(&[120_000_000; 20]);
+    let value = |metric| value_of(metric, &workload, &trial, true).unwrap();
+    let latencies = [Metric::LatencyIdleP50, Metric::LatencyLoadedP50, Metric::LatencyLoadedP99].map(value);
+    assert_eq!(latencies.map(|nanoseconds| nanoseconds as u64), [101, 600, 700]);
+    let rpm = value(Metric::Responsiveness);
+    assert!((rpm - 1250.0).abs() < 1250.0 * 0.001, "{rpm}");
+    // Throughput is that of the loaded part: 2 s idle, 0.5 s of warm-up, 0.2 s of cool-down.
+    assert_eq!(workload.steady_window(), 2_500_000_000..4_800_000_000);
+    let (_, bulk) = first("bulk");
+    let whole = bulk.server.unwrap().report.received.unwrap();
+    trial.server.as_mut().unwrap().report.received = Some(whole.clone());
+    let steady: u64 = whole
+        .series
+        .iter()
+        .filter(|s| s.end_ns > 2_500_000_000 && s.end_ns <= 4_800_000_000)
+        .map(|s| s.bytes)
+        .sum();
+    let throughput = value_of(Metric::Throughput, &workload, &trial, true).unwrap();
+    assert!((throughput - steady as f64 * 8.0 / 2.3).abs() < 1.0, "{throughput}");
+}
+
+#[test]
+fn streams_that_did_not_reach_their_rate_are_told_with_both_figures() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    let asked = |run: &mut netduel_model::run::Run, bits_per_second| {
+        for arm in &mut run.header.plan.arms {
+            if let Traffic::TcpStream { rate, .. } = &mut arm.workloads[0].traffic {
+                *rate = Some(BitRate(bits_per_second));
+            }
+        }
+    };
+    let duration_s = run.header.plan.arms[0].workloads[0].timing.duration.0 as f64 / 1e9;
+    for trial in &mut run.trials {
+        let sent = trial.client.as_mut().unwrap().report.sent.as_mut().unwrap();
+        sent.bytes = (1e9 / 8.0 * duration_s) as u64 - 1;
+    }
+    asked(&mut run, 1_000_000_000);
+    assert!(!kinds(&run).contains(&"rate missed".to_owned()), "a byte less is rounding");
+    asked(&mut run, 2_000_000_000);
+    let doubts = analyse_run(&run).warnings;
+    let missed =
+        doubts.iter().find(|doubt| doubt.to_string().starts_with("rate missed")).unwrap().to_string();
+    assert!(missed.contains("1000 Mbit/s of the 2.00 Gbit/s"), "{missed}");
 }
 
 #[test]

@@ -22,6 +22,40 @@ fn a_clear_difference_is_told_with_its_interval() {
 }
 
 #[test]
+fn transactions_are_told_apart_into_their_parts() {
+    let run = build(&Recipe { workloads: vec!["crr"], ..Recipe::default() });
+    let analysis = analyse_run(&run);
+    insta::assert_snapshot!("transactions_terminal", table(&run, 120));
+    let document = json::document(&run, &analysis);
+    let parts = &document["workloads"][0]["arms"][1]["parts"];
+    let keys = [0, 1, 2].map(|part| parts[part]["part"].as_str().unwrap());
+    assert_eq!(keys, ["whole", "connect", "exchange"]);
+    // Eight trials of 4,000 each, merged.
+    assert_eq!(parts[2]["latency"]["count"], 32_000);
+    let page = markdown::page(&run, &analysis);
+    assert!(page.contains("- request to response: synthetic p50 "), "{page}");
+}
+
+#[test]
+fn a_loaded_path_is_told_beside_the_idle_one() {
+    let run = build(&Recipe { workloads: vec!["load"], ..Recipe::default() });
+    let analysis = analyse_run(&run);
+    insta::assert_snapshot!("loaded_terminal", table(&run, 120));
+    let arm = &json::document(&run, &analysis)["workloads"][0]["arms"][0];
+    let parts: Vec<&str> =
+        arm["parts"].as_array().unwrap().iter().filter_map(|part| part["part"].as_str()).collect();
+    assert_eq!(parts, ["idle", "loaded", "connect", "exchange", "in-band"]);
+    let percentile = |part: usize| {
+        let all = arm["parts"][part]["latency"]["percentiles"].as_array().unwrap();
+        all.iter().find(|one| one["percentile"] == 50.0).unwrap()["value_ns"].as_f64().unwrap()
+    };
+    assert_eq!(arm["added_by_load"]["p50_ns"], percentile(1) - percentile(0));
+    assert_eq!(arm["probes"], serde_json::json!({ "sent": 8000, "without_response": 16 }));
+    assert_eq!(arm["series_unit"], "bit/s");
+    assert_eq!(arm["latency_series_ns"].as_array().map(Vec::len), Some(50));
+}
+
+#[test]
 fn equal_arms_are_called_equal_within_the_margin() {
     let run = build(&Recipe {
         effect: 1.0,
@@ -102,7 +136,8 @@ fn csv_has_a_row_for_each_trial_and_metric() {
 
 #[test]
 fn the_shape_of_the_json_document_is_stable() {
-    let run = build(&Recipe { workloads: vec!["bulk", "rr"], failed: vec![(0, 1)], ..Recipe::default() });
+    let run =
+        build(&Recipe { workloads: vec!["bulk", "rr", "crr"], failed: vec![(0, 1)], ..Recipe::default() });
     let document = json::document(&run, &analyse_run(&run));
     assert_eq!(document["format_version"], json::FORMAT_VERSION);
     insta::assert_snapshot!("json_shape", serde_json::to_string_pretty(&shape(&document)).unwrap());

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
+use netduel_model::sample::{TransactionParts, UnderLoad};
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
 use netduel_store::Store;
@@ -32,7 +33,38 @@ fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Every doubt there is.
+/// Trials that say what the first format did not know.
+fn newer_trials() -> Vec<Trial> {
+    let mut transactions = sample::trial(0);
+    let mut loaded = sample::trial(0);
+    for (position, trial) in [(3, &mut transactions), (4, &mut loaded)] {
+        trial.slot.position = position;
+    }
+    let parts = TransactionParts {
+        begun: 10,
+        failures: 1,
+        connect: sample::histogram(),
+        exchange: sample::histogram(),
+    };
+    let under_load = UnderLoad { foreign: parts.clone(), in_band_requests: 12, in_band: sample::histogram() };
+    for end in [&mut transactions.client, &mut transactions.server].into_iter().flatten() {
+        end.report.round_trips.as_mut().expect("it has some").parts = Some(parts.clone());
+    }
+    for end in [&mut loaded.client, &mut loaded.server].into_iter().flatten() {
+        end.report.round_trips.as_mut().expect("it has some").idle = Some(sample::histogram());
+        end.report.under_load = Some(under_load.clone());
+    }
+    vec![transactions, loaded]
+}
+
+/// Doubts that the first format did not know.
+fn newer_warnings() -> Vec<Warning> {
+    let (arm, workload) = (arm("near"), workload("transactions"));
+    let cause = "connect: ECONNREFUSED: connection refused (3 times)".to_owned();
+    vec![Warning::TransactionsFailed { arm, workload, failed: 3, begun: 1000, cause }]
+}
+
+/// Every doubt that the first format knew.
 fn warnings() -> Vec<Warning> {
     let (arm, workload) = (arm("near"), workload("bulk"));
     let pair = || (arm.clone(), workload.clone());
@@ -95,11 +127,11 @@ fn ends() -> [RunEnd; 5] {
 fn written(store: &Store) -> Vec<u8> {
     let header = header("golden");
     let mut writer = store.create(&header).expect("a run is created");
-    for trial in trials() {
+    for trial in trials().into_iter().chain(newer_trials()) {
         writer.reserve().expect("there is room");
         writer.trial(&trial).expect("stored");
     }
-    for warning in warnings() {
+    for warning in warnings().into_iter().chain(newer_warnings()) {
         writer.warning(&warning).expect("stored");
     }
     for (index, end) in ends().iter().enumerate() {
@@ -142,6 +174,17 @@ fn format_1_is_read_as_what_it_was_written_from() {
         end: Some(RunEnd::PrecisionReached),
     };
     assert_eq!(run, expected);
+    assert_eq!(torn, None);
+}
+
+#[test]
+fn the_newest_format_is_read_as_what_it_was_written_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let file = golden_file(FORMAT);
+    let (run, torn) = store.read_with_note(file.to_str().expect("a plain path")).expect("it can be read");
+    assert_eq!(run.trials, [trials(), newer_trials()].concat());
+    assert_eq!(run.warnings, [warnings(), newer_warnings()].concat());
     assert_eq!(torn, None);
 }
 

@@ -230,7 +230,10 @@ fn report(role: Role) -> EndReport {
             histogram: histogram(),
             pacing_error: Some(histogram()),
             series: vec![RoundTripSample { end_ns: 100_000_123, count: 9, p50_ns: 9_001, max_ns: 90_001 }],
+            idle: None,
+            parts: None,
         }),
+        under_load: None,
         errors: vec![ErrorCount {
             call: "sendmmsg".to_owned(),
             error: "ENOBUFS: no buffer space available".to_owned(),
@@ -240,7 +243,7 @@ fn report(role: Role) -> EndReport {
     }
 }
 
-fn histogram() -> HistogramRecord {
+pub fn histogram() -> HistogramRecord {
     HistogramRecord { count: 9, min: 8_765, max: 90_001, pairs: vec![(9_001, 8), (90_111, 1)] }
 }
 
@@ -269,6 +272,7 @@ fn tcp_info() -> TcpInfo {
 
 fn observation() -> Observation {
     Observation {
+        concurrent_tests: 0,
         wall_ns: 1_000_100_000,
         clock_step_ns: -5,
         cores: vec![CoreTime {

@@ -32,7 +32,7 @@ pub fn command() -> Result<(), Failure> {
 }
 
 /// The clock of the agent's limits.
-struct Monotonic;
+pub struct Monotonic;
 
 impl Clock for Monotonic {
     fn now_ns(&self) -> u64 {
@@ -55,7 +55,7 @@ enum Stage {
 }
 
 /// This host's part in a run.
-struct AgentWork {
+pub struct AgentWork {
     stage: Stage,
     observer: Option<Observer>,
     treatments: Treatments,
@@ -63,9 +63,20 @@ struct AgentWork {
 }
 
 impl AgentWork {
-    fn new() -> Self {
+    /// With nothing prepared.
+    pub fn new() -> Self {
         let guard = GuardCommand { program: "/proc/self/exe".into(), words: vec!["undo-guard".to_owned()] };
         Self { stage: Stage::Idle, observer: None, treatments: Treatments::new(guard), lock: None }
+    }
+
+    /// Takes a server's end that was prepared elsewhere.
+    pub fn hold_server(&mut self, end: ServerEnd) {
+        self.stage = Stage::Server(end);
+    }
+
+    /// Whether traffic runs, or its result waits to be taken.
+    pub fn is_running(&self) -> bool {
+        matches!(self.stage, Stage::Running(..))
     }
 
     fn observer(&mut self) -> Result<&mut Observer, WorkError> {
@@ -81,8 +92,9 @@ fn environment(error: impl std::error::Error) -> WorkError {
     WorkError { kind: FailureKind::Environment, message: format!("failed to {}", chain(&error)) }
 }
 
+/// Why traffic did not come about.
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
-fn traffic(error: LoadError) -> WorkError {
+pub fn traffic_error(error: LoadError) -> WorkError {
     WorkError { kind: FailureKind::Traffic, message: format!("failed to {}", chain(&error)) }
 }
 
@@ -124,7 +136,7 @@ impl Work for AgentWork {
         bind: IpAddr,
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
-        let end = netduel_load::prepare_server(workload, bind, token).map_err(traffic)?;
+        let end = netduel_load::prepare_server(workload, bind, token).map_err(traffic_error)?;
         let ports = end.ports().to_vec();
         self.stage = Stage::Server(end);
         Ok(ports)
@@ -138,7 +150,8 @@ impl Work for AgentWork {
         token: Token,
         deadline: Duration,
     ) -> Result<(), WorkError> {
-        let end = netduel_load::prepare_client(workload, peer, ports, token, deadline).map_err(traffic)?;
+        let end =
+            netduel_load::prepare_client(workload, peer, ports, token, deadline).map_err(traffic_error)?;
         self.stage = Stage::Client(end);
         Ok(())
     }
@@ -179,7 +192,7 @@ impl Work for AgentWork {
         let Stage::Running(running, before) = std::mem::take(&mut self.stage) else {
             return Err(misplaced("a result", "traffic was started"));
         };
-        let report = running.join().map_err(traffic)?;
+        let report = running.join().map_err(traffic_error)?;
         let observation = before.after(self.observer()?).map_err(environment)?;
         Ok(TrialEnd { report, observation })
     }

@@ -10,3 +10,5 @@ mod path_proof;
 mod run;
 mod support;
 mod treatment;
+mod truth;
+mod under_load;

@@ -8,7 +8,7 @@ use super::tree::Tree;
 const REASONS: &str = "docs/dependencies.md";
 
 /// What each crate of the workspace may import of it. A fence is worth a crate; an edge that is missing here is one.
-const ROOMS: [(&str, &[&str]); 12] = [
+const ROOMS: [(&str, &[&str]); 13] = [
     ("netduel-model", &[]),
     ("netduel-stats", &[]),
     ("netduel-sys", &[]),
@@ -34,6 +34,9 @@ const ROOMS: [(&str, &[&str]); 12] = [
             "netduel-interop",
         ],
     ),
+    // Measures the engines against other tools. Nothing imports it, so that no parser of another tool's text and no
+    // benchmark code gets into the product.
+    ("netduel-bench", &["netduel-model", "netduel-stats", "netduel-sys", "netduel-load"]),
     ("xtask", &[]),
 ];
 

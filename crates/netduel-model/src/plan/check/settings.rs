@@ -3,13 +3,22 @@ use std::fmt::Display;
 
 use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::spec::{SettingsSpec, WorkloadType};
-use crate::units::{BitRate, Bytes};
-use crate::workload::{Family, RoundTrip, TcpEngine, Traffic, UdpOffload};
+use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
+use crate::workload::{
+    Direction, Family, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction, UdpOffload,
+};
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
 const BLOCK_LEAN: Bytes = Bytes(1 << 20);
 const BLOCK_COPY: Bytes = Bytes(128 << 10);
 const BLOCK_MOST: Bytes = Bytes(64 << 20);
+/// The kernel takes less and gives this (SOCK_MIN_RCVBUF in include/net/sock.h).
+const WINDOW_LEAST: Bytes = Bytes(4096);
+/// setsockopt(2) takes an int, and the kernel doubles it.
+const WINDOW_MOST: Bytes = Bytes(1 << 30);
+/// TCP_MIN_MSS and MAX_TCP_WINDOW in include/net/tcp.h.
+const MSS_LEAST: u64 = 88;
+const MSS_MOST: u64 = 32_767;
 /// Fits an MTU of 1500 with the headers of a tunnel.
 const DATAGRAM_IPV4: Bytes = Bytes(1448);
 const DATAGRAM_IPV6: Bytes = Bytes(1428);
@@ -21,15 +30,56 @@ const DATAGRAM_MOST: Bytes = Bytes(65_507);
 const DATAGRAM_RATE_MOST: BitRate = BitRate(10_000_000_000_000);
 const REQUEST: Bytes = Bytes(64);
 const REQUEST_TCP_MOST: Bytes = Bytes(1 << 20);
+/// A request on a connection of its own begins with what proves that it is the trial's.
+const TRANSACTION_REQUEST_LEAST: Bytes = Bytes(48);
+/// Its response begins with what tells it from any other program's.
+const TRANSACTION_RESPONSE_LEAST: Bytes = Bytes(16);
+/// Transactions of an open loop that may be under way when the plan does not say: beyond it the schedule is missed, and the
+/// report says so.
+const TRANSACTIONS_OPEN: u32 = 64;
+
+/// As many as draft-ietf-ippm-responsiveness has at most (MNP): together they fill a queue whichever of them backs off.
+const LOAD_STREAMS: u32 = 16;
+/// A probe fits an MTU of 1500.
+const PROBE_MOST: Bytes = Bytes(1472);
+/// Enough for a 99th percentile in some seconds, and 0.2 Mbit/s of load.
+const PROBE_RATE: PerSecond = PerSecond(200);
+const PROBE_RATE_MOST: PerSecond = PerSecond(10_000);
+const IDLE_SHARE: Percent = Percent(25.0);
+const IDLE_SHARE_RANGE: (Percent, Percent) = (Percent(5.0), Percent(90.0));
 
 /// The settings that a type of workload has.
 pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
     match kind {
-        WorkloadType::TcpStream => &["family", "streams", "direction", "block", "engine", "congestion"],
+        WorkloadType::TcpStream => &[
+            "family",
+            "streams",
+            "direction",
+            "block",
+            "engine",
+            "congestion",
+            "rate",
+            "volume",
+            "window",
+            "mss",
+        ],
         WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate", "offload"],
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
             &["family", "size", "outstanding", "wait", "request_rate"]
         }
+        WorkloadType::LoadedLatency => &[
+            "family",
+            "streams",
+            "direction",
+            "block",
+            "engine",
+            "congestion",
+            "probe",
+            "size",
+            "request_rate",
+            "idle_share",
+        ],
+        WorkloadType::TcpCrr => &["family", "size", "response_size", "outstanding", "wait", "request_rate"],
     }
 }
 
@@ -40,6 +90,8 @@ pub(super) const fn word(kind: WorkloadType) -> &'static str {
         WorkloadType::UdpStream => "udp-stream",
         WorkloadType::TcpRr => "tcp-rr",
         WorkloadType::UdpRr => "udp-rr",
+        WorkloadType::TcpCrr => "tcp-crr",
+        WorkloadType::LoadedLatency => "loaded-latency",
     }
 }
 
@@ -84,7 +136,7 @@ pub(super) fn check_ranges(
     path: &str,
     problems: &mut Problems<'_>,
 ) {
-    use WorkloadType::{TcpRr, TcpStream, UdpRr, UdpStream};
+    use WorkloadType::{LoadedLatency, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
     let mut within = |key: &str, value: Option<u64>, least: u64, most: u64, show: fn(u64) -> String| {
         let Some(value) = value.filter(|_| of(kind).contains(&key)) else { return };
         if value < least || value > most {
@@ -97,30 +149,38 @@ pub(super) fn check_ranges(
     within("streams", count(settings.streams), 1, 1024, plain);
     within("flows", count(settings.flows), 1, 1024, plain);
     within("outstanding", count(settings.outstanding), 1, 1024, plain);
+    within("volume", settings.volume.map(|volume| volume.0), 1, i64::MAX as u64, bytes);
+    within("window", settings.window.map(|window| window.0), WINDOW_LEAST.0, WINDOW_MOST.0, bytes);
+    within("mss", count(settings.mss), MSS_LEAST, MSS_MOST, plain);
     within("block", settings.block.map(|block| block.0), 1, BLOCK_MOST.0, bytes);
     let (least, most) = match kind {
         TcpStream | TcpRr => (Bytes(1), REQUEST_TCP_MOST),
         UdpStream | UdpRr => (DATAGRAM_LEAST, DATAGRAM_MOST),
+        TcpCrr => (TRANSACTION_REQUEST_LEAST, REQUEST_TCP_MOST),
+        LoadedLatency => (DATAGRAM_LEAST, PROBE_MOST),
     };
     let is_datagram = matches!(kind, UdpStream | UdpRr);
     if !(is_datagram && settings.size.is_some_and(|size| size < DATAGRAM_LEAST)) {
         within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
     }
+    let response = settings.response_size.map(|size| size.0);
+    within("response_size", response, TRANSACTION_RESPONSE_LEAST.0, REQUEST_TCP_MOST.0, bytes);
     if is_datagram {
         check_datagrams(settings, kind, path, problems);
     }
-    if kind == UdpStream && settings.rate.is_some_and(|rate| rate.0 == 0) {
+    if matches!(kind, TcpStream | UdpStream) && settings.rate.is_some_and(|rate| rate.0 == 0) {
         problems.add(
             &key_path(path, "rate"),
             "is 0",
             "1 bit/s at least; leave `rate` out to send as fast as it can",
         );
     }
-    if matches!(kind, TcpRr | UdpRr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
+    if matches!(kind, TcpRr | UdpRr | TcpCrr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
         let allowed = "1 /s at least; leave `request_rate` out for a closed loop";
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
     }
-    if kind == TcpStream
+    check_probes(settings, kind, path, problems);
+    if matches!(kind, TcpStream | LoadedLatency)
         && let Some(name) = &settings.congestion
     {
         // TCP_CA_NAME_MAX in include/net/tcp.h is 16 with the final zero byte.
@@ -155,6 +215,21 @@ fn check_datagrams(settings: &SettingsSpec, kind: WorkloadType, path: &str, prob
             "\"{DATAGRAM_RATE_MOST}\" is the most for udp-stream; leave `rate` out to send as fast as it can"
         );
         problems.add(&key_path(path, "rate"), format!("is \"{rate}\""), allowed);
+    }
+}
+
+fn check_probes(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
+    if kind != WorkloadType::LoadedLatency {
+        return;
+    }
+    if let Some(rate) = settings.request_rate.filter(|rate| rate.0 == 0 || *rate > PROBE_RATE_MOST) {
+        let allowed = format!("\"1 /s\" to \"{PROBE_RATE_MOST}\" is allowed for loaded-latency");
+        problems.add(&key_path(path, "request_rate"), format!("is \"{rate}\""), allowed);
+    }
+    let (least, most) = IDLE_SHARE_RANGE;
+    if let Some(share) = settings.idle_share.filter(|share| !(least.0..=most.0).contains(&share.0)) {
+        let allowed = format!("{least} to {most} is allowed");
+        problems.add(&key_path(path, "idle_share"), format!("is {share}"), allowed);
     }
 }
 
@@ -198,17 +273,50 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         engine: arm.engine.or(workload.engine),
         congestion: arm.congestion.clone().or_else(|| workload.congestion.clone()),
         size: arm.size.or(workload.size),
+        response_size: arm.response_size.or(workload.response_size),
         rate: arm.rate.or(workload.rate),
+        volume: arm.volume.or(workload.volume),
+        window: arm.window.or(workload.window),
+        mss: arm.mss.or(workload.mss),
         flows: arm.flows.or(workload.flows),
         offload: arm.offload.or(workload.offload),
         outstanding: arm.outstanding.or(workload.outstanding),
         wait: arm.wait.or(workload.wait),
         request_rate: arm.request_rate.or(workload.request_rate),
+        probe: arm.probe.or(workload.probe),
+        idle_share: arm.idle_share.or(workload.idle_share),
     }
 }
 
-/// The traffic of a type with these settings and every default.
-pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType) -> Traffic {
+/// How long the path is idle in a workload of this duration.
+pub(super) fn idle(settings: &SettingsSpec, duration: Nanos) -> Nanos {
+    Nanos((duration.0 as f64 * settings.idle_share.unwrap_or(IDLE_SHARE).fraction()) as u64)
+}
+
+fn loaded_latency(settings: &SettingsSpec, duration: Nanos) -> LoadedLatency {
+    let engine = settings.engine.unwrap_or_default();
+    LoadedLatency {
+        streams: settings.streams.unwrap_or(LOAD_STREAMS),
+        direction: settings.direction.unwrap_or(Direction::Both),
+        block: settings.block.unwrap_or(block(engine)),
+        engine,
+        congestion: settings.congestion.clone(),
+        probe: settings.probe.unwrap_or_default(),
+        size: settings.size.unwrap_or(REQUEST),
+        rate: settings.request_rate.unwrap_or(PROBE_RATE),
+        idle: idle(settings, duration),
+    }
+}
+
+fn block(engine: TcpEngine) -> Bytes {
+    match engine {
+        TcpEngine::Lean => BLOCK_LEAN,
+        TcpEngine::Copy => BLOCK_COPY,
+    }
+}
+
+/// The traffic of a type with these settings and every default, for a workload of this duration.
+pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nanos) -> Traffic {
     let direction = settings.direction.unwrap_or_default();
     let round_trip = || RoundTrip {
         size: settings.size.unwrap_or(REQUEST),
@@ -219,16 +327,14 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType) -> Traffic {
     match kind {
         WorkloadType::TcpStream => {
             let engine = settings.engine.unwrap_or_default();
-            let block = match engine {
-                TcpEngine::Lean => BLOCK_LEAN,
-                TcpEngine::Copy => BLOCK_COPY,
-            };
             Traffic::TcpStream {
                 streams: settings.streams.unwrap_or(1),
                 direction,
-                block: settings.block.unwrap_or(block),
+                block: settings.block.unwrap_or(block(engine)),
                 engine,
                 congestion: settings.congestion.clone(),
+                rate: settings.rate,
+                tuning: StreamTuning { volume: settings.volume, window: settings.window, mss: settings.mss },
             }
         }
         WorkloadType::UdpStream => {
@@ -251,5 +357,17 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType) -> Traffic {
         }
         WorkloadType::TcpRr => Traffic::TcpRr(round_trip()),
         WorkloadType::UdpRr => Traffic::UdpRr(round_trip()),
+        WorkloadType::LoadedLatency => Traffic::LoadedLatency(loaded_latency(settings, duration)),
+        WorkloadType::TcpCrr => {
+            let request = settings.size.unwrap_or(REQUEST);
+            let outstanding = if settings.request_rate.is_some() { TRANSACTIONS_OPEN } else { 1 };
+            Traffic::TcpCrr(Transaction {
+                request,
+                response: settings.response_size.unwrap_or(request),
+                outstanding: settings.outstanding.unwrap_or(outstanding),
+                wait: settings.wait.unwrap_or_default(),
+                rate: settings.request_rate,
+            })
+        }
     }
 }

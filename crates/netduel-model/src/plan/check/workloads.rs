@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
-use crate::plan::spec::{ArmSpec, PlanSpec, WorkloadSpec};
+use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, WorkloadSpec, WorkloadType};
 use crate::units::Nanos;
 use crate::workload::{Timing, Traffic, Workload};
 
@@ -34,7 +34,8 @@ pub(super) fn check(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Vec<
         let Some(kind) = workload.kind else { continue };
         settings::check_belong(&workload.settings, kind, &path, problems);
         settings::check_ranges(&workload.settings, kind, &path, problems);
-        check_metrics(workload, &settings::traffic(&workload.settings, kind), &path, problems);
+        let traffic = settings::traffic(&workload.settings, kind, duration(workload));
+        check_metrics(workload, &traffic, &path, problems);
     }
     workloads.iter().map(|workload| workload.name.clone()).collect()
 }
@@ -52,12 +53,14 @@ pub(super) fn resolve(
     let effective = settings::overlaid(&workload.settings, &set);
     let both_set = [(&set, key_path(arm_path, "set")), (&workload.settings, workload_path.to_owned())];
     settings::check_loop(&effective, kind, &both_set, problems);
-    let traffic = settings::traffic(&effective, kind);
+    let traffic = settings::traffic(&effective, kind, duration(workload));
+    let timing = timing(workload, &effective);
+    check_parts(&traffic, timing, workload, workload_path, problems);
     let metrics = workload.metrics.clone().unwrap_or_else(|| traffic.default_metrics());
     Some(Workload {
         name: workload.name.clone()?,
         traffic,
-        timing: timing(workload),
+        timing,
         family: effective.family.unwrap_or_default(),
         pin_client: workload.pin_client.clone().unwrap_or_default(),
         pin_server: workload.pin_server.clone().unwrap_or_default(),
@@ -65,19 +68,54 @@ pub(super) fn resolve(
     })
 }
 
-/// Times with their defaults.
-fn timing(workload: &WorkloadSpec) -> Timing {
-    let duration = workload.duration.unwrap_or(DURATION);
-    let warmup = Nanos((duration.0 / 10).max(WARMUP_LEAST.0).min(duration.0 / 2));
+fn duration(workload: &WorkloadSpec) -> Nanos {
+    workload.duration.unwrap_or(DURATION)
+}
+
+/// Times with their defaults, which follow the shortest part of the workload.
+fn timing(workload: &WorkloadSpec, effective: &SettingsSpec) -> Timing {
+    let duration = duration(workload);
+    let (mut warmup, mut cooldown) =
+        ((duration.0 / 10).max(WARMUP_LEAST.0).min(duration.0 / 2), duration.0 / 20);
+    if workload.kind == Some(WorkloadType::LoadedLatency) {
+        let idle = settings::idle(effective, duration).0;
+        let shorter = idle.min(duration.0.saturating_sub(idle));
+        (warmup, cooldown) = (warmup.min(shorter / 3), cooldown.min(shorter / 10));
+    }
     Timing {
         duration,
-        warmup: workload.warmup.unwrap_or(warmup),
-        cooldown: workload.cooldown.unwrap_or(Nanos(duration.0 / 20)),
+        warmup: workload.warmup.unwrap_or(Nanos(warmup)),
+        cooldown: workload.cooldown.unwrap_or(Nanos(cooldown)),
     }
 }
 
+/// Notes a workload of two parts of which one is cut away as a whole.
+fn check_parts(
+    traffic: &Traffic,
+    timing: Timing,
+    workload: &WorkloadSpec,
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    let Traffic::LoadedLatency(load) = traffic else { return };
+    let windows = [load.idle_window(&timing), load.loaded_window(&timing)];
+    if windows.iter().all(|window| window.start < window.end) {
+        return;
+    }
+    let (warmup, cooldown) = (timing.warmup, timing.cooldown);
+    let wrong = format!(
+        "leaves nothing to measure: warmup \"{warmup}\" and cooldown \"{cooldown}\" of an idle part of \"{}\" and a loaded part of \
+         \"{}\"",
+        load.idle,
+        Nanos(timing.duration.0.saturating_sub(load.idle.0))
+    );
+    let key = if workload.warmup.is_some() { "warmup" } else { "duration" };
+    let allowed = "together warmup and cooldown must be shorter than each of the parts";
+    problems.add(&key_path(path, key), wrong, allowed);
+}
+
 fn check_timing(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'_>) {
-    let Timing { duration, warmup, cooldown } = timing(workload);
+    let Timing { duration, warmup, cooldown } = timing(workload, &workload.settings);
     if duration < DURATION_LEAST || duration > DURATION_MOST {
         let wrong = format!("is \"{duration}\"");
         problems.add(&key_path(path, "duration"), wrong, "\"100 ms\" to \"24 h\" is allowed");

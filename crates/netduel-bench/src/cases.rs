@@ -1,0 +1,190 @@
+//! What is compared with what: one line each. A new engine setting is a word in the text of a workload.
+use anyhow::{Result, bail};
+
+use crate::metric::{Kind, Metric};
+use crate::record::{Ask, Bound};
+use crate::tool::{Ours, Tool};
+
+use Kind::{Datagrams, OpenLoop, RoundTrips, Stall, Stream};
+use Metric::{
+    CpuPerGigabyte, Delivered, P50, PacketsOut, ScheduleKept, StallLongest, StallShown, Throughput,
+};
+use Tool::{Iperf3, Nuttcp, Qperf, Sockperf};
+
+/// One comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// Stable name; several comparisons may share one.
+    pub name: &'static str,
+    /// Which figures tell.
+    pub kind: Kind,
+    /// Our side.
+    pub ours: Ours,
+    /// The other side; `None` measures ours against what was planned.
+    pub against: Option<Tool>,
+    /// What is asked for.
+    pub asks: &'static [Ask],
+    /// Whether `tx-udp-segmentation` of the sender's interface is off, so that every datagram is a packet there.
+    pub segmented: bool,
+}
+
+const fn case(name: &'static str, kind: Kind, ours: Ours, against: Tool, asks: &'static [Ask]) -> Case {
+    Case { name, kind, ours, against: Some(against), asks, segmented: false }
+}
+
+/// With real packets on the interface.
+const fn packets(name: &'static str, ours: Ours, against: Tool, asks: &'static [Ask]) -> Case {
+    Case { name, kind: Datagrams, ours, against: Some(against), asks, segmented: true }
+}
+
+const fn alone(name: &'static str, kind: Kind, ours: Ours, asks: &'static [Ask]) -> Case {
+    Case { name, kind, ours, against: None, asks, segmented: false }
+}
+
+const fn ours(name: &'static str, traffic: &'static str) -> Ours {
+    Ours { name, traffic, stall_ms: 0 }
+}
+
+const fn at_least(metric: Metric, value: f64) -> Ask {
+    Ask { metric, bound: Bound::AtLeast, value }
+}
+
+const fn at_most(metric: Metric, value: f64) -> Ask {
+    Ask { metric, bound: Bound::AtMost, value }
+}
+
+const LEAN: Ours =
+    ours("lean", r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"1 MiB","engine":"lean"}"#);
+const COPY: Ours =
+    ours("copy", r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"256 KiB","engine":"copy"}"#);
+const LEAN_8: Ours = ours(
+    "lean, 8 streams",
+    r#"{"type":"tcp-stream","streams":8,"direction":"up","block":"1 MiB","engine":"lean"}"#,
+);
+const LEAN_1000: Ours = ours(
+    "lean, 1000 streams",
+    r#"{"type":"tcp-stream","streams":1000,"direction":"up","block":"1 MiB","engine":"lean"}"#,
+);
+const BLOCK: Ours =
+    ours("blocking, 14 B", r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"block"}"#);
+const SPIN: Ours = ours("spinning, 14 B", r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"spin"}"#);
+const UDP_BLOCK: Ours =
+    ours("UDP blocking, 64 B", r#"{"type":"udp-rr","size":"64 B","outstanding":1,"wait":"block"}"#);
+const UDP_SPIN: Ours =
+    ours("UDP spinning, 64 B", r#"{"type":"udp-rr","size":"64 B","outstanding":1,"wait":"spin"}"#);
+const UDP_64: Ours = ours("UDP 64 B", r#"{"type":"udp-stream","flows":1,"direction":"up","size":"64 B"}"#);
+const UDP_1400: Ours =
+    ours("UDP 1400 B", r#"{"type":"udp-stream","flows":1,"direction":"up","size":"1400 B"}"#);
+const OPEN: Ours = ours(
+    "open loop, 20,000/s",
+    r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"spin","rate":"20 k/s"}"#,
+);
+const OPEN_BLOCK: Ours = ours(
+    "open loop, blocking, 20,000/s",
+    r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"block","rate":"20 k/s"}"#,
+);
+const STALLED: Ours = Ours { name: "open loop, 20,000/s, server stopped 50 ms", stall_ms: 50, ..OPEN };
+const STALLED_CLOSED: Ours = Ours { name: "closed loop, server stopped 50 ms", stall_ms: 50, ..BLOCK };
+
+const KEPT: &[Ask] = &[at_least(ScheduleKept, 0.99), at_most(ScheduleKept, 1.01)];
+
+/// All comparisons.
+pub const CASES: [Case; 24] = [
+    case("tcp-1", Stream, LEAN, Iperf3(&[]), &[at_least(Throughput, 1.8), at_most(CpuPerGigabyte, 0.4)]),
+    case("tcp-1", Stream, LEAN, Iperf3(&["-Z"]), &[at_least(Throughput, 1.1), at_most(CpuPerGigabyte, 0.6)]),
+    case("tcp-1", Stream, COPY, Iperf3(&[]), &[at_least(Throughput, 1.0), at_most(CpuPerGigabyte, 0.9)]),
+    case("tcp-1", Stream, LEAN, Nuttcp(&[]), &[]),
+    case("tcp-1", Stream, LEAN, Qperf("tcp_bw", None), &[]),
+    case(
+        "tcp-8",
+        Stream,
+        LEAN_8,
+        Iperf3(&["-P", "8"]),
+        &[at_least(Throughput, 3.0), at_most(CpuPerGigabyte, 0.3)],
+    ),
+    case("tcp-1000", Stream, LEAN_1000, Tool::Ours(LEAN_8), &[at_least(Throughput, 0.9)]),
+    case("rr-block", RoundTrips, BLOCK, Sockperf(&["--tcp", "-m", "14"]), &[at_most(P50, 1.0)]),
+    case("rr-block", RoundTrips, BLOCK, Qperf("tcp_lat", Some(14)), &[]),
+    case("rr-spin", RoundTrips, SPIN, Sockperf(&["--tcp", "-m", "14", "--nonblocked"]), &[at_most(P50, 1.0)]),
+    case("udp-rr", RoundTrips, UDP_BLOCK, Sockperf(&["-m", "64"]), &[]),
+    case("udp-rr", RoundTrips, UDP_SPIN, Sockperf(&["-m", "64", "--nonblocked"]), &[]),
+    case("udp-rr", RoundTrips, UDP_BLOCK, Qperf("udp_lat", Some(64)), &[]),
+    packets(
+        "udp-64",
+        UDP_64,
+        Iperf3(&["-u", "-l", "64", "-b", "0"]),
+        &[at_least(PacketsOut, 4.0), at_least(Delivered, 6.0)],
+    ),
+    packets("udp-64", UDP_64, Iperf3(&["-u", "-l", "64", "-b", "0", "-w", "4M"]), &[]),
+    packets("udp-64", UDP_64, Nuttcp(&["-u", "-l64", "-R0"]), &[]),
+    case("udp-64-offload", Datagrams, UDP_64, Iperf3(&["-u", "-l", "64", "-b", "0"]), &[]),
+    packets("udp-mtu", UDP_1400, Iperf3(&["-u", "-l", "1400", "-b", "0"]), &[]),
+    packets("udp-mtu", UDP_1400, Nuttcp(&["-u", "-l1400", "-R0"]), &[]),
+    case("udp-mtu-offload", Datagrams, UDP_1400, Iperf3(&["-u", "-l", "1400", "-b", "0"]), &[]),
+    alone("open-loop", OpenLoop, OPEN, KEPT),
+    alone("open-loop", OpenLoop, OPEN_BLOCK, KEPT),
+    alone("open-loop-stall", Stall, STALLED, &[at_least(StallLongest, 0.99), at_least(StallShown, 0.95)]),
+    alone("open-loop-stall", Stall, STALLED_CLOSED, &[]),
+];
+
+/// The comparisons of the named cases, or all when none is named. A name stands for every case that begins so.
+pub fn chosen(names: &[String]) -> Result<Vec<Case>> {
+    for name in names {
+        if !CASES.iter().any(|case| case.name.starts_with(name.as_str())) {
+            let mut known: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+            known.dedup();
+            bail!("there is no case `{name}`; there are: {}", known.join(", "));
+        }
+    }
+    let is_chosen = |case: &&Case| {
+        let exact = names.iter().any(|name| name == case.name);
+        let begins = |name: &String| {
+            case.name.starts_with(name.as_str()) && !CASES.iter().any(|other| other.name == name)
+        };
+        names.is_empty() || exact || names.iter().any(begins)
+    };
+    Ok(CASES.iter().filter(is_chosen).copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::workload::Workload;
+
+    use super::*;
+    use crate::tool;
+
+    fn names(words: &[&str]) -> Vec<&'static str> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut names: Vec<&str> = chosen(&words).unwrap().iter().map(|case| case.name).collect();
+        names.dedup();
+        names
+    }
+
+    #[test]
+    fn every_workload_is_one_of_the_model() {
+        for case in CASES {
+            let workload = tool::workload(case.ours.traffic, 1).unwrap();
+            let read: Workload = serde_json::from_value(workload).unwrap();
+            assert_eq!(read.timing.duration.0, 1_000_000_000, "{}", case.name);
+        }
+    }
+
+    #[test]
+    fn every_ask_is_of_a_figure_that_the_case_has() {
+        for case in CASES {
+            for ask in case.asks {
+                assert!(case.kind.metrics().contains(&ask.metric), "{}: {:?}", case.name, ask.metric);
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_a_case_or_the_beginning_of_some() {
+        assert_eq!(names(&["tcp-1"]), ["tcp-1"]);
+        assert_eq!(names(&["rr"]), ["rr-block", "rr-spin"]);
+        assert_eq!(names(&["udp-64", "open-loop"]), ["udp-64", "open-loop"]);
+        assert_eq!(names(&[]).len(), 12);
+        let error = chosen(&["tpc-1".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("`tpc-1`") && error.contains("tcp-1000"), "{error}");
+    }
+}

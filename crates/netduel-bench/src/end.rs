@@ -1,0 +1,63 @@
+//! One of our ends in a process of its own: the engines as the agent runs them, and nothing beside them. Ports, `started` and
+//! the report go out on standard output; a line on standard input tells the server that the client is done.
+use std::io::{BufRead, Write};
+use std::net::IpAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use netduel_load::{prepare_client, prepare_server};
+use netduel_model::ids::Token;
+use netduel_model::sample::EndReport;
+use netduel_model::workload::Workload;
+
+use crate::hosts::SERVER;
+
+/// First word of an end's command line; after it `server` or `client`, the workload, and the client's ports.
+pub const WORD: &str = "--end";
+/// Between the two ends of one bench in namespaces of its own, where there are no strangers.
+const TOKEN: Token = Token(*b"peers bench 0001");
+/// For all streams to connect and greet.
+const CONNECT_WITHIN: Duration = Duration::from_secs(20);
+
+/// Runs an end.
+pub fn run(words: &[String]) -> Result<ExitCode> {
+    let [role, workload, ports @ ..] = words else { bail!("{WORD} wants a role and a workload") };
+    let workload: Workload = serde_json::from_str(workload).context("failed to read the workload")?;
+    let server = IpAddr::V4(SERVER);
+    let running = match role.as_str() {
+        "server" => {
+            let end = prepare_server(&workload, server, TOKEN)?;
+            let ports: Vec<String> = end.ports().iter().map(u16::to_string).collect();
+            say(&ports.join(" "))?;
+            end.start(Box::new(|| ()))
+        }
+        "client" => {
+            let ports: Vec<u16> = ports
+                .iter()
+                .map(|port| port.parse())
+                .collect::<Result<_, _>>()
+                .context("a port is a number")?;
+            let end = prepare_client(&workload, server, &ports, TOKEN, CONNECT_WITHIN)?;
+            let running = end.start(Box::new(|| ()));
+            say("started")?;
+            running
+        }
+        _ => bail!("{WORD} knows the roles server and client"),
+    };
+    if role == "server" {
+        std::io::stdin()
+            .lock()
+            .read_line(&mut String::new())
+            .context("failed to wait for the client's end")?;
+        running.finish();
+    }
+    let report: EndReport = running.join()?;
+    say(&serde_json::to_string(&report)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(line: &str) -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}").and_then(|()| output.flush()).context("failed to speak to the bench")
+}

@@ -1,0 +1,73 @@
+//! Our engines against other tools, side by side on one path: `cargo xtask bench peers`.
+//!
+//! Everything runs in two network namespaces with one veth between them, inside a pid namespace of its own: whatever becomes
+//! of this program, the kernel ends every process and namespace that it made. No figure is printed without its peer's of the
+//! same minute. It is a tool of the workspace; nothing of it is in the product.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod campaign;
+mod cases;
+mod cost;
+mod document;
+mod end;
+mod hosts;
+mod launch;
+mod machine;
+mod metric;
+mod record;
+mod stage;
+mod summary;
+mod table;
+mod tool;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser as _;
+
+use arguments::Arguments;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let done = match words.split_first() {
+        Some((word, rest)) if word == end::WORD => end::run(rest),
+        Some((word, rest)) if word == stage::WORD => inside(rest),
+        _ => outside(&words),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("peers: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The program as it is called.
+fn outside(words: &[String]) -> Result<ExitCode> {
+    let arguments = Arguments::parse();
+    if arguments.list {
+        table::print_cases();
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.write_docs {
+        document::write(&arguments.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    cases::chosen(&arguments.only)?;
+    stage::enter(words, arguments.lifeline)
+}
+
+/// The same program once more, with the same words, as pid 1 of namespaces of its own.
+fn inside(words: &[String]) -> Result<ExitCode> {
+    stage::settle()?;
+    let name = std::iter::once("peers").map(String::from);
+    let arguments = Arguments::parse_from(name.chain(words.iter().cloned()));
+    let record = campaign::run(&arguments)?;
+    table::print(&record);
+    println!("\nraw figures: {}", arguments.json.display());
+    // What is asked for and not reached is a result; what could not be measured although it is installed is a failure.
+    let is_whole = record.results.iter().all(|result| result.failures.is_empty());
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,164 @@
+//! What is compared, and how it is derived from what one run gave.
+use serde::{Deserialize, Serialize};
+
+use crate::cost::Accounting;
+use crate::record::Outcome;
+
+/// A figure of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Payload at the receiver, bit/s.
+    Throughput,
+    /// CPU seconds of both ends per 10^9 payload bytes at the receiver.
+    CpuPerGigabyte,
+    /// Datagrams that the sender's kernel took, per second.
+    Sent,
+    /// Datagrams that the receiving program got, per second.
+    Delivered,
+    /// Packets that left the client's interface, per second.
+    PacketsOut,
+    /// Packets that came in at the server's interface, per second.
+    PacketsIn,
+    /// CPU microseconds of both ends per delivered datagram.
+    CpuPerDatagram,
+    /// CPU microseconds of both ends per packet that came in at the server's interface.
+    CpuPerPacket,
+    /// Median round trip, nanoseconds.
+    P50,
+    /// 99th percentile of round trips, nanoseconds.
+    P99,
+    /// Mean round trip, nanoseconds.
+    Mean,
+    /// CPU microseconds of both ends per round trip.
+    CpuPerRoundTrip,
+    /// Requests that were sent over those that were scheduled.
+    ScheduleKept,
+    /// Median of how late requests left, nanoseconds.
+    PacingP50,
+    /// 99th percentile of how late requests left, nanoseconds.
+    PacingP99,
+    /// Longest round trip over the length of the injected stall.
+    StallLongest,
+    /// Round trips longer than half the stall over those that a schedule of that rate puts there.
+    StallShown,
+}
+
+impl Metric {
+    /// Its name in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::CpuPerGigabyte => "CPU per GB",
+            Self::Sent => "datagrams sent",
+            Self::Delivered => "datagrams delivered",
+            Self::PacketsOut => "packets out",
+            Self::PacketsIn => "packets in",
+            Self::CpuPerDatagram => "CPU per datagram",
+            Self::CpuPerPacket => "CPU per packet",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::Mean => "mean",
+            Self::CpuPerRoundTrip => "CPU per round trip",
+            Self::ScheduleKept => "schedule kept",
+            Self::PacingP50 => "pacing error p50",
+            Self::PacingP99 => "pacing error p99",
+            Self::StallLongest => "longest / stall",
+            Self::StallShown => "slow round trips / due",
+        }
+    }
+
+    /// A value with its unit.
+    pub fn show(self, value: f64) -> String {
+        use netduel_model::units::{human_bit_rate, human_nanos, human_si, three_digits};
+        match self {
+            Self::Throughput => human_bit_rate(value),
+            Self::CpuPerGigabyte => format!("{} s", three_digits(value)),
+            Self::Sent | Self::Delivered | Self::PacketsOut | Self::PacketsIn => human_si(value, "/s"),
+            Self::CpuPerDatagram | Self::CpuPerPacket | Self::CpuPerRoundTrip => {
+                format!("{} us", three_digits(value))
+            }
+            Self::P50 | Self::P99 | Self::Mean | Self::PacingP50 | Self::PacingP99 => human_nanos(value),
+            Self::ScheduleKept | Self::StallLongest | Self::StallShown => format!("{value:.4}"),
+        }
+    }
+
+    /// The figure of a run; absent when the tool does not tell what it needs.
+    pub fn of(self, outcome: &Outcome, accounting: Accounting) -> Option<f64> {
+        let reading = &outcome.reading;
+        let per_second = |count: Option<u64>| Some(count? as f64 / reading.seconds);
+        let micros_per = |count: Option<u64>| {
+            let count = count.filter(|count| *count > 0)? as f64;
+            Some(outcome.cost.counted_s(accounting) * 1e6 / count)
+        };
+        let value = match self {
+            Self::Throughput => reading.bytes? as f64 * 8.0 / reading.seconds,
+            Self::CpuPerGigabyte => {
+                let bytes = reading.bytes.filter(|bytes| *bytes > 0)? as f64;
+                outcome.cost.counted_s(accounting) / (bytes / 1e9)
+            }
+            Self::Sent => per_second(reading.sent)?,
+            Self::Delivered => per_second(reading.delivered)?,
+            Self::PacketsOut => per_second(Some(outcome.interface.packets_out))?,
+            Self::PacketsIn => per_second(Some(outcome.interface.packets_in))?,
+            Self::CpuPerDatagram | Self::CpuPerRoundTrip => micros_per(reading.delivered)?,
+            Self::CpuPerPacket => micros_per(Some(outcome.interface.packets_in))?,
+            Self::P50 => reading.latency.as_ref()?.p50_ns?,
+            Self::P99 => reading.latency.as_ref()?.p99_ns?,
+            Self::Mean => reading.latency.as_ref()?.mean_ns,
+            Self::ScheduleKept => {
+                let open = reading.open_loop.as_ref()?;
+                open.requests as f64 / open.scheduled
+            }
+            Self::PacingP50 => reading.open_loop.as_ref()?.pacing_p50_ns,
+            Self::PacingP99 => reading.open_loop.as_ref()?.pacing_p99_ns,
+            Self::StallLongest => {
+                let stall = reading.stall.as_ref()?;
+                stall.longest_ns / stall.length_ns
+            }
+            Self::StallShown => {
+                let stall = reading.stall.as_ref()?;
+                stall.slow as f64 / stall.slow_due
+            }
+        };
+        value.is_finite().then_some(value)
+    }
+}
+
+/// A kind of traffic: which figures tell of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Bulk data over TCP.
+    Stream,
+    /// Datagrams in one direction.
+    Datagrams,
+    /// Requests and responses, one at a time.
+    RoundTrips,
+    /// Requests on a schedule.
+    OpenLoop,
+    /// Requests while the server is stopped for a moment.
+    Stall,
+}
+
+impl Kind {
+    /// The figures, in the order of the tables.
+    pub fn metrics(self) -> &'static [Metric] {
+        match self {
+            Self::Stream => &[Metric::Throughput, Metric::CpuPerGigabyte],
+            Self::Datagrams => &[
+                Metric::Sent,
+                Metric::Delivered,
+                Metric::PacketsOut,
+                Metric::PacketsIn,
+                Metric::CpuPerDatagram,
+                Metric::CpuPerPacket,
+            ],
+            Self::RoundTrips => &[Metric::P50, Metric::P99, Metric::Mean, Metric::CpuPerRoundTrip],
+            Self::OpenLoop => {
+                &[Metric::ScheduleKept, Metric::PacingP50, Metric::PacingP99, Metric::P50, Metric::P99]
+            }
+            Self::Stall => &[Metric::StallLongest, Metric::StallShown, Metric::P50, Metric::P99],
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What is written to the JSON file: raw figures of every run and where they were made. Everything shown is derived from it.
+use serde::{Deserialize, Serialize};
+
+use crate::cost::{Accounting, Cost};
+use crate::metric::{Kind, Metric};
+
+/// Of the JSON file.
+pub const FORMAT: u32 = 1;
+
+/// A campaign: all comparisons of one call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The command that makes the like.
+    pub command: String,
+    /// Begin, UTC, for example `2026-11-21 08:00:00`.
+    pub date: String,
+    /// What is measured: the commit, with a mark when files differ from it.
+    pub commit: Option<String>,
+    /// Whether the compiler optimised; figures of a build without say nothing.
+    pub optimised: bool,
+    /// Seed of the order.
+    pub seed: u64,
+    /// Pairs asked for.
+    pub pairs: u32,
+    /// Seconds of traffic in each run.
+    pub seconds: u32,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// What CPU time counts.
+    pub accounting: Accounting,
+    /// Other tools.
+    pub peers: Vec<Peer>,
+    /// Comparisons.
+    pub results: Vec<Comparison>,
+}
+
+/// The machine and the path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Kernel release.
+    pub kernel: String,
+    /// Processor.
+    pub cpu: String,
+    /// Cores that may be used.
+    pub cores: usize,
+    /// Clock source of the kernel.
+    pub clock_source: Option<String>,
+    /// Congestion control of both routes, for every tool alike.
+    pub congestion: String,
+    /// MTU of the veth, bytes.
+    pub mtu: u32,
+    /// Offloads of the veth that matter, name and state, as they are unless a case says otherwise.
+    pub offloads: Vec<(String, bool)>,
+    /// Limits of socket buffers, sysctl and value.
+    pub buffers: Vec<(String, String)>,
+}
+
+/// Another tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its program.
+    pub program: String,
+    /// What it says of itself; absent when it is not installed.
+    pub version: Option<String>,
+}
+
+/// Where the two ends run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Wherever the kernel puts them.
+    Free,
+    /// Client on core 0, server on core 1, all threads of each.
+    Apart,
+    /// Both on core 0.
+    Together,
+}
+
+impl Placement {
+    /// In a table.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Apart => "apart",
+            Self::Together => "together",
+        }
+    }
+
+    /// The core of client or server.
+    pub fn core(self, is_server: bool) -> Option<u16> {
+        match self {
+            Self::Free => None,
+            Self::Apart => Some(u16::from(is_server)),
+            Self::Together => Some(0),
+        }
+    }
+}
+
+/// One comparison in one placement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Its case.
+    pub case: String,
+    /// Which figures tell.
+    pub kind: Kind,
+    /// Our side.
+    pub ours: String,
+    /// Our workload, as an agent would get it.
+    pub workload: serde_json::Value,
+    /// The other side; absent when ours is measured against what was planned.
+    pub against: Option<String>,
+    /// Where the ends run.
+    pub placement: Placement,
+    /// Whether `tx-udp-segmentation` was off on the sender's interface, so that every datagram is a packet there.
+    pub segmented: bool,
+    /// What is asked for.
+    pub asks: Vec<Ask>,
+    /// Why it was not measured, when it was not.
+    pub missing: Option<String>,
+    /// Runs that failed, and how; their pairs are left out.
+    pub failures: Vec<String>,
+    /// Pairs, in the order of time.
+    pub pairs: Vec<Pair>,
+}
+
+/// A figure that is asked for: of the median ratio, or of our own median where there is no other side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Of what.
+    pub metric: Metric,
+    /// At least or at most.
+    pub bound: Bound,
+    /// So much.
+    pub value: f64,
+}
+
+/// Side of a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// This or more.
+    AtLeast,
+    /// This or less.
+    AtMost,
+}
+
+/// Two runs, one directly after the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Whether ours ran first.
+    pub ours_first: bool,
+    /// Ours.
+    pub ours: Outcome,
+    /// The other's.
+    pub theirs: Option<Outcome>,
+}
+
+/// All that one run gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What the tool says.
+    pub reading: Reading,
+    /// What it cost.
+    pub cost: Cost,
+    /// What the interfaces counted.
+    pub interface: Interface,
+}
+
+/// What a tool says of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Reading {
+    /// Its own time base, seconds.
+    pub seconds: f64,
+    /// Payload bytes at the receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Datagrams or requests sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<u64>,
+    /// Datagrams delivered, or round trips completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<u64>,
+    /// Full round trips.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// Of an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoop>,
+    /// Of an injected stall.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Stall>,
+}
+
+/// Full round trips, nanoseconds.
+#[expect(clippy::struct_field_names, reason = "each field says its unit, as everywhere in stored figures")]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// Median.
+    pub p50_ns: Option<f64>,
+    /// 99th percentile.
+    pub p99_ns: Option<f64>,
+    /// Mean.
+    pub mean_ns: f64,
+}
+
+/// How an open loop kept its schedule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoop {
+    /// Requests sent.
+    pub requests: u64,
+    /// Requests that the schedule has until the duration is over or, when that is later, the last one left.
+    pub scheduled: f64,
+    /// How late they left, median, nanoseconds.
+    pub pacing_p50_ns: f64,
+    /// How late they left, 99th percentile, nanoseconds.
+    pub pacing_p99_ns: f64,
+}
+
+/// What a stop of the server shows in the histogram.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    /// Time between the signals that stopped the server and let it go on, nanoseconds.
+    pub length_ns: f64,
+    /// Longest round trip, nanoseconds.
+    pub longest_ns: f64,
+    /// Round trips longer than half the stall.
+    pub slow: u64,
+    /// Requests that were due in the first half of the stall, which cannot be answered sooner.
+    pub slow_due: f64,
+}
+
+/// What the kernel counted at the two ends of the veth during a run, whatever sent it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Interface {
+    /// Packets sent by the client's interface.
+    pub packets_out: u64,
+    /// Their bytes, with Ethernet headers.
+    pub bytes_out: u64,
+    /// Packets received by the server's interface.
+    pub packets_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+}

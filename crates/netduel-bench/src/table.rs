@@ -1,0 +1,158 @@
+//! The terminal's table, and a line `figure NAME VALUE UNIT` for each ratio, which `cargo xtask bench` collects.
+use crate::cases::CASES;
+use crate::record::{Ask, Bound, Comparison, Record};
+use crate::summary::{self, Row, Spread};
+
+/// Share of all cores for others above which a campaign says that the machine was busy. A system's own services stay below it.
+const OTHERS_MOST: f64 = 0.05;
+
+/// Prints the names of all cases and what each compares.
+pub fn print_cases() {
+    for case in CASES {
+        let against = case.against.map_or_else(String::new, |tool| format!(" v {}", tool.label()));
+        println!("{:<16} {}{against}", case.name, case.ours.name);
+    }
+}
+
+/// Prints everything.
+pub fn print(record: &Record) {
+    println!("{}", head(record).join("\n"));
+    for comparison in &record.results {
+        println!("\n{} [{}]{}", summary::heading(comparison), comparison.placement.title(), note(comparison));
+        for line in comparison.missing.iter().chain(&comparison.failures) {
+            println!("  NOT MEASURED: {line}");
+        }
+        for row in summary::rows(comparison, record.accounting) {
+            println!("  {}", line(&row));
+        }
+    }
+    println!();
+    for comparison in &record.results {
+        for row in summary::rows(comparison, record.accounting) {
+            if let Some(ratio) = row.ratio {
+                println!("figure {} {:.4} x", figure_name(comparison, &row), ratio.median);
+            }
+        }
+    }
+}
+
+/// Where, when and how it was measured.
+pub fn head(record: &Record) -> Vec<String> {
+    let machine = &record.machine;
+    let offload = |(name, on): &(String, bool)| format!("{name} {}", if *on { "on" } else { "off" });
+    let mut lines = vec![
+        format!("command: {}", record.command),
+        format!("date: {} UTC; commit {}", record.date, record.commit.as_deref().unwrap_or("unknown")),
+        format!(
+            "machine: {}, {} cores, Linux {}, clock source {}",
+            machine.cpu,
+            machine.cores,
+            machine.kernel,
+            machine.clock_source.as_deref().unwrap_or("unknown")
+        ),
+        format!(
+            "path: two network namespaces, one veth, MTU {}, congestion control {} (by route, for all tools)",
+            machine.mtu, machine.congestion
+        ),
+        format!("offloads of the veth: {}", machine.offloads.iter().map(offload).collect::<Vec<_>>().join(", ")),
+        format!(
+            "socket buffers: {}",
+            machine.buffers.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+        ),
+        format!("CPU counted: {}", record.accounting.explanation()),
+        "placement: free = wherever the kernel puts them; apart = client on core 0, server on core 1, all threads of each; together = all on core 0"
+            .to_owned(),
+    ];
+    for peer in &record.peers {
+        let version = peer.version.as_deref().unwrap_or("NOT INSTALLED: what is compared with it is missing");
+        lines.push(format!("peer {}: {version}", peer.program));
+    }
+    if let Some(others) = summary::others(record) {
+        lines.push(format!(
+            "others on the machine during the runs: {:.1} % of all cores, [{:.1}-{:.1}]",
+            others.median * 100.0,
+            others.least * 100.0,
+            others.most * 100.0
+        ));
+        if others.median > OTHERS_MOST {
+            lines.push("BUSY MACHINE: repeat it on a quiet one before you quote a figure".to_owned());
+        }
+    }
+    if !record.optimised {
+        lines.push("NOT OPTIMISED: figures of a debug build say nothing".to_owned());
+    }
+    lines
+}
+
+fn note(comparison: &Comparison) -> &'static str {
+    if comparison.segmented { " (tx-udp-segmentation off: a datagram is a packet)" } else { "" }
+}
+
+fn line(row: &Row) -> String {
+    let metric = row.metric;
+    let head = format!("{:<20}", metric.title());
+    let Some((ratio, theirs)) = row.ratio.zip(row.theirs) else {
+        return format!("{head} {}{}", range(row.ours, |value| metric.show(value)), asked(row));
+    };
+    format!(
+        "{head} {} x{}   ours {}, theirs {}{}",
+        range(ratio, |value| format!("{value:.2}")),
+        row.interval.map_or_else(String::new, |(low, high)| format!("  95 % [{low:.2}, {high:.2}]")),
+        metric.show(row.ours.median),
+        metric.show(theirs.median),
+        asked(row)
+    )
+}
+
+/// `median [least-most]`.
+pub fn range(spread: Spread, show: impl Fn(f64) -> String) -> String {
+    format!("{} [{}-{}]", show(spread.median), show(spread.least), show(spread.most))
+}
+
+fn asked(row: &Row) -> String {
+    let asks = row.asks.iter().map(|(ask, is_reached)| {
+        format!("   asked {}: {}", bound(ask), if *is_reached { "yes" } else { "NO" })
+    });
+    asks.collect()
+}
+
+/// A bound as in a formula.
+pub fn bound(ask: &Ask) -> String {
+    let sign = match ask.bound {
+        Bound::AtLeast => ">=",
+        Bound::AtMost => "<=",
+    };
+    format!("{sign} {}", ask.value)
+}
+
+/// One word.
+fn figure_name(comparison: &Comparison, row: &Row) -> String {
+    let words =
+        format!("{}:{}:{}", summary::heading(comparison), comparison.placement.title(), row.metric.title());
+    let mut name = String::new();
+    for c in words.chars() {
+        let c = if c.is_ascii_alphanumeric() || c == ':' { c } else { '-' };
+        if !(c == '-' && name.ends_with(['-', ':'])) {
+            name.push(c);
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Metric;
+
+    #[test]
+    fn a_bound_reads_as_a_formula() {
+        let ask = Ask { metric: Metric::Throughput, bound: Bound::AtLeast, value: 1.8 };
+        assert_eq!(bound(&ask), ">= 1.8");
+    }
+
+    #[test]
+    fn a_range_shows_its_ends() {
+        let spread = Spread { median: 2.0, least: 1.5, most: 2.25 };
+        assert_eq!(range(spread, |value| format!("{value:.2}")), "2.00 [1.50-2.25]");
+    }
+}

@@ -1,0 +1,105 @@
+//! Campaigns of one pair.
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{bench, is_refused};
+
+/// Runs to the end; the JSON file and standard output, or `None` when the machine does not allow it.
+fn run(words: &[&str], path: Option<&Path>) -> Option<(Value, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = bench(folder.path(), words);
+    if let Some(path) = path {
+        command.env("PATH", path);
+    }
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if is_refused(&errors) {
+        return None;
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{errors}\n{text}");
+    let json = std::fs::read_to_string(folder.path().join("peers.json")).unwrap();
+    Some((serde_json::from_str(&json).unwrap(), text))
+}
+
+/// A folder with `ip` and nothing else, to stand for a machine without the other tools.
+fn only_ip(folder: &Path) -> Option<PathBuf> {
+    let places = std::env::var_os("PATH")?;
+    let with_sbin = std::env::split_paths(&places).chain(["/sbin".into(), "/usr/sbin".into()]);
+    let program = with_sbin.map(|place| place.join("ip")).find(|program| program.exists())?;
+    symlink(program, folder.join("ip")).unwrap();
+    Some(folder.to_owned())
+}
+
+#[test]
+fn our_own_ends_are_measured_from_both_sides_and_the_stall_is_seen() {
+    let Some((json, text)) = run(&["--only", "open-loop-stall", "--seed", "5", "--seconds", "2"], None)
+    else {
+        return;
+    };
+    assert_eq!(json["seed"], 5);
+    let open = &json["results"][0]["pairs"][0]["ours"];
+    assert_eq!(open["reading"]["sent"], 40_000, "two seconds of the schedule");
+    // Half of the stall's requests cannot be answered within half of it, whatever the machine does meanwhile.
+    let stall = &open["reading"]["stall"];
+    assert!(stall["slow"].as_f64().unwrap() >= 0.95 * stall["slow_due"].as_f64().unwrap(), "{stall}");
+    assert!(stall["longest_ns"].as_f64().unwrap() >= 0.99 * stall["length_ns"].as_f64().unwrap(), "{stall}");
+    for end in ["client_s", "server_s"] {
+        assert!(open["cost"][end].as_f64().unwrap() > 0.0, "{open}");
+    }
+    // While the server stands still TCP puts several requests into one packet, so packets say little here: their payload
+    // is at least that of all requests.
+    let (packets, bytes) =
+        (open["interface"]["packets_in"].as_u64().unwrap(), open["interface"]["bytes_in"].as_u64().unwrap());
+    // Ethernet, IPv4 and TCP with time stamps: 66 bytes of headers.
+    assert!(bytes - packets * 66 >= 40_000 * 14, "{open}");
+    assert!(text.contains("open-loop-stall: closed loop"), "{text}");
+}
+
+#[test]
+fn a_tool_that_is_not_installed_is_named_and_the_rest_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(path) = only_ip(folder.path()) else {
+        assert!(std::env::var_os("REQUIRE_ALL").is_none(), "cannot be tested without ip");
+        println!("skipped: no ip");
+        return;
+    };
+    let Some((json, text)) = run(&["--only", "rr-spin,open-loop"], Some(&path)) else { return };
+    assert!(text.contains("peer sockperf: NOT INSTALLED"), "{text}");
+    assert!(text.contains("NOT MEASURED: sockperf is not installed"), "{text}");
+    assert_eq!(json["results"][0]["missing"], "sockperf is not installed");
+    assert_eq!(json["results"][0]["pairs"].as_array().unwrap().len(), 0);
+    assert_eq!(json["results"][1]["pairs"].as_array().unwrap().len(), 1);
+}
+
+/// Every tool that is installed gives figures that agree with the counters of the interfaces.
+#[test]
+fn what_the_tools_say_agrees_with_what_the_interfaces_counted() {
+    let Some((json, _)) = run(&["--only", "udp-64,rr-block"], None) else { return };
+    for result in json["results"].as_array().unwrap() {
+        let Some(pair) = result["pairs"].get(0) else {
+            assert!(result["missing"].is_string() && std::env::var_os("REQUIRE_ALL").is_none(), "{result}");
+            println!("skipped: {}", result["missing"]);
+            continue;
+        };
+        for side in ["ours", "theirs"] {
+            let (reading, interface) = (&pair[side]["reading"], &pair[side]["interface"]);
+            let packets = interface["packets_in"].as_f64().unwrap();
+            let delivered = reading["delivered"].as_f64().unwrap();
+            if result["kind"] == "datagrams" {
+                // With segmentation off a datagram is a packet; a few packets of set-up and control come on top.
+                let sent = reading["sent"].as_f64().unwrap();
+                assert!(sent <= packets && packets < sent * 1.01 + 500.0, "{side}: {reading} {interface}");
+                assert!(delivered <= sent, "{side}: {reading}");
+            } else {
+                // A request is a packet, and a response takes the acknowledgement along. qperf tells no count, only a mean.
+                assert!(
+                    delivered * 0.9 < packets && packets < delivered * 1.3 + 500.0,
+                    "{side}: {reading} {interface}"
+                );
+            }
+        }
+    }
+}

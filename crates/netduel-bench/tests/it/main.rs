@@ -1,0 +1,31 @@
+//! The bench as a program: what it measures of ourselves, what it says of a tool that is not there, and that nothing of it
+//! outlives it. No figure is judged here: a test machine is too busy for that.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
+
+mod campaign;
+mod lifetime;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The bench with these words, writing to a folder.
+fn bench(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_netduel-bench"));
+    command
+        .args(["--pairs", "1", "--seconds", "1", "--pin", "free", "--json"])
+        .arg(folder.join("peers.json"));
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Says that a test was skipped when the machine lets nobody make namespaces.
+fn is_refused(errors: &str) -> bool {
+    let is_refused = errors.contains("failed to make a user namespace")
+        || errors.contains("failed to make mount, pid and network namespaces")
+        || errors.contains("failed to mount /proc");
+    if is_refused {
+        assert!(std::env::var_os("REQUIRE_ALL").is_none(), "cannot be tested: {errors}");
+        println!("skipped: {errors}");
+    }
+    is_refused
+}

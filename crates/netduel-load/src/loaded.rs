@@ -1,0 +1,254 @@
+//! Round trips on a path that is idle first and then loaded, in one trial: which threads an end needs for it.
+//!
+//! Connections, in this order: those that make the load; one that makes load and carries round trips in its data; one that
+//! stands by for transactions on new connections; one for the probes, if they travel over TCP. The client's clock says when the
+//! load begins. The server takes the arrival of the first probe for the client's start, so that neither the order nor the
+//! delay of the two starts moves load into the idle part.
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use netduel_model::ids::Token;
+use netduel_model::sample::{RoundTripReport, UnderLoad};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Direction, LoadedLatency, ProbeProtocol, Role, RoundTrip, Timing, Wait};
+use netduel_sys::clock;
+
+use crate::control::Sockets;
+use crate::in_band::{self, Part};
+use crate::jobs::{Job, Worker};
+use crate::lane::Lane;
+use crate::pacing::Schedule;
+use crate::peer::Needs;
+use crate::tcp_stream::{self, TcpSettings};
+use crate::{round_trip, transaction};
+
+/// Transactions on new connections, and questions in the load's data, a second of each. draft-ietf-ippm-responsiveness allows
+/// 100 probes a second, as many of one kind as of the other.
+const RESPONSIVENESS_RATE: u64 = 50;
+/// Transactions under way at most: at 50 a second each may take 0.6 s.
+const FOREIGN_THREADS: usize = 32;
+/// Bytes of a request on a new connection, and of its response.
+const FOREIGN_BYTES: usize = 64;
+/// A probe is given up after this long, nanoseconds: long queues are what is looked for.
+const PROBE_LOST_AFTER_NS: u64 = 2_000_000_000;
+/// How often the server's senders look for the first probe, nanoseconds.
+const LOOK_NS: u64 = 1_000_000;
+
+/// Where connections and lanes of each kind begin.
+#[derive(Clone, Copy)]
+struct Places {
+    in_band: usize,
+    standing: usize,
+    tcp_probe: usize,
+    probe_lane: usize,
+    foreign_lane: usize,
+}
+
+fn places(settings: &LoadedLatency) -> Places {
+    let streams = settings.streams as usize;
+    Places {
+        in_band: streams,
+        standing: streams + 1,
+        tcp_probe: streams + 2,
+        probe_lane: streams + 1,
+        foreign_lane: streams + 2,
+    }
+}
+
+/// What it needs of sockets and counters.
+pub(crate) fn needs(settings: &LoadedLatency) -> Needs {
+    let bulk = settings.streams + 1;
+    let (tcp, udp) = match settings.probe {
+        ProbeProtocol::Udp => (0, 1),
+        ProbeProtocol::Tcp => (1, 0),
+    };
+    Needs {
+        tcp: bulk + 1 + tcp,
+        udp,
+        later: FOREIGN_THREADS as u32,
+        lanes: bulk + 1 + FOREIGN_THREADS as u32,
+        bulk,
+        accounted: bulk,
+    }
+}
+
+/// The jobs of an end.
+pub(crate) fn jobs(
+    settings: &LoadedLatency,
+    timing: Timing,
+    role: Role,
+    token: Token,
+    sockets: &Sockets,
+) -> Vec<Job> {
+    let places = places(settings);
+    let mut jobs = probe_jobs(settings, timing, role, token, sockets, places);
+    jobs.extend(load_jobs(settings, timing, role, sockets, places));
+    jobs.extend(in_band_jobs(settings, timing, role, sockets, places));
+    jobs.extend(foreign_jobs(settings, timing, role, token, sockets, places));
+    jobs
+}
+
+fn sends(direction: Direction, role: Role) -> bool {
+    match role {
+        Role::Client => direction.client_sends(),
+        Role::Server => direction.server_sends(),
+    }
+}
+
+/// Small messages through both parts.
+fn probe_jobs(
+    settings: &LoadedLatency,
+    timing: Timing,
+    role: Role,
+    token: Token,
+    sockets: &Sockets,
+    places: Places,
+) -> Vec<Job> {
+    let probe =
+        RoundTrip { size: settings.size, outstanding: 1, wait: Wait::Block, rate: Some(settings.rate) };
+    let mut probe = round_trip::Settings::new(&probe, loaded_part(settings, timing));
+    probe.idle = Some(Timing { duration: settings.idle, ..timing });
+    probe.lost_after_ns = PROBE_LOST_AFTER_NS;
+    let mut jobs = match settings.probe {
+        ProbeProtocol::Udp => round_trip::udp_jobs(probe, role, token, &sockets.udp[0]),
+        ProbeProtocol::Tcp => round_trip::tcp_jobs(probe, role, &sockets.tcp[places.tcp_probe]),
+    };
+    for job in &mut jobs {
+        job.stream = places.probe_lane;
+        job.thread += places.probe_lane;
+    }
+    jobs
+}
+
+/// The times of the trial with the idle part and the loaded part's warm-up cut from the beginning.
+fn loaded_part(settings: &LoadedLatency, timing: Timing) -> Timing {
+    Timing { warmup: Nanos(settings.idle.0.saturating_add(timing.warmup.0)), ..timing }
+}
+
+/// Waits until the load begins, and gives the time from which this end counts, nanoseconds of the monotonic clock.
+fn wait_for_load(worker: &Worker, role: Role, probe_lane: usize, idle_ns: u64) -> u64 {
+    let mut origin = worker.control.started_ns();
+    if role == Role::Server {
+        let first = |lane: &Lane| lane.span().map(|span| span.0);
+        while worker.control.is_running() {
+            if let Some(first) = first(&worker.control.received[probe_lane]) {
+                origin = first;
+                break;
+            }
+            clock::sleep_until(clock::monotonic_ns() + LOOK_NS);
+        }
+    }
+    // When it is not running any more the sender sees it, too, and ends its direction.
+    let _ = worker.sleep_until(origin.saturating_add(idle_ns));
+    origin
+}
+
+/// The streams that make the load.
+fn load_jobs(
+    settings: &LoadedLatency,
+    timing: Timing,
+    role: Role,
+    sockets: &Sockets,
+    places: Places,
+) -> Vec<Job> {
+    let other = if role == Role::Client { Role::Server } else { Role::Client };
+    let (idle_ns, duration_ns) = (settings.idle.0, timing.duration.0);
+    let stream = TcpSettings {
+        rate_bps: None,
+        volume: None,
+        window: None,
+        streams: settings.streams,
+        engine: settings.engine,
+        block: settings.block.0 as usize,
+        duration_ns,
+        both: settings.direction == Direction::Both,
+    };
+    let mut jobs = Vec::new();
+    for (index, connection) in sockets.tcp[..settings.streams as usize].iter().enumerate() {
+        if sends(settings.direction, other) {
+            let connection = Arc::clone(connection);
+            let work = Box::new(move |worker: &mut Worker| tcp_stream::receive(worker, &connection, stream));
+            jobs.push(Job { stream: index, thread: index, work });
+        }
+        if sends(settings.direction, role) {
+            let connection = Arc::clone(connection);
+            let work = Box::new(move |worker: &mut Worker| {
+                let origin = wait_for_load(worker, role, places.probe_lane, idle_ns);
+                let late_ns = origin.saturating_sub(worker.control.started_ns());
+                let stream = TcpSettings { duration_ns: duration_ns.saturating_add(late_ns), ..stream };
+                tcp_stream::send(worker, &connection, stream);
+            });
+            jobs.push(Job { stream: index, thread: index, work });
+        }
+    }
+    jobs
+}
+
+/// The connection that makes load and carries round trips in its data.
+fn in_band_jobs(
+    settings: &LoadedLatency,
+    timing: Timing,
+    role: Role,
+    sockets: &Sockets,
+    places: Places,
+) -> Vec<Job> {
+    let connection: Arc<TcpStream> = Arc::clone(&sockets.tcp[places.in_band]);
+    let makes_load = sends(settings.direction, role);
+    let (idle_ns, duration_ns) = (settings.idle.0, timing.duration.0);
+    let steady = settings.loaded_window(&timing);
+    let rate = RESPONSIVENESS_RATE.min(settings.rate.0);
+    let part = move |origin: u64| Part {
+        load: origin + idle_ns..origin.saturating_add(duration_ns),
+        sends: makes_load,
+        questions: (role == Role::Client).then(|| Schedule::per_second(origin + idle_ns, rate)),
+        steady: origin + steady.start..origin + steady.end,
+    };
+    let shared = in_band::shared();
+    let mut jobs = Vec::new();
+    if makes_load || role == Role::Client {
+        let (connection, shared, part) = (Arc::clone(&connection), Arc::clone(&shared), part);
+        let work = Box::new(move |worker: &mut Worker| {
+            let origin = wait_for_load(worker, role, places.probe_lane, idle_ns);
+            in_band::send(worker, &connection, &part(origin), &shared);
+        });
+        jobs.push(Job { stream: places.in_band, thread: places.in_band, work });
+    }
+    let work = Box::new(move |worker: &mut Worker| {
+        let part = part(worker.control.started_ns());
+        in_band::receive(worker, &connection, &part, &shared);
+    });
+    jobs.push(Job { stream: places.in_band, thread: places.in_band, work });
+    jobs
+}
+
+/// Transactions on new connections while the load runs.
+fn foreign_jobs(
+    settings: &LoadedLatency,
+    timing: Timing,
+    role: Role,
+    token: Token,
+    sockets: &Sockets,
+    places: Places,
+) -> Vec<Job> {
+    let foreign = transaction::Settings {
+        request: FOREIGN_BYTES,
+        response: FOREIGN_BYTES,
+        wait: Wait::Block,
+        rate: Some(RESPONSIVENESS_RATE.min(settings.rate.0)),
+        from_ns: settings.idle.0,
+        timing: loaded_part(settings, timing),
+        token,
+        lane: places.foreign_lane,
+    };
+    let standing = Arc::clone(&sockets.tcp[places.standing]);
+    match role {
+        Role::Client => {
+            transaction::client_jobs(foreign, FOREIGN_THREADS, sockets.peer, standing, keep_foreign)
+        }
+        Role::Server => transaction::server_jobs(foreign, FOREIGN_THREADS, sockets, standing),
+    }
+}
+
+fn keep_foreign(worker: &mut Worker, report: RoundTripReport) {
+    worker.under_load = report.parts.map(|foreign| UnderLoad { foreign, ..UnderLoad::default() });
+}

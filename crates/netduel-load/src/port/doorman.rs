@@ -1,0 +1,118 @@
+//! The thread of a port: takes connections and greetings, and gives each to whom it is for. Nothing that a peer does or leaves
+//! undone makes it wait, and no shortage ends it.
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use netduel_sys::{clock, socket};
+
+use super::Control;
+use super::flows::Flows;
+use super::registry::Registry;
+use crate::gate::TURN;
+use crate::lobby::{Lobby, Said};
+
+/// The first byte of a TLS record that holds a handshake (RFC 8446, section 5.1).
+const TLS_HANDSHAKE: u8 = 22;
+/// How long no connection is accepted after the host had nothing to accept one with.
+const REST_NS: u64 = 100_000_000;
+/// Sleep while nobody waits: only a peer or the end of the port has anything to say then.
+const NOBODY_WAITS: Duration = Duration::from_secs(3600);
+
+pub(super) struct Doorman {
+    listener: TcpListener,
+    flows: Flows,
+    /// Its end is the end of the port.
+    wake: UnixStream,
+    registry: Arc<Registry>,
+    control: Control,
+    lobby: Lobby,
+    /// Until when no connection is accepted, nanoseconds of the monotonic clock.
+    rests_until_ns: u64,
+}
+
+impl Doorman {
+    pub(super) fn new(
+        listener: TcpListener,
+        flows: Flows,
+        wake: UnixStream,
+        registry: Arc<Registry>,
+        control: Control,
+    ) -> Self {
+        Self { listener, flows, wake, registry, control, lobby: Lobby::default(), rests_until_ns: 0 }
+    }
+
+    /// Serves until the port is dropped.
+    pub(super) fn run(mut self) {
+        let mut said = Vec::new();
+        loop {
+            let ready = self.wait();
+            if ready.port_is_dropped {
+                return;
+            }
+            self.lobby.hear(&ready.lobby, &mut said);
+            if ready.datagrams && self.flows.hear().is_err() {
+                // A flow's client has proven itself; those in the lobby have not, and have what it lacks.
+                self.lobby.clear();
+            }
+            if ready.connections && self.lobby.accept(&self.listener, &mut said).is_err() {
+                self.rests_until_ns = clock::monotonic_ns() + REST_NS;
+            }
+            for said in said.drain(..) {
+                self.route(said);
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do.
+    fn wait(&mut self) -> Ready {
+        let rests = clock::monotonic_ns() < self.rests_until_ns;
+        let timeout = if rests || !self.lobby.is_empty() { TURN } else { NOBODY_WAITS };
+        let mut descriptors = vec![self.wake.as_fd(), self.flows.as_fd()];
+        descriptors.extend(self.lobby.descriptors());
+        if !rests {
+            descriptors.push(self.listener.as_fd());
+        }
+        if let Ok(ready) = socket::wait_readable(&descriptors, timeout) {
+            let connections = !rests && ready[ready.len() - 1];
+            let lobby = ready[2..ready.len() - usize::from(!rests)].to_vec();
+            return Ready { port_is_dropped: ready[0], datagrams: ready[1], lobby, connections };
+        }
+        // No memory, or more descriptors than are allowed since somebody lowered the limit.
+        self.lobby.clear();
+        self.rests_until_ns = clock::monotonic_ns() + REST_NS;
+        clock::sleep_until(self.rests_until_ns);
+        Ready::default()
+    }
+
+    fn route(&self, said: Said) {
+        match said {
+            Said::Greeting(stream, greeting) => {
+                // A stranger's connection is dropped with the closure that would have taken it.
+                self.registry.with(greeting.token(), |trial| trial.take(stream, &greeting));
+            }
+            Said::Other(stream, address, TLS_HANDSHAKE) => {
+                if stream.set_nonblocking(false).is_ok() {
+                    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+                    // A panic of the owner's is on stderr, and costs that connection, not all clients of the port.
+                    let call = AssertUnwindSafe(|| (self.control)(stream, address));
+                    let _ = catch_unwind(call);
+                }
+            }
+            Said::Other(..) => {}
+        }
+    }
+}
+
+/// Who has something to say.
+#[derive(Default)]
+struct Ready {
+    port_is_dropped: bool,
+    datagrams: bool,
+    /// As [`Lobby::descriptors`] names them.
+    lobby: Vec<bool>,
+    connections: bool,
+}

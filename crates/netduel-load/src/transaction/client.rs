@@ -1,0 +1,293 @@
+//! The client of transactions: as many threads as may be under way, each of which makes one after the other.
+//!
+//! The time of a transaction runs from before its connect call (in an open loop from when it was due) to the end of the
+//! stream behind its response; closing our side is not waited for. Figures of all threads go into one place behind a lock:
+//! it is taken when a transaction is over, so it delays the next one by some 20 ns and is part of no figure.
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use netduel_model::sample::{RoundTripReport, TransactionParts};
+use netduel_model::workload::Wait;
+use netduel_stats::histogram::Histogram;
+use netduel_sys::socket::{self, Waiting};
+use netduel_sys::{clock, error_name, memory_file, tcp};
+
+use super::{CALL_LIMIT, GIVE_UP_NS, REQUEST_LEAST, RESPONSE_LEAST, Settings, local_ports};
+use crate::datagram;
+use crate::jobs::Worker;
+use crate::pacing::Schedule;
+use crate::round_trip::recorder::{self, Recorder};
+
+/// Bytes taken in one call.
+const READ_BYTES: usize = 64 * 1024;
+/// How long before a transaction is due its thread lets another wait for the next one: waking that takes some microseconds,
+/// which must not fall into the transaction.
+const HAND_OVER_NS: u64 = 200_000;
+/// Pause after a failed transaction, nanoseconds: whatever is amiss does not pass in microseconds.
+const FAILED_PAUSE_NS: u64 = 1_000_000;
+
+/// What all threads of the client share.
+pub(super) struct Shared {
+    settings: Settings,
+    peer: SocketAddr,
+    standing: Arc<TcpStream>,
+    next: AtomicU64,
+    /// Held by the one thread that waits for the next transaction of a schedule to be due; the others sleep.
+    turn: Mutex<()>,
+    ports_remarked: AtomicBool,
+    figures: Mutex<Option<Figures>>,
+}
+
+/// A transaction that is about to be made; `begun` is now, nanoseconds of the monotonic clock.
+struct Next {
+    number: u64,
+    due_ns: Option<u64>,
+    begun: u64,
+}
+
+/// Where transactions go.
+struct Figures {
+    whole: Recorder,
+    connect: Histogram,
+    exchange: Histogram,
+    failures: u64,
+}
+
+/// The times of a transaction, nanoseconds of the monotonic clock.
+struct Times {
+    begun: u64,
+    connected: u64,
+    responded: u64,
+    closed: u64,
+}
+
+/// Why a transaction came to nothing.
+enum Failure {
+    Call(&'static str, io::Error),
+    Event(&'static str),
+    GivenUp,
+    Cut,
+}
+
+impl Shared {
+    pub(super) fn new(settings: Settings, peer: SocketAddr, standing: Arc<TcpStream>) -> Self {
+        Self {
+            settings,
+            peer,
+            standing,
+            next: AtomicU64::new(0),
+            turn: Mutex::new(()),
+            ports_remarked: AtomicBool::new(false),
+            figures: Mutex::new(None),
+        }
+    }
+
+    /// The next transaction, when it is time for it; absent when there is none any more.
+    fn next(&self, worker: &Worker, schedule: Option<Schedule>, end_ns: u64) -> Option<Next> {
+        let Some(schedule) = schedule else {
+            let begun = clock::monotonic_ns();
+            let is_time = worker.control.is_running() && begun < end_ns;
+            return is_time.then(|| Next { number: self.next.fetch_add(1, Relaxed), due_ns: None, begun });
+        };
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.next.load(Relaxed);
+        let due_ns = schedule.due_ns(number);
+        let is_time = worker.control.is_running() && due_ns < end_ns;
+        if !is_time || !worker.sleep_until(due_ns.saturating_sub(HAND_OVER_NS)) {
+            return None;
+        }
+        self.next.store(number + 1, Relaxed);
+        drop(turn);
+        let begun = clock::sleep_then_spin_until(due_ns);
+        Some(Next { number, due_ns: Some(due_ns), begun })
+    }
+
+    fn figures(&self) -> MutexGuard<'_, Option<Figures>> {
+        // Recording does not panic; figures behind a poisoned lock are whole.
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Called by the last thread: the figures of all, and the end for the server.
+    pub(super) fn finish(self) -> RoundTripReport {
+        // ENOTCONN: the server is gone.
+        let _ = socket::shut_down_sending(&*self.standing);
+        let figures = self.figures.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Figures { whole, connect, exchange, failures } =
+            figures.expect("each thread has made sure of it");
+        let mut report = whole.finish();
+        report.parts = Some(TransactionParts {
+            begun: report.requests,
+            failures: failures + report.timeouts,
+            connect: recorder::record(&connect),
+            exchange: recorder::record(&exchange),
+        });
+        report
+    }
+}
+
+/// One thread: transactions until the duration is over.
+pub(super) fn run(worker: &mut Worker, shared: &Shared) {
+    let settings = shared.settings;
+    let started_ns = worker.control.started_ns();
+    shared.figures().get_or_insert_with(|| Figures {
+        whole: Recorder::new(started_ns, settings.timing, settings.rate.is_some()),
+        connect: Histogram::new(),
+        exchange: Histogram::new(),
+        failures: 0,
+    });
+    let schedule =
+        settings.rate.map(|rate| Schedule::per_second(started_ns.saturating_add(settings.from_ns), rate));
+    let end_ns = started_ns.saturating_add(settings.timing.duration.0);
+    let mut request = vec![0; settings.request];
+    memory_file::fill_with_pattern(&mut request);
+    let mut response = vec![0; READ_BYTES.max(RESPONSE_LEAST)];
+    while let Some(Next { number, due_ns, begun }) = shared.next(worker, schedule, end_ns) {
+        request[..REQUEST_LEAST].copy_from_slice(&super::request_head(settings.token, number));
+        match transact(worker, shared, &request, &mut response, number, begun) {
+            Ok(times) => {
+                worker.received().add(settings.response as u64, 1, times.closed);
+                shared.figures().as_mut().expect("made above").succeeded(due_ns, &times);
+            }
+            Err(failure) => {
+                shared.figures().as_mut().expect("made above").failed(due_ns, begun, &failure);
+                if !count(worker, shared, &failure) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+impl Figures {
+    fn succeeded(&mut self, due_ns: Option<u64>, times: &Times) {
+        self.whole.requests += 1;
+        let begun = due_ns.unwrap_or(times.begun);
+        if let Some(due) = due_ns {
+            self.whole.leaves(due, times.begun);
+        }
+        if self.whole.is_steady(begun) {
+            self.connect.record(times.connected.saturating_sub(times.begun));
+            self.exchange.record(times.responded.saturating_sub(times.connected));
+        }
+        self.whole.round_trip(begun, times.closed);
+    }
+
+    fn failed(&mut self, due_ns: Option<u64>, begun: u64, failure: &Failure) {
+        self.whole.requests += 1;
+        if let Some(due) = due_ns {
+            self.whole.leaves(due, begun);
+        }
+        match failure {
+            Failure::GivenUp | Failure::Cut => self.whole.timeouts += 1,
+            Failure::Call(..) | Failure::Event(_) => self.failures += 1,
+        }
+    }
+}
+
+/// Counts why a transaction failed; false when the end is cut.
+#[cold]
+fn count(worker: &mut Worker, shared: &Shared, failure: &Failure) -> bool {
+    if worker.control.is_cut() {
+        return false;
+    }
+    match failure {
+        Failure::Call(call, error) => {
+            worker.tally.count(call, error);
+            let no_port = error_name::of(error.raw_os_error().unwrap_or(0)) == Some("EADDRNOTAVAIL");
+            if no_port && !shared.ports_remarked.swap(true, Relaxed) {
+                worker.tally.remark("connect", local_ports::exhausted());
+            }
+        }
+        Failure::Event(event) => worker.tally.count_event("recv", event),
+        Failure::GivenUp => {}
+        Failure::Cut => return false,
+    }
+    clock::sleep_until(clock::monotonic_ns() + FAILED_PAUSE_NS);
+    true
+}
+
+/// One transaction.
+fn transact(
+    worker: &mut Worker,
+    shared: &Shared,
+    request: &[u8],
+    response: &mut [u8],
+    number: u64,
+    begun: u64,
+) -> Result<Times, Failure> {
+    let settings = shared.settings;
+    let deadline_ns = begun + GIVE_UP_NS;
+    let limit = match settings.wait {
+        Wait::Block => Some(CALL_LIMIT),
+        Wait::Spin => None,
+    };
+    let stream = tcp::unconnected(shared.peer, limit).map_err(|error| Failure::Call("socket", error))?;
+    loop {
+        match tcp::go_on_connecting(&stream, shared.peer) {
+            Ok(true) => break,
+            Ok(false) => go_on(worker, settings.wait, deadline_ns)?,
+            Err(error) => return Err(Failure::Call("connect", error)),
+        }
+    }
+    let connected = clock::monotonic_ns();
+    worker.was_served();
+    let mut taken = 0;
+    while taken < request.len() {
+        match socket::send(&stream, &request[taken..], Waiting::Block) {
+            Ok(count) => taken += count,
+            Err(error) if is_pause(&error) => go_on(worker, settings.wait, deadline_ns)?,
+            Err(error) => return Err(Failure::Call("send", error)),
+        }
+    }
+    worker.sent().add(request.len() as u64, 1, connected);
+    let mut filled = 0;
+    let mut responded = connected;
+    loop {
+        // The head stays where it is; what comes behind it is taken off and not looked at.
+        let from = filled.min(RESPONSE_LEAST);
+        match socket::receive(&stream, &mut response[from..], Waiting::Block) {
+            Ok(0) if filled == settings.response => break,
+            Ok(0) => return Err(Failure::Event("end of a connection before its response was whole")),
+            Ok(count) => {
+                filled += count;
+                if filled == settings.response {
+                    responded = clock::monotonic_ns();
+                    worker.was_served();
+                } else if filled > settings.response {
+                    return Err(Failure::Event("response that is too long"));
+                }
+            }
+            Err(error) if is_pause(&error) => go_on(worker, settings.wait, deadline_ns)?,
+            Err(error) => return Err(Failure::Call("recv", error)),
+        }
+    }
+    let closed = clock::monotonic_ns();
+    let is_ours = datagram::read_magic(response) == Some(super::response_magic(settings.token))
+        && datagram::read_number(response) == Some(number);
+    if is_ours {
+        Ok(Times { begun, connected, responded, closed })
+    } else {
+        Err(Failure::Event("response that is not to this request"))
+    }
+}
+
+/// After a fruitless call: whether to make it again.
+#[inline]
+fn go_on(worker: &mut Worker, wait: Wait, deadline_ns: u64) -> Result<(), Failure> {
+    if wait == Wait::Spin {
+        worker.spin();
+    }
+    if worker.control.is_cut() {
+        return Err(Failure::Cut);
+    }
+    if clock::monotonic_ns() > deadline_ns {
+        return Err(Failure::GivenUp);
+    }
+    Ok(())
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

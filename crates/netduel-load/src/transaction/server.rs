@@ -1,0 +1,216 @@
+//! The server of transactions: takes a connection, reads its request, responds, and closes first. So the kernel keeps the
+//! closed connection on this side (TIME_WAIT), and the client's ports are free at once: its range of ports bounds how many
+//! transactions are under way, not how many there are in a minute.
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use netduel_model::workload::Wait;
+use netduel_sys::socket::{self, Waiting};
+use netduel_sys::{clock, error_name, memory_file, tcp};
+
+use super::{CALL_LIMIT, GIVE_UP_NS, REQUEST_LEAST, RESPONSE_LEAST, Settings};
+use crate::datagram;
+use crate::jobs::Worker;
+use crate::later::{Later, Newcomer};
+
+/// Bytes taken in one call behind the head of a request.
+const READ_BYTES: usize = 64 * 1024;
+/// How long a peer may take for the head of its request, nanoseconds. It comes in one segment, which had come when the connection
+/// was accepted: who takes longer is a stranger, and holds up one thread for no longer than this.
+const HEAD_LIMIT_NS: u64 = 50_000_000;
+/// Pause after accept(2) failed for want of descriptors or memory, nanoseconds.
+const EXHAUSTED_PAUSE_NS: u64 = 1_000_000;
+
+/// Where connections come in, until it is closed.
+pub(super) struct Door {
+    later: Arc<Later>,
+    is_closed: AtomicBool,
+}
+
+impl Door {
+    pub(super) fn new(later: Arc<Later>) -> Self {
+        Self { later, is_closed: AtomicBool::new(false) }
+    }
+
+    fn close(&self) {
+        self.is_closed.store(true, SeqCst);
+        self.later.shut_down();
+    }
+
+    /// Whether accept(2) returns nothing more because we want it so.
+    fn is_closed(&self, worker: &Worker) -> bool {
+        self.is_closed.load(SeqCst) || worker.control.is_finishing()
+    }
+}
+
+/// Serves connections until the client is done.
+pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
+    if let Later::Listener(listener) = &*door.later {
+        // Every thread does, with the same outcome.
+        prepare(worker, listener);
+        if settings.wait == Wait::Spin {
+            worker.tally.count_failure("ioctl FIONBIO", listener.set_nonblocking(true));
+        }
+    }
+    let waiting = waiting(settings.wait);
+    let mut request = vec![0; READ_BYTES.max(REQUEST_LEAST)];
+    let mut response = vec![0; settings.response];
+    memory_file::fill_with_pattern(&mut response);
+    while !door.is_closed(worker) {
+        match door.later.accept(waiting, CALL_LIMIT) {
+            Ok(newcomer) => {
+                worker.was_served();
+                if newcomer.head.is_some() {
+                    prepare(worker, &newcomer.stream);
+                }
+                serve(worker, &newcomer, settings, &mut request, &mut response);
+            }
+            Err(error) if is_pause(&error) => {
+                if settings.wait == Wait::Spin {
+                    worker.spin();
+                }
+            }
+            Err(error) => {
+                // The end shuts the listener down, and accept(2) then says EINVAL.
+                if door.is_closed(worker) {
+                    return;
+                }
+                worker.tally.count("accept", &error);
+                match error_name::of(error.raw_os_error().unwrap_or(0)) {
+                    Some("EINVAL" | "EBADF") => return,
+                    Some("EMFILE" | "ENFILE" | "ENOBUFS" | "ENOMEM") => {
+                        clock::sleep_until(clock::monotonic_ns() + EXHAUSTED_PAUSE_NS);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn waiting(wait: Wait) -> Waiting {
+    match wait {
+        Wait::Block => Waiting::Block,
+        Wait::Spin => Waiting::Never,
+    }
+}
+
+/// Sets how calls behave on a connection, or on all that a listener gives.
+fn prepare(worker: &mut Worker, socket: impl AsFd) {
+    let socket = socket.as_fd();
+    worker.tally.count_failure("setsockopt TCP_NODELAY", tcp::send_at_once(socket));
+    worker.tally.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(socket, CALL_LIMIT));
+    worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(socket, CALL_LIMIT));
+}
+
+/// One transaction. A stranger's connection is closed without a word.
+fn serve(
+    worker: &mut Worker,
+    newcomer: &Newcomer,
+    settings: Settings,
+    request: &mut [u8],
+    response: &mut [u8],
+) {
+    let stream = &newcomer.stream;
+    let accepted_ns = clock::monotonic_ns();
+    let (head_deadline_ns, deadline_ns) = (accepted_ns + HEAD_LIMIT_NS, accepted_ns + GIVE_UP_NS);
+    let mut number = newcomer.head.and_then(|head| super::read_request_head(settings.token, &head));
+    let mut filled = if number.is_some() { REQUEST_LEAST } else { 0 };
+    while filled < settings.request {
+        // The head is kept until it is whole; what comes behind it is taken off and not looked at.
+        let (from, most) = match number {
+            None => (filled, REQUEST_LEAST),
+            Some(_) => (0, request.len().min(settings.request - filled)),
+        };
+        let patience_ns = if number.is_none() { head_deadline_ns } else { deadline_ns };
+        match receive(worker, stream, settings, &mut request[from..most], patience_ns) {
+            Ok(0) => {
+                return worker.tally.count_event("recv", "end of a connection before its request was whole");
+            }
+            Ok(count) => filled += count,
+            Err(error) => return count_unless_cut(worker, "recv", &error),
+        }
+        if number.is_none() && filled == REQUEST_LEAST {
+            number = super::read_request_head(settings.token, &request[..REQUEST_LEAST]);
+            if number.is_none() {
+                return worker.tally.count_event("recv", "connection that is none of this trial");
+            }
+        }
+    }
+    let Some(number) = number else { return };
+    let now = clock::monotonic_ns();
+    worker.received().add(settings.request as u64, 1, now);
+    datagram::write_number(&mut response[..RESPONSE_LEAST], super::response_magic(settings.token), number);
+    let mut taken = 0;
+    while taken < response.len() {
+        match socket::send(stream, &response[taken..], Waiting::Block) {
+            Ok(count) => taken += count,
+            Err(error) if is_pause(&error) => {
+                if worker.control.is_cut() || clock::monotonic_ns() > deadline_ns {
+                    return worker.tally.count_event("send", "response given up after 4 s");
+                }
+            }
+            Err(error) => return count_unless_cut(worker, "send", &error),
+        }
+    }
+    worker.sent().add(response.len() as u64, 1, now);
+}
+
+/// Receives once, before the deadline.
+#[inline]
+fn receive(
+    worker: &mut Worker,
+    stream: &TcpStream,
+    settings: Settings,
+    buffer: &mut [u8],
+    deadline_ns: u64,
+) -> io::Result<usize> {
+    let waiting = waiting(settings.wait);
+    loop {
+        match socket::receive(stream, buffer, waiting) {
+            Err(error) if is_pause(&error) => {
+                if worker.control.is_cut() || clock::monotonic_ns() > deadline_ns {
+                    return Err(io::Error::from(io::ErrorKind::TimedOut));
+                }
+                if settings.wait == Wait::Spin {
+                    worker.spin();
+                }
+            }
+            result => return result,
+        }
+    }
+}
+
+fn count_unless_cut(worker: &mut Worker, call: &'static str, error: &io::Error) {
+    if worker.control.is_cut() {
+    } else if error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none() {
+        worker.tally.count_event(call, "request that did not come in time");
+    } else {
+        worker.tally.count(call, error);
+    }
+}
+
+/// Sleeps until the client closes the standing connection, and then ends the others.
+pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, door: &Door) {
+    loop {
+        match socket::receive(standing, &mut [0; 1], Waiting::Block) {
+            Ok(0) => break,
+            Ok(_) => worker.tally.count_event("recv", "byte on the standing connection"),
+            Err(error) if is_pause(&error) => {}
+            Err(error) => {
+                count_unless_cut(worker, "recv", &error);
+                break;
+            }
+        }
+    }
+    door.close();
+    // Tells the client that we have seen it; ENOTCONN when it is gone.
+    let _ = socket::shut_down_sending(standing);
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

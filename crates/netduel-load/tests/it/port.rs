@@ -1,0 +1,388 @@
+//! Many trials through one port: who gets where, and that nothing of one is counted for another.
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc::{Receiver, channel};
+
+use netduel_load::{ClientEnd, Control, LoadError, Port, ServerEnd, prepare_client};
+use netduel_model::ids::Token;
+use netduel_model::sample::EndReport;
+use netduel_model::units::{BitRate, Bytes};
+use netduel_model::workload::{
+    Direction, Family, ProbeProtocol, StreamTuning, TcpEngine, Traffic, Transaction, UdpOffload, Wait,
+    Workload,
+};
+
+use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, received, sent, tcp, turn, workload};
+use crate::loaded::load;
+
+/// A port on loopback or all addresses, and what it takes for control connections.
+pub fn open(bind: IpAddr) -> (Port, Receiver<(TcpStream, SocketAddr)>) {
+    let (sender, receiver) = channel();
+    let control: Control = Box::new(move |stream, peer| {
+        let _ = sender.send((stream, peer));
+    });
+    (Port::open(SocketAddr::new(bind, 0), control).unwrap(), receiver)
+}
+
+/// The token of trial `number`.
+pub fn token(number: usize) -> Token {
+    let mut token = TOKEN;
+    token.0[..8].copy_from_slice(&number.to_le_bytes());
+    token
+}
+
+pub fn datagrams(flows: u32, direction: Direction, rate: u64) -> Traffic {
+    Traffic::UdpStream {
+        flows,
+        direction,
+        size: Bytes(200),
+        rate: Some(BitRate(rate)),
+        offload: UdpOffload::None,
+    }
+}
+
+/// A workload that lasts until something moved: [`run_ends`] ends it, so that no test depends on how soon a busy machine comes to
+/// run its threads. Datagrams have a schedule, whose first is sent however late it is.
+pub fn trial(traffic: Traffic, family: Family) -> Workload {
+    let lasts_by_itself = matches!(traffic, Traffic::UdpStream { .. });
+    workload(traffic, family, if lasts_by_itself { 200 } else { 3_600_000 })
+}
+
+/// Runs both ends of a trial through the port, the client going to `host`.
+pub fn run(port: &Port, host: IpAddr, workload: &Workload, token: Token) -> (EndReport, EndReport) {
+    let server = port.prepare_server(workload, token).unwrap();
+    assert!(server.ports().iter().all(|number| *number == port.address().port()), "{:?}", server.ports());
+    let client = prepare_client(workload, host, server.ports(), token, LIMIT).unwrap();
+    run_ends(workload, client, server)
+}
+
+/// Runs both ends; those that do not end by themselves end when something has moved, a client before the server that answers it.
+pub fn run_ends(workload: &Workload, client: ClientEnd, server: ServerEnd) -> (EndReport, EndReport) {
+    let (notify_server, server_done) = notification();
+    let (notify_client, client_done) = notification();
+    let server = server.start(notify_server);
+    let client = client.start(notify_client);
+    if !matches!(workload.traffic, Traffic::UdpStream { .. } | Traffic::LoadedLatency(_)) {
+        while !client.is_done() && client.live().sent_bytes + client.live().received_bytes == 0 {
+            std::thread::yield_now();
+        }
+        if let Traffic::TcpStream { .. } = workload.traffic {
+            server.finish();
+        }
+        client.finish();
+    }
+    client_done.recv_timeout(LIMIT).expect("the client is done");
+    server.finish();
+    server_done.recv_timeout(LIMIT).expect("the server is done");
+    (client.join().unwrap(), server.join().unwrap())
+}
+
+/// One of each kind of traffic.
+pub fn all_traffic() -> Vec<Traffic> {
+    let transactions = Transaction {
+        request: Bytes(100),
+        response: Bytes(1000),
+        outstanding: 2,
+        wait: Wait::Block,
+        rate: None,
+    };
+    vec![
+        tcp(3, Direction::Both, TcpEngine::Lean),
+        tcp(2, Direction::Down, TcpEngine::Copy),
+        datagrams(4, Direction::Both, 1_600_000),
+        Traffic::TcpRr(messages(100, 4, Wait::Block, None)),
+        Traffic::UdpRr(messages(100, 4, Wait::Block, None)),
+        Traffic::TcpCrr(transactions.clone()),
+        Traffic::TcpCrr(Transaction { wait: Wait::Spin, ..transactions }),
+    ]
+}
+
+/// What each end sent is what the other received.
+pub fn check(traffic: &Traffic, client: &EndReport, server: &EndReport) {
+    let name = traffic.type_name();
+    assert!(sent(client) + sent(server) > 0, "{name}");
+    if !matches!(traffic, Traffic::UdpStream { .. }) {
+        // Of datagrams an error is no news: the last of three end markers may find the peer gone.
+        assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{name}");
+        assert_eq!(sent(client), received(server), "{name}: up");
+        assert_eq!(sent(server), received(client), "{name}: down");
+        return;
+    }
+    for (sender, receiver) in [(client, server), (server, client)] {
+        let Some(flow) = &sender.sent else { continue };
+        let count = receiver.datagrams.as_ref().unwrap();
+        assert_eq!(flow.messages, count.unique, "{name}: {count:?}");
+        assert_eq!((count.duplicates, count.reordered, count.foreign), (0, 0, 0), "{name}: {count:?}");
+    }
+}
+
+#[test]
+fn every_workload_runs_through_one_port_over_ipv4_ipv6_and_both() {
+    let _turn = turn();
+    for bind in [IpAddr::V4(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into(), Ipv6Addr::UNSPECIFIED.into()] {
+        let (port, _control) = open(bind);
+        for (number, traffic) in all_traffic().into_iter().enumerate() {
+            for family in [Family::Ipv4, Family::Ipv6] {
+                if bind != IpAddr::V6(Ipv6Addr::UNSPECIFIED) && bind != loopback(family) {
+                    continue;
+                }
+                let workload = trial(traffic.clone(), family);
+                let (client, server) = run(&port, loopback(family), &workload, token(number));
+                check(&traffic, &client, &server);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_idle_first_and_then_loaded_runs_through_one_port() {
+    let _turn = turn();
+    let (port, _control) = open(Ipv6Addr::UNSPECIFIED.into());
+    for probe in [ProbeProtocol::Udp, ProbeProtocol::Tcp] {
+        let traffic = load(Direction::Both, probe, TcpEngine::Lean);
+        let workload = workload(traffic, Family::Ipv4, 600);
+        let (client, server) = run(&port, loopback(Family::Ipv4), &workload, TOKEN);
+        assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{probe:?}");
+        assert_eq!((sent(&client), sent(&server)), (received(&server), received(&client)), "{probe:?}");
+        assert!(client.round_trips.is_some_and(|trips| trips.responses > 0), "{probe:?}");
+    }
+}
+
+#[test]
+fn clients_at_a_time_get_their_own_trial_to_the_byte() {
+    let _turn = turn();
+    let (port, _control) = open(Ipv6Addr::UNSPECIFIED.into());
+    std::thread::scope(|scope| {
+        for (number, traffic) in all_traffic().into_iter().chain(all_traffic()).enumerate() {
+            let port = &port;
+            let family = if number % 2 == 0 { Family::Ipv4 } else { Family::Ipv6 };
+            scope.spawn(move || {
+                let workload = trial(traffic.clone(), family);
+                let (client, server) = run(port, loopback(family), &workload, token(number));
+                check(&traffic, &client, &server);
+            });
+        }
+    });
+}
+
+#[test]
+fn many_flows_of_several_clients_are_told_apart_to_the_datagram() {
+    let _turn = turn();
+    let (port, _control) = open(Ipv6Addr::UNSPECIFIED.into());
+    // 64 flows each, and for each flow another number of datagrams than for its neighbours.
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let port = &port;
+            scope.spawn(move || {
+                let traffic = datagrams(if number == 3 { 64 } else { 16 }, Direction::Both, 3_200_000);
+                let workload = trial(traffic.clone(), Family::Ipv4);
+                let (client, server) = run(port, loopback(Family::Ipv4), &workload, token(number));
+                check(&traffic, &client, &server);
+            });
+        }
+    });
+}
+
+#[test]
+fn an_address_that_is_not_the_first_of_the_host_is_answered_from() {
+    let _turn = turn();
+    for bind in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), Ipv6Addr::UNSPECIFIED.into()] {
+        let (port, _control) = open(bind);
+        for (number, traffic) in all_traffic().into_iter().enumerate() {
+            let workload = trial(traffic.clone(), Family::Ipv4);
+            let (client, server) = run(&port, [127, 1, 2, 3].into(), &workload, token(number));
+            check(&traffic, &client, &server);
+        }
+    }
+}
+
+#[test]
+fn each_trial_has_the_congestion_control_that_it_asks_for() {
+    let _turn = turn();
+    let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
+    for (number, name) in ["reno", "cubic"].into_iter().enumerate() {
+        let traffic = with_congestion(name);
+        let workload = trial(traffic, Family::Ipv4);
+        let (_, server) = run(&port, loopback(Family::Ipv4), &workload, token(number));
+        for stream in &server.streams {
+            assert_eq!(stream.tcp.as_ref().unwrap().congestion.as_deref(), Some(name));
+        }
+    }
+    let workload = trial(with_congestion("nonsense"), Family::Ipv4);
+    let Err(error) = port.prepare_server(&workload, TOKEN) else { panic!("it was taken") };
+    assert!(matches!(error, LoadError::Congestion { .. }), "{error}");
+}
+
+fn with_congestion(name: &str) -> Traffic {
+    let Traffic::TcpStream { streams, direction, block, engine, .. } =
+        tcp(2, Direction::Down, TcpEngine::Copy)
+    else {
+        unreachable!("it is a tcp-stream")
+    };
+    Traffic::TcpStream {
+        streams,
+        direction,
+        block,
+        engine,
+        congestion: Some(name.to_owned()),
+        rate: None,
+        tuning: StreamTuning::default(),
+    }
+}
+
+#[test]
+fn a_token_is_one_trials_until_its_end_is_dropped() {
+    let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
+    for traffic in all_traffic() {
+        let workload = trial(traffic, Family::Ipv4);
+        let first = port.prepare_server(&workload, TOKEN).unwrap();
+        let Err(error) = port.prepare_server(&workload, TOKEN) else { panic!("the token was taken twice") };
+        assert!(matches!(error, LoadError::TokenTaken), "{error}");
+        drop(first);
+        drop(port.prepare_server(&workload, TOKEN).unwrap());
+    }
+}
+
+#[test]
+fn a_trial_is_refused_that_asks_for_the_version_that_the_port_is_not_bound_to() {
+    for (bind, family) in [
+        (IpAddr::V4(Ipv4Addr::LOCALHOST), Family::Ipv6),
+        (Ipv4Addr::UNSPECIFIED.into(), Family::Ipv6),
+        (Ipv6Addr::LOCALHOST.into(), Family::Ipv4),
+    ] {
+        let (port, _control) = open(bind);
+        let workload = workload(tcp(1, Direction::Up, TcpEngine::Lean), family, 50);
+        let Err(error) = port.prepare_server(&workload, TOKEN) else { panic!("{bind} {family}") };
+        assert!(matches!(error, LoadError::Family { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_number_that_is_taken_for_either_protocol_is_told_with_a_remedy() {
+    let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    for address in [tcp.local_addr().unwrap(), udp.local_addr().unwrap()] {
+        for bind in [address, SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port())] {
+            let Err(error) = Port::open(bind, Box::new(|_, _| ())) else { panic!("{bind} was bound twice") };
+            let text = error.to_string();
+            assert!(text.contains(&bind.port().to_string()) && text.contains("ss -lntup"), "{text}");
+        }
+    }
+    let Err(error) = Port::open("192.0.2.1:0".parse().unwrap(), Box::new(|_, _| ())) else {
+        panic!("it was bound")
+    };
+    assert!(error.to_string().contains("ip address"), "{error}");
+}
+
+#[test]
+fn a_trial_whose_client_never_comes_ends_when_it_is_aborted_or_the_port_is_closed_or_its_patience_ends() {
+    let two = workload(tcp(2, Direction::Up, TcpEngine::Lean), Family::Ipv4, 1);
+    let flows = workload(datagrams(2, Direction::Up, 800_000), Family::Ipv4, 1);
+    let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
+    let start = |workload: &Workload, number| {
+        let (notify, done) = notification();
+        (port.prepare_server(workload, token(number)).unwrap().start(notify), done)
+    };
+    let (aborted, done) = start(&two, 0);
+    aborted.abort();
+    done.recv_timeout(LIMIT).unwrap();
+    // Whose patience of ten seconds is over: nobody says anything to them.
+    let patient = [start(&two, 1), start(&flows, 2)];
+    let ended = patient.map(|(running, done)| {
+        done.recv_timeout(LIMIT).unwrap();
+        running
+    });
+    let closed = [start(&two, 3), start(&flows, 4)];
+    let prepared = port.prepare_server(&two, token(5)).unwrap();
+    drop(port);
+    let closed = closed.map(|(running, done)| {
+        done.recv_timeout(LIMIT).unwrap();
+        running
+    });
+    for running in [aborted].into_iter().chain(ended).chain(closed) {
+        let error = running.join().unwrap_err();
+        assert!(matches!(error, LoadError::NoClient { connected: 0, expected: 2 }), "{error}");
+    }
+    let (notify, done) = notification();
+    let late = prepared.start(notify);
+    done.recv_timeout(LIMIT).unwrap();
+    assert!(matches!(late.join(), Err(LoadError::NoClient { .. })));
+}
+
+#[test]
+fn trials_that_have_their_sockets_go_on_when_the_port_is_closed() {
+    let _turn = turn();
+    for traffic in [tcp(2, Direction::Both, TcpEngine::Lean), datagrams(4, Direction::Both, 1_600_000)] {
+        let workload = trial(traffic.clone(), Family::Ipv4);
+        let (port, _control) = open(Ipv6Addr::UNSPECIFIED.into());
+        let address = port.address();
+        let server = port.prepare_server(&workload, TOKEN).unwrap();
+        let host = loopback(Family::Ipv4);
+        let client = prepare_client(&workload, host, server.ports(), TOKEN, LIMIT).unwrap();
+        drop(port);
+        let refused = TcpStream::connect((Ipv4Addr::LOCALHOST, address.port())).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let (client, server) = run_ends(&workload, client, server);
+        check(&traffic, &client, &server);
+    }
+}
+
+#[test]
+fn answers_that_are_lost_are_asked_for_again() {
+    let _turn = turn();
+    let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
+    let workload = trial(datagrams(1, Direction::Both, 800_000), Family::Ipv4);
+    let server = port.prepare_server(&workload, TOKEN).unwrap();
+    let proxy = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let through = proxy.local_addr().unwrap().port();
+    std::thread::scope(|scope| {
+        let lost = scope.spawn(|| lose_first_answers(&proxy, port.address()));
+        let host = loopback(Family::Ipv4);
+        let client = prepare_client(&workload, host, &[through], TOKEN, LIMIT).unwrap();
+        let (client, server) = run_ends(&workload, client, server);
+        check(&workload.traffic, &client, &server);
+        let stop = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        stop.send_to(b"stop", proxy.local_addr().unwrap()).unwrap();
+        // The proof, and the word that all is set.
+        assert_eq!(lost.join().unwrap(), [2, 4]);
+    });
+}
+
+/// Passes datagrams on between a client and `server`, except the first of each kind of answer; returns which kinds.
+fn lose_first_answers(proxy: &UdpSocket, server: SocketAddr) -> Vec<u8> {
+    let mut client = None;
+    let mut lost = Vec::new();
+    let mut buffer = [0; 2048];
+    loop {
+        let (length, from) = proxy.recv_from(&mut buffer).unwrap();
+        let bytes = &buffer[..length];
+        if bytes == b"stop" {
+            return lost;
+        }
+        if from != server {
+            client = Some(from);
+            proxy.send_to(bytes, server).unwrap();
+        } else if bytes.starts_with(b"NETDUEL1") && !lost.contains(&bytes[8]) {
+            lost.push(bytes[8]);
+        } else {
+            proxy.send_to(bytes, client.unwrap()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_tls_connection_goes_to_control_with_its_first_byte_unread() {
+    let (port, control) = open(Ipv6Addr::UNSPECIFIED.into());
+    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port.address().port())).unwrap();
+    client.write_all(b"\x16\x03\x01rest").unwrap();
+    let (mut stream, peer) = control.recv_timeout(LIMIT).unwrap();
+    assert_eq!(peer, client.local_addr().unwrap(), "IPv4 is told as IPv4");
+    let mut bytes = [0; 7];
+    stream.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"\x16\x03\x01rest");
+    stream.write_all(b"answer").unwrap();
+    client.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut answer = [0; 6];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"answer");
+}

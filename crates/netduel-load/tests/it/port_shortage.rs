@@ -1,0 +1,177 @@
+//! A port whose process has no descriptor left: it goes on when there are some again. The port is in a process of its own, whose
+//! limit is lowered, and which is this test again.
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+
+use netduel_load::prepare_client;
+use netduel_model::workload::{Direction, Family, TcpEngine, Workload};
+
+use crate::harness::{LIMIT, loopback, notification, received, sent, tcp, turn, workload};
+use crate::port::{datagrams, open, token};
+use crate::port_strangers::{confirm, hello};
+
+const ROLE: &str = "NETDUEL_TEST_SHORTAGE";
+const NAME: &str = "port_shortage::a_port_survives_that_its_process_has_no_descriptors_left";
+/// More than the 400 that a trial asks the limit to leave for other things.
+const DESCRIPTORS: u32 = 450;
+
+fn trials() -> [Workload; 3] {
+    let flows = workload(datagrams(2, Direction::Up, 800_000), Family::Ipv4, 1000);
+    [workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 1000), flows.clone(), flows]
+}
+
+/// The number of the trial that fails for want of a descriptor.
+const FAILS: usize = 2;
+
+/// The server: opens a port, and takes descriptors and gives them back as it is told, a line at a time.
+fn serve() {
+    let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
+    let mut number = 0;
+    let [stream, flows, fails] = trials().map(|workload| {
+        let (notify, done) = notification();
+        let end = port.prepare_server(&workload, token(number)).unwrap();
+        number += 1;
+        (end.start(notify), done)
+    });
+    let take = || std::iter::from_fn(|| File::open("/dev/null").ok());
+    let order = || std::io::stdin().read_line(&mut String::new()).unwrap();
+    let mut taken: Vec<File> = take().collect();
+    // Strangers come one at a time now.
+    taken.pop();
+    println!("port {}", port.address().port());
+    order();
+    taken.extend(take());
+    println!("full {}", taken.len());
+    order();
+    fails.0.abort();
+    fails.1.recv_timeout(LIMIT).unwrap();
+    println!("failed {}", fails.0.join().unwrap_err());
+    order();
+    drop(taken);
+    for (running, done) in [stream, flows] {
+        done.recv_timeout(LIMIT).unwrap();
+        println!("received {}", received(&running.join().unwrap()));
+    }
+}
+
+struct Server {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(format!("ulimit -n {DESCRIPTORS} && exec \"$0\" \"$@\""))
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", NAME, "--nocapture", "--test-threads=1"])
+            .env(ROLE, "server")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    /// Tells it to go on.
+    fn order(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    }
+
+    /// What is behind the next `word` that it prints, among what the test harness prints.
+    fn told(&mut self, word: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended before it told {word}");
+            if let Some((_, rest)) = line.split_once(word) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only a test that failed finds it alive.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_port_survives_that_its_process_has_no_descriptors_left() {
+    if std::env::var_os(ROLE).is_some() {
+        return serve();
+    }
+    let _turn = turn();
+    let mut server = Server::start();
+    let port: u16 = server.told("port ").parse().unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    send_strangers_away(address);
+    server.order();
+    server.told("full ");
+    confirm_a_flow(address);
+    server.order();
+    let error = server.told("failed ");
+    assert!(error.contains("open a socket for a flow"), "{error}");
+    // The others are there before there are descriptors for them, or come a little later.
+    let clients: Vec<_> = trials()
+        .into_iter()
+        .take(FAILS)
+        .enumerate()
+        .map(|(number, workload)| std::thread::spawn(move || run_client(port, number, &workload)))
+        .collect();
+    server.order();
+    for client in clients {
+        let sent = client.join().unwrap();
+        assert!(sent > 0);
+        assert_eq!(server.told("received ").parse(), Ok(sent));
+    }
+    assert!(server.child.wait().unwrap().success());
+}
+
+fn run_client(port: u16, number: usize, workload: &Workload) -> u64 {
+    let ports = if number == 0 { vec![port] } else { vec![port; 2] };
+    let host = loopback(Family::Ipv4);
+    let client = prepare_client(workload, host, &ports, token(number), LIMIT).unwrap();
+    let (notify, done) = notification();
+    let client = client.start(notify);
+    done.recv_timeout(LIMIT).unwrap();
+    sent(&client.join().unwrap())
+}
+
+/// Each begins to greet and waits. One is let in, the next one finds no descriptor, and the first goes; that all go shows that the
+/// port lives on.
+fn send_strangers_away(address: SocketAddr) {
+    let mut strangers: Vec<_> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
+    for stranger in &mut strangers {
+        stranger.write_all(b"NETDUEL1").unwrap();
+        stranger.set_read_timeout(Some(LIMIT)).unwrap();
+    }
+    for stranger in &mut strangers {
+        match stranger.read(&mut [0; 64]) {
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+            Ok(length) => assert_eq!(length, 0),
+        }
+    }
+}
+
+/// Greets for a flow of the trial that fails, to the point at which the port needs a socket. Datagrams are heard in order, so an
+/// answer to a later one shows that the port has tried and goes on.
+fn confirm_a_flow(address: SocketAddr) {
+    let client = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    client.connect(address).unwrap();
+    client.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut bytes = [0; 48];
+    client.send(&hello(1, token(FAILS))).unwrap();
+    assert_eq!(client.recv(&mut bytes).unwrap(), 48);
+    let nonce = *bytes.last_chunk().unwrap();
+    client.send(&confirm(token(FAILS), nonce)).unwrap();
+    client.send(&hello(1, token(1))).unwrap();
+    assert_eq!(client.recv(&mut bytes).unwrap(), 48);
+    assert_eq!(bytes[8], 2, "the next that is heard is a proof, so the flow was not opened");
+}

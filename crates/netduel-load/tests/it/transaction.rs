@@ -1,0 +1,234 @@
+//! Transactions that each have a connection of their own: every one is counted, in parts that fit into the whole.
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+
+use netduel_load::{LoadError, prepare_client, prepare_server};
+use netduel_model::sample::{EndReport, RoundTripReport};
+use netduel_model::units::{Bytes, Nanos, PerSecond};
+use netduel_model::workload::{Family, Traffic, Transaction, Wait};
+
+use crate::harness::{
+    LIMIT, TOKEN, check_flows, loopback, notification, run_pair, run_through, turn, workload,
+};
+
+pub fn transactions(request: u64, response: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> Traffic {
+    Traffic::TcpCrr(Transaction {
+        request: Bytes(request),
+        response: Bytes(response),
+        outstanding,
+        wait,
+        rate: rate.map(PerSecond),
+    })
+}
+
+fn check(
+    client: &EndReport,
+    server: &EndReport,
+    (request, response): (u64, u64),
+    what: &str,
+) -> RoundTripReport {
+    assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{what}");
+    let trips = client.round_trips.clone().unwrap();
+    let parts = trips.parts.clone().unwrap();
+    assert!(trips.responses > 0, "{what}");
+    assert_eq!((trips.requests, trips.timeouts, parts.failures), (trips.responses, 0, 0), "{what}");
+    for histogram in [&trips.histogram, &parts.connect, &parts.exchange] {
+        assert_eq!(histogram.count, trips.responses, "{what}: the whole trial is the steady window here");
+    }
+    assert!(parts.connect.max <= trips.histogram.max && parts.exchange.max <= trips.histogram.max, "{what}");
+    assert!(parts.connect.min + parts.exchange.min <= trips.histogram.max, "{what}");
+    assert_eq!(trips.series.iter().map(|sample| sample.count).sum::<u64>(), trips.responses, "{what}");
+    let (requests, responses) = (server.received.as_ref().unwrap(), server.sent.as_ref().unwrap());
+    assert_eq!((requests.messages, requests.bytes), (trips.requests, trips.requests * request), "{what}");
+    assert_eq!(
+        (responses.messages, responses.bytes),
+        (trips.responses, trips.responses * response),
+        "{what}"
+    );
+    assert_eq!(client.sent.as_ref().map(|flow| flow.bytes), Some(requests.bytes), "{what}");
+    assert_eq!(client.received.as_ref().map(|flow| flow.bytes), Some(responses.bytes), "{what}");
+    check_flows(client);
+    check_flows(server);
+    trips
+}
+
+#[test]
+fn the_closed_loop_counts_each_transaction() {
+    for wait in [Wait::Block, Wait::Spin] {
+        for outstanding in [1, 7] {
+            for family in [Family::Ipv4, Family::Ipv6] {
+                let what = format!("{wait:?} {outstanding} {family:?}");
+                let workload = workload(transactions(48, 16, outstanding, wait, None), family, 300);
+                let (client, server) = run_pair(&workload).unwrap();
+                let trips = check(&client, &server, (48, 16), &what);
+                assert_eq!(trips.pacing_error, None);
+                assert_eq!(client.streams.len(), outstanding as usize, "{what}: a stream for each thread");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_open_loop_begins_each_transaction_of_its_schedule() {
+    for wait in [Wait::Block, Wait::Spin] {
+        let mut workload = workload(transactions(64, 64, 4, wait, Some(1000)), Family::Ipv4, 300);
+        let (client, server) = run_pair(&workload).unwrap();
+        let trips = check(&client, &server, (64, 64), &format!("{wait:?}"));
+        assert_eq!(trips.requests, 300);
+        workload.timing.warmup = Nanos::from_millis(100);
+        workload.timing.cooldown = Nanos::from_millis(50);
+        let trips = run_pair(&workload).unwrap().0.round_trips.unwrap();
+        let parts = trips.parts.unwrap();
+        let counts = [trips.histogram.count, parts.connect.count, parts.exchange.count];
+        assert_eq!((trips.responses, counts), (300, [150; 3]));
+        assert_eq!(trips.pacing_error.map(|record| record.count), Some(150));
+    }
+}
+
+#[test]
+fn requests_and_responses_may_be_large_and_unlike() {
+    for (request, response) in [(48, 1 << 20), (1 << 20, 16), (100_001, 70_003)] {
+        for wait in [Wait::Block, Wait::Spin] {
+            let workload = workload(transactions(request, response, 2, wait, None), Family::Ipv4, 300);
+            let (client, server) = run_pair(&workload).unwrap();
+            check(&client, &server, (request, response), &format!("{request} {response} {wait:?}"));
+        }
+    }
+}
+
+#[test]
+fn strangers_get_nothing_and_do_not_stop_the_client() {
+    let workload = workload(transactions(64, 64, 2, Wait::Block, None), Family::Ipv4, 500);
+    let _turn = turn();
+    let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.ports()[0]));
+    let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
+    let (notify, done) = notification();
+    let server = server.start(Box::new(|| ()));
+    let client = client.start(notify);
+    while client.live().messages == 0 {
+        std::thread::yield_now();
+    }
+    let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
+    for bytes in [
+        &[0x55; 200][..],
+        b"NETDUEL1\x05 of another trial, or of no trial at all ....",
+        b"GET / HTTP/1.1\r\n",
+    ] {
+        let mut stranger = TcpStream::connect(address).unwrap();
+        stranger.write_all(bytes).unwrap();
+        stranger.set_read_timeout(Some(LIMIT)).unwrap();
+        assert!(matches!(stranger.read(&mut [0; 64]), Ok(0) | Err(_)), "a stranger was answered");
+    }
+    done.recv_timeout(LIMIT).unwrap();
+    server.finish();
+    let (client, server) = (client.join().unwrap(), server.join().unwrap());
+    drop(silent);
+    assert_eq!(client.errors, []);
+    let trips = client.round_trips.unwrap();
+    assert_eq!(trips.requests, trips.responses);
+    assert_eq!(server.received.unwrap().messages, trips.requests, "strangers are not counted");
+    assert!(
+        server.errors.iter().any(|error| error.error.contains("none of this trial")),
+        "{:?}",
+        server.errors
+    );
+}
+
+#[test]
+fn a_port_of_another_program_gets_the_greeting_alone() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let thread = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.shutdown(std::net::Shutdown::Write).unwrap();
+        peer.read_to_end(&mut bytes).unwrap();
+        bytes.len()
+    });
+    let workload = workload(transactions(64, 64, 2, Wait::Block, None), Family::Ipv4, 100);
+    let Err(error) = prepare_client(&workload, loopback(Family::Ipv4), &[port], TOKEN, LIMIT) else {
+        panic!("it was taken for an agent")
+    };
+    assert!(matches!(error, LoadError::TokenRefused { .. }), "{error}");
+    assert_eq!(thread.join().unwrap(), 48);
+}
+
+#[test]
+fn a_server_that_dies_leaves_errors_by_call_and_an_end_in_time() {
+    let _turn = turn();
+    let workload = workload(transactions(64, 64, 2, Wait::Block, None), Family::Ipv4, 400);
+    let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+    let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
+    let (notify, done) = notification();
+    let server = server.start(Box::new(|| ()));
+    let client = client.start(notify);
+    while client.live().messages == 0 {
+        std::thread::yield_now();
+    }
+    server.abort();
+    server.join().unwrap();
+    done.recv_timeout(LIMIT).expect("the duration ends the client");
+    let report = client.join().unwrap();
+    let trips = report.round_trips.unwrap();
+    let parts = trips.parts.unwrap();
+    assert!(parts.failures > 0 && trips.responses > 0, "{parts:?}");
+    assert_eq!((trips.requests, parts.begun), (trips.responses + parts.failures, trips.requests));
+    let refused = report.errors.iter().find(|error| error.call == "connect").expect("connects fail");
+    assert!(refused.error.contains("ECONNREFUSED"), "{refused:?}");
+}
+
+#[test]
+fn sizes_without_room_for_what_proves_the_trial_are_refused() {
+    for (request, response, what) in [(47, 64, "size"), (64, 15, "response_size")] {
+        let workload = workload(transactions(request, response, 1, Wait::Block, None), Family::Ipv4, 100);
+        let Err(error) = prepare_server(&workload, loopback(Family::Ipv4), TOKEN) else {
+            panic!("it was taken")
+        };
+        assert!(error.to_string().contains(what), "{error}");
+    }
+}
+
+/// Set in the child of the test below, which runs in a network namespace of its own that has ten local ports.
+const CHILD: &str = "NETDUEL_LOAD_TEN_PORTS";
+
+fn with_ten_local_ports() {
+    // The listener has one of the ten, the standing connection one, so at most eight transactions are under way.
+    let workload = workload(transactions(64, 1 << 20, 32, Wait::Block, None), Family::Ipv4, 300);
+    let (client, _) = run_through(&workload, <[u16]>::to_vec).unwrap();
+    let texts: Vec<String> = client
+        .errors
+        .iter()
+        .map(|error| format!("{}: {} ({})", error.call, error.error, error.count))
+        .collect();
+    assert!(texts.iter().any(|text| text.contains("EADDRNOTAVAIL")), "{texts:?}");
+    let remark = texts.iter().find(|text| text.contains("ip_local_port_range")).expect("the range is told");
+    assert!(remark.contains("40000 to 40009 holds 10") && remark.ends_with("(1)"), "{remark}");
+    let trips = client.round_trips.unwrap();
+    assert!(trips.responses > 0, "those that have a port go on");
+    assert_eq!(trips.requests, trips.responses + trips.parts.unwrap().failures);
+}
+
+#[test]
+fn a_range_of_ports_that_is_too_small_is_named_with_what_it_allows() {
+    if std::env::var_os(CHILD).is_some() {
+        return with_ten_local_ports();
+    }
+    let script = "ip link set lo up && echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$0\" --exact \
+                  transaction::a_range_of_ports_that_is_too_small_is_named_with_what_it_allows --nocapture";
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "sh", "-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    if text.contains("unshare failed") {
+        assert!(std::env::var_os("REQUIRE_ALL").is_none_or(|value| value != "1"), "cannot run: {text}");
+        println!("skipped: a network namespace cannot be made here: {text}");
+        return;
+    }
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}

@@ -1,0 +1,155 @@
+//! Defaults and refusals of the workloads that need more than one kind of socket.
+use netduel_model::metric::Metric;
+use netduel_model::plan::{ResolvedPlan, parse};
+use netduel_model::units::{Bytes, Nanos, PerSecond};
+use netduel_model::workload::{
+    Direction, LoadedLatency, ProbeProtocol, TcpEngine, Traffic, Transaction, Wait,
+};
+
+/// A plan whose one workload is of this type, with these settings.
+fn plan(kind: &str, settings: &str) -> String {
+    format!(
+        r#"
+name = "one"
+question = "Which?"
+[hosts]
+c = {{ launch = "local" }}
+s = {{ launch = "local", addresses = ["127.0.0.1"] }}
+[[arms]]
+name = "one"
+client = "c"
+server = "s"
+[[arms]]
+name = "two"
+client = "c"
+server = "s"
+[[workloads]]
+name = "w"
+type = "{kind}"
+{settings}"#
+    )
+}
+
+fn resolved(kind: &str, settings: &str) -> ResolvedPlan {
+    parse(&plan(kind, settings), "plan.toml").unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// The one problem of a plan, after its place.
+fn refused(kind: &str, settings: &str) -> String {
+    let errors = parse(&plan(kind, settings), "p").expect_err("it is wrong").to_string();
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    errors.split_once("workloads[0].").expect("it is about the workload").1.to_owned()
+}
+
+#[test]
+fn transactions_have_the_documented_defaults() {
+    let transaction = |settings: &str| match &resolved("tcp-crr", settings).arms[0].workloads[0].traffic {
+        Traffic::TcpCrr(transaction) => transaction.clone(),
+        other => panic!("{other:?}"),
+    };
+    let expected = Transaction {
+        request: Bytes(64),
+        response: Bytes(64),
+        outstanding: 1,
+        wait: Wait::Block,
+        rate: None,
+    };
+    assert_eq!(transaction(""), expected);
+    let sized = transaction("size = \"1 KiB\"");
+    assert_eq!((sized.request, sized.response), (Bytes(1024), Bytes(1024)));
+    let unlike = transaction("response_size = \"16 B\"");
+    assert_eq!((unlike.request, unlike.response), (Bytes(64), Bytes(16)));
+    let open = transaction("request_rate = \"100 /s\"");
+    assert_eq!((open.outstanding, open.rate), (64, Some(PerSecond(100))));
+    let few = transaction("request_rate = \"100 /s\"\noutstanding = 3");
+    assert_eq!((few.outstanding, few.rate), (3, Some(PerSecond(100))));
+    let metrics = &resolved("tcp-crr", "").arms[0].workloads[0].metrics;
+    assert_eq!(*metrics, [Metric::LatencyP50, Metric::LatencyP99]);
+}
+
+#[test]
+fn a_loaded_path_has_the_documented_defaults() {
+    let workload = |settings: &str| resolved("loaded-latency", settings).arms[0].workloads[0].clone();
+    let plain = workload("");
+    let expected = LoadedLatency {
+        streams: 16,
+        direction: Direction::Both,
+        block: Bytes(1 << 20),
+        engine: TcpEngine::Lean,
+        congestion: None,
+        probe: ProbeProtocol::Udp,
+        size: Bytes(64),
+        rate: PerSecond(200),
+        idle: Nanos::from_millis(2500),
+    };
+    assert_eq!(plain.traffic, Traffic::LoadedLatency(expected));
+    // A third and a tenth of the shorter part, which is the idle one, at most.
+    assert_eq!((plain.timing.warmup, plain.timing.cooldown), (Nanos(833_333_333), Nanos::from_millis(250)));
+    assert_eq!(plain.steady_window(), 3_333_333_333..9_750_000_000);
+    assert_eq!(plain.metrics, [Metric::LatencyLoadedP50, Metric::LatencyLoadedP99, Metric::Responsiveness]);
+    let other = workload("idle_share = \"80 %\"\nduration = \"5 s\"\nprobe = \"tcp\"\nengine = \"copy\"");
+    let Traffic::LoadedLatency(load) = &other.traffic else { panic!("{other:?}") };
+    assert_eq!(
+        (load.idle, load.probe, load.block),
+        (Nanos(4_000_000_000), ProbeProtocol::Tcp, Bytes(128 << 10))
+    );
+    assert_eq!(other.timing.warmup, Nanos(333_333_333));
+    assert_eq!(load.idle_window(&other.timing), 333_333_333..3_900_000_000);
+}
+
+#[test]
+fn a_loaded_path_that_cannot_be_run_is_refused() {
+    for (settings, problem) in [
+        ("streams = 0", "streams: is 0; 1 to 1024 is allowed for loaded-latency"),
+        ("size = \"1473 B\"", "size: is \"1473 B\"; \"32 B\" to \"1472 B\" is allowed for loaded-latency"),
+        (
+            "request_rate = \"0 /s\"",
+            "request_rate: is \"0 /s\"; \"1 /s\" to \"10000 /s\" is allowed for loaded-latency",
+        ),
+        ("idle_share = \"95 %\"", "idle_share: is 95 %; 5 % to 90 % is allowed"),
+        (
+            "congestion = \"\"",
+            "congestion: \"\" is not a congestion control; name it as \
+          /proc/sys/net/ipv4/tcp_available_congestion_control does, for example \"cubic\"",
+        ),
+        ("probe = \"icmp\"", "probe: is the text \"icmp\"; did you mean \"tcp\"? allowed: `udp` or `tcp`"),
+        (
+            "duration = \"2 s\"\nwarmup = \"600 ms\"",
+            "warmup: leaves nothing to measure: warmup \"600 ms\" and cooldown \"50 ms\" of an idle part of \"500 ms\" and a loaded part \
+             of \"1500 ms\"; together warmup and cooldown must be shorter than each of the parts",
+        ),
+    ] {
+        assert_eq!(refused("loaded-latency", settings), problem, "{settings}");
+    }
+}
+
+#[test]
+fn transactions_that_cannot_be_run_are_refused() {
+    for (settings, problem) in [
+        ("size = \"47 B\"", "size: is \"47 B\"; \"48 B\" to \"1 MiB\" is allowed for tcp-crr"),
+        (
+            "response_size = \"15 B\"",
+            "response_size: is \"15 B\"; \"16 B\" to \"1 MiB\" is allowed for tcp-crr",
+        ),
+        ("outstanding = 0", "outstanding: is 0; 1 to 1024 is allowed for tcp-crr"),
+        (
+            "request_rate = \"0 /s\"",
+            "request_rate: is 0; 1 /s at least; leave `request_rate` out for a closed loop",
+        ),
+        (
+            "streams = 2",
+            "streams: is not a setting of tcp-crr; it has family, size, response_size, outstanding, wait, request_rate",
+        ),
+        (
+            "metrics = [\"throughput\"]",
+            "metrics[0]: \"throughput\" is not a metric of tcp-crr; allowed: `latency-p50`, `latency-p99`, `latency-p999`, \
+             `round-trip-rate` or `cpu-per-round-trip`",
+        ),
+    ] {
+        assert_eq!(refused("tcp-crr", settings), problem, "{settings}");
+    }
+    assert!(
+        refused("tcp-rr", "response_size = \"64 B\"")
+            .starts_with("response_size: is not a setting of tcp-rr")
+    );
+}

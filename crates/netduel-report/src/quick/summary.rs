@@ -1,0 +1,288 @@
+//! The summary of a quick test: what each stream moved, the figures of the steady window, cost, packets, and the limit.
+use std::fmt::Write as _;
+
+use netduel_model::metric::Metric;
+use netduel_model::observation::{InterfaceDelta, Observation};
+use netduel_model::sample::Flow;
+use netduel_model::trial::{Trial, TrialEnd};
+use netduel_model::units::{human_bit_rate, human_nanos, human_si, three_digits};
+use netduel_model::workload::{Role, Traffic, Workload};
+
+use crate::analysis::{self, Limit, value_of};
+use crate::words;
+
+/// More streams than this are shown as their sum and their spread.
+const STREAMS_SHOWN: usize = 16;
+const ROLES: [Role; 2] = [Role::Client, Role::Server];
+
+/// What a summary is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct SummaryInput<'a> {
+    /// What was run.
+    pub workload: &'a Workload,
+    /// What both ends recorded.
+    pub trial: &'a Trial,
+    /// Whether both hosts are one machine.
+    pub shared_machine: bool,
+}
+
+/// The summary, lines with their ends. A trial that failed has none.
+pub fn summary(input: SummaryInput<'_>) -> String {
+    let (Some(client), Some(server)) = (&input.trial.client, &input.trial.server) else {
+        return String::new();
+    };
+    let mut text = String::new();
+    if let Traffic::TcpStream { .. } | Traffic::UdpStream { .. } = &input.workload.traffic {
+        text.push_str(&streams(input.workload, client, server));
+        text.push('\n');
+    }
+    for (label, words) in rows(input, client, server) {
+        let _ = writeln!(text, "{label:<12} {words}");
+    }
+    text
+}
+
+fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&'static str, String)> {
+    let SummaryInput { workload, trial, shared_machine } = input;
+    let figure =
+        |metric: Metric| value_of(metric, workload, trial, shared_machine).map(|value| metric.human(value));
+    let mut rows = Vec::new();
+    for metric in workload.traffic.possible_metrics() {
+        if let Some(words) =
+            headline(*metric, workload).and_then(|words| Some(format!("{} {words}", figure(*metric)?)))
+        {
+            rows.push((label(*metric), words));
+        }
+    }
+    if let Some(words) = tail(workload, trial) {
+        rows.push(("round trip", words));
+    }
+    rows.extend(parts(trial));
+    rows.extend(datagrams(trial).map(|words| ("datagrams", words)));
+    rows.extend(tcp(client, server).map(|words| ("TCP", words)));
+    if let Some(words) = cpu(input, client, server) {
+        rows.push(("CPU", words));
+    }
+    for (name, end) in [("client", client), ("server", server)] {
+        rows.extend(packets(&end.observation).map(|words| ("packets", format!("{name}: {words}"))));
+    }
+    for (name, end) in [("client", client), ("server", server)] {
+        for error in &end.report.errors {
+            rows.push(("errors", format!("{name}: {} {} times: {}", error.call, error.count, error.error)));
+        }
+    }
+    if let Some(Limit { cause, evidence }) = analysis::limit_of(workload, trial, shared_machine) {
+        let evidence =
+            if evidence.is_empty() { String::new() } else { format!(" ({})", evidence.join("; ")) };
+        rows.push(("limited by", format!("{}{evidence}", cause.words())));
+    }
+    rows
+}
+
+/// The metrics that are a row of their own, with what is to be known of them.
+fn headline(metric: Metric, workload: &Workload) -> Option<String> {
+    let timing = &workload.timing;
+    let window = format!(
+        "in the steady {} (cut: {} warm-up, {} cool-down)",
+        human_nanos(timing.duration.0.saturating_sub(timing.warmup.0 + timing.cooldown.0) as f64),
+        human_nanos(timing.warmup.0 as f64),
+        human_nanos(timing.cooldown.0 as f64)
+    );
+    match metric {
+        Metric::Throughput => Some(format!("of payload received {window}")),
+        Metric::DatagramRate => Some("datagrams received".to_owned()),
+        Metric::RoundTripRate => Some(window),
+        Metric::Jitter => Some("(RFC 3550)".to_owned()),
+        _ => None,
+    }
+}
+
+fn label(metric: Metric) -> &'static str {
+    match metric {
+        Metric::DatagramRate => "delivered",
+        _ => metric.title(),
+    }
+}
+
+/// The distribution of round trips in one line.
+fn tail(workload: &Workload, trial: &Trial) -> Option<String> {
+    let histogram = analysis::round_trip_histogram(trial)?;
+    let at = |percentile: f64| histogram.percentile(percentile).map(|value| human_nanos(value as f64));
+    let mut words = format!(
+        "p50 {}  p90 {}  p99 {}  p99.9 {}  max {}  (min {}, n {})",
+        at(50.0)?,
+        at(90.0)?,
+        at(99.0)?,
+        at(99.9)?,
+        human_nanos(histogram.max()? as f64),
+        human_nanos(histogram.min()? as f64),
+        histogram.count()
+    );
+    let report = trial.client.as_ref()?.report.round_trips.as_ref()?;
+    if report.timeouts > 0 {
+        let _ = write!(words, ", {} requests given up", report.timeouts);
+    }
+    if workload.traffic.request_rate().is_some() {
+        words.push_str(", from the scheduled time");
+    }
+    Some(words)
+}
+
+/// What transactions on connections of their own are made of, and how many failed.
+fn parts(trial: &Trial) -> Vec<(&'static str, String)> {
+    let report = trial.client.as_ref().and_then(|end| end.report.round_trips.as_ref());
+    let Some(parts) = report.and_then(|report| report.parts.as_ref()) else { return Vec::new() };
+    let words = |record| {
+        let histogram = analysis::histogram_of(record)?;
+        let at = |percentile: f64| histogram.percentile(percentile).map(|value| human_nanos(value as f64));
+        Some(format!("p50 {}  p90 {}  p99 {}", at(50.0)?, at(90.0)?, at(99.0)?))
+    };
+    let mut rows = Vec::new();
+    rows.extend(words(&parts.connect).map(|words| ("connect", words)));
+    rows.extend(words(&parts.exchange).map(|words| ("exchange", format!("{words}  (request to response)"))));
+    if parts.failures > 0 {
+        rows.push(("failed", format!("{} of {} transactions", parts.failures, parts.begun)));
+    }
+    rows
+}
+
+/// Loss, to the datagram, and where it happened as far as it is known.
+fn datagrams(trial: &Trial) -> Option<String> {
+    let reports = analysis::datagram_reports(trial);
+    let sent: u64 = reports.iter().map(|(sent, _)| sent).sum();
+    if sent == 0 {
+        return None;
+    }
+    let sum = |field: fn(&netduel_model::sample::DatagramReport) -> u64| -> u64 {
+        reports.iter().map(|(_, report)| field(report)).sum()
+    };
+    let lost = sent.saturating_sub(sum(|report| report.unique));
+    let at_socket = sum(|report| report.socket_drops.unwrap_or(0)).min(lost);
+    let mut words = format!("{sent} sent, {lost} lost ({})", words::percent(lost as f64 / sent as f64));
+    if lost > 0 {
+        let _ = write!(words, ": {at_socket} at the receiver's socket, {} on the way", lost - at_socket);
+    }
+    let _ = write!(
+        words,
+        "; {} twice, {} out of order",
+        sum(|report| report.duplicates),
+        sum(|report| report.reordered)
+    );
+    Some(words)
+}
+
+fn tcp(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
+    let sender = [client, server]
+        .into_iter()
+        .find(|end| end.report.sent.is_some() && end.report.received.is_none())?;
+    let connections: Vec<_> = sender.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()).collect();
+    let first = connections.first()?;
+    let resent: u64 = connections.iter().map(|tcp| u64::from(tcp.retransmits.unwrap_or(0))).sum();
+    let mut words = format!("{resent} retransmits");
+    let spurious: u64 = connections.iter().map(|tcp| u64::from(tcp.dsack_dups.unwrap_or(0))).sum();
+    if spurious > 0 {
+        let _ = write!(words, " ({spurious} needless by DSACK)");
+    }
+    if let Some(rtt) = first.rtt_us {
+        let _ = write!(words, ", rtt {}", human_nanos(f64::from(rtt) * 1e3));
+    }
+    if let (Some(cwnd), Some(mss)) = (first.snd_cwnd, first.snd_mss) {
+        let _ = write!(words, ", cwnd {}, mss {mss} B", human_si(f64::from(cwnd) * f64::from(mss), "B"));
+    }
+    if let Some(congestion) = &first.congestion {
+        let _ = write!(words, ", {congestion}");
+    }
+    Some(words)
+}
+
+/// What the test cost: cores used on each host, and per unit of work.
+fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<String> {
+    let used = |end: &TrialEnd| {
+        let busy: u64 = end.observation.cores.iter().map(netduel_model::observation::CoreTime::busy_ns).sum();
+        let cores = end.observation.cores.len();
+        (cores > 0).then(|| {
+            let used = busy as f64 / end.observation.wall_ns.max(1) as f64;
+            format!("{} of {cores} cores", three_digits(used))
+        })
+    };
+    let mut words = if input.shared_machine {
+        format!("{} of one machine", used(server)?)
+    } else {
+        format!("client {}, server {}", used(client)?, used(server)?)
+    };
+    let per = [Metric::CpuPerGigabyte, Metric::CpuPerDatagram, Metric::CpuPerRoundTrip];
+    let possible = input.workload.traffic.possible_metrics();
+    for metric in per.into_iter().filter(|metric| possible.contains(metric)) {
+        if let Some(value) = value_of(metric, input.workload, input.trial, input.shared_machine) {
+            let _ = write!(words, "; {} ({})", metric.human(value), metric.title());
+        }
+    }
+    Some(words)
+}
+
+/// Packets on the interface that carried most: datagrams and segments are not packets.
+fn packets(observation: &Observation) -> Option<String> {
+    let carried = |interface: &&InterfaceDelta| interface.rx_bytes + interface.tx_bytes;
+    let interface =
+        observation.interfaces.iter().filter(|interface| !interface.is_master).max_by_key(carried)?;
+    let direction = |packets: u64, bytes: u64, dropped: u64| {
+        if packets == 0 {
+            return "none".to_owned();
+        }
+        let lost = if dropped > 0 { format!(", {dropped} dropped") } else { String::new() };
+        format!(
+            "{} of {} each{lost}",
+            human_si(packets as f64, ""),
+            human_si(bytes as f64 / packets as f64, "B")
+        )
+    };
+    (carried(&interface) > 0).then(|| {
+        format!(
+            "{} sent {}, received {}",
+            words::plain(&interface.name),
+            direction(interface.tx_packets, interface.tx_bytes, interface.tx_dropped),
+            direction(interface.rx_packets, interface.rx_bytes, interface.rx_dropped)
+        )
+    })
+}
+
+/// A row for each stream and way, and for their sum.
+fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> String {
+    let is_udp = matches!(workload.traffic, Traffic::UdpStream { .. });
+    let last = if is_udp { "datagrams" } else { "retransmits" };
+    let mut text = format!("  {:<8}{:<22}{:>10}{:>16}{last:>13}\n", "stream", "", "transfer", "rate");
+    let mut row = |stream: &str, way: &str, bytes: u64, seconds: f64, last: Option<u64>| {
+        let rate = if seconds > 0.0 { human_bit_rate(bytes as f64 * 8.0 / seconds) } else { "-".to_owned() };
+        let last = last.map_or_else(|| "-".to_owned(), |last| last.to_string());
+        let _ =
+            writeln!(text, "  {stream:<8}{way:<22}{:>10}{rate:>16}{last:>13}", human_si(bytes as f64, "B"));
+    };
+    for role in ROLES {
+        let (sender, receiver) = if role == Role::Client { (client, server) } else { (server, client) };
+        let (Some(sent), Some(received)) = (&sender.report.sent, &receiver.report.received) else { continue };
+        let (from, to) = (format!("{role} sent"), format!("{} received", receiver.report.role));
+        let count = sender.report.streams.len();
+        if count > 1 && count <= STREAMS_SHOWN {
+            for stream in &sender.report.streams {
+                let resent = stream.tcp.as_ref().and_then(|tcp| tcp.retransmits).map(u64::from);
+                row(&stream.index.to_string(), &from, stream.sent_bytes, span(sent), resent);
+            }
+            for stream in &receiver.report.streams {
+                row(&stream.index.to_string(), &to, stream.received_bytes, span(received), None);
+            }
+        }
+        let all = if count > 1 { format!("all {count}") } else { "1".to_owned() };
+        let connections = sender.report.streams.iter().filter_map(|stream| stream.tcp.as_ref());
+        let resent =
+            connections.map(|tcp| tcp.retransmits.map(u64::from)).reduce(|a, b| Some(a? + b?)).flatten();
+        let messages = |flow: &Flow| if is_udp { Some(flow.messages) } else { None };
+        row(&all, &from, sent.bytes, span(sent), messages(sent).or(resent));
+        row(&all, &to, received.bytes, span(received), messages(received));
+    }
+    text
+}
+
+/// From the first to the last byte, seconds.
+fn span(flow: &Flow) -> f64 {
+    flow.last_ns.unwrap_or(0).saturating_sub(flow.first_ns.unwrap_or(0)) as f64 / 1e9
+}

@@ -1,0 +1,114 @@
+//! Loading a program: the kernel's verifier reads it, and says why it refuses it.
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use super::{Code, Command, NAME_LENGTH, call, object_name, own};
+
+/// What programs declare. No helper that is named in this room asks for a licence of its own.
+const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
+/// Room for the verifier's words; it keeps the last ones when there are more (Linux 6.4 and later).
+const LOG_LENGTH: usize = 64 * 1024;
+
+/// What a program works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ProgramKind {
+    /// Packets with all that the kernel knows of them (`BPF_PROG_TYPE_SCHED_CLS`), before or after the network stack.
+    SchedCls = 3,
+    /// Frames in the driver (`BPF_PROG_TYPE_XDP`).
+    Xdp = 6,
+}
+
+/// The head of `union bpf_attr` for `BPF_PROG_LOAD`.
+#[repr(C)]
+#[derive(Default)]
+struct LoadAttributes {
+    program_type: u32,
+    instruction_count: u32,
+    instructions: u64,
+    licence: u64,
+    log_level: u32,
+    log_size: u32,
+    log_buffer: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; NAME_LENGTH],
+}
+
+/// A program that was not loaded.
+#[derive(Debug, thiserror::Error)]
+#[error("load a program into the kernel (bpf(2); needs root, or CAP_BPF and CAP_NET_ADMIN): {source}{}", said(.log))]
+pub struct LoadError {
+    /// The kernel's error.
+    pub source: io::Error,
+    /// What its verifier said; empty when it did not get that far.
+    pub log: String,
+}
+
+fn said(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!("; the verifier says:\n{log}") }
+}
+
+/// A program in the kernel. It lives as long as this or a link that runs it.
+#[derive(Debug)]
+pub struct Program {
+    descriptor: OwnedFd,
+    kind: ProgramKind,
+}
+
+impl Program {
+    /// Has the kernel check and take `code`. `name` is what bpftool(8) shows; 15 bytes of it are kept.
+    ///
+    /// # Errors
+    /// [`LoadError`], with the verifier's words when it refused the code.
+    ///
+    /// # Panics
+    /// When the code jumps to a label without a place.
+    pub fn load(kind: ProgramKind, name: &str, code: &Code<'_>) -> Result<Self, LoadError> {
+        let bytes = code.finish();
+        match load(kind, name, &bytes, &mut []) {
+            Ok(descriptor) => Ok(Self { descriptor, kind }),
+            Err(source) if matches!(source.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) => {
+                // Once more, with somebody who takes notes: that costs too much to be done each time.
+                let mut log = vec![0; LOG_LENGTH];
+                match load(kind, name, &bytes, &mut log) {
+                    Ok(descriptor) => Ok(Self { descriptor, kind }),
+                    Err(source) => {
+                        let length = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+                        let log = String::from_utf8_lossy(&log[..length]).trim_end().to_owned();
+                        Err(LoadError { source, log })
+                    }
+                }
+            }
+            Err(source) => Err(LoadError { source, log: String::new() }),
+        }
+    }
+
+    /// What it works on.
+    pub fn kind(&self) -> ProgramKind {
+        self.kind
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn load(kind: ProgramKind, name: &str, code: &[u8], log: &mut [u8]) -> io::Result<OwnedFd> {
+    let mut attributes = LoadAttributes {
+        program_type: kind as u32,
+        instruction_count: (code.len() / 8) as u32,
+        instructions: code.as_ptr() as u64,
+        licence: LICENCE.as_ptr() as u64,
+        log_level: u32::from(!log.is_empty()),
+        log_size: log.len() as u32,
+        log_buffer: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
+        name: object_name(name),
+        ..LoadAttributes::default()
+    };
+    // SAFETY: the structure is that of the command; code and licence are read and the log is written within their lengths,
+    // and all three are borrowed for the call.
+    let descriptor = unsafe { call(Command::ProgramLoad, &mut attributes) }?;
+    // SAFETY: the kernel has just opened it for us.
+    Ok(unsafe { own(descriptor) })
+}

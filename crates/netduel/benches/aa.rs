@@ -1,0 +1,179 @@
+//! How often the program says that a path is faster or slower than itself: 200 comparisons of a path with itself in the lab,
+//! short real trials, judged as every report judges. Fails when that is more often than the level allows.
+//!
+//! One long A/A run is cut into comparisons of as many blocks as a plan has by default, each judged by itself from the trials of
+//! its blocks alone: the same as 200 short runs, without 200 times the start. The number of false verdicts is binomial, and its
+//! interval exact (Clopper and Pearson 1934).
+use std::process::{Command, Stdio};
+
+use netduel_model::ids::WorkloadName;
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::run::Run;
+use netduel_model::trial::Trial;
+use netduel_report::analysis::analyse;
+use netduel_stats::verdict::Verdict;
+use netduel_store::Store;
+
+/// Comparisons of each workload.
+const COMPARISONS: u32 = 100;
+/// Blocks of a comparison: the default of a plan.
+const BLOCKS: u32 = 8;
+/// The chance of a false verdict that a confidence of 95 % accepts.
+const LEVEL: f64 = 0.05;
+/// Error of the interval of the number of false verdicts, each side.
+const SIDE: f64 = 0.025;
+
+const WORKLOADS: &str = r#"
+[[workloads]]
+name = "latency"
+type = "tcp-rr"
+duration = "100 ms"
+cooldown = "0 ms"
+pin_client = [0]
+pin_server = [0]
+metrics = ["latency-p50"]
+[[workloads]]
+name = "stream"
+type = "tcp-stream"
+duration = "100 ms"
+cooldown = "0 ms"
+congestion = "cubic"
+metrics = ["throughput"]
+"#;
+
+/// What the comparisons of one workload said.
+#[derive(Debug, Default)]
+struct Answers {
+    higher: u64,
+    lower: u64,
+    no_difference: u64,
+    not_enough: u64,
+}
+
+fn main() {
+    let run = campaign();
+    let mut all = (0, 0);
+    for name in &run.header.plan.workloads {
+        let answers = judge(&run, name);
+        let false_ones = answers.higher + answers.lower;
+        let total = false_ones + answers.no_difference + answers.not_enough;
+        println!(
+            "aa: {name}: {} of {total} comparisons said higher, {} lower, {} no difference, {} not enough trials",
+            answers.higher, answers.lower, answers.no_difference, answers.not_enough
+        );
+        println!("figure false-verdicts-{name} {:.2} %", 100.0 * false_ones as f64 / total as f64);
+        all = (all.0 + false_ones, all.1 + total);
+    }
+    let (false_ones, total) = all;
+    let (low, high) = interval(total, false_ones);
+    println!(
+        "aa: {false_ones} of {total} comparisons of a path with itself said faster or slower: {:.1} % [{:.1}, {:.1}] (exact \
+         binomial interval, 95 %); accepted: {:.0} %",
+        100.0 * false_ones as f64 / total as f64,
+        low * 100.0,
+        high * 100.0,
+        LEVEL * 100.0
+    );
+    println!("figure false-verdicts {:.2} %", 100.0 * false_ones as f64 / total as f64);
+    println!("figure false-verdicts-at-least {:.2} %", low * 100.0);
+    println!("figure false-verdicts-at-most {:.2} %", high * 100.0);
+    assert_eq!(
+        total,
+        u64::from(COMPARISONS) * run.header.plan.workloads.len() as u64,
+        "comparisons are missing"
+    );
+    assert!(low <= LEVEL, "more false verdicts than the level allows");
+}
+
+/// Runs all trials in the lab, and reads them back.
+fn campaign() -> Run {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let plan = folder.path().join("plan.toml");
+    let blocks = COMPARISONS * BLOCKS;
+    let text = format!(
+        "name = \"aa\"\nquestion = \"Is a path faster than itself?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
+         [[arms]]\nname = \"path\"\nclient = \"a\"\nserver = \"b\"\n{WORKLOADS}\n\
+         [design]\naa = true\nblocks_min = {blocks}\nblocks_max = {blocks}\n"
+    );
+    std::fs::write(&plan, text).expect("the plan can be written");
+    let output = Command::new(env!("CARGO_BIN_EXE_netduel"))
+        .arg("run")
+        .arg(&plan)
+        .arg("--store")
+        .arg(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .expect("the program can be started");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the run failed: {}\n{words}", output.status);
+    Store::open(folder.path())
+        .and_then(|store| store.read("last"))
+        .expect("the run that was just stored can be read")
+}
+
+/// Cuts the run into comparisons of one workload, each judged as a run of its own.
+fn judge(run: &Run, name: &WorkloadName) -> Answers {
+    let plan = with_one_workload(&run.header.plan, name);
+    let mut answers = Answers::default();
+    for comparison in 0..COMPARISONS {
+        let blocks = comparison * BLOCKS..(comparison + 1) * BLOCKS;
+        let own = |trial: &&Trial| blocks.contains(&trial.slot.block) && &trial.slot.workload == name;
+        let trials: Vec<Trial> = run.trials.iter().filter(own).cloned().collect();
+        let analysis = analyse(&plan, Some(&run.header), &trials, &[], None);
+        let judged = analysis.workloads.iter().flat_map(|workload| &workload.judged);
+        for judged in judged.flat_map(|metric| &metric.comparisons).filter_map(|one| one.judged.as_ref()) {
+            match judged.verdict {
+                Verdict::Higher { .. } => answers.higher += 1,
+                Verdict::Lower { .. } => answers.lower += 1,
+                Verdict::NoDifference { .. } => answers.no_difference += 1,
+                Verdict::NotEnough { .. } => answers.not_enough += 1,
+            }
+        }
+    }
+    answers
+}
+
+fn with_one_workload(plan: &ResolvedPlan, name: &WorkloadName) -> ResolvedPlan {
+    let mut plan = plan.clone();
+    plan.workloads.retain(|other| other == name);
+    for arm in &mut plan.arms {
+        arm.workloads.retain(|workload| &workload.name == name);
+    }
+    plan
+}
+
+/// The exact interval of a chance of which `count` in `total` were seen.
+fn interval(total: u64, count: u64) -> (f64, f64) {
+    let low = if count == 0 { 0.0 } else { solve(|chance| SIDE - at_least(total, count, chance)) };
+    let high =
+        if count == total { 1.0 } else { solve(|chance| 1.0 - SIDE - at_least(total, count + 1, chance)) };
+    (low, high)
+}
+
+/// Where a falling function crosses 0, between 0 and 1.
+fn solve(function: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if function(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
+
+/// The chance of `count` or more in `total` when each has this chance.
+fn at_least(total: u64, count: u64, chance: f64) -> f64 {
+    if chance <= 0.0 || chance >= 1.0 {
+        return if chance <= 0.0 && count > 0 { 0.0 } else { 1.0 };
+    }
+    // Each term from the one before it, in logarithms: the first may be smaller than any number.
+    let mut log = total as f64 * (1.0 - chance).ln();
+    let mut sum = if count == 0 { log.exp() } else { 0.0 };
+    for index in 1..=total {
+        log += ((total - index + 1) as f64 / index as f64).ln() + (chance / (1.0 - chance)).ln();
+        if index >= count {
+            sum += log.exp();
+        }
+    }
+    sum
+}

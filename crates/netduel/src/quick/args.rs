@@ -1,0 +1,285 @@
+//! The options of quick tests, named as iperf3 names them.
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
+
+use crate::cli::StoreArgs;
+
+/// What every quick test takes.
+#[derive(Debug, Clone, Args)]
+pub struct CommonArgs {
+    /// The other host: the pairing string that `netduel serve` printed there, or, once paired, HOST or HOST:PORT.
+    #[arg(value_name = "HOST")]
+    pub host: String,
+    /// Port of `netduel serve` [default: the pairing's, else 5210]
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+    /// A file that holds the pairing string, in place of the pairings kept for you.
+    #[arg(long, value_name = "FILE")]
+    pub pairing_file: Option<PathBuf>,
+    /// How long to test: seconds, or with a unit as in "500 ms".
+    #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = time)]
+    pub time: Nanos,
+    /// Leave out this much of the beginning [default: a tenth of the time]
+    #[arg(short = 'O', long, value_name = "TIME", value_parser = time)]
+    pub omit: Option<Nanos>,
+    /// Print a line this often; 0 prints none.
+    #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time)]
+    pub interval: Nanos,
+    /// IPv4 only.
+    #[arg(short = '4', long = "ipv4", conflicts_with = "ipv6")]
+    pub ipv4: bool,
+    /// IPv6 only.
+    #[arg(short = '6', long = "ipv6")]
+    pub ipv6: bool,
+    /// Cores for the client's threads, for example 0,2 [default: the kernel chooses]
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    pub pin_client: Vec<u16>,
+    /// Cores for the server's threads.
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    pub pin_server: Vec<u16>,
+    /// Print the result as one JSON document.
+    #[arg(short = 'J', long)]
+    pub json: bool,
+    /// Print a line of JSON for the start, each interval and the end.
+    #[arg(long, conflicts_with = "json")]
+    pub json_stream: bool,
+    /// Keep the test in the store as a run, for `netduel report`.
+    #[arg(long)]
+    pub save: bool,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// Which way bulk data goes.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct WayArgs {
+    /// The server sends, the client receives.
+    #[arg(short = 'R', long)]
+    pub reverse: bool,
+    /// Both send at once.
+    #[arg(long, conflicts_with = "reverse")]
+    pub bidir: bool,
+}
+
+/// `netduel tcp`.
+#[derive(Debug, Clone, Args)]
+pub struct TcpArgs {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Connections at a time, 1 to 20000.
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub parallel: u32,
+    #[command(flatten)]
+    pub way: WayArgs,
+    /// UDP in place of TCP: the same as `netduel udp`.
+    #[arg(short = 'u', long)]
+    pub udp: bool,
+    /// Payload rate of all connections together, for example 100M or "2.5 Gbit/s" [default: as fast as it can]
+    #[arg(short = 'b', long, value_name = "RATE", value_parser = rate)]
+    pub bitrate: Option<BitRate>,
+    /// Bytes handed to the kernel in one call, for example 128K (1024, as in iperf3) or "128 KiB" [default: the engine's]
+    #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes)]
+    pub length: Option<Bytes>,
+    /// End after this much payload, --time at the latest.
+    #[arg(short = 'n', long, value_name = "BYTES", value_parser = bytes)]
+    pub bytes: Option<Bytes>,
+    /// Send and receive buffer of each socket [default: the kernel's, which grows]
+    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
+    pub window: Option<Bytes>,
+    /// Maximum segment size, bytes [default: of the path's MTU]
+    #[arg(short = 'M', long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32_767))]
+    pub set_mss: Option<u32>,
+    /// Congestion control, for example cubic or bbr [default: the sender's]
+    #[arg(short = 'C', long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    /// How bytes are moved in and out of the kernel [default: lean]
+    #[arg(long, value_name = "ENGINE")]
+    pub engine: Option<String>,
+}
+
+/// `netduel udp`.
+#[derive(Debug, Clone, Args)]
+pub struct UdpArgs {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Flows at a time, each from a port of its own.
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub parallel: u32,
+    #[command(flatten)]
+    pub way: WayArgs,
+    /// Payload rate of all flows together, for example 100M or "2.5 Gbit/s" [default: as fast as it can]
+    #[arg(short = 'b', long, value_name = "RATE", value_parser = rate)]
+    pub bitrate: Option<BitRate>,
+    /// UDP payload of each datagram, bytes, 32 at least [default: 1448, or 1428 over IPv6]
+    #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes)]
+    pub length: Option<Bytes>,
+    /// End after this much payload, --time at the latest.
+    #[arg(short = 'n', long, value_name = "BYTES", value_parser = bytes)]
+    pub bytes: Option<Bytes>,
+    /// Send and receive buffer of each socket [default: 8 MiB]
+    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
+    pub window: Option<Bytes>,
+    /// Segmentation by the kernel or the NIC: none, gso, or gso-gro [default: gso without -b, else none]
+    #[arg(long, value_name = "OFFLOAD")]
+    pub offload: Option<String>,
+}
+
+/// What waits for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WaitArg {
+    /// Sleeps in the kernel.
+    Block,
+    /// Asks again and again.
+    Spin,
+    /// Sleeps in the kernel, which asks the NIC again and again.
+    BusyPoll,
+}
+
+/// `netduel rr`.
+#[derive(Debug, Clone, Args)]
+pub struct RrArgs {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// UDP in place of TCP.
+    #[arg(short = 'u', long)]
+    pub udp: bool,
+    /// Bytes of a request and of its response.
+    #[arg(short = 'l', long, value_name = "BYTES", default_value = "64", value_parser = bytes)]
+    pub length: Bytes,
+    /// Requests under way at a time.
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub parallel: u32,
+    /// An open loop: so many requests a second on schedule, measured from the scheduled time.
+    #[arg(long, value_name = "RATE", value_parser = per_second, conflicts_with = "parallel")]
+    pub rate: Option<PerSecond>,
+    /// How both ends wait for a message.
+    #[arg(long, value_enum, default_value_t = WaitArg::Block)]
+    pub wait: WaitArg,
+    /// Kernel time stamps: split the round trip into wire, kernel and program.
+    #[arg(long)]
+    pub timestamps: bool,
+    /// Congestion control of TCP.
+    #[arg(short = 'C', long, value_name = "NAME", conflicts_with = "udp")]
+    pub congestion: Option<String>,
+}
+
+/// `netduel crr`.
+#[derive(Debug, Clone, Args)]
+pub struct CrrArgs {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Bytes of a request and of its response.
+    #[arg(short = 'l', long, value_name = "BYTES", default_value = "64", value_parser = bytes)]
+    pub length: Bytes,
+    /// Transactions under way at a time.
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub parallel: u32,
+    /// An open loop: so many transactions a second on schedule, measured from the scheduled time.
+    #[arg(long, value_name = "RATE", value_parser = per_second, conflicts_with = "parallel")]
+    pub rate: Option<PerSecond>,
+    /// How both ends wait.
+    #[arg(long, value_enum, default_value_t = WaitArg::Block)]
+    pub wait: WaitArg,
+}
+
+/// A length of time: bare numbers are seconds.
+pub fn time(text: &str) -> Result<Nanos, String> {
+    match text.trim().parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && (0.0..=86_400.0).contains(&seconds) => {
+            Ok(Nanos((seconds * 1e9).round() as u64))
+        }
+        Ok(_) => Err("it must be 0 to 86400 seconds".to_owned()),
+        Err(_) => text.parse::<Nanos>().map_err(|error| error.to_string()),
+    }
+}
+
+/// A number with one of iperf3's suffixes: K, M, G, T, here as powers of `base`.
+fn with_suffix(text: &str, base: u64) -> Option<Result<u64, String>> {
+    let text = text.trim();
+    let (number, suffix) = match text.char_indices().last()? {
+        (at, letter) if letter.is_ascii_alphabetic() => (&text[..at], Some(letter.to_ascii_uppercase())),
+        _ => (text, None),
+    };
+    let power = match suffix {
+        None => 0,
+        Some('K') => 1,
+        Some('M') => 2,
+        Some('G') => 3,
+        Some('T') => 4,
+        Some(_) => return None,
+    };
+    let number: f64 = number.parse().ok()?;
+    let value = number * (base as f64).powi(power);
+    // 2^63 and more would not survive the way through a signed number somewhere; nobody means it.
+    Some(if value.is_finite() && (0.0..9.2e18).contains(&value) {
+        Ok(value.round() as u64)
+    } else {
+        Err(format!("{text} is out of range: 0 to 9.2e18"))
+    })
+}
+
+/// A volume: `128K` is 128 x 1024 as in iperf3, "128 kB" is 128,000, "128 KiB" is 131,072.
+fn bytes(text: &str) -> Result<Bytes, String> {
+    match with_suffix(text, 1024) {
+        Some(value) => value.map(Bytes),
+        None => text.parse::<Bytes>().map_err(|error| error.to_string()),
+    }
+}
+
+/// A bit rate: `100M` is 100,000,000 bit/s as in iperf3.
+pub fn rate(text: &str) -> Result<BitRate, String> {
+    match with_suffix(text, 1000) {
+        Some(Ok(0)) => Err("0 is no rate; leave it out to send as fast as it can".to_owned()),
+        Some(value) => value.map(BitRate),
+        None => text.parse::<BitRate>().map_err(|error| error.to_string()),
+    }
+}
+
+/// Messages a second: `20k` or "20 k/s".
+fn per_second(text: &str) -> Result<PerSecond, String> {
+    match with_suffix(text, 1000) {
+        Some(value) => value.map(PerSecond),
+        None => text.parse::<PerSecond>().map_err(|error| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_iperf3_user_types_means_the_same_here() {
+        assert_eq!(bytes("128K"), Ok(Bytes(131_072)));
+        assert_eq!(bytes("1g"), Ok(Bytes(1 << 30)));
+        assert_eq!(bytes("1448"), Ok(Bytes(1448)));
+        assert_eq!(rate("100M"), Ok(BitRate(100_000_000)));
+        assert_eq!(rate("2.5g"), Ok(BitRate(2_500_000_000)));
+        assert_eq!(time("10"), Ok(Nanos(10_000_000_000)));
+        assert_eq!(time("0.5"), Ok(Nanos(500_000_000)));
+        assert_eq!(per_second("20k"), Ok(PerSecond(20_000)));
+    }
+
+    #[test]
+    fn units_that_are_spelled_out_are_taken_at_their_word() {
+        assert_eq!(bytes("128 kB"), Ok(Bytes(128_000)));
+        assert_eq!(bytes("128 KiB"), Ok(Bytes(131_072)));
+        assert_eq!(rate("1 Gbit/s"), Ok(BitRate(1_000_000_000)));
+        assert_eq!(time("200 ms"), Ok(Nanos(200_000_000)));
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused_and_never_wraps() {
+        for text in ["9223372036854775808", "1e30", "99999999999G", "-1", "nan", "inf", ""] {
+            assert!(bytes(text).is_err(), "{text}");
+            assert!(rate(text).is_err(), "{text}");
+            assert!(per_second(text).is_err() || text.is_empty(), "{text}");
+        }
+        for text in ["-1", "nan", "1e9", "x", ""] {
+            assert!(time(text).is_err(), "{text}");
+        }
+        assert!(rate("0").is_err());
+        assert!(rate("1 GB/s").is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! The pairings of this user: one file each, readable by nobody else, so that a secret is typed once and stands in no plan, no
+//! stored run and no list of processes.
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use netduel_model::socket_name::SocketName;
+
+use super::pairing::Pairing;
+use crate::cli::PairArgs;
+use crate::exit::{Failure, Kind};
+
+/// A file with more is no pairing, bytes.
+const FILE_LEN_MAX: u64 = 4096;
+
+/// The folder of the pairings.
+fn folder() -> Result<PathBuf, Failure> {
+    crate::program::state_folder().map(|folder| folder.join("pairings"))
+}
+
+fn file_of(name: &SocketName) -> Result<PathBuf, Failure> {
+    Ok(folder()?.join(name.to_string()))
+}
+
+/// Reads the pairing string of a file that its owner alone may read.
+pub fn read(path: &Path) -> Result<Pairing, Failure> {
+    let failed = |why: String| {
+        Failure::message(Kind::Usage, format!("failed to read the pairing {}: {why}", path.display()))
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        let why = format!("others may read it, and whoever can is paired too: chmod 600 {}", path.display());
+        return Err(failed(why));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(failed("it belongs to another user".to_owned()));
+    }
+    if metadata.len() > FILE_LEN_MAX {
+        return Err(failed(format!("it is longer than {FILE_LEN_MAX} bytes")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    text.trim().parse::<Pairing>().map_err(|error| failed(error.to_string()))
+}
+
+/// The kept pairing with the server at `name`; absent when there is none.
+pub fn find(name: &SocketName) -> Result<Option<Pairing>, Failure> {
+    let path = file_of(name)?;
+    if path.exists() { read(&path).map(Some) } else { Ok(None) }
+}
+
+/// Keeps a pairing under `name`, in place of an older one.
+pub fn keep(name: &SocketName, pairing: &Pairing) -> Result<PathBuf, Failure> {
+    let path = file_of(name)?;
+    let folder = folder()?;
+    let failed = |what: &str, path: &Path, error: std::io::Error| {
+        let text = format!(
+            "failed to {what} {}: {error}; name a file with the pairing with --pairing-file",
+            path.display()
+        );
+        Failure::message(Kind::Store, text)
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .map_err(|error| failed("make", &folder, error))?;
+    let beside = folder.join(format!(".part-{}", std::process::id()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)
+        .and_then(|mut file| writeln!(file, "{pairing}").and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&beside, &path));
+    written.map_err(|error| {
+        drop(std::fs::remove_file(&beside));
+        failed("write", &path, error)
+    })?;
+    Ok(path)
+}
+
+/// Forgets a pairing; `false` when there was none.
+pub fn forget(name: &SocketName) -> Result<bool, Failure> {
+    let path = file_of(name)?;
+    match std::fs::remove_file(&path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => {
+            Err(Failure::message(Kind::Store, format!("failed to remove {}: {error}", path.display())))
+        }
+    }
+}
+
+/// The names of all kept pairings.
+pub fn list() -> Result<Vec<SocketName>, Failure> {
+    let folder = folder()?;
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            return Err(Failure::message(
+                Kind::Store,
+                format!("failed to list {}: {error}", folder.display()),
+            ));
+        }
+    };
+    // A file whose name is no name of a server is not one of ours.
+    let mut names: Vec<SocketName> =
+        entries.filter_map(|entry| SocketName::parse(entry.ok()?.file_name().to_str()?)).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// `netduel pair`.
+pub fn command(args: &PairArgs) -> Result<(), Failure> {
+    if args.list {
+        let lines: String = list()?.iter().map(|name| format!("{name}\n")).collect();
+        return crate::run::print(&lines);
+    }
+    if let Some(host) = &args.forget {
+        let name = SocketName::parse(host)
+            .ok_or_else(|| Failure::message(Kind::Usage, format!("{host:?} is not HOST or HOST:PORT")))?;
+        if forget(&name)? {
+            return crate::run::print(&format!("forgot {name}\n"));
+        }
+        return Err(Failure::message(
+            Kind::Usage,
+            format!("there is no pairing with {name}; `netduel pair --list` shows all"),
+        ));
+    }
+    let mut text = args.string.clone().unwrap_or_default();
+    if text == "-" {
+        text.clear();
+        std::io::stdin().take(FILE_LEN_MAX).read_to_string(&mut text).map_err(|error| {
+            Failure::message(Kind::Usage, format!("failed to read standard input: {error}"))
+        })?;
+    }
+    let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;
+    let name = SocketName { host: pairing.host.clone(), port: pairing.port };
+    let path = keep(&name, &pairing)?;
+    crate::run::print(&format!("paired with {name}; kept in {}\n", path.display()))
+}

@@ -1,0 +1,114 @@
+//! Quick tests against `netduel serve`: one trial, a line for each interval, a summary. They are runs of a plan with one arm,
+//! one workload and one block, so that figures, proof and store are those of every other run.
+pub mod args;
+pub mod known;
+mod link;
+mod output;
+pub mod pairing;
+mod plan;
+mod reach;
+mod surroundings;
+pub mod tls;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use netduel_control::coordinator;
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::run::RunEnd;
+use netduel_model::trial::Validity;
+use netduel_model::units::Nanos;
+
+use crate::exit::{Failure, Kind};
+use crate::run::{RunSource, System, open_store, run_failure};
+use args::{CommonArgs, CrrArgs, RrArgs, TcpArgs, UdpArgs};
+use output::{Format, Output};
+use plan::Test;
+use surroundings::QuickSystem;
+
+/// Lines are not printed more often: an agent does not tell figures more often than 100 times a second.
+const INTERVAL_LEAST: Nanos = Nanos::from_millis(10);
+
+pub use known::command as pair;
+pub use link::command as link;
+
+/// `netduel tcp`.
+pub fn tcp(args: &TcpArgs) -> Result<(), Failure> {
+    run(&args.common, &Test::tcp(args)?)
+}
+
+/// `netduel udp`.
+pub fn udp(args: &UdpArgs) -> Result<(), Failure> {
+    run(&args.common, &Test::udp(args))
+}
+
+/// `netduel rr`.
+pub fn round_trip(args: &RrArgs) -> Result<(), Failure> {
+    run(&args.common, &Test::round_trip(args))
+}
+
+/// `netduel crr`.
+pub fn connections(args: &CrrArgs) -> Result<(), Failure> {
+    run(&args.common, &Test::connections(args))
+}
+
+fn run(common: &CommonArgs, test: &Test) -> Result<(), Failure> {
+    if common.interval != Nanos(0) && common.interval < INTERVAL_LEAST {
+        let text = format!(
+            "-i {}: lines can be printed every {INTERVAL_LEAST} at most; 0 prints none",
+            common.interval
+        );
+        return Err(Failure::message(Kind::Usage, text));
+    }
+    // The values are checked before the network is touched; the address is not known yet, and no rule is about it.
+    let placeholder = if common.ipv6 { reach::ANY_IPV6 } else { reach::ANY_IPV4 };
+    test.plan(common, "server", placeholder)?;
+    let server = reach::server(common)?;
+    let (text, plan) = test.plan(common, &server.at, server.address)?;
+    execute(common, &server, text, &plan)
+}
+
+fn execute(
+    common: &CommonArgs,
+    server: &reach::Server,
+    plan_text: String,
+    plan: &ResolvedPlan,
+) -> Result<(), Failure> {
+    let workload = plan.arms.first().and_then(|arm| arm.workloads.first());
+    let workload =
+        workload.ok_or_else(|| Failure::message(Kind::Internal, "the plan of a quick test is empty"))?;
+    let output = RefCell::new(Output::new(Format::of(common), workload, common.interval.as_secs_f64()));
+    output.borrow().begin(plan, workload, &server.words())?;
+    let source = if common.save { RunSource::New { plan_text } } else { RunSource::Unstored };
+    let store = open_store(&common.store)?;
+    let system = System::new(plan, source, store, None, |event| output.borrow_mut().event(event))?;
+    let progress = if common.interval == Nanos(0) { Nanos(1_000_000_000) } else { common.interval };
+    let mut quick = QuickSystem { system, progress, hosts: BTreeMap::new(), trial: None };
+    let result = coordinator::run(plan, &mut quick);
+    let QuickSystem { system, hosts, trial, .. } = quick;
+    let closed = system.close();
+    match (&trial, result) {
+        (_, Ok(RunEnd::Interrupted)) => Err(Failure::message(Kind::Interrupted, output.borrow().stopped())),
+        (Some(trial), result) => {
+            if let Validity::Failed { reason } = &trial.validity {
+                let kind = result.err().map_or(Kind::Host, |error| run_failure(error).kind);
+                return Err(Failure::message(
+                    kind,
+                    format!("the test with {} failed: {reason}", server.words()),
+                ));
+            }
+            let mut snapshots = hosts.values();
+            let shared = match (snapshots.next(), snapshots.next()) {
+                (Some(one), Some(other)) => one.same_machine(other),
+                _ => false,
+            };
+            output.borrow_mut().end(plan, workload, trial, shared)?;
+            if let Some(id) = closed.id.filter(|_| common.save) {
+                eprintln!("kept as run {id} (netduel report {id})");
+            }
+            Ok(())
+        }
+        (None, Err(error)) => Err(run_failure(error)),
+        (None, Ok(_)) => Err(Failure::message(Kind::Host, "the test ended without a result")),
+    }
+}

@@ -1,0 +1,166 @@
+//! The pairing string: all that a client needs to reach a `netduel serve` and to be let in, as one word.
+//!
+//! It is letters and digits alone, so that a double click selects it and no shell has to quote it. A checksum tells a string
+//! that was cut off or mistyped from one that is wrong.
+use std::fmt;
+use std::str::FromStr;
+
+use ring::digest::{SHA256, digest};
+
+/// What every string of this version begins with.
+const PREFIX: &str = "netduel1";
+/// Crockford's alphabet: no I, L, O, U, so that a string survives being read aloud.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const CHECKSUM_LEN: usize = 4;
+const FINGERPRINT_LEN: usize = 32;
+/// Bytes of the secret: 128 bits drawn by the kernel.
+pub const SECRET_LEN: usize = 16;
+const HOST_LEN_MAX: usize = 255;
+
+/// How a server is reached, known, and convinced.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pairing {
+    /// Name or address.
+    pub host: String,
+    /// TCP and UDP port.
+    pub port: u16,
+    /// SHA-256 of the server's certificate.
+    pub fingerprint: [u8; FINGERPRINT_LEN],
+    /// What the client has to know.
+    pub secret: [u8; SECRET_LEN],
+}
+
+/// Why a text is no pairing string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PairingError {
+    /// It begins with something else.
+    #[error("the text is no pairing string: `netduel serve` prints one that begins with {PREFIX}")]
+    Foreign,
+    /// A character that no string has.
+    #[error("the pairing string has {0:?} in it, which none has: copy it again, whole")]
+    Character(char),
+    /// Its checksum is another.
+    #[error("the pairing string is incomplete or has a mistake in it: copy it again, whole")]
+    Damaged,
+}
+
+impl Pairing {
+    /// Whether a text is meant to be a pairing string, good or not.
+    pub fn looks_like(text: &str) -> bool {
+        text.len() > PREFIX.len() + 20 && text.starts_with(PREFIX)
+    }
+
+    fn payload(&self) -> Vec<u8> {
+        let mut bytes = self.port.to_be_bytes().to_vec();
+        bytes.extend_from_slice(&self.fingerprint);
+        bytes.extend_from_slice(&self.secret);
+        bytes.extend_from_slice(self.host.as_bytes());
+        let checksum = digest(&SHA256, &bytes);
+        bytes.extend_from_slice(&checksum.as_ref()[..CHECKSUM_LEN]);
+        bytes
+    }
+
+    fn from_payload(bytes: &[u8]) -> Option<Self> {
+        let (body, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM_LEN)?)?;
+        if digest(&SHA256, body).as_ref()[..CHECKSUM_LEN] != *checksum {
+            return None;
+        }
+        let (port, rest) = body.split_first_chunk::<2>()?;
+        let (fingerprint, rest) = rest.split_first_chunk::<FINGERPRINT_LEN>()?;
+        let (secret, host) = rest.split_first_chunk::<SECRET_LEN>()?;
+        let host =
+            String::from_utf8(host.to_vec()).ok().filter(|host| (1..=HOST_LEN_MAX).contains(&host.len()))?;
+        Some(Self { host, port: u16::from_be_bytes(*port), fingerprint: *fingerprint, secret: *secret })
+    }
+}
+
+/// Never shows the secret.
+impl fmt::Debug for Pairing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pairing").field("host", &self.host).field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Pairing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
+        let (mut held, mut bits) = (0_u32, 0);
+        for byte in self.payload() {
+            held = (held << 8) | u32::from(byte);
+            bits += 8;
+            while bits >= 5 {
+                bits -= 5;
+                write!(f, "{}", char::from(ALPHABET[(held >> bits) as usize & 31]))?;
+            }
+            held &= (1 << bits) - 1;
+        }
+        if bits > 0 {
+            write!(f, "{}", char::from(ALPHABET[(held << (5 - bits)) as usize & 31]))?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Pairing {
+    type Err = PairingError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.strip_prefix(PREFIX).ok_or(PairingError::Foreign)?;
+        let (mut bytes, mut held, mut bits) = (Vec::with_capacity(digits.len() * 5 / 8), 0_u32, 0);
+        for c in digits.chars() {
+            let value = ALPHABET.iter().position(|letter| char::from(*letter) == c.to_ascii_lowercase());
+            held = (held << 5) | value.ok_or(PairingError::Character(c))? as u32;
+            bits += 5;
+            if bits >= 8 {
+                bits -= 8;
+                bytes.push((held >> bits) as u8);
+                held &= (1 << bits) - 1;
+            }
+        }
+        Self::from_payload(&bytes).ok_or(PairingError::Damaged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairing(host: &str) -> Pairing {
+        Pairing { host: host.to_owned(), port: 5210, fingerprint: [7; 32], secret: *b"sixteen bytes ok" }
+    }
+
+    #[test]
+    fn a_pairing_survives_its_string() {
+        for host in ["h", "10.0.0.2", "2001:db8::1", "fe80::1%eth0", "far.example.org"] {
+            let text = pairing(host).to_string();
+            assert!(text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()), "{text}");
+            assert!(Pairing::looks_like(&text));
+            assert_eq!(text.parse(), Ok(pairing(host)), "{host}");
+            assert_eq!(text.to_uppercase().replacen("NETDUEL", "netduel", 1).parse(), Ok(pairing(host)));
+        }
+    }
+
+    #[test]
+    fn a_string_that_is_cut_off_or_mistyped_is_told_from_a_good_one() {
+        let text = pairing("10.0.0.2").to_string();
+        for length in 0..text.len() {
+            assert!(text[..length].parse::<Pairing>().is_err(), "{length}");
+        }
+        for place in 8..text.len() {
+            let mut wrong = text.clone().into_bytes();
+            wrong[place] = if wrong[place] == b'7' { b'8' } else { b'7' };
+            let wrong = String::from_utf8(wrong).expect("ASCII");
+            // The last digit holds some bits that mean nothing.
+            if place + 1 < text.len() {
+                assert_eq!(wrong.parse::<Pairing>(), Err(PairingError::Damaged), "{place}");
+            }
+        }
+        assert_eq!(format!("{text}!").parse::<Pairing>(), Err(PairingError::Character('!')));
+        assert_eq!("10.0.0.2".parse::<Pairing>(), Err(PairingError::Foreign));
+    }
+
+    #[test]
+    fn the_secret_is_not_shown_by_accident() {
+        assert!(!format!("{:?}", pairing("far")).contains("115"));
+    }
+}

@@ -1,0 +1,86 @@
+//! The surroundings of a quick test: those of a run, and an eye on the hosts and the one trial.
+use std::collections::BTreeMap;
+
+use netduel_control::coordinator::{StoreProblem, Surroundings};
+use netduel_model::event::Event;
+use netduel_model::ids::{HostName, RunId, Token};
+use netduel_model::plan::Host;
+use netduel_model::plan::spec::LabPath;
+use netduel_model::run::RunEnd;
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::Trial;
+use netduel_model::units::Nanos;
+
+use crate::run::System;
+
+/// What a run's surroundings are, but for how often its ends speak, and that other tests may run beside it.
+pub struct QuickSystem<'a> {
+    /// Those of a run.
+    pub system: System<'a>,
+    /// How often the ends tell how it goes.
+    pub progress: Nanos,
+    /// What the hosts said they are.
+    pub hosts: BTreeMap<HostName, HostSnapshot>,
+    /// The trial, when it is finished.
+    pub trial: Option<Trial>,
+}
+
+impl Surroundings for QuickSystem<'_> {
+    fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String> {
+        self.system.launcher(name, host)
+    }
+
+    fn set_path(&mut self, path: LabPath) -> Result<(), String> {
+        self.system.set_path(path)
+    }
+
+    fn hosts_known(
+        &mut self,
+        hosts: &BTreeMap<HostName, HostSnapshot>,
+    ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
+        self.hosts = hosts.clone();
+        self.system.hosts_known(hosts)
+    }
+
+    fn reserve(&mut self) -> Result<(), StoreProblem> {
+        self.system.reserve()
+    }
+
+    fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
+        // A host that is lost is asked a second time; what is to be told is how it was lost.
+        self.trial.get_or_insert_with(|| trial.clone());
+        self.system.store(trial)
+    }
+
+    fn event(&mut self, event: Event) {
+        self.system.event(event);
+    }
+
+    fn stop_after_block(&mut self, _trials: &[Trial]) -> Option<RunEnd> {
+        None
+    }
+
+    fn progress_interval(&self) -> Nanos {
+        self.progress
+    }
+
+    fn locks_hosts(&self) -> bool {
+        false
+    }
+
+    fn interrupted(&self) -> bool {
+        self.system.interrupted()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.system.now_ns()
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.system.unix_ms()
+    }
+
+    fn token(&mut self) -> Result<Token, String> {
+        self.system.token()
+    }
+}

@@ -1,0 +1,263 @@
+//! The control connection of quick tests: TLS 1.3 to a certificate whose hash is in the pairing, then a proof of the pairing's
+//! secret from either side that is bound to this very session (RFC 9266 gives the reasons for an exporter, RFC 8446 section 7.5
+//! the function). Who cannot prove it gets a closed connection and no byte of an answer.
+mod proof;
+mod pump;
+mod verifier;
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use netduel_sys::clock;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
+
+use super::pairing::{Pairing, SECRET_LEN};
+use verifier::PinnedCertificate;
+
+pub use verifier::fingerprint;
+
+/// How long a client may take for handshake and proof.
+pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Why there is no control connection.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// No address answered.
+    #[error(
+        "failed to connect to {tried}; is `netduel serve` running there, and does a firewall let the port through?"
+    )]
+    Connect {
+        /// Addresses with their errors.
+        tried: String,
+    },
+    /// The certificate is not the one of the pairing.
+    #[error(
+        "the server at {address} is not the one that was paired: its certificate is another. If it was set up anew, pair again with \
+         the string that it prints now; if not, something else answers in its place"
+    )]
+    OtherServer {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The server closed the connection instead of proving the secret.
+    #[error(
+        "the server at {address} closed the connection: the secret of the pairing is no longer its own, or it has no room for \
+         more clients; pair again with the string that it prints now"
+    )]
+    Refused {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// What answers speaks something else, or the connection broke.
+    #[error("failed to agree on TLS 1.3 with {address}: {reason}; is it a `netduel serve` of this version?")]
+    Handshake {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// The peer of a server is no paired client.
+    #[error("no paired client: {0}")]
+    Stranger(String),
+    /// The keys cannot be used.
+    #[error("failed to use the identity: {0}; `netduel serve --new-identity` makes another")]
+    Identity(String),
+}
+
+/// What a server shows and asks for.
+#[derive(Clone)]
+pub struct ServerIdentity {
+    config: Arc<ServerConfig>,
+    secret: [u8; SECRET_LEN],
+}
+
+impl ServerIdentity {
+    /// From a certificate and its key (PKCS #8), both DER, and the secret of the pairings.
+    pub fn new(certificate: &[u8], key: &[u8], secret: [u8; SECRET_LEN]) -> Result<Self, TlsError> {
+        let failed = |error: rustls::Error| TlsError::Identity(error.to_string());
+        let certificate = CertificateDer::from(certificate.to_vec());
+        let key = PrivatePkcs8KeyDer::from(key.to_vec());
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(failed)?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key.into())
+            .map_err(failed)?;
+        // Every control connection shows the whole certificate and proves the secret anew.
+        config.send_tls13_tickets = 0;
+        Ok(Self { config: Arc::new(config), secret })
+    }
+}
+
+/// Connects to the first address that answers, and pairs. What is written to the stream arrives at the server's agent.
+pub fn connect(
+    pairing: &Pairing,
+    addresses: &[SocketAddr],
+    limit: Duration,
+) -> Result<(UnixStream, SocketAddr), TlsError> {
+    let mut tried = Vec::new();
+    for address in addresses {
+        match TcpStream::connect_timeout(address, limit) {
+            Ok(stream) => return pair(pairing, stream, *address, limit).map(|stream| (stream, *address)),
+            Err(error) => tried.push(format!("{address}: {error}")),
+        }
+    }
+    if tried.is_empty() {
+        tried.push(format!("{}: it has no address", pairing.host));
+    }
+    Err(TlsError::Connect { tried: tried.join(", ") })
+}
+
+fn pair(
+    pairing: &Pairing,
+    stream: TcpStream,
+    address: SocketAddr,
+    limit: Duration,
+) -> Result<UnixStream, TlsError> {
+    let failed = |reason: String| TlsError::Handshake { address, reason };
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|error| failed(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(PinnedCertificate::new(pairing.fingerprint)))
+        .with_no_client_auth();
+    // The name is not looked at: the certificate itself is known.
+    let name = ServerName::IpAddress(address.ip().into());
+    let connection =
+        ClientConnection::new(Arc::new(config), name).map_err(|error| failed(error.to_string()))?;
+    let mut wire = Wire { stream, deadline_ns: deadline(limit) };
+    let mut connection = Connection::Client(connection);
+    handshake(&mut connection, &mut wire).map_err(|error| {
+        if error.get_ref().is_some_and(|inner| inner.to_string().contains(verifier::ANOTHER)) {
+            TlsError::OtherServer { address }
+        } else {
+            failed(error.to_string())
+        }
+    })?;
+    let ours = proof::of_client(&connection, &pairing.secret).map_err(|error| failed(error.to_string()))?;
+    write_all(&mut connection, &mut wire, &ours).map_err(|error| failed(error.to_string()))?;
+    let mut theirs = [0; proof::LENGTH];
+    read_exact(&mut connection, &mut wire, &mut theirs).map_err(|_| TlsError::Refused { address })?;
+    proof::check_server(&connection, &pairing.secret, &theirs)
+        .map_err(|_| TlsError::OtherServer { address })?;
+    pump::start(connection, wire.stream).map_err(|error| failed(error.to_string()))
+}
+
+/// The server's side, on a connection whose first bytes are still unread. Says nothing to a peer that is no paired client but
+/// what TLS itself has to say.
+pub fn accept(identity: &ServerIdentity, stream: TcpStream) -> Result<UnixStream, TlsError> {
+    let stranger = |error: io::Error| TlsError::Stranger(error.to_string());
+    let connection = ServerConnection::new(Arc::clone(&identity.config))
+        .map_err(|error| TlsError::Identity(error.to_string()))?;
+    let mut connection = Connection::Server(connection);
+    let mut wire = Wire { stream, deadline_ns: deadline(HANDSHAKE_LIMIT) };
+    handshake(&mut connection, &mut wire).map_err(stranger)?;
+    let mut theirs = [0; proof::LENGTH];
+    read_exact(&mut connection, &mut wire, &mut theirs).map_err(stranger)?;
+    proof::check_client(&connection, &identity.secret, &theirs)
+        .map_err(|_| TlsError::Stranger("it does not know the secret".to_owned()))?;
+    let ours = proof::of_server(&connection, &identity.secret)
+        .map_err(|error| TlsError::Stranger(error.to_string()))?;
+    write_all(&mut connection, &mut wire, &ours).map_err(stranger)?;
+    pump::start(connection, wire.stream).map_err(stranger)
+}
+
+fn deadline(limit: Duration) -> u64 {
+    clock::monotonic_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// A socket whose calls end with a deadline for all of them together: a peer that sends a byte now and then gains nothing.
+struct Wire {
+    stream: TcpStream,
+    deadline_ns: u64,
+}
+
+impl Wire {
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.deadline_ns.saturating_sub(clock::monotonic_ns());
+        if left == 0 {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the time for pairing is over"));
+        }
+        Ok(Duration::from_nanos(left))
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        self.stream.read(buffer).map_err(timed_out)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write(buffer).map_err(timed_out)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn timed_out(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "the time for pairing is over"),
+        _ => error,
+    }
+}
+
+/// Takes what has come. The alert about what is wrong with it is not sent: a stranger learns nothing.
+fn take(connection: &mut Connection, wire: &mut Wire) -> io::Result<()> {
+    match connection.read_tls(wire) {
+        Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(_) => connection.process_new_packets().map(drop).map_err(io::Error::other),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn send_all(connection: &mut Connection, wire: &mut Wire) -> io::Result<()> {
+    while connection.wants_write() {
+        match connection.write_tls(wire) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn handshake(connection: &mut Connection, wire: &mut Wire) -> io::Result<()> {
+    loop {
+        send_all(connection, wire)?;
+        if !connection.is_handshaking() {
+            return Ok(());
+        }
+        take(connection, wire)?;
+    }
+}
+
+fn write_all(connection: &mut Connection, wire: &mut Wire, bytes: &[u8]) -> io::Result<()> {
+    connection.writer().write_all(bytes)?;
+    send_all(connection, wire)
+}
+
+fn read_exact(connection: &mut Connection, wire: &mut Wire, bytes: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match connection.reader().read(&mut bytes[filled..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => take(connection, wire)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! `netduel serve`: a standing server for quick tests and paired hosts. One port carries control and data of many clients.
+pub mod args;
+mod identity;
+mod lobby;
+mod log;
+mod session;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use netduel_load::{LoadError, Port};
+
+use crate::exit::{Failure, Kind, OrFail as _};
+use crate::quick::pairing::Pairing;
+use crate::run::print;
+use crate::signal;
+use args::ServeArgs;
+use identity::Identity;
+use lobby::Lobby;
+use log::Log;
+use session::Rules;
+
+/// How often Ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Serves until Ctrl-C, or until the one test of `--one-off` is over.
+pub fn command(args: &ServeArgs) -> Result<(), Failure> {
+    let interrupted = signal::interrupted().kind(Kind::Environment)?;
+    let identity = if args.ephemeral { Identity::draw()? } else { Identity::kept(args.new_identity)? };
+    let log = Arc::new(Log::new(args.json));
+    let rules =
+        Rules { duration_max: args.max_duration, rate_max: args.max_rate, streams_max: args.max_streams };
+    let (over, overs) = channel();
+    let lobby = Arc::new(Lobby::new(identity.for_tls()?, rules, args.max_clients, Arc::clone(&log), over));
+    let port = Arc::new(open(args, &lobby)?);
+    lobby.serve_through(&port);
+    greet(args, &identity, port.address(), &log)?;
+    loop {
+        match overs.recv_timeout(LOOK) {
+            Ok(had_test) if args.one_off && had_test => break,
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+            break;
+        }
+    }
+    // Clients under way see their control connection end, and say so.
+    lobby.close();
+    Ok(())
+}
+
+/// Opens the port; without `--bind` for both IP versions, or for the one that this host has.
+fn open(args: &ServeArgs, lobby: &Arc<Lobby>) -> Result<Port, Failure> {
+    let control = |lobby: &Arc<Lobby>| {
+        let lobby = Arc::clone(lobby);
+        Box::new(move |stream, peer| lobby.enter(stream, peer)) as netduel_load::Control
+    };
+    if let Some(bind) = args.bind {
+        let address = SocketAddr::new(bind, args.port);
+        return Port::open(address, control(lobby)).map_err(|error| port_failure(error, address));
+    }
+    let both = SocketAddr::from((Ipv6Addr::UNSPECIFIED, args.port));
+    match Port::open(both, control(lobby)) {
+        Ok(port) => Ok(port),
+        Err(LoadError::Bind { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse => {
+            Err(in_use(both))
+        }
+        // A host without IPv6 refuses the address or its family.
+        Err(_) => {
+            let only = SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port));
+            Port::open(only, control(lobby)).map_err(|error| port_failure(error, only))
+        }
+    }
+}
+
+fn in_use(address: SocketAddr) -> Failure {
+    Failure::message(
+        Kind::Environment,
+        format!(
+            "failed to open TCP and UDP port {} of {}: another program has it (`ss -lntup` shows which); stop that, or choose \
+             another with --port",
+            address.port(),
+            address.ip()
+        ),
+    )
+}
+
+fn port_failure(error: LoadError, address: SocketAddr) -> Failure {
+    match error {
+        LoadError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => in_use(address),
+        error => Failure::message(Kind::Environment, format!("failed to {}", crate::exit::chain(&error))),
+    }
+}
+
+/// Prints how to reach this server.
+fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) -> Result<(), Failure> {
+    let hosts = match &args.advertise {
+        Some(host) => vec![host.clone()],
+        None => reachable_addresses(address.ip())?,
+    };
+    let pairings: Vec<Pairing> =
+        hosts.into_iter().map(|host| identity.pairing(host, address.port())).collect();
+    if args.json {
+        return log.ready(address, &pairings);
+    }
+    let version = crate::program::name_and_version();
+    let mut text = format!("{version} serves TCP and UDP port {} of {}\n", address.port(), address.ip());
+    text.push_str("On the other host, with the string of an address that it reaches (it is a secret):\n\n");
+    for pairing in &pairings {
+        text.push_str(&format!("  {}\n    netduel tcp {pairing}\n", pairing.host));
+    }
+    text.push_str("\nThe string is kept there; from then on the address will do: netduel tcp|udp|rr|crr ADDRESS. Ctrl-C ends.\n");
+    print(&text)
+}
+
+/// The addresses of this host that others may reach: all that are up, but loopback only when there is nothing else, and
+/// link-local ones not at all (they need the other host's zone).
+fn reachable_addresses(bound: IpAddr) -> Result<Vec<String>, Failure> {
+    if !bound.is_unspecified() {
+        return Ok(vec![bound.to_string()]);
+    }
+    let snapshot = netduel_host::snapshot().kind(Kind::Environment)?;
+    let link_local = |address: &IpAddr| match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    let all: Vec<IpAddr> = snapshot
+        .interfaces
+        .iter()
+        .filter(|interface| interface.up)
+        .flat_map(|interface| interface.addresses.iter().copied())
+        .filter(|address| !link_local(address) && (bound.is_ipv6() || address.is_ipv4()))
+        .collect();
+    let mut chosen: Vec<IpAddr> = all.iter().copied().filter(|address| !address.is_loopback()).collect();
+    if chosen.is_empty() {
+        chosen = all;
+    }
+    Ok(chosen.iter().map(IpAddr::to_string).collect())
+}

@@ -1,0 +1,226 @@
+//! A rate of known size: a token bucket before the wire is read as what it lets through.
+//!
+//! What the bucket counts. `tbf_dequeue` (net/sched/sch_tbf.c) charges `qdisc_pkt_len(skb)`, which for a segment that the
+//! interface is to cut is `skb->len + (gso_segs - 1) * hdr_len` (`qdisc_pkt_len_init`, net/core/dev.c): the bytes that all its
+//! pieces will have on the wire, each with Ethernet, IP and TCP or UDP header, without preamble and check sequence. Its own
+//! counters add up the same length. So of every 1514 bytes of rate 1448 are payload of a TCP with time stamps, and 1472 that of
+//! the largest UDP datagram.
+use netduel_model::metric::Metric;
+use netduel_model::run::Run;
+use netduel_model::sample::Flow;
+use netduel_report::analysis::value_of;
+
+use super::bed::{Hosts, skipped_without_root, turn};
+use super::queue::{Reading, Sampler, cap};
+use crate::support::Bench;
+
+/// How far a reading may be from what is known.
+const TOLERANCE: f64 = 0.01;
+/// Ethernet, IPv4 and TCP header with time stamps.
+const TCP_HEADERS: u64 = 14 + 20 + 32;
+/// Ethernet, IPv4 and UDP header.
+const UDP_HEADERS: u64 = 14 + 20 + 8;
+/// Bytes of what is no payload and no header: greetings and markers.
+const GREETINGS: u64 = 20_000;
+/// A queue that has let through this share of its rate had always something to send.
+const FULL: f64 = 0.995;
+/// Where this much is in doubt for want of a core, or a thread of high priority that sleeps for 2 ms did not come to run for so
+/// long (seconds), the machine stood still; only the sum over all trials is judged then.
+const STANDSTILL: f64 = 0.1;
+const GAP_S: f64 = 0.03;
+/// How far readings are from the edges of a window when they come in time: periods, and large segments at the lowest rate.
+const BESIDE_S: f64 = 0.02;
+/// Longest sleep of a receiver that keeps up, and time to wake, seconds.
+const SLEEP_S: f64 = 0.025;
+/// The steady window of every trial here.
+const WARMUP_NS: u64 = 300_000_000;
+const DURATION_NS: u64 = 1_300_000_000;
+
+/// A workload through a cap.
+pub struct Case {
+    rate: &'static str,
+    rate_bps: f64,
+    /// Bytes that pass at once: a whole segment of the largest kind, and what the rate carries in a millisecond.
+    burst: u32,
+    workload: &'static str,
+    /// Of a packet, bytes.
+    headers: u64,
+    /// Of a packet, bytes.
+    payload: u64,
+    /// What leaves at once at most: a segment that is not cut yet, or a datagram.
+    step_bytes: f64,
+}
+
+const TCP: &str = "type = \"tcp-stream\"\ncongestion = \"cubic\"";
+const UDP: &str = "type = \"udp-stream\"\nsize = \"1472 B\"";
+
+impl Case {
+    /// Payload that left the queue between two readings, bytes.
+    fn payload_of(&self, first: &Reading, last: &Reading) -> u64 {
+        (last.bytes - first.bytes).saturating_sub((last.packets - first.packets) * self.headers)
+    }
+}
+
+/// A TCP stream through a cap.
+pub fn tcp(rate: &'static str, rate_bps: f64, burst: u32) -> Case {
+    Case { rate, rate_bps, burst, workload: TCP, headers: TCP_HEADERS, payload: 1448, step_bytes: 65_536.0 }
+}
+
+#[test]
+fn a_token_bucket_is_read_as_the_rate_that_it_lets_through() {
+    if skipped_without_root() {
+        return;
+    }
+    let _turn = turn();
+    let udp = |rate, rate_bps, burst| Case {
+        rate,
+        rate_bps,
+        burst,
+        workload: UDP,
+        headers: UDP_HEADERS,
+        payload: 1472,
+        step_bytes: 1472.0,
+    };
+    // Slow ones leave the cores idle, so they run beside each other.
+    let together = [tcp("100mbit", 1e8, 131_072), udp("100mbit", 1e8, 131_072), tcp("1gbit", 1e9, 131_072)];
+    std::thread::scope(|scope| {
+        for case in &together {
+            scope.spawn(|| check(case));
+        }
+    });
+    // No core here sends 5 Gbit/s of datagrams one by one, so that rate is TCP's alone.
+    check(&udp("1gbit", 1e9, 131_072));
+    check(&tcp("5gbit", 5e9, 655_360));
+}
+
+fn check(case: &Case) {
+    check_run(case, |hosts, bench, workload| hosts.run(bench, workload, 2));
+}
+
+/// Caps the wire, runs the case's workload by `run`, and judges every trial. Returns what was stored.
+pub fn check_run(case: &Case, run: impl FnOnce(&Hosts, &Bench, &str) -> Run) -> Run {
+    let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
+    cap(&hosts.a, "va", case.rate, case.burst);
+    let workload = format!(
+        "[[workloads]]\nname = \"capped\"\n{}\nduration = \"1300 ms\"\nwarmup = \"300 ms\"\ncooldown = \"0 ms\"",
+        case.workload
+    );
+    let sampler = Sampler::start(&hosts.a, "va", &hosts.b);
+    let run = run(&hosts, &bench, &workload);
+    let readings = sampler.finish();
+    let settings = &run.header.plan.arms[0].workloads[0];
+    let mut received = 0;
+    for trial in &run.trials {
+        let seen = value_of(Metric::Throughput, settings, trial, true).unwrap();
+        let flow = trial.server.as_ref().unwrap().report.received.as_ref().unwrap();
+        judge(case, &steady_readings(case, &readings, received, flow), seen);
+        received += flow.bytes;
+    }
+    // Greetings, markers, and what TCP sent again needlessly: a thousandth, whatever the machine was busy with.
+    let left = case.payload_of(readings.first().unwrap(), readings.last().unwrap());
+    println!("{}: {left} B of payload left the queue, {received} B were received", case.rate);
+    assert!(
+        left.abs_diff(received) <= received / 1000 + GREETINGS,
+        "{left} B left, {received} B were received"
+    );
+    bench.assert_nothing_left();
+    run
+}
+
+/// The queue's readings in a steady window.
+struct Steady<'a> {
+    readings: &'a [Reading],
+    /// How far the first and the last of them are from the edges of the window, together, seconds.
+    beside_s: f64,
+    /// Bytes that a cut of the series at the edges of the window misses, by the queue's own course, both edges together.
+    cut: f64,
+}
+
+/// The queue's readings in the steady window of the trial before which `received` bytes were received.
+///
+/// The receiver's times count from its start. No byte was counted before it had left the queue, which was not before the last
+/// reading without it; so the start is not earlier than that reading, less the sample's time. Where the receiver kept up
+/// best, it is that.
+fn steady_readings<'a>(case: &Case, readings: &'a [Reading], received: u64, flow: &Flow) -> Steady<'a> {
+    let payload = |reading: &Reading| case.payload_of(&readings[0], reading);
+    let left = |bytes: u64| {
+        let with = readings.partition_point(|reading| payload(reading) < bytes);
+        readings[with.max(1) - 1].at_ns
+    };
+    let mut counted = received;
+    // The last bytes of a trial may be missed by the few that greetings are; what is in between is enough.
+    let inner = flow.series.iter().filter(|sample| sample.bytes > 0 && sample.end_ns < DURATION_NS);
+    let starts = inner.map(|sample| {
+        counted += sample.bytes;
+        left(counted).saturating_sub(sample.end_ns)
+    });
+    let start_ns = starts.max().unwrap();
+    let at = |ns: u64| readings.partition_point(|reading| reading.at_ns < start_ns + ns);
+    // A reading after which something has just left: at 100 Mbit/s a large segment leaves every 5 ms.
+    let fresh = |from: usize| {
+        (from..readings.len()).find(|index| readings[*index].bytes > readings[index - 1].bytes).unwrap()
+    };
+    let (from, to) = (fresh(at(WARMUP_NS)), fresh(at(DURATION_NS)));
+    let apart = |index: usize, ns: u64| readings[index].at_ns.abs_diff(start_ns + ns) as f64 / 1e9;
+    let beside = apart(from, WARMUP_NS) + apart(to, DURATION_NS);
+    // An interval that an edge cuts counts in proportion; what the queue let through before the edge may be another part of it.
+    let curve = |ns: u64| {
+        let next = at(ns).clamp(1, readings.len() - 1);
+        let (before, after) = (&readings[next - 1], &readings[next]);
+        let length = (after.at_ns - before.at_ns) as f64;
+        let part = ((start_ns + ns) as f64 - before.at_ns as f64) / length;
+        payload(before) as f64 + part.clamp(0.0, 1.0) * (payload(after) - payload(before)) as f64
+    };
+    let cut_at = |edge: u64| {
+        let interval = flow.series.iter().find(|sample| sample.end_ns >= edge && sample.length_ns > 0);
+        interval.map_or(0.0, |sample| {
+            let (first, last) = (sample.end_ns - sample.length_ns, sample.end_ns);
+            let part = (edge - first) as f64 / sample.length_ns as f64;
+            (curve(edge) - curve(first) - part * (curve(last) - curve(first))).abs()
+        })
+    };
+    let cut = cut_at(WARMUP_NS) + cut_at(DURATION_NS);
+    Steady { readings: &readings[from..=to], beside_s: beside, cut }
+}
+
+/// Compares what was read with what the queue counted, and with its nominal rate when by its own count it let through as
+/// much. A machine without cores to spare is told by the kernel, and widens what is allowed by as much: what waited at the
+/// edges of the window in the receiver's queues for more than its longest sleep, readings that came late, and a rate that changed
+/// within the intervals of the series that the edges cut.
+fn judge(case: &Case, window: &Steady<'_>, seen: f64) {
+    let steady = window.readings;
+    let (first, last) = (steady.first().unwrap(), steady.last().unwrap());
+    let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
+    let payload = case.payload_of(first, last) as f64;
+    let counted = payload * 8.0 / seconds;
+    let nominal = case.rate_bps * case.payload as f64 / (case.payload + case.headers) as f64;
+    let asleep = nominal / 8.0 * SLEEP_S;
+    let under_way = |edge: &Reading| edge.waiting as f64 + edge.unprocessed as f64 * case.step_bytes;
+    let late: f64 = [first, last].map(|edge| (under_way(edge) - asleep).max(0.0)).iter().sum();
+    // A large segment is a step in the queue's course, and no change of its rate.
+    let cut = (window.cut - 2.0 * case.step_bytes).max(0.0);
+    let beside = (window.beside_s - BESIDE_S).max(0.0) / seconds;
+    let allowed = TOLERANCE + (late + cut) / payload + beside;
+    let gap_s = steady.windows(2).map(|two| two[1].at_ns - two[0].at_ns).max().unwrap_or(0) as f64 / 1e9;
+    let what = format!(
+        "{} {}: read {:.1} Mbit/s of payload; the queue counted {:.1} in {seconds:.3} s ({:+.2} %), its rate allows {:.1} ({:+.2} %); \
+         allowed are {:.2} %, the longest time without a reading {:.1} ms",
+        case.rate,
+        case.workload.lines().next().unwrap(),
+        seen / 1e6,
+        counted / 1e6,
+        (seen / counted - 1.0) * 100.0,
+        nominal / 1e6,
+        (seen / nominal - 1.0) * 100.0,
+        allowed * 100.0,
+        gap_s * 1e3
+    );
+    assert_eq!(first.drops, last.drops, "the queue is long enough: {what}");
+    if allowed > STANDSTILL || gap_s > GAP_S {
+        return println!("not judged, the machine stood still: {what}");
+    }
+    println!("{what}");
+    assert!((seen / counted - 1.0).abs() <= allowed, "{what}");
+    assert!(seen <= nominal * (1.0 + allowed), "{what}");
+    assert!(counted < nominal * FULL || seen >= nominal * (1.0 - allowed), "{what}");
+}

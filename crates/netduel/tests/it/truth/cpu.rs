@@ -1,0 +1,196 @@
+//! CPU time: what agents report of their process and their host, and the cost per gigabyte that is made of it, against the
+//! kernel's own accounts, read by the test over and over with the time of each reading.
+//!
+//! Two accounts of the kernel differ by nature. `/proc/stat` is what the host's figures are made of; where the kernel samples at
+//! the timer's tick (CONFIG_TICK_CPU_ACCOUNTING) it is an estimate. What processes have run (`cpuacct.usage`) is exact, and leaves
+//! out soft interrupts that came while a core was idle. How far apart they are is printed, and is no fault of the reading.
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use netduel_model::metric::Metric;
+use netduel_model::observation::CoreTime;
+use netduel_model::trial::{Trial, TrialEnd};
+use netduel_model::workload::Workload;
+use netduel_report::analysis::value_of;
+use netduel_sys::clock;
+use netduel_sys::namespace::{self, Kind};
+use rustix::process::Pid;
+
+use super::bed::{Hosts, Namespace, prefer_this_thread, skipped_without_root, turn};
+use crate::support::Bench;
+
+/// How far a reading may be from the kernel's account.
+const TOLERANCE: f64 = 0.02;
+/// Time between two readings, nanoseconds.
+const PERIOD_NS: u64 = 5_000_000;
+
+/// The kernel's accounts at a time, nanoseconds since some beginning.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reading {
+    at_ns: u64,
+    /// All cores: user, system and interrupts of `/proc/stat`.
+    host: u64,
+    /// All processes, exactly; 0 where no such account is mounted.
+    tasks: u64,
+    /// Both agents: `utime` and `stime` of `/proc/PID/stat`.
+    agents: u64,
+    /// What interface `vb` received, bytes.
+    bytes: u64,
+}
+
+struct Sampler {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Reading>>,
+}
+
+impl Sampler {
+    /// Reads in namespace `side`, and finds the agents among the processes of `bench`.
+    fn start(side: &Namespace, bench: Arc<Bench>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, inside) = (Arc::clone(&stop), side.descriptor());
+        let thread = std::thread::spawn(move || {
+            namespace::enter(Kind::Net, inside.as_fd()).unwrap();
+            prefer_this_thread();
+            let mut agents: Vec<(Pid, u64)> = Vec::new();
+            let mut readings = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                if agents.len() < 2 {
+                    agents = bench.find(&["netduel", "agent"]).into_iter().map(|pid| (pid, 0)).collect();
+                }
+                for (pid, used) in &mut agents {
+                    // One that has ended used what it had used.
+                    *used = process_ns(*pid).unwrap_or(*used);
+                }
+                readings.push(Reading {
+                    at_ns: clock::monotonic_ns(),
+                    host: host_ns(),
+                    tasks: exact_ns().unwrap_or(0),
+                    agents: agents.iter().map(|(_, used)| used).sum(),
+                    bytes: received_bytes("vb"),
+                });
+                clock::sleep_until(clock::monotonic_ns() + PERIOD_NS);
+            }
+            readings
+        });
+        Self { stop, thread }
+    }
+
+    fn finish(self) -> Vec<Reading> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn tick_ns() -> u64 {
+    1_000_000_000 / rustix::param::clock_ticks_per_second()
+}
+
+/// User, nice, system, irq and softirq of the line of all cores.
+fn host_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap();
+    let fields: Vec<u64> =
+        text.lines().next().unwrap().split_whitespace().skip(1).map(|field| field.parse().unwrap()).collect();
+    (fields[0] + fields[1] + fields[2] + fields[5] + fields[6]) * tick_ns()
+}
+
+/// Fields 14 and 15 of a process's `stat`; absent when it has ended.
+fn process_ns(pid: Pid) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let mut after_name = text.rsplit(')').next()?.split_whitespace().skip(14 - 3);
+    let mut next = || after_name.next()?.parse::<u64>().ok();
+    Some((next()? + next()?) * tick_ns())
+}
+
+/// The exact account of all processes: of version 1 of control groups. That of version 2 is made of `/proc/stat`'s figures at its root.
+fn exact_ns() -> Option<u64> {
+    std::fs::read_to_string("/sys/fs/cgroup/cpuacct/cpuacct.usage").ok()?.trim().parse().ok()
+}
+
+fn received_bytes(interface: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let line =
+        text.lines().find_map(|line| line.trim_start().strip_prefix(&format!("{interface}:"))).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// The account at a time, between two readings in proportion.
+fn at(readings: &[Reading], ns: u64, of: fn(&Reading) -> u64) -> f64 {
+    let next = readings.partition_point(|reading| reading.at_ns < ns).clamp(1, readings.len() - 1);
+    let (before, after) = (&readings[next - 1], &readings[next]);
+    let share = (ns as f64 - before.at_ns as f64) / (after.at_ns - before.at_ns) as f64;
+    of(before) as f64 + share.clamp(0.0, 1.0) * (of(after) as f64 - of(before) as f64)
+}
+
+/// What the agents reported, and what the accounts say of the same time; sums over trials.
+#[derive(Debug, Default)]
+struct Sums {
+    process: [f64; 2],
+    host: [f64; 2],
+    tasks: f64,
+    per_gigabyte: [f64; 2],
+}
+
+#[test]
+fn cpu_time_agrees_with_the_kernels_own_accounts() {
+    if skipped_without_root() {
+        return;
+    }
+    let _turn = turn();
+    let (bench, hosts) = (Arc::new(Bench::new()), Hosts::on_a_wire());
+    let sampler = Sampler::start(&hosts.b, Arc::clone(&bench));
+    let stream = "[[workloads]]\nname = \"work\"\ntype = \"tcp-stream\"\nengine = \"copy\"\ncongestion = \"cubic\"\nduration = \"2 s\"";
+    let run = hosts.run(&bench, stream, 2);
+    let readings = sampler.finish();
+    let mut sums = Sums::default();
+    let mut begin = 0;
+    for trial in &run.trials {
+        begin = add(&mut sums, &readings, begin, trial, &run.header.plan.arms[0].workloads[0]);
+    }
+    let off = |[read, known]: [f64; 2]| read / known - 1.0;
+    let [process, host, per_gigabyte] = [sums.process, sums.host, sums.per_gigabyte];
+    println!(
+        "processes: read {:.3} s, the kernel says {:.3} s ({:+.2} %)\nhost: read {:.3} s, the kernel says {:.3} s ({:+.2} %); \
+         processes alone, exactly: {:.3} s\nper gigabyte: read {:.4} s, the kernel's accounts say {:.4} s ({:+.2} %)",
+        process[0],
+        process[1],
+        off(process) * 100.0,
+        host[0],
+        host[1],
+        off(host) * 100.0,
+        sums.tasks,
+        per_gigabyte[0] / run.trials.len() as f64,
+        per_gigabyte[1] / run.trials.len() as f64,
+        off(per_gigabyte) * 100.0
+    );
+    for pair in [process, host, per_gigabyte] {
+        assert!(off(pair).abs() <= TOLERANCE, "{sums:?}");
+    }
+    bench.assert_nothing_left();
+}
+
+/// Adds a trial, whose traffic begins after reading `begin`; returns the reading at its end.
+fn add(sums: &mut Sums, readings: &[Reading], begin: usize, trial: &Trial, workload: &Workload) -> usize {
+    let ends: Vec<&TrialEnd> = [&trial.client, &trial.server].into_iter().flatten().collect();
+    // The server's reading begins first and ends last, which is why the report takes it for a machine that both share.
+    let server = trial.server.as_ref().unwrap();
+    let first = (begin..readings.len())
+        .find(|index| readings[*index].bytes > readings[begin].bytes + 100_000)
+        .unwrap();
+    let started_ns = readings[first].at_ns - server.report.received.as_ref().unwrap().first_ns.unwrap();
+    let ended_ns = started_ns + server.observation.wall_ns;
+    let known = |of: fn(&Reading) -> u64| (at(readings, ended_ns, of) - at(readings, started_ns, of)) / 1e9;
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let process =
+        ends.iter().map(|end| end.observation.process.user_ns + end.observation.process.system_ns).sum();
+    sums.process[0] += seconds(process);
+    sums.process[1] += known(|reading| reading.agents);
+    sums.host[0] += seconds(server.observation.cores.iter().map(CoreTime::busy_ns).sum());
+    sums.host[1] += known(|reading| reading.host);
+    sums.tasks += known(|reading| reading.tasks);
+    let gigabytes = server.report.received.as_ref().unwrap().bytes as f64 / 1e9;
+    sums.per_gigabyte[0] += value_of(Metric::CpuPerGigabyte, workload, trial, true).unwrap();
+    sums.per_gigabyte[1] += known(|reading| reading.host) / gigabytes;
+    readings.partition_point(|reading| reading.at_ns < ended_ns)
+}

@@ -1,0 +1,148 @@
+//! A delay of known size: what a hop holds back is read within what the hop itself can tell.
+//!
+//! Of round trip i the hop sees the request come, and the response go: `inside`. A round trip as the client reads it is longer
+//! by the client's part: from its clock to the hop and from the hop back to its clock. Of that part the hop sees an upper
+//! bound, too: it lies within the time between a response that goes and the next request that comes, `before` and `after`.
+//!
+//!     inside[i]  <=  read[i]  <=  before[i] + inside[i] + after[i]
+//!
+//! So each order statistic of what was read, and with it each percentile, lies between those of the two sides, on a busy machine
+//! as on a quiet one; only the sides are farther apart on a busy one. One round trip's `after` is the next one's `before`, and
+//! holds a part of either; so their sum is known better than any of them: it is at most that of all `inside` and each gap once.
+use netduel_model::sample::RoundTripReport;
+use netduel_stats::histogram::Histogram;
+
+use super::bed::{skipped_without_root, turn};
+use super::hop::{Hop, Passed, Way};
+use crate::support::Bench;
+
+/// Bytes of a request and of its response; neither greeting nor marker has as many.
+const SIZE: usize = 200;
+/// When a request over UDP is given up, nanoseconds.
+const GIVEN_UP_NS: u64 = 500_000_000;
+/// A histogram has three significant digits, and tells the upper end of its bucket.
+const DIGITS: f64 = 1.001;
+
+#[test]
+fn a_delay_is_read_within_what_the_hop_that_makes_it_can_tell() {
+    if skipped_without_root() {
+        return;
+    }
+    let _turn = turn();
+    // They sleep nearly all the time, so they run beside each other.
+    std::thread::scope(|scope| {
+        for traffic in ["udp-rr", "tcp-rr"] {
+            for hold_ms in [1, 5, 20] {
+                scope.spawn(move || check(traffic, hold_ms));
+            }
+        }
+    });
+}
+
+fn check(traffic: &str, hold_ms: u64) {
+    let bench = Bench::new();
+    let (hosts, hop) = Hop::between_hosts(hold_ms * 1_000_000);
+    let workload = format!(
+        "[[workloads]]\nname = \"held\"\ntype = \"{traffic}\"\nsize = \"{SIZE} B\"\nduration = \"1 s\"\nwarmup = \"0 ms\"\n\
+         cooldown = \"0 ms\""
+    );
+    let run = hosts.run(&bench, &workload, 2);
+    let passed = hop.finish();
+    let mut rest = passed.as_slice();
+    for trial in &run.trials {
+        let report = trial.client.as_ref().unwrap().report.round_trips.as_ref().unwrap();
+        let what = format!("{traffic}, each frame held for {hold_ms} ms");
+        assert_eq!(report.responses + report.timeouts, report.requests, "{what}");
+        let (bounds, next) = bounds(rest, report.requests as usize);
+        rest = &rest[next..];
+        if report.timeouts > 0 {
+            // The machine stood still for so long that a request was given up; the hop has to have seen that.
+            println!("{what}: {} requests were given up, this trial is not judged", report.timeouts);
+            assert!(bounds.iter().any(|trip| trip.most() >= GIVEN_UP_NS), "{what}: given up for nothing");
+            continue;
+        }
+        judge(&what, report, &bounds);
+    }
+    bench.assert_nothing_left();
+}
+
+/// What the hop says of one round trip, nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    before: u64,
+    inside: u64,
+    after: u64,
+}
+
+impl Bounds {
+    fn most(&self) -> u64 {
+        self.before + self.inside + self.after
+    }
+}
+
+/// The bounds of the next `count` round trips, and how many frames they and what was before them are.
+fn bounds(passed: &[Passed], count: usize) -> (Vec<Bounds>, usize) {
+    let is = |way| move |frame: &Passed| frame.way == way && frame.payload == Some(SIZE);
+    let trips: Vec<(usize, usize)> = {
+        let all = |way| {
+            let wanted = is(way);
+            let found = passed.iter().enumerate().filter(move |(_, frame)| wanted(frame));
+            found.map(|(index, _)| index).take(count).collect::<Vec<_>>()
+        };
+        all(Way::ToServer).into_iter().zip(all(Way::ToClient)).collect()
+    };
+    assert_eq!(trips.len(), count, "the hop saw every round trip that was reported");
+    // The client was connected by a frame that went to it before the first request; it ends the connection after the last response.
+    let greeted = passed[..trips[0].0].iter().rfind(|frame| frame.way == Way::ToClient).unwrap();
+    let last = trips[count - 1].1;
+    let ends = |frame: &&Passed| frame.way == Way::ToServer && (frame.is_fin || frame.payload == Some(16));
+    let ended = passed[last..].iter().find(ends).unwrap();
+    let mut went = greeted.went_ns;
+    let bounds = trips.iter().enumerate().map(|(index, (request, response))| {
+        let (request, response) = (passed[*request], passed[*response]);
+        let next = trips.get(index + 1).map_or(ended.came_ns, |(next, _)| passed[*next].came_ns);
+        let before = request.came_ns.saturating_sub(went);
+        went = response.went_ns;
+        // A response that comes after its request was given up crosses the next request.
+        Bounds { before, inside: went - request.came_ns, after: next.saturating_sub(went) }
+    });
+    (bounds.collect(), last + 1)
+}
+
+fn judge(what: &str, report: &RoundTripReport, bounds: &[Bounds]) {
+    let record = &report.histogram;
+    let read: Vec<u64> =
+        record.pairs.iter().flat_map(|(value, count)| std::iter::repeat_n(*value, *count as usize)).collect();
+    let sorted = |value: fn(&Bounds) -> u64| {
+        let mut values: Vec<u64> = bounds.iter().map(value).collect();
+        values.sort_unstable();
+        values
+    };
+    let (low, high) = (sorted(|trip| trip.inside), sorted(Bounds::most));
+    assert_eq!(read.len(), low.len(), "{what}: every round trip is in the histogram");
+    for ((read, low), high) in read.iter().zip(&low).zip(&high) {
+        assert!(
+            read >= low && *read as f64 <= *high as f64 * DIGITS,
+            "{what}: {read} is not in {low} to {high}"
+        );
+    }
+    let histogram = Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).unwrap();
+    let ms = |ns: u64| ns as f64 / 1e6;
+    for (name, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
+        // The nearest rank, as the histogram takes it.
+        let rank = ((percent / 100.0 * low.len() as f64).ceil() as usize).max(1) - 1;
+        let read = if name == "max" { record.max } else { histogram.percentile(percent).unwrap() };
+        println!(
+            "{what}: {name} of {} round trips: read {:.3} ms, the hop says {:.3} to {:.3}",
+            low.len(),
+            ms(read),
+            ms(low[rank]),
+            ms(high[rank])
+        );
+        assert!(read >= low[rank] && read as f64 <= high[rank] as f64 * DIGITS, "{what}: {name}");
+    }
+    let sum: f64 = record.pairs.iter().map(|(value, count)| *value as f64 * *count as f64).sum();
+    let inside: u64 = bounds.iter().map(|trip| trip.inside).sum();
+    let gaps: u64 = bounds.iter().map(|trip| trip.before).sum::<u64>() + bounds.last().unwrap().after;
+    assert!(sum >= inside as f64 && sum <= (inside + gaps) as f64 * DIGITS, "{what}: the sum");
+}

@@ -1,0 +1,136 @@
+//! A hop in user space between two wires: it holds every frame for a set time, and notes by its own clock when each came and
+//! went.
+use std::collections::{HashSet, VecDeque};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use netduel_sys::clock;
+use netduel_sys::packet::PacketSocket;
+use netduel_sys::socket::{Waiting, wait_readable};
+
+use super::bed::{Hosts, Namespace, prefer_this_thread, wire};
+
+/// Longest wait for a frame, so that the end is noticed.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Which way a frame goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    ToServer = 0,
+    ToClient = 1,
+}
+
+/// A frame that the hop passed on.
+#[derive(Debug, Clone, Copy)]
+pub struct Passed {
+    pub way: Way,
+    /// Payload bytes above TCP or UDP; absent for other frames, and for what TCP sent again.
+    pub payload: Option<usize>,
+    /// TCP's number of the first byte.
+    sequence: Option<u32>,
+    /// Whether it is the last of its way: a FIN of TCP.
+    pub is_fin: bool,
+    /// When it had been taken in, nanoseconds of the monotonic clock: not before it came.
+    pub came_ns: u64,
+    /// When it was about to be sent: not after it went.
+    pub went_ns: u64,
+}
+
+/// The hop at work.
+pub struct Hop {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Passed>>,
+    _namespace: Namespace,
+}
+
+struct Held {
+    due_ns: u64,
+    frame: Vec<u8>,
+    passed: Passed,
+}
+
+impl Hop {
+    /// Two hosts with the hop between them, which holds each frame for `hold_ns`.
+    pub fn between_hosts(hold_ns: u64) -> (Hosts, Self) {
+        let hosts = Hosts { a: Namespace::new(), b: Namespace::new(), proven: true };
+        let middle = Namespace::new();
+        wire(&hosts.a, "va", &middle, "ha");
+        wire(&middle, "hb", &hosts.b, "vb");
+        hosts.address();
+        hosts.send_whole_frames();
+        let sockets = ["ha", "hb"].map(|name| {
+            let index = middle.index(name);
+            middle.inside(|| PacketSocket::open(index, 4 << 20).unwrap())
+        });
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || pass_on(&sockets, hold_ns, &stopped));
+        (hosts, Self { stop, thread, _namespace: middle })
+    }
+
+    /// Everything that was passed on, in the order in which it went.
+    pub fn finish(self) -> Vec<Passed> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut all = self.thread.join().unwrap();
+        // A machine that stands still makes TCP send again what the hop holds; the first of the two is what counted.
+        let mut known = HashSet::new();
+        for frame in all.iter_mut().filter(|frame| frame.payload.is_some_and(|bytes| bytes > 0)) {
+            if frame.sequence.is_some_and(|number| !known.insert((frame.way as u8, number))) {
+                frame.payload = None;
+            }
+        }
+        all
+    }
+}
+
+fn pass_on(sockets: &[PacketSocket; 2], hold_ns: u64, stop: &AtomicBool) -> Vec<Passed> {
+    prefer_this_thread();
+    let mut all = Vec::new();
+    let mut held: VecDeque<Held> = VecDeque::new();
+    let mut buffer = [0; 2048];
+    while !stop.load(Ordering::Relaxed) {
+        let wait = held
+            .front()
+            .map_or(LOOK, |first| Duration::from_nanos(first.due_ns.saturating_sub(clock::monotonic_ns())));
+        let ready = wait_readable(&[sockets[0].as_fd(), sockets[1].as_fd()], wait).unwrap();
+        for (way, socket) in [Way::ToServer, Way::ToClient].into_iter().zip(sockets) {
+            if !ready[way as usize] {
+                continue;
+            }
+            while let Ok(length) = socket.receive(&mut buffer, Waiting::Never) {
+                let came_ns = clock::monotonic_ns();
+                let frame = buffer[..length].to_vec();
+                let (payload, sequence, is_fin) = look_into(&frame);
+                let passed = Passed { way, payload, sequence, is_fin, came_ns, went_ns: 0 };
+                // Equal holds keep the order of arrival, so the first is always the next.
+                held.push_back(Held { due_ns: came_ns + hold_ns, frame, passed });
+            }
+        }
+        while held.front().is_some_and(|first| first.due_ns <= clock::monotonic_ns()) {
+            let Held { frame, passed, .. } = held.pop_front().unwrap();
+            all.push(Passed { went_ns: clock::monotonic_ns(), ..passed });
+            sockets[1 - passed.way as usize].send(&frame).unwrap();
+        }
+    }
+    all
+}
+
+/// Payload bytes above TCP or UDP over IPv4, TCP's sequence number, and whether it is a FIN.
+fn look_into(frame: &[u8]) -> (Option<usize>, Option<u32>, bool) {
+    if frame.len() < 14 + 20 + 8 || frame[12..14] != [8, 0] || frame[14] != 0x45 {
+        return (None, None, false);
+    }
+    let length = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+    match frame[23] {
+        6 => {
+            let header = usize::from(frame[46] >> 4) * 4;
+            let sequence = frame[38..42].try_into().map(u32::from_be_bytes).ok();
+            (length.checked_sub(20 + header), sequence, frame[47] & 1 != 0)
+        }
+        17 => (length.checked_sub(20 + 8), None, false),
+        _ => (None, None, false),
+    }
+}

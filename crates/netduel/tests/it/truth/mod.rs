@@ -1,0 +1,12 @@
+//! The instrument is true: causes of known size go in, and the program's own agents have to read them. Tolerances and their
+//! reasons are in docs/limits.md, under "How well figures are known".
+mod bed;
+mod cap;
+mod clock;
+mod counts;
+mod cpu;
+mod datagrams;
+mod delay;
+mod fates;
+mod hop;
+mod queue;
