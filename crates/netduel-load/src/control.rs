@@ -230,7 +230,6 @@ impl Control {
             messages: received.messages,
             retransmits,
             cwnd_bytes,
-            ..LiveFigures::default()
         }
     }
 

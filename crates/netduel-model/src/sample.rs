@@ -270,13 +270,4 @@ pub struct LiveFigures {
     /// Congestion window of this end's TCP connections together, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwnd_bytes: Option<u64>,
-    /// Datagrams that are missing among those up to the highest that arrived, at a UDP receiver.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missing: Option<u64>,
-    /// Median round trip of the last whole interval of the series, nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_ns: Option<u64>,
-    /// Longest round trip of that interval, nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_ns: Option<u64>,
 }

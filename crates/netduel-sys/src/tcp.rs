@@ -201,7 +201,7 @@ mod tests {
 
     fn pair() -> (TcpStream, TcpStream) {
         let listener = listen("127.0.0.1:0".parse().unwrap(), None, 8).unwrap();
-        let client = connect(listener.local_addr().unwrap(), None, Duration::from_secs(10)).unwrap();
+        let client = connect(listener.local_addr().unwrap(), None, None, Duration::from_secs(10)).unwrap();
         (client, listener.accept().unwrap().0)
     }
 
@@ -239,7 +239,8 @@ mod tests {
     #[test]
     fn the_congestion_control_asked_for_is_in_use_at_both_ends() {
         let listener = listen("[::1]:0".parse().unwrap(), Some("reno"), 8).unwrap();
-        let client = connect(listener.local_addr().unwrap(), Some("reno"), Duration::from_secs(10)).unwrap();
+        let client =
+            connect(listener.local_addr().unwrap(), Some("reno"), None, Duration::from_secs(10)).unwrap();
         assert_eq!(congestion(&client).unwrap(), "reno");
         assert_eq!(congestion(&listener.accept().unwrap().0).unwrap(), "reno");
         let error = listen("[::1]:0".parse().unwrap(), Some("nonsense"), 8).unwrap_err();
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn a_closed_port_refuses() {
         let address = listen("127.0.0.1:0".parse().unwrap(), None, 1).unwrap().local_addr().unwrap();
-        let error = connect(address, None, Duration::from_secs(10)).unwrap_err();
+        let error = connect(address, None, None, Duration::from_secs(10)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }
 }

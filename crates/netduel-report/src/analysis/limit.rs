@@ -6,8 +6,8 @@
 use netduel_model::observation::Observation;
 use netduel_model::sample::TcpInfo;
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::units::{human_bit_rate, human_si};
-use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_model::units::human_bit_rate;
+use netduel_model::workload::{Direction, Role, Traffic, Workload};
 use serde::Serialize;
 
 use super::figures;
@@ -22,6 +22,8 @@ const HELD_UP: f64 = 0.30;
 const RATE_REACHED: f64 = 0.98;
 /// From this share of segments sent again on, loss is what kept the congestion window small.
 const LOSSY: f64 = 0.001;
+/// What a paced stream sends at a time at most, bytes.
+const PACED_BYTES: f64 = 65_536.0;
 
 /// What held the traffic back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -214,8 +216,7 @@ impl Evidence {
                 .push((Cause::ReceiveWindow, format!("the window was full {} of the time", percent(window))));
         }
         if let Some((count, share)) = self.resent.filter(|(_, share)| *share >= LOSSY) {
-            let words =
-                format!("{} segments sent again, {} of all", human_si(count as f64, ""), percent(share));
+            let words = format!("{} segments sent again, {} of all", count, percent(share));
             found.push((Cause::Loss, words));
         }
         if buffer >= HELD_UP {
@@ -298,12 +299,28 @@ fn name_of(role: Role) -> &'static str {
     }
 }
 
-/// The rate that the workload asks for and what arrived of it in the steady window.
+/// The rate that the workload asks for and what arrived of it in the steady window. So low a rate that less than one message
+/// was due is reached by sending nothing.
 fn asked_rate(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
-    let Traffic::UdpStream { rate: Some(rate), .. } = &workload.traffic else { return None };
-    let reached =
-        figures::value_of(netduel_model::metric::Metric::Throughput, workload, trial, false).unwrap_or(0.0);
-    Some((rate.0 as f64, reached))
+    let (rate, message) = match &workload.traffic {
+        Traffic::UdpStream { rate, size, .. } => ((*rate)?, size.0 as f64),
+        // A stream that is paced sends some bytes at a time.
+        Traffic::TcpStream { rate, .. } => ((*rate)?, PACED_BYTES),
+        _ => return None,
+    };
+    let asked = rate.0 as f64 * ways(&workload.traffic);
+    let due = asked / 8.0 * workload.timing.duration.0 as f64 / 1e9;
+    let reached = figures::value_of(netduel_model::metric::Metric::Throughput, workload, trial, false);
+    Some((asked, reached.unwrap_or(if due < message { asked } else { 0.0 })))
+}
+
+/// In how many directions traffic goes at once.
+fn ways(traffic: &Traffic) -> f64 {
+    match traffic {
+        Traffic::TcpStream { direction: Direction::Both, .. }
+        | Traffic::UdpStream { direction: Direction::Both, .. } => 2.0,
+        _ => 1.0,
+    }
 }
 
 /// Sums over a sender's connections; absent when the kernel did not say.

@@ -1,7 +1,7 @@
 //! Intervals of a test under way, from the figures that both ends send, and their lines.
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::Trial;
-use netduel_model::units::{human_bit_rate, human_nanos, human_si};
+use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::{Direction, Role, Traffic};
 
 /// A shorter rest at the end is added to the interval before it, a share of the interval.
@@ -22,10 +22,6 @@ pub struct Interval {
     pub retransmits: Option<u64>,
     /// Congestion window of the senders' connections together at the end, bytes.
     pub cwnd_bytes: Option<u64>,
-    /// Median round trip, nanoseconds.
-    pub p50_ns: Option<u64>,
-    /// Longest round trip, nanoseconds.
-    pub max_ns: Option<u64>,
 }
 
 /// Makes intervals of figures. The receiver's count; with traffic both ways the intervals are the client's.
@@ -95,8 +91,6 @@ impl Intervals {
             messages: sum(|figures| figures.messages),
             retransmits: senders(|figures| figures.retransmits).map(|now| now.saturating_sub(before)),
             cwnd_bytes: senders(|figures| figures.cwnd_bytes),
-            p50_ns: newest[first].p50_ns,
-            max_ns: newest[first].max_ns,
         };
         self.last = newest;
         interval
@@ -112,7 +106,7 @@ pub fn heading(traffic: &Traffic) -> String {
         Traffic::UdpStream { .. } => {
             format!("{:>12}{:>16}{:>13}{:>14}", "transfer", "rate", "datagrams", "per second")
         }
-        _ => format!("{:>13}{:>13}{:>11}{:>11}", "round trips", "per second", "p50", "max"),
+        _ => format!("{:>13}{:>13}", "round trips", "per second"),
     };
     format!("{:<19}{rest}", "  interval")
 }
@@ -135,12 +129,7 @@ pub fn line(traffic: &Traffic, interval: &Interval) -> String {
         Traffic::UdpStream { .. } => {
             format!("{transfer:>12}{rate:>16}{:>13}{per_second:>14}", interval.messages)
         }
-        _ => format!(
-            "{:>13}{per_second:>13}{:>11}{:>11}",
-            interval.messages,
-            known(interval.p50_ns, &human_nanos),
-            known(interval.max_ns, &human_nanos)
-        ),
+        _ => format!("{:>13}{per_second:>13}", interval.messages),
     };
     format!("{:>6.2} - {:>6.2} s  {rest}", interval.start_s, interval.end_s)
 }

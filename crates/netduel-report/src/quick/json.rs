@@ -60,7 +60,5 @@ pub fn interval(interval: &Interval) -> Value {
         "messages": interval.messages,
         "retransmits": interval.retransmits,
         "cwnd_bytes": interval.cwnd_bytes,
-        "p50_ns": interval.p50_ns,
-        "max_ns": interval.max_ns,
     })
 }

@@ -250,12 +250,12 @@ fn packets(observation: &Observation) -> Option<String> {
 fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> String {
     let is_udp = matches!(workload.traffic, Traffic::UdpStream { .. });
     let last = if is_udp { "datagrams" } else { "retransmits" };
-    let mut text = format!("  {:<8}{:<22}{:>10}{:>16}{last:>13}\n", "stream", "", "transfer", "rate");
+    let mut text = format!("  {:<9}{:<21}{:>10}{:>16}{last:>13}\n", "stream", "", "transfer", "rate");
     let mut row = |stream: &str, way: &str, bytes: u64, seconds: f64, last: Option<u64>| {
         let rate = if seconds > 0.0 { human_bit_rate(bytes as f64 * 8.0 / seconds) } else { "-".to_owned() };
         let last = last.map_or_else(|| "-".to_owned(), |last| last.to_string());
         let _ =
-            writeln!(text, "  {stream:<8}{way:<22}{:>10}{rate:>16}{last:>13}", human_si(bytes as f64, "B"));
+            writeln!(text, "  {stream:<9}{way:<21}{:>10}{rate:>16}{last:>13}", human_si(bytes as f64, "B"));
     };
     for role in ROLES {
         let (sender, receiver) = if role == Role::Client { (client, server) } else { (server, client) };

@@ -8,6 +8,7 @@ use crate::cli::StoreArgs;
 
 /// What every quick test takes.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct CommonArgs {
     /// The other host: the pairing string that `netduel serve` printed there, or, once paired, HOST or HOST:PORT.
     #[arg(value_name = "HOST")]
@@ -19,7 +20,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub pairing_file: Option<PathBuf>,
     /// How long to test: seconds, or with a unit as in "500 ms".
-    #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = time)]
+    #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = test_time)]
     pub time: Nanos,
     /// Leave out this much of the beginning [default: a tenth of the time]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time)]
@@ -68,8 +69,8 @@ pub struct WayArgs {
 pub struct TcpArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Connections at a time, 1 to 20000.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    /// Connections at a time, 1 to 1024.
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub parallel: u32,
     #[command(flatten)]
     pub way: WayArgs,
@@ -115,12 +116,6 @@ pub struct UdpArgs {
     /// UDP payload of each datagram, bytes, 32 at least [default: 1448, or 1428 over IPv6]
     #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes)]
     pub length: Option<Bytes>,
-    /// End after this much payload, --time at the latest.
-    #[arg(short = 'n', long, value_name = "BYTES", value_parser = bytes)]
-    pub bytes: Option<Bytes>,
-    /// Send and receive buffer of each socket [default: 8 MiB]
-    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
-    pub window: Option<Bytes>,
     /// Segmentation by the kernel or the NIC: none, gso, or gso-gro [default: gso without -b, else none]
     #[arg(long, value_name = "OFFLOAD")]
     pub offload: Option<String>,
@@ -184,6 +179,18 @@ pub struct CrrArgs {
     pub wait: WaitArg,
 }
 
+/// More a second than any host sends one by one; what the load refuses too.
+const PER_SECOND_MOST: u64 = 100_000_000;
+
+/// How long a test may be: shorter ones have nothing left without their beginning.
+pub fn test_time(text: &str) -> Result<Nanos, String> {
+    match time(text) {
+        Ok(length) if (Nanos::from_millis(100)..=Nanos(86_400_000_000_000)).contains(&length) => Ok(length),
+        Ok(_) => Err("a test takes 0.1 to 86400 seconds".to_owned()),
+        Err(error) => Err(error),
+    }
+}
+
 /// A length of time: bare numbers are seconds.
 pub fn time(text: &str) -> Result<Nanos, String> {
     match text.trim().parse::<f64>() {
@@ -239,9 +246,14 @@ pub fn rate(text: &str) -> Result<BitRate, String> {
 
 /// Messages a second: `20k` or "20 k/s".
 fn per_second(text: &str) -> Result<PerSecond, String> {
-    match with_suffix(text, 1000) {
-        Some(value) => value.map(PerSecond),
-        None => text.parse::<PerSecond>().map_err(|error| error.to_string()),
+    let value = match with_suffix(text, 1000) {
+        Some(value) => PerSecond(value?),
+        None => text.parse::<PerSecond>().map_err(|error| error.to_string())?,
+    };
+    if (1..=PER_SECOND_MOST).contains(&value.0) {
+        Ok(value)
+    } else {
+        Err(format!("1 to {PER_SECOND_MOST} a second is allowed"))
     }
 }
 

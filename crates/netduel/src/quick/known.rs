@@ -115,8 +115,8 @@ pub fn list() -> Result<Vec<SocketName>, Failure> {
 /// `netduel pair`.
 pub fn command(args: &PairArgs) -> Result<(), Failure> {
     if args.list {
-        let lines: String = list()?.iter().map(|name| format!("{name}\n")).collect();
-        return crate::run::print(&lines);
+        let names: Vec<String> = list()?.iter().map(ToString::to_string).collect();
+        return if names.is_empty() { Ok(()) } else { crate::run::print(&format!("{}\n", names.join("\n"))) };
     }
     if let Some(host) = &args.forget {
         let name = SocketName::parse(host)

@@ -127,14 +127,7 @@ impl Output {
         }
         let input = SummaryInput { workload, trial, shared_machine };
         match self.format {
-            Format::Text => {
-                let shared = if shared_machine {
-                    "both hosts are one machine: both ends share its cores\n"
-                } else {
-                    ""
-                };
-                print(&format!("\n{}{shared}", quick::summary(input)))
-            }
+            Format::Text => print(&format!("\n{}", quick::summary(input))),
             Format::Json => {
                 let document = quick::document(plan, None, input, &self.shown);
                 print(&format!("{}\n", serde_json::to_string_pretty(&document).kind(Kind::Internal)?))

@@ -31,7 +31,7 @@ impl Test {
         Self { kind, settings: Vec::new() }
     }
 
-    fn set(&mut self, key: &'static str, value: impl ToString) {
+    fn set(&mut self, key: &'static str, value: &dyn ToString) {
         self.settings.push((key, value.to_string()));
     }
 
@@ -60,7 +60,7 @@ impl Test {
             return Self::udp_of_tcp(args);
         }
         let mut test = Self::new("tcp-stream");
-        test.set("streams", args.parallel);
+        test.set("streams", &args.parallel);
         test.set_way(args.way);
         test.set_quantity("rate", args.bitrate);
         test.set_quantity("block", args.length);
@@ -69,7 +69,7 @@ impl Test {
         test.set_quantity("congestion", args.congestion.as_deref());
         test.set_quantity("engine", args.engine.as_deref());
         if let Some(mss) = args.set_mss {
-            test.set("mss", mss);
+            test.set("mss", &mss);
         }
         Ok(test)
     }
@@ -79,6 +79,8 @@ impl Test {
             ("-M", args.set_mss.is_some()),
             ("-C", args.congestion.is_some()),
             ("--engine", args.engine.is_some()),
+            ("-n", args.bytes.is_some()),
+            ("-w", args.window.is_some()),
         ];
         if let Some((option, _)) = foreign.into_iter().find(|(_, given)| *given) {
             return Err(Failure::message(
@@ -92,8 +94,6 @@ impl Test {
             way: args.way,
             bitrate: args.bitrate,
             length: args.length,
-            bytes: args.bytes,
-            window: args.window,
             offload: None,
         }))
     }
@@ -101,12 +101,10 @@ impl Test {
     /// `netduel udp`.
     pub fn udp(args: &UdpArgs) -> Self {
         let mut test = Self::new("udp-stream");
-        test.set("flows", args.parallel);
+        test.set("flows", &args.parallel);
         test.set_way(args.way);
         test.set_quantity("rate", args.bitrate);
         test.set_quantity("size", args.length);
-        test.set_quantity("volume", args.bytes);
-        test.set_quantity("window", args.window);
         test.set_quantity("offload", args.offload.as_deref());
         test
     }
@@ -118,7 +116,7 @@ impl Test {
         test.set_loop(args.parallel, args.rate.map(|rate| rate.to_string()), args.wait);
         test.set_quantity("congestion", args.congestion.as_deref());
         if args.timestamps {
-            test.set("timestamps", true);
+            test.set("timestamps", &true);
         }
         test
     }
@@ -134,7 +132,7 @@ impl Test {
     fn set_loop(&mut self, outstanding: u32, rate: Option<String>, wait: WaitArg) {
         match rate {
             Some(rate) => self.set_text("request_rate", &rate),
-            None => self.set("outstanding", outstanding),
+            None => self.set("outstanding", &outstanding),
         }
         self.set_text(
             "wait",

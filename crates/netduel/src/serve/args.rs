@@ -2,13 +2,14 @@
 use std::net::IpAddr;
 
 use clap::Args;
-use netduel_model::socket_name::SERVE_PORT;
+use netduel_model::socket_name::{SERVE_PORT, SocketName};
 use netduel_model::units::{BitRate, Nanos};
 
-use crate::quick::args::{rate, time};
+use crate::quick::args::{rate, test_time};
 
 /// `netduel serve`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ServeArgs {
     /// Address to bind [default: all, IPv4 and IPv6]
     #[arg(long, value_name = "ADDRESS")]
@@ -17,19 +18,19 @@ pub struct ServeArgs {
     #[arg(short = 'p', long, value_name = "PORT", default_value_t = SERVE_PORT)]
     pub port: u16,
     /// The name or address that the pairing string holds [default: one string for each address of this host]
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = host)]
     pub advertise: Option<String>,
     /// Refuse tests of more payload than this, or without a rate of their own, for example 1G.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub max_rate: Option<BitRate>,
     /// Refuse tests that are longer than this: seconds, or with a unit.
-    #[arg(long, value_name = "TIME", default_value = "3600", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "3600", value_parser = test_time)]
     pub max_duration: Nanos,
     /// Refuse tests with more connections or flows than this.
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 1024)]
     pub max_streams: u32,
     /// Clients at a time; more are turned away.
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
     pub max_clients: usize,
     /// End after one test.
     #[arg(long)]
@@ -43,4 +44,14 @@ pub struct ServeArgs {
     /// Print lines of JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// A host without a port: the pairing string has the port of this server.
+fn host(text: &str) -> Result<String, String> {
+    let name = SocketName::parse(text).filter(|name| name.host == text);
+    name.map(|name| name.host).ok_or_else(|| "a name or an address is needed, without a port".to_owned())
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "1 at least".to_owned())
 }

@@ -1,4 +1,5 @@
 //! What a standing server prints: how to reach it, and a line for each test. For people, or as lines of JSON.
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use netduel_model::sample::EndReport;
@@ -23,6 +24,7 @@ impl Log {
     }
 
     /// The server can be reached.
+    #[expect(clippy::unused_self, reason = "a log is what prints")]
     pub fn ready(&self, address: SocketAddr, pairings: &[Pairing]) -> Result<(), Failure> {
         let pairings: Vec<_> = pairings
             .iter()
@@ -56,11 +58,7 @@ impl Log {
         let mut text = format!("{peer}  {}", words::workload(workload));
         for (word, flow) in [("received", received), ("sent", sent)] {
             if let Some((bytes, rate)) = flow.filter(|(bytes, _)| *bytes > 0) {
-                text.push_str(&format!(
-                    "; {word} {} at {}",
-                    human_si(bytes as f64, "B"),
-                    human_bit_rate(rate)
-                ));
+                let _ = write!(text, "; {word} {} at {}", human_si(bytes as f64, "B"), human_bit_rate(rate));
             }
         }
         text.push('\n');

@@ -5,6 +5,7 @@ mod lobby;
 mod log;
 mod session;
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -30,8 +31,7 @@ pub fn command(args: &ServeArgs) -> Result<(), Failure> {
     let interrupted = signal::interrupted().kind(Kind::Environment)?;
     let identity = if args.ephemeral { Identity::draw()? } else { Identity::kept(args.new_identity)? };
     let log = Arc::new(Log::new(args.json));
-    let rules =
-        Rules { duration_max: args.max_duration, rate_max: args.max_rate, streams_max: args.max_streams };
+    let rules = Rules { longest: args.max_duration, fastest: args.max_rate, streams: args.max_streams };
     let (over, overs) = channel();
     let lobby = Arc::new(Lobby::new(identity.for_tls()?, rules, args.max_clients, Arc::clone(&log), over));
     let port = Arc::new(open(args, &lobby)?);
@@ -110,7 +110,7 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
     let mut text = format!("{version} serves TCP and UDP port {} of {}\n", address.port(), address.ip());
     text.push_str("On the other host, with the string of an address that it reaches (it is a secret):\n\n");
     for pairing in &pairings {
-        text.push_str(&format!("  {}\n    netduel tcp {pairing}\n", pairing.host));
+        let _ = write!(text, "  {}\n    netduel tcp {pairing}\n", pairing.host);
     }
     text.push_str("\nThe string is kept there; from then on the address will do: netduel tcp|udp|rr|crr ADDRESS. Ctrl-C ends.\n");
     print(&text)

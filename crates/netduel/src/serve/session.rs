@@ -25,11 +25,11 @@ use crate::program;
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// Longest test.
-    pub duration_max: Nanos,
+    pub longest: Nanos,
     /// Highest payload rate of a test of bulk traffic.
-    pub rate_max: Option<BitRate>,
+    pub fastest: Option<BitRate>,
     /// Connections or flows of a test.
-    pub streams_max: u32,
+    pub streams: u32,
 }
 
 impl Rules {
@@ -42,19 +42,19 @@ impl Rules {
             Traffic::TcpRr(settings) | Traffic::UdpRr(settings) => (settings.outstanding, None),
             Traffic::TcpCrr(settings) => (settings.outstanding, None),
         };
-        if workload.timing.duration > self.duration_max {
-            let (asked, most) = (workload.timing.duration, self.duration_max);
+        if workload.timing.duration > self.longest {
+            let (asked, most) = (workload.timing.duration, self.longest);
             return Some(format!(
                 "a test of {asked} was asked for, and this server allows {most} (--max-duration)"
             ));
         }
-        if streams > self.streams_max {
-            let most = self.streams_max;
+        if streams > self.streams {
+            let most = self.streams;
             return Some(format!(
                 "{streams} connections were asked for, and this server allows {most} (--max-streams)"
             ));
         }
-        match (self.rate_max, rate) {
+        match (self.fastest, rate) {
             (Some(most), Some(None)) => Some(format!(
                 "a test without a rate was asked for, and this server allows {most} (--max-rate): ask for a rate with -b"
             )),
@@ -219,8 +219,8 @@ impl Work for Session {
     }
 
     fn abort(&mut self) {
-        if self.work.is_running() {
-            drop(self.end());
+        if self.work.is_running() && self.end().is_some() {
+            self.log.refused(self.peer, "a result: the client went away, or stopped its test");
         }
         self.current = None;
         self.work.abort();

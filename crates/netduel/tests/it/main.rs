@@ -7,6 +7,7 @@ mod disk_full;
 mod lab_commands;
 mod ordinary_user;
 mod path_proof;
+mod quick;
 mod run;
 mod support;
 mod treatment;

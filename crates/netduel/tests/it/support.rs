@@ -50,7 +50,11 @@ impl Bench {
 
     /// Gives a command this test's store and mark.
     pub fn mark(&self, command: &mut Command) {
-        command.env("NETDUEL_STORE", self.store()).env(MARK, &self.mark).env_remove("NO_COLOR");
+        command
+            .env("NETDUEL_STORE", self.store())
+            .env("XDG_STATE_HOME", self.path().join("state"))
+            .env(MARK, &self.mark)
+            .env_remove("NO_COLOR");
     }
 
     /// Runs the program to its end.

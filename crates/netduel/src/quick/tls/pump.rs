@@ -80,16 +80,16 @@ impl Pump {
             return Ok(false);
         }
         if network.intersects(PollFlags::IN | gone) {
-            self.from_network()?;
+            self.hear_network()?;
         }
         if plain.intersects(PollFlags::IN | gone) && !self.plain_ended {
-            self.from_plain()?;
+            self.hear_plain()?;
         } else if plain.intersects(gone) {
             self.plain_gone = true;
         }
-        self.to_network()?;
+        self.tell_network()?;
         if !self.plain_gone {
-            self.to_plain()?;
+            self.tell_plain()?;
         }
         Ok(true)
     }
@@ -112,7 +112,7 @@ impl Pump {
         Ok((polled[0].revents(), polled[1].revents()))
     }
 
-    fn from_network(&mut self) -> io::Result<()> {
+    fn hear_network(&mut self) -> io::Result<()> {
         match self.connection.read_tls(&mut self.network) {
             Ok(0) => self.network_ended = true,
             Ok(_) => {
@@ -131,7 +131,7 @@ impl Pump {
         Ok(())
     }
 
-    fn from_plain(&mut self) -> io::Result<()> {
+    fn hear_plain(&mut self) -> io::Result<()> {
         let mut chunk = [0; CHUNK];
         match self.plain.read(&mut chunk) {
             Ok(0) => {
@@ -145,7 +145,7 @@ impl Pump {
         Ok(())
     }
 
-    fn to_network(&mut self) -> io::Result<()> {
+    fn tell_network(&mut self) -> io::Result<()> {
         while self.connection.wants_write() {
             match self.connection.write_tls(&mut self.network) {
                 Ok(_) => {}
@@ -157,7 +157,7 @@ impl Pump {
         Ok(())
     }
 
-    fn to_plain(&mut self) -> io::Result<()> {
+    fn tell_plain(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
         }

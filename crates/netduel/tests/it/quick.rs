@@ -1,0 +1,266 @@
+//! Quick tests: a standing server in one guest of a lab, clients in the other, and everybody who should not get in.
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Bench, Finished, signal, wait_gone};
+
+/// A lab with a server in guest `b`.
+struct Served {
+    bench: Bench,
+    lab: String,
+    server: Child,
+    lines: BufReader<std::process::ChildStdout>,
+    strings: Vec<(String, String)>,
+}
+
+impl Served {
+    fn start(name: &str, options: &[&str]) -> Self {
+        let bench = Bench::new();
+        let lab = format!("{name}-{}", std::process::id());
+        bench.run(["lab", "up", &lab, "--rules", "0"]).expect_code(0);
+        bench.run(["lab", "path", "--lab", &lab, "accelerated"]).expect_code(0);
+        let (server, lines, strings) = serve(&bench, &lab, options);
+        Self { bench, lab, server, lines, strings }
+    }
+
+    /// The pairing string of an address, for example the IPv4 one.
+    fn string(&self, ipv6: bool) -> &str {
+        let (_, string) = self.strings.iter().find(|(host, _)| host.contains(':') == ipv6).unwrap();
+        string
+    }
+
+    fn client(&self, words: &[&str]) -> Finished {
+        Finished::from(self.client_command(words).output().unwrap())
+    }
+
+    fn client_command(&self, words: &[&str]) -> std::process::Command {
+        let exec = ["lab", "exec", "--lab", &self.lab, "a", "--", env!("CARGO_BIN_EXE_netduel")];
+        self.bench.netduel(exec.iter().chain(words))
+    }
+
+    /// The next line of the server's log.
+    fn event(&mut self) -> Value {
+        next_event(&mut self.lines)
+    }
+
+    fn end(mut self) {
+        stop(&self.bench, Signal::TERM);
+        assert_eq!(self.server.wait().unwrap().code(), Some(0));
+        self.bench.run(["lab", "down", &self.lab]).expect_code(0);
+        self.bench.assert_nothing_left();
+    }
+}
+
+/// Signals the server itself, not the `lab exec` that waits for it.
+fn stop(bench: &Bench, how: Signal) {
+    let waiting = bench.find(&["lab", "exec"]);
+    for pid in bench.find(&["serve", "--json"]).into_iter().filter(|pid| !waiting.contains(pid)) {
+        signal(pid, how);
+    }
+}
+
+fn next_event(lines: &mut impl std::io::BufRead) -> Value {
+    let mut line = String::new();
+    assert!(lines.read_line(&mut line).unwrap() > 0, "the server ended");
+    serde_json::from_str(&line).unwrap()
+}
+
+type Server = (Child, BufReader<std::process::ChildStdout>, Vec<(String, String)>);
+
+fn serve(bench: &Bench, lab: &str, options: &[&str]) -> Server {
+    let exec = ["lab", "exec", "--lab", lab, "b", "--", env!("CARGO_BIN_EXE_netduel"), "serve", "--json"];
+    let mut command = bench.netduel(exec.iter().chain(options));
+    let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap());
+    let ready = next_event(&mut lines);
+    assert_eq!(ready["event"], "ready");
+    let strings = ready["pairings"].as_array().unwrap().iter().map(|pairing| {
+        (pairing["host"].as_str().unwrap().to_owned(), pairing["string"].as_str().unwrap().to_owned())
+    });
+    let strings = strings.collect();
+    (server, lines, strings)
+}
+
+fn metric(document: &Value, key: &str) -> f64 {
+    let metrics = document["metrics"].as_array().unwrap();
+    let found = metrics.iter().find(|metric| metric["metric"] == key);
+    found.and_then(|metric| metric["value"].as_f64()).unwrap_or_else(|| panic!("no {key} in {document}"))
+}
+
+#[test]
+fn every_quick_test_gives_its_figures_over_one_port() {
+    let mut served = Served::start("quick", &["--port", "0"]);
+    for ipv6 in [false, true] {
+        let string = served.string(ipv6).to_owned();
+        for (words, key) in [
+            (vec!["tcp", &string, "-t", "0.3", "-P", "2", "-J"], "throughput"),
+            (vec!["tcp", &string, "-t", "0.3", "-R", "-J"], "throughput"),
+            (vec!["tcp", &string, "-t", "0.3", "--bidir", "-J"], "throughput"),
+            (vec!["udp", &string, "-t", "0.3", "-b", "20M", "-J"], "datagram-rate"),
+            (vec!["tcp", &string, "-u", "-t", "0.3", "-b", "20M", "-R", "-J"], "datagram-rate"),
+            (vec!["rr", &string, "-t", "0.3", "-J"], "latency-p50"),
+            (vec!["rr", &string, "-t", "0.3", "-u", "-J"], "latency-p50"),
+            (vec!["crr", &string, "-t", "0.3", "-J"], "latency-p50"),
+        ] {
+            let document = served.client(&words).expect_code(0).json();
+            assert!(metric(&document, key) > 0.0, "{words:?}: {document}");
+            assert!(document["limit"]["cause"].is_string(), "{document}");
+            let event = served.event();
+            assert_eq!(event["event"], "test", "{event}");
+        }
+    }
+    // Paired by now: the address will do, and the string is kept where nobody else reads it.
+    let known = served.client(&["pair", "--list"]).expect_code(0).stdout;
+    let known = known.lines().find(|name| !name.starts_with('[')).unwrap().to_owned();
+    let text = served.client(&["tcp", &known, "-t", "0.5", "-i", "0.1", "-n", "1M"]).expect_code(0).stdout;
+    assert!(text.contains("1.05 MB") && text.contains("limited by"), "{text}");
+    let lines =
+        served.client(&["rr", &known, "-t", "0.5", "-i", "0.1", "--json-stream"]).expect_code(0).stdout;
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&events[0]["event"], &events[events.len() - 1]["event"]), (&"start".into(), &"end".into()));
+    let counted: u64 = events.iter().filter_map(|event| event["messages"].as_u64()).sum();
+    let responses = &events[events.len() - 1]["trial"]["client"]["report"]["round_trips"]["responses"];
+    assert_eq!(Some(counted), responses.as_u64(), "{lines}");
+    served.end();
+}
+
+#[test]
+fn who_is_not_paired_gets_nothing_and_keeps_nobody_out() {
+    let mut served = Served::start("strangers", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    served.client(&["pair", &string]).expect_code(0);
+    let known = served.client(&["pair", "--list"]).expect_code(0).stdout.trim().to_owned();
+    let (host, port) = known.rsplit_once(':').unwrap();
+    // Strangers of all kinds, started first and left open, in the same namespace as the client.
+    let script = format!(
+        "for i in $(seq 80); do exec {{fd}}<>/dev/tcp/{host}/{port}; printf '\\x16\\x03' >&$fd; done; echo open; read line; \
+         exec 3<>/dev/tcp/{host}/{port}; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3; echo end"
+    );
+    let mut strangers = served
+        .bench
+        .netduel(["lab", "exec", "--lab", &served.lab, "a", "--", "bash", "-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(strangers.stdout.take().unwrap());
+    let mut line = String::new();
+    told.read_line(&mut line).unwrap();
+    assert_eq!(line, "open\n");
+    served.client(&["tcp", &known, "-t", "0.2", "-i", "0"]).expect_code(0);
+    strangers.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "end\n", "a stranger was answered");
+    strangers.wait().unwrap();
+
+    let cut = &string[..string.len() - 3];
+    let error = served.client(&["tcp", cut]).expect_code(2).stderr;
+    assert!(error.contains("incomplete") && !error.contains(cut), "{error}");
+    // The same server with another identity: neither its certificate nor its secret is known.
+    stop(&served.bench, Signal::TERM);
+    served.server.wait().unwrap();
+    let (server, lines, strings) = serve(&served.bench, &served.lab, &["--port", port, "--new-identity"]);
+    (served.server, served.lines) = (server, lines);
+    let error = served.client(&["tcp", &known, "-t", "0.2"]).expect_code(4).stderr;
+    assert!(error.contains("not the one that was paired"), "{error}");
+    served.strings = strings;
+    let string = served.string(false).to_owned();
+    served.client(&["tcp", &string, "-t", "0.2"]).expect_code(0);
+    served.end();
+}
+
+#[test]
+fn a_server_says_which_rule_a_test_breaks() {
+    let mut served = Served::start(
+        "rules",
+        &["--port", "0", "--max-rate", "10M", "--max-duration", "2", "--max-streams", "4"],
+    );
+    let string = served.string(false).to_owned();
+    for (words, rule) in [
+        (vec!["tcp", &string, "-t", "0.2"], "--max-rate"),
+        (vec!["udp", &string, "-t", "0.2", "-b", "11M"], "--max-rate"),
+        (vec!["rr", &string, "-t", "3"], "--max-duration"),
+        (vec!["tcp", &string, "-t", "0.2", "-b", "1M", "-P", "5"], "--max-streams"),
+    ] {
+        let error = served.client(&words).stderr;
+        assert!(error.contains(rule), "{words:?}: {error}");
+        assert_eq!(served.event()["event"], "refused");
+    }
+    served.client(&["tcp", &string, "-t", "0.2", "-b", "5M"]).expect_code(0);
+    served.end();
+}
+
+#[test]
+fn a_client_or_a_server_that_is_killed_leaves_the_other_whole() {
+    let served = Served::start("killed", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    let start = |words: &[&str]| {
+        let mut child =
+            served.client_command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        // The first line is the heading, the second the columns, the third an interval: traffic runs.
+        for _ in 0..3 {
+            lines.read_line(&mut String::new()).unwrap();
+        }
+        child
+    };
+    let mut client = start(&["tcp", &string, "-t", "60", "-i", "0.1"]);
+    let victims = served.bench.find(&["tcp", "-t", "60"]);
+    assert!(!victims.is_empty());
+    for pid in victims {
+        signal(pid, Signal::KILL);
+        assert!(wait_gone(pid));
+    }
+    client.wait().unwrap();
+    served.client(&["tcp", &string, "-t", "0.2"]).expect_code(0);
+
+    let mut client = start(&["tcp", &string, "-t", "60", "-i", "0.1"]);
+    stop(&served.bench, Signal::KILL);
+    let mut error = String::new();
+    client.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+    assert_eq!(client.wait().unwrap().code(), Some(4), "{error}");
+    assert!(error.contains("failed"), "{error}");
+    let Served { bench, lab, mut server, .. } = served;
+    server.wait().unwrap();
+    bench.run(["lab", "down", &lab]).expect_code(0);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn many_clients_are_served_at_a_time_and_each_is_told_of_the_others() {
+    let served = Served::start("many", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    let words = ["udp", &string, "-t", "3", "-b", "1M", "-J"];
+    let clients: Vec<Child> =
+        (0..8).map(|_| served.client_command(&words).stdout(Stdio::piped()).spawn().unwrap()).collect();
+    let documents: Vec<Value> = clients
+        .into_iter()
+        .map(|client| Finished::from(client.wait_with_output().unwrap()).expect_code(0).json())
+        .collect();
+    for document in &documents {
+        assert!(metric(document, "throughput") > 0.0);
+    }
+    let others = |document: &Value| document["trial"]["server"]["observation"]["concurrent_tests"].as_u64();
+    assert!(documents.iter().filter_map(others).max() >= Some(1), "{documents:?}");
+    served.end();
+}
+
+#[test]
+fn a_port_that_is_taken_and_a_host_that_is_not_there_are_said_with_what_to_do() {
+    let bench = Bench::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let error =
+        bench.run(["serve", "--ephemeral", "--bind", "127.0.0.1", "--port", &port]).expect_code(3).stderr;
+    assert!(error.contains("another program has it") && error.contains("--port"), "{error}");
+    let error = bench.run(["tcp", "far.invalid"]).expect_code(2).stderr;
+    assert!(error.contains("no pairing") && error.contains("netduel serve"), "{error}");
+    for words in [["tcp", "h", "-n", "9223372036854775808"], ["tcp", "h", "-t", "0"], ["udp", "h", "-l", "0"]]
+    {
+        bench.run(words).expect_code(2);
+    }
+}
