@@ -137,6 +137,7 @@ impl Work for Script {
             received: None,
             streams: Vec::new(),
             datagrams: None,
+            datagrams_sent: None,
             round_trips: None,
             under_load: None,
             stamps: None,

@@ -1,5 +1,5 @@
 //! Which threads an end needs for a workload, and what each of them takes along and brings back.
-use std::net::{TcpStream, UdpSocket};
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
@@ -9,18 +9,19 @@ use netduel_model::workload::{Direction, Role, Traffic, Workload};
 use netduel_sys::clock;
 
 use crate::control::{Control, Sockets};
-use crate::datagram::{self, Kind};
+use crate::datagram::Kind;
+use crate::error::LoadError;
 use crate::lane::Lane;
 use crate::supervisor::directions;
 use crate::tally::Tally;
 use crate::tcp_stream::TcpSettings;
 use crate::udp_receive::FlowCount;
-use crate::udp_send::UdpSettings;
-use crate::{loaded, round_trip, tcp_stream, transaction, udp_receive, udp_send};
+use crate::udp_send::{SendCount, UdpSettings};
+use crate::{loaded, peer, round_trip, tcp_stream, transaction, udp_jobs};
 
 /// What one thread does.
 pub(crate) struct Job {
-    /// The stream or flow that it works on.
+    /// The stream or flow that it works on, the first when there are several.
     pub stream: usize,
     /// Its number, by which it is pinned. Both threads of a stream that sends and receives have the stream's.
     pub thread: usize,
@@ -30,13 +31,21 @@ pub(crate) struct Job {
 /// A thread's view of its end, and what it counted.
 pub(crate) struct Worker {
     pub control: Arc<Control>,
+    /// The stream that it works on, the first when there are several.
     pub stream: usize,
+    /// The others, when there are several.
+    pub others: Vec<usize>,
     /// Where it is to be pinned.
     pub core: Option<u16>,
     /// Where it was pinned.
     pub pinned: Option<u16>,
     pub tally: Tally,
-    pub datagrams: Option<FlowCount>,
+    /// What its flows received.
+    pub datagrams: Vec<FlowCount>,
+    /// What its flows sent.
+    pub datagrams_sent: Option<SendCount>,
+    /// Why there is no traffic that could be counted.
+    pub failure: Option<LoadError>,
     pub round_trips: Option<RoundTripReport>,
     /// What this thread measured under load beside them.
     pub under_load: Option<UnderLoad>,
@@ -114,14 +123,16 @@ const STEP_NS: u64 = 20_000_000;
 
 impl Worker {
     pub(crate) fn new(control: Arc<Control>, stream: usize, core: Option<u16>) -> Self {
-        let tally = Tally::new();
         Self {
             control,
             stream,
+            others: Vec::new(),
             core,
             pinned: None,
-            tally,
-            datagrams: None,
+            tally: Tally::new(),
+            datagrams: Vec::new(),
+            datagrams_sent: None,
+            failure: None,
             round_trips: None,
             under_load: None,
             stamps: None,
@@ -183,8 +194,13 @@ impl Worker {
 }
 
 /// The jobs of an end.
-pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Sockets) -> Vec<Job> {
-    match &workload.traffic {
+pub(crate) fn of(
+    workload: &Workload,
+    role: Role,
+    token: Token,
+    sockets: &Sockets,
+) -> Result<Vec<Job>, LoadError> {
+    Ok(match &workload.traffic {
         Traffic::TcpStream { streams, direction, block, engine, rate, tuning, .. } => {
             let settings = TcpSettings {
                 engine: *engine,
@@ -198,14 +214,15 @@ pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Socket
             };
             tcp_jobs(directions(&workload.traffic, role), settings, &sockets.tcp)
         }
-        Traffic::UdpStream { flows, size, rate, .. } => {
-            let settings = UdpSettings {
-                size: size.0 as usize,
-                rate_bps: rate.map(|rate| rate.0),
-                flows: *flows,
-                duration_ns: workload.timing.duration.0,
-            };
-            udp_jobs(directions(&workload.traffic, role), settings, role, token, &sockets.udp)
+        Traffic::UdpStream { flows, size, rate, offload, .. } => {
+            let (size, rate_bps) = (size.0 as usize, rate.map(|rate| rate.0));
+            let settings =
+                UdpSettings { size, rate_bps, flows: *flows, offload: *offload, timing: workload.timing };
+            let directions = directions(&workload.traffic, role);
+            if directions.0 {
+                udp_jobs::check_mtu(settings, &sockets.udp)?;
+            }
+            udp_jobs::jobs(directions, settings, role, token, peer::pins(workload, role), &sockets.udp)
         }
         Traffic::TcpRr(settings) => {
             let settings = round_trip::Settings::new(settings, workload.timing);
@@ -217,7 +234,7 @@ pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Socket
         }
         Traffic::LoadedLatency(settings) => loaded::jobs(settings, workload.timing, role, token, sockets),
         Traffic::TcpCrr(settings) => transaction::jobs(settings, workload.timing, role, token, sockets),
-    }
+    })
 }
 
 fn tcp_jobs(
@@ -236,37 +253,6 @@ fn tcp_jobs(
         if sends {
             let connection = Arc::clone(connection);
             let work = Box::new(move |worker: &mut Worker| tcp_stream::send(worker, &connection, settings));
-            jobs.push(Job { stream, thread: stream, work });
-        }
-    }
-    jobs
-}
-
-fn udp_jobs(
-    (sends, receives): (bool, bool),
-    settings: UdpSettings,
-    role: Role,
-    token: Token,
-    connections: &[Arc<UdpSocket>],
-) -> Vec<Job> {
-    let ((data_out, end_out), (data_in, end_in)) = kinds(role);
-    let mut jobs = Vec::new();
-    for (stream, connection) in connections.iter().enumerate() {
-        let magic = |kind| datagram::magic(token, stream as u32, kind);
-        if receives {
-            let connection: Arc<UdpSocket> = Arc::clone(connection);
-            let (data, end) = (magic(data_in), magic(end_in));
-            let work = Box::new(move |worker: &mut Worker| {
-                udp_receive::receive(worker, &connection, settings.size, data, end);
-            });
-            jobs.push(Job { stream, thread: stream, work });
-        }
-        if sends {
-            let connection: Arc<UdpSocket> = Arc::clone(connection);
-            let (data, end) = (magic(data_out), magic(end_out));
-            let work = Box::new(move |worker: &mut Worker| {
-                udp_send::send(worker, &connection, settings, data, end);
-            });
             jobs.push(Job { stream, thread: stream, work });
         }
     }

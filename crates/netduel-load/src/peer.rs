@@ -13,6 +13,9 @@ use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
 /// Streams or flows of one trial at most, as a plan allows.
 pub(crate) const STREAMS_MAX: u32 = 1024;
 
+/// Largest rate of a `udp-stream`, bit/s, as a plan allows: more than any interface has, and a schedule beyond it is none.
+const UDP_RATE_MAX: u64 = 10_000_000_000_000;
+
 /// Descriptors that the process needs besides the streams': stdio, control, pending peers, memory files.
 const DESCRIPTORS_BESIDES: u64 = 400;
 
@@ -108,7 +111,7 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
         Traffic::UdpStream { flows, size, rate, .. } => {
             range("flows", u64::from(*flows), 1, u64::from(STREAMS_MAX))?;
             range("size (bytes)", size.0, STREAM_HEADER as u64, PAYLOAD_MAX as u64)?;
-            rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
+            rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, UDP_RATE_MAX))?;
         }
         Traffic::TcpRr(settings) => {
             range("size (bytes)", settings.size.0, 1, 1 << 24)?;

@@ -65,16 +65,19 @@ pub enum Traffic {
         #[serde(default, skip_serializing_if = "StreamTuning::is_default")]
         tuning: StreamTuning,
     },
-    /// Datagrams in one direction, counted at both ends.
+    /// Datagrams, counted one by one at both ends.
     UdpStream {
-        /// Source ports, each with a thread of its own.
+        /// Source ports. They share as many threads as there are cores to run on.
         flows: u32,
         /// Who sends.
         direction: Direction,
         /// UDP payload of each datagram.
         size: Bytes,
-        /// Payload rate of all flows together; `None` sends as fast as it can.
+        /// Payload rate of all flows together, in each direction that is used; `None` sends as fast as it can.
         rate: Option<BitRate>,
+        /// Who cuts and joins datagrams.
+        #[serde(default, skip_serializing_if = "UdpOffload::is_none")]
+        offload: UdpOffload,
     },
     /// Requests and responses over one TCP connection.
     TcpRr(RoundTrip),
@@ -254,6 +257,7 @@ impl Traffic {
             Self::UdpStream { .. } => &[
                 Metric::Throughput,
                 Metric::DatagramRate,
+                Metric::PacketRate,
                 Metric::Loss,
                 Metric::Jitter,
                 Metric::CpuPerDatagram,
@@ -311,6 +315,28 @@ pub enum TcpEngine {
     Lean,
     /// `write` and `read`, as applications do.
     Copy,
+}
+
+/// Where datagrams are cut out of a sender's buffer and joined for the receiver. Each of them is numbered, dated and counted by
+/// itself in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UdpOffload {
+    /// By the program: every datagram goes through the kernel by itself, 64 a call (`sendmmsg`).
+    #[default]
+    None,
+    /// The sender hands over up to 64 datagrams as one buffer (`UDP_SEGMENT`), which is cut by the NIC, by the kernel before the
+    /// NIC, or by the receiver when nothing on the path cuts it.
+    Gso,
+    /// As `gso`, and the receiver takes datagrams that arrive together as one buffer (`UDP_GRO`).
+    GsoGro,
+}
+
+impl UdpOffload {
+    /// Whether every datagram goes through the kernel by itself.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// How a thread waits for a message.

@@ -11,8 +11,8 @@ use netduel_stats::verdict::{Judged, Verdict};
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    Analysis, ArmAnalysis, ArmValues, Comparison, Composition, Counter, MetricAnalysis, Part, SeriesPoint,
-    Stamps, WorkloadAnalysis, added_by_load,
+    Analysis, ArmAnalysis, ArmValues, Comparison, Composition, Counter, DatagramWay, MetricAnalysis, Packets,
+    Part, SeriesPoint, Stamps, WorkloadAnalysis, added_by_load,
 };
 use crate::words;
 
@@ -167,6 +167,50 @@ fn arm(arm: &ArmAnalysis) -> Value {
             "proven": path.proven, "trials": path.trials,
             "interfaces": path.bytes.iter().map(|(name, bytes)| json!({ "interface": name, "bytes": bytes }))
                 .collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "datagrams": arm.datagrams.iter().map(datagrams).collect::<Vec<_>>(),
+    })
+}
+
+/// One direction of one trial of a `udp-stream`.
+fn datagrams(way: &DatagramWay) -> Value {
+    let packets = |packets: &Option<Packets>| {
+        packets.as_ref().map(|seen| {
+            json!({
+                "interface": seen.interface, "packets": seen.packets, "bytes": seen.bytes,
+                "bytes_per_packet": seen.bytes_per_packet(),
+            })
+        })
+    };
+    let [sender_errors, receiver_errors] = &way.errors;
+    json!({
+        "block": way.block,
+        "direction": words::direction(way.sender),
+        "sent": way.sent,
+        "received": way.received,
+        "duplicates": way.duplicates,
+        "reordered": way.reordered,
+        "lost": way.lost.map(|lost| json!({
+            "all": lost.all, "at_receiver_socket": lost.at_socket, "at_interface": lost.at_interface,
+            "elsewhere": lost.elsewhere(),
+        })),
+        "packets_sent": packets(&way.packets_sent),
+        "packets_received": packets(&way.packets_received),
+        "datagrams_per_packet": way.datagrams_per_packet,
+        "burst": way.burst,
+        "refused": way.refused,
+        "pacing": way.pacing.as_ref().map(|pacing| json!({
+            "asked_bps": pacing.asked_bps, "sent_bps": pacing.sent_bps,
+            "late_ns": pacing.late.as_ref().map(|late| json!({
+                "count": late.count(), "p50": late.percentile(50.0), "p99": late.percentile(99.0),
+                "p99_9": late.percentile(99.9), "max": late.max(),
+            })),
+        })),
+        "sender_errors": sender_errors,
+        "receiver_errors": receiver_errors,
+        "flows": way.flows.iter().map(|flow| json!({
+            "from": flow.from, "to": flow.to, "sent_bytes": flow.sent_bytes, "received_bytes": flow.received_bytes,
+            "incoming_core": flow.incoming_core,
         })).collect::<Vec<_>>(),
     })
 }

@@ -54,6 +54,11 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     for metric in &workload.judged {
         rows(metric, lines);
     }
+    let datagrams = words::datagrams(workload);
+    if !datagrams.is_empty() {
+        lines.extend([String::new(), "Datagrams and packets, all valid trials:".to_owned(), String::new()]);
+        lines.extend(datagrams.iter().map(|sentence| format!("- {}", text(sentence))));
+    }
     let parts = words::parts(workload);
     if !parts.is_empty() {
         lines.extend([

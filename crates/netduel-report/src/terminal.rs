@@ -109,6 +109,13 @@ impl Page {
         for metric in &workload.judged {
             self.metric(metric, &widths);
         }
+        let datagrams = words::datagrams(workload);
+        if !datagrams.is_empty() {
+            self.paragraph("  ", "Datagrams and packets (all valid trials)");
+            for sentence in datagrams {
+                self.item("- ", &plain(&sentence));
+            }
+        }
         let parts = words::parts(workload);
         if !parts.is_empty() {
             self.paragraph("  ", &format!("{} (all valid trials)", words::parts_title(workload)));

@@ -23,6 +23,7 @@ pub fn trial_end(role: Role) -> TrialEnd {
         received: None,
         streams: Vec::new(),
         datagrams: None,
+        datagrams_sent: None,
         round_trips: None,
         under_load: None,
         stamps: None,

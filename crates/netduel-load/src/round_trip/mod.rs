@@ -176,5 +176,5 @@ fn job(thread: usize, work: impl FnOnce(&mut Worker) + Send + 'static) -> Job {
 
 /// Ends the client's requests: the server sees the end and closes.
 fn end_markers(socket: &UdpSocket, magic: u64) {
-    udp_send::send_markers(socket, magic);
+    udp_send::send_markers(|| std::iter::once((socket, magic)));
 }

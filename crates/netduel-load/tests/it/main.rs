@@ -7,6 +7,7 @@ mod greeting;
 mod harness;
 mod loaded;
 mod open_loop;
+mod path_mtu;
 mod port;
 mod port_shortage;
 mod port_strangers;

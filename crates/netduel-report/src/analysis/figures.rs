@@ -31,6 +31,7 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
     let value = match metric {
         Metric::Throughput => steady_rate(workload, trial, |sample| sample.bytes)? * 8.0,
         Metric::DatagramRate => steady_rate(workload, trial, |sample| sample.messages)?,
+        Metric::PacketRate => return super::datagrams::packet_rate(workload, trial),
         Metric::RoundTripRate => round_trips_per_second(workload, trial)?,
         Metric::Loss => loss(trial)?,
         Metric::Jitter => jitter(trial)?,

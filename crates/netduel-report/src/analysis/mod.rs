@@ -3,6 +3,7 @@
 //! Only this module computes; the formats print what stands here and never derive a figure of their own.
 mod counters;
 mod counts;
+mod datagrams;
 mod doubts;
 mod explanation;
 mod figures;
@@ -29,6 +30,7 @@ use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
 pub use counters::{Counter, CounterKind, Spread};
+pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, of_trial as datagrams_of};
 pub use figures::{
     datagrams as datagram_reports, histogram as round_trip_histogram, of_record as histogram_of, value_of,
 };
@@ -102,6 +104,8 @@ pub struct ArmAnalysis {
     pub machines: Vec<Machine>,
     /// Which interfaces carried the bytes, by end.
     pub paths: Vec<PathShares>,
+    /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
+    pub datagrams: Vec<DatagramWay>,
 }
 
 /// One metric over all arms.
@@ -207,6 +211,7 @@ fn workload(
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),
             paths: paths::shares(arm, &all),
+            datagrams: datagrams::ways(settings, &trials, machines.shared(&arm.pair)),
         });
         by_arm.push((arm, settings, trials));
     }

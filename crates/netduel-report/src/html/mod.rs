@@ -6,6 +6,7 @@
 mod answers;
 mod chart_data;
 mod charts;
+mod datagrams;
 mod intervals;
 mod origin;
 mod policy;

@@ -3,7 +3,9 @@ use netduel_model::ids::ArmName;
 use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::units::human_nanos;
-use netduel_model::workload::{Direction, ProbeProtocol, Role, TcpEngine, Traffic, Wait, Workload};
+use netduel_model::workload::{
+    Direction, ProbeProtocol, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload,
+};
 
 use super::text::{percent_at_least, plain, shell_word};
 use crate::analysis::{Analysis, PathShares, WorkloadAnalysis, added_by_load};
@@ -30,11 +32,16 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(tuning.window.map(|window| format!("{window} buffers")));
             parts.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
         }
-        Traffic::UdpStream { flows, direction, size, rate } => {
+        Traffic::UdpStream { flows, direction, size, rate, offload } => {
             parts.push(plural(*flows, "flow"));
             parts.push(way(*direction).to_owned());
             parts.push(format!("{size} datagrams"));
             parts.push(rate.map_or("as fast as it can".to_owned(), |rate| format!("at {rate}")));
+            parts.push(match offload {
+                UdpOffload::None => "no segmentation offload".to_owned(),
+                UdpOffload::Gso => "GSO".to_owned(),
+                UdpOffload::GsoGro => "GSO and GRO".to_owned(),
+            });
         }
         Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => {
             parts.push(format!("{} messages", round_trip.size));
@@ -251,8 +258,11 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     let mut rules = vec![
         ("Rates", "The receiver's payload in the steady window (warm-up and cool-down cut off), all streams; with traffic both \
           ways the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()),
-        ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial, to the datagram, from both ends."
-            .to_owned()),
+        ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial, to the datagram, from both ends, all \
+          directions. Of what is lost, drops at the receiver's socket are this tool's, drops that an interface or queue of the two \
+          hosts counts are theirs, and the rest is the path's or nobody's account.".to_owned()),
+        ("Packets", "What the receiver's interface counted over the whole trial, per second between the first and the last \
+          arrival. With segmentation offload a packet may carry many datagrams.".to_owned()),
         ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
           digits; in an open loop from the scheduled time. A transaction of tcp-crr is whole when its connection was made, its \
           response read, and the end of the stream behind it. Where some are time-stamped, those have a histogram of their own.".to_owned()),

@@ -18,7 +18,7 @@ use netduel_model::units::{Bytes, Nanos, PerSecond, Percent};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{
     Direction, Family, LoadedLatency, ProbeProtocol, Role, RoundTrip, SAMPLE_INTERVAL_NS, StreamTuning,
-    TcpEngine, Timing, Traffic, Transaction, Wait, Workload,
+    TcpEngine, Timing, Traffic, Transaction, UdpOffload, Wait, Workload,
 };
 use netduel_stats::histogram::Histogram;
 
@@ -205,7 +205,13 @@ fn workload(name: &str) -> Workload {
             wait: Wait::Block,
             rate: None,
         }),
-        "udp" => Traffic::UdpStream { flows: 1, direction: Direction::Up, size: Bytes(1448), rate: None },
+        "udp" => Traffic::UdpStream {
+            flows: 1,
+            direction: Direction::Up,
+            size: Bytes(1448),
+            rate: None,
+            offload: UdpOffload::None,
+        },
         _ => Traffic::TcpStream {
             streams: 1,
             direction: Direction::Up,
@@ -357,6 +363,7 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         received,
         streams: Vec::new(),
         datagrams: None,
+        datagrams_sent: None,
         round_trips: None,
         under_load: None,
         stamps: None,

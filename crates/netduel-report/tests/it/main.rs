@@ -3,6 +3,7 @@
 
 mod browser;
 mod builder;
+mod datagrams;
 mod figures;
 mod formats;
 mod hostile;
