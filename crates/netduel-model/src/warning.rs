@@ -341,6 +341,12 @@ impl Warning {
                 human_bit_rate(*asked_bps),
                 (1.0 - sent_bps / asked_bps) * 100.0
             ),
+            _ => return self.about_polling_and_stamps(),
+        })
+    }
+
+    fn about_polling_and_stamps(&self) -> Option<String> {
+        Some(match self {
             Self::NothingToPoll { arm, workload, trials } => format!(
                 "nothing to poll: in {workload} of {arm} the packets came from a device without NAPI (a veth pair, loopback) in {}, \
                  so the kernel could not busy-poll and waited as with `wait = \"block\"`",

@@ -176,10 +176,7 @@ pub(super) fn check_ranges(
             "1 bit/s at least; leave `rate` out to send as fast as it can",
         );
     }
-    if kind == TcpCrr && settings.wait == Some(Wait::BusyPoll) {
-        let allowed = "allowed: `block` or `spin`; a connection is gone before polling for it would pay";
-        problems.add(&key_path(path, "wait"), "is \"busy-poll\", which tcp-crr does not have", allowed);
-    }
+    check_wait(settings, kind, path, problems);
     if matches!(kind, TcpRr | UdpRr | TcpCrr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
         let allowed = "1 /s at least; leave `request_rate` out for a closed loop";
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
@@ -235,6 +232,14 @@ fn check_probes(settings: &SettingsSpec, kind: WorkloadType, path: &str, problem
     if let Some(share) = settings.idle_share.filter(|share| !(least.0..=most.0).contains(&share.0)) {
         let allowed = format!("{least} to {most} is allowed");
         problems.add(&key_path(path, "idle_share"), format!("is {share}"), allowed);
+    }
+}
+
+/// Notes ways to wait that a type does not have.
+fn check_wait(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
+    if kind == WorkloadType::TcpCrr && settings.wait == Some(Wait::BusyPoll) {
+        let allowed = "allowed: `block` or `spin`; a connection is gone before polling for it would pay";
+        problems.add(&key_path(path, "wait"), "is \"busy-poll\", which tcp-crr does not have", allowed);
     }
 }
 
