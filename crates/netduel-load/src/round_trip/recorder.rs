@@ -36,7 +36,7 @@ pub(crate) struct Recorder {
     steady: Window,
     histogram: Histogram,
     /// The same of the part before the load.
-    idle: Option<(std::ops::Range<u64>, Histogram)>,
+    idle: Option<(Window, Histogram)>,
     pacing: Option<Histogram>,
     interval: IntervalMedian,
     interval_end_ns: u64,
@@ -70,11 +70,7 @@ impl Recorder {
 
     /// With a part before the load, whose round trips are counted by themselves.
     pub(crate) fn with_idle(mut self, timing: Option<Timing>) -> Self {
-        self.idle = timing.map(|timing| {
-            let from = self.started_ns + timing.warmup.0;
-            let to = self.started_ns + timing.duration.0.saturating_sub(timing.cooldown.0);
-            (from..to, Histogram::new())
-        });
+        self.idle = timing.map(|timing| (Window::steady(self.started_ns, timing), Histogram::new()));
         self
     }
 
@@ -84,6 +80,10 @@ impl Recorder {
         self.count(begun_ns, now_ns);
         if self.steady.contains(begun_ns) {
             self.histogram.record(now_ns.saturating_sub(begun_ns));
+        } else if let Some((window, histogram)) = &mut self.idle
+            && window.contains(begun_ns)
+        {
+            histogram.record(now_ns.saturating_sub(begun_ns));
         }
     }
 
@@ -104,13 +104,6 @@ impl Recorder {
         }
         self.interval.record(now_ns.saturating_sub(begun_ns));
         self.responses += 1;
-        if self.steady.contains(begun_ns) {
-            self.histogram.record(now_ns.saturating_sub(begun_ns));
-        } else if let Some((window, histogram)) = &mut self.idle
-            && window.contains(&begun_ns)
-        {
-            histogram.record(now_ns.saturating_sub(begun_ns));
-        }
     }
 
     /// Whether what begins at `begun_ns` counts.
