@@ -72,9 +72,24 @@ const UDP_BLOCK: Ours =
     ours("UDP blocking, 64 B", r#"{"type":"udp-rr","size":"64 B","outstanding":1,"wait":"block"}"#);
 const UDP_SPIN: Ours =
     ours("UDP spinning, 64 B", r#"{"type":"udp-rr","size":"64 B","outstanding":1,"wait":"spin"}"#);
-const UDP_64: Ours = ours("UDP 64 B", r#"{"type":"udp-stream","flows":1,"direction":"up","size":"64 B"}"#);
-const UDP_1400: Ours =
-    ours("UDP 1400 B", r#"{"type":"udp-stream","flows":1,"direction":"up","size":"1400 B"}"#);
+const UDP_64: Ours = ours(
+    "UDP 64 B, GSO",
+    r#"{"type":"udp-stream","flows":1,"direction":"up","size":"64 B","offload":"gso"}"#,
+);
+const UDP_64_APART: Ours =
+    ours("UDP 64 B", r#"{"type":"udp-stream","flows":1,"direction":"up","size":"64 B","offload":"none"}"#);
+const UDP_64_MERGED: Ours = ours(
+    "UDP 64 B, GSO and GRO",
+    r#"{"type":"udp-stream","flows":1,"direction":"up","size":"64 B","offload":"gso-gro"}"#,
+);
+const UDP_1400: Ours = ours(
+    "UDP 1400 B, GSO",
+    r#"{"type":"udp-stream","flows":1,"direction":"up","size":"1400 B","offload":"gso"}"#,
+);
+const UDP_1400_MERGED: Ours = ours(
+    "UDP 1400 B, GSO and GRO",
+    r#"{"type":"udp-stream","flows":1,"direction":"up","size":"1400 B","offload":"gso-gro"}"#,
+);
 const OPEN: Ours = ours(
     "open loop, 20,000/s",
     r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"spin","rate":"20 k/s"}"#,
@@ -89,7 +104,7 @@ const STALLED_CLOSED: Ours = Ours { name: "closed loop, server stopped 50 ms", s
 const KEPT: &[Ask] = &[at_least(ScheduleKept, 0.99), at_most(ScheduleKept, 1.01)];
 
 /// All comparisons.
-pub const CASES: [Case; 24] = [
+pub const CASES: [Case; 25] = [
     case("tcp-1", Stream, LEAN, Iperf3(&[]), &[at_least(Throughput, 1.8), at_most(CpuPerGigabyte, 0.4)]),
     case("tcp-1", Stream, LEAN, Iperf3(&["-Z"]), &[at_least(Throughput, 1.1), at_most(CpuPerGigabyte, 0.6)]),
     case("tcp-1", Stream, COPY, Iperf3(&[]), &[at_least(Throughput, 1.0), at_most(CpuPerGigabyte, 0.9)]),
@@ -116,11 +131,12 @@ pub const CASES: [Case; 24] = [
         &[at_least(PacketsOut, 4.0), at_least(Delivered, 6.0)],
     ),
     packets("udp-64", UDP_64, Iperf3(&["-u", "-l", "64", "-b", "0", "-w", "4M"]), &[]),
+    packets("udp-64", UDP_64_APART, Iperf3(&["-u", "-l", "64", "-b", "0"]), &[]),
     packets("udp-64", UDP_64, Nuttcp(&["-u", "-l64", "-R0"]), &[]),
-    case("udp-64-offload", Datagrams, UDP_64, Iperf3(&["-u", "-l", "64", "-b", "0"]), &[]),
+    case("udp-64-offload", Datagrams, UDP_64_MERGED, Iperf3(&["-u", "-l", "64", "-b", "0"]), &[]),
     packets("udp-mtu", UDP_1400, Iperf3(&["-u", "-l", "1400", "-b", "0"]), &[]),
     packets("udp-mtu", UDP_1400, Nuttcp(&["-u", "-l1400", "-R0"]), &[]),
-    case("udp-mtu-offload", Datagrams, UDP_1400, Iperf3(&["-u", "-l", "1400", "-b", "0"]), &[]),
+    case("udp-mtu-offload", Datagrams, UDP_1400_MERGED, Iperf3(&["-u", "-l", "1400", "-b", "0"]), &[]),
     alone("open-loop", OpenLoop, OPEN, KEPT),
     alone("open-loop", OpenLoop, OPEN_BLOCK, KEPT),
     alone("open-loop-stall", Stall, STALLED, &[at_least(StallLongest, 0.99), at_least(StallShown, 0.95)]),

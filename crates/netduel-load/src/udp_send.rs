@@ -34,9 +34,11 @@ const CALL_LIMIT: Duration = Duration::from_millis(20);
 const REFUSED_PAUSE_NS: u64 = 20_000;
 /// Pause after an error that will not pass in microseconds, nanoseconds.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
-/// How long after the end of the trial a sender that is behind its schedule goes on with what was due before it: what a busy
-/// host's scheduler holds up. A rate that the host cannot reach at all is not caught up.
-const CATCH_UP_NS: u64 = 500_000_000;
+/// How long after the end of the trial a sender that is behind its schedule goes on with what was due before it, in time of its
+/// thread and in time of the clock: so much a busy host's scheduler may have held up. A rate that the host or the path cannot reach
+/// at all is not caught up.
+const CATCH_UP_CPU_NS: u64 = 500_000_000;
+const CATCH_UP_NS: u64 = 3_000_000_000;
 /// End markers: so many, because each may be lost; apart, because losses come in bursts.
 const MARKERS: u32 = 5;
 const MARKER_GAP_NS: u64 = 2_000_000;
@@ -191,6 +193,7 @@ pub(crate) fn send(worker: &mut Worker, flows: Vec<SendFlow>, settings: UdpSetti
         },
         steady_ns: started_ns.saturating_add(timing.warmup.0)..end_ns.saturating_sub(timing.cooldown.0),
         end_ns,
+        cpu_at_the_end_ns: None,
     };
     if settings.rate_bps.is_some() {
         sender.on_schedule(worker, &mut courses, &mut outgoing);
@@ -214,6 +217,8 @@ struct Sender {
     count: SendCount,
     steady_ns: std::ops::Range<u64>,
     end_ns: u64,
+    /// CPU time of the thread when it first saw that the end is past.
+    cpu_at_the_end_ns: Option<u64>,
 }
 
 impl Sender {
@@ -255,7 +260,7 @@ impl Sender {
                 break;
             }
             let now = clock::monotonic_ns();
-            if now >= self.end_ns.saturating_add(CATCH_UP_NS) {
+            if now >= self.end_ns && self.is_hopeless(now) {
                 break;
             }
             let course = &mut courses[index];
@@ -275,6 +280,14 @@ impl Sender {
                 queue.push(Reverse((due(course), index)));
             }
         }
+    }
+
+    /// Whether what was due before the end will not be sent in any reasonable time after it.
+    #[cold]
+    fn is_hopeless(&mut self, now: u64) -> bool {
+        let cpu_ns = clock::thread_cpu_ns();
+        let at_the_end_ns = *self.cpu_at_the_end_ns.get_or_insert(cpu_ns);
+        cpu_ns - at_the_end_ns >= CATCH_UP_CPU_NS || now - self.end_ns >= CATCH_UP_NS
     }
 
     /// Sends the next `batch` datagrams of a flow, and pauses when the kernel has no room; false when the flow is over.

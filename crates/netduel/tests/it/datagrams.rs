@@ -113,14 +113,18 @@ metrics = ["loss", "packet-rate"]
 #[test]
 fn what_the_wire_drops_is_the_paths_and_no_ends() {
     let bench = Bench::new();
-    let arms = arms(&[("apart", "offload = \"none\"", ""), ("together", "offload = \"gso\"", "")]);
+    let arms = arms(&[
+        ("apart", "offload = \"none\"", ""),
+        ("together", "offload = \"gso\"", ""),
+        ("merged", "offload = \"gso-gro\"", ""),
+    ]);
     let capped = short_plan(&arms, PACED, "blocks_min = 2\nblocks_max = 2")
         .replace("rules = 600", "rules = 0\ncap = \"20 Mbit/s\"");
     let plan = bench.plan(&capped);
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
     assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
     let document = run.json();
-    for arm in ["apart", "together"] {
+    for arm in ["apart", "together", "merged"] {
         for way in ways(&document, arm) {
             assert_exact(&way);
             // 4000 datagrams are due, and the wire lets a quarter of them through.
