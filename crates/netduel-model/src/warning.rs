@@ -77,6 +77,15 @@ pub enum Warning {
         /// Trials with more than five per cent.
         trials: u32,
     },
+    /// A standing server ran tests of others beside trials.
+    OtherTests {
+        /// Which host.
+        host: HostName,
+        /// Most others at a moment of a trial.
+        others_max: u32,
+        /// How many trials had any.
+        trials: u32,
+    },
     /// The wall clock was stepped in a trial. Figures do not depend on it; logs might.
     ClockStep {
         /// Which host.
@@ -355,6 +364,18 @@ impl Warning {
                 share_max * 100.0,
                 trials_in_words(*trials)
             ),
+            Self::OtherTests { host, others_max, trials } => {
+                let tests = if *others_max == 1 {
+                    "1 other test".to_owned()
+                } else {
+                    format!("{others_max} other tests")
+                };
+                format!(
+                    "other tests: up to {tests} ran on the server of host {host} at the same time, in {}; they shared the path, its \
+                     cores and what its process cost, so test again when it is free",
+                    trials_in_words(*trials)
+                )
+            }
             Self::ClockStep { host, step_ns } => format!(
                 "clock step: the wall clock of host {host} moved by {} in a trial; figures do not depend on it",
                 human_nanos(*step_ns as f64)
