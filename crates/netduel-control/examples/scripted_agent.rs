@@ -137,8 +137,10 @@ impl Work for Script {
             received: None,
             streams: Vec::new(),
             datagrams: None,
+            datagrams_sent: None,
             round_trips: None,
             under_load: None,
+            stamps: None,
             errors: Vec::new(),
             process_cpu_ns: (0, 0),
         };

@@ -6,7 +6,7 @@ use netduel_model::observation::{InterfaceDelta, Observation, Presence, ProcessU
 
 use crate::link::{Counters, Link, links};
 use crate::reading::Reading;
-use crate::{interrupts, processor, protocol, softnet};
+use crate::{interrupts, processor, protocol, queueing, softnet};
 
 /// What happened between two readings. `tick_ns` is the length of a clock tick; `cost_ns` is filled in by the caller.
 pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Observation {
@@ -26,7 +26,7 @@ pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Ob
         interrupts_by_core,
         context_switches: processor::context_switches(&stat_before, &stat_after),
         softnet: softnet::differences(&text(&before.softnet), &text(&after.softnet)),
-        interfaces: interfaces(&links_before, &links_after),
+        interfaces: interfaces(before, after, &links_before, &links_after),
         driver: drivers(before, after, &links_after),
         protocol: protocols(before, after),
         cost_ns: 0,
@@ -59,7 +59,13 @@ fn protocols(before: &Reading, after: &Reading) -> BTreeMap<String, i64> {
 
 /// Links are matched by index: the same name under another index is another device, which is told as one that vanished
 /// and one that appeared.
-fn interfaces(before: &[Link], after: &[Link]) -> Vec<InterfaceDelta> {
+fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) -> Vec<InterfaceDelta> {
+    let queueing = [queueing::dropped(&first.queueing), queueing::dropped(&last.queueing)];
+    let dropped = |index: u32| {
+        let [first, last] = queueing.each_ref().map(|all| all.get(&index).copied().unwrap_or_default());
+        [(first.sending, last.sending), (first.receiving, last.receiving)]
+            .map(|(first, last)| queueing::difference(first, last))
+    };
     let all = || before.iter().chain(after);
     let masters: BTreeSet<u32> = all().filter_map(|link| link.master).collect();
     let name_of =
@@ -84,7 +90,9 @@ fn interfaces(before: &[Link], after: &[Link]) -> Vec<InterfaceDelta> {
                     first => (Presence::Stayed, first),
                 },
             };
-            counted(InterfaceDelta { presence, ..described(link) }, &first, &last)
+            let [qdisc_dropped, ingress_dropped] = dropped(link.index);
+            let described = InterfaceDelta { presence, qdisc_dropped, ingress_dropped, ..described(link) };
+            counted(described, &first, &last)
         })
         .collect();
     let gone = before.iter().filter(|old| !after.iter().any(|link| link.index == old.index));

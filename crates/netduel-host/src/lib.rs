@@ -13,6 +13,7 @@ mod netlink;
 mod observer;
 mod processor;
 mod protocol;
+mod queueing;
 mod reading;
 mod snapshot;
 mod softnet;

@@ -19,14 +19,20 @@ const MESSAGE_DONE: u16 = 3;
 pub(crate) const MESSAGE_LINK: u16 = 16;
 /// `RTM_NEWADDR`.
 pub(crate) const MESSAGE_ADDRESS: u16 = 20;
-const REQUEST_LINKS: u16 = 18;
-const REQUEST_ADDRESSES: u16 = 22;
+/// `RTM_NEWQDISC`.
+pub(crate) const MESSAGE_QUEUEING: u16 = 36;
+/// What is asked for, and how long its head is: `struct ifinfomsg`, `struct ifaddrmsg` (shorter, but the kernel takes a longer
+/// one) and `struct tcmsg`.
+type Request = (u16, usize);
+const REQUEST_LINKS: Request = (18, 16);
+const REQUEST_ADDRESSES: Request = (22, 16);
+const REQUEST_QUEUEING: Request = (38, 20);
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const FLAGS_LIST: u16 = 0x301;
 /// `NLM_F_DUMP_INTR`: something changed while the list was made.
 const FLAG_INTERRUPTED: u16 = 0x10;
-/// Header and `struct ifinfomsg`; `struct ifaddrmsg` is shorter, and the kernel takes a longer head.
-const REQUEST_LEN: usize = HEADER_LEN + 16;
+/// Room for the longest request.
+const REQUEST_LEN: usize = HEADER_LEN + 20;
 /// The kernel fills datagrams of up to 32 KiB when it is given room for them.
 const RECEIVE_LEN: usize = 64 << 10;
 /// A list that changes under the reader is asked for again this often; then the last one is taken as it is.
@@ -108,7 +114,7 @@ impl RouteSocket {
     }
 
     /// Appends every message of the list to `into`.
-    fn list(&mut self, request: u16, into: &mut Vec<u8>) -> io::Result<()> {
+    fn list(&mut self, request: Request, into: &mut Vec<u8>) -> io::Result<()> {
         for _ in 0..ATTEMPTS {
             into.clear();
             if !self.list_once(request, into)? {
@@ -119,15 +125,16 @@ impl RouteSocket {
     }
 
     /// Whether the list changed while it was made.
-    fn list_once(&mut self, request: u16, into: &mut Vec<u8>) -> io::Result<bool> {
+    fn list_once(&mut self, (request, head): Request, into: &mut Vec<u8>) -> io::Result<bool> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut bytes = [0; REQUEST_LEN];
-        bytes[0..4].copy_from_slice(&(REQUEST_LEN as u32).to_ne_bytes());
+        let length = HEADER_LEN + head;
+        bytes[0..4].copy_from_slice(&(length as u32).to_ne_bytes());
         bytes[4..6].copy_from_slice(&request.to_ne_bytes());
         bytes[6..8].copy_from_slice(&FLAGS_LIST.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
         // Without an address a netlink socket speaks to the kernel.
-        send(&self.socket, &bytes, SendFlags::empty())?;
+        send(&self.socket, &bytes[..length], SendFlags::empty())?;
         let mut interrupted = false;
         loop {
             let (_, length) =
@@ -158,6 +165,10 @@ impl LinkSource for RouteSocket {
 
     fn addresses(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         self.list(REQUEST_ADDRESSES, into)
+    }
+
+    fn queueing(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        self.list(REQUEST_QUEUEING, into)
     }
 }
 
@@ -193,7 +204,7 @@ mod tests {
     #[test]
     fn a_request_that_the_kernel_refuses_is_an_error() {
         let mut bytes = Vec::new();
-        let refused = RouteSocket::open().unwrap().list(0xff, &mut bytes).unwrap_err();
+        let refused = RouteSocket::open().unwrap().list((0xff, 16), &mut bytes).unwrap_err();
         assert!(refused.raw_os_error().is_some(), "{refused}");
     }
 }

@@ -41,6 +41,7 @@ pub(crate) struct Reading {
     pub snmp6: Vec<u8>,
     pub netstat: Vec<u8>,
     pub links: Vec<u8>,
+    pub queueing: Vec<u8>,
     pub drivers: Vec<DriverCounters>,
 }
 
@@ -151,6 +152,10 @@ impl Reader {
         let list = &mut reading.links;
         self.links.links(list).map_err(|cause| HostError::List { what: "links", cause })?;
         let present = links(list);
+        // A kernel without queueing disciplines has none that could drop anything.
+        if self.links.queueing(&mut reading.queueing).is_err() {
+            reading.queueing.clear();
+        }
         self.names.retain(|index, _| present.iter().any(|link| link.index == *index));
         reading.drivers.clear();
         for link in present.iter().filter(|link| link.name != LOOPBACK) {

@@ -19,6 +19,11 @@ pub trait LinkSource: Send {
     /// # Errors
     /// What the kernel said.
     fn addresses(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
+    /// Replaces `into` by the `RTM_NEWQDISC` messages of every queueing discipline.
+    ///
+    /// # Errors
+    /// What the kernel said; `EOPNOTSUPP` when it is built without them.
+    fn queueing(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
 }
 
 /// What the drivers of a network namespace tell.

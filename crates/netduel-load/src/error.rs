@@ -106,6 +106,17 @@ pub enum LoadError {
         /// The plan's family.
         family: Family,
     },
+    /// The kernel does not let us busy-poll.
+    #[error(
+        "busy-poll for {micros} us (`wait = \"busy-poll\"`): {source}; run the agent as root (CAP_NET_ADMIN), or have root set \
+         net.core.busy_read = {micros} on this host; a kernel without CONFIG_NET_RX_BUSY_POLL cannot"
+    )]
+    BusyPoll {
+        /// How long, microseconds.
+        micros: u128,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A quantity of the workload cannot be run.
     #[error("run the workload with {what} {value}: it must be {least} to {most}")]
     Range {
@@ -117,6 +128,29 @@ pub enum LoadError {
         least: u64,
         /// Largest.
         most: u64,
+    },
+    /// With segmentation each datagram must fit the path, and these do not.
+    #[error(
+        "send datagrams of {size} bytes with segmentation offload: the path's MTU is {mtu} bytes, which leaves room for {most}; \
+         set `size` to that, or `offload = \"none\"`, with which IP cuts them into fragments"
+    )]
+    DatagramTooLarge {
+        /// Payload of a datagram, bytes.
+        size: usize,
+        /// MTU of the path as the sender's host knows it, bytes.
+        mtu: u32,
+        /// Largest payload that fits, bytes.
+        most: usize,
+    },
+    /// The kernel takes no datagrams of the workload.
+    #[error("{operation}: {source}; {remedy}")]
+    Datagrams {
+        /// What was tried.
+        operation: String,
+        /// What the kernel said.
+        source: io::Error,
+        /// What to do.
+        remedy: &'static str,
     },
     /// The server's ports do not fit the workload.
     #[error(
@@ -145,6 +179,39 @@ impl LoadError {
     /// A failed system call that has no remedy of its own.
     pub(crate) fn system(operation: impl Into<String>, source: io::Error) -> Self {
         Self::System { operation: operation.into(), source }
+    }
+
+    /// Datagrams of `size` bytes that the kernel does not cut out of a buffer.
+    pub(crate) fn segmentation(size: usize, source: io::Error) -> Self {
+        let remedy = match source.raw_os_error().and_then(error_name::of) {
+            Some("EMSGSIZE") => {
+                "a datagram does not fit the MTU of the path: set a smaller `size`, or `offload = \"none\"`"
+            }
+            Some("EIO") => {
+                "the interface computes no checksums (see `ethtool -k`, tx-checksumming) or an IPsec policy applies, and this \
+                 kernel then cuts nothing: set `offload = \"none\"`"
+            }
+            Some("EINVAL") => {
+                "a datagram does not fit the MTU of the path, or the socket sends without checksums: set a smaller `size`, or \
+                 `offload = \"none\"`"
+            }
+            Some("ENOPROTOOPT") => "UDP_SEGMENT needs Linux 4.18: set `offload = \"none\"`",
+            _ => "set `offload = \"none\"` to send without segmentation",
+        };
+        let operation = format!("send datagrams of {size} bytes with segmentation offload (UDP_SEGMENT)");
+        Self::Datagrams { operation, source, remedy }
+    }
+
+    /// Datagrams of `size` bytes that the kernel does not take.
+    pub(crate) fn datagram(size: usize, source: io::Error) -> Self {
+        let remedy = "the host or the path forbids datagrams of this length: set a smaller `size`";
+        Self::Datagrams { operation: format!("send datagrams of {size} bytes"), source, remedy }
+    }
+
+    /// Merged datagrams that the kernel does not hand over.
+    pub(crate) fn merging(source: io::Error) -> Self {
+        let remedy = "UDP_GRO needs Linux 5.0: set `offload = \"gso\"`";
+        Self::Datagrams { operation: "receive merged datagrams (UDP_GRO)".to_owned(), source, remedy }
     }
 
     /// A failed bind, with the remedy for its cause.

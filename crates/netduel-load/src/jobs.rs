@@ -1,25 +1,27 @@
 //! Which threads an end needs for a workload, and what each of them takes along and brings back.
-use std::net::{TcpStream, UdpSocket};
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
 use netduel_model::sample::{RoundTripReport, UnderLoad};
+use netduel_model::stamps::StampReport;
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
 use netduel_sys::clock;
 
 use crate::control::{Control, Sockets};
-use crate::datagram::{self, Kind};
+use crate::datagram::Kind;
+use crate::error::LoadError;
 use crate::lane::Lane;
 use crate::supervisor::directions;
 use crate::tally::Tally;
 use crate::tcp_stream::TcpSettings;
 use crate::udp_receive::FlowCount;
-use crate::udp_send::UdpSettings;
-use crate::{loaded, round_trip, tcp_stream, transaction, udp_receive, udp_send};
+use crate::udp_send::{SendCount, UdpSettings};
+use crate::{loaded, peer, round_trip, tcp_stream, transaction, udp_jobs};
 
 /// What one thread does.
 pub(crate) struct Job {
-    /// The stream or flow that it works on.
+    /// The stream or flow that it works on, the first when there are several.
     pub stream: usize,
     /// Its number, by which it is pinned. Both threads of a stream that sends and receives have the stream's.
     pub thread: usize,
@@ -29,51 +31,123 @@ pub(crate) struct Job {
 /// A thread's view of its end, and what it counted.
 pub(crate) struct Worker {
     pub control: Arc<Control>,
+    /// The stream that it works on, the first when there are several.
     pub stream: usize,
+    /// The others, when there are several.
+    pub others: Vec<usize>,
     /// Where it is to be pinned.
     pub core: Option<u16>,
     /// Where it was pinned.
     pub pinned: Option<u16>,
     pub tally: Tally,
-    pub datagrams: Option<FlowCount>,
+    /// What its flows received.
+    pub datagrams: Vec<FlowCount>,
+    /// What its flows sent.
+    pub datagrams_sent: Option<SendCount>,
+    /// Why there is no traffic that could be counted.
+    pub failure: Option<LoadError>,
     pub round_trips: Option<RoundTripReport>,
     /// What this thread measured under load beside them.
     pub under_load: Option<UnderLoad>,
-    /// Fruitless asks since the last message, when spinning.
-    fruitless: u32,
+    /// Its stamped round trips.
+    pub stamps: Option<StampReport>,
+    /// Where its packets came from, when it was to busy-poll.
+    pub napi_id: Option<u32>,
+    sharing: Sharing,
 }
 
-/// Fruitless asks after which a spinning thread lets others of its core run: some 20 us, more than a round trip between
-/// two cores takes. Where both ends were put on one core, each would otherwise spin for the whole of its time slice while the
-/// other has the message: 8 ms instead of 10 us for a round trip were seen.
+/// Fruitless asks after which a spinning thread lets others of its core run, at most: some 20 us, more than a round trip
+/// between two cores takes. Where both ends were put on one core, each would otherwise spin for the whole of its time slice while
+/// the other has the message: 8 ms instead of 10 us for a round trip were seen.
 const FRUITLESS_MOST: u32 = 64;
+/// Letting others run and coming back takes this long when it was the peer that ran, nanoseconds: less is a system call alone,
+/// more is another program that used its time slice.
+const PEER_RAN_NS: std::ops::Range<u64> = 1_000..100_000;
+
+/// How a spinning thread shares its core. Each end learns whether the other is on the same core: then the message is there
+/// after the others ran, and they took no longer than a peer does.
+#[derive(Debug)]
+struct Sharing {
+    /// Fruitless asks since the last message, or since others ran.
+    fruitless: u32,
+    /// Fruitless asks after which others may run.
+    patience: u32,
+    /// How long they ran, when nothing was asked since; 0 otherwise.
+    ran_ns: u64,
+}
+
+impl Sharing {
+    const fn new() -> Self {
+        Self { fruitless: 0, patience: FRUITLESS_MOST, ran_ns: 0 }
+    }
+
+    /// Nothing was there; true when it is time to let others run.
+    #[inline]
+    fn is_time(&mut self) -> bool {
+        if self.ran_ns > 0 {
+            // The others had nothing for us: it was no peer that ran.
+            self.ran_ns = 0;
+            self.wait_longer();
+        }
+        self.fruitless += 1;
+        self.fruitless >= self.patience
+    }
+
+    /// The others ran for this long.
+    fn ran(&mut self, ns: u64) {
+        self.fruitless = 0;
+        self.ran_ns = ns.max(1);
+    }
+
+    /// A message was there.
+    #[inline]
+    fn was_served(&mut self) {
+        self.fruitless = 0;
+        if self.ran_ns > 0 {
+            if PEER_RAN_NS.contains(&self.ran_ns) {
+                self.patience = (self.patience / 2).max(1);
+            } else {
+                self.wait_longer();
+            }
+            self.ran_ns = 0;
+        }
+    }
+
+    fn wait_longer(&mut self) {
+        self.patience = (self.patience * 2).min(FRUITLESS_MOST);
+    }
+}
 
 /// Longest sleep before something is due, so that an end can be cut.
 const STEP_NS: u64 = 20_000_000;
 
 impl Worker {
     pub(crate) fn new(control: Arc<Control>, stream: usize, core: Option<u16>) -> Self {
-        let tally = Tally::new();
         Self {
             control,
             stream,
+            others: Vec::new(),
             core,
             pinned: None,
-            tally,
-            datagrams: None,
+            tally: Tally::new(),
+            datagrams: Vec::new(),
+            datagrams_sent: None,
+            failure: None,
             round_trips: None,
             under_load: None,
-            fruitless: 0,
+            stamps: None,
+            napi_id: None,
+            sharing: Sharing::new(),
         }
     }
 
     /// Nothing was there: spins, and now and then lets another thread run.
     #[inline]
     pub(crate) fn spin(&mut self) {
-        self.fruitless += 1;
-        if self.fruitless >= FRUITLESS_MOST {
-            self.fruitless = 0;
+        if self.sharing.is_time() {
+            let before = clock::monotonic_ns();
             std::thread::yield_now();
+            self.sharing.ran(clock::monotonic_ns() - before);
         } else {
             std::hint::spin_loop();
         }
@@ -82,7 +156,7 @@ impl Worker {
     /// A message was there.
     #[inline]
     pub(crate) fn was_served(&mut self) {
-        self.fruitless = 0;
+        self.sharing.was_served();
     }
 
     /// Waits until `due_ns`, asleep for most of it; false when the end is not running any more.
@@ -120,8 +194,13 @@ impl Worker {
 }
 
 /// The jobs of an end.
-pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Sockets) -> Vec<Job> {
-    match &workload.traffic {
+pub(crate) fn of(
+    workload: &Workload,
+    role: Role,
+    token: Token,
+    sockets: &Sockets,
+) -> Result<Vec<Job>, LoadError> {
+    Ok(match &workload.traffic {
         Traffic::TcpStream { streams, direction, block, engine, rate, tuning, .. } => {
             let settings = TcpSettings {
                 engine: *engine,
@@ -135,14 +214,15 @@ pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Socket
             };
             tcp_jobs(directions(&workload.traffic, role), settings, &sockets.tcp)
         }
-        Traffic::UdpStream { flows, size, rate, .. } => {
-            let settings = UdpSettings {
-                size: size.0 as usize,
-                rate_bps: rate.map(|rate| rate.0),
-                flows: *flows,
-                duration_ns: workload.timing.duration.0,
-            };
-            udp_jobs(directions(&workload.traffic, role), settings, role, token, &sockets.udp)
+        Traffic::UdpStream { flows, size, rate, offload, .. } => {
+            let (size, rate_bps) = (size.0 as usize, rate.map(|rate| rate.0));
+            let settings =
+                UdpSettings { size, rate_bps, flows: *flows, offload: *offload, timing: workload.timing };
+            let directions = directions(&workload.traffic, role);
+            if directions.0 {
+                udp_jobs::check_mtu(settings, &sockets.udp)?;
+            }
+            udp_jobs::jobs(directions, settings, role, token, peer::pins(workload, role), &sockets.udp)
         }
         Traffic::TcpRr(settings) => {
             let settings = round_trip::Settings::new(settings, workload.timing);
@@ -154,7 +234,7 @@ pub(crate) fn of(workload: &Workload, role: Role, token: Token, sockets: &Socket
         }
         Traffic::LoadedLatency(settings) => loaded::jobs(settings, workload.timing, role, token, sockets),
         Traffic::TcpCrr(settings) => transaction::jobs(settings, workload.timing, role, token, sockets),
-    }
+    })
 }
 
 fn tcp_jobs(
@@ -179,37 +259,6 @@ fn tcp_jobs(
     jobs
 }
 
-fn udp_jobs(
-    (sends, receives): (bool, bool),
-    settings: UdpSettings,
-    role: Role,
-    token: Token,
-    connections: &[Arc<UdpSocket>],
-) -> Vec<Job> {
-    let ((data_out, end_out), (data_in, end_in)) = kinds(role);
-    let mut jobs = Vec::new();
-    for (stream, connection) in connections.iter().enumerate() {
-        let magic = |kind| datagram::magic(token, stream as u32, kind);
-        if receives {
-            let connection: Arc<UdpSocket> = Arc::clone(connection);
-            let (data, end) = (magic(data_in), magic(end_in));
-            let work = Box::new(move |worker: &mut Worker| {
-                udp_receive::receive(worker, &connection, settings.size, data, end);
-            });
-            jobs.push(Job { stream, thread: stream, work });
-        }
-        if sends {
-            let connection: Arc<UdpSocket> = Arc::clone(connection);
-            let (data, end) = (magic(data_out), magic(end_out));
-            let work = Box::new(move |worker: &mut Worker| {
-                udp_send::send(worker, &connection, settings, data, end);
-            });
-            jobs.push(Job { stream, thread: stream, work });
-        }
-    }
-    jobs
-}
-
 /// What an end sends and what it expects: payload and end marker each.
 pub(crate) fn kinds(role: Role) -> ((Kind, Kind), (Kind, Kind)) {
     let client = (Kind::FromClient, Kind::ClientEnds);
@@ -217,5 +266,52 @@ pub(crate) fn kinds(role: Role) -> ((Kind, Kind), (Kind, Kind)) {
     match role {
         Role::Client => (client, server),
         Role::Server => (server, client),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks without fruit until others may run; how many it took.
+    fn asks(sharing: &mut Sharing) -> u32 {
+        let mut count = 1;
+        while !sharing.is_time() {
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn a_peer_on_the_same_core_is_let_run_at_once_after_a_few_round_trips() {
+        let mut sharing = Sharing::new();
+        let patience: Vec<u32> = (0..8)
+            .map(|_| {
+                let count = asks(&mut sharing);
+                sharing.ran(8_000);
+                sharing.was_served();
+                count
+            })
+            .collect();
+        assert_eq!(patience, [64, 32, 16, 8, 4, 2, 1, 1]);
+        // Another program on the core takes its whole time slice: rather spin.
+        sharing.ran(3_000_000);
+        sharing.was_served();
+        assert_eq!(asks(&mut sharing), 2);
+    }
+
+    #[test]
+    fn a_core_with_nobody_else_is_kept() {
+        let mut sharing = Sharing::new();
+        for _ in 0..20 {
+            // Nobody ran, and the message came by itself; or it did not come.
+            assert_eq!(asks(&mut sharing), FRUITLESS_MOST);
+            sharing.ran(300);
+            sharing.was_served();
+            assert_eq!(asks(&mut sharing), FRUITLESS_MOST);
+            sharing.ran(20_000);
+            assert!(!sharing.is_time());
+            sharing.was_served();
+        }
     }
 }

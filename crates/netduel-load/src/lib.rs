@@ -36,6 +36,7 @@ mod tcp_pacing;
 mod tcp_stream;
 mod transaction;
 mod udp_gate;
+mod udp_jobs;
 mod udp_receive;
 mod udp_send;
 

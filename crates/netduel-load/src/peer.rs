@@ -2,8 +2,8 @@
 use std::io;
 use std::net::IpAddr;
 
-use netduel_model::workload::{Family, Role, Traffic, Workload};
-use netduel_sys::{affinity, descriptor_limit};
+use netduel_model::workload::{Family, Role, Traffic, Wait, Workload};
+use netduel_sys::{affinity, busy_poll, descriptor_limit};
 
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::error::LoadError;
@@ -12,6 +12,9 @@ use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
 
 /// Streams or flows of one trial at most, as a plan allows.
 pub(crate) const STREAMS_MAX: u32 = 1024;
+
+/// Largest rate of a `udp-stream`, bit/s, as a plan allows: more than any interface has, and a schedule beyond it is none.
+const UDP_RATE_MAX: u64 = 10_000_000_000_000;
 
 /// Descriptors that the process needs besides the streams': stdio, control, pending peers, memory files.
 const DESCRIPTORS_BESIDES: u64 = 400;
@@ -108,7 +111,7 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
         Traffic::UdpStream { flows, size, rate, .. } => {
             range("flows", u64::from(*flows), 1, u64::from(STREAMS_MAX))?;
             range("size (bytes)", size.0, STREAM_HEADER as u64, PAYLOAD_MAX as u64)?;
-            rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
+            rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, UDP_RATE_MAX))?;
         }
         Traffic::TcpRr(settings) => {
             range("size (bytes)", settings.size.0, 1, 1 << 24)?;
@@ -141,7 +144,19 @@ fn check_round_trip(
     range: impl Fn(&'static str, u64, u64, u64) -> Result<(), LoadError>,
 ) -> Result<(), LoadError> {
     range("outstanding", u64::from(settings.outstanding), 1, 65_536)?;
-    settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))
+    settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))?;
+    check_wait(settings.wait)
+}
+
+/// What a socket of the trial will be asked for is tried on one of our own: a refusal is told before anything runs.
+pub(crate) fn check_wait(wait: Wait) -> Result<(), LoadError> {
+    if wait != Wait::BusyPoll {
+        return Ok(());
+    }
+    let socket = std::os::unix::net::UnixDatagram::unbound()
+        .map_err(|error| LoadError::system("make a socket", error))?;
+    let failure = |source| LoadError::BusyPoll { micros: Wait::BUSY_POLL.as_micros(), source };
+    busy_poll::enable(&socket, Wait::BUSY_POLL).map(|_| ()).map_err(failure)
 }
 
 fn check_cores(cores: &[u16]) -> Result<(), LoadError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netduel_model::ids::Token;
 use netduel_model::sample::{DatagramReport, EndReport, StreamReport};
 use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
-use netduel_sys::{affinity, clock, usage};
+use netduel_sys::{affinity, clock, udp, usage};
 
 use crate::control::{Control, Sockets};
 use crate::error::LoadError;
@@ -18,6 +18,7 @@ use crate::peer;
 use crate::port::Registration;
 use crate::report::{self, SeriesGatherer};
 use crate::tally::Tally;
+use crate::udp_send::SendCount;
 
 /// How long after its planned duration an end is given when nothing moves any more.
 const PATIENCE_NS: u64 = 10_000_000_000;
@@ -62,14 +63,15 @@ impl Supervisor {
         let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::default()));
         let sockets = gate.pass(&mut self.setup)?;
         self.control.hold(sockets.clone());
-        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets);
+        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets)?;
         let count = jobs.len();
         let (sender, results) = channel();
         for job in jobs {
             let worker = self.worker(&job);
+            let thread = job.thread;
             let sender = sender.clone();
             let spawned = std::thread::Builder::new()
-                .name(format!("load-{}", job.thread))
+                .name(format!("load-{thread}"))
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
                     let worker = run_job(job, worker);
@@ -82,9 +84,13 @@ impl Supervisor {
             }
         }
         drop(sender);
-        let (series, workers) = self.attend(&results, count);
+        let (series, mut workers) = self.attend(&results, count);
         // No more clients are taken for this end.
         drop(self.registration.take());
+        if let Some(failure) = workers.iter_mut().find_map(|worker| worker.failure.take()) {
+            self.control.let_go();
+            return Err(failure);
+        }
         let after =
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
         let cpu = (after.user_ns - before.user_ns, after.system_ns - before.system_ns);
@@ -167,19 +173,26 @@ impl Supervisor {
         self.control.let_go();
         let mut datagrams = None;
         let mut round_trips = None;
+        let mut stamps = None;
         let mut under_load = None;
         let mut jitters = Vec::new();
+        let mut sent_counts = Vec::new();
         for worker in workers {
-            if let Some(stream) = streams.get_mut(worker.stream) {
-                stream.core = stream.core.or(worker.pinned);
+            for index in std::iter::once(worker.stream).chain(worker.others) {
+                if let Some(stream) = streams.get_mut(index) {
+                    stream.core = stream.core.or(worker.pinned);
+                    stream.napi_id = stream.napi_id.or(worker.napi_id);
+                }
             }
-            if let Some(count) = worker.datagrams {
+            for count in worker.datagrams {
                 let report: &mut DatagramReport = datagrams.get_or_insert_default();
                 jitters.extend(count.jitter.nanoseconds());
-                count.add_to(report, worker.stream);
+                count.add_to(report);
             }
+            sent_counts.extend(worker.datagrams_sent);
             round_trips = round_trips.or(worker.round_trips);
             under_load = report::joined(under_load, worker.under_load);
+            stamps = stamps.or(worker.stamps);
             tallies.push(worker.tally);
         }
         if let Some(report) = &mut datagrams
@@ -195,8 +208,10 @@ impl Supervisor {
             received: receives.then(|| report::flow(self.control.bulk_received(), started, series.1)),
             streams,
             datagrams,
+            datagrams_sent: SendCount::report(sent_counts),
             round_trips,
             under_load,
+            stamps,
             errors: Tally::merge(tallies),
             process_cpu_ns,
         }
@@ -227,7 +242,8 @@ fn run_job(job: Job, mut worker: Worker) -> Worker {
     worker
 }
 
-/// What each lane counted; the first `accounted` connections are those of the lanes, and bring the kernel's account.
+/// What each lane counted; the first `accounted` connections are those of the lanes, and bring the kernel's account; flows bring
+/// their ports.
 fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut Tally) -> Vec<StreamReport> {
     let mut reports: Vec<StreamReport> = control
         .bulk_sent()
@@ -238,8 +254,7 @@ fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut T
             index: index as u32,
             sent_bytes: sent.read().bytes,
             received_bytes: received.read().bytes,
-            core: None,
-            tcp: None,
+            ..StreamReport::default()
         })
         .collect();
     for (report, connection) in reports.iter_mut().zip(&sockets.tcp[..accounted]) {
@@ -247,6 +262,13 @@ fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut T
             Ok(info) => report.tcp = Some(info),
             Err(error) => tally.count("getsockopt TCP_INFO", &error),
         }
+    }
+    // Beside connections a flow is not one of those that the lanes count.
+    let flows = if accounted == 0 { &sockets.udp[..] } else { &[] };
+    for (report, flow) in reports.iter_mut().zip(flows) {
+        (report.local, report.peer) = (flow.local_addr().ok(), flow.peer_addr().ok());
+        // A kernel without the option, or a flow on which nothing came: there is no such core.
+        report.incoming_core = udp::incoming_core(flow).ok().flatten();
     }
     reports
 }

@@ -1,117 +1,222 @@
-//! The receiver of UDP datagrams: takes batches and accounts for each datagram.
-use std::io;
+//! The receiver of UDP datagrams: one thread for one or more flows, takes batches and accounts for each datagram.
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::time::Duration;
 
 use netduel_model::sample::DatagramReport;
+use netduel_model::workload::UdpOffload;
 use netduel_stats::series::Jitter;
+use netduel_sys::readiness::Readiness;
 use netduel_sys::udp::{self, ReceiveBatch};
-use netduel_sys::{clock, error_name, socket};
+use netduel_sys::{clock, error_name, socket, udp_segment};
 
 use crate::accounting::{Accounting, Arrival};
 use crate::datagram;
+use crate::error::LoadError;
 use crate::greeting::{self, Greeting};
 use crate::jobs::Worker;
+use crate::udp_send::UdpSettings;
 
 /// Datagrams taken in one system call.
 const BATCH: usize = 64;
+/// Buffers of merged datagrams taken in one system call: 64 KiB of room each, and some hundred datagrams.
+const BATCH_MERGED: usize = 16;
+/// Receive buffers of all flows of an end, bytes, shared evenly within what one may have at least and at most. The kernel counts
+/// its own 700 bytes or so for each small datagram: 32 MiB are 60 ms at a million a second, which is what a receiver on a
+/// contended core was seen to wait; with 8 MiB such receivers dropped up to a third.
+const BUFFERS: usize = 64 << 20;
+const BUFFER_LEAST: usize = 1 << 20;
+const BUFFER_MOST: usize = 32 << 20;
 /// Longest sleep in a call, so that the end of the trial is noticed.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
 /// After the peer is done, this long without a datagram means that nothing is under way any more.
 const QUIET_NS: u64 = 50_000_000;
 /// The longest that is waited for quiet.
 const DRAIN_NS: u64 = 2_000_000_000;
+/// How often a thread of many flows looks for those that are over.
+const ROUND_NS: u64 = 5_000_000;
 
 /// What one flow counted.
 pub(crate) struct FlowCount {
+    pub stream: usize,
     accounting: Accounting,
     foreign: u64,
+    buffers: u64,
     pub jitter: Jitter,
     socket_drops: Option<u64>,
 }
 
 impl FlowCount {
+    fn new(stream: usize) -> Self {
+        let (accounting, jitter) = (Accounting::new(), Jitter::default());
+        Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None }
+    }
+
     /// Adds this flow's counts to the report of its end.
-    pub(crate) fn add_to(&self, report: &mut DatagramReport, flow: usize) {
+    pub(crate) fn add_to(&self, report: &mut DatagramReport) {
         report.unique += self.accounting.unique();
         report.duplicates += self.accounting.duplicates();
         report.reordered += self.accounting.reordered();
         report.too_late += self.accounting.too_late();
         report.foreign += self.foreign;
-        if report.highest.len() <= flow {
-            report.highest.resize(flow + 1, 0);
+        if report.highest.len() <= self.stream {
+            report.highest.resize(self.stream + 1, 0);
         }
-        report.highest[flow] = self.accounting.highest_plus_one();
+        report.highest[self.stream] = self.accounting.highest_plus_one();
+        report.buffers = Some(report.buffers.unwrap_or(0) + self.buffers);
         if let Some(drops) = self.socket_drops {
             report.socket_drops = Some(report.socket_drops.unwrap_or(0) + drops);
         }
     }
 }
 
-/// How far the end of the flow is.
-struct Ending {
-    peer_done_ns: Option<u64>,
-    last_arrival_ns: u64,
+/// One flow of a thread.
+pub(crate) struct ReceiveFlow {
+    pub stream: usize,
+    pub socket: Arc<UdpSocket>,
+    pub magic: u64,
+    pub end_magic: u64,
 }
 
-impl Ending {
-    fn is_over(&self, now: u64) -> bool {
+/// A flow on its way.
+struct Course {
+    flow: ReceiveFlow,
+    count: FlowCount,
+    peer_done_ns: Option<u64>,
+    last_arrival_ns: u64,
+    is_over: bool,
+}
+
+impl Course {
+    fn new(flow: ReceiveFlow) -> Self {
+        let count = FlowCount::new(flow.stream);
+        Self { flow, count, peer_done_ns: None, last_arrival_ns: 0, is_over: false }
+    }
+
+    /// Whether nothing is under way any more.
+    fn is_quiet(&self, now: u64) -> bool {
         self.peer_done_ns.is_some_and(|done| {
             now.saturating_sub(self.last_arrival_ns.max(done)) >= QUIET_NS
                 || now.saturating_sub(done) >= DRAIN_NS
         })
     }
-}
 
-/// Receives until the peer is done and nothing is under way.
-pub(crate) fn receive(worker: &mut Worker, socket: &UdpSocket, size: usize, magic: u64, end_magic: u64) {
-    worker.tally.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(socket, CALL_LIMIT));
-    // Room for a greeting even when datagrams are smaller, so that a belated one is known for what it is.
-    let mut batch = ReceiveBatch::new(BATCH, size.max(greeting::LENGTH + 1));
-    let mut count = FlowCount {
-        accounting: Accounting::new(),
-        foreign: 0,
-        jitter: Jitter::default(),
-        socket_drops: None,
-    };
-    let mut ending = Ending { peer_done_ns: None, last_arrival_ns: 0 };
-    while !worker.control.is_cut() {
-        let result = batch.receive(socket);
+    /// Looks whether the flow is over, at the time `now`.
+    fn look(&mut self, worker: &Worker, now: u64) {
+        if self.peer_done_ns.is_none() && worker.control.is_finishing() {
+            self.peer_done_ns = Some(now);
+        }
+        self.is_over |= self.is_quiet(now);
+    }
+
+    /// Takes a batch off the socket; with `wait` it sleeps until something comes or the socket's time-out is over.
+    #[inline]
+    fn receive(&mut self, worker: &mut Worker, batch: &mut ReceiveBatch, size: usize, wait: bool) -> u64 {
+        let socket = &self.flow.socket;
+        let result = if wait { batch.receive(socket) } else { batch.receive_waiting(socket) };
         let now = clock::monotonic_ns();
         match result {
             Ok(taken) => {
-                let before = count.accounting.unique();
-                let ended = take_in(&batch, taken, size, (magic, end_magic), now, &mut count);
-                let new = count.accounting.unique() - before;
+                let before = self.count.accounting.unique();
+                let magics = (self.flow.magic, self.flow.end_magic);
+                let ended = take_in(batch, taken, size, magics, now, &mut self.count);
+                let new = self.count.accounting.unique() - before;
                 if new > 0 {
-                    worker.received().add(new * size as u64, new, now);
-                    ending.last_arrival_ns = now;
+                    worker.control.received[self.flow.stream].add(new * size as u64, new, now);
+                    self.last_arrival_ns = now;
                 }
-                if ended && ending.peer_done_ns.is_none() {
-                    ending.peer_done_ns = Some(now);
+                if ended && self.peer_done_ns.is_none() {
+                    self.peer_done_ns = Some(now);
                 }
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => {
-                worker.tally.count("recvmmsg", &error);
-                // Anything else than an ICMP answer would come back at once, forever.
-                if error.raw_os_error().and_then(error_name::of).is_none_or(|name| !is_from_the_path(name)) {
-                    break;
+                use std::io::ErrorKind::{Interrupted, WouldBlock};
+                if !matches!(error.kind(), WouldBlock | Interrupted) {
+                    worker.tally.count("recvmmsg", &error);
+                    // Anything else than an ICMP answer would come back at once, forever.
+                    let name = error.raw_os_error().and_then(error_name::of);
+                    self.is_over |= name.is_none_or(|name| !is_from_the_path(name));
                 }
             }
         }
-        if ending.peer_done_ns.is_none() && worker.control.is_finishing() {
-            ending.peer_done_ns = Some(now);
-        }
-        if ending.is_over(now) {
-            break;
+        now
+    }
+}
+
+/// Receives on all flows of a thread until the peer is done and nothing is under way.
+pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: UdpSettings) {
+    let UdpSettings { size, offload, .. } = settings;
+    let buffer = (BUFFERS / settings.flows as usize).clamp(BUFFER_LEAST, BUFFER_MOST);
+    let merged = offload == UdpOffload::GsoGro;
+    for flow in &flows {
+        // The gate has said what the host does not give.
+        worker.tally.count_failure("setsockopt SO_RCVBUF", socket::set_receive_buffer(&flow.socket, buffer));
+        worker
+            .tally
+            .count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(&flow.socket, CALL_LIMIT));
+        if merged && let Err(error) = udp_segment::receive_merged(&flow.socket) {
+            worker.failure = Some(LoadError::merging(error));
+            return;
         }
     }
-    match udp::drops(socket) {
-        Ok(drops) => count.socket_drops = Some(u64::from(drops)),
-        Err(error) => worker.tally.count("getsockopt SO_MEMINFO", &error),
+    let mut batch = if merged {
+        ReceiveBatch::merged(BATCH_MERGED)
+    } else {
+        // Room for a greeting even when datagrams are smaller, so that a belated one is known for what it is.
+        ReceiveBatch::new(BATCH, size.max(greeting::LENGTH + 1))
+    };
+    let mut courses: Vec<Course> = flows.into_iter().map(Course::new).collect();
+    if let [course] = courses.as_mut_slice() {
+        while !worker.control.is_cut() && !course.is_over {
+            let now = course.receive(worker, &mut batch, size, true);
+            course.look(worker, now);
+        }
+    } else if let Err(error) = receive_from_all(worker, &mut courses, &mut batch, size) {
+        worker.failure = Some(LoadError::system("watch the sockets of the flows (epoll)", error));
+        return;
     }
-    worker.datagrams = Some(count);
+    for Course { flow, mut count, .. } in courses {
+        match udp::drops(&flow.socket) {
+            Ok(drops) => count.socket_drops = Some(u64::from(drops)),
+            Err(error) => worker.tally.count("getsockopt SO_MEMINFO", &error),
+        }
+        worker.datagrams.push(count);
+    }
+}
+
+/// Sleeps until some flows have something and takes a batch from each of those.
+fn receive_from_all(
+    worker: &mut Worker,
+    courses: &mut [Course],
+    batch: &mut ReceiveBatch,
+    size: usize,
+) -> std::io::Result<()> {
+    let mut readiness = Readiness::new(courses.len())?;
+    for (index, course) in courses.iter().enumerate() {
+        readiness.watch(&*course.flow.socket, index)?;
+    }
+    let mut left = courses.len();
+    let mut round_ns = 0;
+    while left > 0 && !worker.control.is_cut() {
+        for index in readiness.wait(CALL_LIMIT)? {
+            courses[index].receive(worker, batch, size, false);
+        }
+        let now = clock::monotonic_ns();
+        if now < round_ns {
+            continue;
+        }
+        round_ns = now + ROUND_NS;
+        for course in courses.iter_mut().filter(|course| !course.is_over) {
+            course.look(worker, now);
+        }
+        for course in courses.iter().filter(|course| course.is_over) {
+            // One that is over already is not watched any more.
+            if readiness.forget(&*course.flow.socket).is_ok() {
+                left -= 1;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Errors that a router or the peer's host caused, and that the call has taken off the socket.
@@ -146,20 +251,23 @@ fn take_in(
 ) -> bool {
     let mut ended = false;
     for index in 0..taken {
-        let (payload, length) = batch.datagram(index);
-        let ours = length == size && datagram::read_magic(payload) == Some(magic);
-        match (ours, datagram::read_number(payload), datagram::read_time(payload)) {
-            (true, Some(number), Some(sent_ns)) => {
-                let arrival = count.accounting.arrive(number);
-                if matches!(arrival, Arrival::InOrder | Arrival::Reordered) {
-                    count.jitter.update(now.wrapping_sub(sent_ns).cast_signed());
+        let before = count.accounting.unique();
+        for (payload, length) in batch.datagrams(index) {
+            let ours = length == size && datagram::read_magic(payload) == Some(magic);
+            match (ours, datagram::read_number(payload), datagram::read_time(payload)) {
+                (true, Some(number), Some(sent_ns)) => {
+                    let arrival = count.accounting.arrive(number);
+                    if matches!(arrival, Arrival::InOrder | Arrival::Reordered) {
+                        count.jitter.update(now.wrapping_sub(sent_ns).cast_signed());
+                    }
                 }
+                _ if datagram::read_magic(payload) == Some(end_magic) => ended = true,
+                // A repeated greeting whose answer was late is ours, too.
+                _ if Greeting::from_bytes(payload).is_some() => {}
+                _ => count.foreign += 1,
             }
-            _ if datagram::read_magic(payload) == Some(end_magic) => ended = true,
-            // A repeated greeting whose answer was late is ours, too.
-            _ if Greeting::from_bytes(payload).is_some() => {}
-            _ => count.foreign += 1,
         }
+        count.buffers += u64::from(count.accounting.unique() > before);
     }
     ended
 }

@@ -1,16 +1,25 @@
-//! The sender of UDP datagrams: batches in one system call, each datagram numbered, dated and told by the trial's magic.
-//! A datagram counts as sent when the kernel took it; a full queue is back-pressure: counted, and tried again.
+//! The sender of UDP datagrams: one thread for one or more flows, batches in one system call, each datagram numbered, dated and
+//! told by the trial's magic. A datagram counts as sent when the kernel took it; a full queue is back-pressure: counted, and
+//! tried again.
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::time::Duration;
 
+use netduel_model::sample::DatagramSendReport;
+use netduel_model::workload::{Timing, UdpOffload};
+use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::udp::SendBatch;
-use netduel_sys::{clock, error_name, memory_file};
+use netduel_sys::{clock, error_name, memory_file, udp_segment};
 
 use crate::datagram::{self, MESSAGE_HEADER};
+use crate::error::LoadError;
 use crate::jobs::Worker;
 use crate::pacing::Schedule;
+use crate::round_trip::recorder;
 
 /// Datagrams in one system call when the rate is not limited.
 const BATCH: usize = 64;
@@ -25,11 +34,14 @@ const CALL_LIMIT: Duration = Duration::from_millis(20);
 const REFUSED_PAUSE_NS: u64 = 20_000;
 /// Pause after an error that will not pass in microseconds, nanoseconds.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
+/// How long after the end of the trial a sender that is behind its schedule goes on with what was due before it: what a busy
+/// host's scheduler holds up. A rate that the host cannot reach at all is not caught up.
+const CATCH_UP_NS: u64 = 500_000_000;
 /// End markers: so many, because each may be lost; apart, because losses come in bursts.
 const MARKERS: u32 = 5;
 const MARKER_GAP_NS: u64 = 2_000_000;
 
-/// Settings of one flow.
+/// Settings of all flows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UdpSettings {
     /// Payload bytes of a datagram.
@@ -37,7 +49,111 @@ pub(crate) struct UdpSettings {
     /// Payload rate of all flows, bit/s; `None` is without limit.
     pub rate_bps: Option<u64>,
     pub flows: u32,
-    pub duration_ns: u64,
+    pub offload: UdpOffload,
+    pub timing: Timing,
+}
+
+/// One flow of a thread.
+pub(crate) struct SendFlow {
+    pub stream: usize,
+    pub socket: Arc<UdpSocket>,
+    pub magic: u64,
+    pub end_magic: u64,
+}
+
+/// A flow on its way.
+struct Course {
+    flow: SendFlow,
+    /// Of the next datagram.
+    number: u64,
+    schedule: Option<Schedule>,
+}
+
+/// What one thread handed to the kernel.
+pub(crate) struct SendCount {
+    calls: u64,
+    burst: u32,
+    refused: u64,
+    pacing_error: Option<Histogram>,
+}
+
+impl SendCount {
+    /// Adds what the threads of an end counted; absent when none sent datagrams.
+    pub(crate) fn report(counts: impl IntoIterator<Item = Self>) -> Option<DatagramSendReport> {
+        let sum = counts.into_iter().reduce(|mut sum, next| {
+            sum.calls += next.calls;
+            sum.burst = sum.burst.max(next.burst);
+            sum.refused += next.refused;
+            if let (Some(all), Some(next)) = (&mut sum.pacing_error, &next.pacing_error) {
+                all.merge(next);
+            }
+            sum
+        })?;
+        let pacing_error = sum.pacing_error.map(|histogram| recorder::record(&histogram));
+        Some(DatagramSendReport { calls: sum.calls, burst: sum.burst, refused: sum.refused, pacing_error })
+    }
+}
+
+/// Datagrams that leave in one call.
+enum Outgoing {
+    Apart(SendBatch),
+    /// One buffer, which the kernel cuts.
+    Joined {
+        bytes: Vec<u8>,
+        size: usize,
+    },
+}
+
+impl Outgoing {
+    fn new(settings: UdpSettings, schedule: Option<Schedule>) -> Self {
+        let paced = schedule.map(|schedule| schedule.batch(PACED_BATCH_NS, PACED_BATCH));
+        let mut all = match settings.offload {
+            UdpOffload::None => Self::Apart(SendBatch::new(paced.unwrap_or(BATCH), settings.size)),
+            UdpOffload::Gso | UdpOffload::GsoGro => {
+                let most = udp_segment::segments(settings.size);
+                let count = paced.map_or(most, |paced| paced.min(most));
+                Self::Joined { bytes: vec![0; count * settings.size], size: settings.size }
+            }
+        };
+        for index in 0..all.capacity() {
+            memory_file::fill_with_pattern(all.payload_mut(index));
+        }
+        all
+    }
+
+    fn capacity(&self) -> usize {
+        match self {
+            Self::Apart(batch) => batch.capacity(),
+            Self::Joined { bytes, size } => bytes.len() / size,
+        }
+    }
+
+    #[inline]
+    fn payload_mut(&mut self, index: usize) -> &mut [u8] {
+        match self {
+            Self::Apart(batch) => batch.payload_mut(index),
+            Self::Joined { bytes, size } => &mut bytes[index * *size..(index + 1) * *size],
+        }
+    }
+
+    /// Sends the first `count` and returns how many the kernel took.
+    #[inline]
+    fn send(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
+        match self {
+            Self::Apart(batch) => batch.send(socket, count),
+            // The kernel takes a buffer whole or not at all.
+            Self::Joined { bytes, size } => {
+                socket::send(socket, &bytes[..count * *size], Waiting::Block).map(|taken| taken / *size)
+            }
+        }
+    }
+
+    fn call(&self) -> &'static str {
+        match self {
+            Self::Apart(_) => "sendmmsg",
+            Self::Joined { .. } => "send with UDP_SEGMENT",
+        }
+    }
 }
 
 /// What a failed send means for the flow.
@@ -47,115 +163,218 @@ enum Refusal {
     Over,
 }
 
-/// Sends for the duration.
-pub(crate) fn send(
-    worker: &mut Worker,
-    socket: &UdpSocket,
-    settings: UdpSettings,
-    magic: u64,
-    end_magic: u64,
-) {
-    worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(socket, CALL_LIMIT));
+/// Sends on all flows of a thread for the duration.
+pub(crate) fn send(worker: &mut Worker, flows: Vec<SendFlow>, settings: UdpSettings) {
     let started_ns = worker.control.started_ns();
-    let end_ns = started_ns.saturating_add(settings.duration_ns);
-    let schedule = settings.rate_bps.map(|rate| {
-        Schedule::of_flow(started_ns, rate, settings.size as u64, worker.stream as u32, settings.flows)
-    });
-    let capacity = schedule.map_or(BATCH, |schedule| schedule.batch(PACED_BATCH_NS, PACED_BATCH));
-    let mut batch = SendBatch::new(capacity, settings.size);
-    for index in 0..capacity {
-        memory_file::fill_with_pattern(batch.payload_mut(index));
-    }
-    let mut number = 0;
-    while worker.control.is_running() {
-        let count = match &schedule {
-            None => capacity,
-            Some(schedule) => match wait_for_batch(worker, schedule, number, capacity, end_ns) {
-                0 => break,
-                count => count,
-            },
-        };
-        let now = clock::monotonic_ns();
-        if schedule.is_none() && now >= end_ns {
-            break;
+    let mut courses: Vec<Course> = flows.into_iter().map(|flow| course(flow, settings, started_ns)).collect();
+    for Course { flow, .. } in &courses {
+        worker
+            .tally
+            .count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(&flow.socket, CALL_LIMIT));
+        if settings.offload != UdpOffload::None
+            && let Err(error) = udp_segment::send_in_segments(&flow.socket, settings.size)
+        {
+            worker.failure = Some(LoadError::segmentation(settings.size, error));
+            return;
         }
-        for index in 0..count {
-            let payload = batch.payload_mut(index);
-            datagram::write_number(payload, magic, number + index as u64);
+    }
+    let Some(first) = courses.first() else { return };
+    let mut outgoing = Outgoing::new(settings, first.schedule);
+    let timing = settings.timing;
+    let end_ns = started_ns.saturating_add(timing.duration.0);
+    let mut sender = Sender {
+        count: SendCount {
+            calls: 0,
+            burst: 0,
+            refused: 0,
+            pacing_error: first.schedule.map(|_| Histogram::new()),
+        },
+        steady_ns: started_ns.saturating_add(timing.warmup.0)..end_ns.saturating_sub(timing.cooldown.0),
+        end_ns,
+    };
+    if settings.rate_bps.is_some() {
+        sender.on_schedule(worker, &mut courses, &mut outgoing);
+    } else {
+        sender.in_turn(worker, &mut courses, &mut outgoing);
+    }
+    worker.datagrams_sent = Some(sender.count);
+    if !worker.control.is_cut() {
+        send_markers(|| courses.iter().map(|Course { flow, .. }| (&*flow.socket, flow.end_magic)));
+    }
+}
+
+fn course(flow: SendFlow, settings: UdpSettings, started_ns: u64) -> Course {
+    let schedule = settings.rate_bps.map(|rate| {
+        Schedule::of_flow(started_ns, rate, settings.size as u64, flow.stream as u32, settings.flows)
+    });
+    Course { flow, number: 0, schedule }
+}
+
+struct Sender {
+    count: SendCount,
+    steady_ns: std::ops::Range<u64>,
+    end_ns: u64,
+}
+
+impl Sender {
+    /// A batch of each flow after the other, as fast as the kernel takes them.
+    fn in_turn(&mut self, worker: &mut Worker, courses: &mut [Course], outgoing: &mut Outgoing) {
+        let batch = outgoing.capacity();
+        let mut open: Vec<usize> = (0..courses.len()).collect();
+        let mut turn = 0;
+        while worker.control.is_running() && !open.is_empty() {
+            let now = clock::monotonic_ns();
+            if now >= self.end_ns {
+                break;
+            }
+            if turn >= open.len() {
+                turn = 0;
+            }
+            if self.hand_over(worker, &mut courses[open[turn]], outgoing, batch, now) {
+                turn += 1;
+            } else {
+                open.swap_remove(turn);
+            }
+        }
+    }
+
+    /// Whatever is due first, when it is due. What is due before the end belongs to the trial, and no more.
+    fn on_schedule(&mut self, worker: &mut Worker, courses: &mut [Course], outgoing: &mut Outgoing) {
+        let due =
+            |course: &Course| course.schedule.map_or(u64::MAX, |schedule| schedule.due_ns(course.number));
+        let mut queue: BinaryHeap<Reverse<(u64, usize)>> =
+            courses.iter().enumerate().map(|(index, course)| Reverse((due(course), index))).collect();
+        while let Some(Reverse((due_ns, index))) = queue.pop() {
+            if due_ns >= self.end_ns {
+                // Nothing is due any more, for this flow was the first. The duration counts to its end all the same.
+                wait_until(worker, self.end_ns, clock::sleep_until);
+                break;
+            }
+            // Waiting for the last of a batch would be late for the first, so a batch leaves when its first is due.
+            if !wait_until(worker, due_ns, |due| _ = clock::sleep_then_spin_until(due)) {
+                break;
+            }
+            let now = clock::monotonic_ns();
+            if now >= self.end_ns.saturating_add(CATCH_UP_NS) {
+                break;
+            }
+            let course = &mut courses[index];
+            let Some(schedule) = course.schedule else { break };
+            let first = course.number;
+            let batch = (0..outgoing.capacity() as u64)
+                .take_while(|ahead| schedule.due_ns(first + ahead) < self.end_ns)
+                .count();
+            let goes_on = self.hand_over(worker, course, outgoing, batch, now);
+            if let Some(late) = &mut self.count.pacing_error
+                && course.number > first
+                && self.steady_ns.contains(&due_ns)
+            {
+                late.record(now.saturating_sub(due_ns));
+            }
+            if goes_on {
+                queue.push(Reverse((due(course), index)));
+            }
+        }
+    }
+
+    /// Sends the next `batch` datagrams of a flow, and pauses when the kernel has no room; false when the flow is over.
+    #[inline]
+    fn hand_over(
+        &mut self,
+        worker: &mut Worker,
+        course: &mut Course,
+        outgoing: &mut Outgoing,
+        batch: usize,
+        now: u64,
+    ) -> bool {
+        for index in 0..batch {
+            let payload = outgoing.payload_mut(index);
+            datagram::write_number(payload, course.flow.magic, course.number + index as u64);
             datagram::write_time(payload, now);
         }
-        match batch.send(socket, count) {
+        match outgoing.send(&course.flow.socket, batch) {
             Ok(taken) => {
-                number += taken as u64;
-                worker.sent().add((taken * settings.size) as u64, taken as u64, now);
+                let size = outgoing.payload_mut(0).len();
+                course.number += taken as u64;
+                self.count.calls += 1;
+                self.count.burst = self.count.burst.max(taken as u32);
+                worker.control.sent[course.flow.stream].add((taken * size) as u64, taken as u64, now);
+                true
             }
-            Err(error) => match refused(worker, "sendmmsg", &error) {
-                Refusal::Over => break,
+            Err(error) => match self.refused(worker, outgoing, course, &error) {
+                Refusal::Over => false,
                 Refusal::Retry { pause_ns } => {
-                    if now >= end_ns.saturating_add(ERROR_PAUSE_NS) {
-                        break;
-                    }
                     clock::sleep_until(now + pause_ns);
+                    true
                 }
             },
         }
     }
-    if !worker.control.is_cut() {
-        send_markers(socket, end_magic);
+
+    /// Counts a refused send and tells what follows.
+    #[cold]
+    fn refused(
+        &mut self,
+        worker: &mut Worker,
+        outgoing: &mut Outgoing,
+        course: &Course,
+        error: &io::Error,
+    ) -> Refusal {
+        if worker.control.is_cut() {
+            return Refusal::Over;
+        }
+        if error.kind() == io::ErrorKind::Interrupted {
+            return Refusal::Retry { pause_ns: 0 };
+        }
+        worker.tally.count(outgoing.call(), error);
+        match error.raw_os_error().and_then(error_name::of) {
+            // Nobody listens there any more: to go on would be to flood a host without an agent.
+            Some("ECONNREFUSED" | "EPIPE") => Refusal::Over,
+            // What the path does not take now it will not take later. A trial in which it never did has no figures.
+            Some("EMSGSIZE" | "EINVAL" | "EIO" | "EOPNOTSUPP") => {
+                if course.number == 0 {
+                    let size = outgoing.payload_mut(0).len();
+                    let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
+                    worker.failure = Some(match outgoing {
+                        Outgoing::Joined { .. } => LoadError::segmentation(size, error),
+                        Outgoing::Apart(_) => LoadError::datagram(size, error),
+                    });
+                }
+                Refusal::Over
+            }
+            Some("ENOBUFS" | "EAGAIN") => {
+                self.count.refused += 1;
+                Refusal::Retry { pause_ns: REFUSED_PAUSE_NS }
+            }
+            _ => Refusal::Retry { pause_ns: ERROR_PAUSE_NS },
+        }
     }
 }
 
-/// Waits until datagram `number` is due, and tells how many are to be sent now; 0 when the duration is over. It sleeps in
-/// steps, so that a slow schedule can be cut.
-fn wait_for_batch(worker: &Worker, schedule: &Schedule, number: u64, capacity: usize, end_ns: u64) -> usize {
+/// Waits until `due_ns` with `finish` for the last part, in steps, so that a slow schedule can be cut; false when it was.
+fn wait_until(worker: &Worker, due_ns: u64, finish: impl Fn(u64)) -> bool {
     const STEP_NS: u64 = 20_000_000;
-    // Waiting for the last of a batch would be late for the first, so a batch leaves when its first is due; what is due
-    // before the end belongs to the trial, and no more.
-    let in_time = (0..capacity as u64).take_while(|index| schedule.due_ns(number + index) < end_ns).count();
-    let due = schedule.due_ns(number);
-    if in_time == 0 {
-        // The duration counts to its end even when no datagram is due in the rest of it.
-        while worker.control.is_running() && clock::monotonic_ns() < end_ns {
-            clock::sleep_until(end_ns.min(clock::monotonic_ns() + STEP_NS));
-        }
-        return 0;
-    }
-    while clock::monotonic_ns() + STEP_NS < due {
+    while clock::monotonic_ns().saturating_add(STEP_NS) < due_ns {
         if !worker.control.is_running() {
-            return 0;
+            return false;
         }
-        clock::sleep_until(due.min(clock::monotonic_ns() + STEP_NS / 2));
+        clock::sleep_until(due_ns.min(clock::monotonic_ns() + STEP_NS / 2));
     }
-    clock::sleep_then_spin_until(due);
-    in_time
+    finish(due_ns);
+    worker.control.is_running()
 }
 
-/// Counts a refused send and tells what follows.
-fn refused(worker: &mut Worker, call: &'static str, error: &io::Error) -> Refusal {
-    if worker.control.is_cut() {
-        return Refusal::Over;
-    }
-    if error.kind() == io::ErrorKind::Interrupted {
-        return Refusal::Retry { pause_ns: 0 };
-    }
-    worker.tally.count(call, error);
-    match error.raw_os_error().and_then(error_name::of) {
-        // Nobody listens there any more: to go on would be to flood a host without an agent.
-        Some("ECONNREFUSED" | "EPIPE" | "EMSGSIZE") => Refusal::Over,
-        Some("ENOBUFS" | "EAGAIN") => Refusal::Retry { pause_ns: REFUSED_PAUSE_NS },
-        _ => Refusal::Retry { pause_ns: ERROR_PAUSE_NS },
-    }
-}
-
-/// Tells the peer that no more comes. A failure means that the peer is gone or the path is broken; its own deadline or
-/// `finish` ends it then.
-pub(crate) fn send_markers(socket: &UdpSocket, end_magic: u64) {
+/// Tells the peer of each flow that no more comes, by the flow's end magic. A failure means that the peer is gone or the path is
+/// broken; its own deadline or `finish` ends it then.
+pub(crate) fn send_markers<'a, F: Iterator<Item = (&'a UdpSocket, u64)>>(flows: impl Fn() -> F) {
     let mut marker = [0; MESSAGE_HEADER];
-    datagram::write_number(&mut marker, end_magic, 0);
     for index in 0..MARKERS {
         if index > 0 {
             clock::sleep_until(clock::monotonic_ns() + MARKER_GAP_NS);
         }
-        let _ = socket::send(socket, &marker, Waiting::Block);
+        for (socket, end_magic) in flows() {
+            datagram::write_number(&mut marker, end_magic, 0);
+            let _ = socket::send(socket, &marker, Waiting::Block);
+        }
     }
 }

@@ -10,6 +10,9 @@ pub enum Metric {
     Throughput,
     /// Datagrams per second that the receiver counted in the steady window.
     DatagramRate,
+    /// Packets per second that the receiver's interface counted, from the first to the last arrival: what travelled, where one
+    /// packet may carry many datagrams (segmentation offload) or a part of one (IP fragments).
+    PacketRate,
     /// Share of the datagrams sent that never reached the receiver's program.
     Loss,
     /// Interarrival jitter at the receiver (RFC 3550 section 6.4.1), nanoseconds.
@@ -60,9 +63,10 @@ pub enum Scale {
 
 impl Metric {
     /// All metrics, in the order in which tables show them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Throughput,
         Self::DatagramRate,
+        Self::PacketRate,
         Self::RoundTripRate,
         Self::LatencyP50,
         Self::LatencyP99,
@@ -84,6 +88,7 @@ impl Metric {
         match self {
             Self::Throughput => "throughput",
             Self::DatagramRate => "datagrams delivered",
+            Self::PacketRate => "packets on the interface",
             Self::Loss => "loss",
             Self::Jitter => "jitter",
             Self::LatencyP50 => "round trip p50",
@@ -106,6 +111,7 @@ impl Metric {
         match self {
             Self::Throughput => "throughput",
             Self::DatagramRate => "datagram-rate",
+            Self::PacketRate => "packet-rate",
             Self::Loss => "loss",
             Self::Jitter => "jitter",
             Self::LatencyP50 => "latency-p50",
@@ -127,7 +133,7 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Throughput => "bit/s",
-            Self::DatagramRate | Self::RoundTripRate => "/s",
+            Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => "/s",
             Self::Loss => "fraction",
             Self::Responsiveness => "/min",
             Self::CpuPerGigabyte => "s/GB",
@@ -159,9 +165,11 @@ impl Metric {
     /// Which way is better.
     pub fn better(self) -> Better {
         match self {
-            Self::Throughput | Self::DatagramRate | Self::RoundTripRate | Self::Responsiveness => {
-                Better::Higher
-            }
+            Self::Throughput
+            | Self::DatagramRate
+            | Self::PacketRate
+            | Self::RoundTripRate
+            | Self::Responsiveness => Better::Higher,
             _ => Better::Lower,
         }
     }
@@ -179,7 +187,7 @@ impl Metric {
         use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
         match self {
             Self::Throughput => human_bit_rate(value),
-            Self::DatagramRate | Self::RoundTripRate => human_si(value, "/s"),
+            Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => human_si(value, "/s"),
             Self::Loss => format!("{} %", three_digits(value * 100.0)),
             Self::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
             Self::Responsiveness => format!("{value:.0} RPM"),

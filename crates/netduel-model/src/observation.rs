@@ -124,6 +124,13 @@ pub struct InterfaceDelta {
     pub rx_errors: u64,
     /// Send errors.
     pub tx_errors: u64,
+    /// Packets to be sent that the queueing discipline of the interface dropped (`TCA_STATS2`); absent when it was changed
+    /// meanwhile or the kernel did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc_dropped: Option<u64>,
+    /// Received packets that its `ingress` or `clsact` discipline dropped; absent when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress_dropped: Option<u64>,
 }
 
 /// Whether a device was there at both readings.

@@ -1,6 +1,9 @@
 //! What one end of a trial measured of its own traffic. Raw counts; rates are derived when shown.
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 
+use crate::stamps::StampReport;
 use crate::workload::Role;
 
 /// What was moved in one interval of a series.
@@ -44,11 +47,17 @@ pub struct EndReport {
     pub streams: Vec<StreamReport>,
     /// Datagrams counted one by one, at a UDP receiver.
     pub datagrams: Option<DatagramReport>,
+    /// How datagrams were handed to the kernel, at the sender of a `udp-stream`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams_sent: Option<DatagramSendReport>,
     /// Round trips, at the client of a request-response workload.
     pub round_trips: Option<RoundTripReport>,
     /// What else was measured under load, at the client of `loaded-latency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_load: Option<UnderLoad>,
+    /// Stamped round trips of a request-response workload with time stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<StampReport>,
     /// Errors that send and receive calls returned, by call and kind. They are data, not failures of the program.
     pub errors: Vec<ErrorCount>,
     /// CPU time of the agent's process during the traffic, nanoseconds: user and system.
@@ -66,8 +75,22 @@ pub struct StreamReport {
     pub received_bytes: u64,
     /// Core that the thread was pinned to.
     pub core: Option<u16>,
+    /// This end's address and port, of a UDP flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<SocketAddr>,
+    /// The other end's, as this end sees them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<SocketAddr>,
+    /// Core on which the kernel processed the last packet that came in on a UDP flow (`SO_INCOMING_CPU`): where the queues of the
+    /// NIC or RPS have sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incoming_core: Option<u16>,
     /// The kernel's account of the connection at its end; absent for UDP.
     pub tcp: Option<TcpInfo>,
+    /// Where both ends wait by busy polling: the NAPI instance that this end's packets came from (`SO_INCOMING_NAPI_ID`). 0:
+    /// from a device without one, so the kernel could not poll it and waited as with `block`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub napi_id: Option<u32>,
 }
 
 /// The parts of the kernel's `struct tcp_info` (include/uapi/linux/tcp.h) that explain a result.
@@ -129,8 +152,27 @@ pub struct DatagramReport {
     pub highest: Vec<u64>,
     /// Interarrival jitter (RFC 3550 section 6.4.1) at the end of the trial, mean over flows, nanoseconds.
     pub jitter_ns: Option<f64>,
-    /// Datagrams that the kernel dropped because the socket's buffer was full (`SO_RXQ_OVFL`).
+    /// Buffers that the kernel dropped because the socket's own buffer was full (`SO_MEMINFO`). Each is a datagram, unless
+    /// the receiver takes merged ones.
     pub socket_drops: Option<u64>,
+    /// Buffers in which the datagrams came: fewer than datagrams when the kernel merged them (`UDP_GRO`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<u64>,
+}
+
+/// How the sender of a `udp-stream` handed its datagrams to the kernel, all flows together.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DatagramSendReport {
+    /// Calls in which the kernel took datagrams.
+    pub calls: u64,
+    /// Datagrams handed over in one call at most: the length of a burst.
+    pub burst: u32,
+    /// Calls that the kernel refused for want of room (`ENOBUFS`, `EAGAIN`): back-pressure. What was refused was sent later, so
+    /// it is no loss.
+    pub refused: u64,
+    /// With a rate: how late each burst of the steady window left, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing_error: Option<HistogramRecord>,
 }
 
 /// Round trips as the client counted them.
@@ -142,7 +184,7 @@ pub struct RoundTripReport {
     pub responses: u64,
     /// Requests given up after the time-out.
     pub timeouts: u64,
-    /// Every round trip of the steady window, nanoseconds. In an open loop from the scheduled time.
+    /// Every round trip of the steady window that was not stamped, nanoseconds. In an open loop from the scheduled time.
     pub histogram: HistogramRecord,
     /// In an open loop: how late each request left, nanoseconds.
     pub pacing_error: Option<HistogramRecord>,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
-use crate::units::{human_bit_rate, human_nanos, human_si};
+use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
 
 /// A doubt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -142,6 +142,18 @@ pub enum Warning {
         workload: WorkloadName,
         /// Datagrams dropped at the socket, all trials.
         datagrams: u64,
+        /// Datagrams that were lost at all, all trials; absent in runs of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lost: Option<u64>,
+    },
+    /// Datagrams and packets are not the same number: what the label calls a rate of datagrams is not one of packets.
+    DatagramsNotPackets {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Datagrams that one packet of the interface carried, median of the trials; less than 1 when IP cut them.
+        datagrams_per_packet: f64,
     },
     /// Transactions came to nothing: a call failed, or they were given up.
     TransactionsFailed {
@@ -202,6 +214,33 @@ pub enum Warning {
         asked_bps: f64,
         /// Payload rate sent over the whole duration in the slower direction, median of the trials, bit/s.
         sent_bps: f64,
+    },
+    /// Busy polling was asked for, but the device has no NAPI instance that could be polled.
+    NothingToPoll {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Trials in which it was so at one end at least.
+        trials: u32,
+    },
+    /// An arm's round trips are time-stamped and the baseline's are not, or the other way round.
+    StampsDiffer {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+    },
+    /// Many stamped round trips lack a stamp, or have parts that do not add up, so what is said of parts is said of the others.
+    StampsIncomplete {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Share of the stamped round trips that could not be split, a fraction.
+        share: f64,
+        /// Those whose parts do not add up.
+        inconsistent: u64,
     },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
@@ -295,10 +334,7 @@ impl Warning {
                 human_bit_rate(*before_bps),
                 human_bit_rate(*after_bps)
             ),
-            Self::ReceiverOverrun { arm, workload, datagrams } => format!(
-                "receiver overrun: in {workload} of {arm} {datagrams} datagrams reached the receiver's socket and were dropped \
-                 there; that part of the loss is the receiver's, not the path's"
-            ),
+            Self::ReceiverOverrun { .. } | Self::DatagramsNotPackets { .. } => return self.about_datagrams(),
             Self::TransactionsFailed { arm, workload, failed, begun, cause } => format!(
                 "transactions failed: {failed} of {begun} in {workload} of {arm} came to nothing and are in no round trip: {cause}"
             ),
@@ -313,6 +349,54 @@ impl Warning {
                 human_bit_rate(*sent_bps),
                 human_bit_rate(*asked_bps),
                 (1.0 - sent_bps / asked_bps) * 100.0
+            ),
+            _ => return self.about_polling_and_stamps(),
+        })
+    }
+
+    fn about_polling_and_stamps(&self) -> Option<String> {
+        Some(match self {
+            Self::NothingToPoll { arm, workload, trials } => format!(
+                "nothing to poll: in {workload} of {arm} the packets came from a device without NAPI (a veth pair, loopback) in {}, \
+                 so the kernel could not busy-poll and waited as with `wait = \"block\"`",
+                trials_in_words(*trials)
+            ),
+            Self::StampsDiffer { arm, workload } => format!(
+                "stamps differ: in {workload} either {arm} or the baseline is time-stamped, and not both; hosts that stamp handle \
+                 every packet a little slower, set `timestamps` alike"
+            ),
+            Self::StampsIncomplete { arm, workload, share, inconsistent } => format!(
+                "stamps incomplete: {:.0} % of the stamped round trips of {workload} in {arm} could not be split ({inconsistent} have \
+                 parts that do not add up); the parts are those of the others. Over TCP use one request at a time",
+                share * 100.0
+            ),
+            _ => return None,
+        })
+    }
+
+    /// The sentence of a doubt about datagrams.
+    fn about_datagrams(&self) -> Option<String> {
+        Some(match self {
+            Self::ReceiverOverrun { arm, workload, datagrams, lost } => format!(
+                "receiver overrun: in {workload} of {arm} {datagrams} datagrams{} reached the receiver's socket and were dropped \
+                 there; that part of the loss is the receiver's, not the path's: it was the bottleneck, so pin the server, use more \
+                 flows, `offload = \"gso-gro\"` or a `rate`",
+                lost.map(|lost| format!(" of {lost} lost")).unwrap_or_default()
+            ),
+            Self::DatagramsNotPackets { arm, workload, datagrams_per_packet }
+                if *datagrams_per_packet > 1.0 =>
+            {
+                format!(
+                    "datagrams are not packets: in {workload} of {arm} {} datagrams travelled as one packet of the receiver's interface; \
+                 nothing on this path cuts them, so its cost per packet is not in the figures: set `offload = \"none\"`, or treat \
+                 `tx-udp-segmentation` of the sender's interface with `off`, to send each as a packet",
+                    three_digits(*datagrams_per_packet)
+                )
+            }
+            Self::DatagramsNotPackets { arm, workload, datagrams_per_packet } => format!(
+                "datagrams are not packets: in {workload} of {arm} each datagram travelled as {} packets of the receiver's interface; it \
+                 is longer than the MTU and IP cuts it, and one lost piece loses all: set a smaller `size`",
+                three_digits(datagrams_per_packet.recip())
             ),
             _ => return None,
         })
@@ -404,10 +488,14 @@ impl Warning {
             | Self::RateCapped { .. }
             | Self::TokenBucketBurst { .. }
             | Self::ReceiverOverrun { .. }
+            | Self::DatagramsNotPackets { .. }
             | Self::TransactionsFailed { .. }
             | Self::CountsDisagree { .. }
+            | Self::RateMissed { .. }
             | Self::ScheduleMissed { .. }
-            | Self::RateMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::NothingToPoll { .. }
+            | Self::StampsDiffer { .. }
+            | Self::StampsIncomplete { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

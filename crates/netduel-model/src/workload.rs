@@ -65,16 +65,19 @@ pub enum Traffic {
         #[serde(default, skip_serializing_if = "StreamTuning::is_default")]
         tuning: StreamTuning,
     },
-    /// Datagrams in one direction, counted at both ends.
+    /// Datagrams, counted one by one at both ends.
     UdpStream {
-        /// Source ports, each with a thread of its own.
+        /// Source ports. They share as many threads as there are cores to run on.
         flows: u32,
         /// Who sends.
         direction: Direction,
         /// UDP payload of each datagram.
         size: Bytes,
-        /// Payload rate of all flows together; `None` sends as fast as it can.
+        /// Payload rate of all flows together, in each direction that is used; `None` sends as fast as it can.
         rate: Option<BitRate>,
+        /// Who cuts and joins datagrams.
+        #[serde(default, skip_serializing_if = "UdpOffload::is_none")]
+        offload: UdpOffload,
     },
     /// Requests and responses over one TCP connection.
     TcpRr(RoundTrip),
@@ -118,6 +121,9 @@ pub struct RoundTrip {
     /// `None`: closed loop, the next request follows a response. Otherwise an open loop: requests leave on a schedule of
     /// this rate and each round trip is counted from its scheduled time.
     pub rate: Option<PerSecond>,
+    /// Whether some of the requests are time-stamped by the kernels, which splits their round trips into parts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timestamps: bool,
 }
 
 /// Settings of transactions that each have a connection of their own.
@@ -251,6 +257,7 @@ impl Traffic {
             Self::UdpStream { .. } => &[
                 Metric::Throughput,
                 Metric::DatagramRate,
+                Metric::PacketRate,
                 Metric::Loss,
                 Metric::Jitter,
                 Metric::CpuPerDatagram,
@@ -310,6 +317,28 @@ pub enum TcpEngine {
     Copy,
 }
 
+/// Where datagrams are cut out of a sender's buffer and joined for the receiver. Each of them is numbered, dated and counted by
+/// itself in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UdpOffload {
+    /// By the program: every datagram goes through the kernel by itself, 64 a call (`sendmmsg`).
+    #[default]
+    None,
+    /// The sender hands over up to 64 datagrams as one buffer (`UDP_SEGMENT`), which is cut by the NIC, by the kernel before the
+    /// NIC, or by the receiver when nothing on the path cuts it.
+    Gso,
+    /// As `gso`, and the receiver takes datagrams that arrive together as one buffer (`UDP_GRO`).
+    GsoGro,
+}
+
+impl UdpOffload {
+    /// Whether every datagram goes through the kernel by itself.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
 /// How a thread waits for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -319,6 +348,15 @@ pub enum Wait {
     Block,
     /// Asks again and again; a core is busy for as long as the trial runs.
     Spin,
+    /// Has the kernel poll the NIC's queue for 50 us before it sleeps (`SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL`). Devices without
+    /// NAPI cannot be polled, and the result says so. Needs CAP_NET_ADMIN, or `net.core.busy_read` of 50.
+    BusyPoll,
+}
+
+impl Wait {
+    /// How long the kernel polls before it sleeps, with [`Wait::BusyPoll`]: the kernel's own recommendation
+    /// (Documentation/admin-guide/sysctl/net.rst, `busy_read`).
+    pub const BUSY_POLL: std::time::Duration = std::time::Duration::from_micros(50);
 }
 
 /// IP version.

@@ -2,7 +2,7 @@
 use netduel_model::run::Run;
 use netduel_model::trial::{Trial, Validity};
 
-use crate::analysis::{Machines, in_schedule_order, value_of};
+use crate::analysis::{DatagramWay, Machines, datagrams_of, in_schedule_order, value_of};
 
 /// The columns, in order.
 const HEADER: &str = "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason";
@@ -51,8 +51,35 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<(&'static str, 
             let value = value_of(*metric, workload, trial, machines.shared(&arm.pair))?;
             Some((metric.key(), metric.unit(), Some(value)))
         })
+        .chain(counts(&datagrams_of(workload, trial, machines.shared(&arm.pair))))
         .collect();
     if figures.is_empty() { none } else { figures }
+}
+
+/// What both ends and both interfaces of a `udp-stream` counted, both directions together; an interface that is not known in one of
+/// them has no row.
+fn counts(ways: &[DatagramWay]) -> Vec<(&'static str, &'static str, Option<f64>)> {
+    if ways.is_empty() {
+        return Vec::new();
+    }
+    let sum = |of: fn(&DatagramWay) -> Option<u64>| ways.iter().map(of).sum::<Option<u64>>();
+    let received = sum(|way| Some(way.packets_received.as_ref()?.packets));
+    let bytes = sum(|way| Some(way.packets_received.as_ref()?.bytes));
+    let rows = [
+        ("datagrams-sent", sum(|way| Some(way.sent))),
+        ("datagrams-received", sum(|way| Some(way.received))),
+        ("datagrams-lost-at-socket", sum(|way| Some(way.lost?.at_socket))),
+        ("datagrams-lost-at-interface", sum(|way| Some(way.lost?.at_interface))),
+        ("datagrams-lost-elsewhere", sum(|way| Some(way.lost?.elsewhere()))),
+        ("packets-sent", sum(|way| Some(way.packets_sent.as_ref()?.packets))),
+        ("packets-received", received),
+    ];
+    let mut figures: Vec<_> =
+        rows.into_iter().filter_map(|(name, count)| Some((name, "1", Some(count? as f64)))).collect();
+    if let (Some(packets @ 1..), Some(bytes)) = (received, bytes) {
+        figures.push(("bytes-per-packet", "B", Some(bytes as f64 / packets as f64)));
+    }
+    figures
 }
 
 /// A field that holds any text. A leading `=`, `+`, `-` or `@` would be run as a formula by spreadsheets, so it gets a quote.

@@ -4,6 +4,7 @@
 
 pub mod affinity;
 pub mod bpf;
+pub mod busy_poll;
 pub mod clock;
 pub mod descriptor_limit;
 pub mod descriptor_pass;
@@ -17,10 +18,13 @@ pub mod packet;
 pub mod packet_info;
 pub mod process;
 pub mod random;
+pub mod readiness;
 pub mod shared_port;
 pub mod socket;
 mod socket_option;
 pub mod tcp;
 pub mod tcp_info;
+pub mod timestamping;
 pub mod udp;
+pub mod udp_segment;
 pub mod usage;

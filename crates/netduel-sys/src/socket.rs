@@ -123,10 +123,19 @@ pub fn set_buffers(socket: impl AsFd, bytes: usize) -> io::Result<(usize, usize)
     if sockopt::set_socket_send_buffer_size_force(&socket, bytes).is_err() {
         sockopt::set_socket_send_buffer_size(&socket, bytes)?;
     }
+    let receiving = set_receive_buffer(&socket, bytes)?;
+    Ok((sockopt::socket_send_buffer_size(&socket)? / 2, receiving))
+}
+
+/// Asks for a receive buffer of `bytes` and returns what was got, as [`set_buffers`] does.
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
     if sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
     }
-    Ok((sockopt::socket_send_buffer_size(&socket)? / 2, sockopt::socket_recv_buffer_size(&socket)? / 2))
+    Ok(sockopt::socket_recv_buffer_size(&socket)? / 2)
 }
 
 #[cfg(test)]

@@ -32,3 +32,10 @@ pub(crate) fn read_bytes(socket: impl AsFd, level: i32, name: i32, buffer: &mut 
     };
     if result == 0 { Ok((length as usize).min(buffer.len())) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Reads an option whose value is a C `int`.
+pub(crate) fn read_int(socket: impl AsFd, level: i32, name: i32) -> io::Result<i32> {
+    let mut bytes = [0; size_of::<i32>()];
+    read_bytes(socket, level, name, &mut bytes)?;
+    Ok(i32::from_ne_bytes(bytes))
+}

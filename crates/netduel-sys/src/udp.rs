@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::socket_option;
+use crate::udp_segment::{self, CONTROL_LEN};
 
 /// Socket option of the socket's memory figures (include/uapi/asm-generic/socket.h), Linux 4.12 and later.
 const SO_MEMINFO: i32 = 55;
@@ -38,12 +39,39 @@ pub fn drops(socket: &UdpSocket) -> io::Result<u32> {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOPROTOOPT))
 }
 
+/// The MTU of the path to the peer of a connected socket, as far as the host knows it, bytes with IP and UDP headers
+/// (`IP_MTU`, ip(7)).
+///
+/// # Errors
+/// `ENOTCONN` when the socket is not connected.
+pub fn path_mtu(socket: &UdpSocket) -> io::Result<u32> {
+    let (level, name) = if socket.local_addr()?.is_ipv4() {
+        (libc::IPPROTO_IP, libc::IP_MTU)
+    } else {
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU)
+    };
+    let mtu = socket_option::read_int(socket, level, name)?;
+    Ok(mtu.unsigned_abs())
+}
+
+/// The core on which the kernel last processed a packet for this socket (`SO_INCOMING_CPU`, socket(7)): where the NIC's
+/// queues or RPS have sent the flow. Absent before the first.
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 3.19.
+pub fn incoming_core(socket: &UdpSocket) -> io::Result<Option<u16>> {
+    let core = socket_option::read_int(socket, libc::SOL_SOCKET, libc::SO_INCOMING_CPU)?;
+    Ok(u16::try_from(core).ok())
+}
+
 /// Memory for a batch of datagrams that go in one system call.
 struct Batch {
     payload: Vec<u8>,
     size: usize,
     vectors: Vec<libc::iovec>,
     headers: Vec<libc::mmsghdr>,
+    /// Room for control messages, [`CONTROL_LEN`] for each datagram; empty when none are asked for.
+    control: Vec<u8>,
 }
 
 impl Batch {
@@ -57,6 +85,7 @@ impl Batch {
             size,
             vectors: vec![empty; count],
             headers: vec![header; count],
+            control: Vec::new(),
         }
     }
 
@@ -69,6 +98,10 @@ impl Batch {
             header.msg_hdr.msg_iovlen = 1;
             header.msg_hdr.msg_flags = 0;
             header.msg_len = 0;
+        }
+        for (part, header) in self.control.chunks_exact_mut(CONTROL_LEN).zip(&mut self.headers) {
+            header.msg_hdr.msg_control = part.as_mut_ptr().cast();
+            header.msg_hdr.msg_controllen = CONTROL_LEN as _;
         }
     }
 }
@@ -121,18 +154,40 @@ impl ReceiveBatch {
         Self(Batch::new(count, size))
     }
 
+    /// Room for `count` buffers of merged datagrams, see [`udp_segment::receive_merged`].
+    pub fn merged(count: usize) -> Self {
+        let mut batch = Batch::new(count, udp_segment::BUFFER_MAX);
+        batch.control = vec![0; count * CONTROL_LEN];
+        Self(batch)
+    }
+
     /// Waits for a datagram and takes what else is there, up to the room; returns how many.
     ///
     /// # Errors
     /// What recvmmsg(2) says; `EAGAIN` after the socket's receive time-out.
     #[inline]
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
+        self.take(socket, libc::MSG_WAITFORONE)
+    }
+
+    /// Takes what is there, up to the room; returns how many.
+    ///
+    /// # Errors
+    /// What recvmmsg(2) says; `EAGAIN` when nothing is there.
+    #[inline]
+    pub fn receive_waiting(&mut self, socket: &UdpSocket) -> io::Result<usize> {
+        self.take(socket, libc::MSG_DONTWAIT)
+    }
+
+    #[inline]
+    fn take(&mut self, socket: &UdpSocket, waiting: i32) -> io::Result<usize> {
         self.0.point();
         let descriptor = socket.as_fd().as_raw_fd();
         let count = self.0.headers.len() as u32;
-        let flags = libc::MSG_WAITFORONE | libc::MSG_TRUNC;
-        // SAFETY: `point` made all headers point to vectors and payload of this batch, which is borrowed exclusively for
-        // the call and does not move; the kernel writes no more than each vector's length. No time-out is passed.
+        let flags = waiting | libc::MSG_TRUNC;
+        // SAFETY: `point` made all headers point to vectors, payload and control of this batch, which is borrowed
+        // exclusively for the call and does not move; the kernel writes no more than the lengths beside them. No time-out is
+        // passed.
         let result = unsafe {
             libc::recvmmsg(descriptor, self.0.headers.as_mut_ptr(), count, flags as _, std::ptr::null_mut())
         };
@@ -146,13 +201,51 @@ impl ReceiveBatch {
         let start = index * self.0.size;
         (&self.0.payload[start..start + length.min(self.0.size)], length)
     }
+
+    /// The datagrams of buffer `index` of the last [`Self::receive`], each as [`Self::datagram`] tells it: one, unless the
+    /// kernel merged several.
+    #[inline]
+    pub fn datagrams(&self, index: usize) -> Datagrams<'_> {
+        let (rest, length) = self.datagram(index);
+        let control = self.0.control.get(index * CONTROL_LEN..).unwrap_or_default();
+        let filled = if control.is_empty() { 0 } else { self.0.headers[index].msg_hdr.msg_controllen };
+        let size = control.get(..filled).and_then(udp_segment::merged_size);
+        // What is not merged is one datagram, even when it is empty or did not fit.
+        match size.filter(|size| *size < length && rest.len() == length) {
+            Some(size) => Datagrams { rest: Some(rest), size, length: None },
+            None => Datagrams { rest: Some(rest), size: rest.len(), length: Some(length) },
+        }
+    }
+}
+
+/// The datagrams of one buffer, see [`ReceiveBatch::datagrams`].
+pub struct Datagrams<'a> {
+    rest: Option<&'a [u8]>,
+    /// Bytes of each but the last, which may have less.
+    size: usize,
+    /// The length of the only one, which may be longer than the room for it.
+    length: Option<usize>,
+}
+
+impl<'a> Iterator for Datagrams<'a> {
+    type Item = (&'a [u8], usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.rest.take()?;
+        let (payload, after) = rest.split_at(self.size.min(rest.len()));
+        if !after.is_empty() {
+            self.rest = Some(after);
+        }
+        Some((payload, self.length.unwrap_or(payload.len())))
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn pair() -> (UdpSocket, UdpSocket) {
+    pub(crate) fn pair() -> (UdpSocket, UdpSocket) {
         let left = UdpSocket::bind("127.0.0.1:0").unwrap();
         let right = UdpSocket::bind("127.0.0.1:0").unwrap();
         left.connect(right.local_addr().unwrap()).unwrap();
@@ -188,6 +281,26 @@ mod tests {
         assert_eq!(batch.receive(&right).unwrap(), 1);
         let (payload, length) = batch.datagram(0);
         assert_eq!((payload, length), (&[9; 100][..], 300));
+    }
+
+    #[test]
+    fn an_empty_datagram_is_one() {
+        let (left, right) = pair();
+        left.send(&[]).unwrap();
+        let mut batch = ReceiveBatch::new(2, 100);
+        assert_eq!(batch.receive_waiting(&right).unwrap(), 1);
+        assert_eq!(batch.datagrams(0).collect::<Vec<_>>(), [(&[][..], 0)]);
+        assert_eq!(batch.receive_waiting(&right).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn mtu_and_core_of_a_connected_socket_are_known() {
+        let (left, right) = pair();
+        assert!(path_mtu(&left).unwrap() >= 1500);
+        left.send(&[1]).unwrap();
+        ReceiveBatch::new(1, 10).receive(&right).unwrap();
+        assert!(incoming_core(&right).unwrap().is_some());
+        assert!(path_mtu(&UdpSocket::bind("127.0.0.1:0").unwrap()).is_err());
     }
 
     #[test]

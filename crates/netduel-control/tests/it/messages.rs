@@ -23,8 +23,10 @@ pub fn trial_end(role: Role) -> TrialEnd {
         received: None,
         streams: Vec::new(),
         datagrams: None,
+        datagrams_sent: None,
         round_trips: None,
         under_load: None,
+        stamps: None,
         errors: Vec::new(),
         process_cpu_ns: (1, 2),
     };

@@ -101,6 +101,9 @@ impl LinkSource for Door {
         into.clone_from(&self.0.lock().unwrap().addresses);
         Ok(())
     }
+    fn queueing(&mut self, _into: &mut Vec<u8>) -> io::Result<()> {
+        Err(absent())
+    }
 }
 
 impl DeviceSource for Door {

@@ -77,6 +77,31 @@ fn datagrams_over_the_loopback_are_counted() {
 }
 
 #[test]
+fn what_a_queue_and_a_socket_drop_is_counted() {
+    in_namespace("what_a_queue_and_a_socket_drop_is_counted", || {
+        ip("link set lo up");
+        // A queue that holds a few packets and lets out some hundred a second.
+        let shape = "qdisc add dev lo root tbf rate 1mbit burst 2000 limit 4000";
+        assert!(Command::new("tc").args(shape.split(' ')).status().unwrap().success());
+        let mut observer = Observer::new().unwrap();
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&receiver, 1024).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let before = observer.before().unwrap();
+        for _ in 0..100 {
+            sender.send_to(&[7; 500], receiver.local_addr().unwrap()).unwrap();
+        }
+        let seen = before.after(&mut observer).unwrap();
+        let loopback = seen.interfaces.iter().find(|interface| interface.name == "lo").unwrap();
+        // Of 542 bytes each the queue holds seven; what it does not hold was let out or dropped.
+        let dropped = loopback.qdisc_dropped.unwrap();
+        assert!(dropped > 0 && (93..=100).contains(&(loopback.tx_packets + dropped)), "{loopback:?}");
+        assert_eq!(loopback.ingress_dropped, None);
+        assert!(seen.protocol["Udp.RcvbufErrors"] >= 1, "{:?}", seen.protocol);
+    });
+}
+
+#[test]
 fn a_bridge_and_its_ports_are_seen_as_such() {
     in_namespace("a_bridge_and_its_ports_are_seen_as_such", || {
         ip("link add br0 type bridge");

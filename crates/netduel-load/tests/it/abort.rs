@@ -1,14 +1,20 @@
 //! Ending before the end: every thread wakes, and what was counted is kept.
 use netduel_load::{prepare_client, prepare_server};
 use netduel_model::units::{Bytes, Nanos};
-use netduel_model::workload::{Direction, Family, ProbeProtocol, TcpEngine, Traffic, Wait};
+use netduel_model::workload::{Direction, Family, ProbeProtocol, TcpEngine, Traffic, UdpOffload, Wait};
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, paced, tcp, turn, workload};
 
 #[test]
 fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
     let _turn = turn();
-    let udp = |rate| Traffic::UdpStream { flows: 2, direction: Direction::Both, size: Bytes(500), rate };
+    let udp = |rate| Traffic::UdpStream {
+        flows: 2,
+        direction: Direction::Both,
+        size: Bytes(500),
+        rate,
+        offload: UdpOffload::None,
+    };
     let mut all = vec![
         tcp(3, Direction::Both, TcpEngine::Lean),
         tcp(3, Direction::Up, TcpEngine::Copy),

@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::JoinHandle;
 
 use netduel_model::units::{BitRate, Bytes};
-use netduel_model::workload::{Direction, Family, Traffic, Wait};
+use netduel_model::workload::{Direction, Family, Traffic, UdpOffload, Wait};
 
 use crate::harness::{messages, run_through, workload};
 
@@ -98,6 +98,7 @@ fn loss_duplicates_reordering_and_strangers_are_counted_to_the_datagram() {
         direction: Direction::Up,
         size: Bytes(SIZE as u64),
         rate: Some(BitRate(1_600_000)),
+        offload: UdpOffload::None,
     };
     let mut proxy = None;
     let (client, server) = run_through(&workload(traffic, Family::Ipv4, 200), |ports| {
@@ -163,6 +164,7 @@ fn a_datagram_of_a_foreign_sender_is_not_counted() {
         direction: Direction::Up,
         size: Bytes(SIZE as u64),
         rate: Some(BitRate(1_600_000)),
+        offload: UdpOffload::None,
     };
     let workload = workload(traffic, Family::Ipv4, 100);
     let mut thread = None;

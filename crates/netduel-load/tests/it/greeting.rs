@@ -6,7 +6,7 @@ use std::time::Duration;
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::ids::Token;
 use netduel_model::units::{BitRate, Bytes};
-use netduel_model::workload::{Direction, Family, TcpEngine, Traffic, Workload};
+use netduel_model::workload::{Direction, Family, TcpEngine, Traffic, UdpOffload, Workload};
 
 use crate::harness::{LIMIT, TOKEN, loopback, notification, received, run_through, sent, tcp, workload};
 
@@ -22,6 +22,7 @@ fn datagrams() -> Workload {
         direction: Direction::Both,
         size: Bytes(100),
         rate: Some(BitRate(800_000)),
+        offload: UdpOffload::None,
     };
     workload(traffic, Family::Ipv4, 100)
 }
@@ -127,7 +128,13 @@ fn a_udp_echo_server_gets_no_traffic() {
             echo.send_to(&buffer[..length], peer).unwrap();
         }
     });
-    let traffic = Traffic::UdpStream { flows: 1, direction: Direction::Up, size: Bytes(1000), rate: None };
+    let traffic = Traffic::UdpStream {
+        flows: 1,
+        direction: Direction::Up,
+        size: Bytes(1000),
+        rate: None,
+        offload: UdpOffload::None,
+    };
     let workload = workload(traffic, Family::Ipv4, 50);
     let limit = Duration::from_millis(250);
     let Err(error) = prepare_client(&workload, loopback(Family::Ipv4), &[port], TOKEN, limit) else {

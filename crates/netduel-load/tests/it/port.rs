@@ -8,7 +8,8 @@ use netduel_model::ids::Token;
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
 use netduel_model::workload::{
-    Direction, Family, ProbeProtocol, StreamTuning, TcpEngine, Traffic, Transaction, Wait, Workload,
+    Direction, Family, ProbeProtocol, StreamTuning, TcpEngine, Traffic, Transaction, UdpOffload, Wait,
+    Workload,
 };
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, received, sent, tcp, turn, workload};
@@ -31,7 +32,13 @@ pub fn token(number: usize) -> Token {
 }
 
 pub fn datagrams(flows: u32, direction: Direction, rate: u64) -> Traffic {
-    Traffic::UdpStream { flows, direction, size: Bytes(200), rate: Some(BitRate(rate)) }
+    Traffic::UdpStream {
+        flows,
+        direction,
+        size: Bytes(200),
+        rate: Some(BitRate(rate)),
+        offload: UdpOffload::None,
+    }
 }
 
 /// A workload that lasts until something moved: [`run_ends`] ends it, so that no test depends on how soon a busy machine comes to

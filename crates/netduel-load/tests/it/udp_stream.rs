@@ -1,45 +1,70 @@
-//! Bulk UDP: what was sent is what arrived, or is counted as lost.
-use netduel_load::LoadError;
+//! Bulk UDP: what was sent is what arrived, or is counted as lost, however the kernel cuts and joins it.
+use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
-use netduel_model::workload::{Direction, Family, Traffic};
+use netduel_model::workload::{Direction, Family, Traffic, UdpOffload};
 
-use crate::harness::{check_flows, run_pair, workload};
+use crate::harness::{LIMIT, TOKEN, check_flows, loopback, notification, run_pair, turn, workload};
 
-fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>) -> Traffic {
-    Traffic::UdpStream { flows, direction, size: Bytes(size), rate: rate.map(BitRate) }
+const OFFLOADS: [UdpOffload; 3] = [UdpOffload::None, UdpOffload::Gso, UdpOffload::GsoGro];
+
+/// Datagrams that tell the end of a flow.
+const MARKERS: u64 = 5;
+
+fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: UdpOffload) -> Traffic {
+    Traffic::UdpStream { flows, direction, size: Bytes(size), rate: rate.map(BitRate), offload }
 }
 
 /// All that the sender counted is accounted for at the receiver: it arrived, or the socket dropped it. Loopback loses
 /// nothing else.
-fn check_one_way(sender: &EndReport, receiver: &EndReport, size: u64) {
+fn check_one_way(sender: &EndReport, receiver: &EndReport, size: u64, offload: UdpOffload) {
     let sent = sender.sent.as_ref().unwrap();
     let received = receiver.received.as_ref().unwrap();
     let count = receiver.datagrams.as_ref().unwrap();
+    let handed = sender.datagrams_sent.as_ref().unwrap();
     assert!(sent.messages > 0);
     assert_eq!(sent.bytes, sent.messages * size);
     assert_eq!(received.messages, count.unique);
     assert_eq!(received.bytes, count.unique * size);
-    assert_eq!(sent.messages - count.unique, count.socket_drops.unwrap(), "{count:?}");
+    let (lost, drops, buffers) =
+        (sent.messages - count.unique, count.socket_drops.unwrap(), count.buffers.unwrap());
+    // The end markers of a flow may find the socket full like any other.
+    let others = sender.streams.len() as u64 * MARKERS;
+    if offload == UdpOffload::GsoGro {
+        // A dropped buffer has 1 datagram at least and as many as the kernel puts in one at most.
+        assert!((drops.saturating_sub(others)..=drops * 128).contains(&lost), "{lost} {count:?}");
+        assert!(buffers <= count.unique);
+    } else {
+        assert!((lost..=lost + others).contains(&drops), "{lost} {count:?}");
+        assert_eq!(buffers, count.unique);
+    }
     assert_eq!((count.duplicates, count.reordered, count.too_late, count.foreign), (0, 0, 0, 0), "{count:?}");
     assert!(count.highest.iter().sum::<u64>() <= sent.messages);
+    assert!(handed.calls <= sent.messages && u64::from(handed.burst) * handed.calls >= sent.messages);
 }
 
 #[test]
-fn paced_datagrams_all_arrive_in_each_direction_and_family() {
-    for family in [Family::Ipv4, Family::Ipv6] {
+fn paced_datagrams_all_arrive_in_each_direction_family_and_offload() {
+    for (family, offload) in
+        [Family::Ipv4, Family::Ipv6].into_iter().flat_map(|family| OFFLOADS.map(|offload| (family, offload)))
+    {
         for direction in [Direction::Up, Direction::Down, Direction::Both] {
-            let workload = workload(udp(2, direction, 200, Some(3_200_000)), family, 200);
+            let workload = workload(udp(2, direction, 200, Some(3_200_000), offload), family, 200);
             let (client, server) = run_pair(&workload).unwrap();
-            if direction.client_sends() {
-                check_one_way(&client, &server, 200);
-                // 2000 datagrams a second for 0.2 s, on the schedule to the datagram.
-                assert_eq!(client.sent.as_ref().unwrap().messages, 400, "{family:?} {direction:?}");
-                assert!(server.datagrams.as_ref().unwrap().jitter_ns.is_some());
-            }
-            if direction.server_sends() {
-                check_one_way(&server, &client, 200);
-                assert_eq!(server.sent.as_ref().unwrap().messages, 400, "{family:?} {direction:?}");
+            for (sends, sender, receiver) in
+                [(direction.client_sends(), &client, &server), (direction.server_sends(), &server, &client)]
+            {
+                if !sends {
+                    assert_eq!((&sender.sent, &sender.datagrams_sent), (&None, &None));
+                    continue;
+                }
+                check_one_way(sender, receiver, 200, offload);
+                // 2000 datagrams a second for 0.2 s, on the schedule to the datagram, each by itself: they are 1 ms apart.
+                assert_eq!(sender.sent.as_ref().unwrap().messages, 400, "{family:?} {direction:?}");
+                let handed = sender.datagrams_sent.as_ref().unwrap();
+                assert_eq!((handed.calls, handed.burst), (400, 1));
+                assert_eq!(handed.pacing_error.as_ref().unwrap().count, 400);
+                assert!(receiver.datagrams.as_ref().unwrap().jitter_ns.is_some());
             }
             check_flows(&client);
             check_flows(&server);
@@ -49,25 +74,103 @@ fn paced_datagrams_all_arrive_in_each_direction_and_family() {
 
 #[test]
 fn without_a_rate_every_datagram_is_accounted_for() {
-    for size in [24, 64, 1472, 60_000] {
-        let (client, server) =
-            run_pair(&workload(udp(1, Direction::Up, size, None), Family::Ipv4, 150)).unwrap();
-        check_one_way(&client, &server, size);
+    for offload in OFFLOADS {
+        for size in [24, 64, 1472, 60_000] {
+            let traffic = udp(1, Direction::Up, size, None, offload);
+            let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 200)).unwrap();
+            check_one_way(&client, &server, size, offload);
+            let handed = client.datagrams_sent.unwrap();
+            let fit = netduel_sys::udp_segment::segments(size as usize) as u32;
+            assert!(offload == UdpOffload::None || handed.burst == fit, "{handed:?}");
+            assert_eq!(handed.pacing_error, None);
+        }
+    }
+}
+
+#[test]
+fn more_flows_than_cores_share_threads_and_each_is_told_with_its_ports() {
+    for offload in OFFLOADS {
+        let traffic = udp(300, Direction::Both, 100, Some(4_800_000), offload);
+        let (client, server) = run_pair(&workload(traffic, Family::Ipv6, 300)).unwrap();
+        check_one_way(&client, &server, 100, offload);
+        check_one_way(&server, &client, 100, offload);
+        // 6000 datagrams a second are 20 for each flow; in 0.3 s 6 of each, and the shift leaves none out.
+        assert_eq!(client.sent.as_ref().unwrap().messages, 1800);
+        assert_eq!(server.datagrams.as_ref().unwrap().highest, vec![6; 300]);
+        let mut ports = Vec::new();
+        for (here, there) in client.streams.iter().zip(&server.streams) {
+            assert_eq!((here.sent_bytes, here.received_bytes), (600, 600));
+            assert!(here.local.is_some() && here.incoming_core.is_some());
+            assert_eq!((here.local, here.peer), (there.peer, there.local));
+            ports.push(here.local.unwrap().port());
+        }
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 300);
+    }
+}
+
+#[test]
+fn flows_share_the_cores_that_they_are_pinned_to() {
+    let core = netduel_sys::affinity::allowed().unwrap()[0];
+    let mut workload = workload(udp(3, Direction::Up, 100, None, UdpOffload::Gso), Family::Ipv4, 200);
+    workload.pin_client = vec![core];
+    workload.pin_server = vec![core];
+    let (client, server) = run_pair(&workload).unwrap();
+    check_one_way(&client, &server, 100, UdpOffload::Gso);
+    for report in [client, server] {
+        assert!(report.streams.iter().all(|stream| stream.core == Some(core)), "{:?}", report.streams);
     }
 }
 
 #[test]
 fn a_rate_below_one_datagram_in_the_trial_sends_the_first_and_keeps_the_duration() {
-    let (client, server) =
-        run_pair(&workload(udp(1, Direction::Up, 1000, Some(8)), Family::Ipv4, 50)).unwrap();
-    check_one_way(&client, &server, 1000);
-    assert_eq!(client.sent.unwrap().messages, 1);
+    for rate in [1, 8] {
+        let traffic = udp(1, Direction::Up, 1000, Some(rate), UdpOffload::Gso);
+        let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 50)).unwrap();
+        check_one_way(&client, &server, 1000, UdpOffload::Gso);
+        assert_eq!(client.sent.unwrap().messages, 1);
+    }
 }
 
 #[test]
-fn a_datagram_without_room_for_the_header_is_refused() {
-    let Err(error) = run_pair(&workload(udp(1, Direction::Up, 23, None), Family::Ipv4, 50)) else {
-        panic!("it was taken")
-    };
-    assert!(matches!(error, LoadError::Range { least: 24, .. }), "{error}");
+fn a_rate_out_of_reach_ends_soon_after_the_duration() {
+    let traffic = udp(2, Direction::Up, 1400, Some(10_000_000_000_000), UdpOffload::None);
+    let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
+    check_one_way(&client, &server, 1400, UdpOffload::None);
+    // 89 million were due; caught up is what half a second holds.
+    assert!(client.sent.as_ref().unwrap().messages < 80_000_000);
+    let burst = client.datagrams_sent.unwrap().burst;
+    assert_eq!(burst, 16);
+}
+
+/// Nothing takes datagrams off the server's socket until the client is done, so all that its buffer does not hold is dropped there.
+#[test]
+fn what_the_receivers_own_socket_dropped_is_told_to_the_datagram() {
+    for offload in [UdpOffload::None, UdpOffload::Gso] {
+        let _turn = turn();
+        let traffic = udp(1, Direction::Up, 1000, Some(4_000_000_000), offload);
+        let workload = workload(traffic, Family::Ipv4, 200);
+        let address = loopback(Family::Ipv4);
+        let server = prepare_server(&workload, address, TOKEN).unwrap();
+        let client = prepare_client(&workload, address, server.ports(), TOKEN, LIMIT).unwrap();
+        let (notify, done) = notification();
+        let client = client.start(notify);
+        done.recv_timeout(LIMIT).unwrap();
+        let server = server.start(Box::new(|| ()));
+        server.finish();
+        let (client, server) = (client.join().unwrap(), server.join().unwrap());
+        check_one_way(&client, &server, 1000, offload);
+        let count = server.datagrams.unwrap();
+        assert!(count.socket_drops > Some(0) && count.unique > 0, "{count:?}");
+    }
+}
+
+#[test]
+fn what_no_datagram_and_no_interface_can_be_is_refused() {
+    for (size, rate) in [(0, None), (23, None), (65_508, None), (100, Some(0)), (100, Some(1 << 63))] {
+        let traffic = udp(1, Direction::Up, size, rate, UdpOffload::None);
+        let Err(error) = run_pair(&workload(traffic, Family::Ipv4, 50)) else { panic!("it was taken") };
+        assert!(matches!(error, LoadError::Range { .. }), "{error}");
+    }
 }

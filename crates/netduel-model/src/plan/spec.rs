@@ -11,7 +11,7 @@ use super::shape::shape;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
-use crate::workload::{Direction, Family, ProbeProtocol, TcpEngine, Wait};
+use crate::workload::{Direction, Family, ProbeProtocol, TcpEngine, UdpOffload, Wait};
 
 shape! {
     /// A netduel plan: hosts, arms, workloads and the design of the comparison.
@@ -166,7 +166,7 @@ pub enum Side {
 pub enum WorkloadType {
     /// Bulk data over TCP.
     TcpStream,
-    /// Datagrams in one direction, counted at both ends.
+    /// Datagrams, counted one by one at both ends.
     UdpStream,
     /// Round trips over a TCP connection.
     TcpRr,
@@ -214,8 +214,8 @@ shape! {
         /// tcp-stream: connections, 1 to 1024, default 1. loaded-latency: connections that make the load, beside one that also
         /// carries round trips, 1 to 1024, default 16.
         optional streams: u32,
-        /// tcp-stream, udp-stream: who sends, default `up` (client to server). `both` is not for udp-stream. loaded-latency: who sends
-        /// the load, default `both`.
+        /// tcp-stream, udp-stream: who sends, default `up` (client to server). With `both` rates are the sum of the two
+        /// directions, and loss is that of all datagrams. loaded-latency: who sends the load, default `both`.
         optional direction: Direction,
         /// tcp-stream, loaded-latency: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine and 128 KiB with `copy`.
         optional block: Bytes,
@@ -231,7 +231,8 @@ shape! {
         /// tcp-crr: bytes of a response, 16 B to 1 MiB, default: as the request (`size`).
         optional response_size: Bytes,
         /// tcp-stream, udp-stream: payload rate of all streams or flows together, in each direction that is used, 1 bit/s at
-        /// least; default: as fast as it can.
+        /// least, 10 Tbit/s at most for udp-stream; default: as fast as it can. Datagrams leave in bursts of what falls due in
+        /// 100 us, 16 at most.
         optional rate: BitRate,
         /// tcp-stream: each direction ends after this much payload of all streams together, 1 B at least, or with `duration`, whichever comes
         /// first; default: with `duration` alone.
@@ -241,8 +242,13 @@ shape! {
         optional window: Bytes,
         /// tcp-stream: largest segment, 88 B to 32767 B; default: that of the path's MTU.
         optional mss: u32,
-        /// udp-stream: source ports, 1 to 64, default 1.
+        /// udp-stream: source ports, 1 to 1024, default 1. They share as many threads as there are cores, or as `pin_client` and
+        /// `pin_server` name.
         optional flows: u32,
+        /// udp-stream: who cuts and joins datagrams. Default: `gso` without a `rate` when `size` is at most its default, for then
+        /// a core is the limit; `none` otherwise, for a rate asks for even spacing and a longer datagram may not fit the MTU,
+        /// which `gso` needs. Where a path carries the 64 datagrams of a buffer as one packet, every report says so.
+        optional offload: UdpOffload,
         /// tcp-rr, udp-rr: requests under way at a time in a closed loop, 1 to 1024, default 1. tcp-crr: transactions under way at
         /// a time, each in a thread at both ends, 1 to 1024, default 1; with `request_rate` at most, default 64.
         optional outstanding: u32,
@@ -256,6 +262,11 @@ shape! {
         optional probe: ProbeProtocol,
         /// loaded-latency: share of the duration in which the path is idle, before the load begins, 5 % to 90 %, default 25 %.
         optional idle_share: Percent,
+        /// tcp-rr, udp-rr: have the kernels (and NICs whose stamping is enabled) time-stamp some of the requests, which splits
+        /// their round trips into network, kernel and program at both ends, and gives one-way delay with its error. Responses
+        /// smaller than 48 B (tcp-rr) or 64 B (udp-rr) cannot carry the server's times: then network and server are one part.
+        /// What it costs is measured; compare with runs that do the same. Default `false`.
+        optional timestamps: bool,
     }
 }
 

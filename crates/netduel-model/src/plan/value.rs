@@ -211,6 +211,7 @@ choices!(
     crate::workload::Family,
     crate::workload::ProbeProtocol,
     crate::workload::TcpEngine,
+    crate::workload::UdpOffload,
     crate::workload::Wait,
     super::spec::LabPath,
     super::spec::LaunchKind,

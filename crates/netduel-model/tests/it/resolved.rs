@@ -3,7 +3,7 @@ use netduel_model::lab;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{Launch, ResolvedPlan, parse};
 use netduel_model::units::{Bytes, Nanos, Percent};
-use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, Timing, Traffic};
+use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, Timing, Traffic, UdpOffload};
 
 /// Two local hosts, two arms, and whatever else the test writes.
 fn minimal(rest: &str) -> String {
@@ -87,6 +87,27 @@ blocks_min = 50
     assert_eq!(plan.design.blocks_max, 50);
     let few = resolved(&minimal("[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[design]\nblocks_max = 4"));
     assert_eq!((few.design.blocks_min, few.design.blocks_max), (4, 4));
+}
+
+#[test]
+fn datagrams_are_cut_by_the_kernel_when_a_core_is_the_limit_and_they_fit_the_usual_mtu() {
+    for (written, offload) in [
+        ("", UdpOffload::Gso),
+        ("size = \"1448 B\"", UdpOffload::Gso),
+        ("size = \"1449 B\"", UdpOffload::None),
+        ("size = \"1429 B\"\nfamily = \"ipv6\"", UdpOffload::None),
+        ("rate = \"1 Gbit/s\"", UdpOffload::None),
+        ("rate = \"1 Gbit/s\"\noffload = \"gso\"", UdpOffload::Gso),
+        ("size = \"9 kB\"\noffload = \"gso-gro\"", UdpOffload::GsoGro),
+        ("offload = \"none\"", UdpOffload::None),
+    ] {
+        let plan =
+            resolved(&minimal(&format!("[[workloads]]\nname = \"w\"\ntype = \"udp-stream\"\n{written}")));
+        let Traffic::UdpStream { offload: found, .. } = plan.arms[0].workloads[0].traffic else { panic!() };
+        assert_eq!(found, offload, "{written}");
+        let json = serde_json::to_string(&plan).expect("a plan can be written");
+        assert_eq!(serde_json::from_str::<ResolvedPlan>(&json).expect("and read"), plan);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use netduel_model::trial::Trial;
 use netduel_model::workload::{Traffic, Workload};
 use netduel_stats::summary;
 
-use super::{figures, machine};
+use super::{datagrams, figures, machine};
 
 /// Median and range over the trials of one arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -238,9 +238,9 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
         CounterKind::WindowLimited => of_busy(trial, |tcp| tcp.rwnd_limited_us)?,
         CounterKind::SendBufferLimited => of_busy(trial, |tcp| tcp.sndbuf_limited_us)?,
         CounterKind::SocketDrops => {
-            let reports = figures::datagrams(trial);
-            let sent: u64 = reports.iter().map(|(sent, _)| sent).sum();
-            let drops: Option<u64> = reports.iter().map(|(_, report)| report.socket_drops).sum();
+            let ways = datagrams::of_trial(workload, trial, shared_machine);
+            let sent: u64 = ways.iter().map(|way| way.sent).sum();
+            let drops: Option<u64> = ways.iter().map(|way| way.lost.map(|lost| lost.at_socket)).sum();
             drops? as f64 / sent as f64
         }
         CounterKind::Reordered => {

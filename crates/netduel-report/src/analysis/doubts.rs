@@ -11,7 +11,7 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::{doubt, summary};
 
 use super::machine::{self, Machines};
-use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, figures, series};
+use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, series};
 
 /// A share of stolen time above this is worth a warning.
 const STOLEN_SHARE_MAX: f64 = 0.01;
@@ -25,6 +25,9 @@ const OUTLIER_DISTANCE_MIN: f64 = 0.1;
 /// A wall clock that moved further than this against the monotonic one was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
 
+/// A larger share of stamped round trips that could not be split is worth a warning.
+const STAMPS_LOST_MAX: f64 = 0.05;
+
 /// A core busier than this has nothing to spare.
 const BUSY_SHARE_MAX: f64 = 0.9;
 
@@ -32,7 +35,7 @@ const BUSY_SHARE_MAX: f64 = 0.9;
 /// the scheduler's grain nor more than a millisecond.
 const LATENESS_NS: (f64, f64) = (50_000.0, 1_000_000.0);
 
-/// Streams that sent less than this share of the rate asked for missed it.
+/// A sender that sent less than this share of the rate asked for missed it.
 const RATE_SHARE_MIN: f64 = 0.99;
 
 /// Every doubt that the data raise.
@@ -177,16 +180,21 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
 
 fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let drops: u64 = trials
-        .iter()
-        .flat_map(|trial| figures::datagrams(trial))
-        .filter_map(|(_, report)| report.socket_drops)
-        .sum();
+    let lost = || arm.datagrams.iter().filter_map(|way| way.lost);
+    let drops: u64 = lost().map(|lost| lost.at_socket).sum();
     if drops > 0 {
         warnings.push(Warning::ReceiverOverrun {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
             datagrams: drops,
+            lost: Some(lost().map(|lost| lost.all).sum()),
+        });
+    }
+    if let Some(datagrams_per_packet) = datagrams::not_packets(&arm.datagrams) {
+        warnings.push(Warning::DatagramsNotPackets {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            datagrams_per_packet,
         });
     }
     warnings.extend(failed_transactions(workload, arm, trials));
@@ -205,6 +213,8 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             sent_bps,
         });
     }
+    warnings.extend(nothing_to_poll(workload, arm, trials));
+    warnings.extend(stamps(workload, arm));
     warnings.extend(rate_shape(workload, arm, trials));
     warnings
 }
@@ -237,6 +247,45 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
     })
 }
 
+/// Trials that were to busy-poll and whose packets came from a device that cannot be polled.
+fn nothing_to_poll(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
+    let not_polled = |trial: &&&Trial| {
+        figures::ends(trial).flat_map(|end| &end.report.streams).any(|stream| stream.napi_id == Some(0))
+    };
+    let trials = trials.iter().filter(not_polled).count() as u32;
+    (trials > 0).then(|| Warning::NothingToPoll {
+        arm: arm.arm.clone(),
+        workload: workload.name.clone(),
+        trials,
+    })
+}
+
+/// Stamps on one side of a comparison only, and stamps that did not come.
+fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
+    let is_stamped = |arm: &ArmAnalysis| match &arm.workload.traffic {
+        Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => round_trip.timestamps,
+        _ => false,
+    };
+    let mut warnings = Vec::new();
+    if workload.arms.first().is_some_and(|baseline| is_stamped(baseline) != is_stamped(arm)) {
+        warnings.push(Warning::StampsDiffer { arm: arm.arm.clone(), workload: workload.name.clone() });
+    }
+    if let Some(stamps) = arm.stamps.as_ref().filter(|stamps| stamps.stamped > 0) {
+        let share = 1.0 - stamps.complete as f64 / stamps.stamped as f64;
+        // The last transmit stamp of the server is never known, which is much where round trips are few.
+        let lost = stamps.stamped - stamps.complete;
+        if share > STAMPS_LOST_MAX && lost > u64::from(arm.trials) {
+            warnings.push(Warning::StampsIncomplete {
+                arm: arm.arm.clone(),
+                workload: workload.name.clone(),
+                share,
+                inconsistent: stamps.inconsistent,
+            });
+        }
+    }
+    warnings
+}
+
 /// The worst trial's 99th percentile of lateness, when it is too late.
 fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
     let interval_ns = 1e9 / workload.traffic.request_rate()?.0.max(1) as f64;
@@ -252,9 +301,14 @@ fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
         .filter(|late| *late as f64 > allowed)
 }
 
-/// The rate that TCP streams were asked for and what they sent, bit/s, when it is less.
+/// The rate that streams or flows were asked for and what they sent, bit/s, when it is less.
 fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
-    let Traffic::TcpStream { rate: Some(rate), streams, .. } = &workload.traffic else { return None };
+    // The schedule is one of whole bytes, or of whole datagrams: each stream or flow may send up to one less.
+    let (rate, grain) = match &workload.traffic {
+        Traffic::TcpStream { rate: Some(rate), streams, .. } => (rate, f64::from(*streams)),
+        Traffic::UdpStream { rate: Some(rate), flows, size, .. } => (rate, f64::from(*flows) * size.0 as f64),
+        _ => return None,
+    };
     let (asked, seconds) = (rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
     let slower = |trial: &&Trial| {
         let ends = [&trial.client, &trial.server].into_iter().flatten();
@@ -262,8 +316,7 @@ fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
     };
     let sent: Vec<f64> = trials.iter().filter_map(slower).collect();
     let median = summary::median(&sent)?;
-    // The schedule is one of whole bytes: each stream may send up to one less.
-    let missing = asked * seconds / 8.0 - median - f64::from(*streams);
+    let missing = asked * seconds / 8.0 - median - grain;
     let sent_bps = median * 8.0 / seconds;
     (missing > 0.0 && sent_bps < asked * RATE_SHARE_MIN).then_some((asked, sent_bps))
 }

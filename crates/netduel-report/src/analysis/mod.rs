@@ -3,6 +3,7 @@
 //! Only this module computes; the formats print what stands here and never derive a figure of their own.
 mod counters;
 mod counts;
+mod datagrams;
 mod doubts;
 mod explanation;
 mod figures;
@@ -12,6 +13,7 @@ mod parts;
 mod paths;
 mod responsiveness;
 mod series;
+mod stamps;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -28,6 +30,7 @@ use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
 pub use counters::{Counter, CounterKind, Spread};
+pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, of_trial as datagrams_of};
 pub use figures::{
     datagrams as datagram_reports, histogram as round_trip_histogram, of_record as histogram_of, value_of,
 };
@@ -36,6 +39,7 @@ pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};
 pub use paths::PathShares;
 pub use series::SeriesPoint;
+pub use stamps::{Composition, OneWay, StampCost, Stamps};
 
 /// Everything that is derived from a run.
 #[derive(Debug, Clone)]
@@ -88,6 +92,8 @@ pub struct ArmAnalysis {
     pub parts: Vec<Part>,
     /// Probes that no response came to, and probes in all, of a loaded path.
     pub probes_lost: Option<(u64, u64)>,
+    /// What time stamps say of the round trips; absent when the workload has none.
+    pub stamps: Option<Stamps>,
     /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.
     pub series: Vec<SeriesPoint>,
     /// The same of the round trips of a workload that moves bulk data beside them, nanoseconds; empty for others.
@@ -98,6 +104,8 @@ pub struct ArmAnalysis {
     pub machines: Vec<Machine>,
     /// Which interfaces carried the bytes, by end.
     pub paths: Vec<PathShares>,
+    /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
+    pub datagrams: Vec<DatagramWay>,
 }
 
 /// One metric over all arms.
@@ -197,11 +205,13 @@ fn workload(
             latency: figures::merged_latency(&trials),
             parts: parts::of_trials(&settings.traffic, &trials),
             probes_lost: parts::probes_lost(&settings.traffic, &trials),
+            stamps: stamps::of(&trials),
             series: series::over_trials(settings, &trials),
             latency_series: series::of_probes(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),
             paths: paths::shares(arm, &all),
+            datagrams: datagrams::ways(settings, &trials, machines.shared(&arm.pair)),
         });
         by_arm.push((arm, settings, trials));
     }

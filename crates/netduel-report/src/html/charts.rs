@@ -6,6 +6,7 @@ use netduel_model::units::three_digits;
 use netduel_stats::summary;
 
 use super::chart_data::{self, Scaled};
+use super::datagrams;
 use crate::analysis::{ArmAnalysis, Counter, MetricAnalysis, SeriesPoint, Spread, WorkloadAnalysis};
 use crate::words;
 
@@ -25,6 +26,8 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                 p.settings { @if let Some(arm) = arm { b { (arm) } ": " } (settings) }
             }
             (origin(workload))
+            (super::stamps::section(workload))
+            (datagrams::of(workload))
             div.charts {
                 @for (position, metric) in workload.judged.iter().enumerate() {
                     (figure(&Chart {

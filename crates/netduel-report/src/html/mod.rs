@@ -6,9 +6,11 @@
 mod answers;
 mod chart_data;
 mod charts;
+mod datagrams;
 mod intervals;
 mod origin;
 mod policy;
+mod stamps;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use netduel_model::run::Run;

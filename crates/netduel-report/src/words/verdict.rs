@@ -82,8 +82,12 @@ pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
 /// Rates and round trips are faster or slower; costs, losses and jitter are higher or lower.
 fn direction(metric: Metric, higher: bool) -> &'static str {
     match (metric, higher) {
-        (Metric::Throughput | Metric::DatagramRate | Metric::RoundTripRate, true) => "faster",
-        (Metric::Throughput | Metric::DatagramRate | Metric::RoundTripRate, false) => "slower",
+        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, true) => {
+            "faster"
+        }
+        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, false) => {
+            "slower"
+        }
         (latency, true) if latency.is_latency() => "slower",
         (latency, false) if latency.is_latency() => "faster",
         (_, true) => "higher",

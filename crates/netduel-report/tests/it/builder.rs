@@ -18,7 +18,7 @@ use netduel_model::units::{Bytes, Nanos, PerSecond, Percent};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{
     Direction, Family, LoadedLatency, ProbeProtocol, Role, RoundTrip, SAMPLE_INTERVAL_NS, StreamTuning,
-    TcpEngine, Timing, Traffic, Transaction, Wait, Workload,
+    TcpEngine, Timing, Traffic, Transaction, UdpOffload, Wait, Workload,
 };
 use netduel_stats::histogram::Histogram;
 
@@ -182,7 +182,8 @@ fn host(name: &str, recipe: &Recipe) -> HostSnapshot {
 }
 
 fn workload(name: &str) -> Workload {
-    let round_trip = |rate| RoundTrip { size: Bytes(64), outstanding: 1, wait: Wait::Block, rate };
+    let round_trip =
+        |rate| RoundTrip { size: Bytes(64), outstanding: 1, wait: Wait::Block, rate, timestamps: false };
     let traffic = match name {
         "rr" => Traffic::TcpRr(round_trip(None)),
         "open" => Traffic::UdpRr(round_trip(Some(PerSecond(20_000)))),
@@ -204,7 +205,13 @@ fn workload(name: &str) -> Workload {
             wait: Wait::Block,
             rate: None,
         }),
-        "udp" => Traffic::UdpStream { flows: 1, direction: Direction::Up, size: Bytes(1448), rate: None },
+        "udp" => Traffic::UdpStream {
+            flows: 1,
+            direction: Direction::Up,
+            size: Bytes(1448),
+            rate: None,
+            offload: UdpOffload::None,
+        },
         _ => Traffic::TcpStream {
             streams: 1,
             direction: Direction::Up,
@@ -356,8 +363,10 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         received,
         streams: Vec::new(),
         datagrams: None,
+        datagrams_sent: None,
         round_trips: None,
         under_load: None,
+        stamps: None,
         errors: Vec::new(),
         process_cpu_ns: (120_000_000, 900_000_000),
     }

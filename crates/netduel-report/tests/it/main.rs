@@ -3,7 +3,9 @@
 
 mod browser;
 mod builder;
+mod datagrams;
 mod figures;
 mod formats;
 mod hostile;
 mod nonsense;
+mod stamps;

@@ -101,7 +101,7 @@ fn warnings() -> Vec<Warning> {
         Warning::SharedMachine { client: host("near"), server: host("far") },
         {
             let (arm, workload) = pair();
-            Warning::ReceiverOverrun { arm, workload, datagrams: 12 }
+            Warning::ReceiverOverrun { arm, workload, datagrams: 12, lost: None }
         },
         {
             let (arm, workload) = pair();

@@ -208,6 +208,7 @@ fn report(role: Role) -> EndReport {
             received_bytes: 65_536,
             core: Some(1),
             tcp: Some(tcp_info()),
+            ..StreamReport::default()
         }],
         datagrams: Some(DatagramReport {
             unique: 63,
@@ -219,7 +220,9 @@ fn report(role: Role) -> EndReport {
             // Such numbers come back as another without float_roundtrip.
             jitter_ns: Some(1_234.567_890_123_456_7),
             socket_drops: Some(5),
+            buffers: None,
         }),
+        datagrams_sent: None,
         round_trips: Some(RoundTripReport {
             requests: 10,
             responses: 9,
@@ -231,6 +234,7 @@ fn report(role: Role) -> EndReport {
             parts: None,
         }),
         under_load: None,
+        stamps: None,
         errors: vec![ErrorCount {
             call: "sendmmsg".to_owned(),
             error: "ENOBUFS: no buffer space available".to_owned(),
@@ -308,5 +312,7 @@ fn interface(presence: Presence) -> InterfaceDelta {
         tx_dropped: 6,
         rx_errors: 7,
         tx_errors: 8,
+        qdisc_dropped: None,
+        ingress_dropped: None,
     }
 }

@@ -2,8 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod bad_input;
 mod crash;
+mod datagrams;
 mod disk_full;
 mod lab_commands;
+mod latency;
 mod ordinary_user;
 mod path_proof;
 mod quick;

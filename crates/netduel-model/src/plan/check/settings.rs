@@ -3,9 +3,10 @@ use std::fmt::Display;
 
 use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::spec::{SettingsSpec, WorkloadType};
-use crate::units::{Bytes, Nanos, PerSecond, Percent};
+use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 use crate::workload::{
-    Direction, Family, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction,
+    Direction, Family, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction, UdpOffload,
+    Wait,
 };
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
@@ -26,6 +27,8 @@ const DATAGRAM_IPV6: Bytes = Bytes(1428);
 const DATAGRAM_LEAST: Bytes = Bytes(32);
 /// 65535 less the headers of IPv4 (20) and UDP (8).
 const DATAGRAM_MOST: Bytes = Bytes(65_507);
+/// More than any interface has. A schedule beyond it would be as good as none, and look like one.
+const DATAGRAM_RATE_MOST: BitRate = BitRate(10_000_000_000_000);
 const REQUEST: Bytes = Bytes(64);
 const REQUEST_TCP_MOST: Bytes = Bytes(1 << 20);
 /// A request on a connection of its own begins with what proves that it is the trial's.
@@ -61,9 +64,9 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
             "window",
             "mss",
         ],
-        WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate"],
+        WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate", "offload"],
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
-            &["family", "size", "outstanding", "wait", "request_rate"]
+            &["family", "size", "outstanding", "wait", "request_rate", "timestamps"]
         }
         WorkloadType::LoadedLatency => &[
             "family",
@@ -145,7 +148,7 @@ pub(super) fn check_ranges(
     };
     let count = |value: Option<u32>| value.map(u64::from);
     within("streams", count(settings.streams), 1, 1024, plain);
-    within("flows", count(settings.flows), 1, 64, plain);
+    within("flows", count(settings.flows), 1, 1024, plain);
     within("outstanding", count(settings.outstanding), 1, 1024, plain);
     within("volume", settings.volume.map(|volume| volume.0), 1, i64::MAX as u64, bytes);
     within("window", settings.window.map(|window| window.0), WINDOW_LEAST.0, WINDOW_MOST.0, bytes);
@@ -157,9 +160,15 @@ pub(super) fn check_ranges(
         TcpCrr => (TRANSACTION_REQUEST_LEAST, REQUEST_TCP_MOST),
         LoadedLatency => (DATAGRAM_LEAST, PROBE_MOST),
     };
-    within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
+    let is_datagram = matches!(kind, UdpStream | UdpRr);
+    if !(is_datagram && settings.size.is_some_and(|size| size < DATAGRAM_LEAST)) {
+        within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
+    }
     let response = settings.response_size.map(|size| size.0);
     within("response_size", response, TRANSACTION_RESPONSE_LEAST.0, REQUEST_TCP_MOST.0, bytes);
+    if is_datagram {
+        check_datagrams(settings, kind, path, problems);
+    }
     if matches!(kind, TcpStream | UdpStream) && settings.rate.is_some_and(|rate| rate.0 == 0) {
         problems.add(
             &key_path(path, "rate"),
@@ -167,15 +176,12 @@ pub(super) fn check_ranges(
             "1 bit/s at least; leave `rate` out to send as fast as it can",
         );
     }
+    check_wait(settings, kind, path, problems);
     if matches!(kind, TcpRr | UdpRr | TcpCrr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
         let allowed = "1 /s at least; leave `request_rate` out for a closed loop";
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
     }
     check_probes(settings, kind, path, problems);
-    if kind == UdpStream && settings.direction == Some(Direction::Both) {
-        let allowed = "allowed: `up` or `down`; write a workload for each";
-        problems.add(&key_path(path, "direction"), "is \"both\", but udp-stream sends one way", allowed);
-    }
     if matches!(kind, TcpStream | LoadedLatency)
         && let Some(name) = &settings.congestion
     {
@@ -194,6 +200,26 @@ pub(super) fn check_ranges(
     }
 }
 
+/// Notes datagrams without room for their header, and a rate beyond any interface.
+fn check_datagrams(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
+    if let Some(size) = settings.size.filter(|size| *size < DATAGRAM_LEAST) {
+        let allowed = format!(
+            "\"{DATAGRAM_LEAST}\" to \"{DATAGRAM_MOST}\" is allowed for {}; a datagram begins with whose it is, its number and \
+             the time it was sent",
+            word(kind)
+        );
+        problems.add(&key_path(path, "size"), format!("is \"{size}\""), allowed);
+    }
+    if kind == WorkloadType::UdpStream
+        && let Some(rate) = settings.rate.filter(|rate| *rate > DATAGRAM_RATE_MOST)
+    {
+        let allowed = format!(
+            "\"{DATAGRAM_RATE_MOST}\" is the most for udp-stream; leave `rate` out to send as fast as it can"
+        );
+        problems.add(&key_path(path, "rate"), format!("is \"{rate}\""), allowed);
+    }
+}
+
 fn check_probes(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
     if kind != WorkloadType::LoadedLatency {
         return;
@@ -206,6 +232,14 @@ fn check_probes(settings: &SettingsSpec, kind: WorkloadType, path: &str, problem
     if let Some(share) = settings.idle_share.filter(|share| !(least.0..=most.0).contains(&share.0)) {
         let allowed = format!("{least} to {most} is allowed");
         problems.add(&key_path(path, "idle_share"), format!("is {share}"), allowed);
+    }
+}
+
+/// Notes ways to wait that a type does not have.
+fn check_wait(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
+    if kind == WorkloadType::TcpCrr && settings.wait == Some(Wait::BusyPoll) {
+        let allowed = "allowed: `block` or `spin`; a connection is gone before polling for it would pay";
+        problems.add(&key_path(path, "wait"), "is \"busy-poll\", which tcp-crr does not have", allowed);
     }
 }
 
@@ -255,11 +289,13 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         window: arm.window.or(workload.window),
         mss: arm.mss.or(workload.mss),
         flows: arm.flows.or(workload.flows),
+        offload: arm.offload.or(workload.offload),
         outstanding: arm.outstanding.or(workload.outstanding),
         wait: arm.wait.or(workload.wait),
         request_rate: arm.request_rate.or(workload.request_rate),
         probe: arm.probe.or(workload.probe),
         idle_share: arm.idle_share.or(workload.idle_share),
+        timestamps: arm.timestamps.or(workload.timestamps),
     }
 }
 
@@ -298,6 +334,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
         outstanding: settings.outstanding.unwrap_or(1),
         wait: settings.wait.unwrap_or_default(),
         rate: settings.request_rate,
+        timestamps: settings.timestamps.unwrap_or_default(),
     };
     match kind {
         WorkloadType::TcpStream => {
@@ -313,15 +350,21 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
             }
         }
         WorkloadType::UdpStream => {
-            let size = match settings.family.unwrap_or_default() {
+            let default = match settings.family.unwrap_or_default() {
                 Family::Ipv4 => DATAGRAM_IPV4,
                 Family::Ipv6 => DATAGRAM_IPV6,
             };
+            let size = settings.size.unwrap_or(default);
             Traffic::UdpStream {
                 flows: settings.flows.unwrap_or(1),
                 direction,
-                size: settings.size.unwrap_or(size),
+                size,
                 rate: settings.rate,
+                offload: settings.offload.unwrap_or(if settings.rate.is_none() && size <= default {
+                    UdpOffload::Gso
+                } else {
+                    UdpOffload::None
+                }),
             }
         }
         WorkloadType::TcpRr => Traffic::TcpRr(round_trip()),

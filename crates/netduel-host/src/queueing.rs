@@ -1,0 +1,106 @@
+//! What queueing disciplines dropped, out of the kernel's netlink list (rtnetlink(7), `RTM_NEWQDISC`). Pure: bytes in, counts out.
+//!
+//! A discipline counts what those below it dropped, too, so only the outermost of each direction is read.
+use std::collections::BTreeMap;
+
+use crate::netlink::{MESSAGE_QUEUEING, attributes, messages, number32};
+
+/// Bytes of `struct tcmsg`.
+const HEAD_LEN: usize = 20;
+/// `TC_H_ROOT`: the outermost discipline of what the interface sends.
+const PARENT_ROOT: u32 = 0xffff_ffff;
+/// `TC_H_INGRESS`: that of what it receives.
+const PARENT_INGRESS: u32 = 0xffff_fff1;
+/// `TCA_STATS2` (include/uapi/linux/rtnetlink.h).
+const STATISTICS: u16 = 7;
+/// `TCA_STATS_QUEUE` within it: `struct gnet_stats_queue`.
+const STATISTICS_QUEUE: u16 = 3;
+/// Where the drops stand in it.
+const DROPS: usize = 8;
+
+/// Packets that the outermost disciplines of an interface have dropped; 32-bit counters that wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Dropped {
+    pub sending: Option<u32>,
+    pub receiving: Option<u32>,
+}
+
+/// The counts of a list by the index of the interface.
+pub(crate) fn dropped(list: &[u8]) -> BTreeMap<u32, Dropped> {
+    let mut found: BTreeMap<u32, Dropped> = BTreeMap::new();
+    for message in messages(list).filter(|message| message.kind == MESSAGE_QUEUEING) {
+        let (Some(index), Some(parent)) = (number32(message.payload, 4), number32(message.payload, 12))
+        else {
+            continue;
+        };
+        let drops = message.payload.get(HEAD_LEN..).and_then(drops);
+        let of = found.entry(index).or_default();
+        match parent {
+            PARENT_ROOT => of.sending = drops,
+            PARENT_INGRESS => of.receiving = drops,
+            _ => {}
+        }
+    }
+    found
+}
+
+fn drops(bytes: &[u8]) -> Option<u32> {
+    let statistics = attributes(bytes).find(|(kind, _)| *kind == STATISTICS)?.1;
+    let queue = attributes(statistics).find(|(kind, _)| *kind == STATISTICS_QUEUE)?.1;
+    number32(queue, DROPS)
+}
+
+/// What was dropped between two readings; absent when one of them has no such discipline. One that was put in place of
+/// another between them counts from 0, which looks like a counter that wrapped, so a count beyond any queue is none.
+pub(crate) fn difference(before: Option<u32>, after: Option<u32>) -> Option<u64> {
+    let difference = after?.wrapping_sub(before?);
+    (difference < u32::MAX / 2).then(|| u64::from(difference))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(value);
+        bytes
+    }
+
+    fn message(index: u32, parent: u32, drops: u32) -> Vec<u8> {
+        let queue: Vec<u8> = [1, 2, drops, 3, 4].into_iter().flat_map(u32::to_ne_bytes).collect();
+        let mut payload =
+            [0, index, 0, parent, 1].into_iter().flat_map(u32::to_ne_bytes).collect::<Vec<u8>>();
+        payload.extend(attribute(1, b"fq\0\0"));
+        payload.extend(attribute(STATISTICS, &attribute(STATISTICS_QUEUE, &queue)));
+        let mut bytes = (16 + payload.len() as u32).to_ne_bytes().to_vec();
+        bytes.extend(MESSAGE_QUEUEING.to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend(payload);
+        bytes
+    }
+
+    #[test]
+    fn only_the_outermost_disciplines_are_read() {
+        let list: Vec<u8> =
+            [(3, PARENT_ROOT, 7), (3, 0x10001, 6), (3, PARENT_INGRESS, 5), (4, PARENT_ROOT, 0)]
+                .into_iter()
+                .flat_map(|(index, parent, drops)| message(index, parent, drops))
+                .collect();
+        let found = dropped(&list);
+        assert_eq!(found[&3], Dropped { sending: Some(7), receiving: Some(5) });
+        assert_eq!(found[&4], Dropped { sending: Some(0), receiving: None });
+        for cut in 0..list.len() {
+            let _ = dropped(&list[..cut]);
+        }
+    }
+
+    #[test]
+    fn counters_wrap_and_new_disciplines_are_none() {
+        assert_eq!(difference(Some(3), Some(10)), Some(7));
+        assert_eq!(difference(Some(u32::MAX), Some(1)), Some(2));
+        assert_eq!(difference(Some(10), Some(3)), None);
+        assert_eq!((difference(None, Some(3)), difference(Some(3), None)), (None, None));
+    }
+}

@@ -1,0 +1,106 @@
+//! Which threads the flows of a `udp-stream` share: as many as there are cores to run on, and never more than flows.
+use std::net::UdpSocket;
+use std::sync::Arc;
+
+use netduel_model::ids::Token;
+use netduel_model::workload::{Role, UdpOffload};
+use netduel_sys::{affinity, udp};
+
+use crate::datagram;
+use crate::error::LoadError;
+use crate::jobs::{Job, Worker, kinds};
+use crate::udp_receive::{self, ReceiveFlow};
+use crate::udp_send::{self, SendFlow, UdpSettings};
+
+/// IP and UDP headers of a datagram, bytes.
+const HEADERS_IPV4: usize = 20 + 8;
+const HEADERS_IPV6: usize = 40 + 8;
+
+/// Threads of each direction: one for each core that the plan pins to, or else that the process may use. Flow `i` belongs to
+/// thread `i mod threads`, so that with pins flow `i` runs on core `i mod pins`.
+fn threads(flows: usize, pins: &[u16]) -> usize {
+    // Without knowing better every flow has its own, as many as a machine may have cores.
+    let cores = || affinity::allowed().map_or(flows, |cores| cores.len());
+    let cores = if pins.is_empty() { cores() } else { pins.len() };
+    flows.min(cores).max(1)
+}
+
+/// The jobs of an end: receivers first, so that nothing waits for a thread that starts late.
+pub(crate) fn jobs(
+    (sends, receives): (bool, bool),
+    settings: UdpSettings,
+    role: Role,
+    token: Token,
+    pins: &[u16],
+    connections: &[Arc<UdpSocket>],
+) -> Vec<Job> {
+    let ((data_out, end_out), (data_in, end_in)) = kinds(role);
+    let threads = threads(connections.len(), pins);
+    let flows = |thread: usize, data, end| {
+        connections.iter().enumerate().skip(thread).step_by(threads).map(move |(stream, socket)| {
+            let magic = |kind| datagram::magic(token, stream as u32, kind);
+            (stream, Arc::clone(socket), magic(data), magic(end))
+        })
+    };
+    let mut jobs = Vec::new();
+    for thread in 0..threads {
+        let others: Vec<usize> = (thread..connections.len()).step_by(threads).skip(1).collect();
+        if receives {
+            let flows: Vec<ReceiveFlow> = flows(thread, data_in, end_in)
+                .map(|(stream, socket, magic, end_magic)| ReceiveFlow { stream, socket, magic, end_magic })
+                .collect();
+            let others = others.clone();
+            let work = Box::new(move |worker: &mut Worker| {
+                worker.others = others;
+                udp_receive::receive(worker, flows, settings);
+            });
+            jobs.push(Job { stream: thread, thread, work });
+        }
+        if sends {
+            let flows: Vec<SendFlow> = flows(thread, data_out, end_out)
+                .map(|(stream, socket, magic, end_magic)| SendFlow { stream, socket, magic, end_magic })
+                .collect();
+            let work = Box::new(move |worker: &mut Worker| {
+                worker.others = others;
+                udp_send::send(worker, flows, settings);
+            });
+            jobs.push(Job { stream: thread, thread, work });
+        }
+    }
+    jobs
+}
+
+/// Refuses datagrams that the sender's kernel could not cut for this path: with `UDP_SEGMENT` each must fit the MTU.
+pub(crate) fn check_mtu(settings: UdpSettings, connections: &[Arc<UdpSocket>]) -> Result<(), LoadError> {
+    if settings.offload == UdpOffload::None {
+        return Ok(());
+    }
+    for socket in connections {
+        let of_socket = |error| LoadError::system("read the MTU of the path (IP_MTU)", error);
+        let headers = match socket.local_addr().map_err(of_socket)? {
+            std::net::SocketAddr::V4(_) => HEADERS_IPV4,
+            // IPv4 in an IPv6 socket has the smaller headers; the kernel then tells of what is just too large.
+            std::net::SocketAddr::V6(address) if address.ip().to_ipv4_mapped().is_some() => HEADERS_IPV4,
+            std::net::SocketAddr::V6(_) => HEADERS_IPV6,
+        };
+        let mtu = udp::path_mtu(socket).map_err(of_socket)?;
+        let most = (mtu as usize).saturating_sub(headers);
+        if settings.size > most {
+            return Err(LoadError::DatagramTooLarge { size: settings.size, mtu, most });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_share_the_cores_that_there_are() {
+        let cores = affinity::allowed().unwrap().len();
+        assert_eq!(threads(1, &[]), 1);
+        assert_eq!(threads(10_000, &[]), cores);
+        assert_eq!((threads(10_000, &[0, 0, 0]), threads(2, &[0, 0, 0]), threads(5, &[0])), (3, 2, 1));
+    }
+}

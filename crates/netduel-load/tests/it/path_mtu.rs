@@ -1,0 +1,103 @@
+//! Datagrams that are longer than the path: refused with the length that fits, cut by IP, or ended when the path shrinks; never a hang.
+//! Each test runs again in a network namespace of its own, whose loopback has the MTU of an Ethernet.
+use std::env;
+use std::process::Command;
+
+use netduel_load::{LoadError, prepare_client, prepare_server};
+use netduel_model::units::Bytes;
+use netduel_model::workload::{Direction, Family, Traffic, UdpOffload};
+
+use crate::harness::{LIMIT, TOKEN, loopback, notification, run_pair, turn, workload};
+
+/// Set in the process that runs a test inside its namespace.
+const INSIDE: &str = "NETDUEL_TEST_INSIDE";
+
+fn ip(words: &str) {
+    assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success(), "ip {words}");
+}
+
+/// Runs `body` in a new network namespace, by running the test again inside of it.
+fn with_ethernet_mtu(name: &str, body: fn()) {
+    if env::var_os(INSIDE).is_some() {
+        ip("link set lo mtu 1500 up");
+        return body();
+    }
+    let able = Command::new("unshare")
+        .args(["-rn", "ip", "link"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !able {
+        let reason = "no network namespace: unshare(1), ip(8) and the right to make one are needed";
+        assert!(env::var_os("REQUIRE_ALL").is_none(), "{reason}");
+        println!("skipped: {reason}");
+        return;
+    }
+    let exact = format!("path_mtu::{name}");
+    let output = Command::new("unshare")
+        .args(["-rn", "--"])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", &exact, "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "the test `{exact}` was not found: {text}");
+}
+
+fn udp(direction: Direction, size: u64, offload: UdpOffload) -> Traffic {
+    Traffic::UdpStream { flows: 1, direction, size: Bytes(size), rate: None, offload }
+}
+
+#[test]
+fn what_does_not_fit_the_path_is_refused_with_the_length_that_does() {
+    with_ethernet_mtu("what_does_not_fit_the_path_is_refused_with_the_length_that_does", || {
+        for (family, most) in [(Family::Ipv4, 1472), (Family::Ipv6, 1452)] {
+            for offload in [UdpOffload::Gso, UdpOffload::GsoGro] {
+                let fits = workload(udp(Direction::Up, most, offload), family, 100);
+                let (client, server) = run_pair(&fits).unwrap();
+                assert!(client.sent.unwrap().messages > 0 && server.received.unwrap().messages > 0);
+                for direction in [Direction::Up, Direction::Down] {
+                    let traffic = udp(direction, most + 1, offload);
+                    let Err(error) = run_pair(&workload(traffic, family, 100)) else { panic!("it was sent") };
+                    assert!(matches!(error, LoadError::DatagramTooLarge { mtu: 1500, .. }), "{error}");
+                    assert!(error.to_string().contains(&format!("leaves room for {most}")), "{error}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn without_segmentation_ip_cuts_what_does_not_fit_and_each_datagram_counts_once() {
+    with_ethernet_mtu("without_segmentation_ip_cuts_what_does_not_fit_and_each_datagram_counts_once", || {
+        let traffic = udp(Direction::Up, 4000, UdpOffload::None);
+        let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
+        let count = server.datagrams.unwrap();
+        assert!(count.unique > 0 && client.sent.unwrap().messages >= count.unique);
+        assert_eq!((count.duplicates, count.reordered, count.foreign), (0, 0, 0), "{count:?}");
+    });
+}
+
+#[test]
+fn a_path_that_shrinks_ends_the_flow_and_what_was_sent_stays_counted() {
+    with_ethernet_mtu("a_path_that_shrinks_ends_the_flow_and_what_was_sent_stays_counted", || {
+        let _turn = turn();
+        let workload = workload(udp(Direction::Up, 1400, UdpOffload::Gso), Family::Ipv4, 600_000);
+        let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+        let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
+        let (notify, done) = notification();
+        let server = server.start(Box::new(|| ()));
+        let client = client.start(notify);
+        while client.live().sent_bytes == 0 {
+            std::thread::yield_now();
+        }
+        ip("link set lo mtu 1300");
+        done.recv_timeout(LIMIT).expect("the client ends long before its ten minutes");
+        server.finish();
+        let (client, server) = (client.join().unwrap(), server.join().unwrap());
+        let refused = client.errors.iter().find(|entry| entry.call == "send with UDP_SEGMENT").unwrap();
+        assert!(refused.error.starts_with("EMSGSIZE") || refused.error.starts_with("EINVAL"), "{refused:?}");
+        assert!(client.sent.unwrap().messages >= server.datagrams.unwrap().unique);
+    });
+}

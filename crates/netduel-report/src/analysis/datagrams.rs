@@ -1,0 +1,316 @@
+//! Datagrams of a `udp-stream`, trial by trial and direction by direction: sent, received, as how many packets they travelled, and
+//! where those that are missing were dropped, as far as somebody counted it.
+//!
+//! A datagram is what programs send; a packet is what an interface counts. With segmentation offload one packet may carry
+//! many datagrams, and a datagram that is longer than the MTU is several packets.
+use std::net::SocketAddr;
+
+use netduel_model::observation::InterfaceDelta;
+use netduel_model::sample::{ErrorCount, HistogramRecord};
+use netduel_model::trial::{Trial, TrialEnd};
+use netduel_model::workload::{Direction, Role, Traffic, UdpOffload, Workload};
+use netduel_stats::histogram::Histogram;
+use netduel_stats::series::steady_window;
+use netduel_stats::summary;
+
+use super::figures;
+
+/// An interface whose bytes are fewer than this share of the payload did not count what it carried, or carried something else.
+const BYTES_SHARE_MIN: f64 = 0.9;
+/// Datagrams in a packet from which on both are not the same thing. Less is the other talk of the hosts.
+const PER_PACKET_MIN: f64 = 1.1;
+/// The interface of a host's talk with itself: what it sends it also receives, so directions cannot be told apart.
+const LOOPBACK: &str = "lo";
+
+/// One direction of one trial.
+#[derive(Debug, Clone)]
+pub struct DatagramWay {
+    /// Block of the trial.
+    pub block: u32,
+    /// Which end sent.
+    pub sender: Role,
+    /// Datagrams that the sender's kernel took.
+    pub sent: u64,
+    /// Different datagrams that reached the receiver's program.
+    pub received: u64,
+    /// Further arrivals of the same.
+    pub duplicates: u64,
+    /// Arrivals after a later one.
+    pub reordered: u64,
+    /// What became of the rest; absent when the record says that more arrived than were sent.
+    pub lost: Option<Lost>,
+    /// Packets that the sender's interface sent; absent when none is known that carried the datagrams.
+    pub packets_sent: Option<Packets>,
+    /// Packets that the receiver's interface received.
+    pub packets_received: Option<Packets>,
+    /// Datagrams in a packet of the receiver's interface; of the sender's when that of the receiver is not known.
+    pub datagrams_per_packet: Option<f64>,
+    /// Whether IP cut datagrams into fragments, by the count of the hosts.
+    pub is_fragmented: bool,
+    /// Datagrams handed to the kernel in one call at most; absent in runs of earlier versions.
+    pub burst: Option<u32>,
+    /// Calls that the kernel refused for want of room: back-pressure, no loss.
+    pub refused: Option<u64>,
+    /// What a sender with a rate kept of it.
+    pub pacing: Option<Pacing>,
+    /// Errors of calls at the sender and then at the receiver.
+    pub errors: [Vec<ErrorCount>; 2],
+    /// Each flow.
+    pub flows: Vec<FlowPorts>,
+}
+
+/// Datagrams that did not reach the receiver's program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lost {
+    /// All of them: sent less received, exact.
+    pub all: u64,
+    /// Of these, dropped at the receiver's socket because its program did not keep up: this tool's limit. With `gso-gro` the
+    /// kernel counts buffers, so that this is buffers times the mean of datagrams in one.
+    pub at_socket: u64,
+    /// Of the others, as many as an interface or its queueing discipline at one of the two hosts counted as dropped.
+    pub at_interface: u64,
+}
+
+impl Lost {
+    /// What nobody at the two hosts counted: lost on the path.
+    pub fn elsewhere(self) -> u64 {
+        self.all - self.at_socket - self.at_interface
+    }
+}
+
+/// Packets in one direction of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packets {
+    /// Its name.
+    pub interface: String,
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes, as the interface counts them: with the Ethernet header.
+    pub bytes: u64,
+}
+
+impl Packets {
+    /// Mean length, bytes.
+    pub fn bytes_per_packet(&self) -> Option<f64> {
+        (self.packets > 0).then(|| self.bytes as f64 / self.packets as f64)
+    }
+}
+
+/// A schedule and how it was kept, in the steady window.
+#[derive(Debug, Clone)]
+pub struct Pacing {
+    /// Payload rate asked for in this direction, bit/s.
+    pub asked_bps: f64,
+    /// Payload rate sent, bit/s; absent when the series does not reach the steady window.
+    pub sent_bps: Option<f64>,
+    /// How late each burst left, nanoseconds; absent in runs of earlier versions.
+    pub late: Option<Histogram>,
+}
+
+/// A flow by its ports, as its sender sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowPorts {
+    /// Sender's address and port.
+    pub from: SocketAddr,
+    /// Receiver's.
+    pub to: SocketAddr,
+    /// Payload bytes sent.
+    pub sent_bytes: u64,
+    /// Payload bytes received.
+    pub received_bytes: u64,
+    /// Core of the receiver's host on which its packets came in.
+    pub incoming_core: Option<u16>,
+}
+
+/// Both directions of every trial, as far as they were used, by block; empty for other traffic.
+pub(super) fn ways(workload: &Workload, trials: &[&Trial], shared_machine: bool) -> Vec<DatagramWay> {
+    let mut all: Vec<DatagramWay> =
+        trials.iter().flat_map(|trial| of_trial(workload, trial, shared_machine)).collect();
+    all.sort_by_key(|way| (way.block, way.sender));
+    all
+}
+
+/// The directions of one trial. `shared_machine`: a drop that both ends of a virtual wire count is one drop.
+pub fn of_trial(workload: &Workload, trial: &Trial, shared_machine: bool) -> Vec<DatagramWay> {
+    let Traffic::UdpStream { direction, .. } = &workload.traffic else { return Vec::new() };
+    let (Some(client), Some(server)) = (&trial.client, &trial.server) else { return Vec::new() };
+    let both = *direction == Direction::Both;
+    [(client, Role::Client, server, Role::Server), (server, Role::Server, client, Role::Client)]
+        .into_iter()
+        .filter_map(|(sender, role, receiver, receiver_role)| {
+            let interfaces = [
+                carrier(trial, sender, (role, true), both),
+                carrier(trial, receiver, (receiver_role, false), both),
+            ];
+            way(workload, trial.slot.block, (sender, role), receiver, interfaces, shared_machine)
+        })
+        .collect()
+}
+
+fn way(
+    workload: &Workload,
+    block: u32,
+    (sender, role): (&TrialEnd, Role),
+    receiver: &TrialEnd,
+    [leaving, coming]: [Option<&InterfaceDelta>; 2],
+    shared_machine: bool,
+) -> Option<DatagramWay> {
+    let Traffic::UdpStream { offload, rate, .. } = &workload.traffic else { return None };
+    let sent = sender.report.sent.as_ref()?;
+    let count = receiver.report.datagrams.as_ref()?;
+    let handed = sender.report.datagrams_sent.as_ref();
+    let per_buffer = match (offload, count.buffers) {
+        (UdpOffload::GsoGro, Some(buffers)) if buffers > 0 => count.unique as f64 / buffers as f64,
+        _ => 1.0,
+    };
+    let dropped_at_socket = count.socket_drops.unwrap_or(0) as f64 * per_buffer;
+    let arrived = (count.unique + count.duplicates + count.too_late) as f64 + dropped_at_socket;
+    let packets_sent = leaving.map(|interface| Packets {
+        interface: interface.name.clone(),
+        packets: interface.tx_packets,
+        bytes: interface.tx_bytes,
+    });
+    let packets_received = coming.map(|interface| Packets {
+        interface: interface.name.clone(),
+        packets: interface.rx_packets,
+        bytes: interface.rx_bytes,
+    });
+    let ratio = |datagrams: f64, packets: &Option<Packets>| {
+        packets.as_ref().filter(|seen| seen.packets > 0).map(|seen| datagrams / seen.packets as f64)
+    };
+    let datagrams_per_packet =
+        ratio(arrived, &packets_received).or_else(|| ratio(sent.messages as f64, &packets_sent));
+    let refused = handed.map(|handed| handed.refused);
+    let lost = sent.messages.checked_sub(count.unique).map(|all| {
+        let at_socket = (dropped_at_socket.round() as u64).min(all);
+        let packets = dropped_packets([leaving, coming], refused.unwrap_or(0), shared_machine);
+        // One packet less is one datagram less at least, for a fragment takes the others of its datagram along.
+        let datagrams = packets as f64 * datagrams_per_packet.unwrap_or(1.0).max(1.0);
+        Lost { all, at_socket, at_interface: (datagrams.round() as u64).min(all - at_socket) }
+    });
+    Some(DatagramWay {
+        block,
+        sender: role,
+        sent: sent.messages,
+        received: count.unique,
+        duplicates: count.duplicates,
+        reordered: count.reordered,
+        lost,
+        is_fragmented: fragments(receiver, sender) > arrived.max(1.0),
+        packets_sent,
+        packets_received,
+        datagrams_per_packet,
+        burst: handed.map(|handed| handed.burst),
+        refused,
+        pacing: rate.map(|rate| Pacing {
+            asked_bps: rate.0 as f64,
+            sent_bps: sent_bps(workload, sender),
+            late: handed.and_then(|handed| histogram(handed.pacing_error.as_ref()?)),
+        }),
+        errors: [sender.report.errors.clone(), receiver.report.errors.clone()],
+        flows: flows(sender, receiver),
+    })
+}
+
+/// The interface of one end that carried the datagrams: the one that the arm expects, or else the busiest. `sends`: by what it
+/// sent. Absent when it cannot have carried them.
+fn carrier<'a>(
+    trial: &Trial,
+    end: &'a TrialEnd,
+    (role, sends): (Role, bool),
+    both: bool,
+) -> Option<&'a InterfaceDelta> {
+    let bytes = |interface: &InterfaceDelta| if sends { interface.tx_bytes } else { interface.rx_bytes };
+    let expected = trial.proofs.iter().find(|proof| proof.role == role).map(|proof| &proof.expected);
+    let interfaces = &end.observation.interfaces;
+    let interface = match expected {
+        Some(name) => interfaces.iter().find(|interface| interface.name == *name),
+        None => interfaces.iter().filter(|interface| !interface.is_master).max_by_key(|one| bytes(one)),
+    }?;
+    let flow = if sends { &end.report.sent } else { &end.report.received };
+    let payload = flow.as_ref().map_or(0, |flow| flow.bytes);
+    let carried = bytes(interface) as f64 >= payload as f64 * BYTES_SHARE_MIN;
+    (carried && !(both && interface.name == LOOPBACK)).then_some(interface)
+}
+
+/// Packets that the interfaces on the way counted as dropped. What a queueing discipline refused and the sender was told of was
+/// sent later, so it is left out.
+fn dropped_packets(
+    [leaving, coming]: [Option<&InterfaceDelta>; 2],
+    refused: u64,
+    shared_machine: bool,
+) -> u64 {
+    let queue = leaving.and_then(|interface| interface.qdisc_dropped).unwrap_or(0).saturating_sub(refused);
+    let sent = leaving.map_or(0, |interface| interface.tx_dropped + interface.tx_errors);
+    let ingress = coming.and_then(|interface| interface.ingress_dropped).unwrap_or(0);
+    let received = coming.map_or(0, |interface| interface.rx_dropped + interface.rx_errors);
+    // A veth counts what its peer had no room for as dropped at both ends.
+    let interfaces = if shared_machine { sent.max(received) } else { sent + received };
+    queue + interfaces + ingress
+}
+
+/// Fragments that the receiver's host put together, or else those that the sender's made.
+fn fragments(receiver: &TrialEnd, sender: &TrialEnd) -> f64 {
+    let count = |end: &TrialEnd, name: &str| {
+        let of = |group| end.observation.protocol.get(&format!("{group}.{name}")).copied().unwrap_or(0);
+        (of("Ip") + of("Ip6")).max(0) as f64
+    };
+    count(receiver, "ReasmReqds").max(count(sender, "FragCreates"))
+}
+
+/// Payload that the sender sent in the steady window, bit/s.
+fn sent_bps(workload: &Workload, sender: &TrialEnd) -> Option<f64> {
+    let (from, to) = figures::steady_bounds(workload);
+    let series = &sender.report.sent.as_ref()?.series;
+    let samples: Vec<(u64, u64, u64)> =
+        series.iter().map(|sample| (sample.end_ns, sample.length_ns, sample.bytes)).collect();
+    let (bytes, seconds) = steady_window(&samples, from, to)?;
+    (seconds > 0.0).then(|| bytes * 8.0 / seconds)
+}
+
+fn histogram(record: &HistogramRecord) -> Option<Histogram> {
+    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
+}
+
+fn flows(sender: &TrialEnd, receiver: &TrialEnd) -> Vec<FlowPorts> {
+    let pairs = sender.report.streams.iter().zip(&receiver.report.streams);
+    pairs
+        .filter_map(|(here, there)| {
+            Some(FlowPorts {
+                from: here.local?,
+                to: here.peer?,
+                sent_bytes: here.sent_bytes,
+                received_bytes: there.received_bytes,
+                incoming_core: there.incoming_core,
+            })
+        })
+        .collect()
+}
+
+/// Packets per second that the receivers' interfaces counted between the first arrival and the last, both directions together.
+pub(super) fn packet_rate(workload: &Workload, trial: &Trial) -> Option<f64> {
+    let ways = of_trial(workload, trial, false);
+    if ways.is_empty() {
+        return None;
+    }
+    let mut rate = 0.0;
+    for way in ways {
+        let receiver = match way.sender {
+            Role::Client => trial.server.as_ref()?,
+            Role::Server => trial.client.as_ref()?,
+        };
+        let flow = receiver.report.received.as_ref()?;
+        let span_ns = flow.last_ns?.checked_sub(flow.first_ns?).filter(|span| *span > 0)?;
+        rate += way.packets_received?.packets as f64 / (span_ns as f64 / 1e9);
+    }
+    Some(rate)
+}
+
+/// Datagrams in a packet, median over trials and directions, when they are not the same thing: several in one, or one cut by IP
+/// into several.
+pub(super) fn not_packets(ways: &[DatagramWay]) -> Option<f64> {
+    let ratios: Vec<f64> = ways.iter().filter_map(|way| way.datagrams_per_packet).collect();
+    let median = summary::median(&ratios)?;
+    let fragmented = ways.iter().filter(|way| way.is_fragmented).count() * 2 > ways.len();
+    (median >= PER_PACKET_MIN || (fragmented && median < 1.0)).then_some(median)
+}

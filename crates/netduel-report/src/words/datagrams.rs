@@ -1,0 +1,161 @@
+//! What is said of the datagrams of a `udp-stream`: sent, received, as how many packets, where the rest went, how evenly they left.
+use std::collections::BTreeMap;
+
+use netduel_model::units::{human_bit_rate, human_nanos, three_digits};
+use netduel_model::workload::Role;
+use netduel_stats::histogram::Histogram;
+use netduel_stats::summary;
+
+use super::text::{percent, plain};
+use crate::analysis::{ArmAnalysis, DatagramWay, Packets, WorkloadAnalysis};
+
+/// A sentence for each arm and direction of a workload, all valid trials together; none for other traffic.
+pub fn datagrams(workload: &WorkloadAnalysis) -> Vec<String> {
+    let both = |arm: &ArmAnalysis| {
+        let first = arm.datagrams.first().map(|way| way.sender);
+        arm.datagrams.iter().any(|way| Some(way.sender) != first)
+    };
+    let mut sentences = Vec::new();
+    for arm in &workload.arms {
+        for sender in [Role::Client, Role::Server] {
+            let ways: Vec<&DatagramWay> = arm.datagrams.iter().filter(|way| way.sender == sender).collect();
+            if ways.is_empty() {
+                continue;
+            }
+            let direction = if both(arm) { format!(", {}", direction(sender)) } else { String::new() };
+            let mut parts = vec![counts(&ways), packets(&ways)];
+            parts.extend(loss(&ways));
+            parts.extend(pace(&ways));
+            parts.extend(spread(&ways));
+            parts.extend(errors(&ways));
+            sentences.push(plain(&format!("{}{direction}: {}", arm.arm, parts.join("; "))));
+        }
+    }
+    sentences
+}
+
+/// `client to server`.
+pub fn direction(sender: Role) -> &'static str {
+    match sender {
+        Role::Client => "client to server",
+        Role::Server => "server to client",
+    }
+}
+
+fn total(ways: &[&DatagramWay], of: impl Fn(&DatagramWay) -> u64) -> u64 {
+    ways.iter().map(|way| of(way)).sum()
+}
+
+fn counts(ways: &[&DatagramWay]) -> String {
+    let (sent, received) = (total(ways, |way| way.sent), total(ways, |way| way.received));
+    let further =
+        [(total(ways, |way| way.duplicates), "again"), (total(ways, |way| way.reordered), "out of order")];
+    let further = further.into_iter().filter(|(count, _)| *count > 0);
+    let further: Vec<String> = further.map(|(count, what)| format!(", {count} {what}")).collect();
+    format!("{sent} datagrams sent, {received} received{}", further.concat())
+}
+
+/// As how many packets: at the receiver's interface, and at the sender's.
+fn packets(ways: &[&DatagramWay]) -> String {
+    let side = |of: fn(&DatagramWay) -> Option<&Packets>, verb: &str| {
+        let all: Vec<&Packets> = ways.iter().map(|way| of(way)).collect::<Option<_>>()?;
+        let (count, bytes) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.packets, sum.1 + one.bytes));
+        let name = &all.first()?.interface;
+        let length = bytes as f64 / count.max(1) as f64;
+        Some(format!("{name} {verb} {count} packets of {} B", three_digits(length)))
+    };
+    let sides = [
+        side(|way| way.packets_sent.as_ref(), "sent"),
+        side(|way| way.packets_received.as_ref(), "received"),
+    ];
+    let sides: Vec<String> = sides.into_iter().flatten().collect();
+    if sides.is_empty() {
+        return "packets not known, for no interface counted the bytes".to_owned();
+    }
+    let ratios: Vec<f64> = ways.iter().filter_map(|way| way.datagrams_per_packet).collect();
+    let ratio =
+        summary::median(&ratios).map(|ratio| format!(" ({} datagrams a packet)", three_digits(ratio)));
+    sides.join(", ") + &ratio.unwrap_or_default()
+}
+
+/// Where the lost ones were dropped.
+fn loss(ways: &[&DatagramWay]) -> Option<String> {
+    let lost: Vec<_> = ways.iter().map(|way| way.lost).collect::<Option<_>>()?;
+    let sum = |of: fn(&crate::analysis::Lost) -> u64| lost.iter().map(of).sum::<u64>();
+    let (all, sent) = (sum(|lost| lost.all), total(ways, |way| way.sent).max(1));
+    if all == 0 {
+        return Some("none lost".to_owned());
+    }
+    let share = |count: u64| format!("{count} ({})", percent(count as f64 / sent as f64));
+    Some(format!(
+        "lost {}: {} dropped at the receiver's socket, which is this tool's limit, {} at an interface or queue of the two hosts that \
+         counts it, {} on the path or not accounted for",
+        share(all),
+        share(sum(|lost| lost.at_socket)),
+        share(sum(|lost| lost.at_interface)),
+        share(sum(|lost| lost.elsewhere())),
+    ))
+}
+
+/// How the schedule was kept.
+fn pace(ways: &[&DatagramWay]) -> Option<String> {
+    let paced: Vec<_> = ways.iter().filter_map(|way| way.pacing.as_ref()).collect();
+    let asked = paced.first()?.asked_bps;
+    let rates: Vec<f64> = paced.iter().filter_map(|pacing| pacing.sent_bps).collect();
+    let mut parts = vec![format!("asked for {}", human_bit_rate(asked))];
+    if let Some(rate) = summary::median(&rates) {
+        let off = (rate / asked - 1.0) * 100.0;
+        parts.push(format!("sent {} in the steady window ({off:+.2} %)", human_bit_rate(rate)));
+    }
+    let mut late: Option<Histogram> = None;
+    for one in paced.iter().filter_map(|pacing| pacing.late.as_ref()) {
+        match &mut late {
+            Some(late) => late.merge(one),
+            None => late = Some(one.clone()),
+        }
+    }
+    let burst = ways.iter().filter_map(|way| way.burst).max().unwrap_or(1);
+    let lateness = |late: &Histogram| {
+        let at = |p| late.percentile(p).map(|value| human_nanos(value as f64));
+        let of = if burst == 1 { "datagrams".to_owned() } else { format!("bursts of up to {burst}") };
+        Some(format!("{of} left {} late at p50, {} at p99, {} at most", at(50.0)?, at(99.0)?, at(100.0)?))
+    };
+    parts.extend(late.as_ref().and_then(lateness));
+    Some(parts.join(", "))
+}
+
+/// What calls returned at both ends, the most frequent first; a refusal for want of room is no loss.
+fn errors(ways: &[&DatagramWay]) -> Option<String> {
+    const SHOWN: usize = 4;
+    let mut counts: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
+    for way in ways {
+        for (end, errors) in [("sender", &way.errors[0]), ("receiver", &way.errors[1])] {
+            for error in errors {
+                *counts.entry((end, &error.call, &error.error)).or_default() += error.count;
+            }
+        }
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = if counts.len() > SHOWN { " and others" } else { "" };
+    let shown: Vec<String> = counts
+        .iter()
+        .take(SHOWN)
+        .map(|((end, call, error), count)| format!("{call} at the {end}: {error} ({count} times)"))
+        .collect();
+    (!shown.is_empty()).then(|| format!("calls that failed: {}{more}", shown.join(", ")))
+}
+
+/// Over which ports and cores the flows were spread, in the last trial that tells.
+fn spread(ways: &[&DatagramWay]) -> Option<String> {
+    let flows = &ways.iter().rev().find(|way| way.flows.len() > 1)?.flows;
+    let mut cores: BTreeMap<u16, u32> = BTreeMap::new();
+    for core in flows.iter().filter_map(|flow| flow.incoming_core) {
+        *cores.entry(core).or_default() += 1;
+    }
+    let ports = flows.iter().map(|flow| flow.from.port());
+    let (first, last) = (ports.clone().min()?, ports.max()?);
+    let cores: Vec<String> = cores.iter().map(|(core, count)| format!("{count} on core {core}")).collect();
+    let came = if cores.is_empty() { String::new() } else { format!(", came in {}", cores.join(", ")) };
+    Some(format!("{} flows from ports {first} to {last}{came}", flows.len()))
+}

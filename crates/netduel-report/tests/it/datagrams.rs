@@ -1,0 +1,185 @@
+//! Datagrams against packets, and where the lost ones went, from records with figures that can be checked by hand.
+use netduel_model::metric::Metric;
+use netduel_model::run::Run;
+use netduel_model::sample::{DatagramSendReport, HistogramRecord};
+use netduel_model::trial::{Trial, TrialEnd};
+use netduel_model::units::BitRate;
+use netduel_model::workload::{Traffic, UdpOffload, Workload};
+use netduel_report::analysis::{DatagramWay, Lost, datagrams_of, value_of};
+use netduel_report::{analyse_run, words};
+use netduel_stats::histogram::Histogram;
+
+use crate::builder::{Recipe, build};
+
+fn run() -> Run {
+    build(&Recipe { workloads: vec!["udp"], blocks: 2, loss: [0.0, 0.0], ..Recipe::default() })
+}
+
+fn first() -> (Workload, Trial) {
+    let run = run();
+    (
+        run.header.plan.arms[0].workloads[0].clone(),
+        run.trials.into_iter().find(|t| t.slot.arm.as_str() == "synthetic").unwrap(),
+    )
+}
+
+fn client(trial: &mut Trial) -> &mut TrialEnd {
+    trial.client.as_mut().unwrap()
+}
+
+fn server(trial: &mut Trial) -> &mut TrialEnd {
+    trial.server.as_mut().unwrap()
+}
+
+/// A trial in which `sent` datagrams were sent and `unique` arrived.
+fn counted(sent: u64, unique: u64) -> (Workload, Trial) {
+    let (workload, mut trial) = first();
+    client(&mut trial).report.sent.as_mut().unwrap().messages = sent;
+    let count = server(&mut trial).report.datagrams.as_mut().unwrap();
+    (count.unique, count.socket_drops) = (unique, Some(0));
+    (workload, trial)
+}
+
+fn only(workload: &Workload, trial: &Trial, shared: bool) -> DatagramWay {
+    let mut ways = datagrams_of(workload, trial, shared);
+    assert_eq!(ways.len(), 1);
+    ways.remove(0)
+}
+
+fn set_offload(workload: &mut Workload, wanted: UdpOffload) {
+    if let Traffic::UdpStream { offload, .. } = &mut workload.traffic {
+        *offload = wanted;
+    }
+}
+
+#[test]
+fn what_is_lost_goes_to_the_socket_then_to_who_counts_it_and_the_rest_is_the_paths() {
+    let (workload, mut trial) = counted(1_000_000, 900_000);
+    server(&mut trial).report.datagrams.as_mut().unwrap().socket_drops = Some(60_000);
+    client(&mut trial).report.datagrams_sent =
+        Some(DatagramSendReport { calls: 15_625, burst: 64, refused: 300, pacing_error: None });
+    let interface = |end: &mut TrialEnd| {
+        end.observation.interfaces.iter_mut().position(|interface| interface.name == "syn0").unwrap()
+    };
+    let at = interface(client(&mut trial));
+    let sending = &mut client(&mut trial).observation.interfaces[at];
+    (sending.qdisc_dropped, sending.tx_dropped) = (Some(1_300), 2_000);
+    let receiving = &mut server(&mut trial).observation.interfaces[at];
+    (receiving.rx_dropped, receiving.ingress_dropped) = (3_000, Some(500));
+    // As many packets as datagrams.
+    receiving.rx_packets = 960_000;
+    let lost = |shared| only(&workload, &trial, shared).lost.unwrap();
+    assert_eq!(lost(false), Lost { all: 100_000, at_socket: 60_000, at_interface: 6_500 });
+    assert_eq!(lost(false).elsewhere(), 33_500);
+    // On one machine both ends of a wire count the same drop.
+    assert_eq!(lost(true), Lost { all: 100_000, at_socket: 60_000, at_interface: 4_500 });
+}
+
+#[test]
+fn no_more_is_told_of_than_was_lost_and_a_broken_record_tells_nothing() {
+    let (workload, mut trial) = counted(1_000, 990);
+    // End markers find the socket full, too.
+    server(&mut trial).report.datagrams.as_mut().unwrap().socket_drops = Some(13);
+    assert_eq!(only(&workload, &trial, true).lost, Some(Lost { all: 10, at_socket: 10, at_interface: 0 }));
+    let (workload, trial) = counted(990, 1_000);
+    assert_eq!(only(&workload, &trial, true).lost, None);
+}
+
+#[test]
+fn a_dropped_buffer_of_merged_datagrams_is_as_many_as_others_had() {
+    let (mut workload, mut trial) = counted(1_000_000, 640_000);
+    set_offload(&mut workload, UdpOffload::GsoGro);
+    let count = server(&mut trial).report.datagrams.as_mut().unwrap();
+    (count.buffers, count.socket_drops) = (Some(10_000), Some(5_000));
+    assert_eq!(
+        only(&workload, &trial, true).lost,
+        Some(Lost { all: 360_000, at_socket: 320_000, at_interface: 0 })
+    );
+}
+
+#[test]
+fn the_packet_rate_is_that_of_the_receivers_interface_between_first_and_last_arrival() {
+    let (workload, mut trial) = counted(1_000_000, 1_000_000);
+    let flow = server(&mut trial).report.received.as_mut().unwrap();
+    (flow.first_ns, flow.last_ns) = (Some(1_000_000_000), Some(3_000_000_000));
+    for interface in &mut server(&mut trial).observation.interfaces {
+        interface.rx_packets = if interface.name == "syn0" { 50_000 } else { 7 };
+    }
+    assert_eq!(value_of(Metric::PacketRate, &workload, &trial, true), Some(25_000.0));
+    let way = only(&workload, &trial, true);
+    assert_eq!(way.datagrams_per_packet, Some(20.0));
+    // An interface that counts fewer bytes than the payload did not carry it.
+    for interface in &mut server(&mut trial).observation.interfaces {
+        interface.rx_bytes = 1_000;
+    }
+    assert_eq!(value_of(Metric::PacketRate, &workload, &trial, true), None);
+}
+
+/// The run with every trial and workload changed, and its warnings as text.
+fn warnings(change: impl Fn(&mut Trial), of_workload: impl Fn(&mut Workload)) -> Vec<String> {
+    let mut run = run();
+    run.trials.iter_mut().for_each(change);
+    run.header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads).for_each(of_workload);
+    analyse_run(&run).warnings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn datagrams_that_are_not_packets_are_warned_of_in_both_directions() {
+    let one_to_one = warnings(|_| (), |_| ());
+    assert_eq!(one_to_one.len(), 1, "{one_to_one:?}");
+    let whole = warnings(
+        |trial| {
+            for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+                for interface in &mut end.observation.interfaces {
+                    interface.rx_packets /= 44;
+                    interface.tx_packets /= 44;
+                }
+            }
+        },
+        |workload| set_offload(workload, UdpOffload::Gso),
+    );
+    assert!(whole.iter().any(|text| text.contains("44.0 datagrams travelled as one packet")), "{whole:?}");
+    let cut = |fragments: i64| {
+        warnings(
+            |trial| {
+                let seen = &mut server(trial).observation;
+                seen.interfaces.iter_mut().for_each(|interface| interface.rx_packets *= 3);
+                seen.protocol.insert("Ip.ReasmReqds".to_owned(), fragments);
+            },
+            |_| (),
+        )
+    };
+    let fragmented = cut(1_000_000_000);
+    assert!(fragmented.iter().any(|text| text.contains("travelled as 3.00 packets")), "{fragmented:?}");
+    // Other traffic on the interface is no fragment.
+    assert_eq!(cut(0).len(), 1);
+}
+
+#[test]
+fn a_rate_that_was_not_kept_is_warned_of_and_how_it_was_kept_is_said() {
+    let set_rate = |workload: &mut Workload, bps: u64| {
+        if let Traffic::UdpStream { rate, .. } = &mut workload.traffic {
+            *rate = Some(BitRate(bps));
+        }
+    };
+    let missed = warnings(|_| (), |workload| set_rate(workload, 100_000_000_000));
+    assert_eq!(missed.iter().filter(|text| text.starts_with("rate missed: ")).count(), 2, "{missed:?}");
+    assert_eq!(warnings(|_| (), |workload| set_rate(workload, 1_000_000_000)).len(), 1);
+
+    let mut run = run();
+    for trial in &mut run.trials {
+        let mut late = Histogram::new();
+        for late_ns in [90, 100, 100, 2_000] {
+            late.record(late_ns);
+        }
+        let late = HistogramRecord { count: 4, min: 90, max: 2_000, pairs: late.pairs() };
+        client(trial).report.datagrams_sent =
+            Some(DatagramSendReport { calls: 9, burst: 8, refused: 0, pacing_error: Some(late) });
+    }
+    run.header.plan.arms.iter_mut().for_each(|arm| set_rate(&mut arm.workloads[0], 5_000_000_000));
+    let sentences = words::datagrams(&analyse_run(&run).workloads[0]);
+    for part in ["asked for 5.00 Gbit/s, sent ", "bursts of up to 8 left 100 ns late at p50, 2.00 us at p99"]
+    {
+        assert!(sentences[0].contains(part), "{sentences:?}");
+    }
+}

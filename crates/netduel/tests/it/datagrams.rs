@@ -1,0 +1,136 @@
+//! Datagrams over the lab's paths: exact to the datagram whoever cuts them, told as packets, and lost where it is said.
+use serde_json::Value;
+
+use crate::support::{Bench, short_plan};
+
+/// Arms over one path: an offload, a direction and a family for each.
+fn arms(sets: &[(&str, &str, &str)]) -> String {
+    let arm = |(name, set, treatments): &(&str, &str, &str)| {
+        format!(
+            "[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\n\
+             treatments = [{{ path = \"accelerated\" }}{treatments}]\nset = {{ {set} }}\n"
+        )
+    };
+    sets.iter().map(arm).collect()
+}
+
+/// Every direction of every trial of an arm.
+fn ways(document: &Value, arm: &str) -> Vec<Value> {
+    let arms = document["workloads"][0]["arms"].as_array().unwrap();
+    let of = arms.iter().find(|of| of["arm"] == arm).unwrap();
+    let ways = of["datagrams"].as_array().unwrap().clone();
+    assert!(!ways.is_empty(), "{arm}");
+    ways
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+}
+
+/// Sent is received and lost, and the parts of what is lost are all of it.
+fn assert_exact(way: &Value) {
+    let lost = &way["lost"];
+    assert_eq!(number(&way["sent"]), number(&way["received"]) + number(&lost["all"]), "{way}");
+    let parts = ["at_receiver_socket", "at_interface", "elsewhere"].map(|part| number(&lost[part]));
+    assert_eq!(parts.iter().sum::<u64>(), number(&lost["all"]), "{way}");
+    assert!(number(&way["sent"]) > 0, "{way}");
+}
+
+const SMALL: &str = r#"
+[[workloads]]
+name = "small"
+type = "udp-stream"
+duration = "300 ms"
+warmup = "100 ms"
+cooldown = "0 ms"
+size = "64 B"
+flows = 3
+"#;
+
+#[test]
+fn every_offload_is_exact_and_says_as_what_datagrams_travelled() {
+    let bench = Bench::new();
+    let cut =
+        ", { offload = \"tx-udp-segmentation\", interface = \"vf0\", value = \"off\", on = \"client\" }";
+    let arms = arms(&[
+        ("apart", "offload = \"none\"", ""),
+        ("cut", "offload = \"gso\"", cut),
+        ("whole", "offload = \"gso\", family = \"ipv6\"", ""),
+        ("merged", "offload = \"gso-gro\", direction = \"both\"", ""),
+        ("down", "offload = \"none\", direction = \"down\"", ""),
+    ]);
+    let plan = bench.plan(&short_plan(&arms, SMALL, "blocks_min = 2\nblocks_max = 2"));
+    let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    let document = run.json();
+    for (arm, directions, whole) in
+        [("apart", 1, false), ("cut", 1, false), ("whole", 1, true), ("merged", 2, true), ("down", 1, false)]
+    {
+        let ways = ways(&document, arm);
+        assert_eq!(ways.len(), 2 * directions, "{arm}");
+        let down = ways.iter().filter(|way| way["direction"] == "server to client").count();
+        assert_eq!(down, if arm == "down" { 2 } else { 2 * directions - 2 }, "{arm}");
+        for way in &ways {
+            assert_exact(way);
+            let ratio = way["datagrams_per_packet"].as_f64().unwrap();
+            assert!(if whole { ratio > 30.0 } else { (0.9..1.1).contains(&ratio) }, "{arm}: {way}");
+            assert_eq!(way["packets_received"]["interface"], "vf0");
+            assert_eq!(way["flows"].as_array().unwrap().len(), 3);
+        }
+        let warned = document["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|warning| warning["kind"] == "datagrams-not-packets" && warning["arm"] == arm);
+        assert_eq!(warned, whole, "{arm}: {}", document["warnings"]);
+    }
+    for format in ["text", "md", "html"] {
+        let text = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
+        assert!(
+            text.contains("datagrams a packet") && text.contains("datagrams are not packets"),
+            "{format}"
+        );
+    }
+    let csv = bench.run(["report", "last", "--format", "csv"]).expect_code(0).stdout;
+    for row in ["datagrams-sent", "packets-received", "packet-rate", "bytes-per-packet"] {
+        assert_eq!(csv.matches(row).count(), 10, "{row}");
+    }
+    bench.assert_nothing_left();
+}
+
+const PACED: &str = r#"
+[[workloads]]
+name = "paced"
+type = "udp-stream"
+duration = "400 ms"
+warmup = "100 ms"
+cooldown = "0 ms"
+size = "1000 B"
+rate = "80 Mbit/s"
+metrics = ["loss", "packet-rate"]
+"#;
+
+#[test]
+fn what_the_wire_drops_is_the_paths_and_no_ends() {
+    let bench = Bench::new();
+    let arms = arms(&[("apart", "offload = \"none\"", ""), ("together", "offload = \"gso\"", "")]);
+    let capped = short_plan(&arms, PACED, "blocks_min = 2\nblocks_max = 2")
+        .replace("rules = 600", "rules = 0\ncap = \"20 Mbit/s\"");
+    let plan = bench.plan(&capped);
+    let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    let document = run.json();
+    for arm in ["apart", "together"] {
+        for way in ways(&document, arm) {
+            assert_exact(&way);
+            // 4000 datagrams are due, and the wire lets a quarter of them through.
+            assert_eq!(number(&way["sent"]), 4000);
+            let lost = &way["lost"];
+            assert!(number(&lost["elsewhere"]) > 1000, "{way}");
+            assert_eq!((number(&lost["at_receiver_socket"]), number(&lost["at_interface"])), (0, 0), "{way}");
+            assert_eq!(way["pacing"]["asked_bps"], 80e6);
+            assert!(number(&way["pacing"]["late_ns"]["count"]) > 0, "{way}");
+        }
+    }
+    bench.assert_nothing_left();
+}
