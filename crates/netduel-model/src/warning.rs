@@ -1,4 +1,6 @@
 //! Doubts about a result, typed. They are stored with the run and printed by every report, with what to do about them.
+mod counts_cause;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -6,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
+
+pub use counts_cause::CountsCause;
 
 /// A doubt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -258,35 +262,6 @@ pub enum Warning {
         /// What, and how to undo it by hand.
         detail: String,
     },
-}
-
-/// Why an interface's count differs from what the programs counted, as far as the figures tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CountsCause {
-    /// The interface carried more than the trial's traffic.
-    OtherTraffic,
-    /// What the interface received was dropped on its way to the program's socket.
-    DroppedBehind,
-    /// The interface's counter leaves out, or is late.
-    NotCounted,
-}
-
-impl CountsCause {
-    fn advice(self) -> &'static str {
-        match self {
-            Self::OtherTraffic => {
-                "other traffic used the interface: stop it, or the figures are those of a shared path"
-            }
-            Self::DroppedBehind => {
-                "it arrived at the host and was dropped before the program's socket: look for a filter or firewall there, and \
-                 at the drops in softnet_stat; that part of the loss is not the path's"
-            }
-            Self::NotCounted => {
-                "the interface's counter leaves out what passes it by (XDP, offloads), or the bytes took another way"
-            }
-        }
-    }
 }
 
 impl fmt::Display for Warning {
