@@ -1,4 +1,6 @@
 //! Doubts about a result, typed. They are stored with the run and printed by every report, with what to do about them.
+mod counts_cause;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -6,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
+
+pub use counts_cause::CountsCause;
 
 /// A doubt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +79,15 @@ pub enum Warning {
         /// Largest share of a trial's CPU time that was somebody else's, a fraction.
         share_max: f64,
         /// Trials with more than five per cent.
+        trials: u32,
+    },
+    /// A standing server ran tests of others beside trials.
+    OtherTests {
+        /// Which host.
+        host: HostName,
+        /// Most others at a moment of a trial.
+        others_max: u32,
+        /// How many trials had any.
         trials: u32,
     },
     /// The wall clock was stepped in a trial. Figures do not depend on it; logs might.
@@ -251,35 +264,6 @@ pub enum Warning {
     },
 }
 
-/// Why an interface's count differs from what the programs counted, as far as the figures tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CountsCause {
-    /// The interface carried more than the trial's traffic.
-    OtherTraffic,
-    /// What the interface received was dropped on its way to the program's socket.
-    DroppedBehind,
-    /// The interface's counter leaves out, or is late.
-    NotCounted,
-}
-
-impl CountsCause {
-    fn advice(self) -> &'static str {
-        match self {
-            Self::OtherTraffic => {
-                "other traffic used the interface: stop it, or the figures are those of a shared path"
-            }
-            Self::DroppedBehind => {
-                "it arrived at the host and was dropped before the program's socket: look for a filter or firewall there, and \
-                 at the drops in softnet_stat; that part of the loss is not the path's"
-            }
-            Self::NotCounted => {
-                "the interface's counter leaves out what passes it by (XDP, offloads), or the bytes took another way"
-            }
-        }
-    }
-}
-
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.about_figures().unwrap_or_else(|| self.about_the_run()))
@@ -439,6 +423,18 @@ impl Warning {
                 share_max * 100.0,
                 trials_in_words(*trials)
             ),
+            Self::OtherTests { host, others_max, trials } => {
+                let tests = if *others_max == 1 {
+                    "1 other test".to_owned()
+                } else {
+                    format!("{others_max} other tests")
+                };
+                format!(
+                    "other tests: up to {tests} ran on the server of host {host} at the same time, in {}; they shared the path, its \
+                     cores and what its process cost, so test again when it is free",
+                    trials_in_words(*trials)
+                )
+            }
             Self::ClockStep { host, step_ns } => format!(
                 "clock step: the wall clock of host {host} moved by {} in a trial; figures do not depend on it",
                 human_nanos(*step_ns as f64)

@@ -73,6 +73,7 @@ pub(super) fn derive(
         }
     }
     warnings.extend(of_hosts(plan, counting, machines));
+    warnings.extend(other_tests(plan, counting));
     warnings
 }
 
@@ -389,6 +390,23 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
     let busy =
         busy.into_iter().map(|(host, (share_max, trials))| Warning::BusyHost { host, share_max, trials });
     stolen.chain(busy).chain(steps).collect()
+}
+
+/// What a standing server ran beside trials.
+fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
+    let mut beside: BTreeMap<HostName, (u32, u32)> = BTreeMap::new();
+    for trial in counting {
+        let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
+        for role in [Role::Client, Role::Server] {
+            let others = trial.end(role).map_or(0, |end| end.observation.concurrent_tests);
+            if others > 0 {
+                let known = beside.entry(arm.pair.host(role).clone()).or_default();
+                *known = (known.0.max(others), known.1 + 1);
+            }
+        }
+    }
+    let warning = |(host, (others_max, trials))| Warning::OtherTests { host, others_max, trials };
+    beside.into_iter().map(warning).collect()
 }
 
 /// The share of a host's CPU time that was neither an agent's nor an interrupt's. `neighbour`: the other end, when it runs

@@ -23,6 +23,9 @@ const PAIRING_MAX: usize = 64;
 const TURNED_AWAY_MAX: usize = 16;
 /// What such a client may take of time: it asks once.
 const TURNED_AWAY_LIMIT: Nanos = Nanos(10_000_000_000);
+/// How long a client waits for a place before it is told that there is none: one that has just had its result may not quite
+/// have gone.
+const SEAT_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the clients of a server that ends are waited for to have heard so.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -166,7 +169,11 @@ impl Lobby {
     /// A place among those that are served, or else among those that are told that they are not, or else none.
     fn seat(&self, number: usize, stream: &UnixStream) -> Option<Seat<'_>> {
         let stream = stream.try_clone().ok()?;
-        let mut seats = lock(&self.seats);
+        let none_is_free = |seats: &mut Seats| {
+            seats.served.len() >= self.clients_max && !self.is_closed.load(Ordering::SeqCst)
+        };
+        let waited = self.freed.wait_timeout_while(lock(&self.seats), SEAT_PATIENCE, none_is_free);
+        let (mut seats, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if self.is_closed.load(Ordering::SeqCst) {
             return None;
         }
@@ -193,9 +200,9 @@ impl Lobby {
             // The session ends with its input, after the word about its test.
             let _ = place.stream.shutdown(Shutdown::Read);
         }
-        let all_gone = |seats: &mut Seats| !seats.served.is_empty() || !seats.turned_away.is_empty();
+        let some_are_there = |seats: &mut Seats| !seats.served.is_empty() || !seats.turned_away.is_empty();
         // Who does not listen for so long is left.
-        drop(self.freed.wait_timeout_while(seats, CLOSE_LIMIT, all_gone));
+        drop(self.freed.wait_timeout_while(seats, CLOSE_LIMIT, some_are_there));
     }
 }
 

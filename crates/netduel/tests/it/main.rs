@@ -10,6 +10,7 @@ mod ordinary_user;
 mod path_proof;
 mod quick;
 mod run;
+mod serve;
 mod support;
 mod treatment;
 mod truth;
