@@ -37,11 +37,11 @@ pub(crate) struct Settings {
     pub wait: Wait,
     pub rate: Option<u64>,
     pub timing: Timing,
-    pub timestamps: bool,
     /// The part before the load, where there is one: its round trips go into a histogram of their own.
     pub idle: Option<Timing>,
     /// A UDP request is given up after this long, nanoseconds.
     pub lost_after_ns: u64,
+    pub timestamps: bool,
 }
 
 impl Settings {
@@ -52,9 +52,9 @@ impl Settings {
             wait: settings.wait,
             rate: settings.rate.map(|rate| rate.0),
             timing,
-            timestamps: settings.timestamps,
             idle: None,
             lost_after_ns: LOST_AFTER_NS,
+            timestamps: settings.timestamps,
         }
     }
 }
@@ -102,7 +102,7 @@ pub(crate) fn udp_jobs(settings: Settings, role: Role, token: Token, socket: &Ar
     if settings.timestamps {
         let magics = (magic(data_out), magic(data_in), magic(end_out));
         let (requests, responses) = stamps::udp_client(socket, settings, magics);
-        return client_jobs(settings, Some(settings.lost_after_ns), requests, responses);
+        return client_jobs(settings, Some(LOST_AFTER_NS), requests, responses);
     }
     let requests = UdpRequests::new(Arc::clone(socket), settings.size, magic(data_out), magic(end_out));
     let responses = UdpResponses::new(Arc::clone(socket), settings.size, magic(data_in));
@@ -176,5 +176,5 @@ fn job(thread: usize, work: impl FnOnce(&mut Worker) + Send + 'static) -> Job {
 
 /// Ends the client's requests: the server sees the end and closes.
 fn end_markers(socket: &UdpSocket, magic: u64) {
-    udp_send::send_markers(socket, magic);
+    udp_send::send_markers(|| std::iter::once((socket, magic)));
 }
