@@ -14,7 +14,7 @@ use std::time::Duration;
 use netduel_model::sample::UnderLoad;
 use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
-use netduel_sys::{clock, memory_file, tcp};
+use netduel_sys::{clock, pattern, tcp};
 
 use crate::jobs::Worker;
 use crate::pacing::Schedule;
@@ -71,7 +71,7 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, part: &Part, shared:
     worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
     worker.tally.count_failure("setsockopt TCP_NOTSENT_LOWAT", tcp::limit_unsent(stream, UNSENT_BYTES));
     let mut filler = vec![0; HEAD + FILLER];
-    memory_file::fill_with_pattern(&mut filler);
+    pattern::fill(&mut filler);
     filler[..HEAD].copy_from_slice(&head(KIND_FILLER, FILLER));
     let (mut answered, mut asked) = (0, 0);
     while worker.control.is_running() && clock::monotonic_ns() < part.load.end {

@@ -13,7 +13,7 @@ use netduel_model::workload::{Timing, UdpOffload};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::udp::SendBatch;
-use netduel_sys::{clock, error_name, memory_file, udp_segment};
+use netduel_sys::{clock, error_name, pattern, udp_segment};
 
 use crate::datagram::{self, MESSAGE_HEADER};
 use crate::error::LoadError;
@@ -118,7 +118,7 @@ impl Outgoing {
             }
         };
         for index in 0..all.capacity() {
-            memory_file::fill_with_pattern(all.payload_mut(index));
+            pattern::fill(all.payload_mut(index));
         }
         all
     }

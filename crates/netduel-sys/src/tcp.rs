@@ -8,7 +8,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 
-use crate::memory_file::MemoryFile;
 use crate::socket_option;
 
 fn open(address: SocketAddr, congestion: Option<&str>) -> io::Result<rustix::fd::OwnedFd> {
@@ -170,16 +169,6 @@ pub fn set_max_pacing_rate(stream: &TcpStream, bytes_per_second: u64) -> io::Res
     socket_option::set_u64(stream, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, bytes_per_second)
 }
 
-/// Sends up to `length` bytes from the beginning of `file` without copying them (sendfile(2)); returns how many were
-/// taken. A process that does not ignore SIGPIPE dies of it when the peer is gone; Rust's runtime ignores it.
-///
-/// # Errors
-/// What sendfile(2) says.
-#[inline]
-pub fn send_file(stream: &TcpStream, file: &MemoryFile, length: usize) -> io::Result<usize> {
-    Ok(rustix::fs::sendfile(stream, file, Some(&mut 0), length.min(file.length()))?)
-}
-
 /// Takes up to `length` bytes off the stream without copying them (`MSG_TRUNC`, tcp(7)); returns how many, 0 at the end.
 ///
 /// # Errors
@@ -195,7 +184,7 @@ pub fn receive_discard(stream: &TcpStream, length: usize) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::io::Write;
 
     use super::*;
 
@@ -206,24 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_sent_and_read() {
-        let (client, mut server) = pair();
-        let file = MemoryFile::with_pattern(1000).unwrap();
-        assert_eq!(send_file(&client, &file, 5000).unwrap(), 1000);
-        drop(client);
-        let mut bytes = Vec::new();
-        server.read_to_end(&mut bytes).unwrap();
-        let mut pattern = vec![0; 1000];
-        crate::memory_file::fill_with_pattern(&mut pattern);
-        assert_eq!(bytes, pattern);
-    }
-
-    #[test]
     fn discarded_bytes_are_counted_and_the_end_wakes_in_spite_of_the_low_water_mark() {
         let (client, server) = pair();
         set_receive_low_water(&server, 512 * 1024).unwrap();
-        let file = MemoryFile::with_pattern(3000).unwrap();
-        send_file(&client, &file, 3000).unwrap();
+        (&client).write_all(&[7; 3000]).unwrap();
         drop(client);
         let mut total = 0;
         loop {

@@ -5,7 +5,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use netduel_sys::memory_file;
+use netduel_sys::pattern;
 use netduel_sys::socket::{self, Waiting};
 
 use crate::accounting::{Accounting, Arrival};
@@ -80,7 +80,7 @@ pub(crate) struct TcpRequests {
 impl TcpRequests {
     pub(crate) fn new(stream: Arc<TcpStream>, size: usize) -> Self {
         let mut message = vec![0; size];
-        memory_file::fill_with_pattern(&mut message);
+        pattern::fill(&mut message);
         Self { stream, message, taken: 0 }
     }
 }
@@ -161,7 +161,7 @@ pub(crate) struct UdpRequests {
 impl UdpRequests {
     pub(crate) fn new(socket: Arc<UdpSocket>, size: usize, magic: u64, end_magic: u64) -> Self {
         let mut message = vec![0; size];
-        memory_file::fill_with_pattern(&mut message);
+        pattern::fill(&mut message);
         Self { socket, message, magic, end_magic }
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn tcp(worker: &mut Worker, stream: &TcpStream, settings: Settings) {
     let mut requests = vec![0; READ_BYTES.max(size)];
     // A read may complete a request of which all but one byte came before, so there may be one more than fits a read.
     let mut responses = vec![0; requests.len() + size];
-    netduel_sys::memory_file::fill_with_pattern(&mut responses);
+    netduel_sys::pattern::fill(&mut responses);
     let mut partial = 0;
     loop {
         match socket::receive(stream, &mut requests, waiting) {

@@ -12,7 +12,7 @@ use netduel_model::sample::{RoundTripReport, TransactionParts};
 use netduel_model::workload::Wait;
 use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
-use netduel_sys::{clock, error_name, memory_file, tcp};
+use netduel_sys::{clock, error_name, pattern, tcp};
 
 use super::{CALL_LIMIT, GIVE_UP_NS, REQUEST_LEAST, RESPONSE_LEAST, Settings, local_ports};
 use crate::datagram;
@@ -141,7 +141,7 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
         settings.rate.map(|rate| Schedule::per_second(started_ns.saturating_add(settings.from_ns), rate));
     let end_ns = started_ns.saturating_add(settings.timing.duration.0);
     let mut request = vec![0; settings.request];
-    memory_file::fill_with_pattern(&mut request);
+    pattern::fill(&mut request);
     let mut response = vec![0; READ_BYTES.max(RESPONSE_LEAST)];
     while let Some(Next { number, due_ns, begun }) = shared.next(worker, schedule, end_ns) {
         request[..REQUEST_LEAST].copy_from_slice(&super::request_head(settings.token, number));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use netduel_model::workload::Wait;
 use netduel_sys::socket::{self, Waiting};
-use netduel_sys::{clock, error_name, memory_file, tcp};
+use netduel_sys::{clock, error_name, pattern, tcp};
 
 use super::{CALL_LIMIT, GIVE_UP_NS, REQUEST_LEAST, RESPONSE_LEAST, Settings};
 use crate::datagram;
@@ -58,7 +58,7 @@ pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
     let waiting = waiting(settings.wait);
     let mut request = vec![0; READ_BYTES.max(REQUEST_LEAST)];
     let mut response = vec![0; settings.response];
-    memory_file::fill_with_pattern(&mut response);
+    pattern::fill(&mut response);
     while !door.is_closed(worker) {
         match door.later.accept(waiting, CALL_LIMIT) {
             Ok(newcomer) => {

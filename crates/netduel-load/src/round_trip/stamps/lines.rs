@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use netduel_model::stamps::StampReport;
-use netduel_sys::memory_file;
+use netduel_sys::pattern;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::timestamping::{self, Stamp};
 
@@ -35,7 +35,7 @@ pub(in crate::round_trip) fn tcp_client(
     let size = settings.size;
     let book = Book::new(enable_stream(stream), settings, true);
     let mut message = vec![0; size];
-    memory_file::fill_with_pattern(&mut message);
+    pattern::fill(&mut message);
     let requests = TcpRequests {
         stream: Arc::clone(stream),
         message,
@@ -66,7 +66,7 @@ pub(in crate::round_trip) fn udp_client(
     let size = settings.size;
     let book = Book::new(enable_datagrams(socket), settings, false);
     let mut message = vec![0; size];
-    memory_file::fill_with_pattern(&mut message);
+    pattern::fill(&mut message);
     let requests = UdpRequests {
         socket: Arc::clone(socket),
         message,

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use netduel_sys::clock;
-use netduel_sys::memory_file;
+use netduel_sys::pattern;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::timestamping::{self, Stamp};
 
@@ -43,7 +43,7 @@ pub(in crate::round_trip) fn tcp(worker: &mut Worker, stream: &Arc<TcpStream>, s
     let size = settings.size;
     let requests = vec![0; READ_BYTES.max(size)];
     let mut responses = vec![0; requests.len() + size];
-    memory_file::fill_with_pattern(&mut responses);
+    pattern::fill(&mut responses);
     let carries = carries_times(size, true);
     let mut desk = Desk::new(worker, enable_stream(stream), settings.timing, carries);
     let stamped = Vec::with_capacity(requests.len() / size + 1);

@@ -1,0 +1,172 @@
+//! A pipe as the kernel's list of pages (vmsplice(2), splice(2)): from memory to a socket without a copy.
+//!
+//! The kernel hands a socket 16 of a pipe's pages at a time (`splice_to_socket` in fs/splice.c), and TCP cuts what it gets
+//! into segmentation-offload packets of whole segments. 16 pages are 65,536 bytes, the largest such packet is a little
+//! less, and the rest of a few hundred bytes leaves as a packet of its own: with as much work as a full one. So pages are loaded in
+//! runs that are as long as the packet (`run`), each from the beginning of a page.
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+
+use rustix::pipe::{self, IoSliceRaw, PipeFlags, SpliceFlags};
+
+use crate::pages::{PAGE, Pages};
+
+/// What every user may give a pipe (fs.pipe-max-size), bytes.
+const CAPACITY_MOST: usize = 1 << 20;
+/// Pages that the kernel moves at a time.
+const BATCH: usize = 16;
+/// Runs that are loaded in one call: each is a page at least.
+const RUNS_MOST: usize = CAPACITY_MOST / PAGE;
+
+/// A pipe, the pages that are loaded into it, and how.
+#[derive(Debug)]
+pub struct PagePipe {
+    source: Pages,
+    read: OwnedFd,
+    write: OwnedFd,
+    /// Payload of a run, and the memory between the beginnings of two, bytes.
+    run: usize,
+    stride: usize,
+    /// Most that is loaded at a time, bytes of payload.
+    most: usize,
+    /// Loaded and not sent yet.
+    held: usize,
+}
+
+impl PagePipe {
+    /// Room for `block` bytes at a time, or as much of it as the system grants, in runs of `run` bytes (a page to 16).
+    ///
+    /// # Errors
+    /// Without memory or descriptors.
+    pub fn new(block: usize, run: usize) -> io::Result<Self> {
+        let (read, write) = pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let run = run.clamp(PAGE, BATCH * PAGE);
+        let stride = run.next_multiple_of(PAGE);
+        let wanted = block.div_ceil(run).saturating_mul(stride).min(CAPACITY_MOST);
+        // Less is granted to a user who has many pipes (fs.pipe-user-pages-soft); what there is works, in more calls.
+        let granted =
+            (0..5).find_map(|halvings| pipe::fcntl_setpipe_size(&write, (wanted >> halvings).max(1)).ok());
+        let capacity = match granted {
+            Some(capacity) => capacity,
+            None => pipe::fcntl_getpipe_size(&write)?,
+        };
+        // The kernel counts pages of its own size; a run takes one slot for each page that it touches.
+        let most = if capacity >= stride { capacity / stride * run } else { capacity.min(run) };
+        let source = Pages::with_pattern((most / run * stride).max(stride))?;
+        Ok(Self { source, read, write, run, stride, most, held: 0 })
+    }
+
+    /// Most that is sent in one call, bytes.
+    pub fn capacity(&self) -> usize {
+        self.most
+    }
+
+    /// Sends up to `length` bytes, and returns how many were taken. What was loaded and not taken is sent by the next call,
+    /// whatever its socket: all payload is alike.
+    ///
+    /// # Errors
+    /// What vmsplice(2) says, or splice(2) of the socket; `EAGAIN` when it takes nothing now.
+    #[inline]
+    pub fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
+        if self.held == 0 {
+            self.held = self.load(length.min(self.most))?;
+        }
+        let length = length.min(self.held);
+        let taken = pipe::splice(&self.read, None, stream, None, length, SpliceFlags::MOVE)?;
+        self.held -= taken;
+        Ok(taken)
+    }
+
+    fn load(&self, length: usize) -> io::Result<usize> {
+        let mut runs = std::array::from_fn::<_, RUNS_MOST, _>(|_| IoSliceRaw::from_slice(&[]));
+        let mut count = 0;
+        let bytes = self.source.bytes();
+        for (run, part) in runs.iter_mut().zip(bytes.chunks(self.stride)) {
+            let left = length - count * self.run;
+            *run = IoSliceRaw::from_slice(&part[..left.min(self.run)]);
+            count += 1;
+            if left <= self.run {
+                break;
+            }
+        }
+        // SAFETY: the write end of the pipe is given, so the kernel reads the pages only; they are never written again, and
+        // it holds references to those that it still needs when the mapping goes.
+        Ok(unsafe { pipe::vmsplice(&self.write, &runs[..count], SpliceFlags::NONBLOCK)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    /// Sends `length` bytes in calls of `call` while a thread reads them, and gives what arrived.
+    fn through(block: usize, run: usize, call: usize, length: usize) -> Vec<u8> {
+        let (client, mut server) = pair();
+        let mut pipe = PagePipe::new(block, run).unwrap();
+        assert!(pipe.capacity() >= 1 && pipe.capacity() <= CAPACITY_MOST);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                let mut bytes = Vec::new();
+                server.read_to_end(&mut bytes).unwrap();
+                bytes
+            });
+            let mut sent = 0;
+            while sent < length {
+                sent += pipe.send(&client, call.min(length - sent)).unwrap();
+            }
+            drop(client);
+            reader.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn what_arrives_is_the_pattern_in_runs() {
+        for (block, run) in [(1, PAGE), (300_000, 65_160), (1 << 20, 65_160), (1 << 30, 1 << 30)] {
+            let bytes = through(block, run, 1 << 20, 3_000_001);
+            assert_eq!(bytes.len(), 3_000_001);
+            let run = run.min(BATCH * PAGE);
+            let mut pattern = vec![0; CAPACITY_MOST];
+            crate::pattern::fill(&mut pattern);
+            // Each load begins with the first run; the second is the pattern from the next page on.
+            assert_eq!(bytes[..run], pattern[..run]);
+            let (second, page) = (run.min(bytes.len()), run.next_multiple_of(PAGE));
+            assert!(
+                bytes[second..].starts_with(&pattern[..64])
+                    || bytes[second..].starts_with(&pattern[page..page + 64])
+            );
+        }
+    }
+
+    #[test]
+    fn short_calls_are_kept_to_the_byte() {
+        assert_eq!(through(1 << 20, 65_160, 1, 10).len(), 10);
+        assert_eq!(through(1 << 20, 65_160, 70_000, 140_001).len(), 140_001);
+    }
+
+    #[test]
+    fn the_rest_of_a_call_goes_to_the_next_socket() {
+        let (client, server) = pair();
+        let mut pipe = PagePipe::new(1 << 20, 65_160).unwrap();
+        client.set_nonblocking(true).unwrap();
+        let mut sent = 0;
+        while let Ok(count) = pipe.send(&client, 1 << 20) {
+            sent += count;
+        }
+        assert!(sent > 0);
+        let held = pipe.held;
+        let (other, _reader) = pair();
+        assert_eq!(pipe.send(&other, 1).unwrap(), 1);
+        assert_eq!(pipe.held, held.saturating_sub(1));
+        drop(server);
+    }
+}

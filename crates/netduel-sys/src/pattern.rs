@@ -1,0 +1,28 @@
+//! What payload is made of: a fixed pseudo-random sequence.
+
+/// Fills `bytes` with the sequence (xorshift64, Marsaglia 2003), the same each time, which neither a path that compresses
+/// nor the zero page makes cheap.
+pub fn fill(bytes: &mut [u8]) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for part in bytes.chunks_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let length = part.len();
+        part.copy_from_slice(&state.to_le_bytes()[..length]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_is_the_same_each_time_and_has_no_run_of_zeros() {
+        let (mut one, mut other) = (vec![0; 100_001], vec![0; 50_000]);
+        fill(&mut one);
+        fill(&mut other);
+        assert_eq!(one[..50_000], other);
+        assert!(!one.windows(16).any(|part| part == [0; 16]));
+    }
+}
