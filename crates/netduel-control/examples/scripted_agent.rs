@@ -140,6 +140,7 @@ impl Work for Script {
             datagrams_sent: None,
             round_trips: None,
             under_load: None,
+            stamps: None,
             errors: Vec::new(),
             process_cpu_ns: (0, 0),
         };

@@ -14,7 +14,7 @@ use netduel_model::trial::TrialEnd;
 use netduel_model::workload::Workload;
 
 use crate::peer::{AgentPeer, PeerError};
-pub use crate::protocol::FailureKind;
+pub use crate::protocol::{Bounds, FailureKind};
 use crate::protocol::{FromAgent, ToAgent, encode};
 
 /// The agent's clock.
@@ -116,13 +116,25 @@ pub fn serve(
     program: &str,
     clock: &dyn Clock,
 ) -> Result<(), AgentError> {
+    serve_within(Bounds::default(), input, output, work, program, clock)
+}
+
+/// The same for a coordinator that may ask for no more than `bounds`.
+pub fn serve_within(
+    bounds: Bounds,
+    input: impl Read + Send + 'static,
+    output: impl Write,
+    work: &mut dyn Work,
+    program: &str,
+    clock: &dyn Clock,
+) -> Result<(), AgentError> {
     let (sender, receiver) = channel();
     let waker = Waker(sender.clone());
     std::thread::Builder::new()
         .name("control-in".to_owned())
         .spawn(move || read_all(input, &sender))
         .map_err(AgentError::Thread)?;
-    let peer = AgentPeer::new(program, clock.now_ns());
+    let peer = AgentPeer::bounded(program, bounds, clock.now_ns());
     Session { output, work: Cleaned { work, is_clean: false }, waker, peer, clock }.run(&receiver)
 }
 

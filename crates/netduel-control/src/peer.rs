@@ -93,7 +93,7 @@ mod tests {
     use netduel_model::units::Nanos;
 
     use super::*;
-    use crate::protocol::{FailureKind, Limits, PROTOCOL, encode};
+    use crate::protocol::{Bounds, FailureKind, Limits, PROTOCOL, encode};
 
     const SECOND: u64 = 1_000_000_000;
     const LIMITS: Limits =
@@ -267,6 +267,23 @@ mod tests {
         assert_eq!(agent.deadline_ns(), 1000 * SECOND);
         let error = agent.tick(1000 * SECOND).unwrap_err();
         assert_eq!(error, PeerError::Silent { awaited: "the end of the run", waited_ms: 1_000_000 });
+    }
+
+    #[test]
+    fn an_agent_of_many_coordinators_grants_each_its_share_and_no_more() {
+        let bounds = Bounds { idle: Nanos(3 * SECOND), line_len: 200, ..Bounds::default() };
+        let mut agent = AgentPeer::bounded("test", bounds, 0);
+        assert_eq!(agent.deadline_ns(), 3 * SECOND);
+        let hello = ToAgent::Hello { protocol: PROTOCOL, program: String::new(), limits: LIMITS };
+        agent.push(encode(&hello).as_bytes(), SECOND);
+        agent.next_request().unwrap();
+        agent.answer(&agent.greeting(), SECOND);
+        assert_eq!(agent.deadline_ns(), 4 * SECOND);
+        let silent = PeerError::Silent { awaited: "the next request", waited_ms: 3000 };
+        assert_eq!(agent.tick(4 * SECOND), Err(silent));
+        agent.push(&[b'x'; 201], SECOND);
+        let error = agent.next_request().unwrap_err().to_string();
+        assert!(error.contains("longer than 200 bytes"), "{error}");
     }
 
     #[test]

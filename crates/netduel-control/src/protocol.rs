@@ -47,6 +47,33 @@ impl Limits {
     fn default_progress() -> Nanos {
         Self::PROGRESS
     }
+
+    /// The lesser of each.
+    pub(crate) fn within(self, most: Self) -> Self {
+        Self {
+            total: self.total.min(most.total),
+            idle: self.idle.min(most.idle),
+            progress: self.progress.min(most.progress),
+        }
+    }
+}
+
+/// What an agent grants its coordinator at most. An agent that was started by its coordinator's user grants whatever is asked
+/// for; one that serves many grants each its share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Time in all.
+    pub total: Nanos,
+    /// Time without a word while no traffic runs.
+    pub idle: Nanos,
+    /// Bytes of a line.
+    pub line_len: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { total: Nanos(u64::MAX), idle: Nanos(u64::MAX), line_len: LINE_LEN_MAX }
+    }
 }
 
 /// From the coordinator to an agent.
@@ -217,10 +244,12 @@ impl Opening {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// It does not end.
-    #[error("the line `{start}` is longer than {LINE_LEN_MAX} bytes")]
+    #[error("the line `{start}` is longer than {len_max} bytes")]
     TooLong {
         /// Its first characters.
         start: String,
+        /// What is taken.
+        len_max: usize,
     },
     /// It is not what this protocol knows.
     #[error("`{start}` is no message of protocol {PROTOCOL}: {reason}")]
@@ -267,11 +296,16 @@ pub struct Lines {
 
 impl Default for Lines {
     fn default() -> Self {
-        Self { pending: Vec::new(), searched: 0, len_max: LINE_LEN_MAX }
+        Self::bounded(LINE_LEN_MAX)
     }
 }
 
 impl Lines {
+    /// Lines of this many bytes at most.
+    pub(crate) fn bounded(len_max: usize) -> Self {
+        Self { pending: Vec::new(), searched: 0, len_max }
+    }
+
     /// Takes bytes as they come.
     pub fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
@@ -282,7 +316,7 @@ impl Lines {
         let found = self.pending[self.searched..].iter().position(|byte| *byte == b'\n');
         let end = found.map_or(self.pending.len(), |found| self.searched + found);
         if end > self.len_max {
-            return Err(LineError::TooLong { start: quote(&self.pending[..end]) });
+            return Err(LineError::TooLong { start: quote(&self.pending[..end]), len_max: self.len_max });
         }
         if found.is_none() {
             self.searched = end;
@@ -307,7 +341,7 @@ mod tests {
             let mut lines = Lines { len_max: 8, ..Lines::default() };
             lines.push(bytes);
             let error = std::iter::from_fn(|| lines.next_line().transpose()).find_map(Result::err);
-            assert_eq!(error, Some(LineError::TooLong { start: "123456789".into() }));
+            assert_eq!(error, Some(LineError::TooLong { start: "123456789".into(), len_max: 8 }));
         }
         let mut lines = Lines { len_max: 8, ..Lines::default() };
         lines.push(b"12345678\n");

@@ -106,6 +106,17 @@ pub enum LoadError {
         /// The plan's family.
         family: Family,
     },
+    /// The kernel does not let us busy-poll.
+    #[error(
+        "busy-poll for {micros} us (`wait = \"busy-poll\"`): {source}; run the agent as root (CAP_NET_ADMIN), or have root set \
+         net.core.busy_read = {micros} on this host; a kernel without CONFIG_NET_RX_BUSY_POLL cannot"
+    )]
+    BusyPoll {
+        /// How long, microseconds.
+        micros: u128,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A quantity of the workload cannot be run.
     #[error("run the workload with {what} {value}: it must be {least} to {most}")]
     Range {

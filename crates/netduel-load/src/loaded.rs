@@ -104,8 +104,13 @@ fn probe_jobs(
     sockets: &Sockets,
     places: Places,
 ) -> Vec<Job> {
-    let probe =
-        RoundTrip { size: settings.size, outstanding: 1, wait: Wait::Block, rate: Some(settings.rate) };
+    let probe = RoundTrip {
+        size: settings.size,
+        outstanding: 1,
+        wait: Wait::Block,
+        rate: Some(settings.rate),
+        timestamps: false,
+    };
     let mut probe = round_trip::Settings::new(&probe, loaded_part(settings, timing));
     probe.idle = Some(Timing { duration: settings.idle, ..timing });
     probe.lost_after_ns = PROBE_LOST_AFTER_NS;

@@ -2,8 +2,8 @@
 use std::io;
 use std::net::IpAddr;
 
-use netduel_model::workload::{Family, Role, Traffic, Workload};
-use netduel_sys::{affinity, descriptor_limit};
+use netduel_model::workload::{Family, Role, Traffic, Wait, Workload};
+use netduel_sys::{affinity, busy_poll, descriptor_limit};
 
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::error::LoadError;
@@ -144,7 +144,19 @@ fn check_round_trip(
     range: impl Fn(&'static str, u64, u64, u64) -> Result<(), LoadError>,
 ) -> Result<(), LoadError> {
     range("outstanding", u64::from(settings.outstanding), 1, 65_536)?;
-    settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))
+    settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))?;
+    check_wait(settings.wait)
+}
+
+/// What a socket of the trial will be asked for is tried on one of our own: a refusal is told before anything runs.
+pub(crate) fn check_wait(wait: Wait) -> Result<(), LoadError> {
+    if wait != Wait::BusyPoll {
+        return Ok(());
+    }
+    let socket = std::os::unix::net::UnixDatagram::unbound()
+        .map_err(|error| LoadError::system("make a socket", error))?;
+    let failure = |source| LoadError::BusyPoll { micros: Wait::BUSY_POLL.as_micros(), source };
+    busy_poll::enable(&socket, Wait::BUSY_POLL).map(|_| ()).map_err(failure)
 }
 
 fn check_cores(cores: &[u16]) -> Result<(), LoadError> {

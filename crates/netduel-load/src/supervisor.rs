@@ -173,6 +173,7 @@ impl Supervisor {
         self.control.let_go();
         let mut datagrams = None;
         let mut round_trips = None;
+        let mut stamps = None;
         let mut under_load = None;
         let mut jitters = Vec::new();
         let mut sent_counts = Vec::new();
@@ -180,6 +181,7 @@ impl Supervisor {
             for index in std::iter::once(worker.stream).chain(worker.others) {
                 if let Some(stream) = streams.get_mut(index) {
                     stream.core = stream.core.or(worker.pinned);
+                    stream.napi_id = stream.napi_id.or(worker.napi_id);
                 }
             }
             for count in worker.datagrams {
@@ -190,6 +192,7 @@ impl Supervisor {
             sent_counts.extend(worker.datagrams_sent);
             round_trips = round_trips.or(worker.round_trips);
             under_load = report::joined(under_load, worker.under_load);
+            stamps = stamps.or(worker.stamps);
             tallies.push(worker.tally);
         }
         if let Some(report) = &mut datagrams
@@ -208,6 +211,7 @@ impl Supervisor {
             datagrams_sent: SendCount::report(sent_counts),
             round_trips,
             under_load,
+            stamps,
             errors: Tally::merge(tallies),
             process_cpu_ns,
         }

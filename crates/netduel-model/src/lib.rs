@@ -18,6 +18,7 @@ pub mod run;
 pub mod sample;
 pub mod snapshot;
 pub mod socket_name;
+pub mod stamps;
 pub mod trial;
 pub mod units;
 pub mod warning;

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stamps::StampReport;
 use crate::workload::Role;
 
 /// What was moved in one interval of a series.
@@ -54,6 +55,9 @@ pub struct EndReport {
     /// What else was measured under load, at the client of `loaded-latency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_load: Option<UnderLoad>,
+    /// Stamped round trips of a request-response workload with time stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<StampReport>,
     /// Errors that send and receive calls returned, by call and kind. They are data, not failures of the program.
     pub errors: Vec<ErrorCount>,
     /// CPU time of the agent's process during the traffic, nanoseconds: user and system.
@@ -83,6 +87,10 @@ pub struct StreamReport {
     pub incoming_core: Option<u16>,
     /// The kernel's account of the connection at its end; absent for UDP.
     pub tcp: Option<TcpInfo>,
+    /// Where both ends wait by busy polling: the NAPI instance that this end's packets came from (`SO_INCOMING_NAPI_ID`). 0:
+    /// from a device without one, so the kernel could not poll it and waited as with `block`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub napi_id: Option<u32>,
 }
 
 /// The parts of the kernel's `struct tcp_info` (include/uapi/linux/tcp.h) that explain a result.
@@ -176,7 +184,7 @@ pub struct RoundTripReport {
     pub responses: u64,
     /// Requests given up after the time-out.
     pub timeouts: u64,
-    /// Every round trip of the steady window, nanoseconds. In an open loop from the scheduled time.
+    /// Every round trip of the steady window that was not stamped, nanoseconds. In an open loop from the scheduled time.
     pub histogram: HistogramRecord,
     /// In an open loop: how late each request left, nanoseconds.
     pub pacing_error: Option<HistogramRecord>,

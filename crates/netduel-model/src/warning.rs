@@ -1,4 +1,6 @@
 //! Doubts about a result, typed. They are stored with the run and printed by every report, with what to do about them.
+mod counts_cause;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -6,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
+
+pub use counts_cause::CountsCause;
 
 /// A doubt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +79,15 @@ pub enum Warning {
         /// Largest share of a trial's CPU time that was somebody else's, a fraction.
         share_max: f64,
         /// Trials with more than five per cent.
+        trials: u32,
+    },
+    /// A standing server ran tests of others beside trials.
+    OtherTests {
+        /// Which host.
+        host: HostName,
+        /// Most others at a moment of a trial.
+        others_max: u32,
+        /// How many trials had any.
         trials: u32,
     },
     /// The wall clock was stepped in a trial. Figures do not depend on it; logs might.
@@ -206,6 +219,33 @@ pub enum Warning {
         /// Payload rate sent over the whole duration in the slower direction, median of the trials, bit/s.
         sent_bps: f64,
     },
+    /// Busy polling was asked for, but the device has no NAPI instance that could be polled.
+    NothingToPoll {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Trials in which it was so at one end at least.
+        trials: u32,
+    },
+    /// An arm's round trips are time-stamped and the baseline's are not, or the other way round.
+    StampsDiffer {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+    },
+    /// Many stamped round trips lack a stamp, or have parts that do not add up, so what is said of parts is said of the others.
+    StampsIncomplete {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Share of the stamped round trips that could not be split, a fraction.
+        share: f64,
+        /// Those whose parts do not add up.
+        inconsistent: u64,
+    },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
         /// Which arm.
@@ -222,35 +262,6 @@ pub enum Warning {
         /// What, and how to undo it by hand.
         detail: String,
     },
-}
-
-/// Why an interface's count differs from what the programs counted, as far as the figures tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CountsCause {
-    /// The interface carried more than the trial's traffic.
-    OtherTraffic,
-    /// What the interface received was dropped on its way to the program's socket.
-    DroppedBehind,
-    /// The interface's counter leaves out, or is late.
-    NotCounted,
-}
-
-impl CountsCause {
-    fn advice(self) -> &'static str {
-        match self {
-            Self::OtherTraffic => {
-                "other traffic used the interface: stop it, or the figures are those of a shared path"
-            }
-            Self::DroppedBehind => {
-                "it arrived at the host and was dropped before the program's socket: look for a filter or firewall there, and \
-                 at the drops in softnet_stat; that part of the loss is not the path's"
-            }
-            Self::NotCounted => {
-                "the interface's counter leaves out what passes it by (XDP, offloads), or the bytes took another way"
-            }
-        }
-    }
 }
 
 impl fmt::Display for Warning {
@@ -313,6 +324,26 @@ impl Warning {
                 human_bit_rate(*sent_bps),
                 human_bit_rate(*asked_bps),
                 (1.0 - sent_bps / asked_bps) * 100.0
+            ),
+            _ => return self.about_polling_and_stamps(),
+        })
+    }
+
+    fn about_polling_and_stamps(&self) -> Option<String> {
+        Some(match self {
+            Self::NothingToPoll { arm, workload, trials } => format!(
+                "nothing to poll: in {workload} of {arm} the packets came from a device without NAPI (a veth pair, loopback) in {}, \
+                 so the kernel could not busy-poll and waited as with `wait = \"block\"`",
+                trials_in_words(*trials)
+            ),
+            Self::StampsDiffer { arm, workload } => format!(
+                "stamps differ: in {workload} either {arm} or the baseline is time-stamped, and not both; hosts that stamp handle \
+                 every packet a little slower, set `timestamps` alike"
+            ),
+            Self::StampsIncomplete { arm, workload, share, inconsistent } => format!(
+                "stamps incomplete: {:.0} % of the stamped round trips of {workload} in {arm} could not be split ({inconsistent} have \
+                 parts that do not add up); the parts are those of the others. Over TCP use one request at a time",
+                share * 100.0
             ),
             _ => return None,
         })
@@ -392,6 +423,18 @@ impl Warning {
                 share_max * 100.0,
                 trials_in_words(*trials)
             ),
+            Self::OtherTests { host, others_max, trials } => {
+                let tests = if *others_max == 1 {
+                    "1 other test".to_owned()
+                } else {
+                    format!("{others_max} other tests")
+                };
+                format!(
+                    "other tests: up to {tests} ran on the server of host {host} at the same time, in {}; they shared the path, its \
+                     cores and what its process cost, so test again when it is free",
+                    trials_in_words(*trials)
+                )
+            }
             Self::ClockStep { host, step_ns } => format!(
                 "clock step: the wall clock of host {host} moved by {} in a trial; figures do not depend on it",
                 human_nanos(*step_ns as f64)
@@ -423,8 +466,11 @@ impl Warning {
             | Self::DatagramsNotPackets { .. }
             | Self::TransactionsFailed { .. }
             | Self::CountsDisagree { .. }
+            | Self::RateMissed { .. }
             | Self::ScheduleMissed { .. }
-            | Self::RateMissed { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::NothingToPoll { .. }
+            | Self::StampsDiffer { .. }
+            | Self::StampsIncomplete { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

@@ -121,6 +121,9 @@ pub struct RoundTrip {
     /// `None`: closed loop, the next request follows a response. Otherwise an open loop: requests leave on a schedule of
     /// this rate and each round trip is counted from its scheduled time.
     pub rate: Option<PerSecond>,
+    /// Whether some of the requests are time-stamped by the kernels, which splits their round trips into parts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timestamps: bool,
 }
 
 /// Settings of transactions that each have a connection of their own.
@@ -345,6 +348,15 @@ pub enum Wait {
     Block,
     /// Asks again and again; a core is busy for as long as the trial runs.
     Spin,
+    /// Has the kernel poll the NIC's queue for 50 us before it sleeps (`SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL`). Devices without
+    /// NAPI cannot be polled, and the result says so. Needs CAP_NET_ADMIN, or `net.core.busy_read` of 50.
+    BusyPoll,
+}
+
+impl Wait {
+    /// How long the kernel polls before it sleeps, with [`Wait::BusyPoll`]: the kernel's own recommendation
+    /// (Documentation/admin-guide/sysctl/net.rst, `busy_read`).
+    pub const BUSY_POLL: std::time::Duration = std::time::Duration::from_micros(50);
 }
 
 /// IP version.

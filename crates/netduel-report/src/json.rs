@@ -3,6 +3,7 @@
 //! The format has a version. Fields are only ever added within one; whatever else changes raises it.
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
+use netduel_model::stamps;
 use netduel_stats::histogram::Histogram;
 use netduel_stats::paired::Estimate;
 use netduel_stats::summary;
@@ -10,8 +11,8 @@ use netduel_stats::verdict::{Judged, Verdict};
 use serde_json::{Value, json};
 
 use crate::analysis::{
-    Analysis, ArmAnalysis, ArmValues, Comparison, Counter, DatagramWay, MetricAnalysis, Packets, Part,
-    SeriesPoint, WorkloadAnalysis, added_by_load,
+    Analysis, ArmAnalysis, ArmValues, Comparison, Composition, Counter, DatagramWay, MetricAnalysis, Packets,
+    Part, SeriesPoint, Stamps, WorkloadAnalysis, added_by_load,
 };
 use crate::words;
 
@@ -145,6 +146,7 @@ fn arm(arm: &ArmAnalysis) -> Value {
         "trials": arm.trials,
         "settings": words::workload(&arm.workload),
         "latency": arm.latency.as_ref().map(latency),
+        "stamps": arm.stamps.as_ref().map(stamped),
         "parts": arm.parts.iter().map(part).collect::<Vec<_>>(),
         "added_by_load": added_by_load(&arm.parts, 50.0).map(|p50_ns| json!({
             "p50_ns": p50_ns, "p99_ns": added_by_load(&arm.parts, 99.0),
@@ -232,6 +234,42 @@ fn point(point: &SeriesPoint) -> Value {
 
 fn part(part: &Part) -> Value {
     json!({ "part": part.key, "title": part.title, "latency": latency(&part.histogram) })
+}
+
+fn stamped(stamps: &Stamps) -> Value {
+    let parts = |parts: &[(stamps::Part, Histogram)]| -> Vec<Value> {
+        parts.iter().map(|(part, of)| json!({ "part": part, "histogram": latency(of) })).collect()
+    };
+    let composition = |composition: &Composition| {
+        json!({
+            "mean_ns": composition.whole_ns,
+            "count": composition.count,
+            "parts": composition.parts.iter().map(|(part, mean)| json!({ "part": part, "mean_ns": mean })).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "stamped": stamps.stamped,
+        "complete": stamps.complete,
+        "missing": stamps.missing,
+        "does_not_add_up": stamps.inconsistent,
+        "clock_steps": stamps.clock_steps,
+        "middle_half": stamps.typical.as_ref().map(composition),
+        "slowest_hundredth": stamps.slow.as_ref().map(composition),
+        "parts": parts(&stamps.parts),
+        "server_parts": parts(&stamps.server_parts),
+        "cost": stamps.cost.map(|cost| json!({
+            "median_ns": cost.median_ns, "min_ns": cost.min_ns, "max_ns": cost.max_ns, "trials": cost.trials,
+        })),
+        "hardware": stamps.hardware.as_ref().map(latency),
+        "server_hardware": stamps.server_hardware.as_ref().map(latency),
+        "one_way": stamps.one_way.as_ref().map(|one_way| json!({
+            "error_ns": one_way.error_ns,
+            "clocks": one_way.clocks,
+            "below_zero": one_way.negative,
+            "up": latency(&one_way.up),
+            "down": latency(&one_way.down),
+        })),
+    })
 }
 
 fn counter(counter: &Counter) -> Value {

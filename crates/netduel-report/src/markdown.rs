@@ -2,7 +2,7 @@
 use netduel_model::run::Run;
 
 use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis};
-use crate::words;
+use crate::words::{self, StampTable};
 
 /// The page. GitHub's dialect: tables, no HTML.
 pub fn page(run: &Run, analysis: &Analysis) -> String {
@@ -68,6 +68,9 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
         ]);
         lines.extend(parts.iter().map(|part| format!("- {}", text(part))));
     }
+    if let Some(table) = words::stamps(workload) {
+        stamps(&table, lines);
+    }
     if !workload.explanation.is_empty() {
         lines.extend([
             String::new(),
@@ -76,6 +79,16 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
         ]);
         lines.extend(workload.explanation.iter().map(|sentence| format!("- {}", text(sentence))));
     }
+}
+
+fn stamps(table: &StampTable, lines: &mut Vec<String>) {
+    let cells = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>().join(" | ");
+    lines.extend([String::new(), format!("{}:", words::STAMPS_TITLE), String::new()]);
+    lines.push(format!("| | {} |", cells(&table.arms)));
+    lines.push(format!("|---|{}", "---:|".repeat(table.arms.len())));
+    lines.extend(table.rows.iter().map(|(title, row)| format!("| {} | {} |", text(title), cells(row))));
+    lines.push(String::new());
+    lines.extend(table.notes.iter().map(|note| format!("- {}", text(note))));
 }
 
 fn rows(metric: &MetricAnalysis, lines: &mut Vec<String>) {

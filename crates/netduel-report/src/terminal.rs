@@ -4,7 +4,7 @@
 use netduel_model::metric::Metric;
 
 use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
-use crate::words::{self, Tone, plain};
+use crate::words::{self, StampTable, Tone, plain};
 
 /// Narrower than this nothing is laid out; lines just run over.
 const WIDTH_MIN: usize = 40;
@@ -123,6 +123,9 @@ impl Page {
                 self.item("- ", &plain(&part));
             }
         }
+        if let Some(table) = words::stamps(workload) {
+            self.stamps(&table);
+        }
         if !workload.explanation.is_empty() {
             self.paragraph("  ", "What the counters say (medians of the trials)");
             for sentence in &workload.explanation {
@@ -146,6 +149,39 @@ impl Page {
                 Some(comparison) => self.with_verdict(&line, metric.metric, comparison),
                 None => self.line(&format!("{line}  baseline")),
             }
+        }
+    }
+
+    /// The parts of round trips, a column for each arm, or a paragraph for each row where the columns do not fit.
+    fn stamps(&mut self, table: &StampTable) {
+        self.paragraph("  ", words::STAMPS_TITLE);
+        let first = table.rows.iter().map(|(title, _)| columns(title)).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..table.arms.len())
+            .map(|arm| {
+                let cells = table.rows.iter().filter_map(|(_, cells)| cells.get(arm));
+                cells.map(|cell| columns(cell)).chain([columns(&table.arms[arm])]).max().unwrap_or(0)
+            })
+            .collect();
+        let fits = 4 + first + widths.iter().map(|width| width + 2).sum::<usize>() <= self.width;
+        let laid_out = |title: &str, cells: &[String]| {
+            let cells: Vec<String> =
+                cells.iter().zip(&widths).map(|(cell, width)| padded(cell, *width)).collect();
+            format!("    {}  {}", padded(title, first), cells.join("  ")).trim_end().to_owned()
+        };
+        if fits {
+            self.line(&laid_out("", &table.arms));
+        }
+        for (title, cells) in &table.rows {
+            if fits {
+                self.line(&laid_out(title, cells));
+            } else {
+                let cells: Vec<String> =
+                    table.arms.iter().zip(cells).map(|(arm, cell)| format!("{arm} {cell}")).collect();
+                self.item("- ", &format!("{title}: {}", cells.join("; ")));
+            }
+        }
+        for note in &table.notes {
+            self.item("- ", &plain(note));
         }
     }
 

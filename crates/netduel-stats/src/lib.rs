@@ -5,6 +5,7 @@
 //! under `tests/it` hold the figures of that note.
 #![forbid(unsafe_code)]
 
+pub mod clock_offset;
 pub mod doubt;
 pub mod histogram;
 pub mod holm;

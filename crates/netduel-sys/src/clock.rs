@@ -13,6 +13,12 @@ pub fn realtime_ns() -> u64 {
     to_ns(clock_gettime(ClockId::Realtime))
 }
 
+/// The wall clock between two readings of the monotonic one: before, wall, after. Their difference changes only when the wall
+/// clock is stepped; the kernel slews both alike.
+pub fn monotonic_and_realtime_ns() -> (u64, u64, u64) {
+    (monotonic_ns(), realtime_ns(), monotonic_ns())
+}
+
 /// CPU time of this process, all its threads, nanoseconds.
 pub fn process_cpu_ns() -> u64 {
     to_ns(clock_gettime(ClockId::ProcessCPUTime))

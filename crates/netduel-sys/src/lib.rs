@@ -4,6 +4,7 @@
 
 pub mod affinity;
 pub mod bpf;
+pub mod busy_poll;
 pub mod clock;
 pub mod descriptor_limit;
 pub mod descriptor_pass;
@@ -23,6 +24,7 @@ pub mod socket;
 mod socket_option;
 pub mod tcp;
 pub mod tcp_info;
+pub mod timestamping;
 pub mod udp;
 pub mod udp_segment;
 pub mod usage;

@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM: the first asks a run to stop cleanly, the second ends the program at once.
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
@@ -19,4 +20,21 @@ pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, flag.clone())?;
     }
     Ok(INTERRUPTED.get_or_init(|| flag).clone())
+}
+
+/// Has something done at the first Ctrl-C or SIGTERM, by a thread that sleeps until then. A second one ends the program at
+/// once, as with [`interrupted`].
+pub fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    interrupted()?;
+    let (mut told, teller) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::low_level::pipe::register(signal, teller.try_clone()?)?;
+    }
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        // A pair whose other end lives as long as the program does not fail.
+        if told.read_exact(&mut [0]).is_ok() {
+            act();
+        }
+    })?;
+    Ok(())
 }

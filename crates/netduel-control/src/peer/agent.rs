@@ -4,9 +4,12 @@
 //! next is taken. What makes no sense at this point of the conversation is an error: the two programs are of one version, so
 //! it is a bug or a stranger, and an agent that goes on with either could leave a host changed.
 use netduel_model::sample::LiveFigures;
+use netduel_model::units::Nanos;
 
 use super::{PeerError, name_of_request};
-use crate::protocol::{FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode};
+use crate::protocol::{
+    Bounds, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode,
+};
 
 /// How much longer than its duration traffic may run before the agent gives up, nanoseconds. Longer than the coordinator's
 /// patience, which is the one that explains itself to the user.
@@ -33,6 +36,8 @@ pub struct AgentPeer {
     lines: Lines,
     program: String,
     limits: Limits,
+    /// What a coordinator may ask for at most.
+    limits_max: Limits,
     opened_ns: u64,
     /// When the coordinator last said something, or was last answered.
     spoken_ns: u64,
@@ -44,11 +49,18 @@ pub struct AgentPeer {
 impl AgentPeer {
     /// A new peer; `program` is the name and version of this program.
     pub fn new(program: &str, now_ns: u64) -> Self {
-        let hello = netduel_model::units::Nanos(HELLO_TIMEOUT_NS);
+        Self::bounded(program, Bounds::default(), now_ns)
+    }
+
+    /// The same for a coordinator that is not wholly trusted.
+    pub fn bounded(program: &str, bounds: Bounds, now_ns: u64) -> Self {
+        let hello = Nanos(HELLO_TIMEOUT_NS);
+        let limits_max = Limits { total: bounds.total, idle: bounds.idle, progress: Nanos(u64::MAX) };
         Self {
-            lines: Lines::default(),
+            lines: Lines::bounded(bounds.line_len),
             program: program.to_owned(),
-            limits: Limits { total: hello, idle: hello, progress: Limits::PROGRESS },
+            limits: Limits { total: hello, idle: hello, progress: Limits::PROGRESS }.within(limits_max),
+            limits_max,
             opened_ns: now_ns,
             spoken_ns: now_ns,
             stage: Stage::Opening,
@@ -79,7 +91,7 @@ impl AgentPeer {
             }
             self.check(&request)?;
             match &request {
-                ToAgent::Hello { limits, .. } => self.limits = *limits,
+                ToAgent::Hello { limits, .. } => self.limits = limits.within(self.limits_max),
                 ToAgent::PrepareServer { trial, workload, .. }
                 | ToAgent::PrepareClient { trial, workload, .. } => {
                     self.trial = *trial;

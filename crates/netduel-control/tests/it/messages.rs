@@ -26,6 +26,7 @@ pub fn trial_end(role: Role) -> TrialEnd {
         datagrams_sent: None,
         round_trips: None,
         under_load: None,
+        stamps: None,
         errors: Vec::new(),
         process_cpu_ns: (1, 2),
     };

@@ -10,7 +10,7 @@ use netduel_sys::clock;
 use netduel_sys::socket::{self, Waiting};
 
 use super::Settings;
-use super::lines::{Received, Requests, Responses};
+use super::lines::{Received, Requests, Responses, Trip};
 use super::recorder::Recorder;
 use crate::jobs::Worker;
 
@@ -121,8 +121,8 @@ pub(super) fn run<Q: Requests, R: Responses>(
             break;
         }
         let waiting = match (settings.wait, &sent) {
-            (Wait::Block, Sent::All) => Waiting::Block,
-            (Wait::Block, _) => {
+            (Wait::Block | Wait::BusyPoll, Sent::All) => Waiting::Block,
+            (Wait::Block | Wait::BusyPoll, _) => {
                 // Both directions are full when the peer is as busy as we are: room in either lets us go on.
                 let room = socket::wait_readable_or_writable(responses.descriptor(), ROOM_LIMIT);
                 worker.tally.count_failure("poll", room);
@@ -131,15 +131,16 @@ pub(super) fn run<Q: Requests, R: Responses>(
             (Wait::Spin, _) => Waiting::Never,
         };
         let mut belated = 0;
-        let result = responses.receive(waiting, |number| {
+        let result = responses.receive(waiting, |number, is_stamped| {
             let now = clock::monotonic_ns();
-            match slots.answer(number) {
-                Some(sent_ns) => {
-                    recorder.round_trip(sent_ns, now);
-                    worker.control.received[worker.stream].add(size, 1, now);
-                }
-                None => belated += 1,
-            }
+            let Some(sent_ns) = slots.answer(number) else {
+                belated += 1;
+                return None;
+            };
+            let trip = Trip { begun_ns: sent_ns, now_ns: now };
+            recorder.trip(trip, is_stamped);
+            worker.control.received[worker.stream].add(size, 1, now);
+            Some(trip)
         });
         for _ in 0..belated {
             worker.tally.count_event("recv", "response after its time-out");
@@ -174,7 +175,7 @@ fn launch<Q: Requests>(
             slots.waiting.clear();
             return Sent::All;
         }
-        match requests.send(number, Waiting::Never) {
+        match requests.send(number, now, Waiting::Never) {
             Ok(()) => {
                 slots.leave(number, now);
                 recorder.requests += 1;

@@ -10,15 +10,16 @@ use netduel_sys::socket::{self, Waiting};
 
 use crate::accounting::{Accounting, Arrival};
 use crate::datagram;
+use crate::jobs::Worker;
 
 /// Bytes that a TCP end takes in one call, when messages are small.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
 
 /// Sends requests.
 pub(crate) trait Requests: Send + 'static {
-    /// Sends request `number`. `WouldBlock` means that it was not sent, or not all of it: call again with the same
-    /// number.
-    fn send(&mut self, number: u64, waiting: Waiting) -> io::Result<()>;
+    /// Sends request `number`, at `now_ns`. `WouldBlock` means that it was not sent, or not all of it: call again with the
+    /// same number.
+    fn send(&mut self, number: u64, now_ns: u64, waiting: Waiting) -> io::Result<()>;
     /// No more requests come.
     fn end(&mut self);
     /// The name of the system call, for counting errors.
@@ -36,14 +37,36 @@ pub(crate) enum Received {
     End,
 }
 
+/// A round trip as the loop counts it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trip {
+    /// When it was sent or, in an open loop, scheduled.
+    pub begun_ns: u64,
+    /// When its response was there.
+    pub now_ns: u64,
+}
+
 /// Receives responses.
 pub(crate) trait Responses: Send + 'static {
-    /// Receives once, and calls `answered` with the number of each request whose response is whole now.
-    fn receive(&mut self, waiting: Waiting, answered: impl FnMut(u64)) -> io::Result<Received>;
+    /// Receives once, and calls `answered` with the number of each request whose response is whole now, and whether it is time
+    /// stamped. `answered` tells what it counted; nothing for a request that was given up.
+    fn receive(
+        &mut self,
+        waiting: Waiting,
+        answered: impl FnMut(u64, bool) -> Option<Trip>,
+    ) -> io::Result<Received>;
     /// Whether an error ends the exchange; otherwise it is one that the next call may not meet.
     fn is_final(error: &io::Error) -> bool;
     /// The socket.
     fn descriptor(&self) -> BorrowedFd<'_>;
+    /// The traffic begins.
+    fn begin(&mut self, _: &mut Worker) {}
+    /// It is over: what the responses told besides goes into the worker.
+    fn finish(self, _: &mut Worker)
+    where
+        Self: Sized,
+    {
+    }
 }
 
 /// Requests over TCP.
@@ -64,7 +87,7 @@ impl TcpRequests {
 
 impl Requests for TcpRequests {
     #[inline]
-    fn send(&mut self, _: u64, waiting: Waiting) -> io::Result<()> {
+    fn send(&mut self, _: u64, _: u64, waiting: Waiting) -> io::Result<()> {
         while self.taken < self.message.len() {
             self.taken += socket::send(&*self.stream, &self.message[self.taken..], waiting)?;
         }
@@ -100,7 +123,11 @@ impl TcpResponses {
 
 impl Responses for TcpResponses {
     #[inline]
-    fn receive(&mut self, waiting: Waiting, mut answered: impl FnMut(u64)) -> io::Result<Received> {
+    fn receive(
+        &mut self,
+        waiting: Waiting,
+        mut answered: impl FnMut(u64, bool) -> Option<Trip>,
+    ) -> io::Result<Received> {
         let count = socket::receive(&*self.stream, &mut self.buffer, waiting)?;
         if count == 0 {
             return Ok(Received::End);
@@ -108,7 +135,7 @@ impl Responses for TcpResponses {
         self.partial += count;
         while self.partial >= self.size {
             self.partial -= self.size;
-            answered(self.next);
+            answered(self.next, false);
             self.next += 1;
         }
         Ok(Received::Some)
@@ -141,7 +168,7 @@ impl UdpRequests {
 
 impl Requests for UdpRequests {
     #[inline]
-    fn send(&mut self, number: u64, waiting: Waiting) -> io::Result<()> {
+    fn send(&mut self, number: u64, _: u64, waiting: Waiting) -> io::Result<()> {
         datagram::write_number(&mut self.message, self.magic, number);
         socket::send(&*self.socket, &self.message, waiting).map(|_| ())
     }
@@ -173,7 +200,11 @@ impl UdpResponses {
 
 impl Responses for UdpResponses {
     #[inline]
-    fn receive(&mut self, waiting: Waiting, mut answered: impl FnMut(u64)) -> io::Result<Received> {
+    fn receive(
+        &mut self,
+        waiting: Waiting,
+        mut answered: impl FnMut(u64, bool) -> Option<Trip>,
+    ) -> io::Result<Received> {
         let length = socket::receive(&*self.socket, &mut self.buffer, waiting)?;
         let payload = &self.buffer[..length.min(self.size)];
         if length != self.size || datagram::read_magic(payload) != Some(self.magic) {
@@ -181,7 +212,7 @@ impl Responses for UdpResponses {
         }
         match datagram::read_number(payload) {
             Some(number) if matches!(self.seen.arrive(number), Arrival::InOrder | Arrival::Reordered) => {
-                answered(number);
+                answered(number, false);
                 Ok(Received::Some)
             }
             _ => Ok(Received::Strange),

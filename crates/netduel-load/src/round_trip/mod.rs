@@ -17,8 +17,10 @@ use recorder::Recorder;
 mod closed;
 mod lines;
 mod open;
+mod polling;
 pub(crate) mod recorder;
 mod serve;
+mod stamps;
 
 /// A UDP request is given up after this long, nanoseconds. Longer than any round trip on the ground (the longest are some
 /// 0.3 s), and than the stalls of a machine that is short of cores, so that what is counted as lost is lost.
@@ -35,6 +37,7 @@ pub(crate) struct Settings {
     pub wait: Wait,
     pub rate: Option<u64>,
     pub timing: Timing,
+    pub timestamps: bool,
     /// The part before the load, where there is one: its round trips go into a histogram of their own.
     pub idle: Option<Timing>,
     /// A UDP request is given up after this long, nanoseconds.
@@ -49,6 +52,7 @@ impl Settings {
             wait: settings.wait,
             rate: settings.rate.map(|rate| rate.0),
             timing,
+            timestamps: settings.timestamps,
             idle: None,
             lost_after_ns: LOST_AFTER_NS,
         }
@@ -59,7 +63,19 @@ impl Settings {
 pub(crate) fn tcp_jobs(settings: Settings, role: Role, stream: &Arc<TcpStream>) -> Vec<Job> {
     if role == Role::Server {
         let stream = Arc::clone(stream);
-        return vec![job(0, move |worker| serve::tcp(worker, &stream, settings))];
+        return vec![job(0, move |worker| {
+            polling::begin(worker, settings.wait, &*stream);
+            if settings.timestamps {
+                stamps::serve_tcp(worker, &stream, settings);
+            } else {
+                serve::tcp(worker, &stream, settings);
+            }
+            polling::end(worker, settings.wait, &*stream);
+        })];
+    }
+    if settings.timestamps {
+        let (requests, responses) = stamps::tcp_client(stream, settings);
+        return client_jobs(settings, None, requests, responses);
     }
     let requests = TcpRequests::new(Arc::clone(stream), settings.size);
     let responses = TcpResponses::new(Arc::clone(stream), settings.size);
@@ -73,7 +89,20 @@ pub(crate) fn udp_jobs(settings: Settings, role: Role, token: Token, socket: &Ar
     if role == Role::Server {
         let socket = Arc::clone(socket);
         let magics = serve::Magics { request: magic(data_in), response: magic(data_out), end: magic(end_in) };
-        return vec![job(0, move |worker| serve::udp(worker, &socket, settings, magics))];
+        return vec![job(0, move |worker| {
+            polling::begin(worker, settings.wait, &*socket);
+            if settings.timestamps {
+                stamps::serve_udp(worker, &socket, settings, magics);
+            } else {
+                serve::udp(worker, &socket, settings, magics);
+            }
+            polling::end(worker, settings.wait, &*socket);
+        })];
+    }
+    if settings.timestamps {
+        let magics = (magic(data_out), magic(data_in), magic(end_out));
+        let (requests, responses) = stamps::udp_client(socket, settings, magics);
+        return client_jobs(settings, Some(settings.lost_after_ns), requests, responses);
     }
     let requests = UdpRequests::new(Arc::clone(socket), settings.size, magic(data_out), magic(end_out));
     let responses = UdpResponses::new(Arc::clone(socket), settings.size, magic(data_in));
@@ -88,27 +117,32 @@ fn client_jobs<Q: lines::Requests, R: lines::Responses>(
 ) -> Vec<Job> {
     match (settings.rate, settings.wait) {
         (None, _) => vec![job(0, move |worker| {
-            limit_receive(worker, &responses, lost_after_ns);
+            prepare(worker, &mut responses, settings.wait, lost_after_ns);
             let recorder = Recorder::new(worker.control.started_ns(), settings.timing, false);
             let report =
                 closed::run(worker, settings, lost_after_ns, recorder, &mut requests, &mut responses);
             worker.round_trips = Some(report);
+            polling::end(worker, settings.wait, responses.descriptor());
+            responses.finish(worker);
         })],
         (Some(rate), Wait::Spin) => vec![job(0, move |worker| {
-            limit_receive(worker, &responses, lost_after_ns);
+            prepare(worker, &mut responses, settings.wait, lost_after_ns);
             let started = worker.control.started_ns();
             let open = open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
             worker.round_trips = Some(open::spin(worker, open, &mut requests, &mut responses));
+            responses.finish(worker);
         })],
-        (Some(rate), Wait::Block) => {
+        (Some(rate), Wait::Block | Wait::BusyPoll) => {
             let shared = Arc::new(open::Shared::default());
             let sender_shared = Arc::clone(&shared);
             let receive = job(0, move |worker| {
-                limit_receive(worker, &responses, lost_after_ns);
+                prepare(worker, &mut responses, settings.wait, lost_after_ns);
                 let started = worker.control.started_ns();
                 let open =
                     open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
                 worker.round_trips = Some(open::receive(worker, open, &shared, &mut responses));
+                polling::end(worker, settings.wait, responses.descriptor());
+                responses.finish(worker);
             });
             let send = job(1, move |worker| {
                 let started = worker.control.started_ns();
@@ -122,7 +156,14 @@ fn client_jobs<Q: lines::Requests, R: lines::Responses>(
 }
 
 /// A UDP client has to wake up to see that a response will not come; a TCP client is woken by the end of the stream.
-fn limit_receive<R: lines::Responses>(worker: &mut Worker, responses: &R, lost_after_ns: Option<u64>) {
+fn prepare<R: lines::Responses>(
+    worker: &mut Worker,
+    responses: &mut R,
+    wait: Wait,
+    lost_after_ns: Option<u64>,
+) {
+    responses.begin(worker);
+    polling::begin(worker, wait, responses.descriptor());
     if lost_after_ns.is_some() {
         let limit = socket::limit_receive_wait(responses.descriptor(), RECEIVE_LIMIT);
         worker.tally.count_failure("setsockopt SO_RCVTIMEO", limit);
@@ -135,5 +176,5 @@ fn job(thread: usize, work: impl FnOnce(&mut Worker) + Send + 'static) -> Job {
 
 /// Ends the client's requests: the server sees the end and closes.
 fn end_markers(socket: &UdpSocket, magic: u64) {
-    udp_send::send_markers(|| std::iter::once((socket, magic)));
+    udp_send::send_markers(socket, magic);
 }

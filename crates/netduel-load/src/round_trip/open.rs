@@ -14,7 +14,7 @@ use netduel_sys::socket::Waiting;
 
 use super::Settings;
 use super::closed::go_on;
-use super::lines::{Received, Requests, Responses};
+use super::lines::{Received, Requests, Responses, Trip};
 use super::recorder::Recorder;
 use crate::jobs::Worker;
 use crate::pacing::Schedule;
@@ -71,7 +71,7 @@ pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared
             break;
         }
         let now = clock::monotonic_ns();
-        match requests.send(number, Waiting::Block) {
+        match requests.send(number, now, Waiting::Block) {
             Ok(()) => {
                 left(worker, &mut recorder, &open, due, now);
                 number += 1;
@@ -170,10 +170,12 @@ fn receive_once<R: Responses>(
     responses: &mut R,
     waiting: Waiting,
 ) -> io::Result<Received> {
-    responses.receive(waiting, |number| {
+    responses.receive(waiting, |number, is_stamped| {
         let now = clock::monotonic_ns();
-        recorder.round_trip(open.schedule.due_ns(number), now);
+        let trip = Trip { begun_ns: open.schedule.due_ns(number), now_ns: now };
+        recorder.trip(trip, is_stamped);
         worker.received().add(open.settings.size as u64, 1, now);
+        Some(trip)
     })
 }
 
@@ -196,7 +198,7 @@ pub(super) fn spin<Q: Requests, R: Responses>(
             ended_ns = Some(now);
         }
         if ended_ns.is_none() && now >= due {
-            match requests.send(number, Waiting::Never) {
+            match requests.send(number, now, Waiting::Never) {
                 Ok(()) => {
                     left(worker, &mut recorder, &open, due, now);
                     number += 1;

@@ -3,19 +3,40 @@ use netduel_model::sample::{HistogramRecord, RoundTripReport, RoundTripSample};
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Timing};
 use netduel_stats::histogram::Histogram;
 
+use super::lines::Trip;
 use crate::interval_median::IntervalMedian;
 
 /// Seconds beyond the duration for which there is room in the series: responses may still come in.
 const TAIL_NS: u64 = 12_000_000_000;
 
+/// The steady window, nanoseconds of the monotonic clock: what begins in it is counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Window {
+    from_ns: u64,
+    to_ns: u64,
+}
+
+impl Window {
+    /// That of an end that started at `started_ns`.
+    pub(crate) fn steady(started_ns: u64, timing: Timing) -> Self {
+        let to_ns = started_ns + timing.duration.0.saturating_sub(timing.cooldown.0);
+        Self { from_ns: started_ns + timing.warmup.0, to_ns }
+    }
+
+    /// Whether what begins at `begun_ns` counts.
+    #[inline]
+    pub(crate) fn contains(&self, begun_ns: u64) -> bool {
+        (self.from_ns..self.to_ns).contains(&begun_ns)
+    }
+}
+
 /// Collects the round trips of one client. Recording allocates nothing.
 pub(crate) struct Recorder {
     started_ns: u64,
-    /// The steady window, on the monotonic clock: round trips that begin in it are counted.
-    steady_ns: std::ops::Range<u64>,
+    steady: Window,
     histogram: Histogram,
     /// The same of the part before the load.
-    idle: Option<(std::ops::Range<u64>, Histogram)>,
+    idle: Option<(Window, Histogram)>,
     pacing: Option<Histogram>,
     interval: IntervalMedian,
     interval_end_ns: u64,
@@ -31,11 +52,10 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Of a client that started at `started_ns` of the monotonic clock.
     pub(crate) fn new(started_ns: u64, timing: Timing, open_loop: bool) -> Self {
-        let steady_end = started_ns + timing.duration.0.saturating_sub(timing.cooldown.0);
         let intervals = (timing.duration.0 + TAIL_NS) / SAMPLE_INTERVAL_NS + 1;
         Self {
             started_ns,
-            steady_ns: started_ns + timing.warmup.0..steady_end,
+            steady: Window::steady(started_ns, timing),
             histogram: Histogram::new(),
             idle: None,
             pacing: open_loop.then(Histogram::new),
@@ -50,43 +70,53 @@ impl Recorder {
 
     /// With a part before the load, whose round trips are counted by themselves.
     pub(crate) fn with_idle(mut self, timing: Option<Timing>) -> Self {
-        self.idle = timing.map(|timing| {
-            let from = self.started_ns + timing.warmup.0;
-            let to = self.started_ns + timing.duration.0.saturating_sub(timing.cooldown.0);
-            (from..to, Histogram::new())
-        });
+        self.idle = timing.map(|timing| (Window::steady(self.started_ns, timing), Histogram::new()));
         self
     }
 
     /// A round trip that began at `begun_ns` (sent or, in an open loop, scheduled) is over at `now_ns`.
     #[inline]
     pub(crate) fn round_trip(&mut self, begun_ns: u64, now_ns: u64) {
+        self.count(begun_ns, now_ns);
+        if self.steady.contains(begun_ns) {
+            self.histogram.record(now_ns.saturating_sub(begun_ns));
+        } else if let Some((window, histogram)) = &mut self.idle
+            && window.contains(begun_ns)
+        {
+            histogram.record(now_ns.saturating_sub(begun_ns));
+        }
+    }
+
+    /// As [`Self::round_trip`]. One that is time stamped is not of the histogram: it has one of its own.
+    #[inline]
+    pub(crate) fn trip(&mut self, trip: Trip, is_stamped: bool) {
+        if is_stamped {
+            self.count(trip.begun_ns, trip.now_ns);
+        } else {
+            self.round_trip(trip.begun_ns, trip.now_ns);
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, begun_ns: u64, now_ns: u64) {
         if now_ns >= self.interval_end_ns {
             self.end_intervals(now_ns);
         }
-        let length = now_ns.saturating_sub(begun_ns);
-        self.interval.record(length);
+        self.interval.record(now_ns.saturating_sub(begun_ns));
         self.responses += 1;
-        if self.steady_ns.contains(&begun_ns) {
-            self.histogram.record(length);
-        } else if let Some((window, histogram)) = &mut self.idle
-            && window.contains(&begun_ns)
-        {
-            histogram.record(length);
-        }
     }
 
     /// Whether what begins at `begun_ns` counts.
     #[inline]
     pub(crate) fn is_steady(&self, begun_ns: u64) -> bool {
-        self.steady_ns.contains(&begun_ns)
+        self.steady.contains(begun_ns)
     }
 
     /// A request that was due at `due_ns` leaves at `now_ns`.
     #[inline]
     pub(crate) fn leaves(&mut self, due_ns: u64, now_ns: u64) {
         if let Some(pacing) = &mut self.pacing
-            && self.steady_ns.contains(&due_ns)
+            && self.steady.contains(due_ns)
         {
             pacing.record(now_ns.saturating_sub(due_ns));
         }

@@ -20,9 +20,9 @@ pub(super) struct Magics {
     pub end: u64,
 }
 
-fn waiting(settings: Settings) -> Waiting {
+pub(super) fn waiting(settings: Settings) -> Waiting {
     match settings.wait {
-        Wait::Block => Waiting::Block,
+        Wait::Block | Wait::BusyPoll => Waiting::Block,
         Wait::Spin => Waiting::Never,
     }
 }
@@ -134,6 +134,6 @@ fn respond(worker: &mut Worker, socket: &UdpSocket, message: &mut [u8], response
     }
 }
 
-fn is_pause(error: &io::Error) -> bool {
+pub(super) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -220,7 +220,8 @@ fn transact(
     let settings = shared.settings;
     let deadline_ns = begun + GIVE_UP_NS;
     let limit = match settings.wait {
-        Wait::Block => Some(CALL_LIMIT),
+        // A plan allows no busy polling here: a connection is gone before a poll would pay.
+        Wait::Block | Wait::BusyPoll => Some(CALL_LIMIT),
         Wait::Spin => None,
     };
     let stream = tcp::unconnected(shared.peer, limit).map_err(|error| Failure::Call("socket", error))?;

@@ -93,7 +93,7 @@ pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
 
 fn waiting(wait: Wait) -> Waiting {
     match wait {
-        Wait::Block => Waiting::Block,
+        Wait::Block | Wait::BusyPoll => Waiting::Block,
         Wait::Spin => Waiting::Never,
     }
 }

@@ -41,7 +41,21 @@ pub fn tcp(streams: u32, direction: Direction, engine: TcpEngine) -> Traffic {
 }
 
 pub fn messages(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> RoundTrip {
-    RoundTrip { size: Bytes(size), outstanding, wait, rate: rate.map(PerSecond) }
+    RoundTrip { size: Bytes(size), outstanding, wait, rate: rate.map(PerSecond), timestamps: false }
+}
+
+/// All ways to wait that this user may use.
+pub fn waits() -> Vec<Wait> {
+    let mut waits = vec![Wait::Block, Wait::Spin];
+    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    match netduel_sys::busy_poll::enable(&socket, Wait::BUSY_POLL) {
+        Ok(_) => waits.push(Wait::BusyPoll),
+        Err(error) => {
+            assert!(std::env::var_os("REQUIRE_ALL").is_none(), "cannot busy-poll: {error}");
+            println!("skipped: busy polling is not allowed here: {error}");
+        }
+    }
+    waits
 }
 
 pub fn loopback(family: Family) -> IpAddr {

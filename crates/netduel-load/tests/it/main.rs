@@ -12,6 +12,8 @@ mod port;
 mod port_shortage;
 mod port_strangers;
 mod round_trip;
+mod stamps;
 mod tcp_stream;
 mod transaction;
+mod two_processes;
 mod udp_stream;

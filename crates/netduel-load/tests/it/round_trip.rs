@@ -3,7 +3,7 @@ use netduel_model::sample::{EndReport, RoundTripReport};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, RoundTrip, Traffic, Wait};
 
-use crate::harness::{check_flows, messages, run_pair, workload};
+use crate::harness::{check_flows, messages, run_pair, waits, workload};
 
 fn check(client: &EndReport, server: &EndReport, size: u64, what: &str) -> RoundTripReport {
     let trips = client.round_trips.clone().unwrap();
@@ -30,7 +30,7 @@ fn both_protocols(settings: &RoundTrip) -> [(&'static str, Traffic); 2] {
 
 #[test]
 fn the_closed_loop_counts_each_round_trip() {
-    for wait in [Wait::Block, Wait::Spin] {
+    for wait in waits() {
         for outstanding in [1, 7] {
             for family in [Family::Ipv4, Family::Ipv6] {
                 for (protocol, traffic) in both_protocols(&messages(16, outstanding, wait, None)) {
@@ -47,7 +47,7 @@ fn the_closed_loop_counts_each_round_trip() {
 
 #[test]
 fn the_open_loop_keeps_its_schedule_to_the_request() {
-    for wait in [Wait::Block, Wait::Spin] {
+    for wait in waits() {
         for (protocol, traffic) in both_protocols(&messages(64, 1, wait, Some(2000))) {
             let what = format!("{protocol} {wait:?}");
             let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 200)).unwrap();
@@ -80,4 +80,22 @@ fn warm_up_and_cool_down_stay_out_of_the_histogram_and_in_the_series() {
     assert_eq!(trips.histogram.count, 150);
     assert_eq!(trips.pacing_error.map(|record| record.count), Some(150));
     assert_eq!(trips.series.iter().map(|sample| sample.count).sum::<u64>(), 300);
+}
+
+#[test]
+fn an_end_that_busy_polls_says_that_loopback_has_nothing_to_poll() {
+    let napi = |report: &EndReport| report.streams.iter().map(|stream| stream.napi_id).collect::<Vec<_>>();
+    for wait in waits() {
+        for rate in [None, Some(2000)] {
+            for (protocol, traffic) in both_protocols(&messages(16, 1, wait, rate)) {
+                let (client, server) = run_pair(&workload(traffic, Family::Ipv6, 100)).unwrap();
+                let expected = vec![(wait == Wait::BusyPoll).then_some(0)];
+                assert_eq!(
+                    (napi(&client), napi(&server)),
+                    (expected.clone(), expected),
+                    "{protocol} {wait:?} {rate:?}"
+                );
+            }
+        }
+    }
 }

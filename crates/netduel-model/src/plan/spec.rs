@@ -262,6 +262,11 @@ shape! {
         optional probe: ProbeProtocol,
         /// loaded-latency: share of the duration in which the path is idle, before the load begins, 5 % to 90 %, default 25 %.
         optional idle_share: Percent,
+        /// tcp-rr, udp-rr: have the kernels (and NICs whose stamping is enabled) time-stamp some of the requests, which splits
+        /// their round trips into network, kernel and program at both ends, and gives one-way delay with its error. Responses
+        /// smaller than 48 B (tcp-rr) or 64 B (udp-rr) cannot carry the server's times: then network and server are one part.
+        /// What it costs is measured; compare with runs that do the same. Default `false`.
+        optional timestamps: bool,
     }
 }
 

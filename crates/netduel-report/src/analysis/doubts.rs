@@ -25,6 +25,9 @@ const OUTLIER_DISTANCE_MIN: f64 = 0.1;
 /// A wall clock that moved further than this against the monotonic one was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
 
+/// A larger share of stamped round trips that could not be split is worth a warning.
+const STAMPS_LOST_MAX: f64 = 0.05;
+
 /// A core busier than this has nothing to spare.
 const BUSY_SHARE_MAX: f64 = 0.9;
 
@@ -70,6 +73,7 @@ pub(super) fn derive(
         }
     }
     warnings.extend(of_hosts(plan, counting, machines));
+    warnings.extend(other_tests(plan, counting));
     warnings
 }
 
@@ -209,6 +213,8 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             sent_bps,
         });
     }
+    warnings.extend(nothing_to_poll(workload, arm, trials));
+    warnings.extend(stamps(workload, arm));
     warnings.extend(rate_shape(workload, arm, trials));
     warnings
 }
@@ -239,6 +245,45 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
         begun,
         cause: cause.join("; "),
     })
+}
+
+/// Trials that were to busy-poll and whose packets came from a device that cannot be polled.
+fn nothing_to_poll(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
+    let not_polled = |trial: &&&Trial| {
+        figures::ends(trial).flat_map(|end| &end.report.streams).any(|stream| stream.napi_id == Some(0))
+    };
+    let trials = trials.iter().filter(not_polled).count() as u32;
+    (trials > 0).then(|| Warning::NothingToPoll {
+        arm: arm.arm.clone(),
+        workload: workload.name.clone(),
+        trials,
+    })
+}
+
+/// Stamps on one side of a comparison only, and stamps that did not come.
+fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
+    let is_stamped = |arm: &ArmAnalysis| match &arm.workload.traffic {
+        Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => round_trip.timestamps,
+        _ => false,
+    };
+    let mut warnings = Vec::new();
+    if workload.arms.first().is_some_and(|baseline| is_stamped(baseline) != is_stamped(arm)) {
+        warnings.push(Warning::StampsDiffer { arm: arm.arm.clone(), workload: workload.name.clone() });
+    }
+    if let Some(stamps) = arm.stamps.as_ref().filter(|stamps| stamps.stamped > 0) {
+        let share = 1.0 - stamps.complete as f64 / stamps.stamped as f64;
+        // The last transmit stamp of the server is never known, which is much where round trips are few.
+        let lost = stamps.stamped - stamps.complete;
+        if share > STAMPS_LOST_MAX && lost > u64::from(arm.trials) {
+            warnings.push(Warning::StampsIncomplete {
+                arm: arm.arm.clone(),
+                workload: workload.name.clone(),
+                share,
+                inconsistent: stamps.inconsistent,
+            });
+        }
+    }
+    warnings
 }
 
 /// The worst trial's 99th percentile of lateness, when it is too late.
@@ -345,6 +390,23 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
     let busy =
         busy.into_iter().map(|(host, (share_max, trials))| Warning::BusyHost { host, share_max, trials });
     stolen.chain(busy).chain(steps).collect()
+}
+
+/// What a standing server ran beside trials.
+fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
+    let mut beside: BTreeMap<HostName, (u32, u32)> = BTreeMap::new();
+    for trial in counting {
+        let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
+        for role in [Role::Client, Role::Server] {
+            let others = trial.end(role).map_or(0, |end| end.observation.concurrent_tests);
+            if others > 0 {
+                let known = beside.entry(arm.pair.host(role).clone()).or_default();
+                *known = (known.0.max(others), known.1 + 1);
+            }
+        }
+    }
+    let warning = |(host, (others_max, trials))| Warning::OtherTests { host, others_max, trials };
+    beside.into_iter().map(warning).collect()
 }
 
 /// The share of a host's CPU time that was neither an agent's nor an interrupt's. `neighbour`: the other end, when it runs

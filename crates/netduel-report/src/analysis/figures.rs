@@ -91,10 +91,11 @@ pub(super) fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {
     trial.client.as_ref()?.report.round_trips.as_ref()
 }
 
-/// The histogram holds every round trip of the steady window, so its count over the window's length is the rate.
+/// The histograms hold every round trip of the steady window, stamped ones apart, so their counts over its length are the rate.
 fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
     let (from, to) = steady_bounds(workload);
-    let count = round_trips(trial)?.histogram.count;
+    let stamped = trial.client.as_ref()?.report.stamps.as_ref().map_or(0, |stamps| stamps.stamped);
+    let count = round_trips(trial)?.histogram.count + stamped;
     (to > from && count > 0).then(|| count as f64 / ((to - from) as f64 / 1e9))
 }
 

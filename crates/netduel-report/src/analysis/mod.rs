@@ -13,6 +13,7 @@ mod parts;
 mod paths;
 mod responsiveness;
 mod series;
+mod stamps;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};
 pub use paths::PathShares;
 pub use series::SeriesPoint;
+pub use stamps::{Composition, OneWay, StampCost, Stamps};
 
 /// Everything that is derived from a run.
 #[derive(Debug, Clone)]
@@ -88,6 +90,8 @@ pub struct ArmAnalysis {
     pub parts: Vec<Part>,
     /// Probes that no response came to, and probes in all, of a loaded path.
     pub probes_lost: Option<(u64, u64)>,
+    /// What time stamps say of the round trips; absent when the workload has none.
+    pub stamps: Option<Stamps>,
     /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.
     pub series: Vec<SeriesPoint>,
     /// The same of the round trips of a workload that moves bulk data beside them, nanoseconds; empty for others.
@@ -199,6 +203,7 @@ fn workload(
             latency: figures::merged_latency(&trials),
             parts: parts::of_trials(&settings.traffic, &trials),
             probes_lost: parts::probes_lost(&settings.traffic, &trials),
+            stamps: stamps::of(&trials),
             series: series::over_trials(settings, &trials),
             latency_series: series::of_probes(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),

@@ -26,6 +26,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                 p.settings { @if let Some(arm) = arm { b { (arm) } ": " } (settings) }
             }
             (origin(workload))
+            (super::stamps::section(workload))
             (datagrams::of(workload))
             div.charts {
                 @for (position, metric) in workload.judged.iter().enumerate() {

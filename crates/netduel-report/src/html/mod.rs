@@ -10,6 +10,7 @@ mod datagrams;
 mod intervals;
 mod origin;
 mod policy;
+mod stamps;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use netduel_model::run::Run;

@@ -71,6 +71,13 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
             rows.push(("errors", format!("{name}: {} {} times: {}", error.call, error.count, error.error)));
         }
     }
+    let others = server.observation.concurrent_tests;
+    if others > 0 {
+        let tests = if others == 1 { "1 other test".to_owned() } else { format!("{others} other tests") };
+        let words =
+            format!("up to {tests} ran on the server at the same time, and shared the path and its cores");
+        rows.push(("beside", words));
+    }
     if let Some(Limit { cause, evidence }) = analysis::limit_of(workload, trial, shared_machine) {
         let evidence =
             if evidence.is_empty() { String::new() } else { format!(" ({})", evidence.join("; ")) };

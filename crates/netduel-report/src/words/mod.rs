@@ -1,12 +1,14 @@
 //! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
 mod datagrams;
 mod run;
+mod stamps;
 mod text;
 mod verdict;
 mod warnings;
 
 pub use datagrams::{datagrams, direction};
 pub use run::{commands, end, parts, parts_title, proofs, rules, treatment, trials, workload};
+pub use stamps::{STAMPS_TITLE, StampTable, error, stamps};
 pub use text::{date, percent, plain, times};
 pub use verdict::{Clause, Tone, answer, clauses, interval, joint, tone, value, verdict};
 pub use warnings::warnings;

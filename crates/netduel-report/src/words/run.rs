@@ -4,7 +4,7 @@ use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::units::human_nanos;
 use netduel_model::workload::{
-    Direction, ProbeProtocol, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload,
+    Direction, LoadedLatency, ProbeProtocol, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload,
 };
 
 use super::text::{percent_at_least, plain, shell_word};
@@ -13,13 +13,6 @@ use crate::analysis::{Analysis, PathShares, WorkloadAnalysis, added_by_load};
 /// What a workload sends, in a line.
 pub fn workload(workload: &Workload) -> String {
     let mut parts = vec![workload.traffic.type_name().to_owned()];
-    let plural =
-        |count: u32, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
-    let way = |direction: Direction| match direction {
-        Direction::Up => "client to server",
-        Direction::Down => "server to client",
-        Direction::Both => "both ways",
-    };
     match &workload.traffic {
         Traffic::TcpStream { streams, direction, block, engine, congestion, rate, tuning } => {
             parts.push(plural(*streams, "stream"));
@@ -50,22 +43,11 @@ pub fn workload(workload: &Workload) -> String {
                 None => format!("closed loop, {} outstanding", round_trip.outstanding),
             });
             parts.push(waiting(round_trip.wait).to_owned());
+            if round_trip.timestamps {
+                parts.push("some of them time-stamped".to_owned());
+            }
         }
-        Traffic::LoadedLatency(load) => {
-            parts.push(format!(
-                "{} probes of {} at {}",
-                match load.probe {
-                    ProbeProtocol::Udp => "UDP",
-                    ProbeProtocol::Tcp => "TCP",
-                },
-                load.size,
-                load.rate
-            ));
-            parts.push(format!("idle for {}", load.idle));
-            parts.push(format!("then {} {}", plural(load.streams + 1, "TCP stream"), way(load.direction)));
-            parts.push(engine_words(load.engine).to_owned());
-            parts.extend(load.congestion.iter().cloned());
-        }
+        Traffic::LoadedLatency(load) => parts.extend(loaded(load)),
         Traffic::TcpCrr(transaction) => {
             parts.push("a connection for each transaction".to_owned());
             parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
@@ -92,6 +74,7 @@ fn waiting(wait: Wait) -> &'static str {
     match wait {
         Wait::Block => "blocking",
         Wait::Spin => "spinning",
+        Wait::BusyPoll => "busy-polling",
     }
 }
 
@@ -146,6 +129,36 @@ pub fn parts(workload: &WorkloadAnalysis) -> Vec<String> {
         format!("{title}: {}", arms.join("; "))
     };
     first.parts.iter().map(|part| sentence(part.key, part.title)).chain(load_effects(workload)).collect()
+}
+
+fn plural(count: u32, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+fn way(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "client to server",
+        Direction::Down => "server to client",
+        Direction::Both => "both ways",
+    }
+}
+
+fn loaded(load: &LoadedLatency) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.push(format!(
+        "{} probes of {} at {}",
+        match load.probe {
+            ProbeProtocol::Udp => "UDP",
+            ProbeProtocol::Tcp => "TCP",
+        },
+        load.size,
+        load.rate
+    ));
+    parts.push(format!("idle for {}", load.idle));
+    parts.push(format!("then {} {}", plural(load.streams + 1, "TCP stream"), way(load.direction)));
+    parts.push(engine_words(load.engine).to_owned());
+    parts.extend(load.congestion.iter().cloned());
+    parts
 }
 
 /// One arm in the change it makes: `path = accelerated on both`.
@@ -261,7 +274,7 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
           arrival. With segmentation offload a packet may carry many datagrams.".to_owned()),
         ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
           digits; in an open loop from the scheduled time. A transaction of tcp-crr is whole when its connection was made, its \
-          response read, and the end of the stream behind it.".to_owned()),
+          response read, and the end of the stream behind it. Where some are time-stamped, those have a histogram of their own.".to_owned()),
         ("CPU", "Busy time of all cores of both hosts, each machine once, over the whole trial, divided by what was received in \
           the whole trial.".to_owned()),
         ("Comparison", "Within blocks: each arm against the baseline of the same block. Ratio (difference for loss and \

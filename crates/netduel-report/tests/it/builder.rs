@@ -182,7 +182,8 @@ fn host(name: &str, recipe: &Recipe) -> HostSnapshot {
 }
 
 fn workload(name: &str) -> Workload {
-    let round_trip = |rate| RoundTrip { size: Bytes(64), outstanding: 1, wait: Wait::Block, rate };
+    let round_trip =
+        |rate| RoundTrip { size: Bytes(64), outstanding: 1, wait: Wait::Block, rate, timestamps: false };
     let traffic = match name {
         "rr" => Traffic::TcpRr(round_trip(None)),
         "open" => Traffic::UdpRr(round_trip(Some(PerSecond(20_000)))),
@@ -365,6 +366,7 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         datagrams_sent: None,
         round_trips: None,
         under_load: None,
+        stamps: None,
         errors: Vec::new(),
         process_cpu_ns: (120_000_000, 900_000_000),
     }

@@ -387,6 +387,19 @@ fn streams_that_did_not_reach_their_rate_are_told_with_both_figures() {
 }
 
 #[test]
+fn tests_of_others_on_a_standing_server_are_named_with_their_most() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    for (trial, others) in run.trials.iter_mut().zip([0, 2, 1]) {
+        trial.server.as_mut().unwrap().observation.concurrent_tests = others;
+    }
+    let warnings = analyse_run(&run).warnings;
+    let words: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    let found =
+        words.iter().find(|words| words.starts_with("other tests")).unwrap_or_else(|| panic!("{words:?}"));
+    assert!(found.contains("up to 2 other tests") && found.contains("in 2 trials"), "{found}");
+}
+
+#[test]
 fn what_else_runs_on_a_host_is_named() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
     for trial in &mut run.trials {

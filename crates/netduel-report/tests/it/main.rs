@@ -8,3 +8,4 @@ mod figures;
 mod formats;
 mod hostile;
 mod nonsense;
+mod stamps;

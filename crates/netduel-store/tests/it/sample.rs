@@ -234,6 +234,7 @@ fn report(role: Role) -> EndReport {
             parts: None,
         }),
         under_load: None,
+        stamps: None,
         errors: vec![ErrorCount {
             call: "sendmmsg".to_owned(),
             error: "ENOBUFS: no buffer space available".to_owned(),

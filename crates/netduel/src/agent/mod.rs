@@ -74,11 +74,6 @@ impl AgentWork {
         self.stage = Stage::Server(end);
     }
 
-    /// Whether traffic runs, or its result waits to be taken.
-    pub fn is_running(&self) -> bool {
-        matches!(self.stage, Stage::Running(..))
-    }
-
     fn observer(&mut self) -> Result<&mut Observer, WorkError> {
         if self.observer.is_none() {
             self.observer = Some(Observer::new().map_err(environment)?);

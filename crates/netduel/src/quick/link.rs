@@ -3,6 +3,8 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use netduel_model::socket_name::SocketName;
@@ -27,23 +29,89 @@ pub fn command(at: &str) -> Result<(), Failure> {
             Failure::message(Kind::Host, format!("failed to find the address of {}: {error}", name.host))
         })?
         .collect();
-    let (stream, _) = tls::connect(&pairing, &addresses, CONNECT_LIMIT).kind(Kind::Host)?;
-    carry(stream)
-        .map_err(|error| Failure::message(Kind::Host, format!("the conversation with {name} broke: {error}")))
+    let (stream, address) = tls::connect(&pairing, &addresses, CONNECT_LIMIT).kind(Kind::Host)?;
+    let ending = carry(stream).map_err(|error| {
+        Failure::message(Kind::Host, format!("the conversation with {name} broke: {error}"))
+    })?;
+    match ending {
+        Ending::Farewell => Ok(()),
+        Ending::Cut => Err(Failure::message(
+            Kind::Host,
+            format!(
+                "the server at {address} ended the conversation: it was stopped or killed, the connection broke, or nothing was said                  for longer than its --idle-timeout"
+            ),
+        )),
+    }
+}
+
+/// How a conversation came to its end.
+#[derive(Debug, PartialEq, Eq)]
+enum Ending {
+    /// Either side had said that it was done.
+    Farewell,
+    /// The server's side ended before.
+    Cut,
 }
 
 /// Both ways at once; the end of either side ends the other.
-fn carry(stream: UnixStream) -> io::Result<()> {
+fn carry(stream: UnixStream) -> io::Result<Ending> {
     let mut to_server = stream.try_clone()?;
+    let is_done = Arc::new(AtomicBool::new(false));
+    let input_ended = Arc::clone(&is_done);
     std::thread::Builder::new().name("link-in".to_owned()).spawn(move || {
         // An error here is the end of the input as well; the server sees that nothing more comes.
         drop(copy(io::stdin(), &mut to_server));
+        input_ended.store(true, Ordering::SeqCst);
         drop(to_server.shutdown(Shutdown::Write));
     })?;
-    copy(stream, io::stdout())
+    let mut answers = Answers::new(io::stdout());
+    copy(stream, &mut answers)?;
+    let is_over = answers.end_with_farewell || is_done.load(Ordering::SeqCst);
+    Ok(if is_over { Ending::Farewell } else { Ending::Cut })
 }
 
-fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+/// What the farewell begins with, as `netduel_control::protocol` writes it.
+const FAREWELL: &[u8] = br#"{"type":"bye""#;
+
+/// Passes on what the server says, and notices its farewell.
+struct Answers<W> {
+    output: W,
+    /// The beginning of the line under way, as long as the farewell's at most.
+    line: Vec<u8>,
+    /// The last whole line is the farewell.
+    end_with_farewell: bool,
+}
+
+impl<W: Write> Answers<W> {
+    fn new(output: W) -> Self {
+        Self { output, line: Vec::new(), end_with_farewell: false }
+    }
+
+    fn notice(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if *byte == b'\n' {
+                self.end_with_farewell = self.line == FAREWELL;
+                self.line.clear();
+            } else if self.line.len() < FAREWELL.len() {
+                self.line.push(*byte);
+            }
+        }
+    }
+}
+
+impl<W: Write> Write for Answers<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.output.write(bytes)?;
+        self.notice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+fn copy(mut from: impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = [0; 16 << 10];
     loop {
         match from.read(&mut buffer) {
@@ -51,6 +119,35 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
             Ok(count) => to.write_all(&buffer[..count]).and_then(|()| to.flush())?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_control::protocol::{FromAgent, encode};
+
+    use super::*;
+
+    #[test]
+    fn a_farewell_is_told_from_other_last_words_however_its_bytes_come() {
+        let bye = encode(&FromAgent::Bye { problems: vec!["x".into()] });
+        let started = encode(&FromAgent::Started);
+        for (words, is_farewell) in [
+            (String::new(), false),
+            (started.clone(), false),
+            (format!("{started}{bye}"), true),
+            (format!("{bye}{started}"), false),
+            (bye.trim_end().to_owned(), false),
+        ] {
+            for size in [1, 5, 1000] {
+                let mut answers = Answers::new(Vec::new());
+                for bytes in words.as_bytes().chunks(size) {
+                    answers.write_all(bytes).expect("a vector takes everything");
+                }
+                assert_eq!(answers.end_with_farewell, is_farewell, "{words}");
+                assert_eq!(answers.output, words.as_bytes());
+            }
         }
     }
 }

@@ -7,8 +7,14 @@ use std::str::FromStr;
 
 use ring::digest::{SHA256, digest};
 
+/// What every string begins with, before the digit of its version.
+const NAME: &str = "netduel";
 /// What every string of this version begins with.
 const PREFIX: &str = "netduel1";
+/// What is shorter may be the name of a host: `netduel1`, or `netduel12`.
+const LENGTH_LEAST: usize = PREFIX.len() + 12;
+/// A label of a host's name is no longer (RFC 1035 section 2.3.4).
+const LABEL_LEN_MAX: usize = 63;
 /// Crockford's alphabet: no I, L, O, U, so that a string survives being read aloud.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const CHECKSUM_LEN: usize = 4;
@@ -36,6 +42,12 @@ pub enum PairingError {
     /// It begins with something else.
     #[error("the text is no pairing string: `netduel serve` prints one that begins with {PREFIX}")]
     Foreign,
+    /// A later version made it.
+    #[error(
+        "the pairing string is of another version of netduel, it begins with {NAME} and another digit than 1: install the same version \
+         on both hosts"
+    )]
+    Version,
     /// A character that no string has.
     #[error("the pairing string has {0:?} in it, which none has: copy it again, whole")]
     Character(char),
@@ -47,8 +59,11 @@ pub enum PairingError {
 impl Pairing {
     /// Whether a text is meant to be a pairing string, good or not.
     pub fn looks_like(text: &str) -> bool {
+        let is_word = !text.contains(['.', ':', '-']);
         let head = text.get(..PREFIX.len());
-        head.is_some_and(|head| head.eq_ignore_ascii_case(PREFIX)) && !text.contains(['.', ':', '-'])
+        is_word
+            && (is_of_another_version(text)
+                || (text.len() >= LENGTH_LEAST && head.is_some_and(|head| head.eq_ignore_ascii_case(PREFIX))))
     }
 
     fn payload(&self) -> Vec<u8> {
@@ -73,6 +88,15 @@ impl Pairing {
             String::from_utf8(host.to_vec()).ok().filter(|host| (1..=HOST_LEN_MAX).contains(&host.len()))?;
         Some(Self { host, port: u16::from_be_bytes(*port), fingerprint: *fingerprint, secret: *secret })
     }
+}
+
+/// Whether it begins as a string of a later version might, and is too long for the name of a host.
+fn is_of_another_version(text: &str) -> bool {
+    let Some((name, rest)) = text.split_at_checked(NAME.len()) else { return false };
+    let version = rest.chars().next();
+    name.eq_ignore_ascii_case(NAME)
+        && version.is_some_and(|version| version.is_ascii_digit() && version != '1')
+        && text.len() > LABEL_LEN_MAX
 }
 
 /// Never shows the secret.
@@ -106,6 +130,9 @@ impl FromStr for Pairing {
     type Err = PairingError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if is_of_another_version(text) {
+            return Err(PairingError::Version);
+        }
         let (head, digits) = text.split_at_checked(PREFIX.len()).ok_or(PairingError::Foreign)?;
         if !head.eq_ignore_ascii_case(PREFIX) {
             return Err(PairingError::Foreign);
@@ -131,6 +158,8 @@ impl FromStr for Pairing {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn pairing(host: &str) -> Pairing {
@@ -167,5 +196,55 @@ mod tests {
     #[test]
     fn the_secret_is_not_shown_by_accident() {
         assert!(!format!("{:?}", pairing("far")).contains("115"));
+    }
+
+    #[test]
+    fn a_string_of_a_later_version_and_a_host_with_such_a_name_are_what_they_are() {
+        let text = pairing("10.0.0.2").to_string().replacen("netduel1", "netduel2", 1);
+        assert!(Pairing::looks_like(&text));
+        assert_eq!(text.parse::<Pairing>(), Err(PairingError::Version));
+        for name in [
+            "netduel1",
+            "netduel12",
+            "netduel2",
+            "netduel1.example.org",
+            "netduel",
+            "n",
+            "netduel1-eu-west-1",
+        ] {
+            assert!(!Pairing::looks_like(name), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_pairing_survives_its_string_and_no_other_string_is_taken(
+            host in "[a-zA-Z0-9.:%_-]{1,255}",
+            port in 1..=u16::MAX,
+            fingerprint: [u8; 32],
+            secret: [u8; SECRET_LEN],
+            place: prop::sample::Index,
+            other in prop::sample::select(ALPHABET.as_slice()),
+        ) {
+            let pairing = Pairing { host, port, fingerprint, secret };
+            let text = pairing.to_string();
+            prop_assert!(text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
+            let place = PREFIX.len() + place.index(text.len() - PREFIX.len());
+            prop_assert!(text[..place].parse::<Pairing>().is_err());
+            let mut mistyped = text.clone().into_bytes();
+            if mistyped[place] != other {
+                mistyped[place] = other;
+                let mistyped = String::from_utf8(mistyped).expect("ASCII");
+                prop_assert_eq!(mistyped.parse::<Pairing>(), Err(PairingError::Damaged));
+            }
+            prop_assert_eq!(text.parse(), Ok(pairing));
+        }
+
+        #[test]
+        fn no_text_breaks_the_parser(text in "\\PC{0,120}", tail in "[0-9a-z]{0,120}") {
+            for text in [text.clone(), [PREFIX, &tail].concat(), [PREFIX, &text].concat()] {
+                prop_assert!(text.parse::<Pairing>().is_err());
+            }
+        }
     }
 }

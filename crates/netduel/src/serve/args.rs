@@ -5,7 +5,7 @@ use clap::Args;
 use netduel_model::socket_name::{SERVE_PORT, SocketName};
 use netduel_model::units::{BitRate, Nanos};
 
-use crate::quick::args::{rate, test_time};
+use crate::quick::args::{rate, test_time, time};
 
 /// `netduel serve`.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub struct ServeArgs {
     /// The name or address that the pairing string holds [default: one string for each address of this host]
     #[arg(long, value_name = "HOST", value_parser = host)]
     pub advertise: Option<String>,
-    /// Refuse tests of more payload than this, or without a rate of their own, for example 1G.
+    /// Refuse tests of more payload in a direction than this, or without a rate of their own, for example 1G.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub max_rate: Option<BitRate>,
     /// Refuse tests that are longer than this: seconds, or with a unit.
@@ -32,6 +32,9 @@ pub struct ServeArgs {
     /// Clients at a time; more are turned away.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
     pub max_clients: usize,
+    /// End the session of a client that says nothing for this long while no test runs: seconds, or with a unit.
+    #[arg(long, value_name = "TIME", default_value = "3600", value_parser = idle_time)]
+    pub idle_timeout: Nanos,
     /// End after one test.
     #[arg(long)]
     pub one_off: bool,
@@ -55,3 +58,16 @@ fn host(text: &str) -> Result<String, String> {
 fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "1 at least".to_owned())
 }
+
+/// A client has to connect its streams within this time, while its control connection is silent.
+fn idle_time(text: &str) -> Result<Nanos, String> {
+    let length = time(text)?;
+    if length < IDLE_LEAST {
+        return Err(format!(
+            "{IDLE_LEAST} at least: a client that connects many streams is silent meanwhile"
+        ));
+    }
+    Ok(length)
+}
+
+const IDLE_LEAST: Nanos = Nanos(1_000_000_000);

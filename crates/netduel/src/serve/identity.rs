@@ -1,10 +1,13 @@
 //! What a standing server is known by: a key, a certificate and the secret of its pairings, kept so that pairings survive a
 //! restart. The file is the owner's alone; it is written whole or not at all.
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fmt::Display;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Failure, Kind, OrFail as _};
@@ -15,8 +18,62 @@ use crate::quick::tls::{ServerIdentity, fingerprint};
 /// Version of the file.
 /// - 1: the first.
 const FORMAT: u32 = 1;
+const FILE: &str = "identity.json";
+/// A longer file is none of ours, bytes.
+const FILE_LEN_MAX: u64 = 64 << 10;
+const DRAW_ANEW: &str = "draw a new one with --new-identity, and pair again";
 /// The name in the certificate; clients know the certificate itself and look at no name.
 const CERTIFICATE_NAME: &str = "netduel";
+
+fn unreadable(path: &Path, why: &dyn Display, remedy: &str) -> Failure {
+    let text = format!("failed to read the identity {}: {why}; {remedy}", path.display());
+    Failure::message(Kind::Environment, text)
+}
+
+fn unwritten(path: &Path, why: &dyn Display) -> Failure {
+    let text = format!(
+        "failed to keep the identity in {}: {why}; mend that, or serve with --ephemeral",
+        path.display()
+    );
+    Failure::message(Kind::Store, text)
+}
+
+/// Opens the file itself, never one that a link names, and without waiting for anybody.
+fn open_to_read(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(descriptor) => Ok(File::from(descriptor)),
+        Err(Errno::LOOP) => Err(io::Error::other("it is a symbolic link")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whoever could read the key may pose as this server, and whoever may write to its folder could have put it there.
+fn check_ownership(path: &Path, file: &File) -> Result<(), Failure> {
+    let metadata = file.metadata().map_err(|error| unreadable(path, &error, DRAW_ANEW))?;
+    let remedy =
+        "whoever read it can pose as this server: draw a new one with --new-identity, and pair again";
+    if !metadata.is_file() {
+        return Err(unreadable(path, &"it is no file", "remove it, or serve with --ephemeral"));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(unreadable(
+            path,
+            &"it belongs to another user",
+            "serve as that user, or with --ephemeral",
+        ));
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return Err(unreadable(path, &"others may read it", remedy));
+    }
+    let folder = path.parent().unwrap_or(path);
+    let mode = std::fs::metadata(folder).map_err(|error| unreadable(path, &error, DRAW_ANEW))?.mode();
+    if mode & 0o022 != 0 {
+        let remedy = format!("chmod 700 {}, and draw a new one with --new-identity", folder.display());
+        return Err(unreadable(path, &"others may replace it, for they may write to its folder", &remedy));
+    }
+    Ok(())
+}
 
 /// An identity.
 #[derive(Serialize, Deserialize)]
@@ -43,64 +100,66 @@ impl Identity {
 
     /// The kept one; a new one when there is none, or when `anew`.
     pub fn kept(anew: bool) -> Result<Self, Failure> {
-        let path = program::state_folder()?.join("serve").join("identity.json");
+        Self::kept_in(&program::state_folder()?.join("serve"), anew)
+    }
+
+    fn kept_in(folder: &Path, anew: bool) -> Result<Self, Failure> {
+        let path = folder.join(FILE);
         if !anew && let Some(kept) = Self::read(&path)? {
             return Ok(kept);
         }
         let identity = Self::draw()?;
-        identity.write(&path)?;
-        Ok(identity)
+        match identity.write(&path, anew) {
+            Ok(()) => Ok(identity),
+            // Another server of this user was started at the same moment, and was faster.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::read(&path)?
+                .ok_or_else(|| unwritten(&path, &"it was there, and then it was not".to_owned())),
+            Err(error) => Err(unwritten(&path, &error)),
+        }
     }
 
     fn read(path: &Path) -> Result<Option<Self>, Failure> {
-        let failed = |why: &dyn std::fmt::Display, remedy: &str| {
-            let text = format!("failed to read the identity {}: {why}; {remedy}", path.display());
-            Failure::message(Kind::Environment, text)
-        };
-        let metadata = match std::fs::metadata(path) {
-            Ok(metadata) => metadata,
+        let file = match open_to_read(path) {
+            Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(&error, "or serve with --ephemeral")),
+            Err(error) => return Err(unreadable(path, &error, "mend that, or serve with --ephemeral")),
         };
-        if metadata.permissions().mode() & 0o077 != 0 {
-            let remedy = "whoever read it can pose as this server: draw a new one with --new-identity";
-            return Err(failed(&"others may read it", remedy));
-        }
-        let remedy = "draw a new one with --new-identity, and pair again";
-        let text = std::fs::read_to_string(path).map_err(|error| failed(&error, remedy))?;
-        let identity: Self = serde_json::from_str(&text).map_err(|error| failed(&error, remedy))?;
+        check_ownership(path, &file)?;
+        let mut text = String::new();
+        let read = file.take(FILE_LEN_MAX).read_to_string(&mut text);
+        read.map_err(|error| unreadable(path, &error, DRAW_ANEW))?;
+        let identity: Self =
+            serde_json::from_str(&text).map_err(|error| unreadable(path, &error, DRAW_ANEW))?;
         if identity.format != FORMAT {
-            return Err(failed(
-                &format!("it is of format {}, this netduel knows {FORMAT}", identity.format),
-                remedy,
-            ));
+            let why = format!("it is of format {}, this netduel knows {FORMAT}", identity.format);
+            return Err(unreadable(path, &why, DRAW_ANEW));
         }
         Ok(Some(identity))
     }
 
-    fn write(&self, path: &Path) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| {
-            let text = format!(
-                "failed to keep the identity in {}: {error}; or serve with --ephemeral",
-                path.display()
-            );
-            Failure::message(Kind::Store, text)
-        };
+    /// Writes the file whole or not at all; `AlreadyExists` when there is one, unless it is to be replaced.
+    fn write(&self, path: &Path, replace: bool) -> io::Result<()> {
         let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
-        let text = serde_json::to_vec(self).kind(Kind::Internal)?;
-        let beside = folder.join(format!(".part-{}", std::process::id()));
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let text = serde_json::to_vec(self)?;
+        // Not the process's number: in containers that share a folder every server may be process 1.
+        let name = u128::from_ne_bytes(netduel_sys::random::bytes16()?);
+        let beside = folder.join(format!(".part-{name:032x}"));
         let written = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(&beside)
             .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
-            .and_then(|()| std::fs::rename(&beside, path));
-        written.map_err(|error| {
-            drop(std::fs::remove_file(&beside));
-            failed(error)
-        })
+            .and_then(|()| {
+                if replace { std::fs::rename(&beside, path) } else { std::fs::hard_link(&beside, path) }
+            })
+            .and_then(|()| File::open(&folder)?.sync_all());
+        if !replace || written.is_err() {
+            // It is as private as the identity itself, and not looked at again.
+            let _ = std::fs::remove_file(&beside);
+        }
+        written
     }
 
     /// The string for clients that reach this server under `host`.
@@ -111,5 +170,81 @@ impl Identity {
     /// For the control connections.
     pub fn for_tls(&self) -> Result<ServerIdentity, Failure> {
         ServerIdentity::new(&self.certificate, &self.key, self.secret).kind(Kind::Environment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions, write};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::thread;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let outer = tempfile::tempdir().expect("a folder");
+        let folder = outer.path().join("state/serve");
+        (outer, folder)
+    }
+
+    fn failure(folder: &Path) -> String {
+        Identity::kept_in(folder, false).err().expect("a failure").to_string()
+    }
+
+    #[test]
+    fn an_identity_is_kept_for_its_owner_alone_until_another_is_asked_for() {
+        let (_outer, folder) = folder();
+        let first = Identity::kept_in(&folder, false).expect("drawn");
+        let mode = |path: &Path| std::fs::metadata(path).expect("there").mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&folder.join(FILE))), (0o700, 0o600));
+        let again = Identity::kept_in(&folder, false).expect("kept");
+        assert_eq!((&again.certificate, again.secret), (&first.certificate, first.secret));
+        let other = Identity::kept_in(&folder, true).expect("drawn anew");
+        assert!(other.secret != first.secret && other.certificate != first.certificate);
+        assert_eq!(Identity::kept_in(&folder, false).expect("kept").secret, other.secret);
+        let names: Vec<_> = std::fs::read_dir(&folder).expect("listed").flatten().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+    }
+
+    #[test]
+    fn what_others_could_have_read_or_written_is_not_used() {
+        let (_outer, folder) = folder();
+        let path = folder.join(FILE);
+        Identity::kept_in(&folder, false).expect("drawn");
+        set_permissions(&path, Permissions::from_mode(0o640)).expect("set");
+        assert!(failure(&folder).contains("others may read it"));
+        set_permissions(&path, Permissions::from_mode(0o600)).expect("set");
+        set_permissions(&folder, Permissions::from_mode(0o770)).expect("set");
+        assert!(failure(&folder).contains("others may replace it"));
+        set_permissions(&folder, Permissions::from_mode(0o700)).expect("set");
+        std::fs::rename(&path, folder.join("elsewhere")).expect("moved");
+        symlink(folder.join("elsewhere"), &path).expect("linked");
+        assert!(failure(&folder).contains("symbolic link"));
+    }
+
+    #[test]
+    fn what_is_no_identity_is_said_with_what_to_do() {
+        let (_outer, folder) = folder();
+        Identity::kept_in(&folder, false).expect("drawn");
+        let path = folder.join(FILE);
+        let newer = std::fs::read_to_string(&path).expect("read").replacen("\"format\":1", "\"format\":2", 1);
+        for (text, needle) in [("", "EOF"), ("{}", "missing field"), (newer.as_str(), "it is of format 2")] {
+            write(&path, text).expect("written");
+            let failure = failure(&folder);
+            assert!(failure.contains(needle) && failure.contains("--new-identity"), "{failure}");
+        }
+        Identity::kept_in(&folder, true).expect("drawn anew");
+        Identity::kept_in(&folder, false).expect("kept");
+    }
+
+    #[test]
+    fn servers_that_are_started_at_the_same_moment_have_one_identity() {
+        let (_outer, folder) = folder();
+        let secrets: Vec<_> = thread::scope(|scope| {
+            let draw = || Identity::kept_in(&folder, false).expect("an identity").secret;
+            let started: Vec<_> = (0..4).map(|_| scope.spawn(draw)).collect();
+            started.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert!(secrets.iter().all(|secret| *secret == secrets[0]));
     }
 }

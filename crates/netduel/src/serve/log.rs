@@ -33,8 +33,8 @@ impl Log {
         print(&format!("{}\n", json!({ "event": "ready", "address": address, "pairings": pairings })))
     }
 
-    /// A test is over.
-    pub fn tested(&self, peer: SocketAddr, workload: &Workload, report: &EndReport) {
+    /// A test is over; so many of others ran beside it.
+    pub fn tested(&self, peer: SocketAddr, workload: &Workload, report: &EndReport, others: u32) {
         let moved = |flow: &Option<netduel_model::sample::Flow>| {
             flow.as_ref().map(|flow| {
                 let span = flow.last_ns.unwrap_or(0).saturating_sub(flow.first_ns.unwrap_or(0)) as f64 / 1e9;
@@ -50,7 +50,7 @@ impl Log {
                 "{}\n",
                 json!({
                     "event": "test", "client": peer, "settings": words::workload(workload),
-                    "received": way(received), "sent": way(sent),
+                    "received": way(received), "sent": way(sent), "concurrent_tests": others,
                 })
             ));
             return;
@@ -61,8 +61,22 @@ impl Log {
                 let _ = write!(text, "; {word} {} at {}", human_si(bytes as f64, "B"), human_bit_rate(rate));
             }
         }
+        if others > 0 {
+            let _ = write!(text, "; beside {others} of others");
+        }
         text.push('\n');
         self.line(&text);
+    }
+
+    /// A test was begun and has no result.
+    pub fn failed(&self, peer: SocketAddr, workload: &Workload, why: &str) {
+        let settings = words::workload(workload);
+        if self.json {
+            let event = json!({ "event": "failed", "client": peer, "settings": settings, "why": why });
+            self.line(&format!("{event}\n"));
+        } else {
+            self.line(&format!("{peer}  {settings}; no result: {}\n", words::plain(why)));
+        }
     }
 
     /// Somebody was not let in, or was refused something.

@@ -1,16 +1,19 @@
 //! `netduel serve`: a standing server for quick tests and paired hosts. One port carries control and data of many clients.
 pub mod args;
+mod concurrency;
 mod identity;
 mod lobby;
 mod log;
+mod refusals;
+mod rules;
 mod session;
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::sync::mpsc::channel;
 
+use netduel_control::agent::Bounds;
 use netduel_load::{LoadError, Port};
 
 use crate::exit::{Failure, Kind, OrFail as _};
@@ -21,33 +24,47 @@ use args::ServeArgs;
 use identity::Identity;
 use lobby::Lobby;
 use log::Log;
-use session::Rules;
+use rules::Rules;
+use session::Premises;
 
-/// How often Ctrl-C is looked for.
-const LOOK: Duration = Duration::from_millis(100);
+/// Longest line of a client, bytes: its longest is a workload.
+const LINE_LEN_MAX: usize = 1 << 20;
+
+/// What a server waits for.
+pub enum Occasion {
+    /// Ctrl-C, or SIGTERM.
+    Interrupt,
+    /// A client's session is over.
+    SessionOver {
+        /// Whether it had a test.
+        had_test: bool,
+    },
+}
 
 /// Serves until Ctrl-C, or until the one test of `--one-off` is over.
 pub fn command(args: &ServeArgs) -> Result<(), Failure> {
-    let interrupted = signal::interrupted().kind(Kind::Environment)?;
+    let (sender, occasions) = channel();
+    let interrupt = sender.clone();
+    // The receiver lives until the end of the program.
+    signal::on_interrupt(move || drop(interrupt.send(Occasion::Interrupt))).kind(Kind::Environment)?;
     let identity = if args.ephemeral { Identity::draw()? } else { Identity::kept(args.new_identity)? };
     let log = Arc::new(Log::new(args.json));
-    let rules = Rules { longest: args.max_duration, fastest: args.max_rate, streams: args.max_streams };
-    let (over, overs) = channel();
-    let lobby = Arc::new(Lobby::new(identity.for_tls()?, rules, args.max_clients, Arc::clone(&log), over));
+    let premises = Premises {
+        rules: Rules { longest: args.max_duration, fastest: args.max_rate, streams: args.max_streams },
+        bounds: Bounds { idle: args.idle_timeout, line_len: LINE_LEN_MAX, ..Bounds::default() },
+        log: Arc::clone(&log),
+        tests: Arc::default(),
+    };
+    let lobby = Arc::new(Lobby::new(identity.for_tls()?, premises, args.max_clients, sender));
     let port = Arc::new(open(args, &lobby)?);
     lobby.serve_through(&port);
     greet(args, &identity, port.address(), &log)?;
-    loop {
-        match overs.recv_timeout(LOOK) {
-            Ok(had_test) if args.one_off && had_test => break,
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-        if interrupted.load(std::sync::atomic::Ordering::Relaxed) {
-            break;
+    for occasion in occasions {
+        match occasion {
+            Occasion::SessionOver { had_test } if !(args.one_off && had_test) => {}
+            Occasion::SessionOver { .. } | Occasion::Interrupt => break,
         }
     }
-    // Clients under way see their control connection end, and say so.
     lobby.close();
     Ok(())
 }

@@ -1,76 +1,58 @@
 //! One client of a standing server: the agent's protocol with less power. Nothing of this host is changed, the data goes
 //! through the server's one port, and what exceeds the server's rules is refused before a byte is sent.
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use netduel_control::agent::{FailureKind, Waker, Work, WorkError};
+use netduel_control::agent::{Bounds, FailureKind, Waker, Work, WorkError};
 use netduel_load::Port;
 use netduel_model::ids::{RunId, Token};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
-use netduel_model::units::{BitRate, Nanos};
-use netduel_model::workload::{Traffic, Workload};
+use netduel_model::workload::Workload;
 
+use super::concurrency::{Test, Tests};
 use super::log::Log;
+use super::rules::Rules;
 use crate::agent::{AgentWork, Monotonic, traffic_error};
 use crate::exit::chain;
 use crate::program;
 
-/// What a server allows.
-#[derive(Debug, Clone, Copy)]
-pub struct Rules {
-    /// Longest test.
-    pub longest: Nanos,
-    /// Highest payload rate of a test of bulk traffic.
-    pub fastest: Option<BitRate>,
-    /// Connections or flows of a test.
-    pub streams: u32,
+/// What all sessions of a server share.
+#[derive(Clone)]
+pub struct Premises {
+    /// What is allowed.
+    pub rules: Rules,
+    /// What is granted of time and lines.
+    pub bounds: Bounds,
+    /// What is printed.
+    pub log: Arc<Log>,
+    /// Tests under way.
+    pub tests: Arc<Tests>,
 }
 
-impl Rules {
-    /// Why a workload is not allowed.
-    fn refusal(&self, workload: &Workload) -> Option<String> {
-        let (streams, rate) = match &workload.traffic {
-            Traffic::TcpStream { streams, .. } => (*streams, Some(rate_of(&workload.traffic))),
-            Traffic::UdpStream { flows, .. } => (*flows, Some(rate_of(&workload.traffic))),
-            Traffic::LoadedLatency(settings) => (settings.streams, Some(None)),
-            Traffic::TcpRr(settings) | Traffic::UdpRr(settings) => (settings.outstanding, None),
-            Traffic::TcpCrr(settings) => (settings.outstanding, None),
-        };
-        if workload.timing.duration > self.longest {
-            let (asked, most) = (workload.timing.duration, self.longest);
-            return Some(format!(
-                "a test of {asked} was asked for, and this server allows {most} (--max-duration)"
-            ));
-        }
-        if streams > self.streams {
-            let most = self.streams;
-            return Some(format!(
-                "{streams} connections were asked for, and this server allows {most} (--max-streams)"
-            ));
-        }
-        match (self.fastest, rate) {
-            (Some(most), Some(None)) => Some(format!(
-                "a test without a rate was asked for, and this server allows {most} (--max-rate): ask for a rate with -b"
-            )),
-            (Some(most), Some(Some(asked))) if asked > most => {
-                Some(format!("{asked} was asked for, and this server allows {most} (--max-rate)"))
-            }
-            _ => None,
+/// Ends a session from outside, with a word to its client.
+#[derive(Clone, Default)]
+pub struct Stop {
+    is_asked: Arc<AtomicBool>,
+    waker: Arc<Mutex<Option<Waker>>>,
+}
+
+impl Stop {
+    /// The test under way fails with the reason; more is not begun.
+    pub fn ask(&self) {
+        self.is_asked.store(true, Ordering::SeqCst);
+        if let Some(waker) = &*self.waker.lock().unwrap_or_else(PoisonError::into_inner) {
+            waker.wake();
         }
     }
-}
 
-/// The payload rate that bulk traffic asks for.
-fn rate_of(traffic: &Traffic) -> Option<BitRate> {
-    match traffic {
-        Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => *rate,
-        _ => None,
+    fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::SeqCst)
     }
 }
 
@@ -78,33 +60,48 @@ fn rate_of(traffic: &Traffic) -> Option<BitRate> {
 pub struct Session {
     work: AgentWork,
     port: Arc<Port>,
-    rules: Rules,
+    premises: Premises,
     peer: SocketAddr,
-    log: Arc<Log>,
-    /// Tests under way on this server, of all sessions.
-    tests: Arc<AtomicUsize>,
-    /// The test of this session, and the most of others that ran beside it.
-    current: Option<(Workload, usize)>,
+    stop: Stop,
+    /// Why this client is told that it is not served.
+    turned_away: Option<String>,
+    /// What is prepared or under way.
+    workload: Option<Workload>,
+    /// Present while traffic runs.
+    test: Option<Test>,
     had_test: bool,
 }
 
 impl Session {
     /// For a paired client.
-    pub fn new(
-        port: Arc<Port>,
-        rules: Rules,
-        peer: SocketAddr,
-        log: Arc<Log>,
-        tests: Arc<AtomicUsize>,
-    ) -> Self {
-        Self { work: AgentWork::new(), port, rules, peer, log, tests, current: None, had_test: false }
+    pub fn new(port: Arc<Port>, premises: Premises, peer: SocketAddr, stop: Stop) -> Self {
+        Self {
+            work: AgentWork::new(),
+            port,
+            premises,
+            peer,
+            stop,
+            turned_away: None,
+            workload: None,
+            test: None,
+            had_test: false,
+        }
     }
 
-    /// Serves until the client or the server ends it.
-    pub fn serve(&mut self, stream: UnixStream) -> Result<(), String> {
+    /// The same for one that is told why it is not served.
+    pub fn turning_away(mut self, why: String) -> Self {
+        self.turned_away = Some(why);
+        self
+    }
+
+    /// Serves until the client or the server ends it. The stream is closed to both sides then.
+    pub fn serve(&mut self, stream: &UnixStream) -> Result<(), String> {
         let input = stream.try_clone().map_err(|error| error.to_string())?;
-        netduel_control::agent::serve(input, stream, self, &program::name_and_version(), &Monotonic)
-            .map_err(|error| chain(&error))
+        let (bounds, program) = (self.premises.bounds, program::name_and_version());
+        let result = netduel_control::agent::serve_within(bounds, input, stream, self, &program, &Monotonic);
+        // The thread that reads holds a copy, and sleeps until it ends. A stream that has ended already is as good.
+        let _ = stream.shutdown(Shutdown::Both);
+        result.map_err(|error| chain(&error))
     }
 
     /// Whether a test was run in it.
@@ -112,29 +109,27 @@ impl Session {
         self.had_test
     }
 
-    fn begin(&mut self) {
-        let others = self.tests.fetch_add(1, Ordering::SeqCst);
-        if let Some((_, seen)) = &mut self.current {
-            *seen = others;
-        }
-        self.had_test = true;
-    }
-
-    /// Tests of others that are under way now, kept when they are more than before.
-    fn look_around(&mut self) {
-        let others = self.tests.load(Ordering::SeqCst).saturating_sub(1);
-        if let Some((_, seen)) = &mut self.current {
-            *seen = (*seen).max(others);
+    /// The test is over, however: no longer counted, and printed when it gave no result.
+    fn end_without_result(&mut self, why: &str) {
+        if self.test.take().is_some()
+            && let Some(workload) = &self.workload
+        {
+            self.premises.log.failed(self.peer, workload, why);
         }
     }
 
-    fn end(&mut self) -> Option<(Workload, usize)> {
-        self.look_around();
-        let ended = self.current.take()?;
-        self.tests.fetch_sub(1, Ordering::SeqCst);
-        Some(ended)
+    fn check_served(&self) -> Result<(), WorkError> {
+        let busy = |message: String| WorkError { kind: FailureKind::Busy, message };
+        if self.stop.is_asked() {
+            return Err(busy(STOPPED.to_owned()));
+        }
+        self.turned_away.clone().map_or(Ok(()), |why| Err(busy(why)))
     }
 }
+
+/// What clients of a server that ends are told.
+const STOPPED: &str =
+    "the server was stopped there, by its user or its system: start it again, and test again";
 
 fn refused(message: String) -> WorkError {
     WorkError { kind: FailureKind::Usage, message }
@@ -142,12 +137,13 @@ fn refused(message: String) -> WorkError {
 
 impl Work for Session {
     fn snapshot(&mut self) -> Result<HostSnapshot, WorkError> {
+        self.check_served()?;
         self.work.snapshot()
     }
 
     /// Several clients are served at a time, so a run does not get this host for itself; the result says who else was there.
     fn lock(&mut self, _run: &RunId) -> Result<(), WorkError> {
-        Ok(())
+        self.check_served()
     }
 
     fn apply(&mut self, _treatments: &[TreatmentAction]) -> Result<(), WorkError> {
@@ -165,15 +161,15 @@ impl Work for Session {
         _bind: IpAddr,
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
-        if let Some(why) = self.rules.refusal(workload) {
-            self.log.refused(self.peer, &why);
+        self.check_served()?;
+        if let Some(why) = self.premises.rules.refusal(workload) {
+            self.premises.log.refused(self.peer, &why);
             return Err(refused(why));
         }
         let end = self.port.prepare_server(workload, token).map_err(traffic_error)?;
         let ports = end.ports().to_vec();
         self.work.hold_server(end);
-        self.current = None;
-        self.current = Some((workload.clone(), 0));
+        self.workload = Some(workload.clone());
         Ok(ports)
     }
 
@@ -190,8 +186,11 @@ impl Work for Session {
     }
 
     fn start(&mut self, waker: Waker) -> Result<(), WorkError> {
+        self.check_served()?;
+        *self.stop.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
         self.work.start(waker)?;
-        self.begin();
+        self.test = Some(self.premises.tests.begin());
+        self.had_test = true;
         Ok(())
     }
 
@@ -200,29 +199,38 @@ impl Work for Session {
     }
 
     fn finish(&mut self) {
-        self.look_around();
         self.work.finish();
     }
 
     fn is_done(&self) -> bool {
-        self.work.is_done()
+        self.work.is_done() || self.stop.is_asked()
     }
 
     fn take_result(&mut self) -> Result<TrialEnd, WorkError> {
-        let ended = self.end();
-        let mut result = self.work.take_result()?;
-        if let Some((workload, others)) = ended {
-            result.observation.concurrent_tests = others as u32;
-            self.log.tested(self.peer, &workload, &result.report);
+        if !self.work.is_done() {
+            self.work.abort();
+            self.end_without_result("this server was stopped");
+            return Err(WorkError { kind: FailureKind::Traffic, message: STOPPED.to_owned() });
         }
-        Ok(result)
+        match self.work.take_result() {
+            Ok(mut result) => {
+                let others = self.test.take().map_or(0, |test| test.others());
+                result.observation.concurrent_tests = others;
+                if let Some(workload) = self.workload.take() {
+                    self.premises.log.tested(self.peer, &workload, &result.report, others);
+                }
+                Ok(result)
+            }
+            Err(error) => {
+                self.end_without_result(&error.message);
+                Err(error)
+            }
+        }
     }
 
     fn abort(&mut self) {
-        if self.work.is_running() && self.end().is_some() {
-            self.log.refused(self.peer, "a result: the client went away, or stopped its test");
-        }
-        self.current = None;
+        self.end_without_result("the client went away, or stopped it");
+        self.workload = None;
         self.work.abort();
     }
 }

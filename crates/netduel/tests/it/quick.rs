@@ -2,7 +2,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Stdio};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::support::{Bench, Finished, signal, wait_gone};
@@ -54,12 +54,17 @@ impl Served {
     }
 }
 
-/// Signals the server itself, not the `lab exec` that waits for it.
+/// Signals the server itself.
 fn stop(bench: &Bench, how: Signal) {
-    let waiting = bench.find(&["lab", "exec"]);
-    for pid in bench.find(&["serve", "--json"]).into_iter().filter(|pid| !waiting.contains(pid)) {
+    for pid in programs(bench, &["serve", "--json"]) {
         signal(pid, how);
     }
+}
+
+/// Processes with these words, without the `lab exec` that wait for them.
+fn programs(bench: &Bench, words: &[&str]) -> Vec<Pid> {
+    let waiting = bench.find(&["lab", "exec"]);
+    bench.find(words).into_iter().filter(|pid| !waiting.contains(pid)).collect()
 }
 
 fn next_event(lines: &mut impl std::io::BufRead) -> Value {
@@ -209,7 +214,7 @@ fn a_client_or_a_server_that_is_killed_leaves_the_other_whole() {
         child
     };
     let mut client = start(&["tcp", &string, "-t", "60", "-i", "0.1"]);
-    let victims = served.bench.find(&["tcp", "-t", "60"]);
+    let victims = programs(&served.bench, &["tcp", "-t", "60"]);
     assert!(!victims.is_empty());
     for pid in victims {
         signal(pid, Signal::KILL);

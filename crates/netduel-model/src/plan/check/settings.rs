@@ -6,6 +6,7 @@ use crate::plan::spec::{SettingsSpec, WorkloadType};
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 use crate::workload::{
     Direction, Family, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction, UdpOffload,
+    Wait,
 };
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
@@ -65,7 +66,7 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
         ],
         WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate", "offload"],
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
-            &["family", "size", "outstanding", "wait", "request_rate"]
+            &["family", "size", "outstanding", "wait", "request_rate", "timestamps"]
         }
         WorkloadType::LoadedLatency => &[
             "family",
@@ -175,6 +176,7 @@ pub(super) fn check_ranges(
             "1 bit/s at least; leave `rate` out to send as fast as it can",
         );
     }
+    check_wait(settings, kind, path, problems);
     if matches!(kind, TcpRr | UdpRr | TcpCrr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
         let allowed = "1 /s at least; leave `request_rate` out for a closed loop";
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
@@ -233,6 +235,14 @@ fn check_probes(settings: &SettingsSpec, kind: WorkloadType, path: &str, problem
     }
 }
 
+/// Notes ways to wait that a type does not have.
+fn check_wait(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
+    if kind == WorkloadType::TcpCrr && settings.wait == Some(Wait::BusyPoll) {
+        let allowed = "allowed: `block` or `spin`; a connection is gone before polling for it would pay";
+        problems.add(&key_path(path, "wait"), "is \"busy-poll\", which tcp-crr does not have", allowed);
+    }
+}
+
 fn plain(value: u64) -> String {
     value.to_string()
 }
@@ -285,6 +295,7 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         request_rate: arm.request_rate.or(workload.request_rate),
         probe: arm.probe.or(workload.probe),
         idle_share: arm.idle_share.or(workload.idle_share),
+        timestamps: arm.timestamps.or(workload.timestamps),
     }
 }
 
@@ -323,6 +334,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
         outstanding: settings.outstanding.unwrap_or(1),
         wait: settings.wait.unwrap_or_default(),
         rate: settings.request_rate,
+        timestamps: settings.timestamps.unwrap_or_default(),
     };
     match kind {
         WorkloadType::TcpStream => {

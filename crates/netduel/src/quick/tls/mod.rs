@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use netduel_sys::clock;
@@ -94,16 +95,23 @@ impl ServerIdentity {
     }
 }
 
-/// Connects to the first address that answers, and pairs. What is written to the stream arrives at the server's agent.
+/// Connects to the first address that answers, and pairs, within `limit` in all. What is written to the stream arrives at the
+/// server's agent.
 pub fn connect(
     pairing: &Pairing,
     addresses: &[SocketAddr],
     limit: Duration,
 ) -> Result<(UnixStream, SocketAddr), TlsError> {
+    let deadline_ns = deadline(limit);
     let mut tried = Vec::new();
-    for address in addresses {
-        match TcpStream::connect_timeout(address, limit) {
-            Ok(stream) => return pair(pairing, stream, *address, limit).map(|stream| (stream, *address)),
+    for (index, address) in addresses.iter().enumerate() {
+        // An address that does not answer leaves the others their share of the time, and the last one what is left.
+        let left = Duration::from_nanos(deadline_ns.saturating_sub(clock::monotonic_ns()));
+        let share = (left / (addresses.len() - index) as u32).max(Duration::from_millis(1));
+        match TcpStream::connect_timeout(address, share) {
+            Ok(stream) => {
+                return pair(pairing, stream, *address, deadline_ns).map(|stream| (stream, *address));
+            }
             Err(error) => tried.push(format!("{address}: {error}")),
         }
     }
@@ -117,7 +125,7 @@ fn pair(
     pairing: &Pairing,
     stream: TcpStream,
     address: SocketAddr,
-    limit: Duration,
+    deadline_ns: u64,
 ) -> Result<UnixStream, TlsError> {
     let failed = |reason: String| TlsError::Handshake { address, reason };
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
@@ -130,7 +138,7 @@ fn pair(
     let name = ServerName::IpAddress(address.ip().into());
     let connection =
         ClientConnection::new(Arc::new(config), name).map_err(|error| failed(error.to_string()))?;
-    let mut wire = Wire { stream, deadline_ns: deadline(limit) };
+    let mut wire = Wire { stream, deadline_ns };
     let mut connection = Connection::Client(connection);
     handshake(&mut connection, &mut wire).map_err(|error| {
         if error.get_ref().is_some_and(|inner| inner.to_string().contains(verifier::ANOTHER)) {
@@ -145,12 +153,22 @@ fn pair(
     read_exact(&mut connection, &mut wire, &mut theirs).map_err(|_| TlsError::Refused { address })?;
     proof::check_server(&connection, &pairing.secret, &theirs)
         .map_err(|_| TlsError::OtherServer { address })?;
-    pump::start(connection, wire.stream).map_err(|error| failed(error.to_string()))
+    let (stream, _carrier) =
+        pump::start(connection, wire.stream).map_err(|error| failed(error.to_string()))?;
+    Ok(stream)
+}
+
+/// A paired client at its server.
+pub struct Paired {
+    /// What is written to it arrives at the client.
+    pub stream: UnixStream,
+    /// Ends when the stream is closed and what was written to it has left, or cannot.
+    pub carrier: JoinHandle<()>,
 }
 
 /// The server's side, on a connection whose first bytes are still unread. Says nothing to a peer that is no paired client but
 /// what TLS itself has to say.
-pub fn accept(identity: &ServerIdentity, stream: TcpStream) -> Result<UnixStream, TlsError> {
+pub fn accept(identity: &ServerIdentity, stream: TcpStream) -> Result<Paired, TlsError> {
     let stranger = |error: io::Error| TlsError::Stranger(error.to_string());
     let connection = ServerConnection::new(Arc::clone(&identity.config))
         .map_err(|error| TlsError::Identity(error.to_string()))?;
@@ -164,7 +182,8 @@ pub fn accept(identity: &ServerIdentity, stream: TcpStream) -> Result<UnixStream
     let ours = proof::of_server(&connection, &identity.secret)
         .map_err(|error| TlsError::Stranger(error.to_string()))?;
     write_all(&mut connection, &mut wire, &ours).map_err(stranger)?;
-    pump::start(connection, wire.stream).map_err(stranger)
+    let (stream, carrier) = pump::start(connection, wire.stream).map_err(stranger)?;
+    Ok(Paired { stream, carrier })
 }
 
 fn deadline(limit: Duration) -> u64 {

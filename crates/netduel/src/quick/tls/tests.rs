@@ -1,30 +1,38 @@
 //! Pairing over real sockets: the right client, and everybody else.
 use std::io::{Read as _, Write as _, copy};
 use std::net::{Shutdown, TcpListener};
-use std::thread::JoinHandle;
 
+use rustix::net::sockopt;
+
+use super::pump::Pump;
 use super::*;
 
 struct Served {
     pairing: Pairing,
     address: SocketAddr,
-    server: JoinHandle<Result<UnixStream, TlsError>>,
+    server: JoinHandle<Result<Paired, TlsError>>,
+}
+
+const SECRET: [u8; SECRET_LEN] = *b"sixteen bytes ok";
+
+struct Made {
+    identity: ServerIdentity,
+    fingerprint: [u8; 32],
+}
+
+fn made_identity() -> Made {
+    let generated = rcgen::generate_simple_self_signed(vec!["netduel".to_owned()]).expect("a certificate");
+    let key = generated.signing_key.serialize_der();
+    let identity = ServerIdentity::new(generated.cert.der(), &key, SECRET).expect("an identity");
+    Made { identity, fingerprint: fingerprint(generated.cert.der()) }
 }
 
 fn serve_one() -> Served {
-    let generated = rcgen::generate_simple_self_signed(vec!["netduel".to_owned()]).expect("a certificate");
-    let secret = *b"sixteen bytes ok";
-    let identity = ServerIdentity::new(generated.cert.der(), &generated.signing_key.serialize_der(), secret)
-        .expect("an identity");
+    let Made { identity, fingerprint } = made_identity();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = std::thread::spawn(move || accept(&identity, listener.accept().expect("a client").0));
-    let pairing = Pairing {
-        host: "127.0.0.1".to_owned(),
-        port: address.port(),
-        fingerprint: fingerprint(generated.cert.der()),
-        secret,
-    };
+    let pairing = Pairing { host: "127.0.0.1".to_owned(), port: address.port(), fingerprint, secret: SECRET };
     Served { pairing, address, server }
 }
 
@@ -34,7 +42,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 fn a_paired_client_gets_a_stream_that_carries_much_both_ways_and_ends_by_halves() {
     let served = serve_one();
     let (client, _) = connect(&served.pairing, &[served.address], LIMIT).expect("paired");
-    let server = served.server.join().expect("no panic").expect("paired");
+    let server = served.server.join().expect("no panic").expect("paired").stream;
     let data: Vec<u8> = (0..3_000_000_u32).map(|index| (index * 7) as u8).collect();
     let echo = std::thread::spawn(move || {
         let (mut from, mut to) = (server.try_clone().expect("a copy"), server);
@@ -62,7 +70,7 @@ fn a_client_with_another_secret_gets_a_closed_connection() {
     let wrong = Pairing { secret: *b"another secret..", ..served.pairing };
     let error = connect(&wrong, &[served.address], LIMIT).expect_err("not paired");
     assert!(matches!(error, TlsError::Refused { .. }), "{error}");
-    let error = served.server.join().expect("no panic").expect_err("a stranger");
+    let error = served.server.join().expect("no panic").err().expect("a stranger");
     assert!(error.to_string().contains("does not know the secret"), "{error}");
 }
 
@@ -97,9 +105,79 @@ fn either_end_notices_that_the_other_has_gone() {
     for client_goes in [true, false] {
         let served = serve_one();
         let (client, _) = connect(&served.pairing, &[served.address], LIMIT).expect("paired");
-        let server = served.server.join().expect("no panic").expect("paired");
+        let server = served.server.join().expect("no panic").expect("paired").stream;
         let (goes, mut stays) = if client_goes { (client, server) } else { (server, client) };
         drop(goes);
         assert_eq!(stays.read(&mut [0; 8]).expect("an end"), 0);
     }
+}
+
+#[test]
+fn the_carrier_ends_with_either_end_also_when_the_other_was_ended_by_half() {
+    for client_goes in [true, false] {
+        let served = serve_one();
+        let (client, _) = connect(&served.pairing, &[served.address], LIMIT).expect("paired");
+        let Paired { stream: server, carrier } = served.server.join().expect("no panic").expect("paired");
+        let (goes, mut stays) = if client_goes { (client, server) } else { (server, client) };
+        stays.shutdown(Shutdown::Write).expect("ended");
+        drop(goes);
+        assert_eq!(stays.read(&mut [0; 8]).expect("an end"), 0);
+        drop(stays);
+        carrier.join().expect("no panic");
+    }
+}
+
+/// A TLS session over loopback, both ends with small buffers, and no pump at either.
+fn session() -> ((Connection, TcpStream), (Connection, TcpStream)) {
+    let served = made_identity();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let small = |stream: &TcpStream| {
+        sockopt::set_socket_send_buffer_size(stream, 4096).expect("set");
+        sockopt::set_socket_recv_buffer_size(stream, 4096).expect("set");
+    };
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .expect("known")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(PinnedCertificate::new(served.fingerprint)))
+        .with_no_client_auth();
+    let client = std::thread::spawn(move || {
+        let stream = TcpStream::connect(address).expect("connected");
+        small(&stream);
+        let name = ServerName::IpAddress(address.ip().into());
+        let connection = ClientConnection::new(Arc::new(config), name).expect("a client");
+        shaken(Connection::Client(connection), stream)
+    });
+    let stream = listener.accept().expect("a client").0;
+    small(&stream);
+    let connection = ServerConnection::new(served.identity.config).expect("a server");
+    let server = shaken(Connection::Server(connection), stream);
+    (client.join().expect("no panic"), server)
+}
+
+fn shaken(mut connection: Connection, stream: TcpStream) -> (Connection, TcpStream) {
+    let mut wire = Wire { stream, deadline_ns: deadline(LIMIT) };
+    handshake(&mut connection, &mut wire).expect("a handshake");
+    (connection, wire.stream)
+}
+
+#[test]
+fn what_was_said_before_going_arrives_whole_through_a_network_that_is_slow() {
+    let ((mut client, network), (server, server_network)) = session();
+    let (plain, mut speaker) = UnixStream::pair().expect("a pair");
+    speaker.set_nonblocking(true).expect("set");
+    let mut said = 0;
+    while let Ok(count) = speaker.write(&[7; 3000]) {
+        said += count;
+    }
+    assert!(said > 100_000, "{said} bytes are too few to fill what is between");
+    drop(speaker);
+    let pump = Pump::new(server, server_network, plain).expect("a pump");
+    let carrier = std::thread::spawn(move || pump.run());
+    let mut wire = Wire { stream: network, deadline_ns: deadline(LIMIT) };
+    let mut heard = vec![0; said];
+    read_exact(&mut client, &mut wire, &mut heard).expect("all of it");
+    assert!(heard.iter().all(|byte| *byte == 7));
+    carrier.join().expect("no panic");
 }

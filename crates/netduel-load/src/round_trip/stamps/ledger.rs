@@ -1,0 +1,172 @@
+//! What the client's sending side tells its receiving side of stamped requests. In an open loop these are two threads, so
+//! everything here is atomic; a request is written down before it is sent, and so before its response can come.
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use super::{STAMPED_AFTER_NS, STAMPED_EVERY};
+
+/// Requests that are remembered at least.
+const PLACES_LEAST: usize = 2048;
+
+#[derive(Debug, Default)]
+struct Place {
+    /// Its number plus one; 0 before the first.
+    number: AtomicU64,
+    sent_ns: AtomicU64,
+}
+
+/// The stamped requests.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// By number.
+    places: Box<[Place]>,
+    /// Numbers by index among the stamped ones.
+    numbers: Box<[AtomicU64]>,
+    /// Where the kernel's count of the last one stands (see `Keys`).
+    last_position: AtomicU64,
+    /// How many were stamped.
+    count: AtomicU64,
+    /// Whether a stamped request could not be sent.
+    failed: AtomicBool,
+}
+
+impl Ledger {
+    /// With room for twice as many requests as are under way at a time.
+    pub(super) fn new(outstanding: usize) -> Self {
+        let places = (outstanding * 2).next_power_of_two().max(PLACES_LEAST);
+        Self {
+            places: (0..places).map(|_| Place::default()).collect(),
+            numbers: (0..places).map(|_| AtomicU64::new(0)).collect(),
+            last_position: AtomicU64::new(0),
+            count: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    /// How many requests are remembered.
+    pub(super) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Request `number` is sent now, stamped. The same number may be noted again until it is sent.
+    #[inline]
+    pub(super) fn note(&self, number: u64, sent_ns: u64, position: u64, index: u64) {
+        self.numbers[index as usize % self.numbers.len()].store(number, Relaxed);
+        self.last_position.store(position, Relaxed);
+        let place = &self.places[number as usize % self.places.len()];
+        place.sent_ns.store(sent_ns, Relaxed);
+        place.number.store(number + 1, Release);
+        self.count.store(index + 1, Release);
+    }
+
+    /// When request `number` was sent; absent when it was not stamped.
+    #[inline]
+    pub(super) fn sent_ns(&self, number: u64) -> Option<u64> {
+        let place = &self.places[number as usize % self.places.len()];
+        (place.number.load(Acquire) == number + 1).then(|| place.sent_ns.load(Relaxed))
+    }
+
+    /// The number of the stamped request with this index.
+    pub(super) fn number(&self, index: u64) -> u64 {
+        self.numbers[index as usize % self.numbers.len()].load(Relaxed)
+    }
+
+    /// How many requests were stamped.
+    #[inline]
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Acquire)
+    }
+
+    pub(super) fn last_position(&self) -> u64 {
+        self.last_position.load(Relaxed)
+    }
+
+    /// A stamped request could not be sent: nobody knows whether the kernel counted it.
+    pub(super) fn fail(&self) {
+        self.failed.store(true, Release);
+    }
+
+    /// Whether that happened since the last question.
+    #[inline]
+    pub(super) fn take_failure(&self) -> bool {
+        self.failed.load(Acquire) && self.failed.swap(false, Acquire)
+    }
+}
+
+/// Chooses the requests that are stamped, one ahead: each request announces whether the next is.
+#[derive(Debug, Default)]
+pub(super) struct Sampler {
+    /// Requests that were chosen, and the number of the last.
+    count: u64,
+    number: Option<u64>,
+    choice: Choice,
+    stamped_ns: u64,
+}
+
+/// What was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Choice {
+    /// This request is stamped.
+    pub is_stamped: bool,
+    /// The next one is.
+    pub announces: bool,
+}
+
+impl Sampler {
+    /// What is done with request `number`, when it is sent at `now_ns`. The answer to a second try is that to the first.
+    #[inline]
+    pub(super) fn choose(&mut self, number: u64, now_ns: u64) -> Choice {
+        if self.number == Some(number) {
+            return self.choice;
+        }
+        self.number = Some(number);
+        self.count += 1;
+        let is_stamped = self.choice.announces;
+        if is_stamped {
+            self.stamped_ns = now_ns;
+        }
+        let is_long_ago = now_ns.saturating_sub(self.stamped_ns) >= STAMPED_AFTER_NS;
+        let announces = self.count.is_multiple_of(STAMPED_EVERY) || (!is_stamped && is_long_ago);
+        self.choice = Choice { is_stamped, announces };
+        self.choice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The requests that are stamped of those at these times, each announced by the one before.
+    fn stamped(count: u64, apart_ns: u64) -> Vec<u64> {
+        let mut sampler = Sampler::default();
+        let begun_ns = 5 * STAMPED_AFTER_NS;
+        let choices: Vec<Choice> =
+            (0..count).map(|number| sampler.choose(number, begun_ns + number * apart_ns)).collect();
+        assert!(choices.windows(2).all(|pair| pair[0].announces == pair[1].is_stamped));
+        assert_eq!(sampler.choose(count - 1, u64::MAX), choices[choices.len() - 1], "a second try");
+        (0..count).filter(|number| choices[*number as usize].is_stamped).collect()
+    }
+
+    #[test]
+    fn one_request_of_sixteen_is_stamped_and_every_other_where_they_are_slow() {
+        assert_eq!(stamped(40, 10_000), [1, 16, 32]);
+        assert_eq!(stamped(7, 50_000_000), [1, 3, 5]);
+    }
+
+    #[test]
+    fn the_ledger_knows_what_was_stamped_until_others_take_the_place() {
+        let ledger = Ledger::new(1);
+        ledger.note(16, 500, 17 * 64, 0);
+        ledger.note(32, 900, 33 * 64, 1);
+        assert_eq!(
+            (ledger.sent_ns(16), ledger.sent_ns(17), ledger.sent_ns(32)),
+            (Some(500), None, Some(900))
+        );
+        assert_eq!((ledger.number(1), ledger.count(), ledger.last_position()), (32, 2, 33 * 64));
+        let later = 16 + ledger.places() as u64;
+        ledger.note(later, 1_000, 0, 2);
+        assert_eq!((ledger.sent_ns(16), ledger.sent_ns(later)), (None, Some(1_000)));
+        assert!(!ledger.take_failure());
+        ledger.fail();
+        assert!(ledger.take_failure() && !ledger.take_failure());
+    }
+}

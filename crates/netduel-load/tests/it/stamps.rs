@@ -1,0 +1,149 @@
+//! Time stamps over real sockets: every stamped round trip is split, nothing is counted twice, and the rest is not stamped.
+use netduel_model::sample::EndReport;
+use netduel_model::stamps::{Clocks, Part, StampReport};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Family, RoundTrip, Traffic, Wait};
+
+use crate::harness::{check_flows, messages, run_pair, workload};
+
+const WHOLE: [Part; 6] = [
+    Part::ClientSend,
+    Part::Network,
+    Part::ServerReceive,
+    Part::ServerProgram,
+    Part::ServerSend,
+    Part::ClientReceive,
+];
+
+fn stamped(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> RoundTrip {
+    RoundTrip { timestamps: true, ..messages(size, outstanding, wait, rate) }
+}
+
+/// Runs a trial whose first part is warm-up: a kernel that switches stamps on misses some.
+fn run(traffic: Traffic, family: Family) -> (EndReport, EndReport) {
+    let mut workload = workload(traffic, family, 600);
+    workload.timing.warmup = Nanos::from_millis(200);
+    let (client, server) = run_pair(&workload).unwrap();
+    assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]));
+    check_flows(&client);
+    check_flows(&server);
+    (client, server)
+}
+
+/// What holds of every report.
+fn check(client: &EndReport, expected: &[Part], what: &str) -> StampReport {
+    let trips = client.round_trips.as_ref().unwrap();
+    let report = client.stamps.clone().expect(what);
+    // A machine that is short of cores may have let neither end run for most of the trial.
+    let ran = trips.responses >= 64;
+    assert!(report.stamped > 0 || !ran, "{what}");
+    // Each is of one of the two histograms; those of the warm-up are of none.
+    let whole = report.whole.as_ref().unwrap();
+    assert_eq!(whole.count, report.stamped, "{what}");
+    assert!(trips.histogram.count > 0 || !ran, "{what}: some are not stamped");
+    assert!(trips.histogram.count + whole.count <= trips.responses, "{what}");
+    let kinds: Vec<Part> = report.parts.iter().map(|record| record.part).collect();
+    assert_eq!(kinds, expected, "{what}");
+    assert_eq!(report.inconsistent, 0, "{what}: parts that do not add up");
+    for record in &report.parts {
+        assert_eq!(record.histogram.count, report.complete, "{what} {:?}", record.part);
+    }
+    let counted: u64 = report.levels.iter().map(|level| level.count).sum();
+    assert_eq!(counted, report.complete, "{what}");
+    for level in &report.levels {
+        assert!(level.sums_ns.iter().sum::<u64>() <= level.whole_ns * level.count, "{what}");
+    }
+    report
+}
+
+/// Of a loop with one request under way no stamp is lost, but that of the last, which travels with the next.
+fn check_complete(report: &StampReport, what: &str) {
+    let lost = report.missing;
+    assert!(report.stamped <= report.complete + 1, "{what}: {lost:?} of {}", report.stamped);
+    assert_eq!(
+        (lost.client_transmit, lost.client_receive, lost.server_receive),
+        (0, 0, 0),
+        "{what}: only the server's last transmit stamp may be unknown"
+    );
+}
+
+#[test]
+fn a_closed_loop_is_split_into_parts_and_both_ways() {
+    for wait in [Wait::Block, Wait::Spin] {
+        for family in [Family::Ipv4, Family::Ipv6] {
+            for (protocol, traffic) in [
+                ("tcp", Traffic::TcpRr(stamped(48, 1, wait, None))),
+                ("udp", Traffic::UdpRr(stamped(64, 1, wait, None))),
+            ] {
+                let what = format!("{protocol} {wait:?} {family:?}");
+                let (client, server) = run(traffic, family);
+                let report = check(&client, &WHOLE, &what);
+                check_complete(&report, &what);
+                // Its times travelled with the responses.
+                assert_eq!(server.stamps, None, "{what}");
+                let one_way = report.one_way.expect(&what);
+                assert_eq!((one_way.clocks, one_way.error_ns), (Clocks::One, 0), "{what}");
+                assert_eq!((one_way.up.count, one_way.down.count), (report.complete, report.complete));
+                assert_eq!(one_way.negative, 0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_open_loop_has_its_lateness_as_a_part() {
+    for wait in [Wait::Block, Wait::Spin] {
+        for (protocol, traffic) in [
+            ("tcp", Traffic::TcpRr(stamped(64, 1, wait, Some(2000)))),
+            ("udp", Traffic::UdpRr(stamped(64, 1, wait, Some(2000)))),
+        ] {
+            let what = format!("{protocol} {wait:?}");
+            let (client, _) = run(traffic, Family::Ipv4);
+            let report = check(&client, &[&[Part::Late], &WHOLE[..]].concat(), &what);
+            assert_eq!(client.round_trips.as_ref().unwrap().requests, 1200, "{what}");
+            // Over TCP requests that were held up meet in one segment, whose stamp is not theirs; datagrams stay apart.
+            if protocol == "udp" {
+                check_complete(&report, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn small_messages_leave_the_server_s_parts_with_the_server() {
+    for (protocol, traffic) in [
+        ("tcp", Traffic::TcpRr(stamped(1, 1, Wait::Block, None))),
+        ("udp", Traffic::UdpRr(stamped(32, 1, Wait::Block, None))),
+    ] {
+        let (client, server) = run(traffic, Family::Ipv6);
+        let expected = [Part::ClientSend, Part::NetworkAndServer, Part::ClientReceive];
+        let report = check(&client, &expected, protocol);
+        assert_eq!((report.stamped, report.one_way), (report.complete, None), "{protocol}");
+        let own = server.stamps.expect(protocol);
+        let kinds: Vec<Part> = own.parts.iter().map(|record| record.part).collect();
+        assert_eq!(kinds, [Part::ServerReceive, Part::ServerProgram, Part::ServerSend], "{protocol}");
+        assert_eq!((own.stamped, own.inconsistent), (own.complete, 0), "{protocol}: {:?}", own.missing);
+        assert!(own.complete > 0 && report.complete > 0, "{protocol}");
+        assert_eq!((own.whole, own.one_way), (None, None), "{protocol}");
+    }
+}
+
+#[test]
+fn many_under_way_and_large_messages_are_never_given_another_s_stamp() {
+    for wait in [Wait::Block, Wait::Spin] {
+        for (what, traffic) in [
+            ("tcp, 16", Traffic::TcpRr(stamped(64, 16, wait, None))),
+            ("udp, 16", Traffic::UdpRr(stamped(64, 16, wait, None))),
+            ("tcp, 300 kB", Traffic::TcpRr(stamped(300_000, 3, wait, None))),
+        ] {
+            let (client, _) = run(traffic, Family::Ipv4);
+            check(&client, &WHOLE, &format!("{what} {wait:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_workload_without_stamps_has_none() {
+    let (client, server) = run(Traffic::TcpRr(messages(64, 1, Wait::Block, None)), Family::Ipv4);
+    assert_eq!((client.stamps, server.stamps), (None, None));
+}

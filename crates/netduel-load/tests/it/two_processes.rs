@@ -1,0 +1,203 @@
+//! The server's end in a process of its own, which can be stopped and can have a clock of its own.
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Receiver;
+
+use netduel_load::{Running, prepare_client};
+use netduel_model::sample::{EndReport, HistogramRecord};
+use netduel_model::stamps::{Clocks, Part};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Family, RoundTrip, Traffic, Wait, Workload};
+use netduel_sys::clock;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, turn, workload};
+
+const RATE: u64 = 20_000;
+const STALL_NS: u64 = 50_000_000;
+/// How far ahead the clock of a namespace is set, seconds.
+const AHEAD_S: u64 = 4_000;
+
+/// A server's process. Dropping it ends it, whatever state it is in.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    /// Starts the example behind `prefix`, with the workload in its words.
+    fn start(prefix: &[String], workload: &Workload) -> Self {
+        let (Traffic::TcpRr(settings) | Traffic::UdpRr(settings)) = &workload.traffic else {
+            panic!("round trips only");
+        };
+        let this = std::env::current_exe().unwrap();
+        let path = this.parent().unwrap().parent().unwrap().join("examples/server_end");
+        assert!(path.exists(), "{} is missing: `cargo test -p netduel-load` builds it", path.display());
+        let words = [
+            path.to_str().unwrap().to_owned(),
+            if matches!(workload.traffic, Traffic::UdpRr(_)) { "udp" } else { "tcp" }.to_owned(),
+            settings.size.0.to_string(),
+            if settings.wait == Wait::Spin { "spin" } else { "block" }.to_owned(),
+            settings.rate.map_or("closed".to_owned(), |rate| rate.0.to_string()),
+            (workload.timing.duration.0 / 1_000_000).to_string(),
+            loopback(workload.family).to_string(),
+            if settings.timestamps { "stamped" } else { "plain" }.to_owned(),
+        ];
+        let mut words = prefix.iter().chain(&words);
+        let mut child = Command::new(words.next().unwrap())
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.trim().parse().expect("the server's port");
+        Self { child, port }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Whether every thread is stopped: the kernel delivers the signal to one after the other.
+    fn is_stopped(&self) -> bool {
+        std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten().all(|task| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap();
+            // The state stands behind the name, which is in brackets.
+            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" T"))
+        })
+    }
+
+    /// The peer is done: ends the server.
+    fn finish(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail for one that has ended and was waited for, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start_client(server: &Server, workload: &Workload) -> (Running, Receiver<()>) {
+    let address = loopback(workload.family);
+    let client = prepare_client(workload, address, &[server.port], TOKEN, LIMIT).unwrap();
+    let (notify, done) = notification();
+    (client.start(notify), done)
+}
+
+/// Round trips longer than this.
+fn longer(histogram: &HistogramRecord, than_ns: u64) -> u64 {
+    histogram.pairs.iter().filter(|pair| pair.0 > than_ns).map(|pair| pair.1).sum()
+}
+
+/// Stops the server for a while once traffic flows; returns for how long it was stopped at least.
+fn stall(server: &Server, client: &Running) -> u64 {
+    while client.live().messages < 100 {
+        assert!(!client.is_done(), "the client ended before the stall");
+        std::thread::yield_now();
+    }
+    server.signal(Signal::STOP);
+    while !server.is_stopped() {
+        std::thread::yield_now();
+    }
+    let begun = clock::monotonic_ns();
+    clock::sleep_until(begun + STALL_NS);
+    let length = clock::monotonic_ns() - begun;
+    server.signal(Signal::CONT);
+    length
+}
+
+#[test]
+fn an_open_loop_at_20_000_per_second_keeps_its_schedule_and_shows_a_stopped_server() {
+    let _turn = turn();
+    for wait in [Wait::Block, Wait::Spin] {
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let settings = messages(64, 1, wait, Some(RATE));
+            for (protocol, traffic) in
+                [("tcp", Traffic::TcpRr(settings.clone())), ("udp", Traffic::UdpRr(settings.clone()))]
+            {
+                let what = format!("{protocol} {wait:?} {family:?}");
+                let workload = workload(traffic, family, 400);
+                let server = Server::start(&[], &workload);
+                let (client, done) = start_client(&server, &workload);
+                let stalled_ns = stall(&server, &client);
+                done.recv_timeout(LIMIT).expect(&what);
+                server.finish();
+                let report = client.join().unwrap();
+                check_stall(&report, RATE * 400 / 1000, stalled_ns, &what);
+            }
+        }
+    }
+}
+
+/// Every request of the schedule was sent and is accounted for, and those that fell due in the stall waited for the rest of it:
+/// the tail is spread evenly from nothing to the whole stall. Over UDP a machine that is short of cores may lose some, after
+/// half a second: those count as held, too.
+fn check_stall(report: &EndReport, requests: u64, stalled_ns: u64, what: &str) {
+    let trips = report.round_trips.as_ref().unwrap();
+    assert_eq!((trips.requests, trips.responses + trips.timeouts), (requests, requests), "{what}");
+    assert!(trips.timeouts == 0 || what.starts_with("udp"), "{what}");
+    assert_eq!(trips.pacing_error.as_ref().unwrap().count, requests, "{what}");
+    assert_eq!(trips.histogram.count, trips.responses, "{what}");
+    assert!(trips.histogram.max >= stalled_ns, "{what}: {} of {stalled_ns}", trips.histogram.max);
+    for quarter in 0..4 {
+        let than_ns = stalled_ns * quarter / 4;
+        let due = (stalled_ns - than_ns) * RATE / 1_000_000_000;
+        let held = longer(&trips.histogram, than_ns) + trips.timeouts;
+        assert!(held * 10 >= due * 9, "{what}: {held} of {due} waited longer than {than_ns} ns");
+    }
+}
+
+fn stamped(rate: Option<u64>) -> RoundTrip {
+    RoundTrip { timestamps: true, ..messages(64, 1, Wait::Block, rate) }
+}
+
+/// Words that give a command a monotonic clock that is ahead; absent where that is not allowed. Says so.
+fn clock_ahead() -> Option<Vec<String>> {
+    let prefix: Vec<String> =
+        ["unshare", "--time", "--monotonic", &AHEAD_S.to_string(), "--fork", "--kill-child"]
+            .map(str::to_owned)
+            .to_vec();
+    let tried = Command::new(&prefix[0]).args(&prefix[1..]).arg("true").output();
+    if tried.as_ref().is_ok_and(|output| output.status.success()) {
+        return Some(prefix);
+    }
+    assert!(std::env::var_os("REQUIRE_ALL").is_none(), "no time namespace: {tried:?}");
+    println!("skipped: no time namespace: {tried:?}");
+    None
+}
+
+#[test]
+fn two_clocks_are_brought_together_within_the_error_that_is_told() {
+    let _turn = turn();
+    let Some(prefix) = clock_ahead() else { return };
+    for family in [Family::Ipv4, Family::Ipv6] {
+        for (protocol, traffic) in
+            [("tcp", Traffic::TcpRr(stamped(None))), ("udp", Traffic::UdpRr(stamped(Some(2000))))]
+        {
+            let what = format!("{protocol} {family:?}");
+            let mut workload = workload(traffic, family, 500);
+            workload.timing.warmup = Nanos::from_millis(100);
+            let server = Server::start(&prefix, &workload);
+            let (client, done) = start_client(&server, &workload);
+            done.recv_timeout(LIMIT).expect(&what);
+            server.finish();
+            let stamps = client.join().unwrap().stamps.unwrap();
+            let one_way = stamps.one_way.expect(&what);
+            assert_eq!(one_way.clocks, Clocks::Estimated, "{what}");
+            // Both processes read the same oscillator, so how far the clocks really are apart is what the namespace says.
+            let wrong = one_way.offset_ns.abs_diff((AHEAD_S * 1_000_000_000).cast_signed());
+            assert!(wrong <= one_way.error_ns, "{what}: {wrong} of {}", one_way.error_ns);
+            // The error is no larger than the shortest way there and back allows, and a little for the drift.
+            let network = stamps.parts.iter().find(|record| record.part == Part::Network).unwrap();
+            assert!(one_way.error_ns >= network.histogram.min / 2, "{what}");
+            assert_eq!((stamps.inconsistent, one_way.up.count), (0, stamps.complete), "{what}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Stamped round trips of one arm, all trials together: of what they consist, both ways by themselves, and what stamps cost.
+use std::collections::BTreeMap;
+
+use netduel_model::sample::HistogramRecord;
+use netduel_model::stamps::{Clocks, MissingStamps, Part, PartRecord, StampLevel, StampReport};
+use netduel_model::trial::Trial;
+use netduel_stats::histogram::Histogram;
+use netduel_stats::summary;
+
+/// Ranks of the round trips that are typical, as fractions: the middle half.
+const TYPICAL: (f64, f64) = (0.25, 0.75);
+/// Ranks of the slow ones: the slowest of a hundred.
+const SLOW: (f64, f64) = (0.99, 1.0);
+
+/// What the stamps of an arm say.
+#[derive(Debug, Clone)]
+pub struct Stamps {
+    /// Stamped round trips in the steady windows.
+    pub stamped: u64,
+    /// Of these, those with all stamps, whose parts add up.
+    pub complete: u64,
+    /// Stamps that did not come.
+    pub missing: MissingStamps,
+    /// Round trips whose parts do not add up.
+    pub inconsistent: u64,
+    /// Round trips in which the wall clock was stepped.
+    pub clock_steps: u64,
+    /// The parts as the client saw them, in the order of a round trip.
+    pub parts: Vec<(Part, Histogram)>,
+    /// Parts that only the server knows, where responses were too small to tell the client.
+    pub server_parts: Vec<(Part, Histogram)>,
+    /// Of what the middle half of the round trips consists.
+    pub typical: Option<Composition>,
+    /// Of what the slowest hundredth consists.
+    pub slow: Option<Composition>,
+    /// What a transmit stamp costs.
+    pub cost: Option<StampCost>,
+    /// Network and server by the clock of the client's NIC.
+    pub hardware: Option<Histogram>,
+    /// What the server held a request, by the clock of its NIC.
+    pub server_hardware: Option<Histogram>,
+    /// The ways there and back.
+    pub one_way: Option<OneWay>,
+}
+
+/// The mean round trip of some ranks. Its parts add up to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Composition {
+    /// The whole, nanoseconds.
+    pub whole_ns: f64,
+    /// Round trips that it is the mean of. Where a rank falls into a level, a part of the level counts.
+    pub count: f64,
+    /// The parts in order, nanoseconds.
+    pub parts: Vec<(Part, f64)>,
+}
+
+/// The median of stamped round trips less that of the others, by trial: both ran at the same time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StampCost {
+    /// Median over the trials, nanoseconds.
+    pub median_ns: f64,
+    /// Smallest of a trial.
+    pub min_ns: f64,
+    /// Largest of a trial.
+    pub max_ns: f64,
+    /// Trials.
+    pub trials: usize,
+}
+
+/// One-way delay, which never stands without its error.
+#[derive(Debug, Clone)]
+pub struct OneWay {
+    /// Client to server, nanoseconds.
+    pub up: Histogram,
+    /// Server to client, nanoseconds.
+    pub down: Histogram,
+    /// How wrong each may be, nanoseconds: the worst of the trials.
+    pub error_ns: u64,
+    /// How the clocks were brought together: estimated, unless they were one in all trials.
+    pub clocks: Clocks,
+    /// Exchanges that came out shorter than nothing.
+    pub negative: u64,
+}
+
+/// The stamps of an arm; absent when the workload has none.
+pub(super) fn of(trials: &[&Trial]) -> Option<Stamps> {
+    let reports = |client: bool| {
+        trials.iter().filter_map(move |trial| {
+            let end = if client { &trial.client } else { &trial.server };
+            end.as_ref()?.report.stamps.as_ref()
+        })
+    };
+    reports(true).next()?;
+    let mut stamps = Stamps {
+        stamped: 0,
+        complete: 0,
+        missing: MissingStamps::default(),
+        inconsistent: 0,
+        clock_steps: 0,
+        parts: merged_parts(reports(true)),
+        server_parts: merged_parts(reports(false)),
+        typical: None,
+        slow: None,
+        cost: cost(trials),
+        hardware: merged(reports(true).filter_map(|report| report.hardware.as_ref())),
+        server_hardware: merged(reports(false).filter_map(|report| report.hardware.as_ref())),
+        one_way: one_way(reports(true)),
+    };
+    for report in reports(true) {
+        stamps.stamped += report.stamped;
+        stamps.complete += report.complete;
+    }
+    for report in reports(true).chain(reports(false)) {
+        stamps.inconsistent += report.inconsistent;
+        stamps.clock_steps += report.clock_steps;
+        stamps.missing.client_transmit += report.missing.client_transmit;
+        stamps.missing.client_receive += report.missing.client_receive;
+        stamps.missing.server_receive += report.missing.server_receive;
+        stamps.missing.server_transmit += report.missing.server_transmit;
+    }
+    let levels = merged_levels(reports(true).flat_map(|report| &report.levels));
+    let kinds: Vec<Part> = stamps.parts.iter().map(|(part, _)| *part).collect();
+    stamps.typical = composition(&levels, &kinds, TYPICAL);
+    stamps.slow = composition(&levels, &kinds, SLOW);
+    Some(stamps)
+}
+
+fn histogram(record: &HistogramRecord) -> Option<Histogram> {
+    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
+}
+
+fn merged<'a>(records: impl Iterator<Item = &'a HistogramRecord>) -> Option<Histogram> {
+    let mut all: Option<Histogram> = None;
+    for histogram in records.filter_map(histogram) {
+        match &mut all {
+            Some(all) => all.merge(&histogram),
+            None => all = Some(histogram),
+        }
+    }
+    all.filter(|all| all.count() > 0)
+}
+
+fn merged_parts<'a>(reports: impl Iterator<Item = &'a StampReport>) -> Vec<(Part, Histogram)> {
+    let mut by_part: BTreeMap<Part, Vec<&HistogramRecord>> = BTreeMap::new();
+    for PartRecord { part, histogram } in reports.flat_map(|report| &report.parts) {
+        by_part.entry(*part).or_default().push(histogram);
+    }
+    by_part.into_iter().filter_map(|(part, records)| Some((part, merged(records.into_iter())?))).collect()
+}
+
+/// Count and sums by level.
+fn merged_levels<'a>(levels: impl Iterator<Item = &'a StampLevel>) -> BTreeMap<u64, (u64, Vec<u64>)> {
+    let mut all: BTreeMap<u64, (u64, Vec<u64>)> = BTreeMap::new();
+    for level in levels {
+        let known = all.entry(level.whole_ns).or_insert_with(|| (0, vec![0; level.sums_ns.len()]));
+        known.0 += level.count;
+        for (sum, more) in known.1.iter_mut().zip(&level.sums_ns) {
+            *sum += more;
+        }
+    }
+    all
+}
+
+/// The mean over the round trips of these ranks. Of a level that the ranks cut, the mean counts by the share that is inside.
+fn composition(
+    levels: &BTreeMap<u64, (u64, Vec<u64>)>,
+    kinds: &[Part],
+    (from, to): (f64, f64),
+) -> Option<Composition> {
+    let total: u64 = levels.values().map(|(count, _)| count).sum();
+    let (from, to) = (total as f64 * from, total as f64 * to);
+    let mut means = vec![0.0; kinds.len()];
+    let (mut below, mut counted) = (0.0, 0.0);
+    for (count, sums) in levels.values() {
+        let end = below + *count as f64;
+        let inside = (end.min(to) - f64::max(below, from)).max(0.0);
+        for (mean, sum) in means.iter_mut().zip(sums) {
+            *mean += *sum as f64 * inside / *count as f64;
+        }
+        counted += inside;
+        below = end;
+    }
+    if counted <= 0.0 {
+        return None;
+    }
+    let parts: Vec<(Part, f64)> = kinds.iter().copied().zip(means.iter().map(|sum| sum / counted)).collect();
+    Some(Composition { whole_ns: parts.iter().map(|(_, mean)| mean).sum(), count: counted, parts })
+}
+
+fn cost(trials: &[&Trial]) -> Option<StampCost> {
+    let differences: Vec<f64> = trials
+        .iter()
+        .filter_map(|trial| {
+            let report = &trial.client.as_ref()?.report;
+            let median = |record: &HistogramRecord| histogram(record)?.percentile(50.0);
+            let plain = median(&report.round_trips.as_ref()?.histogram)?;
+            let stamped = median(report.stamps.as_ref()?.whole.as_ref()?)?;
+            Some(stamped as f64 - plain as f64)
+        })
+        .collect();
+    Some(StampCost {
+        median_ns: summary::median(&differences)?,
+        min_ns: differences.iter().copied().reduce(f64::min)?,
+        max_ns: differences.iter().copied().reduce(f64::max)?,
+        trials: differences.len(),
+    })
+}
+
+fn one_way<'a>(reports: impl Iterator<Item = &'a StampReport>) -> Option<OneWay> {
+    let all: Vec<_> = reports.filter_map(|report| report.one_way.as_ref()).collect();
+    Some(OneWay {
+        up: merged(all.iter().map(|one| &one.up))?,
+        down: merged(all.iter().map(|one| &one.down))?,
+        error_ns: all.iter().map(|one| one.error_ns).max()?,
+        clocks: all.iter().map(|one| one.clocks).max()?,
+        negative: all.iter().map(|one| one.negative).sum(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn levels(of: &[(u64, u64, u64, u64)]) -> BTreeMap<u64, (u64, Vec<u64>)> {
+        of.iter().map(|(whole, count, first, second)| (*whole, (*count, vec![*first, *second]))).collect()
+    }
+
+    const KINDS: [Part; 2] = [Part::ClientSend, Part::Network];
+
+    #[test]
+    fn the_middle_half_is_made_of_the_levels_that_it_covers() {
+        // 50 round trips of 10 + 90, 50 of 10 + 190: the quarter on either side of the middle.
+        let levels = levels(&[(103, 50, 500, 4_500), (207, 50, 500, 9_500)]);
+        let typical = composition(&levels, &KINDS, TYPICAL).unwrap();
+        assert_eq!((typical.whole_ns, typical.count), (150.0, 50.0));
+        assert_eq!(typical.parts, [(Part::ClientSend, 10.0), (Part::Network, 140.0)]);
+        let slow = composition(&levels, &KINDS, SLOW).unwrap();
+        assert_eq!((slow.whole_ns, slow.count), (200.0, 1.0));
+    }
+
+    #[test]
+    fn no_round_trips_have_no_composition() {
+        assert_eq!(composition(&levels(&[]), &KINDS, TYPICAL), None);
+    }
+}

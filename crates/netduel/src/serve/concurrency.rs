@@ -1,0 +1,65 @@
+//! Which tests run at a time on a standing server: each result says how many others disturbed it.
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Tests under way, of all clients.
+#[derive(Default)]
+pub struct Tests {
+    /// For each, the most others that ran beside it so far.
+    others: Mutex<Vec<Arc<AtomicU32>>>,
+}
+
+/// A test under way. It is over when this is dropped.
+pub struct Test {
+    tests: Arc<Tests>,
+    others: Arc<AtomicU32>,
+}
+
+impl Tests {
+    /// No code panics while it holds the lock, so a poisoned one still guards a whole value.
+    fn others(&self) -> MutexGuard<'_, Vec<Arc<AtomicU32>>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more begins: those under way see it, and it sees them.
+    pub fn begin(self: &Arc<Self>) -> Test {
+        let mut under_way = self.others();
+        let count = u32::try_from(under_way.len()).unwrap_or(u32::MAX);
+        for others in under_way.iter() {
+            others.fetch_max(count, Ordering::Relaxed);
+        }
+        let others = Arc::new(AtomicU32::new(count));
+        under_way.push(Arc::clone(&others));
+        Test { tests: Arc::clone(self), others }
+    }
+}
+
+impl Test {
+    /// The most others that ran beside it at any moment.
+    pub fn others(&self) -> u32 {
+        self.others.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Test {
+    fn drop(&mut self) {
+        self.tests.others().retain(|others| !Arc::ptr_eq(others, &self.others));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_remembers_the_most_others_also_those_that_came_and_went() {
+        let tests = Arc::new(Tests::default());
+        let long = tests.begin();
+        assert_eq!(long.others(), 0);
+        drop((tests.begin(), tests.begin()));
+        let late = tests.begin();
+        assert_eq!((long.others(), late.others()), (2, 1));
+        drop(long);
+        assert_eq!(tests.begin().others(), 1);
+    }
+}

@@ -1,0 +1,171 @@
+//! Time stamps and busy polling from a plan to the report, with agents in namespaces.
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Bench, TWO_PATHS, short_plan, skip};
+
+/// Stamped round trips of both protocols and both families, one of them in an open loop.
+const STAMPED: &str = r#"
+[[workloads]]
+name = "tcp"
+type = "tcp-rr"
+duration = "500 ms"
+warmup = "200 ms"
+cooldown = "0 ms"
+family = "ipv6"
+timestamps = true
+[[workloads]]
+name = "udp"
+type = "udp-rr"
+duration = "500 ms"
+warmup = "200 ms"
+cooldown = "0 ms"
+request_rate = "1 k/s"
+timestamps = true
+"#;
+
+const POLLING: &str = r#"
+[[workloads]]
+name = "polling"
+type = "udp-rr"
+duration = "300 ms"
+warmup = "100 ms"
+cooldown = "0 ms"
+wait = "busy-poll"
+"#;
+
+const TWO_BLOCKS: &str = "blocks_min = 2\nblocks_max = 2";
+
+fn each(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+/// Kinds of the warnings of a result document.
+fn warnings(document: &Value) -> Vec<String> {
+    each(&document["warnings"])
+        .iter()
+        .map(|warning| warning["kind"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_plan_with_time_stamps_is_told_where_the_time_goes() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, STAMPED, TWO_BLOCKS));
+    let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    let document = run.json();
+    for workload in each(&document["workloads"]) {
+        let (name, arms) = (&workload["name"], each(&workload["arms"]));
+        for arm in &arms {
+            let stamps = &arm["stamps"];
+            assert!(stamps["complete"].as_u64() > Some(0), "{name}: {stamps}");
+            assert_eq!(stamps["does_not_add_up"], 0, "{name}");
+            let half = &stamps["middle_half"];
+            let sum: f64 = each(&half["parts"]).iter().filter_map(|part| part["mean_ns"].as_f64()).sum();
+            assert!((sum - half["mean_ns"].as_f64().unwrap()).abs() < 1.0, "{name}: {half}");
+            // Two guests of one lab read one clock.
+            assert_eq!(
+                (&stamps["one_way"]["clocks"], &stamps["one_way"]["error_ns"]),
+                (&"one".into(), &0.into())
+            );
+        }
+        // The synthetic path walks 600 rules for every packet, and that is the network's part.
+        let network = |arm: &Value| {
+            let parts = each(&arm["stamps"]["middle_half"]["parts"]);
+            parts.iter().find(|part| part["part"] == "network").and_then(|part| part["mean_ns"].as_f64())
+        };
+        assert!(network(&arms[0]) > network(&arms[1]), "{name}: {arms:?}");
+    }
+    assert!(!warnings(&document).contains(&"stamps-differ".to_owned()));
+    let text = bench.run(["report", "last", "--format", "text"]).expect_code(0).stdout;
+    assert!(text.contains("network, both ways") && text.contains("± 0"), "{text}");
+    let page = bench.run(["report", "last", "--format", "html"]).expect_code(0).stdout;
+    assert!(page.contains("class=\"stack\""), "no picture");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn arms_that_differ_in_time_stamps_are_doubted() {
+    let bench = Bench::new();
+    let arms = TWO_PATHS.replace(
+        "treatments = [{ path = \"accelerated\" }]",
+        "treatments = [{ path = \"accelerated\" }]\nset = { timestamps = false }",
+    );
+    let plan = bench.plan(&short_plan(&arms, STAMPED, TWO_BLOCKS));
+    let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    let doubted = warnings(&run.json()).iter().filter(|kind| *kind == "stamps-differ").count();
+    assert_eq!(doubted, 2, "one for each workload");
+}
+
+/// Two namespaces with a veth pair between them, gone when dropped.
+struct Spaces([String; 2]);
+
+impl Spaces {
+    /// `has_napi`: each end polls its ring, which veth does where it can join segments that it does not cut itself.
+    fn new(has_napi: bool) -> Option<Self> {
+        let names = ["a", "b"].map(|side| format!("netduel-it-{}-{side}", std::process::id()));
+        let spaces = Self(names);
+        let [a, b] = &spaces.0;
+        let mut lines = vec![
+            format!("ip netns add {a}"),
+            format!("ip netns add {b}"),
+            format!("ip link add veth0 netns {a} type veth peer name veth0 netns {b}"),
+            format!("ip -n {a} address add 10.79.0.1/24 dev veth0"),
+            format!("ip -n {b} address add 10.79.0.2/24 dev veth0"),
+            format!("ip -n {a} link set veth0 up"),
+            format!("ip -n {b} link set veth0 up"),
+        ];
+        if has_napi {
+            for space in [a, b] {
+                lines.push(format!("ip netns exec {space} ethtool -K veth0 tso off"));
+                lines.push(format!("ip netns exec {space} ethtool -K veth0 gro on"));
+            }
+        }
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').collect();
+            let output = Command::new(words[0]).args(&words[1..]).output();
+            if !output.as_ref().is_ok_and(|output| output.status.success()) {
+                skip(&format!("`{line}`: {output:?}"));
+                return None;
+            }
+        }
+        Some(spaces)
+    }
+
+    /// A plan with these hosts and one arm against itself.
+    fn plan(&self, workloads: &str) -> String {
+        let [a, b] = &self.0;
+        format!(
+            "name = \"polling\"\nquestion = \"Is there something to poll?\"\n\
+             [hosts.a]\nlaunch = \"netns\"\nnetns = \"{a}\"\n\
+             [hosts.b]\nlaunch = \"netns\"\nnetns = \"{b}\"\naddresses = [\"10.79.0.2\"]\n\
+             [[arms]]\nname = \"veth\"\nclient = \"a\"\nserver = \"b\"\n{workloads}\n\
+             [design]\naa = true\n{TWO_BLOCKS}\n"
+        )
+    }
+}
+
+impl Drop for Spaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            let _ = Command::new("ip").args(["netns", "delete", name]).status();
+        }
+    }
+}
+
+#[test]
+fn busy_polling_says_whether_there_was_anything_to_poll() {
+    for has_napi in [false, true] {
+        let Some(spaces) = Spaces::new(has_napi) else { return };
+        let bench = Bench::new();
+        let plan = bench.plan(&spaces.plan(POLLING));
+        let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
+        assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+        let doubted = warnings(&run.json()).contains(&"nothing-to-poll".to_owned());
+        assert_eq!(doubted, !has_napi, "{}", run.stderr);
+        bench.assert_nothing_left();
+    }
+}
