@@ -11,6 +11,8 @@ use netduel_model::trial::Trial;
 use netduel_model::warning::{CountsCause, Warning};
 use netduel_model::workload::{Family, Role, Traffic, Workload};
 
+use super::datagrams;
+
 /// What may be missing or too much, as a fraction: the first and last packets of a trial, and small talk of the hosts.
 const TOLERANCE: f64 = 0.01;
 /// The same in bytes, for trials in which little was moved.
@@ -99,10 +101,11 @@ impl Way {
                     headers,
                 })
             }
-            Traffic::UdpStream { size, .. } => {
+            Traffic::UdpStream { size, offload, .. } => {
                 let count = receiver.datagrams.as_ref()?;
-                let beyond = count.duplicates + count.too_late + count.socket_drops.unwrap_or(0);
-                let arrived = received_bytes + beyond as f64 * size.0 as f64;
+                let beyond = (count.duplicates + count.too_late) as f64
+                    + datagrams::dropped_at_socket(*offload, count);
+                let arrived = received_bytes + beyond * size.0 as f64;
                 let packets = sent.messages as f64 * fragments(size.0, network);
                 let headers = (below, below + 8.0 + LINK_EXTRA);
                 Some(Self {

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use netduel_model::observation::InterfaceDelta;
-use netduel_model::sample::{ErrorCount, HistogramRecord};
+use netduel_model::sample::{DatagramReport, ErrorCount, HistogramRecord};
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Direction, Role, Traffic, UdpOffload, Workload};
 use netduel_stats::histogram::Histogram;
@@ -159,11 +159,7 @@ fn way(
     let sent = sender.report.sent.as_ref()?;
     let count = receiver.report.datagrams.as_ref()?;
     let handed = sender.report.datagrams_sent.as_ref();
-    let per_buffer = match (offload, count.buffers) {
-        (UdpOffload::GsoGro, Some(buffers)) if buffers > 0 => count.unique as f64 / buffers as f64,
-        _ => 1.0,
-    };
-    let dropped_at_socket = count.socket_drops.unwrap_or(0) as f64 * per_buffer;
+    let dropped_at_socket = dropped_at_socket(*offload, count);
     let arrived = (count.unique + count.duplicates + count.too_late) as f64 + dropped_at_socket;
     let packets_sent = leaving.map(|interface| Packets {
         interface: interface.name.clone(),
@@ -210,6 +206,16 @@ fn way(
         errors: [sender.report.errors.clone(), receiver.report.errors.clone()],
         flows: flows(sender, receiver),
     })
+}
+
+/// Datagrams that the receiver's socket dropped. Of merged ones the kernel counts buffers; those that were dropped are taken to have
+/// held as many as those that were not.
+pub(super) fn dropped_at_socket(offload: UdpOffload, count: &DatagramReport) -> f64 {
+    let per_buffer = match (offload, count.buffers) {
+        (UdpOffload::GsoGro, Some(buffers)) if buffers > 0 => count.unique as f64 / buffers as f64,
+        _ => 1.0,
+    };
+    count.socket_drops.unwrap_or(0) as f64 * per_buffer
 }
 
 /// The interface of one end that carried the datagrams: the one that the arm expects, or else the busiest. `sends`: by what it
@@ -308,7 +314,7 @@ pub(super) fn packet_rate(workload: &Workload, trial: &Trial) -> Option<f64> {
 
 /// Datagrams in a packet, median over trials and directions, when they are not the same thing: several in one, or one cut by IP
 /// into several.
-pub(super) fn not_packets(ways: &[DatagramWay]) -> Option<f64> {
+pub fn not_packets(ways: &[DatagramWay]) -> Option<f64> {
     let ratios: Vec<f64> = ways.iter().filter_map(|way| way.datagrams_per_packet).collect();
     let median = summary::median(&ratios)?;
     let fragmented = ways.iter().filter(|way| way.is_fragmented).count() * 2 > ways.len();

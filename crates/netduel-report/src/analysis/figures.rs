@@ -136,7 +136,7 @@ pub(super) fn merged(histograms: impl Iterator<Item = Histogram>) -> Option<Hist
 }
 
 /// Datagram reports with what the opposite end sent.
-pub fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
+pub(super) fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
     let opposite = [(&trial.client, &trial.server), (&trial.server, &trial.client)];
     opposite
         .into_iter()

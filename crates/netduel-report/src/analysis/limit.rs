@@ -10,7 +10,7 @@ use netduel_model::units::human_bit_rate;
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
 use serde::Serialize;
 
-use super::figures;
+use super::{datagrams, figures};
 
 /// From this share of its time on, a thread had none left for more traffic.
 const THREAD_FULL: f64 = 0.85;
@@ -172,7 +172,7 @@ impl Evidence {
         let sends = client.report.sent.is_some();
         let (sender, receiver) = if sends { (client, server) } else { (server, client) };
         let threads = |end: &TrialEnd| end.report.streams.len().min(end.observation.cores.len().max(1));
-        let sockets = [client, server].into_iter().filter_map(|end| end.report.datagrams.as_ref());
+        let ways = datagrams::of_trial(workload, trial, shared_machine);
         Self {
             sender: End::of(sender, threads(sender), name_of(sender.report.role)),
             receiver: End::of(receiver, threads(receiver), name_of(receiver.report.role)),
@@ -180,7 +180,7 @@ impl Evidence {
             rate: asked_rate(workload, trial),
             held_up: held_up(sender),
             resent: resent(sender),
-            socket_drops: sockets.filter_map(|report| report.socket_drops).sum(),
+            socket_drops: ways.iter().filter_map(|way| way.lost).map(|lost| lost.at_socket).sum(),
             outstanding: match &workload.traffic {
                 Traffic::TcpRr(settings) | Traffic::UdpRr(settings) if settings.rate.is_none() => {
                     Some(settings.outstanding)

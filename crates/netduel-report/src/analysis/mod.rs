@@ -30,10 +30,8 @@ use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
 pub use counters::{Counter, CounterKind, Spread};
-pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, of_trial as datagrams_of};
-pub use figures::{
-    datagrams as datagram_reports, histogram as round_trip_histogram, of_record as histogram_of, value_of,
-};
+pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of};
+pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, value_of};
 pub use limit::{Cause, Limit, limit_of};
 pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};

@@ -8,7 +8,7 @@ use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::{human_bit_rate, human_nanos, human_si, three_digits};
 use netduel_model::workload::{Role, Traffic, Workload};
 
-use crate::analysis::{self, Limit, value_of};
+use crate::analysis::{self, DatagramWay, Limit, Lost, value_of};
 use crate::words;
 
 /// More streams than this are shown as their sum and their spread.
@@ -58,7 +58,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         rows.push(("round trip", words));
     }
     rows.extend(parts(trial));
-    rows.extend(datagrams(trial).map(|words| ("datagrams", words)));
+    rows.extend(datagrams(input));
     rows.extend(tcp(client, server).map(|words| ("TCP", words)));
     if let Some(words) = cpu(input, client, server) {
         rows.push(("CPU", words));
@@ -153,29 +153,44 @@ fn parts(trial: &Trial) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Loss, to the datagram, and where it happened as far as it is known.
-fn datagrams(trial: &Trial) -> Option<String> {
-    let reports = analysis::datagram_reports(trial);
-    let sent: u64 = reports.iter().map(|(sent, _)| sent).sum();
+/// Loss, to the datagram, and where it happened as far as it is known; and when a packet is not a datagram.
+fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
+    let ways = analysis::datagrams_of(input.workload, input.trial, input.shared_machine);
+    let sum = |of: fn(&DatagramWay) -> u64| -> u64 { ways.iter().map(of).sum() };
+    let sent = sum(|way| way.sent);
     if sent == 0 {
-        return None;
+        return Vec::new();
     }
-    let sum = |field: fn(&netduel_model::sample::DatagramReport) -> u64| -> u64 {
-        reports.iter().map(|(_, report)| field(report)).sum()
-    };
-    let lost = sent.saturating_sub(sum(|report| report.unique));
-    let at_socket = sum(|report| report.socket_drops.unwrap_or(0)).min(lost);
+    let part = |of: fn(Lost) -> u64| -> u64 { ways.iter().filter_map(|way| way.lost).map(of).sum() };
+    let lost = part(|lost| lost.all);
     let mut words = format!("{sent} sent, {lost} lost ({})", words::percent(lost as f64 / sent as f64));
     if lost > 0 {
-        let _ = write!(words, ": {at_socket} at the receiver's socket, {} on the way", lost - at_socket);
+        let _ = write!(
+            words,
+            ": {} at the receiver's socket, {} at an interface or queue of the two hosts, {} on the way",
+            part(|lost| lost.at_socket),
+            part(|lost| lost.at_interface),
+            part(Lost::elsewhere)
+        );
     }
-    let _ = write!(
-        words,
-        "; {} twice, {} out of order",
-        sum(|report| report.duplicates),
-        sum(|report| report.reordered)
-    );
-    Some(words)
+    let (twice, reordered) = (sum(|way| way.duplicates), sum(|way| way.reordered));
+    let _ = write!(words, "; {twice} twice, {reordered} out of order");
+    let mut rows = vec![("datagrams", words)];
+    match analysis::not_packets(&ways) {
+        Some(ratio) if ratio > 1.0 => rows.push((
+            "not packets",
+            format!(
+                "{} datagrams travelled as one packet: nothing on this path cuts them; `--offload none` sends each as a packet",
+                three_digits(ratio)
+            ),
+        )),
+        Some(ratio) => rows.push((
+            "not packets",
+            format!("each datagram travelled as {} packets: it is longer than the MTU", three_digits(ratio.recip())),
+        )),
+        None => {}
+    }
+    rows
 }
 
 fn tcp(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
