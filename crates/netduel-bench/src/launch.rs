@@ -1,16 +1,16 @@
 //! Starting a program on a host, pinned or not, and taking it with what it used. The same way for every tool.
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use netduel_sys::{affinity, clock, usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 use crate::hosts::Hosts;
 use crate::record::Placement;
@@ -150,9 +150,20 @@ impl Launched {
     }
 
     /// Stops the process, or lets it go on.
-    pub fn signal(&self, signal: rustix::process::Signal) -> Result<()> {
+    pub fn signal(&self, signal: Signal) -> Result<()> {
         rustix::process::pidfd_send_signal(&self.pidfd, signal)
             .with_context(|| format!("failed to send a signal to {}", self.name))
+    }
+
+    /// Has the process stand still until a signal lets it go on. It does when this returns: a signal alone reaches a thread that
+    /// runs on another core later.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(Signal::STOP)?;
+        let what = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::PidFd(self.pidfd.as_fd()), what)
+            .with_context(|| format!("failed to wait for {} to stop", self.name))?;
+        ensure!(status.is_some_and(|status| status.stopped()), "{} ended instead of stopping", self.name);
+        Ok(())
     }
 
     /// Waits for its end, which has to be a success.
@@ -179,7 +190,7 @@ impl Launched {
 
     /// Ends a server that does not end by itself.
     pub fn stop(mut self) -> Result<Ended> {
-        self.signal(rustix::process::Signal::KILL)?;
+        self.signal(Signal::KILL)?;
         let mut polled = [PollFd::new(&self.pidfd, PollFlags::IN)];
         while let Err(rustix::io::Errno::INTR) = poll(&mut polled, None) {}
         let used = self.reap()?.map_or(0.0, |(_, cpu_s)| cpu_s);

@@ -81,7 +81,7 @@ impl Ours {
 /// Stops the server at a point in time for a while. Returns how long it was, nanoseconds.
 fn stall(server: &Launched, at_ns: u64, length_ns: u64) -> Result<u64> {
     clock::sleep_until(at_ns);
-    server.signal(Signal::STOP)?;
+    server.freeze()?;
     let stopped = clock::monotonic_ns();
     clock::sleep_until(stopped + length_ns);
     let going = clock::monotonic_ns();

@@ -102,7 +102,7 @@ pub(crate) fn udp_jobs(settings: Settings, role: Role, token: Token, socket: &Ar
     if settings.timestamps {
         let magics = (magic(data_out), magic(data_in), magic(end_out));
         let (requests, responses) = stamps::udp_client(socket, settings, magics);
-        return client_jobs(settings, Some(LOST_AFTER_NS), requests, responses);
+        return client_jobs(settings, Some(settings.lost_after_ns), requests, responses);
     }
     let requests = UdpRequests::new(Arc::clone(socket), settings.size, magic(data_out), magic(end_out));
     let responses = UdpResponses::new(Arc::clone(socket), settings.size, magic(data_in));

@@ -64,10 +64,8 @@ pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared
     let mut number = 0;
     while worker.control.is_running() {
         let due = open.schedule.due_ns(number);
-        if due >= end_ns {
-            break;
-        }
-        if !worker.wait_until(due) {
+        // The last interval is a part of the test, too, although nothing is sent at its end.
+        if !worker.wait_until(due.min(end_ns)) || due >= end_ns {
             break;
         }
         let now = clock::monotonic_ns();
@@ -194,10 +192,10 @@ pub(super) fn spin<Q: Requests, R: Responses>(
     let mut ended_ns = None;
     loop {
         let now = clock::monotonic_ns();
-        if ended_ns.is_none() && (due >= end_ns || !worker.control.is_running()) {
+        if ended_ns.is_none() && (due.min(now) >= end_ns || !worker.control.is_running()) {
             ended_ns = Some(now);
         }
-        if ended_ns.is_none() && now >= due {
+        if ended_ns.is_none() && due < end_ns && now >= due {
             match requests.send(number, now, Waiting::Never) {
                 Ok(()) => {
                     left(worker, &mut recorder, &open, due, now);

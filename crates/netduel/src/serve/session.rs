@@ -13,7 +13,8 @@ use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Traffic, Workload};
+use netduel_sys::clock;
 
 use super::concurrency::{Test, Tests};
 use super::log::Log;
@@ -69,6 +70,8 @@ pub struct Session {
     workload: Option<Workload>,
     /// Present while traffic runs.
     test: Option<Test>,
+    /// When the traffic began.
+    begun_ns: u64,
     had_test: bool,
 }
 
@@ -84,6 +87,7 @@ impl Session {
             turned_away: None,
             workload: None,
             test: None,
+            begun_ns: 0,
             had_test: false,
         }
     }
@@ -130,6 +134,17 @@ impl Session {
 /// What clients of a server that ends are told.
 const STOPPED: &str =
     "the server was stopped there, by its user or its system: start it again, and test again";
+
+/// What is said of traffic that ended before its time: a client that is killed closes its connections as one that has finished.
+fn ended_early(workload: &Workload, elapsed_ns: u64) -> Option<String> {
+    let has_volume =
+        matches!(&workload.traffic, Traffic::TcpStream { tuning, .. } if tuning.volume.is_some());
+    let planned_ns = workload.timing.duration.0;
+    (!has_volume && elapsed_ns < planned_ns).then(|| {
+        let (elapsed, planned) = (elapsed_ns as f64 / 1e9, planned_ns as f64 / 1e9);
+        format!("the client's traffic ended after {elapsed:.1} s of {planned:.1} s: it was stopped, or its connections broke")
+    })
+}
 
 fn refused(message: String) -> WorkError {
     WorkError { kind: FailureKind::Usage, message }
@@ -190,6 +205,7 @@ impl Work for Session {
         *self.stop.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
         self.work.start(waker)?;
         self.test = Some(self.premises.tests.begin());
+        self.begun_ns = clock::monotonic_ns();
         self.had_test = true;
         Ok(())
     }
@@ -216,8 +232,12 @@ impl Work for Session {
             Ok(mut result) => {
                 let others = self.test.take().map_or(0, |test| test.others());
                 result.observation.concurrent_tests = others;
+                let elapsed_ns = clock::monotonic_ns() - self.begun_ns;
                 if let Some(workload) = self.workload.take() {
-                    self.premises.log.tested(self.peer, &workload, &result.report, others);
+                    match ended_early(&workload, elapsed_ns) {
+                        Some(why) => self.premises.log.failed(self.peer, &workload, &why),
+                        None => self.premises.log.tested(self.peer, &workload, &result.report, others),
+                    }
                 }
                 Ok(result)
             }

@@ -2,10 +2,10 @@
 //! everything here is atomic; a request is written down before it is sent, and so before its response can come.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-use super::{STAMPED_AFTER_NS, STAMPED_EVERY};
+use super::{STAMPED_EVERY, STAMPED_PER_SECOND};
 
-/// Requests that are remembered at least.
-const PLACES_LEAST: usize = 2048;
+/// Requests that are remembered at least, and at most.
+const PLACES: (usize, usize) = (2048, 65_536);
 
 #[derive(Debug, Default)]
 struct Place {
@@ -30,9 +30,11 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// With room for twice as many requests as are under way at a time.
-    pub(super) fn new(outstanding: usize) -> Self {
-        let places = (outstanding * 2).next_power_of_two().max(PLACES_LEAST);
+    /// With room for twice as many requests as are under way at a time; in an open loop for those of a second, since a stall
+    /// holds that many up.
+    pub(super) fn new(outstanding: usize, rate: Option<u64>) -> Self {
+        let wanted = rate.map_or(outstanding.saturating_mul(2), |rate| rate as usize);
+        let places = wanted.clamp(PLACES.0, PLACES.1).next_power_of_two();
         Self {
             places: (0..places).map(|_| Place::default()).collect(),
             numbers: (0..places).map(|_| AtomicU64::new(0)).collect(),
@@ -92,14 +94,28 @@ impl Ledger {
     }
 }
 
-/// Chooses the requests that are stamped, one ahead: each request announces whether the next is.
-#[derive(Debug, Default)]
+/// Chooses the requests that are stamped, one ahead: each request announces whether the next is. The choice is by chance, so
+/// that it meets no rhythm of the traffic (of sixteen under way always the same one), and depends on no round trip: whoever
+/// stamps after each pause stamps the slow ones.
+#[derive(Debug)]
 pub(super) struct Sampler {
     /// Requests that were chosen, and the number of the last.
     count: u64,
     number: Option<u64>,
     choice: Choice,
-    stamped_ns: u64,
+    /// When the first was sent.
+    begun_ns: u64,
+    /// The request after which the next announcement is.
+    due: u64,
+    /// The state of a xorshift generator (Marsaglia 2003).
+    chance: u64,
+}
+
+impl Default for Sampler {
+    fn default() -> Self {
+        let chance = 0x9e37_79b9_7f4a_7c15;
+        Self { count: 0, number: None, choice: Choice::default(), begun_ns: 0, due: 1, chance }
+    }
 }
 
 /// What was chosen.
@@ -119,15 +135,29 @@ impl Sampler {
             return self.choice;
         }
         self.number = Some(number);
+        if self.count == 0 {
+            self.begun_ns = now_ns;
+        }
         self.count += 1;
         let is_stamped = self.choice.announces;
-        if is_stamped {
-            self.stamped_ns = now_ns;
+        let announces = self.count >= self.due;
+        if announces {
+            self.due = self.count + self.distance(now_ns);
         }
-        let is_long_ago = now_ns.saturating_sub(self.stamped_ns) >= STAMPED_AFTER_NS;
-        let announces = self.count.is_multiple_of(STAMPED_EVERY) || (!is_stamped && is_long_ago);
         self.choice = Choice { is_stamped, announces };
         self.choice
+    }
+
+    /// How far the next stamped request is away: 2 at least, and as many as the rate of requests so far allows on the average.
+    #[cold]
+    fn distance(&mut self, now_ns: u64) -> u64 {
+        let elapsed_ns = now_ns.saturating_sub(self.begun_ns).max(1);
+        let per_second = u128::from(self.count - 1) * 1_000_000_000 / u128::from(elapsed_ns);
+        let mean = (per_second / u128::from(STAMPED_PER_SECOND)).clamp(2, u128::from(STAMPED_EVERY)) as u64;
+        self.chance ^= self.chance << 13;
+        self.chance ^= self.chance >> 7;
+        self.chance ^= self.chance << 17;
+        2 + self.chance % (2 * mean - 3)
     }
 }
 
@@ -138,23 +168,33 @@ mod tests {
     /// The requests that are stamped of those at these times, each announced by the one before.
     fn stamped(count: u64, apart_ns: u64) -> Vec<u64> {
         let mut sampler = Sampler::default();
-        let begun_ns = 5 * STAMPED_AFTER_NS;
         let choices: Vec<Choice> =
-            (0..count).map(|number| sampler.choose(number, begun_ns + number * apart_ns)).collect();
+            (0..count).map(|number| sampler.choose(number, 77_000_000 + number * apart_ns)).collect();
         assert!(choices.windows(2).all(|pair| pair[0].announces == pair[1].is_stamped));
         assert_eq!(sampler.choose(count - 1, u64::MAX), choices[choices.len() - 1], "a second try");
         (0..count).filter(|number| choices[*number as usize].is_stamped).collect()
     }
 
     #[test]
-    fn one_request_of_sixteen_is_stamped_and_every_other_where_they_are_slow() {
-        assert_eq!(stamped(40, 10_000), [1, 16, 32]);
+    fn one_request_of_sixteen_is_stamped_and_meets_no_rhythm() {
+        let numbers = stamped(160_000, 10_000);
+        assert!((9_500..10_500).contains(&numbers.len()), "{}", numbers.len());
+        assert!(numbers.windows(2).all(|pair| pair[0] + 1 < pair[1]), "never two in succession");
+        for place in 0..16 {
+            let share = numbers.iter().filter(|number| *number % 16 == place).count() as f64;
+            assert!((share / numbers.len() as f64 - 1.0 / 16.0).abs() < 0.01, "{place}: {share}");
+        }
+    }
+
+    #[test]
+    fn every_other_request_is_stamped_where_they_are_slow() {
         assert_eq!(stamped(7, 50_000_000), [1, 3, 5]);
+        assert_eq!(stamped(1_000, 500_000).len(), 500);
     }
 
     #[test]
     fn the_ledger_knows_what_was_stamped_until_others_take_the_place() {
-        let ledger = Ledger::new(1);
+        let ledger = Ledger::new(1, None);
         ledger.note(16, 500, 17 * 64, 0);
         ledger.note(32, 900, 33 * 64, 1);
         assert_eq!(

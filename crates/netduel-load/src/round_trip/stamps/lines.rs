@@ -103,7 +103,7 @@ struct Book {
 
 impl Book {
     fn new(enabled: io::Result<Keys>, settings: Settings, is_stream: bool) -> Self {
-        let ledger = Arc::new(Ledger::new(settings.outstanding));
+        let ledger = Arc::new(Ledger::new(settings.outstanding, settings.rate));
         let open_loop = settings.rate.is_some();
         let collector = Collector::new(ledger.places(), open_loop, carries_times(settings.size, is_stream));
         let (keys, failure) = match enabled {

@@ -25,10 +25,11 @@ mod wall_clock;
 pub(super) use lines::{tcp_client, udp_client};
 pub(super) use serve::{tcp as serve_tcp, udp as serve_udp};
 
-/// One request of so many is stamped: their own cost disturbs the others little, and a second of round trips of 10 us has 6,000.
+/// One request of so many is stamped, on the average: their own cost disturbs the others little, and a second of round trips of
+/// 10 us has 6,000.
 const STAMPED_EVERY: u64 = 16;
-/// Where round trips are slow a request is stamped when none was for this long, nanoseconds, but never two in succession.
-const STAMPED_AFTER_NS: u64 = 1_000_000;
+/// Where there are fewer requests a second than the sixteenfold of this, a larger part of them is stamped, half at most.
+const STAMPED_PER_SECOND: u64 = 1_000;
 /// In the first byte of a request over TCP: whether it is stamped, and whether the next is, so that the server asks for a
 /// receive stamp then only: recvmsg(2) takes 1 us longer than recv(2) after a wake-up.
 const STAMPED_BYTE: u8 = 1;
