@@ -229,6 +229,9 @@ impl<O: Write> Session<'_, O> {
         if !self.peer.is_running() || !self.work.work.is_done() {
             return Ok(());
         }
+        // The last interval of whoever watches ends with the traffic.
+        let line = self.peer.progress(self.work.work.live(), self.clock.now_ns());
+        self.write(&line)?;
         let answer = match self.work.work.take_result() {
             Ok(end) => FromAgent::Done { trial: self.peer.trial(), end: Box::new(end) },
             Err(error) => failed(error),

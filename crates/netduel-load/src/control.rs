@@ -9,6 +9,7 @@ use netduel_sys::{clock, socket};
 use crate::gate::Wake;
 use crate::lane::{self, Lane};
 use crate::later::Later;
+use crate::live_trips::LiveTrips;
 use crate::report;
 
 /// The sockets of an end. What each connection and flow is for, the workload says (`jobs.rs`).
@@ -83,6 +84,8 @@ pub(crate) struct Control {
     /// How many of the lanes count what the end moves, and not what was sent to measure it.
     bulk: usize,
     sockets: Mutex<Option<Sockets>>,
+    /// Round trips for progress lines.
+    pub live_trips: Arc<LiveTrips>,
     /// Whether `finish` ends flows and later connections at once: for a responder, which has nothing of its own to drain.
     finish_cuts: bool,
     /// What the thread at the gate looks at.
@@ -112,6 +115,7 @@ impl Control {
             received: lanes(),
             bulk,
             sockets: Mutex::new(None),
+            live_trips: Arc::default(),
             finish_cuts,
             gate_orders,
             gate_wakes: Mutex::new(gate_wakes),
@@ -220,9 +224,11 @@ impl Control {
         let (sent, received) = (lane::total(self.bulk_sent()), lane::total(self.bulk_received()));
         let elapsed_ns = match self.started_ns() {
             0 => 0,
+            started if self.is_done() => self.last_moved_ns().saturating_sub(started),
             started => clock::monotonic_ns() - started,
         };
         let (retransmits, cwnd_bytes) = self.live_tcp().unzip();
+        let (missing, jitter_ns) = self.live_datagrams().unzip();
         LiveFigures {
             elapsed_ns,
             sent_bytes: sent.bytes,
@@ -230,7 +236,29 @@ impl Control {
             messages: received.messages,
             retransmits,
             cwnd_bytes,
+            missing,
+            jitter_ns,
+            round_trips: self.live_trips.take(),
         }
+    }
+
+    /// When the last byte was moved, of the monotonic clock.
+    fn last_moved_ns(&self) -> u64 {
+        let lanes = self.bulk_sent().iter().chain(self.bulk_received());
+        lanes.filter_map(Lane::span).map(|(_, last)| last).max().unwrap_or(0)
+    }
+
+    /// Datagrams that have not arrived so far, and the mean jitter of the flows, at a receiver of datagrams.
+    fn live_datagrams(&self) -> Option<(u64, u64)> {
+        // Messages last: those that come in meanwhile are not missing.
+        let lanes = self.bulk_received().iter();
+        let flows: Vec<_> = lanes
+            .map(|lane| (lane.arrival(), lane.read().messages))
+            .filter(|((due, _), _)| *due > 0)
+            .collect();
+        let missing = flows.iter().map(|((due, _), messages)| due.saturating_sub(*messages)).sum();
+        let jitter = flows.iter().map(|((_, jitter_ns), _)| jitter_ns).sum::<u64>();
+        (!flows.is_empty()).then(|| (missing, jitter / flows.len() as u64))
     }
 
     /// Segments sent again so far, and the congestion window in bytes, over all connections of a sender.

@@ -57,6 +57,31 @@ impl IntervalMedian {
         self.highest = self.highest.max(bucket);
     }
 
+    /// Counts what another has counted, too.
+    pub(crate) fn add(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        for index in other.lowest..=other.highest {
+            self.counts[index] += other.counts[index];
+        }
+        self.count += other.count;
+        self.max = self.max.max(other.max);
+        self.lowest = self.lowest.min(other.lowest);
+        self.highest = self.highest.max(other.highest);
+    }
+
+    /// What `percent` of the values do not exceed; absent when nothing was counted.
+    pub(crate) fn percentile(&self, percent: u64) -> Option<u64> {
+        let mut below = 0;
+        let enough = |below: u64| below * 100 >= self.count * percent;
+        let index = (self.lowest..=self.highest).find(|&index| {
+            below += u64::from(self.counts[index]);
+            enough(below)
+        })?;
+        Some(upper_edge(index).min(self.max))
+    }
+
     /// What was counted since the last call; absent when nothing was.
     pub(crate) fn take(&mut self) -> Option<Summary> {
         if self.count == 0 {
@@ -95,6 +120,21 @@ mod tests {
         assert_eq!(median.take(), None);
         median.record(u64::MAX);
         assert_eq!(median.take().map(|summary| summary.max), Some(u64::MAX));
+    }
+
+    #[test]
+    fn of_several_together_percentiles_are_told() {
+        let mut whole = IntervalMedian::new();
+        assert_eq!(whole.percentile(50), None);
+        for part in [0..60, 60..100] {
+            let mut one = IntervalMedian::new();
+            part.for_each(|value| one.record(value));
+            whole.add(&one);
+        }
+        whole.add(&IntervalMedian::new());
+        assert_eq!((whole.percentile(50), whole.percentile(99)), (Some(49), Some(98)));
+        assert_eq!(whole.take(), Some(Summary { count: 100, median: 49, max: 99 }));
+        assert_eq!(whole.percentile(99), None);
     }
 
     proptest! {

@@ -10,6 +10,8 @@ pub(crate) struct Lane {
     messages: AtomicU64,
     first_ns: AtomicU64,
     last_ns: AtomicU64,
+    due: AtomicU64,
+    jitter_ns: AtomicU64,
 }
 
 /// What a lane held at a moment.
@@ -30,6 +32,18 @@ impl Lane {
             self.first_ns.store(now_ns, Relaxed);
         }
         self.last_ns.store(now_ns, Relaxed);
+    }
+
+    /// Notes how many messages there are up to the newest, and the jitter of their arrival, nanoseconds. For the thread that adds.
+    #[inline]
+    pub(crate) fn note_arrival(&self, due: u64, jitter_ns: u64) {
+        self.due.store(due, Relaxed);
+        self.jitter_ns.store(jitter_ns, Relaxed);
+    }
+
+    /// What [`Self::note_arrival`] noted.
+    pub(crate) fn arrival(&self) -> (u64, u64) {
+        (self.due.load(Relaxed), self.jitter_ns.load(Relaxed))
     }
 
     /// What was moved so far. Bytes and messages may be from two successive moments while the thread runs.

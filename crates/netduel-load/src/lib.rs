@@ -20,6 +20,7 @@ mod interval_median;
 mod jobs;
 mod lane;
 mod later;
+mod live_trips;
 mod loaded;
 mod lobby;
 mod pacing;

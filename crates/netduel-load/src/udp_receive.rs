@@ -122,7 +122,10 @@ impl Course {
                 let ended = take_in(batch, taken, size, magics, now, &mut self.count);
                 let new = self.count.accounting.unique() - before;
                 if new > 0 {
-                    worker.control.received[self.flow.stream].add(new * size as u64, new, now);
+                    let lane = &worker.control.received[self.flow.stream];
+                    lane.add(new * size as u64, new, now);
+                    let jitter_ns = self.count.jitter.nanoseconds().unwrap_or(0.0);
+                    lane.note_arrival(self.count.accounting.highest_plus_one(), jitter_ns as u64);
                     self.last_arrival_ns = now;
                 }
                 if ended && self.peer_done_ns.is_none() {

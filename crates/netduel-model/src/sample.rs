@@ -264,7 +264,7 @@ pub struct ErrorCount {
 /// Figures of a trial under way, for the progress line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LiveFigures {
-    /// Nanoseconds since the start.
+    /// Nanoseconds since the start; of traffic that is over, until the last byte was moved.
     pub elapsed_ns: u64,
     /// Payload bytes sent so far.
     pub sent_bytes: u64,
@@ -278,4 +278,26 @@ pub struct LiveFigures {
     /// Congestion window of this end's TCP connections together, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwnd_bytes: Option<u64>,
+    /// Datagrams that have not arrived at this receiver so far, of those up to the newest of each flow. Less when some come late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<u64>,
+    /// Interarrival jitter at this moment (RFC 3550, section 6.4.1), the mean over flows, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_ns: Option<u64>,
+    /// Round trips since the last figures; absent when none was completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trips: Option<LiveRoundTrips>,
+}
+
+/// Round trips of a moment of a trial under way, to 0.8 %. Those that are told are up to 0.1 s older than the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LiveRoundTrips {
+    /// How many.
+    pub count: u64,
+    /// Their median, nanoseconds.
+    pub p50_ns: u64,
+    /// What 99 of 100 did not exceed, nanoseconds.
+    pub p99_ns: u64,
+    /// The longest, nanoseconds.
+    pub max_ns: u64,
 }

@@ -236,7 +236,8 @@ fn part(part: &Part) -> Value {
     json!({ "part": part.key, "title": part.title, "latency": latency(&part.histogram) })
 }
 
-fn stamped(stamps: &Stamps) -> Value {
+/// What time stamps say.
+pub(crate) fn stamped(stamps: &Stamps) -> Value {
     let parts = |parts: &[(stamps::Part, Histogram)]| -> Vec<Value> {
         parts.iter().map(|(part, of)| json!({ "part": part, "histogram": latency(of) })).collect()
     };

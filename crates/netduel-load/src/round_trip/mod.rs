@@ -118,7 +118,8 @@ fn client_jobs<Q: lines::Requests, R: lines::Responses>(
     match (settings.rate, settings.wait) {
         (None, _) => vec![job(0, move |worker| {
             prepare(worker, &mut responses, settings.wait, lost_after_ns);
-            let recorder = Recorder::new(worker.control.started_ns(), settings.timing, false);
+            let recorder = Recorder::new(worker.control.started_ns(), settings.timing, false)
+                .shown_live(&worker.control.live_trips);
             let report =
                 closed::run(worker, settings, lost_after_ns, recorder, &mut requests, &mut responses);
             worker.round_trips = Some(report);

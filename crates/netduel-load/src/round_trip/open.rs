@@ -38,6 +38,12 @@ impl Open {
         worker.control.started_ns().saturating_add(self.settings.timing.duration.0)
     }
 
+    /// Of the thread that receives.
+    fn recorder(&self, worker: &Worker) -> Recorder {
+        let recorder = Recorder::new(worker.control.started_ns(), self.settings.timing, true);
+        recorder.with_idle(self.settings.idle).shown_live(&worker.control.live_trips)
+    }
+
     /// Whether nothing is to come any more: all requests were answered, or the rest is lost.
     fn is_over(&self, requests: u64, responses: u64, ended_ns: u64) -> bool {
         responses >= requests
@@ -132,8 +138,7 @@ pub(super) fn receive<R: Responses>(
     shared: &Shared,
     responses: &mut R,
 ) -> RoundTripReport {
-    let mut recorder =
-        Recorder::new(worker.control.started_ns(), open.settings.timing, true).with_idle(open.settings.idle);
+    let mut recorder = open.recorder(worker);
     loop {
         let result = receive_once(worker, &open, &mut recorder, responses, Waiting::Block);
         let ended_ns = shared.ended_ns.load(SeqCst);
@@ -184,8 +189,7 @@ pub(super) fn spin<Q: Requests, R: Responses>(
     requests: &mut Q,
     responses: &mut R,
 ) -> RoundTripReport {
-    let mut recorder =
-        Recorder::new(worker.control.started_ns(), open.settings.timing, true).with_idle(open.settings.idle);
+    let mut recorder = open.recorder(worker);
     let end_ns = open.end_ns(worker);
     let mut number = 0;
     let mut due = open.schedule.due_ns(0);

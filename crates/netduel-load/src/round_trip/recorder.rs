@@ -1,10 +1,13 @@
 //! Where round trips go: the histogram of the steady window, and median and maximum of each interval.
+use std::sync::Arc;
+
 use netduel_model::sample::{HistogramRecord, RoundTripReport, RoundTripSample};
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Timing};
 use netduel_stats::histogram::Histogram;
 
 use super::lines::Trip;
 use crate::interval_median::IntervalMedian;
+use crate::live_trips::LiveTrips;
 
 /// Seconds beyond the duration for which there is room in the series: responses may still come in.
 const TAIL_NS: u64 = 12_000_000_000;
@@ -40,6 +43,8 @@ pub(crate) struct Recorder {
     pacing: Option<Histogram>,
     interval: IntervalMedian,
     interval_end_ns: u64,
+    /// Where progress lines get theirs from.
+    live: Option<Arc<LiveTrips>>,
     series: Vec<RoundTripSample>,
     /// Requests sent.
     pub requests: u64,
@@ -61,6 +66,7 @@ impl Recorder {
             pacing: open_loop.then(Histogram::new),
             interval: IntervalMedian::new(),
             interval_end_ns: started_ns + SAMPLE_INTERVAL_NS,
+            live: None,
             series: Vec::with_capacity(intervals as usize),
             requests: 0,
             responses: 0,
@@ -71,6 +77,12 @@ impl Recorder {
     /// With a part before the load, whose round trips are counted by themselves.
     pub(crate) fn with_idle(mut self, timing: Option<Timing>) -> Self {
         self.idle = timing.map(|timing| (Window::steady(self.started_ns, timing), Histogram::new()));
+        self
+    }
+
+    /// Whose round trips are seen while they run.
+    pub(crate) fn shown_live(mut self, live: &Arc<LiveTrips>) -> Self {
+        self.live = Some(Arc::clone(live));
         self
     }
 
@@ -131,6 +143,9 @@ impl Recorder {
     }
 
     fn push(&mut self, end_ns: u64) {
+        if let Some(live) = &self.live {
+            live.add(&self.interval);
+        }
         if let Some(summary) = self.interval.take() {
             self.series.push(RoundTripSample {
                 end_ns: end_ns - self.started_ns,

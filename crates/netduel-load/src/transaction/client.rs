@@ -132,7 +132,8 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
     let settings = shared.settings;
     let started_ns = worker.control.started_ns();
     shared.figures().get_or_insert_with(|| Figures {
-        whole: Recorder::new(started_ns, settings.timing, settings.rate.is_some()),
+        whole: Recorder::new(started_ns, settings.timing, settings.rate.is_some())
+            .shown_live(&worker.control.live_trips),
         connect: Histogram::new(),
         exchange: Histogram::new(),
         failures: 0,

@@ -37,7 +37,7 @@ pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};
 pub use paths::PathShares;
 pub use series::SeriesPoint;
-pub use stamps::{Composition, OneWay, StampCost, Stamps};
+pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 
 /// Everything that is derived from a run.
 #[derive(Debug, Clone)]

@@ -82,6 +82,11 @@ pub struct OneWay {
     pub negative: u64,
 }
 
+/// The stamps of one trial; absent when it has none.
+pub fn of_trial(trial: &Trial) -> Option<Stamps> {
+    of(&[trial])
+}
+
 /// The stamps of an arm; absent when the workload has none.
 pub(super) fn of(trials: &[&Trial]) -> Option<Stamps> {
     let reports = |client: bool| {

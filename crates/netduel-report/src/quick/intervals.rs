@@ -1,7 +1,7 @@
 //! Intervals of a test under way, from the figures that both ends send, and their lines.
-use netduel_model::sample::LiveFigures;
+use netduel_model::sample::{LiveFigures, LiveRoundTrips};
 use netduel_model::trial::Trial;
-use netduel_model::units::{human_bit_rate, human_si};
+use netduel_model::units::{human_bit_rate, human_nanos, human_si};
 use netduel_model::workload::{Direction, Role, Traffic};
 
 /// A shorter rest at the end is added to the interval before it, a share of the interval.
@@ -22,6 +22,12 @@ pub struct Interval {
     pub retransmits: Option<u64>,
     /// Congestion window of the senders' connections together at the end, bytes.
     pub cwnd_bytes: Option<u64>,
+    /// Datagrams that receivers missed. One that comes late counts where it was missed, and makes a later interval's less.
+    pub missing: Option<u64>,
+    /// Interarrival jitter at the end, nanoseconds: the larger of two ways.
+    pub jitter_ns: Option<u64>,
+    /// Round trips.
+    pub round_trips: Option<LiveRoundTrips>,
 }
 
 /// Makes intervals of figures. The receiver's count; with traffic both ways the intervals are the client's.
@@ -33,6 +39,8 @@ pub struct Intervals {
     last: [LiveFigures; 2],
     /// The newest figures, by role.
     newest: [LiveFigures; 2],
+    /// Round trips since the last interval.
+    round_trips: Option<LiveRoundTrips>,
 }
 
 impl Intervals {
@@ -46,12 +54,17 @@ impl Intervals {
             },
             _ => &[Role::Client],
         };
-        Self { receivers, length_s, last: [LiveFigures::default(); 2], newest: [LiveFigures::default(); 2] }
+        let none = [LiveFigures::default(); 2];
+        Self { receivers, length_s, last: none, newest: none, round_trips: None }
     }
 
     /// Takes the figures of an end; gives the interval that they end.
     pub fn take(&mut self, role: Role, figures: LiveFigures) -> Option<Interval> {
         self.newest[role as usize] = figures;
+        self.round_trips = match (self.round_trips, figures.round_trips) {
+            (Some(before), Some(now)) => Some(both(before, now)),
+            (before, now) => now.or(before),
+        };
         let first = self.receivers[0];
         let gone = figures.elapsed_ns.saturating_sub(self.last[first as usize].elapsed_ns) as f64 / 1e9;
         // The end that reports is a thread that may wake late by a little, never early.
@@ -84,6 +97,7 @@ impl Intervals {
         let senders =
             |field: fn(&LiveFigures) -> Option<u64>| newest.iter().filter_map(field).reduce(|a, b| a + b);
         let before: u64 = last.iter().filter_map(|figures| figures.retransmits).sum();
+        let missing_before: u64 = last.iter().filter_map(|figures| figures.missing).sum();
         let interval = Interval {
             start_s: last[first].elapsed_ns as f64 / 1e9,
             end_s: newest[first].elapsed_ns as f64 / 1e9,
@@ -91,10 +105,19 @@ impl Intervals {
             messages: sum(|figures| figures.messages),
             retransmits: senders(|figures| figures.retransmits).map(|now| now.saturating_sub(before)),
             cwnd_bytes: senders(|figures| figures.cwnd_bytes),
+            missing: senders(|figures| figures.missing).map(|now| now.saturating_sub(missing_before)),
+            jitter_ns: newest.iter().filter_map(|figures| figures.jitter_ns).max(),
+            round_trips: self.round_trips.take(),
         };
         self.last = newest;
         interval
     }
+}
+
+/// Of two parts of an interval. An interval is one part unless figures come in early; then the percentiles are those of the larger.
+fn both(a: LiveRoundTrips, b: LiveRoundTrips) -> LiveRoundTrips {
+    let larger = if a.count > b.count { a } else { b };
+    LiveRoundTrips { count: a.count + b.count, max_ns: a.max_ns.max(b.max_ns), ..larger }
 }
 
 /// The heading over the lines.
@@ -104,9 +127,12 @@ pub fn heading(traffic: &Traffic) -> String {
             format!("{:>12}{:>16}{:>13}{:>12}", "transfer", "rate", "retransmits", "cwnd")
         }
         Traffic::UdpStream { .. } => {
-            format!("{:>12}{:>16}{:>13}{:>14}", "transfer", "rate", "datagrams", "per second")
+            format!(
+                "{:>12}{:>16}{:>12}{:>13}{:>18}{:>10}",
+                "transfer", "rate", "datagrams", "per second", "missing", "jitter"
+            )
         }
-        _ => format!("{:>13}{:>13}", "round trips", "per second"),
+        _ => format!("{:>13}{:>13}{:>10}{:>10}{:>10}", "round trips", "per second", "p50", "p99", "max"),
     };
     format!("{:<19}{rest}", "  interval")
 }
@@ -127,9 +153,23 @@ pub fn line(traffic: &Traffic, interval: &Interval) -> String {
             known(interval.cwnd_bytes, &|value| human_si(value, "B"))
         ),
         Traffic::UdpStream { .. } => {
-            format!("{transfer:>12}{rate:>16}{:>13}{per_second:>14}", interval.messages)
+            let all = interval.messages + interval.missing.unwrap_or(0);
+            let missing = known(interval.missing, &|value| {
+                format!("{value:.0} ({:.2} %)", if all > 0 { value * 100.0 / all as f64 } else { 0.0 })
+            });
+            let jitter = known(interval.jitter_ns, &human_nanos);
+            format!(
+                "{transfer:>12}{rate:>16}{:>12}{per_second:>13}{missing:>18}{jitter:>10}",
+                interval.messages
+            )
         }
-        _ => format!("{:>13}{per_second:>13}", interval.messages),
+        _ => {
+            let time =
+                |field: fn(LiveRoundTrips) -> u64| known(interval.round_trips.map(field), &human_nanos);
+            let (p50, p99, max) =
+                (time(|trips| trips.p50_ns), time(|trips| trips.p99_ns), time(|trips| trips.max_ns));
+            format!("{:>13}{per_second:>13}{p50:>10}{p99:>10}{max:>10}", interval.messages)
+        }
     };
     format!("{:>6.2} - {:>6.2} s  {rest}", interval.start_s, interval.end_s)
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::intervals::Interval;
 use super::summary::SummaryInput;
 use crate::analysis::{self, value_of};
+use crate::json::stamped;
 
 /// Version of the document.
 /// - 1: the first.
@@ -41,6 +42,7 @@ pub fn document(
         "metrics": metrics,
         "percentiles_ns": analysis::round_trip_histogram(trial).map(|histogram| histogram.cdf_tail().iter()
             .map(|(percentile, value)| json!({ "percentile": percentile, "value_ns": value })).collect::<Vec<_>>()),
+        "stamps": analysis::stamps_of(trial).as_ref().map(stamped),
         "limit": analysis::limit_of(workload, trial, shared_machine),
         "intervals": intervals.iter().map(interval).collect::<Vec<_>>(),
         "shared_machine": shared_machine,
@@ -60,5 +62,8 @@ pub fn interval(interval: &Interval) -> Value {
         "messages": interval.messages,
         "retransmits": interval.retransmits,
         "cwnd_bytes": interval.cwnd_bytes,
+        "missing": interval.missing,
+        "jitter_ns": interval.jitter_ns,
+        "round_trips": interval.round_trips,
     })
 }

@@ -39,6 +39,23 @@ pub fn summary(input: SummaryInput<'_>) -> String {
     for (label, words) in rows(input, client, server) {
         let _ = writeln!(text, "{label:<12} {words}");
     }
+    text.push_str(&stamps(input.trial));
+    text
+}
+
+/// Where the time of the stamped round trips went.
+fn stamps(trial: &Trial) -> String {
+    let Some(table) = analysis::stamps_of(trial).as_ref().map(words::stamps_of_trial) else {
+        return String::new();
+    };
+    let width = table.rows.iter().map(|(title, _)| title.chars().count()).max().unwrap_or(0);
+    let mut text = format!("\n{}\n", words::STAMPS_TITLE);
+    for (title, cells) in &table.rows {
+        let _ = writeln!(text, "  {title:<width$}  {}", cells.concat());
+    }
+    for note in &table.notes {
+        let _ = writeln!(text, "  {}", words::plain(note));
+    }
     text
 }
 

@@ -4,7 +4,7 @@ use netduel_model::units::human_nanos;
 use netduel_stats::histogram::Histogram;
 
 use super::text::percent;
-use crate::analysis::{ArmAnalysis, Composition, OneWay, Stamps, WorkloadAnalysis};
+use crate::analysis::{Composition, OneWay, Stamps, WorkloadAnalysis};
 
 /// What the table of [`stamps`] is about.
 pub const STAMPS_TITLE: &str = "Where a round trip's time goes (time stamps of both kernels)";
@@ -22,11 +22,29 @@ pub struct StampTable {
 
 /// The table of a workload; absent when no arm has stamps.
 pub fn stamps(workload: &WorkloadAnalysis) -> Option<StampTable> {
-    let arms: Vec<(&ArmAnalysis, &Stamps)> =
-        workload.arms.iter().filter_map(|arm| Some((arm, arm.stamps.as_ref()?))).collect();
-    if arms.is_empty() {
-        return None;
-    }
+    let arms: Vec<(Stamped, &Stamps)> = workload
+        .arms
+        .iter()
+        .filter_map(|arm| {
+            let stamped = Stamped { name: arm.arm.to_string(), trials: u64::from(arm.trials) };
+            Some((stamped, arm.stamps.as_ref()?))
+        })
+        .collect();
+    (!arms.is_empty()).then(|| table(&arms))
+}
+
+/// The same of one trial.
+pub fn stamps_of_trial(stamps: &Stamps) -> StampTable {
+    table(&[(Stamped { name: "the test".to_owned(), trials: 1 }, stamps)])
+}
+
+/// Whose stamps they are, and of how many trials.
+struct Stamped {
+    name: String,
+    trials: u64,
+}
+
+fn table(arms: &[(Stamped, &Stamps)]) -> StampTable {
     let mut rows = Vec::new();
     let mut row = |title: &str, cell: &dyn Fn(&Stamps) -> Option<String>| {
         let cells: Vec<Option<String>> = arms.iter().map(|(_, stamps)| cell(stamps)).collect();
@@ -69,11 +87,8 @@ pub fn stamps(workload: &WorkloadAnalysis) -> Option<StampTable> {
         Some(format!("{}, {}", stamps.stamped, percent(share)))
     });
     row("does not add up", &|stamps| Some(stamps.inconsistent.to_string()));
-    Some(StampTable {
-        arms: arms.iter().map(|(arm, _)| arm.arm.to_string()).collect(),
-        rows,
-        notes: notes(&arms),
-    })
+    let names = arms.iter().map(|(arm, _)| arm.name.clone()).collect();
+    StampTable { arms: names, rows, notes: notes(arms) }
 }
 
 fn mean_of(composition: &Composition, part: Part) -> Option<f64> {
@@ -101,7 +116,7 @@ pub fn error(one_way: &OneWay) -> String {
     }
 }
 
-fn notes(arms: &[(&ArmAnalysis, &Stamps)]) -> Vec<String> {
+fn notes(arms: &[(Stamped, &Stamps)]) -> Vec<String> {
     let mut notes = vec![
         "Parts are means of the middle half of the stamped round trips (in brackets: of their slowest 1 %), and add up. Some requests \
          are stamped; the metrics above are of the others, and the cost of a stamp is the difference of the medians by trial (smallest \
@@ -120,17 +135,17 @@ fn notes(arms: &[(&ArmAnalysis, &Stamps)]) -> Vec<String> {
     }
     notes.extend(
         arms.iter()
-            .filter_map(|(arm, stamps)| missing(arm, stamps).map(|said| format!("{}: {said}", arm.arm))),
+            .filter_map(|(arm, stamps)| missing(arm, stamps).map(|said| format!("{}: {said}", arm.name))),
     );
     notes
 }
 
 /// What an arm lacks; nothing when it lacks no more than the server's last transmit stamp of each trial, which travels with a next
 /// response that never comes.
-fn missing(arm: &ArmAnalysis, stamps: &Stamps) -> Option<String> {
+fn missing(arm: &Stamped, stamps: &Stamps) -> Option<String> {
     let MissingStamps { client_transmit, client_receive, server_receive, server_transmit } = stamps.missing;
     let negative = stamps.one_way.as_ref().map_or(0, |one_way| one_way.negative);
-    let server_transmit = if server_transmit > u64::from(arm.trials) { server_transmit } else { 0 };
+    let server_transmit = if server_transmit > arm.trials { server_transmit } else { 0 };
     let said: Vec<String> = [
         (client_transmit, "stamps of the client's sending are missing"),
         (client_receive, "stamps of the client's receiving are missing or another segment's"),
