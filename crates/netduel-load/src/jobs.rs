@@ -1,12 +1,13 @@
 //! Which threads an end needs for a workload, and what each of them takes along and brings back.
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
 use netduel_model::sample::{RoundTripReport, UnderLoad};
 use netduel_model::stamps::StampReport;
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
-use netduel_sys::clock;
+use netduel_sys::{clock, socket};
 
 use crate::control::{Control, Sockets};
 use crate::datagram::Kind;
@@ -141,6 +142,33 @@ impl Worker {
         }
     }
 
+    /// Gives sockets the buffers that were asked for, bytes. What the host does not grant is said once, among the errors.
+    pub(crate) fn set_buffers<S: AsFd>(
+        &mut self,
+        sockets: impl IntoIterator<Item = S>,
+        asked: Option<usize>,
+    ) {
+        let Some(asked) = asked else { return };
+        let mut least: Option<(usize, usize)> = None;
+        for socket in sockets {
+            match socket::set_buffers(socket, asked) {
+                Ok((sending, receiving)) => {
+                    let (s, r) = least.unwrap_or((sending, receiving));
+                    least = Some((s.min(sending), r.min(receiving)));
+                }
+                Err(error) => self.tally.count("setsockopt SO_RCVBUF", &error),
+            }
+        }
+        let Some((sending, receiving)) = least else { return };
+        for (name, got) in [("SO_SNDBUF", sending), ("SO_RCVBUF", receiving)] {
+            if got < asked {
+                let text =
+                    format!("got {got} of {asked} bytes: raise net.core.rmem_max and net.core.wmem_max");
+                self.tally.remark(&format!("setsockopt {name}"), text);
+            }
+        }
+    }
+
     /// Nothing was there: spins, and now and then lets another thread run.
     #[inline]
     pub(crate) fn spin(&mut self) {
@@ -214,10 +242,16 @@ pub(crate) fn of(
             };
             tcp_jobs(directions(&workload.traffic, role), settings, &sockets.tcp)
         }
-        Traffic::UdpStream { flows, size, rate, offload, .. } => {
-            let (size, rate_bps) = (size.0 as usize, rate.map(|rate| rate.0));
-            let settings =
-                UdpSettings { size, rate_bps, flows: *flows, offload: *offload, timing: workload.timing };
+        Traffic::UdpStream { flows, size, rate, offload, tuning, .. } => {
+            let settings = UdpSettings {
+                size: size.0 as usize,
+                rate_bps: rate.map(|rate| rate.0),
+                flows: *flows,
+                offload: *offload,
+                datagrams: tuning.volume.map(|volume| volume.0.div_ceil(size.0)),
+                window: tuning.window.map(|window| window.0 as usize),
+                timing: workload.timing,
+            };
             let directions = directions(&workload.traffic, role);
             if directions.0 {
                 udp_jobs::check_mtu(settings, &sockets.udp)?;

@@ -99,7 +99,7 @@ impl Source {
 }
 
 fn send_loop(worker: &mut Worker, stream: &TcpStream, mut source: Source, settings: TcpSettings) {
-    set_window(worker, stream, settings);
+    worker.set_buffers([stream], settings.window);
     let pace = pace(worker, stream, settings);
     let end_ns = worker.control.started_ns().saturating_add(settings.duration_ns);
     let volume = volume_of(worker.stream as u64, settings);
@@ -146,23 +146,6 @@ fn run(stream: &TcpStream) -> usize {
 fn volume_of(stream: u64, settings: TcpSettings) -> u64 {
     let streams = u64::from(settings.streams).max(1);
     settings.volume.map_or(u64::MAX, |volume| volume / streams + u64::from(stream < volume % streams))
-}
-
-/// Gives the socket the buffers that were asked for. What the host does not grant is said among the errors.
-fn set_window(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
-    let Some(window) = settings.window else { return };
-    match socket::set_buffers(stream, window) {
-        Ok((sending, receiving)) => {
-            for (name, got) in [("SO_SNDBUF", sending), ("SO_RCVBUF", receiving)] {
-                if got < window {
-                    let text =
-                        format!("got {got} of {window} bytes: raise net.core.rmem_max and net.core.wmem_max");
-                    worker.tally.remark(&format!("setsockopt {name}"), text);
-                }
-            }
-        }
-        Err(error) => worker.tally.count("setsockopt SO_RCVBUF", &error),
-    }
 }
 
 /// The stream's part of the rate, if there is one, with the kernel's ceiling set.
@@ -229,7 +212,7 @@ fn wait_for_end(worker: &mut Worker, stream: &TcpStream) {
 /// Receives to the end of the stream.
 pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
     let mut buffer = Vec::new();
-    set_window(worker, stream, settings);
+    worker.set_buffers([stream], settings.window);
     match settings.engine {
         TcpEngine::Lean => {
             let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);

@@ -150,10 +150,14 @@ impl Course {
 pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: UdpSettings) {
     let UdpSettings { size, offload, .. } = settings;
     let buffer = (BUFFERS / settings.flows as usize).clamp(BUFFER_LEAST, BUFFER_MOST);
+    worker.set_buffers(flows.iter().map(|flow| &*flow.socket), settings.window);
     let merged = offload == UdpOffload::GsoGro;
     for flow in &flows {
-        // The gate has said what the host does not give.
-        worker.tally.count_failure("setsockopt SO_RCVBUF", socket::set_receive_buffer(&flow.socket, buffer));
+        if settings.window.is_none() {
+            // The gate has said what the host does not give.
+            let result = socket::set_receive_buffer(&flow.socket, buffer);
+            worker.tally.count_failure("setsockopt SO_RCVBUF", result);
+        }
         worker
             .tally
             .count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(&flow.socket, CALL_LIMIT));

@@ -52,6 +52,10 @@ pub(crate) struct UdpSettings {
     pub rate_bps: Option<u64>,
     pub flows: u32,
     pub offload: UdpOffload,
+    /// Datagrams of all flows after which this direction ends.
+    pub datagrams: Option<u64>,
+    /// Size of both buffers, bytes; `None` is what is best.
+    pub window: Option<usize>,
     pub timing: Timing,
 }
 
@@ -68,6 +72,8 @@ struct Course {
     flow: SendFlow,
     /// Of the next datagram.
     number: u64,
+    /// Its datagrams in all.
+    most: u64,
     schedule: Option<Schedule>,
 }
 
@@ -182,6 +188,7 @@ pub(crate) fn send(worker: &mut Worker, flows: Vec<SendFlow>, settings: UdpSetti
     }
     let Some(first) = courses.first() else { return };
     let mut outgoing = Outgoing::new(settings, first.schedule);
+    worker.set_buffers(courses.iter().map(|course| &*course.flow.socket), settings.window);
     let timing = settings.timing;
     let end_ns = started_ns.saturating_add(timing.duration.0);
     let mut sender = Sender {
@@ -210,7 +217,9 @@ fn course(flow: SendFlow, settings: UdpSettings, started_ns: u64) -> Course {
     let schedule = settings.rate_bps.map(|rate| {
         Schedule::of_flow(started_ns, rate, settings.size as u64, flow.stream as u32, settings.flows)
     });
-    Course { flow, number: 0, schedule }
+    let (stream, flows) = (flow.stream as u64, u64::from(settings.flows).max(1));
+    let part = |all: u64| all / flows + u64::from(stream < all % flows);
+    Course { flow, number: 0, most: settings.datagrams.map_or(u64::MAX, part), schedule }
 }
 
 struct Sender {
@@ -225,7 +234,7 @@ impl Sender {
     /// A batch of each flow after the other, as fast as the kernel takes them.
     fn in_turn(&mut self, worker: &mut Worker, courses: &mut [Course], outgoing: &mut Outgoing) {
         let batch = outgoing.capacity();
-        let mut open: Vec<usize> = (0..courses.len()).collect();
+        let mut open: Vec<usize> = (0..courses.len()).filter(|&index| courses[index].most > 0).collect();
         let mut turn = 0;
         while worker.control.is_running() && !open.is_empty() {
             let now = clock::monotonic_ns();
@@ -247,8 +256,12 @@ impl Sender {
     fn on_schedule(&mut self, worker: &mut Worker, courses: &mut [Course], outgoing: &mut Outgoing) {
         let due =
             |course: &Course| course.schedule.map_or(u64::MAX, |schedule| schedule.due_ns(course.number));
-        let mut queue: BinaryHeap<Reverse<(u64, usize)>> =
-            courses.iter().enumerate().map(|(index, course)| Reverse((due(course), index))).collect();
+        let mut queue: BinaryHeap<Reverse<(u64, usize)>> = courses
+            .iter()
+            .enumerate()
+            .filter(|(_, course)| course.most > 0)
+            .map(|(index, course)| Reverse((due(course), index)))
+            .collect();
         while let Some(Reverse((due_ns, index))) = queue.pop() {
             if due_ns >= self.end_ns {
                 // Nothing is due any more, for this flow was the first. The duration counts to its end all the same.
@@ -290,7 +303,7 @@ impl Sender {
         cpu_ns - at_the_end_ns >= CATCH_UP_CPU_NS || now - self.end_ns >= CATCH_UP_NS
     }
 
-    /// Sends the next `batch` datagrams of a flow, and pauses when the kernel has no room; false when the flow is over.
+    /// Sends the next `batch` datagrams of a flow, fewer where its volume ends, and pauses when the kernel has no room; false when the flow is over.
     #[inline]
     fn hand_over(
         &mut self,
@@ -300,6 +313,7 @@ impl Sender {
         batch: usize,
         now: u64,
     ) -> bool {
+        let batch = batch.min(usize::try_from(course.most - course.number).unwrap_or(usize::MAX));
         for index in 0..batch {
             let payload = outgoing.payload_mut(index);
             datagram::write_number(payload, course.flow.magic, course.number + index as u64);
@@ -312,7 +326,7 @@ impl Sender {
                 self.count.calls += 1;
                 self.count.burst = self.count.burst.max(taken as u32);
                 worker.control.sent[course.flow.stream].add((taken * size) as u64, taken as u64, now);
-                true
+                course.number < course.most
             }
             Err(error) => match self.refused(worker, outgoing, course, &error) {
                 Refusal::Over => false,

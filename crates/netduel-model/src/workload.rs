@@ -78,6 +78,9 @@ pub enum Traffic {
         /// Who cuts and joins datagrams.
         #[serde(default, skip_serializing_if = "UdpOffload::is_none")]
         offload: UdpOffload,
+        /// What most flows leave to the clock and the program.
+        #[serde(default, skip_serializing_if = "FlowTuning::is_default")]
+        tuning: FlowTuning,
     },
     /// Requests and responses over one TCP connection.
     TcpRr(RoundTrip),
@@ -87,6 +90,25 @@ pub enum Traffic {
     TcpCrr(Transaction),
     /// Round trips of small probes, first on an idle path and then while TCP streams run.
     LoadedLatency(LoadedLatency),
+}
+
+/// What most UDP flows leave to the clock and the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FlowTuning {
+    /// Each direction ends after this much payload of all flows together, rounded up to whole datagrams, at the end of the duration
+    /// at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Bytes>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (socket(7)); `None` is a share of 64 MiB for receiving, and the kernel's default for
+    /// sending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
+}
+
+impl FlowTuning {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What most TCP streams leave to the clock and the kernel.
@@ -209,6 +231,15 @@ impl Traffic {
             Self::UdpRr(_) => "udp-rr",
             Self::TcpCrr(_) => "tcp-crr",
             Self::LoadedLatency(_) => "loaded-latency",
+        }
+    }
+
+    /// The payload after which each direction ends before the end of the duration; absent when the duration alone ends it.
+    pub fn volume(&self) -> Option<Bytes> {
+        match self {
+            Self::TcpStream { tuning, .. } => tuning.volume,
+            Self::UdpStream { tuning, .. } => tuning.volume,
+            _ => None,
         }
     }
 

@@ -1,7 +1,9 @@
 //! Ending before the end: every thread wakes, and what was counted is kept.
 use netduel_load::{prepare_client, prepare_server};
 use netduel_model::units::{Bytes, Nanos};
-use netduel_model::workload::{Direction, Family, ProbeProtocol, TcpEngine, Traffic, UdpOffload, Wait};
+use netduel_model::workload::{
+    Direction, Family, FlowTuning, ProbeProtocol, TcpEngine, Traffic, UdpOffload, Wait,
+};
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, paced, tcp, turn, workload};
 
@@ -14,6 +16,7 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
         size: Bytes(500),
         rate,
         offload: UdpOffload::None,
+        tuning: FlowTuning::default(),
     };
     let mut all = vec![
         tcp(3, Direction::Both, TcpEngine::Lean),

@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::JoinHandle;
 
 use netduel_model::units::{BitRate, Bytes};
-use netduel_model::workload::{Direction, Family, Traffic, UdpOffload, Wait};
+use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, Wait};
 
 use crate::harness::{messages, run_through, workload};
 
@@ -100,6 +100,7 @@ fn loss_duplicates_reordering_and_strangers_are_counted_to_the_datagram_whoever_
             size: Bytes(SIZE as u64),
             rate: Some(BitRate(16_000_000)),
             offload,
+            tuning: FlowTuning::default(),
         };
         let mut proxy = None;
         let (client, server) = run_through(&workload(traffic, Family::Ipv4, 200), |ports| {
@@ -168,6 +169,7 @@ fn a_datagram_of_a_foreign_sender_is_not_counted() {
         size: Bytes(SIZE as u64),
         rate: Some(BitRate(1_600_000)),
         offload: UdpOffload::None,
+        tuning: FlowTuning::default(),
     };
     let workload = workload(traffic, Family::Ipv4, 100);
     let mut thread = None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::ids::Token;
 use netduel_model::units::{BitRate, Bytes};
-use netduel_model::workload::{Direction, Family, TcpEngine, Traffic, UdpOffload, Workload};
+use netduel_model::workload::{Direction, Family, FlowTuning, TcpEngine, Traffic, UdpOffload, Workload};
 
 use crate::harness::{LIMIT, TOKEN, loopback, notification, received, run_through, sent, tcp, workload};
 
@@ -23,6 +23,7 @@ fn datagrams() -> Workload {
         size: Bytes(100),
         rate: Some(BitRate(800_000)),
         offload: UdpOffload::None,
+        tuning: FlowTuning::default(),
     };
     workload(traffic, Family::Ipv4, 100)
 }
@@ -134,6 +135,7 @@ fn a_udp_echo_server_gets_no_traffic() {
         size: Bytes(1000),
         rate: None,
         offload: UdpOffload::None,
+        tuning: FlowTuning::default(),
     };
     let workload = workload(traffic, Family::Ipv4, 50);
     let limit = Duration::from_millis(250);

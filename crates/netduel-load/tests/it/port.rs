@@ -8,8 +8,8 @@ use netduel_model::ids::Token;
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
 use netduel_model::workload::{
-    Direction, Family, ProbeProtocol, StreamTuning, TcpEngine, Traffic, Transaction, UdpOffload, Wait,
-    Workload,
+    Direction, Family, FlowTuning, ProbeProtocol, StreamTuning, TcpEngine, Traffic, Transaction, UdpOffload,
+    Wait, Workload,
 };
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, received, sent, tcp, turn, workload};
@@ -38,6 +38,7 @@ pub fn datagrams(flows: u32, direction: Direction, rate: u64) -> Traffic {
         size: Bytes(200),
         rate: Some(BitRate(rate)),
         offload: UdpOffload::None,
+        tuning: FlowTuning::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
-use netduel_model::workload::{Direction, Family, Traffic, UdpOffload};
+use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload};
 
 use crate::harness::{LIMIT, TOKEN, check_flows, loopback, notification, run_pair, turn, workload};
 
@@ -12,7 +12,14 @@ const OFFLOADS: [UdpOffload; 3] = [UdpOffload::None, UdpOffload::Gso, UdpOffload
 const MARKERS: u64 = 5;
 
 fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: UdpOffload) -> Traffic {
-    Traffic::UdpStream { flows, direction, size: Bytes(size), rate: rate.map(BitRate), offload }
+    Traffic::UdpStream {
+        flows,
+        direction,
+        size: Bytes(size),
+        rate: rate.map(BitRate),
+        offload,
+        tuning: FlowTuning::default(),
+    }
 }
 
 /// All that the sender counted is accounted for at the receiver: it arrived, or the socket dropped it. Loopback loses
@@ -172,5 +179,34 @@ fn what_no_datagram_and_no_interface_can_be_is_refused() {
         let traffic = udp(1, Direction::Up, size, rate, UdpOffload::None);
         let Err(error) = run_pair(&workload(traffic, Family::Ipv4, 50)) else { panic!("it was taken") };
         assert!(matches!(error, LoadError::Range { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_volume_is_sent_to_the_datagram_over_all_flows() {
+    for (direction, offload) in [(Direction::Up, UdpOffload::None), (Direction::Both, UdpOffload::GsoGro)] {
+        // A window holds all datagrams of a flow, so that no socket drops any; the duration is long: what ends the trial is the volume.
+        let mut traffic = udp(3, direction, 200, Some(8_000_000), offload);
+        if let Traffic::UdpStream { tuning, .. } = &mut traffic {
+            *tuning = FlowTuning { volume: Some(Bytes(200_001)), window: Some(Bytes(160 << 10)) };
+        }
+        let workload = workload(traffic, Family::Ipv4, 60_000);
+        let (client, server) = run_pair(&workload).unwrap();
+        for (sends, sender, receiver) in
+            [(direction.client_sends(), &client, &server), (direction.server_sends(), &server, &client)]
+        {
+            if sends {
+                check_one_way(sender, receiver, 200, offload);
+                assert_eq!(
+                    sender.sent.as_ref().unwrap().messages,
+                    1001,
+                    "a part of a datagram is a whole one"
+                );
+                assert_eq!(receiver.received.as_ref().unwrap().bytes, 200_200);
+                let shares: Vec<u64> = sender.streams.iter().map(|flow| flow.sent_bytes / 200).collect();
+                assert_eq!(shares, [334, 334, 333]);
+            }
+        }
+        assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]));
     }
 }

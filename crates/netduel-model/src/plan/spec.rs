@@ -234,11 +234,11 @@ shape! {
         /// least, 10 Tbit/s at most for udp-stream; default: as fast as it can. Datagrams leave in bursts of what falls due in
         /// 100 us, 16 at most.
         optional rate: BitRate,
-        /// tcp-stream: each direction ends after this much payload of all streams together, 1 B at least, or with `duration`, whichever comes
-        /// first; default: with `duration` alone.
+        /// tcp-stream, udp-stream: each direction ends after this much payload of all streams or flows together, 1 B at least, or with
+        /// `duration`, whichever comes first; default: with `duration` alone. Flows send whole datagrams, the last one, too.
         optional volume: Bytes,
-        /// tcp-stream: send and receive buffer of each socket at both ends, 4 KiB to 1 GiB, as far as net.core.wmem_max and rmem_max allow;
-        /// default: the kernel grows them.
+        /// tcp-stream, udp-stream: send and receive buffer of each socket at both ends, 4 KiB to 1 GiB, as far as net.core.wmem_max and
+        /// rmem_max allow; default: the kernel grows those of TCP, and flows share 64 MiB for receiving.
         optional window: Bytes,
         /// tcp-stream: largest segment, 88 B to 32767 B; default: that of the path's MTU.
         optional mss: u32,

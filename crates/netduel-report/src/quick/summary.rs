@@ -66,10 +66,19 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     let mut rows = Vec::new();
     for metric in workload.traffic.possible_metrics() {
         if let Some(words) =
-            headline(*metric, workload).and_then(|words| Some(format!("{} {words}", figure(*metric)?)))
+            headline(*metric, input).and_then(|words| Some(format!("{} {words}", figure(*metric)?)))
         {
             rows.push((label(*metric), words));
         }
+    }
+    if figure(Metric::Throughput).is_none()
+        && let Some(over) = over_ns(input).filter(|over| *over <= workload.timing.warmup.0)
+    {
+        let over = human_nanos(over as f64);
+        rows.push((
+            "throughput",
+            format!("none in the steady window: all was over in {over}, the rates above are of all of it"),
+        ));
     }
     if let Some(words) = tail(workload, trial) {
         rows.push(("round trip", words));
@@ -104,14 +113,21 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
 }
 
 /// The metrics that are a row of their own, with what is to be known of them.
-fn headline(metric: Metric, workload: &Workload) -> Option<String> {
-    let timing = &workload.timing;
-    let window = format!(
-        "in the steady {} (cut: {} warm-up, {} cool-down)",
-        human_nanos(timing.duration.0.saturating_sub(timing.warmup.0 + timing.cooldown.0) as f64),
-        human_nanos(timing.warmup.0 as f64),
-        human_nanos(timing.cooldown.0 as f64)
-    );
+fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
+    let timing = &input.workload.timing;
+    let steady_end = timing.duration.0.saturating_sub(timing.cooldown.0);
+    let warmup = human_nanos(timing.warmup.0 as f64);
+    let window = match over_ns(input).filter(|over| *over < steady_end) {
+        Some(over) => {
+            let length = human_nanos(over.saturating_sub(timing.warmup.0) as f64);
+            format!("in the steady {length} (cut: {warmup} warm-up; it ended with its volume)")
+        }
+        None => format!(
+            "in the steady {} (cut: {warmup} warm-up, {} cool-down)",
+            human_nanos(steady_end.saturating_sub(timing.warmup.0) as f64),
+            human_nanos(timing.cooldown.0 as f64)
+        ),
+    };
     match metric {
         Metric::Throughput => Some(format!("of payload received {window}")),
         Metric::DatagramRate => Some("datagrams received".to_owned()),
@@ -119,6 +135,13 @@ fn headline(metric: Metric, workload: &Workload) -> Option<String> {
         Metric::Jitter => Some("(RFC 3550)".to_owned()),
         _ => None,
     }
+}
+
+/// When the last byte of a test that has a volume was received, nanoseconds after the start.
+fn over_ns(input: SummaryInput<'_>) -> Option<u64> {
+    input.workload.traffic.volume()?;
+    let ends = [&input.trial.client, &input.trial.server].into_iter().flatten();
+    ends.filter_map(|end| end.report.received.as_ref()?.last_ns).max()
 }
 
 fn label(metric: Metric) -> &'static str {

@@ -25,7 +25,7 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(tuning.window.map(|window| format!("{window} buffers")));
             parts.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
         }
-        Traffic::UdpStream { flows, direction, size, rate, offload } => {
+        Traffic::UdpStream { flows, direction, size, rate, offload, tuning } => {
             parts.push(plural(*flows, "flow"));
             parts.push(way(*direction).to_owned());
             parts.push(format!("{size} datagrams"));
@@ -35,6 +35,8 @@ pub fn workload(workload: &Workload) -> String {
                 UdpOffload::Gso => "GSO".to_owned(),
                 UdpOffload::GsoGro => "GSO and GRO".to_owned(),
             });
+            parts.extend(tuning.volume.map(|volume| format!("{volume} in all")));
+            parts.extend(tuning.window.map(|window| format!("{window} buffers")));
         }
         Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => {
             parts.push(format!("{} messages", round_trip.size));

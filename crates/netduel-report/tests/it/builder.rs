@@ -17,8 +17,8 @@ use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::{Bytes, Nanos, PerSecond, Percent};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{
-    Direction, Family, LoadedLatency, ProbeProtocol, Role, RoundTrip, SAMPLE_INTERVAL_NS, StreamTuning,
-    TcpEngine, Timing, Traffic, Transaction, UdpOffload, Wait, Workload,
+    Direction, Family, FlowTuning, LoadedLatency, ProbeProtocol, Role, RoundTrip, SAMPLE_INTERVAL_NS,
+    StreamTuning, TcpEngine, Timing, Traffic, Transaction, UdpOffload, Wait, Workload,
 };
 use netduel_stats::histogram::Histogram;
 
@@ -211,6 +211,7 @@ fn workload(name: &str) -> Workload {
             size: Bytes(1448),
             rate: None,
             offload: UdpOffload::None,
+            tuning: FlowTuning::default(),
         },
         _ => Traffic::TcpStream {
             streams: 1,

@@ -8,4 +8,5 @@ mod figures;
 mod formats;
 mod hostile;
 mod nonsense;
+mod quick;
 mod stamps;

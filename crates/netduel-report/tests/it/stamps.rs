@@ -56,7 +56,7 @@ fn report(network: u64, clocks: Clocks) -> StampReport {
 }
 
 /// A run with round trips that are stamped in these arms.
-fn run(stamped: [bool; 2], change: impl Fn(&mut StampReport)) -> Run {
+pub(crate) fn run(stamped: [bool; 2], change: impl Fn(&mut StampReport)) -> Run {
     let mut run = build(&Recipe { workloads: vec!["rr"], blocks: 3, ..Recipe::default() });
     for (arm, stamped) in run.header.plan.arms.iter_mut().zip(stamped) {
         if let Traffic::TcpRr(round_trip) = &mut arm.workloads[0].traffic {

@@ -22,7 +22,7 @@ pub struct CommonArgs {
     /// How long to test: seconds, or with a unit as in "500 ms".
     #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = test_time)]
     pub time: Nanos,
-    /// Leave out this much of the beginning [default: a tenth of the time]
+    /// Leave out this much of the beginning [default: a tenth of the time, nothing with --bytes]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time)]
     pub omit: Option<Nanos>,
     /// Print a line this often; 0 prints none.
@@ -116,6 +116,12 @@ pub struct UdpArgs {
     /// UDP payload of each datagram, bytes, 32 at least [default: 1448, or 1428 over IPv6]
     #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes)]
     pub length: Option<Bytes>,
+    /// End after this much payload, in whole datagrams, --time at the latest.
+    #[arg(short = 'n', long, value_name = "BYTES", value_parser = bytes)]
+    pub bytes: Option<Bytes>,
+    /// Send and receive buffer of each socket [default: a share of 64 MiB for receiving, the kernel's for sending]
+    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
+    pub window: Option<Bytes>,
     /// Segmentation by the kernel or the NIC: none, gso, or gso-gro [default: gso without -b, else none]
     #[arg(long, value_name = "OFFLOAD")]
     pub offload: Option<String>,

@@ -13,7 +13,7 @@ use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
-use netduel_model::workload::{Traffic, Workload};
+use netduel_model::workload::Workload;
 use netduel_sys::clock;
 
 use super::concurrency::{Test, Tests};
@@ -137,10 +137,8 @@ const STOPPED: &str =
 
 /// What is said of traffic that ended before its time: a client that is killed closes its connections as one that has finished.
 fn ended_early(workload: &Workload, elapsed_ns: u64) -> Option<String> {
-    let has_volume =
-        matches!(&workload.traffic, Traffic::TcpStream { tuning, .. } if tuning.volume.is_some());
     let planned_ns = workload.timing.duration.0;
-    (!has_volume && elapsed_ns < planned_ns).then(|| {
+    (workload.traffic.volume().is_none() && elapsed_ns < planned_ns).then(|| {
         let (elapsed, planned) = (elapsed_ns as f64 / 1e9, planned_ns as f64 / 1e9);
         format!("the client's traffic ended after {elapsed:.1} s of {planned:.1} s: it was stopped, or its connections broke")
     })

@@ -129,6 +129,21 @@ fn every_quick_test_gives_its_figures_over_one_port() {
     let counted: u64 = events.iter().filter_map(|event| event["messages"].as_u64()).sum();
     let responses = &events[events.len() - 1]["trial"]["client"]["report"]["round_trips"]["responses"];
     assert_eq!(Some(counted), responses.as_u64(), "{lines}");
+    let told = events.iter().filter_map(|event| event["round_trips"]["count"].as_u64()).sum::<u64>();
+    // Of the last tenth of a second, which the result has, the figures may have nothing yet.
+    assert!(told > 0 && told <= counted, "{lines}");
+    let text = served
+        .client(&["udp", &known, "-t", "60", "-n", "1M", "-b", "20M", "-i", "0.1"])
+        .expect_code(0)
+        .stdout;
+    assert!(
+        text.contains("missing")
+            && text.contains("1 MiB in all")
+            && text.contains("it ended with its volume"),
+        "{text}"
+    );
+    let text = served.client(&["rr", &known, "-t", "0.5", "-i", "0", "--timestamps"]).expect_code(0).stdout;
+    assert!(text.contains("network, both ways"), "{text}");
     served.end();
 }
 

@@ -5,8 +5,8 @@ use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::spec::{SettingsSpec, WorkloadType};
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 use crate::workload::{
-    Direction, Family, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction, UdpOffload,
-    Wait,
+    Direction, Family, FlowTuning, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction,
+    UdpOffload, Wait,
 };
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
@@ -64,7 +64,9 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
             "window",
             "mss",
         ],
-        WorkloadType::UdpStream => &["family", "flows", "direction", "size", "rate", "offload"],
+        WorkloadType::UdpStream => {
+            &["family", "flows", "direction", "size", "rate", "offload", "volume", "window"]
+        }
         WorkloadType::TcpRr | WorkloadType::UdpRr => {
             &["family", "size", "outstanding", "wait", "request_rate", "timestamps"]
         }
@@ -365,6 +367,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
                 } else {
                     UdpOffload::None
                 }),
+                tuning: FlowTuning { volume: settings.volume, window: settings.window },
             }
         }
         WorkloadType::TcpRr => Traffic::TcpRr(round_trip()),

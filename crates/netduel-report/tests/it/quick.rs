@@ -1,0 +1,70 @@
+//! Quick tests: the lines of intervals and the summary.
+use netduel_model::sample::{LiveFigures, LiveRoundTrips};
+use netduel_model::workload::{Role, Traffic};
+use netduel_report::quick::{self, Intervals, SummaryInput};
+
+use crate::builder::{Recipe, build};
+use crate::stamps;
+
+fn traffic(workload: &'static str) -> Traffic {
+    let run = build(&Recipe { workloads: vec![workload], blocks: 3, ..Recipe::default() });
+    run.header.plan.arms[0].workloads[0].traffic.clone()
+}
+
+#[test]
+fn missing_datagrams_are_those_of_the_interval_and_late_ones_take_nothing_back() {
+    let traffic = traffic("udp");
+    let mut intervals = Intervals::new(&traffic, 1.0);
+    let figures = |elapsed_ns, messages, missing| LiveFigures {
+        elapsed_ns,
+        received_bytes: messages * 1000,
+        messages,
+        missing: Some(missing),
+        jitter_ns: Some(1_500),
+        ..LiveFigures::default()
+    };
+    let mut line = |figures| {
+        let interval = intervals.take(Role::Server, figures).unwrap();
+        (interval.messages, interval.missing, quick::line(&traffic, &interval))
+    };
+    let (messages, missing, first) = line(figures(1_000_000_000, 995, 5));
+    assert_eq!((messages, missing), (995, Some(5)));
+    assert!(first.contains("5 (0.50 %)") && first.contains("1.50 us"), "{first}");
+    assert_eq!(line(figures(2_000_000_000, 1_985, 15)).1, Some(10));
+    assert_eq!(line(figures(3_000_000_000, 3_000, 12)).1, Some(0));
+}
+
+#[test]
+fn round_trips_of_figures_that_came_early_are_of_the_same_interval() {
+    let traffic = traffic("rr");
+    let mut intervals = Intervals::new(&traffic, 1.0);
+    let figures = |elapsed_ns, messages, round_trips| LiveFigures {
+        elapsed_ns,
+        messages,
+        round_trips,
+        ..LiveFigures::default()
+    };
+    let trips = |count, p50_ns, max_ns| Some(LiveRoundTrips { count, p50_ns, p99_ns: p50_ns * 2, max_ns });
+    assert_eq!(intervals.take(Role::Client, figures(500_000_000, 30, trips(30, 40_000, 900_000))), None);
+    let interval =
+        intervals.take(Role::Client, figures(1_000_000_000, 100, trips(70, 50_000, 200_000))).unwrap();
+    let LiveRoundTrips { count, p50_ns, p99_ns, max_ns } = interval.round_trips.unwrap();
+    assert_eq!((count, p50_ns, p99_ns, max_ns), (100, 50_000, 100_000, 900_000));
+    let line = quick::line(&traffic, &interval);
+    assert!(line.contains("50.0 us") && line.contains("100 us") && line.contains("900 us"), "{line}");
+    // An interval in which nothing came back has no round trips, and not those before.
+    let silent = intervals.take(Role::Client, figures(2_000_000_000, 100, None)).unwrap();
+    assert_eq!(silent.round_trips, None);
+    assert!(quick::line(&traffic, &silent).trim_end().ends_with('-'));
+}
+
+#[test]
+fn a_stamped_test_says_where_the_time_went() {
+    let run = stamps::run([true, true], |_| {});
+    let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
+    let input = SummaryInput { workload, trial, shared_machine: false };
+    let text = quick::summary(input);
+    assert!(text.contains("network, both ways") && text.contains("one way up"), "{text}");
+    let document = quick::document(&run.header.plan, None, input, &[]);
+    assert_eq!(document["stamps"]["complete"], 1_000, "{document}");
+}
