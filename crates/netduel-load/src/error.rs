@@ -83,7 +83,9 @@ pub enum LoadError {
         limit: u64,
     },
     /// The plan pins a thread to a core that this process cannot use.
-    #[error("pin a thread to core {core}: this process may run on {allowed}; change `pin` in the plan")]
+    #[error(
+        "pin a thread to core {core}: this process may run on {allowed}; name others in `pin_client` and `pin_server` of the plan, or in --pin-client and --pin-server"
+    )]
     Core {
         /// The core in the plan.
         core: u16,

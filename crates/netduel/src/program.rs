@@ -16,7 +16,7 @@ pub fn state_folder() -> Result<PathBuf, Failure> {
         .or_else(|| Some(folder("HOME")?.join(".local/state")))
         .map(|path| path.join("netduel"))
         .ok_or_else(|| {
-            let text = "failed to choose a folder for pairings: neither XDG_STATE_HOME nor HOME is set; set one of them";
+            let text = "failed to choose a folder for pairings: neither XDG_STATE_HOME nor HOME is set; set one of them, or do without: `netduel serve --ephemeral`, and `--pairing-file FILE` with a quick test";
             Failure::message(Kind::Environment, text)
         })
 }

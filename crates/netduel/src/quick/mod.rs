@@ -3,6 +3,7 @@
 pub mod args;
 pub mod known;
 mod link;
+mod options;
 mod output;
 pub mod pairing;
 mod plan;

@@ -7,6 +7,7 @@ use netduel_model::plan::{self, ResolvedPlan};
 use netduel_model::units::Nanos;
 
 use super::args::{CommonArgs, CrrArgs, RrArgs, TcpArgs, UdpArgs, WaitArg, WayArgs};
+use super::options;
 use crate::exit::{Failure, Kind};
 
 /// What errors name in place of a plan's file.
@@ -154,7 +155,8 @@ impl Test {
         address: IpAddr,
     ) -> Result<(String, ResolvedPlan), Failure> {
         let text = self.text(common, at, address);
-        let mut plan = plan::parse(&text, SOURCE).map_err(|error| Failure::new(Kind::Usage, error))?;
+        let mut plan = plan::parse(&text, SOURCE)
+            .map_err(|errors| Failure::message(Kind::Usage, options::told(&errors)))?;
         // A comparison of an arm with itself has a copy of the arm; a test is the arm alone, once.
         plan.arms.truncate(1);
         plan.design.aa = false;
