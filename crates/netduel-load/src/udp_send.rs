@@ -156,6 +156,18 @@ impl Outgoing {
         }
     }
 
+    /// Takes back to what older kernels take in one buffer; false when it is no more than that already.
+    #[cold]
+    fn shrink(&mut self) -> bool {
+        match self {
+            Self::Joined { bytes, size } if bytes.len() > udp_segment::SEGMENTS_OLD * *size => {
+                bytes.truncate(udp_segment::SEGMENTS_OLD * *size);
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn call(&self) -> &'static str {
         match self {
             Self::Apart(_) => "sendmmsg",
@@ -233,7 +245,6 @@ struct Sender {
 impl Sender {
     /// A batch of each flow after the other, as fast as the kernel takes them.
     fn in_turn(&mut self, worker: &mut Worker, courses: &mut [Course], outgoing: &mut Outgoing) {
-        let batch = outgoing.capacity();
         let mut open: Vec<usize> = (0..courses.len()).filter(|&index| courses[index].most > 0).collect();
         let mut turn = 0;
         while worker.control.is_running() && !open.is_empty() {
@@ -244,6 +255,7 @@ impl Sender {
             if turn >= open.len() {
                 turn = 0;
             }
+            let batch = outgoing.capacity();
             if self.hand_over(worker, &mut courses[open[turn]], outgoing, batch, now) {
                 turn += 1;
             } else {
@@ -350,7 +362,9 @@ impl Sender {
         if worker.control.is_cut() {
             return Refusal::Over;
         }
-        if error.kind() == io::ErrorKind::Interrupted {
+        let is_first = course.number == 0;
+        let may_be_old = is_first && error_name::of(error.raw_os_error().unwrap_or(0)) == Some("EINVAL");
+        if error.kind() == io::ErrorKind::Interrupted || may_be_old && outgoing.shrink() {
             return Refusal::Retry { pause_ns: 0 };
         }
         worker.tally.count(outgoing.call(), error);
@@ -359,7 +373,7 @@ impl Sender {
             Some("ECONNREFUSED" | "EPIPE") => Refusal::Over,
             // What the path does not take now it will not take later. A trial in which it never did has no figures.
             Some("EMSGSIZE" | "EINVAL" | "EIO" | "EOPNOTSUPP") => {
-                if course.number == 0 {
+                if is_first {
                     let size = outgoing.payload_mut(0).len();
                     let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
                     worker.failure = Some(match outgoing {
@@ -403,5 +417,33 @@ pub(crate) fn send_markers<'a, F: Iterator<Item = (&'a UdpSocket, u64)>>(flows: 
             datagram::write_number(&mut marker, end_magic, 0);
             let _ = socket::send(socket, &marker, Waiting::Block);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::units::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn a_buffer_for_a_kernel_that_takes_fewer_datagrams_is_shrunk_once() {
+        let no_time = Timing { duration: Nanos(0), warmup: Nanos(0), cooldown: Nanos(0) };
+        let settings = |offload| UdpSettings {
+            size: 100,
+            rate_bps: None,
+            flows: 1,
+            offload,
+            datagrams: None,
+            window: None,
+            timing: no_time,
+        };
+        let mut joined = Outgoing::new(settings(UdpOffload::Gso), None);
+        assert_eq!(joined.capacity(), 128);
+        assert!(joined.shrink());
+        assert_eq!(joined.capacity(), udp_segment::SEGMENTS_OLD);
+        assert_eq!(joined.payload_mut(63).len(), 100);
+        assert!(!joined.shrink());
+        assert!(!Outgoing::new(settings(UdpOffload::None), None).shrink());
     }
 }

@@ -356,7 +356,7 @@ pub enum UdpOffload {
     /// By the program: every datagram goes through the kernel by itself, 64 a call (`sendmmsg`).
     #[default]
     None,
-    /// The sender hands over up to 64 datagrams as one buffer (`UDP_SEGMENT`), which is cut by the NIC, by the kernel before the
+    /// The sender hands over up to 128 datagrams as one buffer (`UDP_SEGMENT`), which is cut by the NIC, by the kernel before the
     /// NIC, or by the receiver when nothing on the path cuts it.
     Gso,
     /// As `gso`, and the receiver takes datagrams that arrive together as one buffer (`UDP_GRO`).

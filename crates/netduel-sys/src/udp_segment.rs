@@ -5,14 +5,15 @@ use std::net::UdpSocket;
 
 use crate::socket_option;
 
-/// Datagrams of one buffer that every kernel takes: `UDP_MAX_SEGMENTS` in include/linux/udp.h was 64 at first and is 128 in
-/// newer kernels.
-pub const SEGMENTS_MAX: usize = 64;
+/// Datagrams of one buffer at most: `UDP_MAX_SEGMENTS` in include/linux/udp.h since Linux 6.9.
+const SEGMENTS_MAX: usize = 128;
+/// The same of older kernels, which say `EINVAL` to more.
+pub const SEGMENTS_OLD: usize = 64;
 
 /// Bytes that one buffer may have: an IPv4 packet of 65535 bytes less its headers of 20 and 8 bytes.
 pub const BUFFER_MAX: usize = 65_507;
 
-/// How many datagrams of `size` bytes go in one buffer.
+/// How many datagrams of `size` bytes go in one buffer, of new kernels.
 pub fn segments(size: usize) -> usize {
     (BUFFER_MAX / size.max(1)).clamp(1, SEGMENTS_MAX)
 }
@@ -88,8 +89,8 @@ mod tests {
 
     #[test]
     fn as_many_segments_fit_as_the_kernel_takes() {
-        assert_eq!((segments(64), segments(1448), segments(1472)), (64, 45, 44));
-        assert_eq!((segments(40_000), segments(BUFFER_MAX), segments(0)), (1, 1, 64));
+        assert_eq!((segments(64), segments(1448), segments(1472)), (128, 45, 44));
+        assert_eq!((segments(40_000), segments(BUFFER_MAX), segments(0)), (1, 1, 128));
     }
 
     #[test]

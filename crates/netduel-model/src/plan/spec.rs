@@ -247,7 +247,7 @@ shape! {
         optional flows: u32,
         /// udp-stream: who cuts and joins datagrams. Default: `gso` without a `rate` when `size` is at most its default, for then
         /// a core is the limit; `none` otherwise, for a rate asks for even spacing and a longer datagram may not fit the MTU,
-        /// which `gso` needs. Where a path carries the 64 datagrams of a buffer as one packet, every report says so.
+        /// which `gso` needs. Where a path carries the 128 datagrams of a buffer as one packet, every report says so.
         optional offload: UdpOffload,
         /// tcp-rr, udp-rr: requests under way at a time in a closed loop, 1 to 1024, default 1. tcp-crr: transactions under way at
         /// a time, each in a thread at both ends, 1 to 1024, default 1; with `request_rate` at most, default 64.
