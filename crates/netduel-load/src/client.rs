@@ -17,7 +17,7 @@ use crate::round_trip::recorder;
 use crate::running::{Notify, Running};
 use crate::supervisor::Supervisor;
 use crate::tally::Tally;
-use crate::{tcp_gate, udp_gate};
+use crate::{local_ports, tcp_gate, udp_gate};
 
 /// Threads that connect and greet at a time, at least: more would wait for each other's turns on the cores, and the times that
 /// connect(2) takes would be theirs. At most: fewer than a gate keeps peers that have not spoken.
@@ -62,6 +62,7 @@ pub fn prepare_client(
             |stream: usize| tcp_gate::connect(address, (congestion, mss), token, stream as u32, deadline_ns);
         let begun_ns = clock::monotonic_ns();
         let mut connect = Histogram::new();
+        local_ports::check(u64::from(needs.tcp))?;
         // The first tells how long the path is.
         let first = greet(0)?;
         let threads = connectors(needs.tcp as usize, clock::monotonic_ns() - begun_ns);

@@ -82,9 +82,23 @@ pub enum LoadError {
         /// The hard limit.
         limit: u64,
     },
+    /// Too few local ports for the connections.
+    #[error(
+        "connect {needed} times to one port of the peer: net.ipv4.ip_local_port_range of this host is {first} to {last}; widen it, or \
+         use fewer streams"
+    )]
+    LocalPorts {
+        /// How many connections the workload needs.
+        needed: u64,
+        /// The lowest local port.
+        first: u64,
+        /// The highest.
+        last: u64,
+    },
     /// The plan pins a thread to a core that this process cannot use.
     #[error(
-        "pin a thread to core {core}: this process may run on {allowed}; name others in `pin_client` and `pin_server` of the plan, or in --pin-client and --pin-server"
+        "pin a thread to core {core}: this process may run on {allowed}; name others in `pin_client` and \
+         `pin_server` of the plan, or in --pin-client and --pin-server"
     )]
     Core {
         /// The core in the plan.

@@ -23,6 +23,7 @@ mod later;
 mod live_trips;
 mod loaded;
 mod lobby;
+mod local_ports;
 mod pacing;
 mod peer;
 mod port;

@@ -135,7 +135,9 @@ fn send(worker: &mut Worker, members: Vec<Member>, settings: TcpSettings) -> io:
             if settings.rate_bps.is_some() {
                 on_schedule(worker, &mut courses, &mut source, settings.block);
             } else {
-                whoever_can(worker, &mut courses, &mut source, settings)?;
+                let result = whoever_can(worker, &mut courses, &mut source, settings);
+                // The peers are told the end all the same.
+                worker.tally.count_failure("epoll_wait", result);
             }
         }
         Some(Err(error)) => worker.tally.count("pipe", &error),

@@ -14,9 +14,10 @@ use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, error_name, pattern, tcp};
 
-use super::{CALL_LIMIT, GIVE_UP_NS, REQUEST_LEAST, RESPONSE_LEAST, Settings, local_ports};
+use super::{CALL_LIMIT, GIVE_UP_NS, REQUEST_LEAST, RESPONSE_LEAST, Settings};
 use crate::datagram;
 use crate::jobs::Worker;
+use crate::local_ports;
 use crate::pacing::Schedule;
 use crate::round_trip::recorder::{self, Recorder};
 

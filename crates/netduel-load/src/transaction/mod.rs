@@ -18,7 +18,6 @@ use crate::greeting::{self, Greeting, Step};
 use crate::jobs::{Job, Worker};
 
 mod client;
-mod local_ports;
 mod server;
 
 /// Bytes with which a request begins.

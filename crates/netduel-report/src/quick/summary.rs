@@ -13,6 +13,8 @@ use crate::words;
 
 /// More streams than this are shown as their sum and their spread.
 const STREAMS_SHOWN: usize = 16;
+/// When a SYN without an answer is sent again, nanoseconds (RFC 6298, section 2.1).
+const SYN_RETRY_NS: u64 = 1_000_000_000;
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
 
 /// What a summary is made of.
@@ -269,8 +271,16 @@ fn connections(client: &TrialEnd) -> Option<String> {
         return Some(format!("connected in {longest}"));
     }
     let rate = histogram.count() as f64 / (report.elapsed_ns.max(1) as f64 / 1e9);
+    let late: u64 =
+        report.connect.pairs.iter().filter(|(ns, _)| *ns >= SYN_RETRY_NS).map(|(_, count)| count).sum();
+    let late = match late {
+        0 => String::new(),
+        late => format!(
+            "; {late} took a second or more: a SYN was lost, or the server's queue of connections was full"
+        ),
+    };
     Some(format!(
-        "{} set up in {} ({}, {} at a time); connect p50 {}  p99 {}  max {longest}",
+        "{} set up in {} ({}, {} at a time); connect p50 {}  p99 {}  max {longest}{late}",
         histogram.count(),
         human_nanos(report.elapsed_ns as f64),
         human_si(rate, "/s"),

@@ -284,3 +284,30 @@ fn a_port_that_is_taken_and_a_host_that_is_not_there_are_said_with_what_to_do() 
         bench.run(words).expect_code(2);
     }
 }
+
+#[test]
+fn thousands_of_connections_are_set_up_and_too_few_ports_or_descriptors_are_said_first() {
+    let served = Served::start("many", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    let many = ["tcp", &string, "-P", "5000", "-t", "0.5", "-i", "0", "-J"];
+    let document = served.client(&many).expect_code(0).json();
+    let client = &document["trial"]["client"]["report"];
+    assert_eq!(client["connections"]["connect"]["count"], 5_000, "{}", client["connections"]);
+    assert_eq!(client["spread"]["count"], 5_000);
+    let groups = client["streams"].as_array().unwrap();
+    assert_eq!(groups.iter().map(|group| group["members"].as_u64().unwrap_or(1)).sum::<u64>(), 5_000);
+    let inside = |script: &str| {
+        let words = ["lab", "exec", "--lab", &served.lab, "a", "--", "sh", "-c", script];
+        Finished::from(served.bench.netduel(words).output().unwrap())
+    };
+    let netduel = env!("CARGO_BIN_EXE_netduel");
+    let test = format!("exec {netduel} tcp {string} -P 100 -t 0.2 -i 0");
+    // Descriptors run out for 100 connections, and not for one.
+    let error = inside(&format!("ulimit -n 90; {test}")).expect_code(4).stderr;
+    assert!(error.contains("descriptors") && error.contains("LimitNOFILE"), "{error}");
+    inside(&format!("ulimit -n 90; exec {netduel} rr {string} -t 0.2 -i 0")).expect_code(0);
+    inside("echo 40000 40049 > /proc/sys/net/ipv4/ip_local_port_range").expect_code(0);
+    let error = inside(&test).expect_code(4).stderr;
+    assert!(error.contains("net.ipv4.ip_local_port_range of this host is 40000 to 40049"), "{error}");
+    served.end();
+}

@@ -1,16 +1,34 @@
-//! What to say when no local port is left for a connection: how many there are, and how many connections a second they allow.
+//! The local ports that connections to one peer share: how many there are, and what to say when they are too few.
 use std::fs;
+
+use crate::error::LoadError;
 
 /// How long the kernel keeps a port of the side that closed first (`TCP_TIMEWAIT_LEN`, include/net/tcp.h), seconds.
 const TIME_WAIT_S: u64 = 60;
 
+const PATH: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
 /// The remark, for this host's range of ports.
-pub(super) fn exhausted() -> String {
-    let path = "/proc/sys/net/ipv4/ip_local_port_range";
-    match fs::read_to_string(path).ok().and_then(|text| range(&text)) {
+pub(crate) fn exhausted() -> String {
+    match read() {
         Some((first, last)) => describe(first, last),
-        None => format!("no local port was free for this peer, and {path} cannot be read"),
+        None => format!("no local port was free for this peer, and {PATH} cannot be read"),
     }
+}
+
+/// Refuses more connections to one port of one peer than this host has ports for.
+pub(crate) fn check(connections: u64) -> Result<(), LoadError> {
+    match read() {
+        Some((first, last)) if connections > last - first + 1 => {
+            Err(LoadError::LocalPorts { needed: connections, first, last })
+        }
+        // What cannot be read is found out by connecting.
+        _ => Ok(()),
+    }
+}
+
+fn read() -> Option<(u64, u64)> {
+    range(&fs::read_to_string(PATH).ok()?)
 }
 
 fn range(text: &str) -> Option<(u64, u64)> {
