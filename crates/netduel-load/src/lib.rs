@@ -34,6 +34,7 @@ mod supervisor;
 mod tally;
 mod tcp_gate;
 mod tcp_pacing;
+mod tcp_source;
 mod tcp_stream;
 mod transaction;
 mod udp_gate;

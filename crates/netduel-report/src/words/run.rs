@@ -69,6 +69,8 @@ fn engine_words(engine: TcpEngine) -> &'static str {
     match engine {
         TcpEngine::Lean => "lean engine",
         TcpEngine::Copy => "copy engine",
+        TcpEngine::Zerocopy => "zerocopy engine",
+        TcpEngine::IoUring => "io-uring engine",
     }
 }
 

@@ -12,6 +12,8 @@ use crate::workload::{
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
 const BLOCK_LEAN: Bytes = Bytes(1 << 20);
 const BLOCK_COPY: Bytes = Bytes(128 << 10);
+/// Bytes a call of the engines that the kernel tells when it is done with their memory: each call costs such a message.
+const BLOCK_UNCOPIED: Bytes = Bytes(256 << 10);
 const BLOCK_MOST: Bytes = Bytes(64 << 20);
 /// The kernel takes less and gives this (SOCK_MIN_RCVBUF in include/net/sock.h).
 const WINDOW_LEAST: Bytes = Bytes(4096);
@@ -325,6 +327,7 @@ fn block(engine: TcpEngine) -> Bytes {
     match engine {
         TcpEngine::Lean => BLOCK_LEAN,
         TcpEngine::Copy => BLOCK_COPY,
+        TcpEngine::Zerocopy | TcpEngine::IoUring => BLOCK_UNCOPIED,
     }
 }
 

@@ -1,0 +1,100 @@
+//! How a sender's bytes get into the kernel. The `lean` engine hands over pages (vmsplice, splice), `copy` writes, `zerocopy` and
+//! `io-uring` ask for no copy and count how often there was one.
+use std::io;
+use std::net::TcpStream;
+
+use netduel_model::sample::ZeroCopyReport;
+use netduel_model::workload::TcpEngine;
+use netduel_sys::page_pipe::PagePipe;
+use netduel_sys::socket::{self, Waiting};
+use netduel_sys::{clock, pattern, zerocopy};
+
+use crate::jobs::Worker;
+use crate::tcp_stream::{CALL_LIMIT, TcpSettings};
+
+/// How long a sender waits after its end until the kernel has told of every send, nanoseconds. All was acknowledged before, so
+/// this is the time of a message from our own kernel.
+const SETTLE_NS: u64 = 1_000_000_000;
+
+/// What is sent, and how.
+pub(crate) enum Source {
+    Pages(PagePipe),
+    Buffer(Vec<u8>),
+    ZeroCopy(zerocopy::Sender),
+}
+
+impl Source {
+    /// The source of an engine over `stream`. The lean one gives the kernel parts of `run` bytes.
+    ///
+    /// # Errors
+    /// What the named call said.
+    pub(crate) fn new(
+        _worker: &mut Worker,
+        stream: &TcpStream,
+        settings: TcpSettings,
+        run: usize,
+    ) -> Result<Self, (&'static str, io::Error)> {
+        match settings.engine {
+            TcpEngine::Lean => {
+                PagePipe::new(settings.block, run).map(Self::Pages).map_err(|error| ("pipe", error))
+            }
+            TcpEngine::Copy => {
+                let mut buffer = vec![0; settings.block];
+                pattern::fill(&mut buffer);
+                Ok(Self::Buffer(buffer))
+            }
+            TcpEngine::Zerocopy | TcpEngine::IoUring => zerocopy::Sender::new(stream, settings.block)
+                .map(Self::ZeroCopy)
+                .map_err(|error| ("setsockopt SO_ZEROCOPY", error)),
+        }
+    }
+
+    /// Hands up to `length` bytes to the kernel.
+    #[inline]
+    pub(crate) fn push(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
+        match self {
+            Self::Pages(pipe) => pipe.send(stream, length),
+            Self::Buffer(buffer) => socket::send(stream, &buffer[..length], Waiting::Block),
+            Self::ZeroCopy(sender) => sender.send(stream, length, CALL_LIMIT),
+        }
+    }
+
+    /// The call that errors are counted under.
+    pub(crate) fn call(&self) -> &'static str {
+        match self {
+            Self::Pages(_) => "splice",
+            Self::Buffer(_) => "send",
+            Self::ZeroCopy(_) => "send MSG_ZEROCOPY",
+        }
+    }
+
+    /// No more is sent: what is under way inside the source is counted or taken back.
+    pub(crate) fn end(&mut self, _worker: &mut Worker) {}
+
+    /// The peer has all: waits until the kernel has told of every send, and reports.
+    pub(crate) fn settle(self, worker: &mut Worker, stream: &TcpStream) {
+        let counts = match self {
+            Self::Pages(_) | Self::Buffer(_) => return,
+            Self::ZeroCopy(mut sender) => {
+                let until = clock::monotonic_ns() + SETTLE_NS;
+                loop {
+                    match sender.settle(stream, CALL_LIMIT) {
+                        Ok(false) if !worker.control.is_cut() && clock::monotonic_ns() < until => {}
+                        Ok(_) => break,
+                        Err(error) => {
+                            worker.tally.count("recvmsg MSG_ERRQUEUE", &error);
+                            break;
+                        }
+                    }
+                }
+                sender.counts()
+            }
+        };
+        worker.zero_copy = Some(ZeroCopyReport {
+            sends: counts.sends,
+            completions: counts.completions,
+            copied: counts.copied,
+            put_off: counts.put_off,
+        });
+    }
+}
