@@ -132,6 +132,8 @@ impl Work for Script {
             InterfaceDelta { name: carrier.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
         let observation = Observation { interfaces: vec![carried], ..Observation::default() };
         let report = EndReport {
+            spread: None,
+            connections: None,
             role: self.role,
             sent: None,
             received: None,

@@ -4,20 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netduel_model::ids::Token;
+use netduel_model::sample::ConnectionReport;
 use netduel_model::workload::{Role, Workload};
+use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
 
 use crate::control::{Control, Sockets};
 use crate::error::LoadError;
 use crate::gate::Gate;
 use crate::peer;
+use crate::round_trip::recorder;
 use crate::running::{Notify, Running};
 use crate::supervisor::Supervisor;
 use crate::tally::Tally;
 use crate::{tcp_gate, udp_gate};
 
-/// Threads that connect and greet at a time: 1024 streams over a path of 50 ms then take 3 s instead of 100.
+/// Threads that connect and greet at a time, at least: more would wait for each other's turns on the cores, and the times that
+/// connect(2) takes would be theirs. At most: fewer than a gate keeps peers that have not spoken.
 const CONNECTORS: usize = 32;
+const CONNECTORS_MOST: usize = 128;
+/// With so many threads that all streams are set up in this time, where the path is long, nanoseconds.
+const SET_UP_NS: u64 = 2_000_000_000;
 
 /// A client that is connected. Dropping it closes its connections.
 pub struct ClientEnd {
@@ -46,14 +53,28 @@ pub fn prepare_client(
     let deadline_ns = clock::monotonic_ns().saturating_add(limit_ns);
     let mut setup = Tally::new();
     let mut sockets = Sockets::default();
+    let mut connections = None;
     let (tcp_ports, udp_ports) = ports.split_at(ports.len() - needs.udp as usize);
     if let Some(port) = tcp_ports.first() {
         let (congestion, mss) = (peer::congestion(workload), peer::mss(workload));
         let address = SocketAddr::new(peer, *port);
-        let greet = |stream: usize| {
-            tcp_gate::connect(address, (congestion, mss), token, stream as u32, deadline_ns).map(Arc::new)
-        };
-        sockets.tcp = in_parallel(needs.tcp as usize, greet)?;
+        let greet =
+            |stream: usize| tcp_gate::connect(address, (congestion, mss), token, stream as u32, deadline_ns);
+        let begun_ns = clock::monotonic_ns();
+        let mut connect = Histogram::new();
+        // The first tells how long the path is.
+        let first = greet(0)?;
+        let threads = connectors(needs.tcp as usize, clock::monotonic_ns() - begun_ns);
+        let others = in_parallel(needs.tcp as usize - 1, threads, |stream| greet(stream + 1))?;
+        for (connection, connect_ns) in std::iter::once(first).chain(others) {
+            sockets.tcp.push(Arc::new(connection));
+            connect.record(connect_ns);
+        }
+        connections = Some(ConnectionReport {
+            elapsed_ns: clock::monotonic_ns() - begun_ns,
+            at_a_time: threads as u32,
+            connect: recorder::record(&connect),
+        });
         sockets.peer = Some(address);
     }
     let greet = |flow: usize| {
@@ -62,7 +83,7 @@ pub fn prepare_client(
         let socket = udp_gate::connect(address, token, flow as u32, deadline_ns, &mut tally)?;
         Ok((Arc::new(socket), tally))
     };
-    for (flow, tally) in in_parallel(needs.udp as usize, greet)? {
+    for (flow, tally) in in_parallel(needs.udp as usize, CONNECTORS, greet)? {
         sockets.udp.push(flow);
         setup.take_in(tally);
     }
@@ -76,17 +97,25 @@ pub fn prepare_client(
             token,
             gate,
             setup,
+            connections,
             registration: None,
         },
     })
 }
 
+/// How many threads connect `count` streams, of which one took `each_ns`.
+fn connectors(count: usize, each_ns: u64) -> usize {
+    let wanted = (count as u64).saturating_mul(each_ns) / SET_UP_NS;
+    count.min((wanted as usize).clamp(CONNECTORS, CONNECTORS_MOST))
+}
+
 /// Runs `work` for 0 to `count` in some threads, and returns the results in order, or the first error.
 fn in_parallel<T: Send>(
     count: usize,
+    threads: usize,
     work: impl Fn(usize) -> Result<T, LoadError> + Sync,
 ) -> Result<Vec<T>, LoadError> {
-    let threads = count.min(CONNECTORS);
+    let threads = count.min(threads);
     let part = |thread: usize| (thread..count).step_by(threads).map(&work).collect::<Result<Vec<T>, _>>();
     let parts: Vec<Result<Vec<T>, LoadError>> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads)
@@ -122,9 +151,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_long_path_has_more_connections_set_up_at_a_time() {
+        assert_eq!((connectors(1, 1_000_000), connectors(8, 50_000_000)), (1, 8));
+        assert_eq!(connectors(20_000, 100_000), CONNECTORS);
+        assert_eq!((connectors(20_000, 10_000_000), connectors(20_000, 100_000_000)), (100, 128));
+    }
+
+    #[test]
     fn parallel_results_come_in_order() {
-        for count in [0, 1, 31, 32, 33, 100] {
-            assert_eq!(in_parallel(count, Ok).unwrap(), (0..count).collect::<Vec<_>>());
+        for count in [0, 1, 31, 32, 33, 100, 5_000] {
+            assert_eq!(in_parallel(count, 32, Ok).unwrap(), (0..count).collect::<Vec<_>>());
         }
     }
 }

@@ -56,7 +56,7 @@ impl Sockets {
 }
 
 /// Connections of a progress line's figures at most: each costs a system call a line.
-const LIVE_TCP_MOST: usize = 128;
+const LIVE_TCP_MOST: usize = 1024;
 
 const RUNNING: u8 = 0;
 const FINISHING: u8 = 1;

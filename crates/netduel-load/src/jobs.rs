@@ -18,7 +18,7 @@ use crate::tally::Tally;
 use crate::tcp_stream::TcpSettings;
 use crate::udp_receive::FlowCount;
 use crate::udp_send::{SendCount, UdpSettings};
-use crate::{loaded, peer, round_trip, tcp_stream, transaction, udp_jobs};
+use crate::{loaded, peer, round_trip, tcp_crowd, tcp_stream, transaction, udp_jobs};
 
 /// What one thread does.
 pub(crate) struct Job {
@@ -243,7 +243,13 @@ pub(crate) fn of(
                 duration_ns: workload.timing.duration.0,
                 both: *direction == Direction::Both,
             };
-            tcp_jobs(directions(&workload.traffic, role), settings, &sockets.tcp)
+            let directions = directions(&workload.traffic, role);
+            if tcp_crowd::serves(settings) {
+                let threads = udp_jobs::threads(sockets.tcp.len(), peer::pins(workload, role));
+                return tcp_crowd::jobs(directions, settings, &sockets.tcp, threads)
+                    .map_err(|error| LoadError::system("make the connections non-blocking", error));
+            }
+            tcp_jobs(directions, settings, &sockets.tcp)
         }
         Traffic::UdpStream { flows, size, rate, offload, tuning, .. } => {
             let settings = UdpSettings {

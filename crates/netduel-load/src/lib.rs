@@ -32,6 +32,7 @@ mod running;
 mod server;
 mod supervisor;
 mod tally;
+mod tcp_crowd;
 mod tcp_gate;
 mod tcp_pacing;
 mod tcp_source;

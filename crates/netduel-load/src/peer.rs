@@ -12,12 +12,15 @@ use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
 
 /// Streams or flows of one trial at most, as a plan allows.
 pub(crate) const STREAMS_MAX: u32 = 1024;
+/// Connections of a `tcp-stream` at most, as a plan allows.
+const CONNECTIONS_MAX: u32 = 20_000;
 
 /// Largest rate of a `udp-stream`, bit/s, as a plan allows: more than any interface has, and a schedule beyond it is none.
 const UDP_RATE_MAX: u64 = 10_000_000_000_000;
 
-/// Descriptors that the process needs besides the streams': stdio, control, pending peers, memory files.
-const DESCRIPTORS_BESIDES: u64 = 400;
+/// Descriptors that the process needs besides those that it has and the sockets': a gate's, wake-ups', counters' files, sets of
+/// sockets. Peers that have not spoken have what is left.
+const DESCRIPTORS_BESIDES: u64 = 24;
 
 /// What each end of a workload needs of sockets and counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,7 +107,7 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
     };
     match &workload.traffic {
         Traffic::TcpStream { streams, block, rate, .. } => {
-            range("streams", u64::from(*streams), 1, u64::from(STREAMS_MAX))?;
+            range("streams", u64::from(*streams), 1, u64::from(CONNECTIONS_MAX))?;
             range("block (bytes)", block.0, 1, 1 << 30)?;
             rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
         }
@@ -135,8 +138,7 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
         }
     }
     check_cores(pins(workload, role))?;
-    let needs = needs(workload);
-    raise_descriptor_limit(u64::from(needs.tcp) + u64::from(needs.udp) + u64::from(needs.later))
+    raise_descriptor_limit(descriptors(workload))
 }
 
 fn check_round_trip(
@@ -173,9 +175,24 @@ fn check_cores(cores: &[u16]) -> Result<(), LoadError> {
     }
 }
 
-fn raise_descriptor_limit(streams: u64) -> Result<(), LoadError> {
-    let needed = streams + DESCRIPTORS_BESIDES;
-    let limit = descriptor_limit::raise()
+/// Descriptors of the workload itself: its sockets, and the pipes of lean senders.
+fn descriptors(workload: &Workload) -> u64 {
+    let needs = needs(workload);
+    let shared = || affinity::allowed().map_or(1, |cores| cores.len() as u64);
+    let threads = match &workload.traffic {
+        // Each thread of either direction has a set of sockets, and a pipe when it sends.
+        Traffic::TcpStream { streams, .. } => u64::from(*streams).min(shared()) * 5,
+        Traffic::LoadedLatency(settings) => u64::from(settings.streams) * 2,
+        _ => 0,
+    };
+    u64::from(needs.tcp) + u64::from(needs.udp) + u64::from(needs.later) + threads
+}
+
+fn raise_descriptor_limit(own: u64) -> Result<(), LoadError> {
+    let open = descriptor_limit::open()
+        .map_err(|error| LoadError::system("count the open descriptors (/proc/self/fd)", error))?;
+    let needed = open + own + DESCRIPTORS_BESIDES;
+    let limit = descriptor_limit::raise(needed)
         .map_err(|error| LoadError::system("raise the limit of open descriptors", error))?;
     match limit {
         Some(limit) if limit < needed => Err(LoadError::DescriptorLimit { needed, limit }),

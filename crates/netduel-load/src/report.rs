@@ -1,7 +1,9 @@
 //! From counters to an `EndReport`: series, flows and streams. Pure but for reading TCP_INFO.
 use std::net::TcpStream;
 
-use netduel_model::sample::{Flow, IntervalSample, TcpInfo, UnderLoad};
+use netduel_model::sample::{
+    Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, TcpInfo, UnderLoad,
+};
 use netduel_sys::{tcp, tcp_info};
 
 use crate::lane::{self, Lane, Reading};
@@ -75,6 +77,34 @@ pub(crate) fn flow(lanes: &[Lane], started_ns: u64, series: SeriesGatherer) -> F
         last_ns: spans().map(|span| span.1.saturating_sub(started_ns)).max(),
         series: series.finish(),
     }
+}
+
+/// How evenly streams were served; absent when there are no two.
+pub(crate) fn spread(streams: &[StreamReport], sends: bool) -> Option<StreamSpread> {
+    if streams.len() < 2 {
+        return None;
+    }
+    let mut moved: Vec<u64> =
+        streams.iter().map(|stream| if sends { stream.sent_bytes } else { stream.received_bytes }).collect();
+    moved.sort_unstable();
+    let sum: f64 = moved.iter().map(|bytes| *bytes as f64).sum();
+    let squares: f64 = moved.iter().map(|bytes| (*bytes as f64).powi(2)).sum();
+    Some(StreamSpread {
+        count: moved.len() as u32,
+        least: moved[0],
+        median: moved[(moved.len() - 1) / 2],
+        most: moved[moved.len() - 1],
+        jain: (squares > 0.0).then(|| sum * sum / (moved.len() as f64 * squares)),
+    })
+}
+
+/// The streams as they are told: one by one, or in groups when there are many.
+pub(crate) fn told(mut streams: Vec<StreamReport>) -> Vec<StreamReport> {
+    let others = streams.split_off(streams.len().min(STREAMS_TOLD));
+    for other in others {
+        streams[other.index as usize % STREAMS_TOLD].take_in(&other);
+    }
+    streams
 }
 
 /// What threads of one end measured under load, each a part of it.
@@ -158,6 +188,37 @@ mod tests {
             window.iter().fold((0, 0), |sum, next| (sum.0 + next.bytes, sum.1 + next.length_ns));
         let rate = bytes as f64 / length as f64;
         assert!((rate / (100.0 / 7.0 + 10.0) - 1.0).abs() < 0.002, "{rate}");
+    }
+
+    #[test]
+    fn many_streams_are_told_in_groups_that_add_up() {
+        let stream = |index: u32| StreamReport {
+            index,
+            sent_bytes: u64::from(index),
+            tcp: Some(TcpInfo { retransmits: Some(1), rtt_us: Some(index), ..TcpInfo::default() }),
+            ..StreamReport::default()
+        };
+        let told = told((0..2_500).map(stream).collect());
+        assert_eq!(told.len(), STREAMS_TOLD);
+        assert_eq!((told[0].members, told[0].sent_bytes), (3, 1024 + 2048));
+        let tcp = told[500].tcp.as_ref().unwrap();
+        assert_eq!((told[500].members, tcp.retransmits, tcp.rtt_us), (2, Some(2), Some(500)));
+        assert_eq!(told.iter().map(|group| group.sent_bytes).sum::<u64>(), (0..2_500_u64).sum::<u64>());
+        assert_eq!(told.iter().map(|group| group.members).sum::<u32>(), 2_500);
+    }
+
+    #[test]
+    fn fairness_is_jains() {
+        let streams = |bytes: &[u64]| -> Vec<StreamReport> {
+            let stream = |bytes: &u64| StreamReport { received_bytes: *bytes, ..StreamReport::default() };
+            bytes.iter().map(stream).collect()
+        };
+        assert_eq!(spread(&streams(&[5]), false), None);
+        let alike = spread(&streams(&[7, 7, 7, 7]), false).unwrap();
+        assert_eq!((alike.count, alike.least, alike.most, alike.jain), (4, 7, 7, Some(1.0)));
+        let one_has_all = spread(&streams(&[0, 8, 0, 0]), false).unwrap();
+        assert_eq!((one_has_all.median, one_has_all.most, one_has_all.jain), (0, 8, Some(0.25)));
+        assert_eq!(spread(&streams(&[7, 7]), true).unwrap().jain, None);
     }
 
     #[test]

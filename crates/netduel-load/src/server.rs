@@ -144,8 +144,16 @@ impl ServerEnd {
         let control = Arc::new(Control::new(lanes, finish_cuts, gates.wakes, gates.orders));
         let gate = Gate::Waiting(gates.threads);
         let workload = workload.clone();
-        let supervisor =
-            Supervisor { control, workload, role: Role::Server, token, gate, setup, registration };
+        let supervisor = Supervisor {
+            control,
+            workload,
+            role: Role::Server,
+            token,
+            gate,
+            setup,
+            connections: None,
+            registration,
+        };
         Self { ports, supervisor }
     }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::{DatagramReport, EndReport, StreamReport, ZeroCopyReport};
+use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, StreamReport, ZeroCopyReport};
 use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_sys::{affinity, clock, udp, usage};
 
@@ -39,6 +39,8 @@ pub(crate) struct Supervisor {
     pub token: Token,
     pub gate: Gate,
     pub setup: Tally,
+    /// How the connections were set up, at the client.
+    pub connections: Option<ConnectionReport>,
     /// Keeps the end known to the port that it shares with others, if it does.
     pub registration: Option<Registration>,
 }
@@ -206,11 +208,14 @@ impl Supervisor {
         }
         let (sends, receives) = directions(&self.workload.traffic, self.role);
         let started = self.control.started_ns();
+        let spread = report::spread(&streams, sends);
         EndReport {
             role: self.role,
             sent: sends.then(|| report::flow(self.control.bulk_sent(), started, series.0)),
             received: receives.then(|| report::flow(self.control.bulk_received(), started, series.1)),
-            streams,
+            streams: report::told(streams),
+            spread,
+            connections: self.connections,
             datagrams,
             datagrams_sent: SendCount::report(sent_counts),
             round_trips,

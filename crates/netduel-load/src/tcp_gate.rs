@@ -88,17 +88,19 @@ impl TcpGate {
     }
 }
 
-/// The client's side of one stream: connects and greets before `deadline_ns`.
+/// The client's side of one stream: connects and greets before `deadline_ns`. Also how long connect(2) took, nanoseconds.
 pub(crate) fn connect(
     address: SocketAddr,
     (congestion, mss): (Option<&str>, Option<u32>),
     token: Token,
     stream: u32,
     deadline_ns: u64,
-) -> Result<TcpStream, LoadError> {
+) -> Result<(TcpStream, u64), LoadError> {
+    let begun_ns = clock::monotonic_ns();
     let mut connection = tcp::connect(address, congestion, mss, left(deadline_ns)).map_err(|error| {
         peer::congestion_error(congestion, error).unwrap_or_else(|error| LoadError::connect(address, error))
     })?;
+    let connect_ns = clock::monotonic_ns() - begun_ns;
     let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
     let prepared = connection.set_nodelay(true).and_then(|()| {
         let hello = Greeting::new(token, Step::Hello, stream, &nonce, nonce);
@@ -125,7 +127,7 @@ pub(crate) fn connect(
     }
     let unlimited = connection.set_read_timeout(None);
     unlimited.map_err(|error| LoadError::system("end the limit of the wait", error))?;
-    Ok(connection)
+    Ok((connection, connect_ns))
 }
 
 fn greeting_error(address: SocketAddr, error: io::Error) -> LoadError {

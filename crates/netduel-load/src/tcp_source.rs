@@ -10,7 +10,7 @@ use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, pattern, zerocopy};
 
 use crate::jobs::Worker;
-use crate::tcp_stream::{CALL_LIMIT, TcpSettings};
+use crate::tcp_stream::{CALL_LIMIT, TcpSettings, run};
 
 /// How long a sender waits after its end until the kernel has told of every send, nanoseconds. All was acknowledged before, so
 /// this is the time of a message from our own kernel.
@@ -24,19 +24,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The source of an engine over `stream`. The lean one gives the kernel parts of `run` bytes.
+    /// That of an engine, in packets for this connection and others like it.
     ///
     /// # Errors
     /// What the named call said.
-    pub(crate) fn new(
-        _worker: &mut Worker,
-        stream: &TcpStream,
-        settings: TcpSettings,
-        run: usize,
-    ) -> Result<Self, (&'static str, io::Error)> {
+    pub(crate) fn new(settings: TcpSettings, stream: &TcpStream) -> Result<Self, (&'static str, io::Error)> {
         match settings.engine {
             TcpEngine::Lean => {
-                PagePipe::new(settings.block, run).map(Self::Pages).map_err(|error| ("pipe", error))
+                PagePipe::new(settings.block, run(stream)).map(Self::Pages).map_err(|error| ("pipe", error))
             }
             TcpEngine::Copy => {
                 let mut buffer = vec![0; settings.block];
@@ -54,7 +49,7 @@ impl Source {
     pub(crate) fn push(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         match self {
             Self::Pages(pipe) => pipe.send(stream, length),
-            Self::Buffer(buffer) => socket::send(stream, &buffer[..length], Waiting::Block),
+            Self::Buffer(buffer) => socket::send(stream, &buffer[..length.min(buffer.len())], Waiting::Block),
             Self::ZeroCopy(sender) => sender.send(stream, length, CALL_LIMIT),
         }
     }

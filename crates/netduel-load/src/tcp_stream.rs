@@ -52,7 +52,7 @@ pub(crate) struct TcpSettings {
 /// Sends for the duration, and then waits until the peer has read all of it.
 pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
     worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
-    let mut source = match Source::new(worker, stream, settings, run(stream)) {
+    let mut source = match Source::new(settings, stream) {
         Ok(source) => Some(source),
         Err((call, error)) => {
             worker.tally.count(call, &error);
@@ -77,7 +77,7 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
 
 fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &mut Source, settings: TcpSettings) {
     worker.set_buffers([stream], settings.window);
-    let pace = pace(worker, stream, settings);
+    let pace = pace(worker, worker.stream, stream, settings);
     let end_ns = worker.control.started_ns().saturating_add(settings.duration_ns);
     let volume = volume_of(worker.stream as u64, settings);
     let mut sent = 0;
@@ -113,23 +113,28 @@ fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &mut Source, setti
 
 /// Payload of the largest packet that the kernel makes of whole segments, bytes: what it is handed in such parts leaves
 /// without a small packet between two large ones.
-fn run(stream: &TcpStream) -> usize {
+pub(crate) fn run(stream: &TcpStream) -> usize {
     // Without a segment size the pages are full, which costs work and nothing else.
     let segment = tcp_info::read(stream).ok().and_then(|info| info.snd_mss()).unwrap_or(1) as usize;
     (OFFLOAD_MOST / segment.max(1)).max(1) * segment
 }
 
 /// The stream's part of the volume: all parts together are the whole, to the byte.
-fn volume_of(stream: u64, settings: TcpSettings) -> u64 {
+pub(crate) fn volume_of(stream: u64, settings: TcpSettings) -> u64 {
     let streams = u64::from(settings.streams).max(1);
     settings.volume.map_or(u64::MAX, |volume| volume / streams + u64::from(stream < volume % streams))
 }
 
 /// The stream's part of the rate, if there is one, with the kernel's ceiling set.
-fn pace(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) -> Option<Pace> {
+pub(crate) fn pace(
+    worker: &mut Worker,
+    index: usize,
+    stream: &TcpStream,
+    settings: TcpSettings,
+) -> Option<Pace> {
     let start_ns = worker.control.started_ns();
     let end_ns = start_ns.saturating_add(settings.duration_ns);
-    let part = (worker.stream as u64, u64::from(settings.streams));
+    let part = (index as u64, u64::from(settings.streams));
     let pace = Pace::new(start_ns, end_ns, settings.rate_bps?, part, settings.block as u64);
     if let Some(ceiling) = pace.kernel_ceiling() {
         worker
@@ -155,7 +160,7 @@ fn wait_for_turn(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
 
 /// Waits until the peer's kernel has all, so that our kernel's account is complete. The peer's end of the stream says
 /// nothing of that here, for it ends by its own clock; nor is there an event to wait for.
-fn wait_for_acknowledgement(worker: &mut Worker, stream: &TcpStream) {
+pub(crate) fn wait_for_acknowledgement(worker: &mut Worker, stream: &TcpStream) {
     while !worker.control.is_cut() {
         match tcp_info::read(stream) {
             Ok(info) if info.unacked().unwrap_or(0) > 0 || info.notsent_bytes().unwrap_or(0) > 0 => {
@@ -170,43 +175,63 @@ fn wait_for_acknowledgement(worker: &mut Worker, stream: &TcpStream) {
 /// Waits until the peer has closed, which it does after the last byte, so that the kernel's account is complete. The
 /// supervisor's deadline ends it.
 fn wait_for_end(worker: &mut Worker, stream: &TcpStream) {
-    let mut byte = [0; 1];
-    loop {
-        match socket::receive(stream, &mut byte, Waiting::Block) {
-            Ok(0) => return,
-            Ok(_) => worker.tally.count_event("recv", "byte from a peer that should not send"),
-            Err(error) if is_pause(&error) => {}
-            Err(error) => {
-                if !worker.control.is_cut() {
-                    worker.tally.count("recv", &error);
-                }
-                return;
+    while !is_ended(worker, stream) {}
+}
+
+/// Whether a peer that should not send has closed, or the connection is broken.
+pub(crate) fn is_ended(worker: &mut Worker, stream: &TcpStream) -> bool {
+    match socket::receive(stream, &mut [0; 1], Waiting::Block) {
+        Ok(0) => true,
+        Ok(_) => {
+            worker.tally.count_event("recv", "byte from a peer that should not send");
+            false
+        }
+        Err(error) if is_pause(&error) => false,
+        Err(error) => {
+            if !worker.control.is_cut() {
+                worker.tally.count("recv", &error);
             }
+            true
+        }
+    }
+}
+
+/// What takes bytes off a connection.
+pub(crate) struct Reader {
+    /// Empty where the kernel discards.
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    /// That of an engine; one that copies reads up to `length` bytes at a time.
+    pub(crate) fn new(engine: TcpEngine, length: usize) -> Self {
+        let length = if engine == TcpEngine::Copy { length } else { 0 };
+        Self { buffer: vec![0; length] }
+    }
+
+    /// Takes what is there; 0 at the end of the stream.
+    #[inline]
+    pub(crate) fn read(&mut self, stream: &TcpStream) -> io::Result<usize> {
+        if self.buffer.is_empty() {
+            tcp::receive_discard(stream, DISCARD_BYTES)
+        } else {
+            socket::receive(stream, &mut self.buffer, Waiting::Block)
         }
     }
 }
 
 /// Receives to the end of the stream.
 pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
-    let mut buffer = Vec::new();
+    let mut reader = Reader::new(settings.engine, READ_BYTES);
     worker.set_buffers([stream], settings.window);
-    match settings.engine {
-        TcpEngine::Lean | TcpEngine::Zerocopy | TcpEngine::IoUring => {
-            let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);
-            worker.tally.count_failure("setsockopt SO_RCVLOWAT", low_water);
-            let limit = socket::limit_receive_wait(stream, CALL_LIMIT);
-            worker.tally.count_failure("setsockopt SO_RCVTIMEO", limit);
-        }
-        TcpEngine::Copy => buffer.resize(READ_BYTES, 0),
+    if matches!(settings.engine, TcpEngine::Lean | TcpEngine::Zerocopy) {
+        let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);
+        worker.tally.count_failure("setsockopt SO_RCVLOWAT", low_water);
+        let limit = socket::limit_receive_wait(stream, CALL_LIMIT);
+        worker.tally.count_failure("setsockopt SO_RCVTIMEO", limit);
     }
     loop {
-        let result = match settings.engine {
-            TcpEngine::Lean | TcpEngine::Zerocopy | TcpEngine::IoUring => {
-                tcp::receive_discard(stream, DISCARD_BYTES)
-            }
-            TcpEngine::Copy => socket::receive(stream, &mut buffer, Waiting::Block),
-        };
-        match result {
+        match reader.read(stream) {
             Ok(0) => break,
             Ok(count) => worker.received().add(count as u64, 0, clock::monotonic_ns()),
             Err(error) if is_pause(&error) => {
@@ -229,6 +254,6 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSett
 }
 
 /// Our own limit of a call has passed, or a signal came: not an error of the path.
-fn is_pause(error: &io::Error) -> bool {
+pub(crate) fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

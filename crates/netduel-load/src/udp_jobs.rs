@@ -18,7 +18,7 @@ const HEADERS_IPV6: usize = 40 + 8;
 
 /// Threads of each direction: one for each core that the plan pins to, or else that the process may use. Flow `i` belongs to
 /// thread `i mod threads`, so that with pins flow `i` runs on core `i mod pins`.
-fn threads(flows: usize, pins: &[u16]) -> usize {
+pub(crate) fn threads(flows: usize, pins: &[u16]) -> usize {
     // Without knowing better every flow has its own, as many as a machine may have cores.
     let cores = || affinity::allowed().map_or(flows, |cores| cores.len());
     let cores = if pins.is_empty() { cores() } else { pins.len() };

@@ -43,8 +43,14 @@ pub struct EndReport {
     pub sent: Option<Flow>,
     /// What this end received, when it was a receiver.
     pub received: Option<Flow>,
-    /// Each stream or flow by itself.
+    /// Each stream or flow by itself; of more than [`STREAMS_TOLD`] the groups that they are told in.
     pub streams: Vec<StreamReport>,
+    /// How evenly the streams were served, when there are several: of what each sent, or received at an end that sends nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<StreamSpread>,
+    /// How the TCP connections were set up, at the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionReport>,
     /// Datagrams counted one by one, at a UDP receiver.
     pub datagrams: Option<DatagramReport>,
     /// How datagrams were handed to the kernel, at the sender of a `udp-stream`.
@@ -91,11 +97,52 @@ impl ZeroCopyReport {
     }
 }
 
-/// One stream or flow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Streams that are told one by one at most. Of more, the ones whose indexes are alike modulo this are told as one.
+pub const STREAMS_TOLD: usize = 1024;
+
+/// What the streams of an end moved, one by one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StreamSpread {
+    /// Streams.
+    pub count: u32,
+    /// Payload of the one that moved least, bytes.
+    pub least: u64,
+    /// Of the middle one (the lower of two), bytes.
+    pub median: u64,
+    /// Of the one that moved most, bytes.
+    pub most: u64,
+    /// Jain's fairness index, 1/count to 1: (sum of x)^2 / (count x sum of x^2); 1 is all alike. Absent when nothing moved.
+    pub jain: Option<f64>,
+}
+
+/// How the TCP connections of a trial were set up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionReport {
+    /// From the first connect(2) until all were connected and the server had answered on each, nanoseconds. As many as
+    /// [`Self::at_a_time`] were under way.
+    pub elapsed_ns: u64,
+    /// Threads that set connections up.
+    pub at_a_time: u32,
+    /// The time of each connect(2), from SYN to established, nanoseconds.
+    pub connect: HistogramRecord,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+/// One stream or flow, or a group of streams: then bytes and counts are sums, and what cannot be summed is that of the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamReport {
     /// Index of the stream, the same at both ends.
     pub index: u32,
+    /// Streams that are told here.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub members: u32,
     /// Payload bytes sent by this end.
     pub sent_bytes: u64,
     /// Payload bytes received by this end.
@@ -118,6 +165,36 @@ pub struct StreamReport {
     /// from a device without one, so the kernel could not poll it and waited as with `block`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub napi_id: Option<u32>,
+}
+
+impl Default for StreamReport {
+    fn default() -> Self {
+        Self {
+            index: 0,
+            members: 1,
+            sent_bytes: 0,
+            received_bytes: 0,
+            core: None,
+            local: None,
+            peer: None,
+            incoming_core: None,
+            tcp: None,
+            napi_id: None,
+        }
+    }
+}
+
+impl StreamReport {
+    /// Takes another stream into this group.
+    pub fn take_in(&mut self, other: &Self) {
+        self.members += other.members;
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+        match (&mut self.tcp, &other.tcp) {
+            (Some(all), Some(other)) => all.take_in(other),
+            (all, other) => *all = all.take().or_else(|| other.clone()),
+        }
+    }
 }
 
 /// The parts of the kernel's `struct tcp_info` (include/uapi/linux/tcp.h) that explain a result.
@@ -160,6 +237,28 @@ pub struct TcpInfo {
     pub rwnd_limited_us: Option<u64>,
     /// Of this, time in which the send buffer was the limit, microseconds.
     pub sndbuf_limited_us: Option<u64>,
+}
+
+impl TcpInfo {
+    /// Adds the counts and times of another connection. What cannot be summed stays as it is.
+    fn take_in(&mut self, other: &Self) {
+        let sum = |all: &mut Option<u32>, other: Option<u32>| {
+            *all = all.zip(other).map(|(all, other)| all.saturating_add(other));
+        };
+        sum(&mut self.retransmits, other.retransmits);
+        sum(&mut self.dsack_dups, other.dsack_dups);
+        sum(&mut self.lost, other.lost);
+        sum(&mut self.segs_out, other.segs_out);
+        sum(&mut self.segs_in, other.segs_in);
+        let sum = |all: &mut Option<u64>, other: Option<u64>| {
+            *all = all.zip(other).map(|(all, other)| all.saturating_add(other));
+        };
+        sum(&mut self.bytes_acked, other.bytes_acked);
+        sum(&mut self.bytes_received, other.bytes_received);
+        sum(&mut self.busy_us, other.busy_us);
+        sum(&mut self.rwnd_limited_us, other.rwnd_limited_us);
+        sum(&mut self.sndbuf_limited_us, other.sndbuf_limited_us);
+    }
 }
 
 /// Datagrams as a UDP receiver counted them, to the packet.

@@ -3,17 +3,32 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one, which needs no privilege, and returns the limit that then holds; `None` is
-/// without limit.
+/// Raises the soft limit to the hard one, which needs no privilege, and the hard one to `needed` where that is more and we may
+/// (`CAP_SYS_RESOURCE`). Returns the limit that then holds; `None` is without limit.
 ///
 /// # Errors
 /// Does not happen when the soft limit was not above the hard one.
-pub fn raise() -> io::Result<Option<u64>> {
+pub fn raise(needed: u64) -> io::Result<Option<u64>> {
     let limit = getrlimit(Resource::Nofile);
+    if limit.maximum.is_some_and(|maximum| maximum < needed) {
+        let wanted = Rlimit { current: Some(needed), maximum: Some(needed) };
+        if setrlimit(Resource::Nofile, wanted).is_ok() {
+            return Ok(Some(needed));
+        }
+    }
     if limit.current != limit.maximum {
         setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     }
     Ok(limit.maximum)
+}
+
+/// How many descriptors this process has open.
+///
+/// # Errors
+/// Without /proc.
+pub fn open() -> io::Result<u64> {
+    // The folder that is read is one of them.
+    Ok(std::fs::read_dir("/proc/self/fd")?.count().saturating_sub(1) as u64)
 }
 
 #[cfg(test)]
@@ -22,7 +37,13 @@ mod tests {
 
     #[test]
     fn the_soft_limit_becomes_the_hard_one() {
-        let limit = raise().unwrap();
+        let limit = raise(0).unwrap();
         assert_eq!(getrlimit(Resource::Nofile).current, limit);
+    }
+
+    #[test]
+    fn open_descriptors_are_counted() {
+        let files: Vec<_> = (0..50).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
+        assert!(open().unwrap() >= files.len() as u64 + 3);
     }
 }

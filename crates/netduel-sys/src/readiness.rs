@@ -1,4 +1,4 @@
-//! Which of many sockets can be read (epoll(7)): the cost is that of those that can, and not of all that are watched.
+//! Which of many sockets can be read or written (epoll(7)): the cost is that of those that can, and not of all that are watched.
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::socket::to_timespec;
 
-/// A set of sockets that are watched for something to read. It does not keep them open; a closed one leaves the set.
+/// A set of sockets that are watched for something to read, or for room to write. It does not keep them open; a closed one leaves the set.
 pub struct Readiness {
     epoll: OwnedFd,
     events: Vec<Event>,
@@ -30,6 +30,14 @@ impl Readiness {
     /// `EEXIST` when it is watched already, `ENOSPC` beyond fs.epoll.max_user_watches.
     pub fn watch(&self, socket: impl AsFd, index: usize) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(index as u64), EventFlags::IN)?)
+    }
+
+    /// Watches `socket` for room to write, under the number `index`. [`Self::wait`] tells it like one that can be read.
+    ///
+    /// # Errors
+    /// As [`Self::watch`].
+    pub fn watch_writable(&self, socket: impl AsFd, index: usize) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(index as u64), EventFlags::OUT)?)
     }
 
     /// Watches it no longer.

@@ -18,6 +18,8 @@ pub fn workload() -> Workload {
 /// A trial's end without figures.
 pub fn trial_end(role: Role) -> TrialEnd {
     let report = EndReport {
+        spread: None,
+        connections: None,
         role,
         sent: None,
         received: None,

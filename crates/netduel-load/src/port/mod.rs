@@ -74,7 +74,7 @@ impl Port {
             IpAddr::V6(_) => bind,
         };
         peer::check_address(bind.ip(), family_of(bind.ip()), false)?;
-        descriptor_limit::raise()
+        descriptor_limit::raise(0)
             .map_err(|error| LoadError::system("raise the limit of open descriptors", error))?;
         let (listener, socket, address) = bind_both(bind)?;
         tcp::defer_accept(&listener, SILENT_PEERS)

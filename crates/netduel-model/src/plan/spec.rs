@@ -211,7 +211,7 @@ shape! {
     pub struct SettingsSpec {
         /// All types: IP version, default `ipv4`.
         optional family: Family,
-        /// tcp-stream: connections, 1 to 1024, default 1. loaded-latency: connections that make the load, beside one that also
+        /// tcp-stream: connections, 1 to 20000, default 1; more than 128 share a thread for each core. loaded-latency: connections that make the load, beside one that also
         /// carries round trips, 1 to 1024, default 16.
         optional streams: u32,
         /// tcp-stream, udp-stream: who sends, default `up` (client to server). With `both` rates are the sum of the two

@@ -27,6 +27,13 @@ pub(super) fn of_trials(traffic: &Traffic, trials: &[&Trial]) -> Vec<Part> {
             ("connect", "connect", transaction(trials, |parts| &parts.connect)),
             ("exchange", "request to response", transaction(trials, |parts| &parts.exchange)),
         ],
+        Traffic::TcpStream { .. } | Traffic::TcpRr(_) => vec![(
+            "set-up",
+            "connection set-up: connect",
+            figures::merged(trials.iter().filter_map(|trial| {
+                figures::of_record(&trial.client.as_ref()?.report.connections.as_ref()?.connect)
+            })),
+        )],
         Traffic::LoadedLatency(_) => vec![
             (
                 "idle",

@@ -86,6 +86,8 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     rows.extend(parts(trial));
     rows.extend(datagrams(input));
     rows.extend(tcp(client, server).map(|words| ("TCP", words)));
+    rows.extend(connections(client).map(|words| ("connections", words)));
+    rows.extend(spread(client, server).map(|words| ("spread", words)));
     if let Some(words) = cpu(input, client, server) {
         rows.push(("CPU", words));
     }
@@ -257,6 +259,41 @@ fn tcp(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
     Some(words)
 }
 
+/// How the connections were set up.
+fn connections(client: &TrialEnd) -> Option<String> {
+    let report = client.report.connections.as_ref()?;
+    let histogram = analysis::histogram_of(&report.connect)?;
+    let at = |percentile: f64| histogram.percentile(percentile).map(|value| human_nanos(value as f64));
+    let longest = human_nanos(histogram.max()? as f64);
+    if histogram.count() == 1 {
+        return Some(format!("connected in {longest}"));
+    }
+    let rate = histogram.count() as f64 / (report.elapsed_ns.max(1) as f64 / 1e9);
+    Some(format!(
+        "{} set up in {} ({}, {} at a time); connect p50 {}  p99 {}  max {longest}",
+        histogram.count(),
+        human_nanos(report.elapsed_ns as f64),
+        human_si(rate, "/s"),
+        report.at_a_time,
+        at(50.0)?,
+        at(99.0)?,
+    ))
+}
+
+/// How evenly several streams were served, as their receivers counted.
+fn spread(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
+    let mut ends = [client, server].into_iter().filter(|end| end.report.received.is_some());
+    let spread = ends.next_back()?.report.spread.as_ref()?;
+    let bytes = |bytes: u64| human_si(bytes as f64, "B");
+    Some(format!(
+        "least {}, middle {}, most {} a stream; Jain's fairness index {:.3}",
+        bytes(spread.least),
+        bytes(spread.median),
+        bytes(spread.most),
+        spread.jain?
+    ))
+}
+
 /// What the test cost: cores used on each host, and per unit of work.
 fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<String> {
     let used = |end: &TrialEnd| {
@@ -323,7 +360,7 @@ fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> String 
         let (sender, receiver) = if role == Role::Client { (client, server) } else { (server, client) };
         let (Some(sent), Some(received)) = (&sender.report.sent, &receiver.report.received) else { continue };
         let (from, to) = (format!("{role} sent"), format!("{} received", receiver.report.role));
-        let count = sender.report.streams.len();
+        let count = sender.report.streams.iter().map(|group| group.members as usize).sum::<usize>();
         if count > 1 && count <= STREAMS_SHOWN {
             for stream in &sender.report.streams {
                 let resent = stream.tcp.as_ref().and_then(|tcp| tcp.retransmits).map(u64::from);
@@ -333,7 +370,7 @@ fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> String 
                 row(&stream.index.to_string(), &to, stream.received_bytes, span(received), None);
             }
         }
-        let all = if count > 1 { format!("all {count}") } else { "1".to_owned() };
+        let all = if count > 1 { format!("all {count} ") } else { "1".to_owned() };
         let connections = sender.report.streams.iter().filter_map(|stream| stream.tcp.as_ref());
         let resent =
             connections.map(|tcp| tcp.retransmits.map(u64::from)).reduce(|a, b| Some(a? + b?)).flatten();

@@ -359,6 +359,8 @@ fn series(noise: &mut Noise, per_second: f64, bytes_each: f64) -> Flow {
 
 fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
     EndReport {
+        spread: None,
+        connections: None,
         role,
         sent,
         received,

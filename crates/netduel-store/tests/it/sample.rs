@@ -199,6 +199,8 @@ fn flow() -> Flow {
 
 fn report(role: Role) -> EndReport {
     EndReport {
+        spread: None,
+        connections: None,
         role,
         sent: Some(flow()),
         received: Some(flow()),

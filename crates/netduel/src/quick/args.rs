@@ -69,8 +69,8 @@ pub struct WayArgs {
 pub struct TcpArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Connections at a time, 1 to 1024.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Connections at a time, 1 to 20000.
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub parallel: u32,
     #[command(flatten)]
     pub way: WayArgs,

@@ -27,7 +27,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME", default_value = "3600", value_parser = test_time)]
     pub max_duration: Nanos,
     /// Refuse tests with more connections or flows than this.
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub max_streams: u32,
     /// Clients at a time; more are turned away.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]

@@ -151,7 +151,8 @@ pub(super) fn check_ranges(
         }
     };
     let count = |value: Option<u32>| value.map(u64::from);
-    within("streams", count(settings.streams), 1, 1024, plain);
+    let most = if kind == TcpStream { 20_000 } else { 1024 };
+    within("streams", count(settings.streams), 1, most, plain);
     within("flows", count(settings.flows), 1, 1024, plain);
     within("outstanding", count(settings.outstanding), 1, 1024, plain);
     within("volume", settings.volume.map(|volume| volume.0), 1, i64::MAX as u64, bytes);
