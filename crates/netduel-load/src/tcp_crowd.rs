@@ -46,7 +46,7 @@ pub(crate) fn serves(settings: TcpSettings) -> bool {
     match settings.engine {
         TcpEngine::Lean => true,
         TcpEngine::Copy => settings.streams > COPYING_APART,
-        TcpEngine::Zerocopy | TcpEngine::IoUring => false,
+        TcpEngine::Zerocopy => false,
     }
 }
 

@@ -1,5 +1,5 @@
-//! How a sender's bytes get into the kernel. The `lean` engine hands over pages (vmsplice, splice), `copy` writes, `zerocopy` and
-//! `io-uring` ask for no copy and count how often there was one.
+//! How a sender's bytes get into the kernel. The `lean` engine hands over pages (vmsplice, splice), `copy` writes, `zerocopy`
+//! asks for no copy and counts how often there was one.
 use std::io;
 use std::net::TcpStream;
 
@@ -38,7 +38,7 @@ impl Source {
                 pattern::fill(&mut buffer);
                 Ok(Self::Buffer(buffer))
             }
-            TcpEngine::Zerocopy | TcpEngine::IoUring => zerocopy::Sender::new(stream, settings.block)
+            TcpEngine::Zerocopy => zerocopy::Sender::new(stream, settings.block)
                 .map(Self::ZeroCopy)
                 .map_err(|error| ("setsockopt SO_ZEROCOPY", error)),
         }
@@ -62,9 +62,6 @@ impl Source {
             Self::ZeroCopy(_) => "send MSG_ZEROCOPY",
         }
     }
-
-    /// No more is sent: what is under way inside the source is counted or taken back.
-    pub(crate) fn end(&mut self, _worker: &mut Worker) {}
 
     /// The peer has all: waits until the kernel has told of every send, and reports.
     pub(crate) fn settle(self, worker: &mut Worker, stream: &TcpStream) {

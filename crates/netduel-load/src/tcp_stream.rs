@@ -61,7 +61,6 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
     };
     if let Some(source) = &mut source {
         send_loop(worker, stream, source, settings);
-        source.end(worker);
     }
     // ENOTCONN: the connection is gone, and the loop has counted why.
     let _ = socket::shut_down_sending(stream);

@@ -349,20 +349,6 @@ pub enum TcpEngine {
     /// The sender asks the kernel to send from its memory without a copy (`MSG_ZEROCOPY`), and counts how often that copied all the
     /// same; the receiver is that of `lean`.
     Zerocopy,
-    /// `io_uring`: the sender as with `zerocopy` (`SEND_ZC`), the receiver reads into a ring of buffers (multishot `RECV`).
-    IoUring,
-}
-
-impl TcpEngine {
-    /// The word of plans and of the command line.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Lean => "lean",
-            Self::Copy => "copy",
-            Self::Zerocopy => "zerocopy",
-            Self::IoUring => "io-uring",
-        }
-    }
 }
 
 /// Where datagrams are cut out of a sender's buffer and joined for the receiver. Each of them is numbered, dated and counted by
