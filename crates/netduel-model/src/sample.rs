@@ -131,6 +131,7 @@ fn one() -> u32 {
     1
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_one(count: &u32) -> bool {
     *count == 1
 }

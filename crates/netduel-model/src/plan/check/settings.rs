@@ -151,10 +151,7 @@ pub(super) fn check_ranges(
         }
     };
     let count = |value: Option<u32>| value.map(u64::from);
-    // Uncopied sends are told of connection by connection, so each of these has a thread.
-    let apart = settings.engine == Some(TcpEngine::Zerocopy);
-    let most = if kind == TcpStream && !apart { 20_000 } else { 1024 };
-    within("streams", count(settings.streams), 1, most, plain);
+    within("streams", count(settings.streams), 1, streams_most(settings, kind), plain);
     within("flows", count(settings.flows), 1, 1024, plain);
     within("outstanding", count(settings.outstanding), 1, 1024, plain);
     within("volume", settings.volume.map(|volume| volume.0), 1, i64::MAX as u64, bytes);
@@ -324,6 +321,12 @@ fn loaded_latency(settings: &SettingsSpec, duration: Nanos) -> LoadedLatency {
         rate: settings.request_rate.unwrap_or(PROBE_RATE),
         idle: idle(settings, duration),
     }
+}
+
+/// Most streams. The kernel tells of uncopied sends connection by connection, so each of these has a thread.
+fn streams_most(settings: &SettingsSpec, kind: WorkloadType) -> u64 {
+    let has_thread_each = settings.engine == Some(TcpEngine::Zerocopy);
+    if kind == WorkloadType::TcpStream && !has_thread_each { 20_000 } else { 1024 }
 }
 
 fn block(engine: TcpEngine) -> Bytes {
