@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(names(&["tcp-1"]), ["tcp-1"]);
         assert_eq!(names(&["rr"]), ["rr-block", "rr-spin"]);
         assert_eq!(names(&["udp-64", "open-loop"]), ["udp-64", "open-loop"]);
-        assert_eq!(names(&[]).len(), 13);
+        assert_eq!(names(&[]).len(), 14);
         let error = chosen(&["tpc-1".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("`tpc-1`") && error.contains("tcp-1000"), "{error}");
     }
