@@ -57,6 +57,10 @@ const LEAN: Ours =
     ours("lean", r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"1 MiB","engine":"lean"}"#);
 const COPY: Ours =
     ours("copy", r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"256 KiB","engine":"copy"}"#);
+const ZEROCOPY: Ours = ours(
+    "zerocopy",
+    r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"256 KiB","engine":"zerocopy"}"#,
+);
 const LEAN_8: Ours = ours(
     "lean, 8 streams",
     r#"{"type":"tcp-stream","streams":8,"direction":"up","block":"1 MiB","engine":"lean"}"#,
@@ -108,12 +112,14 @@ const STALLED_CLOSED: Ours = Ours { name: "closed loop, server stopped 50 ms", s
 const KEPT: &[Ask] = &[at_least(ScheduleKept, 0.99), at_most(ScheduleKept, 1.01)];
 
 /// All comparisons.
-pub const CASES: [Case; 26] = [
+pub const CASES: [Case; 28] = [
     case("tcp-1", Stream, LEAN, Iperf3(&[]), &[at_least(Throughput, 1.8), at_most(CpuPerGigabyte, 0.4)]),
     case("tcp-1", Stream, LEAN, Iperf3(&["-Z"]), &[at_least(Throughput, 1.1), at_most(CpuPerGigabyte, 0.6)]),
     case("tcp-1", Stream, COPY, Iperf3(&[]), &[at_least(Throughput, 1.0), at_most(CpuPerGigabyte, 0.9)]),
+    case("tcp-1", Stream, ZEROCOPY, Iperf3(&[]), &[]),
     case("tcp-1", Stream, LEAN, Nuttcp(&[]), &[]),
     case("tcp-1", Stream, LEAN, Qperf("tcp_bw", None), &[]),
+    case("tcp-engines", Stream, ZEROCOPY, Tool::Ours(COPY), &[]),
     case(
         "tcp-8",
         Stream,
@@ -204,7 +210,7 @@ mod tests {
         assert_eq!(names(&["tcp-1"]), ["tcp-1"]);
         assert_eq!(names(&["rr"]), ["rr-block", "rr-spin"]);
         assert_eq!(names(&["udp-64", "open-loop"]), ["udp-64", "open-loop"]);
-        assert_eq!(names(&[]).len(), 12);
+        assert_eq!(names(&[]).len(), 14);
         let error = chosen(&["tpc-1".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("`tpc-1`") && error.contains("tcp-1000"), "{error}");
     }

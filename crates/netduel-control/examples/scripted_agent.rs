@@ -143,6 +143,7 @@ impl Work for Script {
             round_trips: None,
             under_load: None,
             stamps: None,
+            zero_copy: None,
             errors: Vec::new(),
             process_cpu_ns: (0, 0),
         };

@@ -133,6 +133,15 @@ pub enum LoadError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The kernel does not send without a copy.
+    #[error(
+        "send without a copy (`engine = \"zerocopy\"`, SO_ZEROCOPY): {source}; it needs Linux 4.14 or newer, so use the engine \
+         `lean` or `copy` on this host"
+    )]
+    ZeroCopy {
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A quantity of the workload cannot be run.
     #[error("run the workload with {what} {value}: it must be {least} to {most}")]
     Range {

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::{RoundTripReport, UnderLoad};
+use netduel_model::sample::{RoundTripReport, UnderLoad, ZeroCopyReport};
 use netduel_model::stamps::StampReport;
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
 use netduel_sys::{clock, socket};
@@ -52,6 +52,8 @@ pub(crate) struct Worker {
     pub under_load: Option<UnderLoad>,
     /// Its stamped round trips.
     pub stamps: Option<StampReport>,
+    /// What became of its sends that were to copy nothing.
+    pub zero_copy: Option<ZeroCopyReport>,
     /// Where its packets came from, when it was to busy-poll.
     pub napi_id: Option<u32>,
     sharing: Sharing,
@@ -137,6 +139,7 @@ impl Worker {
             round_trips: None,
             under_load: None,
             stamps: None,
+            zero_copy: None,
             napi_id: None,
             sharing: Sharing::new(),
         }

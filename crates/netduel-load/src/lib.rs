@@ -36,6 +36,7 @@ mod tally;
 mod tcp_crowd;
 mod tcp_gate;
 mod tcp_pacing;
+mod tcp_source;
 mod tcp_stream;
 mod transaction;
 mod udp_gate;

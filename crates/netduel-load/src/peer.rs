@@ -2,8 +2,8 @@
 use std::io;
 use std::net::IpAddr;
 
-use netduel_model::workload::{Family, Role, Traffic, Wait, Workload};
-use netduel_sys::{affinity, busy_poll, descriptor_limit};
+use netduel_model::workload::{Family, Role, TcpEngine, Traffic, Wait, Workload};
+use netduel_sys::{affinity, busy_poll, descriptor_limit, zerocopy};
 
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::error::LoadError;
@@ -106,8 +106,10 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
         }
     };
     match &workload.traffic {
-        Traffic::TcpStream { streams, block, rate, .. } => {
-            range("streams", u64::from(*streams), 1, u64::from(CONNECTIONS_MAX))?;
+        Traffic::TcpStream { streams, block, rate, engine, .. } => {
+            check_engine(*engine)?;
+            let most = if *engine == TcpEngine::Zerocopy { STREAMS_MAX } else { CONNECTIONS_MAX };
+            range("streams", u64::from(*streams), 1, u64::from(most))?;
             range("block (bytes)", block.0, 1, 1 << 30)?;
             rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
         }
@@ -131,6 +133,7 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
             settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))?;
         }
         Traffic::LoadedLatency(settings) => {
+            check_engine(settings.engine)?;
             range("streams", u64::from(settings.streams), 1, u64::from(STREAMS_MAX))?;
             range("block (bytes)", settings.block.0, 1, 1 << 30)?;
             range("size (bytes)", settings.size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
@@ -148,6 +151,14 @@ fn check_round_trip(
     range("outstanding", u64::from(settings.outstanding), 1, 65_536)?;
     settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))?;
     check_wait(settings.wait)
+}
+
+/// What the engine asks of the kernel is tried on a socket of our own.
+fn check_engine(engine: TcpEngine) -> Result<(), LoadError> {
+    match engine {
+        TcpEngine::Lean | TcpEngine::Copy => Ok(()),
+        TcpEngine::Zerocopy => zerocopy::probe().map_err(|source| LoadError::ZeroCopy { source }),
+    }
 }
 
 /// What a socket of the trial will be asked for is tried on one of our own: a refusal is told before anything runs.

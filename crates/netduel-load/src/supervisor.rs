@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, StreamReport};
+use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, StreamReport, ZeroCopyReport};
 use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_sys::{affinity, clock, udp, usage};
 
@@ -176,6 +176,7 @@ impl Supervisor {
         let mut datagrams = None;
         let mut round_trips = None;
         let mut stamps = None;
+        let mut zero_copy: Option<ZeroCopyReport> = None;
         let mut under_load = None;
         let mut jitters = Vec::new();
         let mut sent_counts = Vec::new();
@@ -195,6 +196,9 @@ impl Supervisor {
             round_trips = round_trips.or(worker.round_trips);
             under_load = report::joined(under_load, worker.under_load);
             stamps = stamps.or(worker.stamps);
+            if let Some(one) = worker.zero_copy {
+                zero_copy.get_or_insert_with(ZeroCopyReport::default).add(one);
+            }
             tallies.push(worker.tally);
         }
         if let Some(report) = &mut datagrams
@@ -217,6 +221,7 @@ impl Supervisor {
             round_trips,
             under_load,
             stamps,
+            zero_copy,
             errors: Tally::merge(tallies),
             process_cpu_ns,
         }

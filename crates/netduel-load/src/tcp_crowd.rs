@@ -13,7 +13,8 @@ use netduel_sys::{clock, socket, tcp};
 
 use crate::jobs::{Job, Worker};
 use crate::tcp_pacing::{Due, Pace};
-use crate::tcp_stream::{self, Source, TcpSettings, is_pause};
+use crate::tcp_source::Source;
+use crate::tcp_stream::{self, TcpSettings, is_pause};
 
 /// From more streams than this on, copying ones share threads, too.
 const COPYING_APART: u32 = 128;
@@ -40,9 +41,14 @@ const SWEEP_MOST: usize = 128;
 const AGAIN_NS: u64 = 1_000_000;
 
 /// Whether the streams of these settings are served here. Lean ones always are: also a single one is 1.07x as fast, and eight
-/// are 1.6x, than with threads of their own that sleep in calls. Copying ones are, in small numbers, as applications are.
+/// are 1.6x, than with threads of their own that sleep in calls. Copying ones are, in small numbers, as applications are. The
+/// kernel tells of uncopied sends connection by connection, so those have threads of their own.
 pub(crate) fn serves(settings: TcpSettings) -> bool {
-    settings.engine == TcpEngine::Lean || settings.streams > COPYING_APART
+    match settings.engine {
+        TcpEngine::Lean => true,
+        TcpEngine::Copy => settings.streams > COPYING_APART,
+        TcpEngine::Zerocopy => false,
+    }
 }
 
 /// A connection and its index.
@@ -64,11 +70,11 @@ pub(crate) fn jobs(
             let of_thread = connections.iter().enumerate().skip(thread).step_by(threads);
             of_thread.map(|(stream, connection)| (stream, Arc::clone(connection))).collect()
         };
-        let mut job = |work: fn(&mut Worker, Vec<Member>, TcpSettings) -> io::Result<()>| {
+        let mut job = |work: fn(&mut Worker, &[Member], TcpSettings) -> io::Result<()>| {
             let members = members();
             let work = Box::new(move |worker: &mut Worker| {
                 worker.others = members.iter().map(|(stream, _)| *stream).skip(1).collect();
-                if let Err(error) = work(worker, members, settings) {
+                if let Err(error) = work(worker, &members, settings) {
                     worker.tally.count("epoll_wait", &error);
                 }
             });
@@ -116,19 +122,19 @@ impl Course {
 }
 
 /// Sends on all connections for the duration, and waits until their peers have read all of it.
-fn send(worker: &mut Worker, members: Vec<Member>, settings: TcpSettings) -> io::Result<()> {
+fn send(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io::Result<()> {
     worker.set_buffers(members.iter().map(|(_, connection)| &**connection), settings.window);
     let mut courses = Vec::with_capacity(members.len());
-    for (stream, connection) in members {
+    for &(stream, ref connection) in members {
         if settings.window.is_none() {
             let unsent =
                 (UNSENT_BYTES / settings.streams.max(1) as usize).clamp(UNSENT_EACH.0, UNSENT_EACH.1);
-            let result = tcp::limit_unsent(&connection, unsent as u32);
+            let result = tcp::limit_unsent(connection, unsent as u32);
             worker.tally.count_failure("setsockopt TCP_NOTSENT_LOWAT", result);
         }
-        let pace = tcp_stream::pace(worker, stream, &connection, settings);
+        let pace = tcp_stream::pace(worker, stream, connection, settings);
         let volume = tcp_stream::volume_of(stream as u64, settings);
-        courses.push(Course { stream, connection, sent: 0, volume, pace });
+        courses.push(Course { stream, connection: Arc::clone(connection), sent: 0, volume, pace });
     }
     match courses.first().map(|first| Source::new(settings, &first.connection)) {
         Some(Ok(mut source)) => {
@@ -140,7 +146,7 @@ fn send(worker: &mut Worker, members: Vec<Member>, settings: TcpSettings) -> io:
                 worker.tally.count_failure("epoll_wait", result);
             }
         }
-        Some(Err(error)) => worker.tally.count("pipe", &error),
+        Some(Err((call, error))) => worker.tally.count(call, &error),
         None => {}
     }
     for course in &courses {
@@ -242,13 +248,13 @@ fn wait_for_ends(worker: &mut Worker, courses: &[Course]) -> io::Result<()> {
 }
 
 /// Receives on all connections to their ends.
-fn receive(worker: &mut Worker, members: Vec<Member>, settings: TcpSettings) -> io::Result<()> {
+fn receive(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io::Result<()> {
     worker.set_buffers(members.iter().map(|(_, connection)| &**connection), settings.window);
     let mut set = Readiness::new(EVENTS)?;
     let mark = (LOW_WATER_BYTES / settings.streams.max(1) as usize).min(LOW_WATER_MOST);
     for (index, (_, connection)) in members.iter().enumerate() {
         if settings.engine == TcpEngine::Lean && settings.rate_bps.is_none() {
-            let low_water = tcp::set_receive_low_water(connection, mark as i32);
+            let low_water = tcp::set_receive_low_water(connection, i32::try_from(mark).unwrap_or(i32::MAX));
             worker.tally.count_failure("setsockopt SO_RCVLOWAT", low_water);
         }
         set.watch(&**connection, index)?;

@@ -1,16 +1,15 @@
-//! Bulk data over TCP, one thread per direction of a stream. The `lean` engine copies nothing: the sender hands pages of its
-//! memory to the kernel, the receiver lets the kernel discard. The `copy` engine writes and reads as applications do.
+//! Bulk data over TCP, one thread per direction of a stream. How bytes get into the kernel: `tcp_source.rs`.
 use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
 use netduel_model::workload::TcpEngine;
-use netduel_sys::page_pipe::PagePipe;
 use netduel_sys::socket::{self, Waiting};
-use netduel_sys::{clock, pattern, tcp, tcp_info};
+use netduel_sys::{clock, tcp, tcp_info};
 
 use crate::jobs::Worker;
 use crate::tcp_pacing::{Due, Pace};
+use crate::tcp_source::Source;
 
 /// Most bytes that the lean receiver takes off in one call.
 const DISCARD_BYTES: usize = 4 << 20;
@@ -24,7 +23,7 @@ const OFFLOAD_MOST: usize = 65_536 - 321;
 /// Bytes that the copying receiver reads in one call.
 const READ_BYTES: usize = 128 * 1024;
 /// Longest sleep in a call: a slow sender ends in time, and the series of a slow receiver has no lumps.
-const CALL_LIMIT: Duration = Duration::from_millis(20);
+pub(crate) const CALL_LIMIT: Duration = Duration::from_millis(20);
 
 /// Longest sleep of a sender whose next bytes are not due yet, nanoseconds: how late it may notice that it is cut.
 const STEP_NS: u64 = 20_000_000;
@@ -50,18 +49,18 @@ pub(crate) struct TcpSettings {
     pub both: bool,
 }
 
-/// What is sent.
-pub(crate) enum Source {
-    Pages(PagePipe),
-    Buffer(Vec<u8>),
-}
-
 /// Sends for the duration, and then waits until the peer has read all of it.
 pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
     worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
-    match Source::new(settings, stream) {
-        Ok(source) => send_loop(worker, stream, source, settings),
-        Err(error) => worker.tally.count("pipe", &error),
+    let mut source = match Source::new(settings, stream) {
+        Ok(source) => Some(source),
+        Err((call, error)) => {
+            worker.tally.count(call, &error);
+            None
+        }
+    };
+    if let Some(source) = &mut source {
+        send_loop(worker, stream, source, settings);
     }
     // ENOTCONN: the connection is gone, and the loop has counted why.
     let _ = socket::shut_down_sending(stream);
@@ -70,39 +69,12 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
     } else {
         wait_for_end(worker, stream);
     }
-}
-
-impl Source {
-    /// That of an engine, in packets for this connection and others like it.
-    pub(crate) fn new(settings: TcpSettings, stream: &TcpStream) -> io::Result<Self> {
-        match settings.engine {
-            TcpEngine::Lean => PagePipe::new(settings.block, run(stream)).map(Self::Pages),
-            TcpEngine::Copy => {
-                let mut buffer = vec![0; settings.block];
-                pattern::fill(&mut buffer);
-                Ok(Self::Buffer(buffer))
-            }
-        }
-    }
-
-    /// Hands up to `length` bytes to the kernel.
-    #[inline]
-    pub(crate) fn push(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
-        match self {
-            Self::Pages(pipe) => pipe.send(stream, length),
-            Self::Buffer(buffer) => socket::send(stream, &buffer[..length.min(buffer.len())], Waiting::Block),
-        }
-    }
-
-    pub(crate) fn call(&self) -> &'static str {
-        match self {
-            Self::Pages(_) => "splice",
-            Self::Buffer(_) => "send",
-        }
+    if let Some(source) = source {
+        source.settle(worker, stream);
     }
 }
 
-fn send_loop(worker: &mut Worker, stream: &TcpStream, mut source: Source, settings: TcpSettings) {
+fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &mut Source, settings: TcpSettings) {
     worker.set_buffers([stream], settings.window);
     let pace = pace(worker, worker.stream, stream, settings);
     let end_ns = worker.control.started_ns().saturating_add(settings.duration_ns);
@@ -140,7 +112,7 @@ fn send_loop(worker: &mut Worker, stream: &TcpStream, mut source: Source, settin
 
 /// Payload of the largest packet that the kernel makes of whole segments, bytes: what it is handed in such parts leaves
 /// without a small packet between two large ones.
-fn run(stream: &TcpStream) -> usize {
+pub(crate) fn run(stream: &TcpStream) -> usize {
     // Without a segment size the pages are full, which costs work and nothing else.
     let segment = tcp_info::read(stream).ok().and_then(|info| info.snd_mss()).unwrap_or(1) as usize;
     (OFFLOAD_MOST / segment.max(1)).max(1) * segment
@@ -251,7 +223,7 @@ impl Reader {
 pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
     let mut reader = Reader::new(settings.engine, READ_BYTES);
     worker.set_buffers([stream], settings.window);
-    if settings.engine == TcpEngine::Lean {
+    if matches!(settings.engine, TcpEngine::Lean | TcpEngine::Zerocopy) {
         let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);
         worker.tally.count_failure("setsockopt SO_RCVLOWAT", low_water);
         let limit = socket::limit_receive_wait(stream, CALL_LIMIT);

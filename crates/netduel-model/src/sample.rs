@@ -64,10 +64,37 @@ pub struct EndReport {
     /// Stamped round trips of a request-response workload with time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps: Option<StampReport>,
+    /// What became of sends that were to copy nothing, at a sender with the `zerocopy` engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_copy: Option<ZeroCopyReport>,
     /// Errors that send and receive calls returned, by call and kind. They are data, not failures of the program.
     pub errors: Vec<ErrorCount>,
     /// CPU time of the agent's process during the traffic, nanoseconds: user and system.
     pub process_cpu_ns: (u64, u64),
+}
+
+/// What became of sends that were to copy nothing: the kernel tells of each when it is done with the memory, and whether it copied
+/// (`SO_EE_CODE_ZEROCOPY_COPIED`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ZeroCopyReport {
+    /// Calls that the kernel took, of all streams.
+    pub sends: u64,
+    /// Of these, how many the kernel told of. Fewer when the end was cut while some were under way.
+    pub completions: u64,
+    /// Of the completions, how many said that the kernel had copied.
+    pub copied: u64,
+    /// Calls that the kernel put off until it is done with earlier ones (`ENOBUFS`: net.core.optmem_max, RLIMIT_MEMLOCK).
+    pub put_off: u64,
+}
+
+impl ZeroCopyReport {
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: Self) {
+        self.sends += other.sends;
+        self.completions += other.completions;
+        self.copied += other.copied;
+        self.put_off += other.put_off;
+    }
 }
 
 /// Streams that are told one by one at most. Of more, the ones whose indexes are alike modulo this are told as one.
@@ -104,6 +131,7 @@ fn one() -> u32 {
     1
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_one(count: &u32) -> bool {
     *count == 1
 }

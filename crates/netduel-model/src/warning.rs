@@ -159,6 +159,17 @@ pub enum Warning {
         /// Datagrams that one packet of the interface carried, median of the trials; less than 1 when IP cut them.
         datagrams_per_packet: f64,
     },
+    /// Sends that were to copy nothing were copied by the kernel.
+    CopiedAllTheSame {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Sends that the kernel copied, all trials.
+        copied: u64,
+        /// Sends that the kernel told of, all trials.
+        sends: u64,
+    },
     /// Transactions came to nothing: a call failed, or they were given up.
     TransactionsFailed {
         /// Which arm.
@@ -310,6 +321,11 @@ impl Warning {
                 human_bit_rate(*after_bps)
             ),
             Self::ReceiverOverrun { .. } | Self::DatagramsNotPackets { .. } => return self.about_datagrams(),
+            Self::CopiedAllTheSame { arm, workload, copied, sends } => format!(
+                "copied all the same: {copied} of {sends} sends of the zerocopy engine in {workload} of {arm} were copied by the \
+                 kernel; veth, loopback and NICs without scatter-gather have no zero copy, so its figures are of a copy and of the \
+                 work to avoid it: set `engine = \"lean\"` or `\"copy\"`"
+            ),
             Self::TransactionsFailed { arm, workload, failed, begun, cause } => format!(
                 "transactions failed: {failed} of {begun} in {workload} of {arm} came to nothing and are in no round trip: {cause}"
             ),
@@ -464,6 +480,7 @@ impl Warning {
             | Self::TokenBucketBurst { .. }
             | Self::ReceiverOverrun { .. }
             | Self::DatagramsNotPackets { .. }
+            | Self::CopiedAllTheSame { .. }
             | Self::TransactionsFailed { .. }
             | Self::CountsDisagree { .. }
             | Self::RateMissed { .. }

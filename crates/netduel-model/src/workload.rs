@@ -346,6 +346,9 @@ pub enum TcpEngine {
     Lean,
     /// `write` and `read`, as applications do.
     Copy,
+    /// The sender asks the kernel to send from its memory without a copy (`MSG_ZEROCOPY`), and counts how often that copied all the
+    /// same; the receiver is that of `lean`.
+    Zerocopy,
 }
 
 /// Where datagrams are cut out of a sender's buffer and joined for the receiver. Each of them is numbered, dated and counted by

@@ -30,3 +30,4 @@ pub mod timestamping;
 pub mod udp;
 pub mod udp_segment;
 pub mod usage;
+pub mod zerocopy;

@@ -11,7 +11,7 @@ use crate::socket::Waiting;
 use crate::socket_option;
 
 /// Bytes of room for control messages: `SCM_TIMESTAMPING` takes 64, `IPV6_RECVERR` 64.
-const CONTROL_BYTES: usize = 256;
+pub(crate) const CONTROL_BYTES: usize = 256;
 /// Bytes of a control message's header, aligned (`CMSG_ALIGN(sizeof(struct cmsghdr))`).
 const HEADER_BYTES: usize = size_of::<libc::cmsghdr>().next_multiple_of(ALIGNMENT);
 const ALIGNMENT: usize = size_of::<usize>();
@@ -76,7 +76,7 @@ pub fn enable(socket: impl AsFd, is_stream: bool) -> io::Result<Numbering> {
 
 /// Room for control messages, aligned as the kernel wants it.
 #[repr(C, align(8))]
-struct Control([u8; CONTROL_BYTES]);
+pub(crate) struct Control(pub(crate) [u8; CONTROL_BYTES]);
 
 /// A header without addresses and data.
 fn empty_header() -> libc::msghdr {
@@ -161,7 +161,7 @@ pub fn transmitted(
 
 /// Bytes of data and of control messages.
 #[inline]
-fn receive_message(
+pub(crate) fn receive_message(
     socket: impl AsFd,
     buffer: &mut [u8],
     control: &mut Control,
@@ -182,8 +182,8 @@ fn receive_message(
 
 /// Control messages as the kernel wrote them: plain bytes, read with every bound checked.
 #[derive(Clone, Copy)]
-struct Messages<'a> {
-    bytes: &'a [u8],
+pub(crate) struct Messages<'a> {
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> Messages<'a> {
@@ -197,7 +197,7 @@ impl<'a> Messages<'a> {
         Some((level.cast_signed(), kind.cast_signed(), data, Self { bytes: rest }))
     }
 
-    fn find<T>(mut self, wanted: impl Fn(i32, i32, &[u8]) -> Option<T>) -> Option<T> {
+    pub(crate) fn find<T>(mut self, wanted: impl Fn(i32, i32, &[u8]) -> Option<T>) -> Option<T> {
         while let Some((level, kind, data, rest)) = self.split() {
             if let Some(found) = wanted(level, kind, data) {
                 return Some(found);
@@ -228,7 +228,7 @@ impl<'a> Messages<'a> {
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn number(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
 }
 

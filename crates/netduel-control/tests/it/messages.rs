@@ -29,6 +29,7 @@ pub fn trial_end(role: Role) -> TrialEnd {
         round_trips: None,
         under_load: None,
         stamps: None,
+        zero_copy: None,
         errors: Vec::new(),
         process_cpu_ns: (1, 2),
     };

@@ -21,6 +21,7 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
     let mut all = vec![
         tcp(3, Direction::Both, TcpEngine::Lean),
         tcp(3, Direction::Up, TcpEngine::Copy),
+        tcp(3, Direction::Both, TcpEngine::Zerocopy),
         paced(tcp(2, Direction::Both, TcpEngine::Lean), 1_000_000),
         udp(None),
         udp(Some(netduel_model::units::BitRate(1))),

@@ -1,13 +1,27 @@
 //! Bulk TCP: both ends agree to the byte.
 use netduel_load::LoadError;
+use netduel_model::sample::EndReport;
 use netduel_model::units::Bytes;
 use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, Traffic};
 
 use crate::harness::{check_flows, paced, received, run_pair, sent, tcp, workload};
 
+const ENGINES: [TcpEngine; 3] = [TcpEngine::Lean, TcpEngine::Copy, TcpEngine::Zerocopy];
+
+/// Every send of the zerocopy engine was told of, and loopback copies all; other engines and ends that do not send say nothing.
+fn check_zero_copy(report: &EndReport, engine: TcpEngine) {
+    let expected = engine == TcpEngine::Zerocopy && report.sent.is_some();
+    assert_eq!(report.zero_copy.is_some(), expected, "{engine:?}");
+    if let Some(zero_copy) = report.zero_copy {
+        assert_eq!(zero_copy.completions, zero_copy.sends);
+        assert_eq!(zero_copy.copied, zero_copy.sends);
+        assert_eq!(zero_copy.sends > 0, sent(report) > 0);
+    }
+}
+
 #[test]
 fn each_engine_direction_and_family_moves_bytes_and_both_ends_agree() {
-    for engine in [TcpEngine::Lean, TcpEngine::Copy] {
+    for engine in ENGINES {
         for direction in [Direction::Up, Direction::Down, Direction::Both] {
             for family in [Family::Ipv4, Family::Ipv6] {
                 let what = format!("{engine:?} {direction:?} {family:?}");
@@ -21,6 +35,8 @@ fn each_engine_direction_and_family_moves_bytes_and_both_ends_agree() {
                 assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{what}");
                 check_flows(&client);
                 check_flows(&server);
+                check_zero_copy(&client, engine);
+                check_zero_copy(&server, engine);
                 for (mine, theirs) in client.streams.iter().zip(&server.streams) {
                     assert_eq!(mine.index, theirs.index);
                     assert_eq!(mine.sent_bytes, theirs.received_bytes, "{what}");
@@ -41,11 +57,14 @@ fn each_engine_direction_and_family_moves_bytes_and_both_ends_agree() {
 
 #[test]
 fn a_hundred_streams_all_move() {
-    let (client, server) =
-        run_pair(&workload(tcp(100, Direction::Up, TcpEngine::Lean), Family::Ipv4, 300)).unwrap();
-    assert_eq!(client.streams.len(), 100);
-    assert_eq!(sent(&client), received(&server));
-    assert!(server.streams.iter().all(|stream| stream.received_bytes > 0));
+    for engine in [TcpEngine::Lean, TcpEngine::Zerocopy] {
+        let (client, server) =
+            run_pair(&workload(tcp(100, Direction::Up, engine), Family::Ipv4, 300)).unwrap();
+        assert_eq!(client.streams.len(), 100);
+        assert_eq!(sent(&client), received(&server));
+        assert!(server.streams.iter().all(|stream| stream.received_bytes > 0));
+        check_zero_copy(&client, engine);
+    }
 }
 
 #[test]
@@ -105,7 +124,7 @@ fn a_rate_is_kept_to_the_byte_by_all_streams_together() {
         (2, Direction::Both, 80_000_000, 1_000_000),
         (3, Direction::Down, 80_000_000, 999_999),
     ] {
-        for engine in [TcpEngine::Lean, TcpEngine::Copy] {
+        for engine in ENGINES {
             let what = format!("{streams} {direction:?} {rate} {engine:?}");
             let traffic = paced(tcp(streams, direction, engine), rate);
             let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
@@ -131,8 +150,11 @@ fn a_rate_that_no_path_can_take_is_sent_as_fast_as_it_can_and_ends_in_time() {
 
 #[test]
 fn a_volume_is_sent_to_the_byte_over_all_streams() {
-    for (direction, streams) in [(Direction::Up, 3), (Direction::Both, 2)] {
-        let mut traffic = tcp(streams, direction, TcpEngine::Lean);
+    let cases = [(Direction::Up, 3), (Direction::Both, 2)];
+    for ((direction, streams), engine) in
+        cases.into_iter().flat_map(|case| ENGINES.map(|engine| (case, engine)))
+    {
+        let mut traffic = tcp(streams, direction, engine);
         if let Traffic::TcpStream { tuning, .. } = &mut traffic {
             tuning.volume = Some(Bytes(10_000_019));
         }

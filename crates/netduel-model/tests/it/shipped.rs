@@ -24,7 +24,7 @@ fn every_plan_in_the_folder_is_good_and_named_after_its_file() {
         }
     }
     names.sort();
-    for shipped in ["aa", "datagrams", "demo", "families", "offloads", "streams"] {
+    for shipped in ["aa", "datagrams", "demo", "engines", "families", "offloads", "streams"] {
         assert!(names.iter().any(|name| name == shipped), "{shipped} is missing in {names:?}");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::ids::HostName;
 use netduel_model::metric::Scale;
 use netduel_model::plan::{Arm, ResolvedPlan};
+use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Role, Traffic, Workload};
@@ -178,6 +179,16 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
     warnings
 }
 
+/// What both ends of all trials report of sends that were to copy nothing.
+fn zero_copy(trials: &[&Trial]) -> ZeroCopyReport {
+    let mut all = ZeroCopyReport::default();
+    let ends = trials.iter().flat_map(|trial| [&trial.client, &trial.server]).flatten();
+    for report in ends.filter_map(|end| end.report.zero_copy) {
+        all.add(report);
+    }
+    all
+}
+
 fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let lost = || arm.datagrams.iter().filter_map(|way| way.lost);
@@ -195,6 +206,15 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
             datagrams_per_packet,
+        });
+    }
+    let zero_copy = zero_copy(trials);
+    if zero_copy.copied > 0 {
+        warnings.push(Warning::CopiedAllTheSame {
+            arm: arm.arm.clone(),
+            workload: workload.name.clone(),
+            copied: zero_copy.copied,
+            sends: zero_copy.completions,
         });
     }
     warnings.extend(failed_transactions(workload, arm, trials));

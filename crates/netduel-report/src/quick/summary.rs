@@ -90,6 +90,11 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     rows.extend(tcp(client, server).map(|words| ("TCP", words)));
     rows.extend(connections(client).map(|words| ("connections", words)));
     rows.extend(spread(client, server).map(|words| ("spread", words)));
+    for (name, end) in [("client", client), ("server", server)] {
+        rows.extend(
+            end.report.zero_copy.map(|report| ("zero copy", format!("{name}: {}", words::zero_copy(report)))),
+        );
+    }
     if let Some(words) = cpu(input, client, server) {
         rows.push(("CPU", words));
     }

@@ -1,7 +1,10 @@
 //! What is said of a run as a whole: workloads, treatments, path, end, how to repeat it, how it was counted.
+use std::fmt::Write as _;
+
 use netduel_model::ids::ArmName;
 use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::run::{Run, RunEnd};
+use netduel_model::sample::ZeroCopyReport;
 use netduel_model::units::human_nanos;
 use netduel_model::workload::{
     Direction, LoadedLatency, ProbeProtocol, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload,
@@ -69,7 +72,30 @@ fn engine_words(engine: TcpEngine) -> &'static str {
     match engine {
         TcpEngine::Lean => "lean engine",
         TcpEngine::Copy => "copy engine",
+        TcpEngine::Zerocopy => "zerocopy engine",
     }
+}
+
+/// How many sends that were to copy nothing the kernel copied.
+pub fn zero_copy(report: ZeroCopyReport) -> String {
+    let ZeroCopyReport { sends, completions, copied, put_off } = report;
+    let mut words = match copied {
+        0 => format!("none of {completions} sends was copied by the kernel"),
+        copied => format!(
+            "{copied} of {completions} sends were copied by the kernel{}",
+            if copied == completions { " (this path has no zero copy: veth, loopback)" } else { "" }
+        ),
+    };
+    if completions < sends {
+        let _ = write!(words, "; of {} more it has not told", sends - completions);
+    }
+    if put_off > 0 {
+        let _ = write!(
+            words,
+            "; {put_off} times it had no room for more under way (net.core.optmem_max, ulimit -l)"
+        );
+    }
+    words
 }
 
 fn waiting(wait: Wait) -> &'static str {

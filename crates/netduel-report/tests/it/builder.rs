@@ -370,6 +370,7 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         round_trips: None,
         under_load: None,
         stamps: None,
+        zero_copy: None,
         errors: Vec::new(),
         process_cpu_ns: (120_000_000, 900_000_000),
     }

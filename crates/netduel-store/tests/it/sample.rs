@@ -237,6 +237,7 @@ fn report(role: Role) -> EndReport {
         }),
         under_load: None,
         stamps: None,
+        zero_copy: None,
         errors: vec![ErrorCount {
             call: "sendmmsg".to_owned(),
             error: "ENOBUFS: no buffer space available".to_owned(),

@@ -12,6 +12,8 @@ use crate::workload::{
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
 const BLOCK_LEAN: Bytes = Bytes(1 << 20);
 const BLOCK_COPY: Bytes = Bytes(128 << 10);
+/// Bytes a call of the engines that the kernel tells when it is done with their memory: each call costs such a message.
+const BLOCK_UNCOPIED: Bytes = Bytes(256 << 10);
 const BLOCK_MOST: Bytes = Bytes(64 << 20);
 /// The kernel takes less and gives this (SOCK_MIN_RCVBUF in include/net/sock.h).
 const WINDOW_LEAST: Bytes = Bytes(4096);
@@ -149,8 +151,7 @@ pub(super) fn check_ranges(
         }
     };
     let count = |value: Option<u32>| value.map(u64::from);
-    let most = if kind == TcpStream { 20_000 } else { 1024 };
-    within("streams", count(settings.streams), 1, most, plain);
+    within("streams", count(settings.streams), 1, streams_most(settings, kind), plain);
     within("flows", count(settings.flows), 1, 1024, plain);
     within("outstanding", count(settings.outstanding), 1, 1024, plain);
     within("volume", settings.volume.map(|volume| volume.0), 1, i64::MAX as u64, bytes);
@@ -322,10 +323,17 @@ fn loaded_latency(settings: &SettingsSpec, duration: Nanos) -> LoadedLatency {
     }
 }
 
+/// Most streams. The kernel tells of uncopied sends connection by connection, so each of these has a thread.
+fn streams_most(settings: &SettingsSpec, kind: WorkloadType) -> u64 {
+    let has_thread_each = settings.engine == Some(TcpEngine::Zerocopy);
+    if kind == WorkloadType::TcpStream && !has_thread_each { 20_000 } else { 1024 }
+}
+
 fn block(engine: TcpEngine) -> Bytes {
     match engine {
         TcpEngine::Lean => BLOCK_LEAN,
         TcpEngine::Copy => BLOCK_COPY,
+        TcpEngine::Zerocopy => BLOCK_UNCOPIED,
     }
 }
 

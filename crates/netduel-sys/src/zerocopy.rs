@@ -1,0 +1,250 @@
+//! Sends from this process's memory without a copy (`MSG_ZEROCOPY`), and what the kernel tells of them afterwards on the
+//! socket's error queue: that it is done with the memory, and whether it copied all the same
+//! (Documentation/networking/msg_zerocopy.rst).
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use crate::pages::Pages;
+use crate::socket_option;
+use crate::timestamping::{CONTROL_BYTES, Control, Messages, number, receive_message};
+
+/// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` (include/uapi/linux/errqueue.h).
+const ORIGIN: u8 = 5;
+const COPIED: u8 = 1;
+/// Sends under way at most. Each holds one message of the kernel's (`net.core.optmem_max`), and at most a send buffer's worth of
+/// them is under way anyway.
+const UNDER_WAY_MOST: u32 = 256;
+/// Sends after which completions are looked for: the kernel joins those of neighbours into one message, so fewer calls get more.
+const LOOK_EVERY: u32 = 16;
+
+/// What the kernel took and what it told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Calls that the kernel took.
+    pub sends: u64,
+    /// Of these, how many it told of.
+    pub completions: u64,
+    /// Of these, how many it had copied.
+    pub copied: u64,
+    /// Calls that it put off until it is done with earlier ones.
+    pub put_off: u64,
+}
+
+/// Sends pages to one socket.
+#[derive(Debug)]
+pub struct Sender {
+    pages: Pages,
+    counts: Counts,
+    unlooked: u32,
+}
+
+/// Whether this kernel has it: asked of a socket of our own.
+///
+/// # Errors
+/// What setsockopt(2) says: `ENOPROTOOPT` before Linux 4.14.
+pub fn probe() -> io::Result<()> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    enable(socket)
+}
+
+fn enable(socket: impl AsFd) -> io::Result<()> {
+    socket_option::set_int(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1)
+}
+
+impl Sender {
+    /// Sends up to `block` bytes a call over `stream`, which has to be this sender's alone.
+    ///
+    /// # Errors
+    /// As [`probe`], or without memory.
+    pub fn new(stream: &TcpStream, block: usize) -> io::Result<Self> {
+        enable(stream)?;
+        Ok(Self { pages: Pages::with_pattern(block)?, counts: Counts::default(), unlooked: 0 })
+    }
+
+    /// Sends up to `length` bytes, at most a block, and returns how many were taken. While the kernel takes no more because of
+    /// sends under way it waits for these, for `patience` at most.
+    ///
+    /// # Errors
+    /// What send(2) says; `EAGAIN` when nothing was taken in time; `ENOBUFS` when it takes none although none is under way.
+    #[inline]
+    pub fn send(&mut self, stream: &TcpStream, length: usize, patience: Duration) -> io::Result<usize> {
+        if self.unlooked >= LOOK_EVERY {
+            self.look(stream)?;
+            if self.under_way() >= u64::from(UNDER_WAY_MOST) {
+                self.wait(stream, patience)?;
+                return Err(io::Error::from(io::ErrorKind::WouldBlock));
+            }
+        }
+        let bytes = self.pages.bytes();
+        let length = length.min(bytes.len());
+        let flags = libc::MSG_ZEROCOPY | libc::MSG_NOSIGNAL;
+        let socket = stream.as_raw_fd();
+        // SAFETY: the pages are `length` bytes of memory that is never written; the kernel holds references to those that it
+        // still reads after the call, whether or not they are mapped then.
+        let result = unsafe { libc::send(socket, bytes.as_ptr().cast(), length, flags) };
+        if let Ok(taken) = usize::try_from(result) {
+            self.counts.sends += 1;
+            self.unlooked += 1;
+            return Ok(taken);
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::ENOBUFS) {
+            return Err(error);
+        }
+        self.put_off(stream, patience, error)
+    }
+
+    /// The kernel has no room for another: waits for those under way.
+    #[cold]
+    fn put_off(&mut self, stream: &TcpStream, patience: Duration, error: io::Error) -> io::Result<usize> {
+        let before = self.under_way();
+        if before == 0 {
+            return Err(error);
+        }
+        self.counts.put_off += 1;
+        self.look(stream)?;
+        if self.under_way() == before {
+            self.wait(stream, patience)?;
+        }
+        Err(io::Error::from(io::ErrorKind::WouldBlock))
+    }
+
+    /// Waits until all sends are told of, for `patience` at most; false when some are not.
+    ///
+    /// # Errors
+    /// What poll(2) and recvmsg(2) say.
+    pub fn settle(&mut self, stream: &TcpStream, patience: Duration) -> io::Result<bool> {
+        self.look(stream)?;
+        if self.under_way() > 0 {
+            self.wait(stream, patience)?;
+        }
+        Ok(self.under_way() == 0)
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn under_way(&self) -> u64 {
+        self.counts.sends.saturating_sub(self.counts.completions)
+    }
+
+    /// Waits until the error queue has something, and takes it.
+    fn wait(&mut self, stream: &TcpStream, patience: Duration) -> io::Result<()> {
+        // Without an event asked for, an error is told all the same.
+        let mut entry = [PollFd::new(stream, PollFlags::empty())];
+        let timeout = crate::socket::to_timespec(patience);
+        match poll(&mut entry, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.look(stream)
+    }
+
+    /// Takes all that the error queue has.
+    fn look(&mut self, stream: &TcpStream) -> io::Result<()> {
+        self.unlooked = 0;
+        loop {
+            let mut control = Control([0; CONTROL_BYTES]);
+            let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+            match receive_message(stream, &mut [], &mut control, flags) {
+                Ok((_, length)) => {
+                    let messages = Messages { bytes: &control.0[..length.min(CONTROL_BYTES)] };
+                    if let Some((sends, copied)) = completed(messages) {
+                        self.counts.completions += sends;
+                        self.counts.copied += if copied { sends } else { 0 };
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// How many sends a message of the error queue is about, and whether they were copied (`struct sock_extended_err`,
+/// include/uapi/linux/errqueue.h): the first and the last of a range, which may go over the end of 32 bits.
+fn completed(messages: Messages<'_>) -> Option<(u64, bool)> {
+    messages.find(|level, kind, data| {
+        let ours = (level == libc::SOL_IP && kind == libc::IP_RECVERR)
+            || (level == libc::SOL_IPV6 && kind == libc::IPV6_RECVERR);
+        let is_completion = data.get(4) == Some(&ORIGIN) && number(data, 0) == Some(0);
+        if !ours || !is_completion {
+            return None;
+        }
+        let (first, last) = (number(data, 8)?, number(data, 12)?);
+        let copied = data.get(6)? & COPIED != 0;
+        Some((u64::from(last.wrapping_sub(first)) + 1, copied))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A message of the error queue about sends `first` to `last`.
+    fn message(origin: u8, code: u8, first: u32, last: u32) -> Vec<u8> {
+        let mut bytes = (size_of::<libc::cmsghdr>() + 16).to_ne_bytes().to_vec();
+        bytes.extend(libc::SOL_IP.to_ne_bytes());
+        bytes.extend(libc::IP_RECVERR.to_ne_bytes());
+        bytes.extend([0, 0, 0, 0, origin, 0, code, 0]);
+        bytes.extend(first.to_ne_bytes());
+        bytes.extend(last.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_message_is_about_a_range_that_may_wrap() {
+        for (origin, code, first, last, expected) in [
+            (ORIGIN, 0, 7, 7, Some((1, false))),
+            (ORIGIN, COPIED, 0, 15, Some((16, true))),
+            (ORIGIN, COPIED, u32::MAX, 1, Some((3, true))),
+            (libc::SO_EE_ORIGIN_TIMESTAMPING, 0, 7, 7, None),
+        ] {
+            let bytes = message(origin, code, first, last);
+            assert_eq!(completed(Messages { bytes: &bytes }), expected);
+            assert_eq!(completed(Messages { bytes: &bytes[..bytes.len() - 1] }), None);
+        }
+    }
+
+    #[test]
+    fn loopback_copies_and_every_send_is_told_of() {
+        probe().unwrap();
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(address).unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let mut server = listener.accept().unwrap().0;
+            let reader = std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                server.read_to_end(&mut bytes).unwrap();
+                bytes
+            });
+            let mut sender = Sender::new(&client, 100_000).unwrap();
+            let (mut sent, mut calls) = (0, 0);
+            while sent < 10_000_001 {
+                match sender.send(&client, 10_000_001 - sent, Duration::from_secs(10)) {
+                    Ok(taken) => (sent, calls) = (sent + taken, calls + 1),
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+            }
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            let bytes = reader.join().unwrap();
+            let mut pattern = vec![0; 100_000];
+            crate::pattern::fill(&mut pattern);
+            assert_eq!(bytes.len(), 10_000_001);
+            assert!(bytes.starts_with(&pattern[..1000]));
+            while !sender.settle(&client, Duration::from_secs(10)).unwrap() {}
+            let counts = sender.counts();
+            assert_eq!((counts.sends, counts.completions, counts.copied), (calls, calls, calls));
+        }
+    }
+}
