@@ -78,6 +78,7 @@ pub(crate) fn jobs(
 ) -> Vec<Job> {
     let threads = settings.outstanding as usize;
     let standing = Arc::clone(&sockets.tcp[0]);
+    let congestion = settings.congestion.clone();
     let settings = Settings {
         request: settings.request.0 as usize,
         response: settings.response.0 as usize,
@@ -89,9 +90,11 @@ pub(crate) fn jobs(
         lane: 0,
     };
     match role {
-        Role::Client => client_jobs(settings, threads, sockets.peer, standing, |worker, report| {
-            worker.round_trips = Some(report);
-        }),
+        Role::Client => {
+            client_jobs(settings, congestion, threads, sockets.peer, standing, |worker, report| {
+                worker.round_trips = Some(report);
+            })
+        }
         Role::Server => server_jobs(settings, threads, sockets, standing),
     }
 }
@@ -99,13 +102,14 @@ pub(crate) fn jobs(
 /// The threads of a client; `done` is called once, in the last of them, with the figures of all.
 pub(crate) fn client_jobs(
     settings: Settings,
+    congestion: Option<String>,
     threads: usize,
     peer: Option<SocketAddr>,
     standing: Arc<TcpStream>,
     done: fn(&mut Worker, RoundTripReport),
 ) -> Vec<Job> {
     let peer = peer.expect("a client knows whom its greeted connection goes to");
-    let shared = Arc::new(client::Shared::new(settings, peer, standing));
+    let shared = Arc::new(client::Shared::new(settings, congestion, peer, standing));
     (0..threads)
         .map(|thread| {
             let shared = Arc::clone(&shared);
