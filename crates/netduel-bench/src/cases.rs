@@ -65,6 +65,10 @@ const LEAN_1000: Ours = ours(
     "lean, 1000 streams",
     r#"{"type":"tcp-stream","streams":1000,"direction":"up","block":"1 MiB","engine":"lean"}"#,
 );
+const LEAN_10000: Ours = ours(
+    "lean, 10,000 streams",
+    r#"{"type":"tcp-stream","streams":10000,"direction":"up","block":"1 MiB","engine":"lean"}"#,
+);
 const BLOCK: Ours =
     ours("blocking, 14 B", r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"block"}"#);
 const SPIN: Ours = ours("spinning, 14 B", r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"spin"}"#);
@@ -104,7 +108,7 @@ const STALLED_CLOSED: Ours = Ours { name: "closed loop, server stopped 50 ms", s
 const KEPT: &[Ask] = &[at_least(ScheduleKept, 0.99), at_most(ScheduleKept, 1.01)];
 
 /// All comparisons.
-pub const CASES: [Case; 25] = [
+pub const CASES: [Case; 26] = [
     case("tcp-1", Stream, LEAN, Iperf3(&[]), &[at_least(Throughput, 1.8), at_most(CpuPerGigabyte, 0.4)]),
     case("tcp-1", Stream, LEAN, Iperf3(&["-Z"]), &[at_least(Throughput, 1.1), at_most(CpuPerGigabyte, 0.6)]),
     case("tcp-1", Stream, COPY, Iperf3(&[]), &[at_least(Throughput, 1.0), at_most(CpuPerGigabyte, 0.9)]),
@@ -118,6 +122,7 @@ pub const CASES: [Case; 25] = [
         &[at_least(Throughput, 3.0), at_most(CpuPerGigabyte, 0.3)],
     ),
     case("tcp-1000", Stream, LEAN_1000, Tool::Ours(LEAN_8), &[at_least(Throughput, 0.9)]),
+    case("tcp-10000", Stream, LEAN_10000, Tool::Ours(LEAN_8), &[]),
     case("rr-block", RoundTrips, BLOCK, Sockperf(&["--tcp", "-m", "14"]), &[at_most(P50, 1.0)]),
     case("rr-block", RoundTrips, BLOCK, Qperf("tcp_lat", Some(14)), &[]),
     case("rr-spin", RoundTrips, SPIN, Sockperf(&["--tcp", "-m", "14", "--nonblocked"]), &[at_most(P50, 1.0)]),

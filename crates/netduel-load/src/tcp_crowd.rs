@@ -23,11 +23,12 @@ const EVENTS: usize = 256;
 const TURN_BYTES: usize = 1 << 20;
 /// Bytes that the copying receiver reads in a turn.
 const READ_BYTES: usize = 128 * 1024;
-/// What may wait unsent in a connection's queue, bytes: what is under way is no matter of ours, and more than the next packet
-/// would only take memory, of which the kernel has some for all connections together (net.ipv4.tcp_mem).
-const UNSENT_BYTES: u32 = 128 * 1024;
+/// What may wait unsent in the queues of all connections, bytes, and in one at least and at most. What is under way comes on top. The
+/// kernel has some memory for all connections together (net.ipv4.tcp_mem), and is slow when that is used up.
+const UNSENT_BYTES: usize = 256 << 20;
+const UNSENT_EACH: (usize, usize) = (64 * 1024, 256 * 1024);
 /// What the lean receivers of all connections of an end wait for together, bytes; each for its part of it.
-const LOW_WATER_BYTES: usize = 32 << 20;
+const LOW_WATER_BYTES: usize = 128 << 20;
 const LOW_WATER_MOST: usize = 128 * 1024;
 /// Longest sleep, so that an end can be cut.
 const STEP: Duration = Duration::from_millis(20);
@@ -120,7 +121,9 @@ fn send(worker: &mut Worker, members: Vec<Member>, settings: TcpSettings) -> io:
     let mut courses = Vec::with_capacity(members.len());
     for (stream, connection) in members {
         if settings.window.is_none() {
-            let result = tcp::limit_unsent(&connection, UNSENT_BYTES);
+            let unsent =
+                (UNSENT_BYTES / settings.streams.max(1) as usize).clamp(UNSENT_EACH.0, UNSENT_EACH.1);
+            let result = tcp::limit_unsent(&connection, unsent as u32);
             worker.tally.count_failure("setsockopt TCP_NOTSENT_LOWAT", result);
         }
         let pace = tcp_stream::pace(worker, stream, &connection, settings);

@@ -159,3 +159,43 @@ fn a_segment_size_holds_in_both_directions() {
         assert!((580..=600).contains(&mss), "{mss}");
     }
 }
+
+#[test]
+fn two_thousand_connections_move_and_are_told_in_groups() {
+    for (engine, direction) in [(TcpEngine::Lean, Direction::Up), (TcpEngine::Copy, Direction::Both)] {
+        let mut traffic = tcp(2_000, direction, engine);
+        if let Traffic::TcpStream { tuning, .. } = &mut traffic {
+            tuning.volume = Some(Bytes(100_000_019));
+        }
+        let (client, server) = run_pair(&workload(traffic, Family::Ipv6, 60_000)).unwrap();
+        assert_eq!(server.received.as_ref().unwrap().bytes, 100_000_019);
+        assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]));
+        for (end, moved) in
+            [(&client, client.sent.as_ref().unwrap()), (&server, server.received.as_ref().unwrap())]
+        {
+            assert_eq!(end.streams.len(), netduel_model::sample::STREAMS_TOLD);
+            assert_eq!(end.streams.iter().map(|group| group.members).sum::<u32>(), 2_000);
+            let sum: u64 = end.streams.iter().map(|group| group.sent_bytes.max(group.received_bytes)).sum();
+            assert_eq!(sum, moved.bytes);
+            let spread = end.spread.as_ref().unwrap();
+            // The volume divides into parts that differ by a byte at most.
+            assert_eq!((spread.count, spread.least, spread.most), (2_000, 50_000, 50_001));
+        }
+        let connections = client.connections.as_ref().unwrap();
+        assert_eq!(connections.connect.count, 2_000);
+        assert!(connections.elapsed_ns >= connections.connect.max && connections.connect.min > 0);
+        assert_eq!(server.connections, None);
+    }
+}
+
+#[test]
+fn a_rate_is_shared_by_connections_that_share_threads() {
+    for engine in [TcpEngine::Lean, TcpEngine::Copy] {
+        let traffic = paced(tcp(200, Direction::Up, engine), 80_000_000);
+        let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 500)).unwrap();
+        assert_eq!(sent(&client), received(&server));
+        let spread = client.spread.as_ref().unwrap();
+        assert!(sent(&client) <= 5_000_000 && spread.jain.unwrap() > 0.9, "{} {spread:?}", sent(&client));
+        assert_eq!((client.errors, server.errors), (vec![], vec![]));
+    }
+}

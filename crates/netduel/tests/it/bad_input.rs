@@ -8,7 +8,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("duration = \"300 ms\"", "duration = \"0 s\"", &["duration"]),
     ("duration = \"300 ms\"", "duration = 1", &["duration", "unit"]),
     ("congestion = \"cubic\"", "streams = 0", &["streams", "1"]),
-    ("congestion = \"cubic\"", "streams = 100000", &["streams", "1024"]),
+    ("congestion = \"cubic\"", "streams = 100000", &["streams", "20000"]),
     ("server = \"b\"", "server = \"a\"", &["\"a\"", "client"]),
     ("server = \"b\"", "server = \"c\"", &["c"]),
     ("type = \"tcp-stream\"", "type = \"tcp\"", &["tcp-stream", "udp-rr"]),
