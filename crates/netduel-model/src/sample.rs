@@ -104,6 +104,7 @@ fn one() -> u32 {
     1
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_one(count: &u32) -> bool {
     *count == 1
 }
