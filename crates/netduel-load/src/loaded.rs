@@ -251,7 +251,7 @@ fn foreign_jobs(
         Role::Client => {
             transaction::client_jobs(foreign, None, FOREIGN_THREADS, sockets.peer, standing, keep_foreign)
         }
-        Role::Server => transaction::server_jobs(foreign, FOREIGN_THREADS, sockets, standing),
+        Role::Server => transaction::server_jobs(foreign, None, FOREIGN_THREADS, sockets, standing),
     }
 }
 

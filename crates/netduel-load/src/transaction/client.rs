@@ -239,10 +239,6 @@ fn transact(
         Wait::Spin => None,
     };
     let stream = tcp::unconnected(shared.peer, limit).map_err(|error| Failure::Call("socket", error))?;
-    if let Some(name) = &shared.asked_congestion {
-        tcp::set_congestion(&stream, name)
-            .map_err(|error| Failure::Call("setsockopt TCP_CONGESTION", error))?;
-    }
     loop {
         match tcp::go_on_connecting(&stream, shared.peer) {
             Ok(true) => break,
@@ -252,6 +248,11 @@ fn transact(
     }
     let connected = clock::monotonic_ns();
     worker.was_served();
+    // Not before: connecting puts the route's in its place, where the route names one.
+    if let Some(name) = &shared.asked_congestion {
+        tcp::set_congestion(&stream, name)
+            .map_err(|error| Failure::Call("setsockopt TCP_CONGESTION", error))?;
+    }
     let mut taken = 0;
     while taken < request.len() {
         match socket::send(&stream, &request[taken..], Waiting::Block) {

@@ -95,7 +95,7 @@ pub(crate) fn jobs(
                 worker.round_trips = Some(report);
             })
         }
-        Role::Server => server_jobs(settings, threads, sockets, standing),
+        Role::Server => server_jobs(settings, congestion, threads, sockets, standing),
     }
 }
 
@@ -128,12 +128,13 @@ pub(crate) fn client_jobs(
 /// The threads of a server.
 pub(crate) fn server_jobs(
     settings: Settings,
+    congestion: Option<String>,
     threads: usize,
     sockets: &Sockets,
     standing: Arc<TcpStream>,
 ) -> Vec<Job> {
     let later = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
-    let door = Arc::new(server::Door::new(later));
+    let door = Arc::new(server::Door::new(later, congestion));
     let watched = Arc::clone(&door);
     let watch = Job {
         stream: settings.lane,
