@@ -115,6 +115,12 @@ impl Shared {
         Some(Next { number, due_ns: Some(due_ns), begun })
     }
 
+    /// To be called once connected: connecting puts the route's congestion control, where it names one, in the place of ours.
+    fn set_congestion(&self, stream: &TcpStream) -> Result<(), Failure> {
+        let Some(name) = &self.asked_congestion else { return Ok(()) };
+        tcp::set_congestion(stream, name).map_err(|error| Failure::Call("setsockopt TCP_CONGESTION", error))
+    }
+
     fn figures(&self) -> MutexGuard<'_, Option<Figures>> {
         // Recording does not panic; figures behind a poisoned lock are whole.
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
@@ -248,11 +254,7 @@ fn transact(
     }
     let connected = clock::monotonic_ns();
     worker.was_served();
-    // Not before: connecting puts the route's in its place, where the route names one.
-    if let Some(name) = &shared.asked_congestion {
-        tcp::set_congestion(&stream, name)
-            .map_err(|error| Failure::Call("setsockopt TCP_CONGESTION", error))?;
-    }
+    shared.set_congestion(&stream)?;
     let mut taken = 0;
     while taken < request.len() {
         match socket::send(&stream, &request[taken..], Waiting::Block) {
