@@ -64,11 +64,11 @@ pub(crate) fn jobs(
             let of_thread = connections.iter().enumerate().skip(thread).step_by(threads);
             of_thread.map(|(stream, connection)| (stream, Arc::clone(connection))).collect()
         };
-        let mut job = |work: fn(&mut Worker, Vec<Member>, TcpSettings) -> io::Result<()>| {
+        let mut job = |work: fn(&mut Worker, &[Member], TcpSettings) -> io::Result<()>| {
             let members = members();
             let work = Box::new(move |worker: &mut Worker| {
                 worker.others = members.iter().map(|(stream, _)| *stream).skip(1).collect();
-                if let Err(error) = work(worker, members, settings) {
+                if let Err(error) = work(worker, &members, settings) {
                     worker.tally.count("epoll_wait", &error);
                 }
             });
@@ -116,19 +116,19 @@ impl Course {
 }
 
 /// Sends on all connections for the duration, and waits until their peers have read all of it.
-fn send(worker: &mut Worker, members: Vec<Member>, settings: TcpSettings) -> io::Result<()> {
+fn send(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io::Result<()> {
     worker.set_buffers(members.iter().map(|(_, connection)| &**connection), settings.window);
     let mut courses = Vec::with_capacity(members.len());
-    for (stream, connection) in members {
+    for &(stream, ref connection) in members {
         if settings.window.is_none() {
             let unsent =
                 (UNSENT_BYTES / settings.streams.max(1) as usize).clamp(UNSENT_EACH.0, UNSENT_EACH.1);
-            let result = tcp::limit_unsent(&connection, unsent as u32);
+            let result = tcp::limit_unsent(connection, unsent as u32);
             worker.tally.count_failure("setsockopt TCP_NOTSENT_LOWAT", result);
         }
-        let pace = tcp_stream::pace(worker, stream, &connection, settings);
+        let pace = tcp_stream::pace(worker, stream, connection, settings);
         let volume = tcp_stream::volume_of(stream as u64, settings);
-        courses.push(Course { stream, connection, sent: 0, volume, pace });
+        courses.push(Course { stream, connection: Arc::clone(connection), sent: 0, volume, pace });
     }
     match courses.first().map(|first| Source::new(settings, &first.connection)) {
         Some(Ok(mut source)) => {
@@ -240,13 +240,13 @@ fn wait_for_ends(worker: &mut Worker, courses: &[Course]) -> io::Result<()> {
 }
 
 /// Receives on all connections to their ends.
-fn receive(worker: &mut Worker, members: Vec<Member>, settings: TcpSettings) -> io::Result<()> {
+fn receive(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io::Result<()> {
     worker.set_buffers(members.iter().map(|(_, connection)| &**connection), settings.window);
     let mut set = Readiness::new(EVENTS)?;
     let mark = (LOW_WATER_BYTES / settings.streams.max(1) as usize).min(LOW_WATER_MOST);
     for (index, (_, connection)) in members.iter().enumerate() {
         if settings.engine == TcpEngine::Lean && settings.rate_bps.is_none() {
-            let low_water = tcp::set_receive_low_water(connection, mark as i32);
+            let low_water = tcp::set_receive_low_water(connection, i32::try_from(mark).unwrap_or(i32::MAX));
             worker.tally.count_failure("setsockopt SO_RCVLOWAT", low_water);
         }
         set.watch(&**connection, index)?;
