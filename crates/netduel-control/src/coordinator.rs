@@ -46,6 +46,11 @@ pub trait Surroundings {
     fn locks_hosts(&self) -> bool {
         true
     }
+
+    /// Whether an agent that is lost is started again, once: for the trials that are to come.
+    fn restarts_agents(&self) -> bool {
+        true
+    }
     /// Whether somebody wants the run to stop.
     fn interrupted(&self) -> bool;
     /// Monotonic clock, nanoseconds.

@@ -51,6 +51,15 @@ pub enum PeerError {
         /// For how long, milliseconds.
         waited_ms: u64,
     },
+    /// Its traffic runs, and it says nothing.
+    #[error(
+        "it has said nothing for {seconds} s while traffic runs: its process is stopped, its host hangs, or the path to it \
+         carries nothing any more"
+    )]
+    Quiet {
+        /// For how long, seconds.
+        seconds: u64,
+    },
 }
 
 fn name_of_answer(message: &FromAgent) -> &'static str {
@@ -233,6 +242,18 @@ mod tests {
         let hello = encode(&FromAgent::Hello { protocol: PROTOCOL, program: "test".into() });
         let again = greeted().input(hello.as_bytes(), 0);
         assert_eq!(again, Err(PeerError::Unexpected { got: "hello", awaited: "nothing" }));
+    }
+
+    #[test]
+    fn an_agent_whose_traffic_runs_has_to_say_something_now_and_then() {
+        let mut peer = greeted();
+        peer.start(0, SECOND, 1000 * SECOND);
+        peer.input(encode(&FromAgent::Started).as_bytes(), 0).unwrap();
+        assert_eq!(peer.deadline_ns(), Some(10 * SECOND));
+        let progress = FromAgent::Progress { trial: 0, figures: LiveFigures::default() };
+        peer.input(encode(&progress).as_bytes(), 9 * SECOND).unwrap();
+        assert_eq!((peer.deadline_ns(), peer.tick(19 * SECOND - 1)), (Some(19 * SECOND), Ok(())));
+        assert_eq!(peer.tick(19 * SECOND), Err(PeerError::Quiet { seconds: 10 }));
     }
 
     #[test]

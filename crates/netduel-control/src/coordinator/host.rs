@@ -13,7 +13,8 @@ const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How long an agent may take to end after its input has ended: it undoes treatments then.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long something may take to end that never said it was an agent: it has nothing to undo, but perhaps last words.
+/// How long something may take to end that never said it was an agent, or says nothing any more: perhaps it has last words. An agent
+/// that cannot be reached undoes what it did when it sees that.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(1);
 /// This program, as it names itself.
 const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
@@ -74,7 +75,8 @@ impl HostLink {
     /// Ends the agent. Gives how it ended and its last words, ready to be put after a message.
     pub fn end(self) -> (String, String) {
         let banner = self.peer.unanswered_banner().join(" / ");
-        let patience = if self.peer.is_greeted() { END_PATIENCE } else { STRANGER_PATIENCE };
+        let patience =
+            if self.peer.is_greeted() && !self.peer.is_quiet() { END_PATIENCE } else { STRANGER_PATIENCE };
         let (status, words) = self.process.end(patience);
         let how = match status {
             // What shells, ssh and their like end with when the command is not there.

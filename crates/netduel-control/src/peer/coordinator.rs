@@ -10,6 +10,12 @@ use crate::protocol::{
 /// Lines that are no message and are passed over before the first message: login banners of remote shells.
 pub const BANNER_LINES_MAX: usize = 50;
 
+/// An agent whose traffic runs and that says nothing for this long, nanoseconds, has been stopped or cut off: longer than an
+/// outage that a trial of a failover has, and than a busy host keeps a thread from running. Ten progress lines, where they come
+/// more seldom.
+const QUIET_NS: u64 = 10_000_000_000;
+const QUIET_LINES: u64 = 10;
+
 /// What a coordinator learns from an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
@@ -103,6 +109,8 @@ struct Await {
     what: Awaited,
     since_ns: u64,
     deadline_ns: u64,
+    /// When the agent has to have said something at the latest.
+    quiet_until_ns: u64,
 }
 
 /// The coordinator's side of one agent. One request at a time: an answer has to be heard, or an abort sent, before the next.
@@ -116,6 +124,9 @@ pub struct CoordinatorPeer {
     trial: TrialNumber,
     /// How long the result may take once traffic runs, nanoseconds.
     done_timeout_ns: u64,
+    /// How long the agent may say nothing while traffic runs, nanoseconds.
+    quiet_ns: u64,
+    is_quiet: bool,
 }
 
 impl CoordinatorPeer {
@@ -130,13 +141,21 @@ impl CoordinatorPeer {
             banner: Vec::new(),
             trial: 0,
             done_timeout_ns: 0,
+            quiet_ns: limits.progress.0.saturating_mul(QUIET_LINES).max(QUIET_NS),
+            is_quiet: false,
         };
         let line = peer.request(&ToAgent::Hello { protocol: PROTOCOL, program, limits }, now_ns, timeout_ns);
         (peer, line)
     }
 
     fn expect(&mut self, what: Awaited, now_ns: u64, timeout_ns: u64) {
-        self.awaited = Some(Await { what, since_ns: now_ns, deadline_ns: now_ns.saturating_add(timeout_ns) });
+        let quiet_ns = if what == Awaited::Done { self.quiet_ns } else { u64::MAX };
+        self.awaited = Some(Await {
+            what,
+            since_ns: now_ns,
+            deadline_ns: now_ns.saturating_add(timeout_ns),
+            quiet_until_ns: now_ns.saturating_add(quiet_ns),
+        });
     }
 
     /// The line of a request; its answer is awaited for `timeout_ns`.
@@ -165,7 +184,7 @@ impl CoordinatorPeer {
 
     /// When [`CoordinatorPeer::tick`] has to be called next; `None` when nothing is awaited.
     pub fn deadline_ns(&self) -> Option<u64> {
-        self.awaited.map(|awaited| awaited.deadline_ns)
+        self.awaited.map(|awaited| awaited.deadline_ns.min(awaited.quiet_until_ns))
     }
 
     /// Tells the time.
@@ -175,8 +194,17 @@ impl CoordinatorPeer {
                 awaited: awaited.what.name(),
                 waited_ms: now_ns.saturating_sub(awaited.since_ns) / 1_000_000,
             }),
+            Some(awaited) if now_ns >= awaited.quiet_until_ns => {
+                self.is_quiet = true;
+                Err(PeerError::Quiet { seconds: self.quiet_ns / 1_000_000_000 })
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the agent was given up because it said nothing while its traffic ran.
+    pub fn is_quiet(&self) -> bool {
+        self.is_quiet
     }
 
     /// Whether the agent has said its first message. One that has not has changed nothing on its host.
@@ -241,6 +269,9 @@ impl CoordinatorPeer {
             });
         }
         if let FromAgent::Progress { figures, .. } = message {
+            if let Some(awaited) = &mut self.awaited {
+                awaited.quiet_until_ns = now_ns.saturating_add(self.quiet_ns);
+            }
             return Ok(Some(Heard::Progress(figures)));
         }
         self.awaited = None;

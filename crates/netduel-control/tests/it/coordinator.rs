@@ -3,6 +3,7 @@ use netduel_control::coordinator::{RunError, RunErrorKind, run};
 use netduel_model::event::Event;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
+use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
 use crate::surroundings::{Script, plan};
@@ -145,8 +146,10 @@ fn bytes_on_another_interface_at_both_ends_are_told_of_both() {
 #[test]
 fn an_agent_that_tells_figures_without_end_is_given_up_at_its_deadline() {
     // Fifteen thousand figures to the deadline: by then there is no moment any more in which nothing arrives.
-    let mut script =
-        Script { jump_at_progress_ns: 1_000_000, ..Script::default() }.host("a", &["never-done", "babble"]);
+    // The other end is asked for few, so that it is not given up for its silence.
+    let progress = Some(Nanos(10_000_000_000));
+    let mut script = Script { jump_at_progress_ns: 1_000_000, progress, ..Script::default() }
+        .host("a", &["never-done", "babble"]);
     run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     let first = reasons(&script.stored).remove(0);
     assert!(first.contains("host a") && first.contains("the result of the trial was awaited"), "{first}");

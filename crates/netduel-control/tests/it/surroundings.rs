@@ -3,6 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use netduel_control::coordinator::{StoreProblem, Surroundings};
+use netduel_control::protocol::Limits;
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
@@ -10,6 +11,7 @@ use netduel_model::plan::{Host, ResolvedPlan, parse};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
+use netduel_model::units::Nanos;
 
 /// A plan of two arms with a sysctl treatment, over two hosts that the plan starts by a command.
 pub fn plan(design: &str) -> ResolvedPlan {
@@ -53,6 +55,8 @@ pub struct Script {
     pub step_ns: u64,
     /// How far time goes on whenever an agent tells of traffic under way.
     pub jump_at_progress_ns: u64,
+    /// How often figures are asked for, when not as usual.
+    pub progress: Option<Nanos>,
 }
 
 impl Script {
@@ -112,6 +116,10 @@ impl Surroundings for Script {
     fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
         self.stop_after.filter(|enough| trials.len() >= *enough).map(|_| RunEnd::PrecisionReached)
     }
+    fn progress_interval(&self) -> Nanos {
+        self.progress.unwrap_or(Limits::PROGRESS)
+    }
+
     fn interrupted(&self) -> bool {
         let begun = self.events.iter().filter(|event| matches!(event, Event::TrialStarted { .. })).count();
         self.interrupt_at_start_of.is_some_and(|trial| begun >= trial)

@@ -47,8 +47,7 @@ impl Surroundings for QuickSystem<'_> {
     }
 
     fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
-        // A host that is lost is asked a second time; what is to be told is how it was lost.
-        self.trial.get_or_insert_with(|| trial.clone());
+        self.trial = Some(trial.clone());
         self.system.store(trial)
     }
 
@@ -65,6 +64,10 @@ impl Surroundings for QuickSystem<'_> {
     }
 
     fn locks_hosts(&self) -> bool {
+        false
+    }
+
+    fn restarts_agents(&self) -> bool {
         false
     }
 

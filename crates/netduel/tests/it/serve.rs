@@ -187,6 +187,20 @@ fn clients_of_a_server_that_is_stopped_are_told_why_their_test_has_no_result() {
 }
 
 #[test]
+fn a_server_that_is_stopped_in_its_tracks_is_told_from_one_that_answers() {
+    let mut server = Server::start(&["--ephemeral"]);
+    let client = server.running_client();
+    signal(Pid::from_child(&server.child), Signal::STOP);
+    // Long before the minute that the test was to take is over.
+    let client = Finished::from(client.wait_with_output().unwrap()).expect_code(4);
+    assert!(client.stderr.contains("has said nothing for"), "{}", client.stderr);
+    signal(Pid::from_child(&server.child), Signal::CONT);
+    assert_eq!(server.event()["event"], "failed");
+    server.client(&["rr", "STRING", "-t", "0.2", "-i", "0"]).expect_code(0);
+    server.end();
+}
+
+#[test]
 fn a_server_for_one_test_ends_after_it_and_not_after_one_that_it_refused() {
     let mut server = Server::start(&["--ephemeral", "--one-off", "--max-rate", "10M"]);
     let error = server.client(&["rr", "STRING", "-t", "0.2"]).expect_code(4).stderr;
