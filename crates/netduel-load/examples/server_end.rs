@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         wait: if wait == "spin" { Wait::Spin } else { Wait::Block },
         rate: if rate == "closed" { None } else { Some(PerSecond(rate.parse()?)) },
         timestamps: stamps == "stamped",
+        congestion: None,
     };
     let traffic = if protocol == "udp" { Traffic::UdpRr(settings) } else { Traffic::TcpRr(settings) };
     let duration = Nanos::from_millis(milliseconds.parse()?);

@@ -110,6 +110,7 @@ fn probe_jobs(
         wait: Wait::Block,
         rate: Some(settings.rate),
         timestamps: false,
+        congestion: None,
     };
     let mut probe = round_trip::Settings::new(&probe, loaded_part(settings, timing));
     probe.idle = Some(Timing { duration: settings.idle, ..timing });
@@ -248,9 +249,9 @@ fn foreign_jobs(
     let standing = Arc::clone(&sockets.tcp[places.standing]);
     match role {
         Role::Client => {
-            transaction::client_jobs(foreign, FOREIGN_THREADS, sockets.peer, standing, keep_foreign)
+            transaction::client_jobs(foreign, None, FOREIGN_THREADS, sockets.peer, standing, keep_foreign)
         }
-        Role::Server => transaction::server_jobs(foreign, FOREIGN_THREADS, sockets, standing),
+        Role::Server => transaction::server_jobs(foreign, None, FOREIGN_THREADS, sockets, standing),
     }
 }
 

@@ -84,7 +84,9 @@ pub(crate) fn congestion(workload: &Workload) -> Option<&str> {
     match &workload.traffic {
         Traffic::TcpStream { congestion, .. } => congestion.as_deref(),
         Traffic::LoadedLatency(settings) => settings.congestion.as_deref(),
-        _ => None,
+        Traffic::TcpRr(settings) => settings.congestion.as_deref(),
+        Traffic::TcpCrr(settings) => settings.congestion.as_deref(),
+        Traffic::UdpStream { .. } | Traffic::UdpRr(_) => None,
     }
 }
 

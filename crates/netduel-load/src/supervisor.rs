@@ -7,7 +7,7 @@ use std::time::Duration;
 use netduel_model::ids::Token;
 use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, StreamReport, ZeroCopyReport};
 use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
-use netduel_sys::{affinity, clock, udp, usage};
+use netduel_sys::{affinity, clock, tcp, udp, usage};
 
 use crate::control::{Control, Sockets};
 use crate::error::LoadError;
@@ -64,6 +64,13 @@ impl Supervisor {
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
         let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::default()));
         let sockets = gate.pass(&mut self.setup)?;
+        // Connecting has put the route's congestion control, where it names one, in the place of the socket's own
+        // (`tcp_ca_dst_init` in net/ipv4/tcp_output.c).
+        if let Some(name) = peer::congestion(&self.workload) {
+            for connection in &sockets.tcp {
+                self.setup.count_failure("setsockopt TCP_CONGESTION", tcp::set_congestion(connection, name));
+            }
+        }
         self.control.hold(sockets.clone());
         let jobs = jobs::of(&self.workload, self.role, self.token, &sockets)?;
         let count = jobs.len();

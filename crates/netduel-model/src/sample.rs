@@ -337,6 +337,9 @@ pub struct TransactionParts {
     pub connect: HistogramRecord,
     /// From the first byte of the request to the last of the response, nanoseconds.
     pub exchange: HistogramRecord,
+    /// Congestion control that a connection of the client really used; absent when no transaction came about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
 }
 
 /// What the client of a loaded path measured beside its probes.

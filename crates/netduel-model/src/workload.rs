@@ -146,6 +146,9 @@ pub struct RoundTrip {
     /// Whether some of the requests are time-stamped by the kernels, which splits their round trips into parts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timestamps: bool,
+    /// Congestion control of the connection of `tcp-rr`, as the kernel names it; `None` leaves the host's default (which is recorded).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
 }
 
 /// Settings of transactions that each have a connection of their own.
@@ -162,6 +165,9 @@ pub struct Transaction {
     /// `None`: closed loop, the next transaction follows the end of one. Otherwise an open loop: transactions begin on a
     /// schedule of this rate, and each is counted from its scheduled time.
     pub rate: Option<PerSecond>,
+    /// Congestion control of its TCP connections, as the kernel names it; `None` leaves the host's default (which is recorded).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
 }
 
 /// Settings of round trips on a path that is idle first and then loaded.

@@ -94,6 +94,7 @@ impl Trial {
             Step::Transaction => {
                 if let Some(Later::Queue(queue)) = self.later.as_deref()
                     && stream.set_nonblocking(false).is_ok()
+                    && self.sets_congestion(&stream)
                 {
                     queue.add(Newcomer { stream, head: Some(greeting.to_bytes()) });
                 }
@@ -102,12 +103,16 @@ impl Trial {
         }
     }
 
+    /// The listener is everybody's, so what a trial asks for is set on its connections, before they carry anything of ours.
+    fn sets_congestion(&self, stream: &TcpStream) -> bool {
+        self.congestion.as_ref().is_none_or(|name| tcp::set_congestion(stream, name).is_ok())
+    }
+
     fn take_stream(&mut self, mut stream: TcpStream, hello: &Greeting) {
         let index = hello.stream as usize;
+        let is_set = self.sets_congestion(&stream);
         let (Some(taken), Some(delivery)) = (self.taken.get_mut(index), &self.streams) else { return };
-        // The listener is everybody's, so what a trial asks for is set on its connections, before they carry anything.
-        let is_set = |name: &String| tcp::set_congestion(&stream, name).is_ok();
-        if *taken || !self.congestion.as_ref().is_none_or(is_set) {
+        if *taken || !is_set {
             return;
         }
         if lobby::prove(&mut stream, self.token, hello).unwrap_or(false) {

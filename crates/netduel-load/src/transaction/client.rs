@@ -6,7 +6,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netduel_model::sample::{RoundTripReport, TransactionParts};
 use netduel_model::workload::Wait;
@@ -39,6 +39,10 @@ pub(super) struct Shared {
     turn: Mutex<()>,
     ports_remarked: AtomicBool,
     figures: Mutex<Option<Figures>>,
+    /// What is asked for on each connection; it is the standing one's, which was refused before any traffic when it is not there.
+    asked_congestion: Option<String>,
+    /// What the first connection whose transaction came about used.
+    used_congestion: OnceLock<Option<String>>,
 }
 
 /// A transaction that is about to be made; `begun` is now, nanoseconds of the monotonic clock.
@@ -73,7 +77,12 @@ enum Failure {
 }
 
 impl Shared {
-    pub(super) fn new(settings: Settings, peer: SocketAddr, standing: Arc<TcpStream>) -> Self {
+    pub(super) fn new(
+        settings: Settings,
+        asked_congestion: Option<String>,
+        peer: SocketAddr,
+        standing: Arc<TcpStream>,
+    ) -> Self {
         Self {
             settings,
             peer,
@@ -82,6 +91,8 @@ impl Shared {
             turn: Mutex::new(()),
             ports_remarked: AtomicBool::new(false),
             figures: Mutex::new(None),
+            asked_congestion,
+            used_congestion: OnceLock::new(),
         }
     }
 
@@ -105,6 +116,12 @@ impl Shared {
         Some(Next { number, due_ns: Some(due_ns), begun })
     }
 
+    /// To be called once connected: connecting puts the route's congestion control, where it names one, in the place of ours.
+    fn set_congestion(&self, stream: &TcpStream) -> Result<(), Failure> {
+        let Some(name) = &self.asked_congestion else { return Ok(()) };
+        tcp::set_congestion(stream, name).map_err(|error| Failure::Call("setsockopt TCP_CONGESTION", error))
+    }
+
     fn figures(&self) -> MutexGuard<'_, Option<Figures>> {
         // Recording does not panic; figures behind a poisoned lock are whole.
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
@@ -114,6 +131,7 @@ impl Shared {
     pub(super) fn finish(self) -> RoundTripReport {
         // ENOTCONN: the server is gone.
         let _ = socket::shut_down_sending(&*self.standing);
+        let congestion = self.used_congestion.into_inner().flatten();
         let figures = self.figures.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Figures { whole, connect, exchange, failures } =
             figures.expect("each thread has made sure of it");
@@ -123,6 +141,7 @@ impl Shared {
             failures: failures + report.timeouts,
             connect: recorder::record(&connect),
             exchange: recorder::record(&exchange),
+            congestion,
         });
         report
     }
@@ -236,6 +255,7 @@ fn transact(
     }
     let connected = clock::monotonic_ns();
     worker.was_served();
+    shared.set_congestion(&stream)?;
     let mut taken = 0;
     while taken < request.len() {
         match socket::send(&stream, &request[taken..], Waiting::Block) {
@@ -270,6 +290,7 @@ fn transact(
     let is_ours = datagram::read_magic(response) == Some(super::response_magic(settings.token))
         && datagram::read_number(response) == Some(number);
     if is_ours {
+        shared.used_congestion.get_or_init(|| tcp::congestion(&stream).ok());
         Ok(Times { begun, connected, responded, closed })
     } else {
         Err(Failure::Event("response that is not to this request"))

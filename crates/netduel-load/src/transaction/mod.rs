@@ -77,6 +77,7 @@ pub(crate) fn jobs(
 ) -> Vec<Job> {
     let threads = settings.outstanding as usize;
     let standing = Arc::clone(&sockets.tcp[0]);
+    let congestion = settings.congestion.clone();
     let settings = Settings {
         request: settings.request.0 as usize,
         response: settings.response.0 as usize,
@@ -88,23 +89,26 @@ pub(crate) fn jobs(
         lane: 0,
     };
     match role {
-        Role::Client => client_jobs(settings, threads, sockets.peer, standing, |worker, report| {
-            worker.round_trips = Some(report);
-        }),
-        Role::Server => server_jobs(settings, threads, sockets, standing),
+        Role::Client => {
+            client_jobs(settings, congestion, threads, sockets.peer, standing, |worker, report| {
+                worker.round_trips = Some(report);
+            })
+        }
+        Role::Server => server_jobs(settings, congestion, threads, sockets, standing),
     }
 }
 
 /// The threads of a client; `done` is called once, in the last of them, with the figures of all.
 pub(crate) fn client_jobs(
     settings: Settings,
+    congestion: Option<String>,
     threads: usize,
     peer: Option<SocketAddr>,
     standing: Arc<TcpStream>,
     done: fn(&mut Worker, RoundTripReport),
 ) -> Vec<Job> {
     let peer = peer.expect("a client knows whom its greeted connection goes to");
-    let shared = Arc::new(client::Shared::new(settings, peer, standing));
+    let shared = Arc::new(client::Shared::new(settings, congestion, peer, standing));
     (0..threads)
         .map(|thread| {
             let shared = Arc::clone(&shared);
@@ -123,12 +127,13 @@ pub(crate) fn client_jobs(
 /// The threads of a server.
 pub(crate) fn server_jobs(
     settings: Settings,
+    congestion: Option<String>,
     threads: usize,
     sockets: &Sockets,
     standing: Arc<TcpStream>,
 ) -> Vec<Job> {
     let later = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
-    let door = Arc::new(server::Door::new(later));
+    let door = Arc::new(server::Door::new(later, congestion));
     let watched = Arc::clone(&door);
     let watch = Job {
         stream: settings.lane,

@@ -28,11 +28,13 @@ const EXHAUSTED_PAUSE_NS: u64 = 1_000_000;
 pub(super) struct Door {
     later: Arc<Later>,
     is_closed: AtomicBool,
+    /// What is set on each connection: one that a listener takes may have the route's in the place of the listener's.
+    congestion: Option<String>,
 }
 
 impl Door {
-    pub(super) fn new(later: Arc<Later>) -> Self {
-        Self { later, is_closed: AtomicBool::new(false) }
+    pub(super) fn new(later: Arc<Later>, congestion: Option<String>) -> Self {
+        Self { later, congestion, is_closed: AtomicBool::new(false) }
     }
 
     fn close(&self) {
@@ -65,6 +67,10 @@ pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
                 worker.was_served();
                 if newcomer.head.is_some() {
                     prepare(worker, &newcomer.stream);
+                }
+                if let Some(name) = &door.congestion {
+                    let set = tcp::set_congestion(&newcomer.stream, name);
+                    worker.tally.count_failure("setsockopt TCP_CONGESTION", set);
                 }
                 serve(worker, &newcomer, settings, &mut request, &mut response);
             }

@@ -41,7 +41,14 @@ pub fn tcp(streams: u32, direction: Direction, engine: TcpEngine) -> Traffic {
 }
 
 pub fn messages(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> RoundTrip {
-    RoundTrip { size: Bytes(size), outstanding, wait, rate: rate.map(PerSecond), timestamps: false }
+    RoundTrip {
+        size: Bytes(size),
+        outstanding,
+        wait,
+        rate: rate.map(PerSecond),
+        timestamps: false,
+        congestion: None,
+    }
 }
 
 /// All ways to wait that this user may use.

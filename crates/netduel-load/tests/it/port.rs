@@ -8,8 +8,8 @@ use netduel_model::ids::Token;
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
 use netduel_model::workload::{
-    Direction, Family, FlowTuning, ProbeProtocol, StreamTuning, TcpEngine, Traffic, Transaction, UdpOffload,
-    Wait, Workload,
+    Direction, Family, FlowTuning, ProbeProtocol, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction,
+    UdpOffload, Wait, Workload,
 };
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, received, sent, tcp, turn, workload};
@@ -86,6 +86,7 @@ pub fn all_traffic() -> Vec<Traffic> {
         outstanding: 2,
         wait: Wait::Block,
         rate: None,
+        congestion: None,
     };
     vec![
         tcp(3, Direction::Both, TcpEngine::Lean),
@@ -210,9 +211,44 @@ fn each_trial_has_the_congestion_control_that_it_asks_for() {
             assert_eq!(stream.tcp.as_ref().unwrap().congestion.as_deref(), Some(name));
         }
     }
+    let (round_trips, transactions) = request_response_with("reno");
+    for (number, traffic) in [round_trips, transactions].into_iter().enumerate() {
+        let workload = trial(traffic, Family::Ipv4);
+        let (client, server) = run(&port, loopback(Family::Ipv4), &workload, token(10 + number));
+        for end in [&client, &server] {
+            for stream in end.streams.iter().filter_map(|stream| stream.tcp.as_ref()) {
+                assert_eq!(stream.congestion.as_deref(), Some("reno"));
+            }
+        }
+        let parts = client.round_trips.as_ref().unwrap().parts.as_ref();
+        let used = match parts {
+            Some(parts) => parts.congestion.as_deref(),
+            None => server.streams[0].tcp.as_ref().unwrap().congestion.as_deref(),
+        };
+        assert_eq!(used, Some("reno"));
+    }
+    for traffic in <[Traffic; 2]>::from(request_response_with("nonsense")) {
+        let Err(error) = port.prepare_server(&trial(traffic, Family::Ipv4), TOKEN) else {
+            panic!("it was taken")
+        };
+        assert!(
+            matches!(&error, LoadError::Congestion { available, .. } if available.contains("reno")),
+            "{error}"
+        );
+    }
     let workload = trial(with_congestion("nonsense"), Family::Ipv4);
     let Err(error) = port.prepare_server(&workload, TOKEN) else { panic!("it was taken") };
     assert!(matches!(error, LoadError::Congestion { .. }), "{error}");
+}
+
+fn request_response_with(name: &str) -> (Traffic, Traffic) {
+    let congestion = Some(name.to_owned());
+    let round_trips = RoundTrip { congestion: congestion.clone(), ..messages(100, 1, Wait::Block, None) };
+    let Traffic::TcpCrr(transactions) = crate::transaction::transactions(100, 1000, 2, Wait::Block, None)
+    else {
+        unreachable!("it is a tcp-crr")
+    };
+    (Traffic::TcpRr(round_trips), Traffic::TcpCrr(Transaction { congestion, ..transactions }))
 }
 
 fn with_congestion(name: &str) -> Traffic {

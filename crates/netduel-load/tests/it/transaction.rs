@@ -19,6 +19,7 @@ pub fn transactions(request: u64, response: u64, outstanding: u32, wait: Wait, r
         outstanding,
         wait,
         rate: rate.map(PerSecond),
+        congestion: None,
     })
 }
 

@@ -223,7 +223,7 @@ shape! {
         optional block: Bytes,
         /// tcp-stream, loaded-latency: how bytes are moved, default `lean`.
         optional engine: TcpEngine,
-        /// tcp-stream, loaded-latency: congestion control as the kernel names it, 15 letters at most; default: the host's.
+        /// tcp-stream, tcp-rr, tcp-crr, loaded-latency: congestion control as the kernel names it, 15 letters at most; default: the host's.
         optional congestion: String,
         /// udp-stream: payload of a datagram, 32 B to 65507 B, default 1448 B (1428 B over IPv6). tcp-rr, udp-rr: bytes of a
         /// request and of its response, default 64 B; 1 B to 1 MiB for tcp-rr, 32 B to 65507 B for udp-rr. tcp-crr: bytes of a

@@ -53,6 +53,7 @@ fn transactions_have_the_documented_defaults() {
         outstanding: 1,
         wait: Wait::Block,
         rate: None,
+        congestion: None,
     };
     assert_eq!(transaction(""), expected);
     let sized = transaction("size = \"1 KiB\"");
@@ -138,7 +139,8 @@ fn transactions_that_cannot_be_run_are_refused() {
         ),
         (
             "streams = 2",
-            "streams: is not a setting of tcp-crr; it has family, size, response_size, outstanding, wait, request_rate",
+            "streams: is not a setting of tcp-crr; it has family, size, response_size, outstanding, wait, request_rate, \
+             congestion",
         ),
         (
             "metrics = [\"throughput\"]",
@@ -148,6 +150,15 @@ fn transactions_that_cannot_be_run_are_refused() {
     ] {
         assert_eq!(refused("tcp-crr", settings), problem, "{settings}");
     }
+    for kind in ["tcp-rr", "tcp-crr"] {
+        let problem = refused(kind, "congestion = \"no such\"");
+        assert!(
+            problem.starts_with("congestion: \"no such\" is not a congestion control"),
+            "{kind}: {problem}"
+        );
+    }
+    let problem = refused("udp-rr", "congestion = \"cubic\"");
+    assert!(problem.starts_with("congestion: is not a setting of udp-rr"), "{problem}");
     assert!(
         refused("tcp-rr", "response_size = \"64 B\"")
             .starts_with("response_size: is not a setting of tcp-rr")

@@ -86,6 +86,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         rows.push(("round trip", words));
     }
     rows.extend(parts(trial));
+    rows.extend(congestion(workload, client).map(|name| ("congestion", name)));
     rows.extend(datagrams(input));
     rows.extend(tcp(client, server).map(|words| ("TCP", words)));
     rows.extend(connections(client).map(|words| ("connections", words)));
@@ -200,6 +201,15 @@ fn parts(trial: &Trial) -> Vec<(&'static str, String)> {
         rows.push(("failed", format!("{} of {} transactions", parts.failures, parts.begun)));
     }
     rows
+}
+
+/// The congestion control that the client's connections of a request-response test used.
+fn congestion(workload: &Workload, client: &TrialEnd) -> Option<String> {
+    match &workload.traffic {
+        Traffic::TcpRr(_) => client.report.streams.first()?.tcp.as_ref()?.congestion.clone(),
+        Traffic::TcpCrr(_) => client.report.round_trips.as_ref()?.parts.as_ref()?.congestion.clone(),
+        _ => None,
+    }
 }
 
 /// Loss, to the datagram, and where it happened as far as it is known; and when a packet is not a datagram.

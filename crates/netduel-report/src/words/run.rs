@@ -51,6 +51,7 @@ pub fn workload(workload: &Workload) -> String {
             if round_trip.timestamps {
                 parts.push("some of them time-stamped".to_owned());
             }
+            parts.extend(round_trip.congestion.iter().cloned());
         }
         Traffic::LoadedLatency(load) => parts.extend(loaded(load)),
         Traffic::TcpCrr(transaction) => {
@@ -61,6 +62,7 @@ pub fn workload(workload: &Workload) -> String {
                 None => format!("closed loop, {} under way", transaction.outstanding),
             });
             parts.push(waiting(transaction.wait).to_owned());
+            parts.extend(transaction.congestion.iter().cloned());
         }
     }
     parts.push(workload.family.to_string());

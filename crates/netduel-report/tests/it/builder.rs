@@ -182,8 +182,14 @@ fn host(name: &str, recipe: &Recipe) -> HostSnapshot {
 }
 
 fn workload(name: &str) -> Workload {
-    let round_trip =
-        |rate| RoundTrip { size: Bytes(64), outstanding: 1, wait: Wait::Block, rate, timestamps: false };
+    let round_trip = |rate| RoundTrip {
+        size: Bytes(64),
+        outstanding: 1,
+        wait: Wait::Block,
+        rate,
+        timestamps: false,
+        congestion: None,
+    };
     let traffic = match name {
         "rr" => Traffic::TcpRr(round_trip(None)),
         "open" => Traffic::UdpRr(round_trip(Some(PerSecond(20_000)))),
@@ -204,6 +210,7 @@ fn workload(name: &str) -> Workload {
             outstanding: 2,
             wait: Wait::Block,
             rate: None,
+            congestion: None,
         }),
         "udp" => Traffic::UdpStream {
             flows: 1,
@@ -484,8 +491,13 @@ fn transactions(noise: &mut Noise, speed: f64) -> (EndReport, EndReport) {
         }
         record(&histogram)
     };
-    let parts =
-        TransactionParts { begun: 4_000, failures: 0, connect: part(42_000.0), exchange: part(61_000.0) };
+    let parts = TransactionParts {
+        begun: 4_000,
+        failures: 0,
+        connect: part(42_000.0),
+        exchange: part(61_000.0),
+        congestion: None,
+    };
     if let Some(report) = &mut client.round_trips {
         report.parts = Some(parts);
     }
@@ -515,6 +527,7 @@ fn loaded(noise: &mut Noise, speed: f64, arm: usize, recipe: &Recipe) -> (EndRep
             failures: 0,
             connect: histogram(queue, 120),
             exchange: histogram(1.05 * queue, 120),
+            congestion: None,
         },
         in_band_requests: 120,
         in_band: histogram(1.4 * queue, 120),

@@ -45,6 +45,7 @@ fn newer_trials() -> Vec<Trial> {
         failures: 1,
         connect: sample::histogram(),
         exchange: sample::histogram(),
+        congestion: None,
     };
     let under_load = UnderLoad { foreign: parts.clone(), in_band_requests: 12, in_band: sample::histogram() };
     for end in [&mut transactions.client, &mut transactions.server].into_iter().flatten() {

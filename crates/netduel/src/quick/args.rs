@@ -161,7 +161,7 @@ pub struct RrArgs {
     /// Kernel time stamps: split the round trip into wire, kernel and program.
     #[arg(long)]
     pub timestamps: bool,
-    /// Congestion control of TCP.
+    /// Congestion control of TCP, for example cubic or bbr [default: each host's]
     #[arg(short = 'C', long, value_name = "NAME", conflicts_with = "udp")]
     pub congestion: Option<String>,
 }
@@ -183,6 +183,9 @@ pub struct CrrArgs {
     /// How both ends wait.
     #[arg(long, value_enum, default_value_t = WaitArg::Block)]
     pub wait: WaitArg,
+    /// Congestion control, for example cubic or bbr [default: each host's]
+    #[arg(short = 'C', long, value_name = "NAME")]
+    pub congestion: Option<String>,
 }
 
 /// More a second than any host sends one by one; what the load refuses too.

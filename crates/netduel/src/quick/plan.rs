@@ -129,6 +129,7 @@ impl Test {
         let mut test = Self::new("tcp-crr");
         test.set_quantity("size", Some(args.length));
         test.set_loop(args.parallel, args.rate.map(|rate| rate.to_string()), args.wait);
+        test.set_quantity("congestion", args.congestion.as_deref());
         test
     }
 

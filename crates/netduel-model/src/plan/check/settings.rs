@@ -69,9 +69,10 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
         WorkloadType::UdpStream => {
             &["family", "flows", "direction", "size", "rate", "offload", "volume", "window"]
         }
-        WorkloadType::TcpRr | WorkloadType::UdpRr => {
-            &["family", "size", "outstanding", "wait", "request_rate", "timestamps"]
+        WorkloadType::TcpRr => {
+            &["family", "size", "outstanding", "wait", "request_rate", "timestamps", "congestion"]
         }
+        WorkloadType::UdpRr => &["family", "size", "outstanding", "wait", "request_rate", "timestamps"],
         WorkloadType::LoadedLatency => &[
             "family",
             "streams",
@@ -84,7 +85,9 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
             "request_rate",
             "idle_share",
         ],
-        WorkloadType::TcpCrr => &["family", "size", "response_size", "outstanding", "wait", "request_rate"],
+        WorkloadType::TcpCrr => {
+            &["family", "size", "response_size", "outstanding", "wait", "request_rate", "congestion"]
+        }
     }
 }
 
@@ -186,7 +189,7 @@ pub(super) fn check_ranges(
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
     }
     check_probes(settings, kind, path, problems);
-    if matches!(kind, TcpStream | LoadedLatency)
+    if matches!(kind, TcpStream | TcpRr | TcpCrr | LoadedLatency)
         && let Some(name) = &settings.congestion
     {
         // TCP_CA_NAME_MAX in include/net/tcp.h is 16 with the final zero byte.
@@ -346,6 +349,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
         wait: settings.wait.unwrap_or_default(),
         rate: settings.request_rate,
         timestamps: settings.timestamps.unwrap_or_default(),
+        congestion: settings.congestion.clone(),
     };
     match kind {
         WorkloadType::TcpStream => {
@@ -391,6 +395,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
                 outstanding: settings.outstanding.unwrap_or(outstanding),
                 wait: settings.wait.unwrap_or_default(),
                 rate: settings.request_rate,
+                congestion: settings.congestion.clone(),
             })
         }
     }
