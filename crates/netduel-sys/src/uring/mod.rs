@@ -173,4 +173,32 @@ mod tests {
         assert_eq!(error.raw_os_error(), Some(libc::EPIPE));
         drop(client);
     }
+
+    /// Forbids io_uring to this thread, as a container's profile does to its programs (seccomp(2)).
+    fn forbid() {
+        let statement = |code: u32, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+        let mut filter = [
+            statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+            statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_io_uring_setup as u32),
+            statement(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+            statement(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        let pointer: *const libc::sock_fprog = &raw const program;
+        // SAFETY: a flag of this thread; no memory is passed.
+        let result = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        assert_eq!(result, 0);
+        // SAFETY: the program and its statements live during the call, which copies them.
+        let result = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, pointer) };
+        assert_eq!(result, 0);
+    }
+
+    #[test]
+    fn where_it_is_forbidden_the_probe_says_so() {
+        let refused = std::thread::spawn(|| {
+            forbid();
+            probe().unwrap_err()
+        });
+        assert_eq!(refused.join().unwrap().raw_os_error(), Some(libc::EPERM));
+    }
 }
