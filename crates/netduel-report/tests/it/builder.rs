@@ -247,6 +247,7 @@ fn workload(name: &str) -> Workload {
         family: Family::Ipv4,
         pin_client: vec![1],
         pin_server: vec![3],
+        pin_auto: netduel_model::workload::PinAuto::default(),
         metrics,
     }
 }
