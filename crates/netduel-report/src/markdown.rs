@@ -71,6 +71,11 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     if let Some(table) = words::stamps(workload) {
         stamps(&table, lines);
     }
+    let placements = words::placements(workload);
+    if !placements.is_empty() {
+        lines.extend([String::new(), format!("{}:", words::PLACEMENTS_TITLE), String::new()]);
+        lines.extend(placements.iter().map(|placement| format!("- {}", text(placement))));
+    }
     if !workload.explanation.is_empty() {
         lines.extend([
             String::new(),

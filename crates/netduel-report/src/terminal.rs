@@ -126,6 +126,13 @@ impl Page {
         if let Some(table) = words::stamps(workload) {
             self.stamps(&table);
         }
+        let placements = words::placements(workload);
+        if !placements.is_empty() {
+            self.paragraph("  ", words::PLACEMENTS_TITLE);
+            for placement in placements {
+                self.item("- ", &plain(&placement));
+            }
+        }
         if !workload.explanation.is_empty() {
             self.paragraph("  ", "What the counters say (medians of the trials)");
             for sentence in &workload.explanation {
