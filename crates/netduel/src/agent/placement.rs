@@ -53,7 +53,11 @@ fn towards(peer: IpAddr) -> io::Result<IpAddr> {
         if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect((peer, DISCARD))?;
-    Ok(socket.local_addr()?.ip())
+    let own = socket.local_addr()?.ip();
+    // What goes to this host's own address goes over the loopback, whichever interface has that address.
+    let loopback: IpAddr =
+        if peer.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+    Ok(if own == peer { loopback } else { own })
 }
 
 /// What the threads of an end do.
@@ -241,8 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn the_route_to_this_host_itself_has_its_own_address() {
-        let peer: IpAddr = Ipv4Addr::LOCALHOST.into();
-        assert_eq!(towards(peer).unwrap(), peer);
+    fn the_route_to_this_host_itself_is_the_loopback() {
+        // All of 127.0.0.0/8 is this host's own, and so is what else it has.
+        let peer: IpAddr = Ipv4Addr::new(127, 0, 0, 7).into();
+        assert_eq!(towards(peer).unwrap(), Ipv4Addr::LOCALHOST);
+        let interfaces = netduel_host::snapshot().unwrap().interfaces;
+        for own in interfaces.iter().flat_map(|found| &found.addresses).filter(|own| own.is_ipv4()) {
+            assert_eq!(towards(*own).unwrap(), Ipv4Addr::LOCALHOST, "{own}");
+        }
     }
 }
