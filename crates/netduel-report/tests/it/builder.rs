@@ -230,12 +230,6 @@ fn workload(name: &str) -> Workload {
             tuning: StreamTuning::default(),
         },
     };
-    let metrics = match name {
-        "bulk" => vec![Metric::Throughput, Metric::CpuPerGigabyte],
-        "udp" => vec![Metric::DatagramRate, Metric::Loss],
-        "load" => vec![Metric::LatencyLoadedP50, Metric::Responsiveness],
-        _ => vec![Metric::LatencyP50, Metric::LatencyP99],
-    };
     Workload {
         name: name.parse().unwrap(),
         traffic,
@@ -248,7 +242,16 @@ fn workload(name: &str) -> Workload {
         pin_client: vec![1],
         pin_server: vec![3],
         pin_auto: netduel_model::workload::PinAuto::default(),
-        metrics,
+        metrics: metrics(name),
+    }
+}
+
+fn metrics(name: &str) -> Vec<Metric> {
+    match name {
+        "bulk" => vec![Metric::Throughput, Metric::CpuPerGigabyte],
+        "udp" => vec![Metric::DatagramRate, Metric::Loss],
+        "load" => vec![Metric::LatencyLoadedP50, Metric::Responsiveness],
+        _ => vec![Metric::LatencyP50, Metric::LatencyP99],
     }
 }
 

@@ -96,6 +96,27 @@ fn metric(document: &Value, key: &str) -> f64 {
 }
 
 #[test]
+fn ends_that_are_asked_to_choose_their_cores_say_which() {
+    let served = Served::start("cores", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    let auto = ["tcp", &string, "-t", "0.3", "--pin-client", "auto", "--pin-server", "auto", "-J"];
+    let document = served.client(&auto).expect_code(0).json();
+    for role in ["client", "server"] {
+        let end = &document["trial"][role];
+        let core = &end["report"]["streams"][0]["core"];
+        assert!(
+            core.is_number() && end["observation"]["placement"]["cores"] == serde_json::json!([core]),
+            "{end}"
+        );
+    }
+    let text = served.client(&auto[..auto.len() - 1]).expect_code(0).stdout;
+    assert!(text.contains("cores        client: ") && text.contains("cores        server: "), "{text}");
+    let wrong = served.client(&["tcp", &string, "--pin-client", "near"]).expect_code(2);
+    assert!(wrong.stderr.contains("or auto"), "{}", wrong.stderr);
+    served.end();
+}
+
+#[test]
 fn every_quick_test_gives_its_figures_over_one_port() {
     let mut served = Served::start("quick", &["--port", "0"]);
     for ipv6 in [false, true] {
@@ -122,19 +143,6 @@ fn every_quick_test_gives_its_figures_over_one_port() {
     let known = known.lines().find(|name| !name.starts_with('[')).unwrap().to_owned();
     let text = served.client(&["tcp", &known, "-t", "0.5", "-i", "0.1", "-n", "1M"]).expect_code(0).stdout;
     assert!(text.contains("1.05 MB") && text.contains("limited by"), "{text}");
-    let auto = ["tcp", &known, "-t", "0.3", "--pin-client", "auto", "--pin-server", "auto", "-J"];
-    let document = served.client(&auto).expect_code(0).json();
-    for role in ["client", "server"] {
-        // A standing server has one machine for many, and its ends chose as those of a plan do.
-        let end = &document["trial"][role];
-        let core = &end["report"]["streams"][0]["core"];
-        assert!(
-            core.is_number() && end["observation"]["placement"]["cores"] == serde_json::json!([core]),
-            "{end}"
-        );
-    }
-    let text = served.client(&auto[..auto.len() - 1]).expect_code(0).stdout;
-    assert!(text.contains("cores        client: ") && text.contains("cores        server: "), "{text}");
     let engine = ["tcp", &known, "-t", "0.3", "--engine", "zerocopy"];
     let text = served.client(&engine).expect_code(0).stdout;
     // veth copies, and the line says so.
