@@ -180,6 +180,7 @@ fn socket_holder(inode: u64) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
     #[test]
@@ -214,9 +215,12 @@ mod tests {
         let mut child = Command::new("cat")
             .env(MARK_VARIABLE, "a-test-of-leftovers")
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        // Its environment is there once it answers: spawn returns earlier.
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let left = before.difference("a-test-of-leftovers");
         assert_eq!(left.len(), 1, "{left:?}");
         assert!(left[0].contains(&format!("process {} (cat)", child.id())), "{left:?}");

@@ -29,7 +29,7 @@ pub(super) fn of_trials(traffic: &Traffic, trials: &[&Trial]) -> Vec<Part> {
         ],
         Traffic::TcpStream { .. } | Traffic::TcpRr(_) => vec![(
             "set-up",
-            "connection set-up: connect",
+            "connect, from SYN to established",
             figures::merged(trials.iter().filter_map(|trial| {
                 figures::of_record(&trial.client.as_ref()?.report.connections.as_ref()?.connect)
             })),

@@ -112,6 +112,7 @@ fn waiting(wait: Wait) -> &'static str {
 pub fn parts_title(workload: &WorkloadAnalysis) -> &'static str {
     match workload.arms.first().map(|arm| &arm.workload.traffic) {
         Some(Traffic::LoadedLatency(_)) => "Round trips, idle and under load",
+        Some(Traffic::TcpStream { .. } | Traffic::TcpRr(_)) => "How its connections were set up",
         _ => "What round trips are made of",
     }
 }

@@ -323,7 +323,7 @@ fn a_port_that_is_taken_and_a_host_that_is_not_there_are_said_with_what_to_do() 
 
 #[test]
 fn thousands_of_connections_are_set_up_and_too_few_ports_or_descriptors_are_said_first() {
-    let served = Served::start("many", &["--port", "0"]);
+    let served = Served::start("thousands", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let many = ["tcp", &string, "-P", "5000", "-t", "0.5", "-i", "0", "-J"];
     let document = served.client(&many).expect_code(0).json();
