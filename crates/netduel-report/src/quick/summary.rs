@@ -101,7 +101,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     }
     for (name, end) in [("client", client), ("server", server)] {
         let placement = end.observation.placement.as_ref().map(words::placement);
-        rows.extend(placement.map(|words| ("cores", format!("{name}: {words}"))));
+        rows.extend(placement.map(|said| ("cores", format!("{name}: {}", words::plain(&said)))));
     }
     for (name, end) in [("client", client), ("server", server)] {
         rows.extend(packets(&end.observation).map(|words| ("packets", format!("{name}: {words}"))));
