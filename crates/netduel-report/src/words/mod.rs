@@ -9,7 +9,10 @@ mod warnings;
 
 pub use datagrams::{datagrams, direction};
 pub use placements::{PLACEMENTS_TITLE, placement, placements};
-pub use run::{commands, end, parts, parts_title, proofs, rules, treatment, trials, workload, zero_copy};
+pub use run::{
+    commands, end, parts, parts_title, proofs, rules, treatment, trials, workload, workload_of_arms,
+    zero_copy,
+};
 pub use stamps::{STAMPS_TITLE, StampTable, error, stamps, stamps_of_trial};
 pub use text::{date, percent, plain, times};
 pub use verdict::{Clause, Tone, answer, clauses, interval, joint, tone, value, verdict};
