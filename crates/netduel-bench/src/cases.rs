@@ -61,6 +61,10 @@ const ZEROCOPY: Ours = ours(
     "zerocopy",
     r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"256 KiB","engine":"zerocopy"}"#,
 );
+const IO_URING: Ours = ours(
+    "io-uring",
+    r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"256 KiB","engine":"io-uring"}"#,
+);
 const LEAN_8: Ours = ours(
     "lean, 8 streams",
     r#"{"type":"tcp-stream","streams":8,"direction":"up","block":"1 MiB","engine":"lean"}"#,
@@ -112,14 +116,17 @@ const STALLED_CLOSED: Ours = Ours { name: "closed loop, server stopped 50 ms", s
 const KEPT: &[Ask] = &[at_least(ScheduleKept, 0.99), at_most(ScheduleKept, 1.01)];
 
 /// All comparisons.
-pub const CASES: [Case; 28] = [
+pub const CASES: [Case; 31] = [
     case("tcp-1", Stream, LEAN, Iperf3(&[]), &[at_least(Throughput, 1.8), at_most(CpuPerGigabyte, 0.4)]),
     case("tcp-1", Stream, LEAN, Iperf3(&["-Z"]), &[at_least(Throughput, 1.1), at_most(CpuPerGigabyte, 0.6)]),
     case("tcp-1", Stream, COPY, Iperf3(&[]), &[at_least(Throughput, 1.0), at_most(CpuPerGigabyte, 0.9)]),
     case("tcp-1", Stream, ZEROCOPY, Iperf3(&[]), &[]),
+    case("tcp-1", Stream, IO_URING, Iperf3(&[]), &[]),
     case("tcp-1", Stream, LEAN, Nuttcp(&[]), &[]),
     case("tcp-1", Stream, LEAN, Qperf("tcp_bw", None), &[]),
     case("tcp-engines", Stream, ZEROCOPY, Tool::Ours(COPY), &[]),
+    case("tcp-engines", Stream, IO_URING, Tool::Ours(LEAN), &[]),
+    case("tcp-engines", Stream, IO_URING, Tool::Ours(COPY), &[]),
     case(
         "tcp-8",
         Stream,

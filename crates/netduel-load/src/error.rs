@@ -142,6 +142,16 @@ pub enum LoadError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The kernel does not let us use io_uring, or is too old.
+    #[error(
+        "open an io_uring (`engine = \"io-uring\"`): {source}; it needs Linux 6.0 or newer, kernel.io_uring_disabled = 0 on this \
+         host (root sets it: sysctl kernel.io_uring_disabled=0), and in a container a seccomp profile that allows it; else use \
+         the engine `lean` or `copy`"
+    )]
+    IoUring {
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A quantity of the workload cannot be run.
     #[error("run the workload with {what} {value}: it must be {least} to {most}")]
     Range {

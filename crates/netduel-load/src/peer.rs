@@ -3,7 +3,7 @@ use std::io;
 use std::net::IpAddr;
 
 use netduel_model::workload::{Family, Role, TcpEngine, Traffic, Wait, Workload};
-use netduel_sys::{affinity, busy_poll, descriptor_limit, zerocopy};
+use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::error::LoadError;
@@ -110,7 +110,7 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
     match &workload.traffic {
         Traffic::TcpStream { streams, block, rate, engine, .. } => {
             check_engine(*engine)?;
-            let most = if *engine == TcpEngine::Zerocopy { STREAMS_MAX } else { CONNECTIONS_MAX };
+            let most = if engine.has_thread_each() { STREAMS_MAX } else { CONNECTIONS_MAX };
             range("streams", u64::from(*streams), 1, u64::from(most))?;
             range("block (bytes)", block.0, 1, 1 << 30)?;
             rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
@@ -160,6 +160,7 @@ fn check_engine(engine: TcpEngine) -> Result<(), LoadError> {
     match engine {
         TcpEngine::Lean | TcpEngine::Copy => Ok(()),
         TcpEngine::Zerocopy => zerocopy::probe().map_err(|source| LoadError::ZeroCopy { source }),
+        TcpEngine::IoUring => uring::probe().map_err(|source| LoadError::IoUring { source }),
     }
 }
 
@@ -193,6 +194,8 @@ fn descriptors(workload: &Workload) -> u64 {
     let needs = needs(workload);
     let shared = || affinity::allowed().map_or(1, |cores| cores.len() as u64);
     let threads = match &workload.traffic {
+        // A ring for each direction.
+        Traffic::TcpStream { streams, engine: TcpEngine::IoUring, .. } => u64::from(*streams) * 2,
         // Each thread of either direction has a set of sockets, and a pipe when it sends.
         Traffic::TcpStream { streams, .. } => u64::from(*streams).min(shared()) * 5,
         Traffic::LoadedLatency(settings) => u64::from(settings.streams) * 2,

@@ -47,7 +47,7 @@ pub(crate) fn serves(settings: TcpSettings) -> bool {
     match settings.engine {
         TcpEngine::Lean => true,
         TcpEngine::Copy => settings.streams > COPYING_APART,
-        TcpEngine::Zerocopy => false,
+        TcpEngine::Zerocopy | TcpEngine::IoUring => false,
     }
 }
 
@@ -259,7 +259,7 @@ fn receive(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io
         }
         set.watch(&**connection, index)?;
     }
-    let mut reader = tcp_stream::Reader::new(settings.engine, READ_BYTES);
+    let mut reader = tcp_stream::Reader::new(settings.engine, READ_BYTES)?;
     let mut ready = Vec::with_capacity(EVENTS);
     let mut is_open = vec![true; members.len()];
     let mut open = members.len();

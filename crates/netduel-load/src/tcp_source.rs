@@ -1,5 +1,5 @@
 //! How a sender's bytes get into the kernel. The `lean` engine hands over pages (vmsplice, splice), `copy` writes, `zerocopy`
-//! asks for no copy and counts how often there was one.
+//! asks for no copy and counts how often there was one, `io-uring` does so with several sends under way.
 use std::io;
 use std::net::TcpStream;
 
@@ -7,7 +7,7 @@ use netduel_model::sample::ZeroCopyReport;
 use netduel_model::workload::TcpEngine;
 use netduel_sys::page_pipe::PagePipe;
 use netduel_sys::socket::{self, Waiting};
-use netduel_sys::{clock, pattern, zerocopy};
+use netduel_sys::{clock, pattern, uring, zerocopy};
 
 use crate::jobs::Worker;
 use crate::tcp_stream::{CALL_LIMIT, TcpSettings, run};
@@ -21,6 +21,8 @@ pub(crate) enum Source {
     Pages(PagePipe),
     Buffer(Vec<u8>),
     ZeroCopy(zerocopy::Sender),
+    /// With the bytes of a send.
+    Ring(Box<uring::Sender>, usize),
 }
 
 impl Source {
@@ -41,16 +43,21 @@ impl Source {
             TcpEngine::Zerocopy => zerocopy::Sender::new(stream, settings.block)
                 .map(Self::ZeroCopy)
                 .map_err(|error| ("setsockopt SO_ZEROCOPY", error)),
+            TcpEngine::IoUring => uring::Sender::new(settings.block)
+                .map(|sender| Self::Ring(Box::new(sender), settings.block))
+                .map_err(|error| ("io_uring_setup", error)),
         }
     }
 
-    /// Hands up to `length` bytes to the kernel.
+    /// Hands up to `length` bytes to the kernel, a call's worth at a time, and returns how many it took. A ring keeps more under way,
+    /// never more than `length` in all, and what it returns may be of earlier calls.
     #[inline]
     pub(crate) fn push(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         match self {
             Self::Pages(pipe) => pipe.send(stream, length),
             Self::Buffer(buffer) => socket::send(stream, &buffer[..length.min(buffer.len())], Waiting::Block),
             Self::ZeroCopy(sender) => sender.send(stream, length, CALL_LIMIT),
+            Self::Ring(sender, block) => sender.send(stream, (*block, length), CALL_LIMIT),
         }
     }
 
@@ -60,6 +67,17 @@ impl Source {
             Self::Pages(_) => "splice",
             Self::Buffer(_) => "send",
             Self::ZeroCopy(_) => "send MSG_ZEROCOPY",
+            Self::Ring(..) => "io_uring send",
+        }
+    }
+
+    /// The sender has no more to send: nothing stays under way, and what the kernel took after all is counted.
+    pub(crate) fn finish(&mut self, worker: &mut Worker) {
+        let Self::Ring(sender, _) = self else { return };
+        match sender.finish() {
+            Ok(0) => {}
+            Ok(count) => worker.sent().add(count as u64, 0, clock::monotonic_ns()),
+            Err(error) => worker.tally.count("io_uring cancel", &error),
         }
     }
 
@@ -68,18 +86,18 @@ impl Source {
         let counts = match self {
             Self::Pages(_) | Self::Buffer(_) => return,
             Self::ZeroCopy(mut sender) => {
-                let until = clock::monotonic_ns() + SETTLE_NS;
-                loop {
-                    match sender.settle(stream, CALL_LIMIT) {
-                        Ok(false) if !worker.control.is_cut() && clock::monotonic_ns() < until => {}
-                        Ok(_) => break,
-                        Err(error) => {
-                            worker.tally.count("recvmsg MSG_ERRQUEUE", &error);
-                            break;
-                        }
-                    }
-                }
+                await_told(worker, "recvmsg MSG_ERRQUEUE", || sender.settle(stream, CALL_LIMIT));
                 sender.counts()
+            }
+            Self::Ring(mut sender, _) => {
+                await_told(worker, "io_uring_enter", || sender.settle(CALL_LIMIT));
+                let Some(counts) = sender.counts() else {
+                    let text =
+                        "this kernel does not tell whether it copied (Linux 6.2), so sends were plain ones";
+                    worker.tally.remark("io_uring SEND_ZC", text.to_owned());
+                    return;
+                };
+                counts
             }
         };
         worker.zero_copy = Some(ZeroCopyReport {
@@ -88,5 +106,17 @@ impl Source {
             copied: counts.copied,
             put_off: counts.put_off,
         });
+    }
+}
+
+/// Repeats `settle`, which counts errors under `call`, until it says that all is told, the end is cut, or [`SETTLE_NS`] are over.
+fn await_told(worker: &mut Worker, call: &'static str, mut settle: impl FnMut() -> io::Result<bool>) {
+    let until = clock::monotonic_ns() + SETTLE_NS;
+    loop {
+        match settle() {
+            Ok(false) if !worker.control.is_cut() && clock::monotonic_ns() < until => {}
+            Ok(_) => return,
+            Err(error) => return worker.tally.count(call, &error),
+        }
     }
 }

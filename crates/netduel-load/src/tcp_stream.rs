@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netduel_model::workload::TcpEngine;
 use netduel_sys::socket::{self, Waiting};
-use netduel_sys::{clock, tcp, tcp_info};
+use netduel_sys::{clock, tcp, tcp_info, uring};
 
 use crate::jobs::Worker;
 use crate::tcp_pacing::{Due, Pace};
@@ -61,6 +61,7 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
     };
     if let Some(source) = &mut source {
         send_loop(worker, stream, source, settings);
+        source.finish(worker);
     }
     // ENOTCONN: the connection is gone, and the loop has counted why.
     let _ = socket::shut_down_sending(stream);
@@ -82,13 +83,14 @@ fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &mut Source, setti
     let mut sent = 0;
     while worker.control.is_running() && sent < volume {
         let left = usize::try_from(volume - sent).unwrap_or(usize::MAX);
-        let length = match &pace {
-            None => settings.block.min(left),
+        let owed = match &pace {
+            None => left,
             Some(pace) => match wait_for_turn(worker, pace, sent) {
                 0 => return,
-                owed => usize::try_from(owed).unwrap_or(usize::MAX).min(settings.block).min(left),
+                owed => usize::try_from(owed).unwrap_or(usize::MAX).min(left),
             },
         };
+        let length = if settings.engine == TcpEngine::IoUring { owed } else { owed.min(settings.block) };
         let result = source.push(stream, length);
         let now = clock::monotonic_ns();
         match result {
@@ -196,32 +198,63 @@ pub(crate) fn is_ended(worker: &mut Worker, stream: &TcpStream) -> bool {
 }
 
 /// What takes bytes off a connection.
-pub(crate) struct Reader {
-    /// Empty where the kernel discards.
-    buffer: Vec<u8>,
+pub(crate) enum Reader {
+    /// The kernel discards.
+    Discard,
+    Buffer(Vec<u8>),
+    Ring(Box<uring::Receiver>),
 }
 
 impl Reader {
     /// That of an engine; one that copies reads up to `length` bytes at a time.
-    pub(crate) fn new(engine: TcpEngine, length: usize) -> Self {
-        let length = if engine == TcpEngine::Copy { length } else { 0 };
-        Self { buffer: vec![0; length] }
+    ///
+    /// # Errors
+    /// What `io_uring_setup(2)` said, of the engine that needs it.
+    pub(crate) fn new(engine: TcpEngine, length: usize) -> io::Result<Self> {
+        match engine {
+            TcpEngine::Lean | TcpEngine::Zerocopy => Ok(Self::Discard),
+            TcpEngine::Copy => Ok(Self::Buffer(vec![0; length])),
+            TcpEngine::IoUring => uring::Receiver::new().map(|receiver| Self::Ring(Box::new(receiver))),
+        }
     }
 
     /// Takes what is there; 0 at the end of the stream.
     #[inline]
     pub(crate) fn read(&mut self, stream: &TcpStream) -> io::Result<usize> {
-        if self.buffer.is_empty() {
-            tcp::receive_discard(stream, DISCARD_BYTES)
-        } else {
-            socket::receive(stream, &mut self.buffer, Waiting::Block)
+        match self {
+            Self::Discard => tcp::receive_discard(stream, DISCARD_BYTES),
+            Self::Buffer(buffer) => socket::receive(stream, buffer, Waiting::Block),
+            Self::Ring(receiver) => receiver.receive(stream, CALL_LIMIT),
+        }
+    }
+
+    /// Nothing stays under way; what came until then is counted.
+    fn finish(&mut self, worker: &mut Worker) {
+        let Self::Ring(receiver) = self else { return };
+        match receiver.finish() {
+            Ok(0) => {}
+            Ok(count) => worker.received().add(count as u64, 0, clock::monotonic_ns()),
+            Err(error) => worker.tally.count("io_uring cancel", &error),
         }
     }
 }
 
 /// Receives to the end of the stream.
 pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
-    let mut reader = Reader::new(settings.engine, READ_BYTES);
+    match Reader::new(settings.engine, READ_BYTES) {
+        Ok(mut reader) => {
+            receive_loop(worker, stream, &mut reader, settings);
+            reader.finish(worker);
+        }
+        Err(error) => worker.tally.count("io_uring_setup", &error),
+    }
+    if !settings.both {
+        // Tells the sender that all was read; ENOTCONN when it is gone.
+        let _ = socket::shut_down_sending(stream);
+    }
+}
+
+fn receive_loop(worker: &mut Worker, stream: &TcpStream, reader: &mut Reader, settings: TcpSettings) {
     worker.set_buffers([stream], settings.window);
     if matches!(settings.engine, TcpEngine::Lean | TcpEngine::Zerocopy) {
         let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);
@@ -245,10 +278,6 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSett
                 break;
             }
         }
-    }
-    if !settings.both {
-        // Tells the sender that all was read; ENOTCONN when it is gone.
-        let _ = socket::shut_down_sending(stream);
     }
 }
 

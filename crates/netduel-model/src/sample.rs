@@ -64,7 +64,7 @@ pub struct EndReport {
     /// Stamped round trips of a request-response workload with time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps: Option<StampReport>,
-    /// What became of sends that were to copy nothing, at a sender with the `zerocopy` engine.
+    /// What became of sends that were to copy nothing, at a sender with the engine `zerocopy` or `io-uring`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_copy: Option<ZeroCopyReport>,
     /// Errors that send and receive calls returned, by call and kind. They are data, not failures of the program.
@@ -74,7 +74,7 @@ pub struct EndReport {
 }
 
 /// What became of sends that were to copy nothing: the kernel tells of each when it is done with the memory, and whether it copied
-/// (`SO_EE_CODE_ZEROCOPY_COPIED`).
+/// (`SO_EE_CODE_ZEROCOPY_COPIED`, `IORING_NOTIF_USAGE_ZC_COPIED`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ZeroCopyReport {
     /// Calls that the kernel took, of all streams.
@@ -83,7 +83,7 @@ pub struct ZeroCopyReport {
     pub completions: u64,
     /// Of the completions, how many said that the kernel had copied.
     pub copied: u64,
-    /// Calls that the kernel put off until it is done with earlier ones (`ENOBUFS`: net.core.optmem_max, RLIMIT_MEMLOCK).
+    /// Calls that the kernel put off until it is done with earlier ones (`ENOBUFS`, `ENOMEM`: net.core.optmem_max, RLIMIT_MEMLOCK).
     pub put_off: u64,
 }
 

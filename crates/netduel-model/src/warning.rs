@@ -322,7 +322,7 @@ impl Warning {
             ),
             Self::ReceiverOverrun { .. } | Self::DatagramsNotPackets { .. } => return self.about_datagrams(),
             Self::CopiedAllTheSame { arm, workload, copied, sends } => format!(
-                "copied all the same: {copied} of {sends} sends of the zerocopy engine in {workload} of {arm} were copied by the \
+                "copied all the same: {copied} of {sends} sends that asked for no copy in {workload} of {arm} were copied by the \
                  kernel; veth, loopback and NICs without scatter-gather have no zero copy, so its figures are of a copy and of the \
                  work to avoid it: set `engine = \"lean\"` or `\"copy\"`"
             ),

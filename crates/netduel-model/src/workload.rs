@@ -383,6 +383,16 @@ pub enum TcpEngine {
     /// The sender asks the kernel to send from its memory without a copy (`MSG_ZEROCOPY`), and counts how often that copied all the
     /// same; the receiver is that of `lean`.
     Zerocopy,
+    /// Through io_uring(7): the sender keeps up to eight sends under way and asks for no copy as `zerocopy` does (`SEND_ZC`); the
+    /// receiver is one request that fills buffers until the stream ends (multishot `RECV`).
+    IoUring,
+}
+
+impl TcpEngine {
+    /// Whether each stream has a thread of its own for either direction, which bounds how many there can be.
+    pub fn has_thread_each(self) -> bool {
+        matches!(self, Self::Zerocopy | Self::IoUring)
+    }
 }
 
 /// Where datagrams are cut out of a sender's buffer and joined for the receiver. Each of them is numbered, dated and counted by

@@ -29,5 +29,6 @@ pub mod tcp_info;
 pub mod timestamping;
 pub mod udp;
 pub mod udp_segment;
+pub mod uring;
 pub mod usage;
 pub mod zerocopy;

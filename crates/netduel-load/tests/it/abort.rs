@@ -22,6 +22,8 @@ fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
         tcp(3, Direction::Both, TcpEngine::Lean),
         tcp(3, Direction::Up, TcpEngine::Copy),
         tcp(3, Direction::Both, TcpEngine::Zerocopy),
+        tcp(3, Direction::Both, TcpEngine::IoUring),
+        paced(tcp(2, Direction::Both, TcpEngine::IoUring), 1_000_000),
         paced(tcp(2, Direction::Both, TcpEngine::Lean), 1_000_000),
         udp(None),
         udp(Some(netduel_model::units::BitRate(1))),

@@ -92,6 +92,7 @@ pub fn all_traffic() -> Vec<Traffic> {
         tcp(3, Direction::Both, TcpEngine::Lean),
         tcp(2, Direction::Down, TcpEngine::Copy),
         tcp(2, Direction::Both, TcpEngine::Zerocopy),
+        tcp(2, Direction::Both, TcpEngine::IoUring),
         datagrams(4, Direction::Both, 1_600_000),
         Traffic::TcpRr(messages(100, 4, Wait::Block, None)),
         Traffic::UdpRr(messages(100, 4, Wait::Block, None)),

@@ -245,15 +245,15 @@ shape! {
     pub struct SettingsSpec {
         /// All types: IP version, default `ipv4`.
         optional family: Family,
-        /// tcp-stream: connections, 1 to 20000 (1024 with `engine = "zerocopy"`), default 1; they share a thread for each core, but for
-        /// `zerocopy`, and `copy` up to 128. loaded-latency: connections that make the load, beside one that also
+        /// tcp-stream: connections, 1 to 20000 (1024 with the engines `zerocopy` and `io-uring`), default 1; they share a thread for each
+        /// core, but for these two, and `copy` up to 128. loaded-latency: connections that make the load, beside one that also
         /// carries round trips, 1 to 1024, default 16.
         optional streams: u32,
         /// tcp-stream, udp-stream: who sends, default `up` (client to server). With `both` rates are the sum of the two
         /// directions, and loss is that of all datagrams. loaded-latency: who sends the load, default `both`.
         optional direction: Direction,
         /// tcp-stream, loaded-latency: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine, 128 KiB with
-        /// `copy` and 256 KiB with `zerocopy`.
+        /// `copy` and 256 KiB with `zerocopy` and `io-uring`.
         optional block: Bytes,
         /// tcp-stream, loaded-latency: how bytes are moved, default `lean`.
         optional engine: TcpEngine,

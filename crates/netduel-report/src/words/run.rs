@@ -97,6 +97,7 @@ fn engine_words(engine: TcpEngine) -> &'static str {
         TcpEngine::Lean => "lean engine",
         TcpEngine::Copy => "copy engine",
         TcpEngine::Zerocopy => "zerocopy engine",
+        TcpEngine::IoUring => "io-uring engine",
     }
 }
 

@@ -96,7 +96,7 @@ pub struct TcpArgs {
     /// Congestion control, for example cubic or bbr [default: the sender's]
     #[arg(short = 'C', long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// How bytes are moved in and out of the kernel: lean, copy or zerocopy [default: lean]
+    /// How bytes are moved in and out of the kernel: lean, copy, zerocopy or io-uring [default: lean]
     #[arg(long, value_name = "ENGINE")]
     pub engine: Option<String>,
 }

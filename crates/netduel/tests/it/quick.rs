@@ -143,14 +143,16 @@ fn every_quick_test_gives_its_figures_over_one_port() {
     let known = known.lines().find(|name| !name.starts_with('[')).unwrap().to_owned();
     let text = served.client(&["tcp", &known, "-t", "0.5", "-i", "0.1", "-n", "1M"]).expect_code(0).stdout;
     assert!(text.contains("1.05 MB") && text.contains("limited by"), "{text}");
-    let engine = ["tcp", &known, "-t", "0.3", "--engine", "zerocopy"];
-    let text = served.client(&engine).expect_code(0).stdout;
-    // veth copies, and the line says so.
-    assert!(text.contains("zerocopy engine"), "{text}");
-    assert!(
-        text.contains("zero copy    client: ") && text.contains("sends were copied by the kernel"),
-        "{text}"
-    );
+    for engine in ["zerocopy", "io-uring"] {
+        let words = ["tcp", &known, "-t", "0.3", "--engine", engine];
+        let text = served.client(&words).expect_code(0).stdout;
+        // veth copies, and the line says so.
+        assert!(text.contains(&format!("{engine} engine")), "{text}");
+        assert!(
+            text.contains("zero copy    client: ") && text.contains("sends were copied by the kernel"),
+            "{text}"
+        );
+    }
     let lines =
         served.client(&["rr", &known, "-t", "0.5", "-i", "0.1", "--json-stream"]).expect_code(0).stdout;
     let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

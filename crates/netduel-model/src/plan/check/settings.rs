@@ -326,9 +326,9 @@ fn loaded_latency(settings: &SettingsSpec, duration: Nanos) -> LoadedLatency {
     }
 }
 
-/// Most streams. The kernel tells of uncopied sends connection by connection, so each of these has a thread.
+/// Most streams.
 fn streams_most(settings: &SettingsSpec, kind: WorkloadType) -> u64 {
-    let has_thread_each = settings.engine == Some(TcpEngine::Zerocopy);
+    let has_thread_each = settings.engine.is_some_and(TcpEngine::has_thread_each);
     if kind == WorkloadType::TcpStream && !has_thread_each { 20_000 } else { 1024 }
 }
 
@@ -336,7 +336,7 @@ fn block(engine: TcpEngine) -> Bytes {
     match engine {
         TcpEngine::Lean => BLOCK_LEAN,
         TcpEngine::Copy => BLOCK_COPY,
-        TcpEngine::Zerocopy => BLOCK_UNCOPIED,
+        TcpEngine::Zerocopy | TcpEngine::IoUring => BLOCK_UNCOPIED,
     }
 }
 

@@ -1,0 +1,204 @@
+//! Bulk data over one TCP connection through io_uring(7): a [`Sender`] with several sends under way, which asks for no copy and
+//! counts how often there was one (`IORING_OP_SEND_ZC`), and a [`Receiver`] that one request keeps supplied (multishot
+//! `IORING_OP_RECV`) from a ring of buffers. A request that is under way is cancelled, and its result taken, before memory is freed.
+mod receiver;
+mod sender;
+
+use std::io;
+use std::time::Duration;
+
+use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
+use io_uring::{IoUring, Probe, opcode, squeue};
+
+pub use self::receiver::Receiver;
+pub use self::sender::Sender;
+pub use crate::zerocopy::Counts;
+
+/// Room for completions: results, and what the kernel tells later.
+const COMPLETIONS: u32 = 512;
+/// How long to wait for the results of cancelled requests, nanoseconds, and in what steps.
+const CANCEL_NS: u64 = 1_000_000_000;
+const CANCEL_STEP: Duration = Duration::from_millis(20);
+
+/// Whether this process may use io_uring, and this kernel has what is needed here: asked of a ring of our own.
+///
+/// # Errors
+/// What `io_uring_setup(2)` says: `ENOSYS` without io_uring, `EPERM` where kernel.io_uring_disabled or a seccomp filter forbids it;
+/// `Unsupported` before Linux 6.0.
+pub fn probe() -> io::Result<()> {
+    let ring = new_ring(2)?;
+    let mut known = Probe::new();
+    ring.submitter().register_probe(&mut known)?;
+    // Of the same version as multishot receiving, which has no opcode of its own.
+    if known.is_supported(opcode::SendZc::CODE) {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this kernel has no SEND_ZC and no multishot RECV"))
+    }
+}
+
+fn new_ring(entries: u32) -> io::Result<IoUring> {
+    IoUring::builder().setup_cqsize(COMPLETIONS).setup_coop_taskrun().build(entries)
+}
+
+/// Puts a request into the queue; the next wait hands it to the kernel.
+fn put(ring: &mut IoUring, request: &squeue::Entry) -> io::Result<()> {
+    let mut queue = ring.submission();
+    // SAFETY: memory that the request names is freed only after its last completion, or never (`Drop` of both users).
+    let result = unsafe { queue.push(request) };
+    result.map_err(|_| io::Error::from_raw_os_error(libc::EBUSY))
+}
+
+/// Hands requests to the kernel and waits for a completion, for `patience` at most.
+fn wait(ring: &IoUring, patience: Duration) -> io::Result<()> {
+    let limit = Timespec::from(patience);
+    match ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&limit)) {
+        Ok(_) => Ok(()),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Asks the kernel to end all requests of the ring; their results are still to be taken.
+fn cancel(ring: &IoUring) -> io::Result<()> {
+    let limit = Timespec::from(CANCEL_STEP);
+    match ring.submitter().register_sync_cancel(Some(limit), CancelBuilder::any()) {
+        Ok(()) => Ok(()),
+        Err(error) => match error.raw_os_error() {
+            // It has ended by itself, or is about to.
+            Some(libc::ENOENT | libc::EALREADY | libc::ETIME | libc::EINTR) => Ok(()),
+            _ => Err(error),
+        },
+    }
+}
+
+/// The result of a request as a number of bytes, or as the error that it stands for.
+fn bytes_of(result: i32) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(result.saturating_neg()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_millis(20);
+
+    fn pair(address: &str) -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind(address).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    fn receive_all(stream: &TcpStream) -> usize {
+        let mut receiver = Receiver::new().unwrap();
+        let mut total = 0;
+        loop {
+            match receiver.receive(stream, PATIENCE) {
+                Ok(0) => return total,
+                Ok(count) => total += count,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+    }
+
+    #[test]
+    fn all_that_is_sent_is_received_with_and_without_zero_copy() {
+        probe().unwrap();
+        for (address, is_zero_copy) in [("127.0.0.1:0", true), ("[::1]:0", true), ("127.0.0.1:0", false)] {
+            let (client, server) = pair(address);
+            let reader = std::thread::spawn(move || receive_all(&server));
+            let mut sender = Sender::with(100_000, is_zero_copy).unwrap();
+            let mut sent = 0;
+            while sent < 30_000_001 {
+                match sender.send(&client, (100_000, 30_000_001 - sent), PATIENCE) {
+                    Ok(taken) => sent += taken,
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+            }
+            assert_eq!(sent, 30_000_001);
+            assert_eq!(sender.finish().unwrap(), 0);
+            client.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(reader.join().unwrap(), 30_000_001);
+            while !sender.settle(PATIENCE).unwrap() {}
+            let counts = sender.counts();
+            assert_eq!(counts.is_some(), is_zero_copy);
+            if let Some(counts) = counts {
+                // Loopback copies all.
+                assert_eq!((counts.completions, counts.copied), (counts.sends, counts.sends));
+                assert!(counts.sends >= 300, "{counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sends_that_nobody_reads_are_cancelled_and_what_was_taken_is_counted() {
+        for is_zero_copy in [true, false] {
+            let (client, server) = pair("127.0.0.1:0");
+            let mut sender = Sender::with(1 << 20, is_zero_copy).unwrap();
+            let mut sent = 0;
+            // Until the buffers of both ends are full.
+            while let Ok(taken) = sender.send(&client, (1 << 20, usize::MAX), PATIENCE) {
+                sent += taken;
+            }
+            assert!(sender.under_way > 0);
+            sent += sender.finish().unwrap();
+            assert_eq!((sender.under_way, sender.claimed), (0, 0));
+            client.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(receive_all(&server), sent);
+        }
+    }
+
+    #[test]
+    fn a_receiver_that_hears_nothing_is_cancelled_and_a_broken_connection_is_an_error() {
+        let (client, server) = pair("127.0.0.1:0");
+        let mut receiver = Receiver::new().unwrap();
+        let error = receiver.receive(&server, PATIENCE).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(receiver.is_armed);
+        assert_eq!(receiver.finish().unwrap(), 0);
+        assert!(!receiver.is_armed);
+        server.shutdown(Shutdown::Both).unwrap();
+        let mut sender = Sender::new(4096).unwrap();
+        let error = loop {
+            match sender.send(&server, (4096, 4096), PATIENCE) {
+                Ok(_) => panic!("it was taken"),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.raw_os_error(), Some(libc::EPIPE));
+        drop(client);
+    }
+
+    /// Forbids io_uring to this thread, as a container's profile does to its programs (seccomp(2)).
+    fn forbid() {
+        let statement = |code: u32, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+        let mut filter = [
+            statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+            statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_io_uring_setup as u32),
+            statement(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+            statement(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        let pointer: *const libc::sock_fprog = &raw const program;
+        // SAFETY: a flag of this thread; no memory is passed.
+        let result = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        assert_eq!(result, 0);
+        // SAFETY: the program and its statements live during the call, which copies them.
+        let result = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, pointer) };
+        assert_eq!(result, 0);
+    }
+
+    #[test]
+    fn where_it_is_forbidden_the_probe_says_so() {
+        let refused = std::thread::spawn(|| {
+            forbid();
+            probe().unwrap_err()
+        });
+        assert_eq!(refused.join().unwrap().raw_os_error(), Some(libc::EPERM));
+    }
+}

@@ -1,0 +1,257 @@
+//! Several sends under way at once over one connection.
+use std::collections::BTreeSet;
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use io_uring::types::Fd;
+use io_uring::{IoUring, cqueue, opcode};
+
+use super::{CANCEL_NS, CANCEL_STEP, bytes_of, cancel, new_ring, put, wait};
+use crate::clock;
+use crate::pages::Pages;
+use crate::zerocopy::Counts;
+
+/// Sends under way at most: while the kernel works on some, the next are there already.
+const DEPTH: u32 = 8;
+/// Sends at most that the kernel has taken but not told of: on a long path it tells of each a round trip later.
+const UNTOLD_MOST: u64 = 256;
+/// `IORING_SEND_ZC_REPORT_USAGE` and `IORING_NOTIF_USAGE_ZC_COPIED` (include/uapi/linux/io_uring.h).
+const REPORT_USAGE: u16 = 1 << 3;
+const COPIED: u32 = 1 << 31;
+/// Most bytes of a request: the other bits of a [`Name`] are taken.
+const LENGTH_MOST: u32 = (1 << 31) - 1;
+
+/// What a completion brings back of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Name {
+    number: u32,
+    is_zero_copy: bool,
+    /// Bytes, [`LENGTH_MOST`] at most.
+    length: u32,
+}
+
+impl Name {
+    fn to_bits(self) -> u64 {
+        u64::from(self.number) << 32 | u64::from(self.is_zero_copy) << 31 | u64::from(self.length)
+    }
+
+    fn from_bits(bits: u64) -> Self {
+        let low = (bits & u64::from(u32::MAX)) as u32;
+        Self { number: (bits >> 32) as u32, is_zero_copy: low > LENGTH_MOST, length: low & LENGTH_MOST }
+    }
+}
+
+/// Sends pages to one socket.
+pub struct Sender {
+    ring: IoUring,
+    /// `None` only when the kernel may still read them and they are left to it for ever.
+    pages: Option<Pages>,
+    /// Whether sends are asked to copy nothing.
+    is_zero_copy: bool,
+    counts: Counts,
+    /// Sends without a result, and their bytes.
+    pub(super) under_way: u32,
+    pub(super) claimed: usize,
+    /// Sends that the kernel will tell of; of these the numbers of those that took nothing, which are no sends to count.
+    untold: u64,
+    void: BTreeSet<u32>,
+    number: u32,
+    /// The kernel had no room for more memory under way, and has told of none since.
+    is_full: bool,
+    failure: Option<io::Error>,
+}
+
+impl Sender {
+    /// Sends up to `block` bytes a request.
+    ///
+    /// # Errors
+    /// As [`probe`], or without memory.
+    pub fn new(block: usize) -> io::Result<Self> {
+        Self::with(block, true)
+    }
+
+    pub(super) fn with(block: usize, is_zero_copy: bool) -> io::Result<Self> {
+        Ok(Self {
+            ring: new_ring(DEPTH)?,
+            pages: Some(Pages::with_pattern(block)?),
+            is_zero_copy,
+            counts: Counts::default(),
+            under_way: 0,
+            claimed: 0,
+            untold: 0,
+            void: BTreeSet::new(),
+            number: 0,
+            is_full: false,
+            failure: None,
+        })
+    }
+
+    /// Keeps sends of up to `block` bytes each under way, of `left` bytes in all those not yet taken, and returns how many bytes the
+    /// kernel took of these and of earlier ones. It waits for `patience` at most.
+    ///
+    /// # Errors
+    /// What send(2) says of one of them; `EAGAIN` when nothing was taken in time.
+    #[inline]
+    pub fn send(
+        &mut self,
+        stream: &TcpStream,
+        (block, left): (usize, usize),
+        patience: Duration,
+    ) -> io::Result<usize> {
+        while self.under_way < DEPTH
+            && self.claimed < left
+            && self.untold < UNTOLD_MOST
+            && !self.is_full
+            && self.failure.is_none()
+        {
+            self.submit(stream, block.min(left - self.claimed))?;
+        }
+        let mut taken = self.reap();
+        if taken == 0 && self.failure.is_none() {
+            wait(&self.ring, patience)?;
+            taken = self.reap();
+        } else {
+            // What was just put into the queue is not to wait for the next turn.
+            self.ring.submit()?;
+        }
+        match (taken, self.failure.take()) {
+            (0, Some(error)) => Err(error),
+            (0, None) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+            (taken, failure) => {
+                self.failure = failure;
+                Ok(taken)
+            }
+        }
+    }
+
+    fn submit(&mut self, stream: &TcpStream, length: usize) -> io::Result<()> {
+        let bytes = self.pages.as_ref().map_or(&[][..], Pages::bytes);
+        let length =
+            u32::try_from(length.min(bytes.len())).map_or(LENGTH_MOST, |length| length.min(LENGTH_MOST));
+        let (socket, address) = (Fd(stream.as_raw_fd()), bytes.as_ptr());
+        let request = if self.is_zero_copy {
+            let request = opcode::SendZc::new(socket, address, length).zc_flags(REPORT_USAGE);
+            request.flags(libc::MSG_NOSIGNAL).build()
+        } else {
+            opcode::Send::new(socket, address, length).flags(libc::MSG_NOSIGNAL).build()
+        };
+        self.number = self.number.wrapping_add(1);
+        let name = Name { number: self.number, is_zero_copy: self.is_zero_copy, length };
+        put(&mut self.ring, &request.user_data(name.to_bits()))?;
+        self.under_way += 1;
+        self.claimed += length as usize;
+        Ok(())
+    }
+
+    /// Takes all completions that are there; how many bytes were taken according to them.
+    fn reap(&mut self) -> usize {
+        let mut taken = 0;
+        let Self { ring, counts, under_way, claimed, untold, void, is_zero_copy, is_full, failure, .. } =
+            self;
+        for completion in ring.completion() {
+            let (name, result) = (Name::from_bits(completion.user_data()), completion.result());
+            if cqueue::notif(completion.flags()) {
+                *untold -= 1;
+                *is_full = false;
+                if !void.remove(&name.number) {
+                    counts.completions += 1;
+                    counts.copied += u64::from(result.cast_unsigned() & COPIED != 0);
+                }
+                continue;
+            }
+            *under_way -= 1;
+            *claimed -= name.length as usize;
+            let is_told_later = cqueue::more(completion.flags());
+            *untold += u64::from(is_told_later);
+            match bytes_of(result) {
+                Ok(bytes) if bytes > 0 => {
+                    taken += bytes;
+                    counts.sends += u64::from(name.is_zero_copy);
+                    continue;
+                }
+                Ok(_) => {}
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::ECANCELED | libc::EAGAIN | libc::EINTR) => {}
+                    // Linux 6.0 and 6.1 do not tell whether they copied.
+                    Some(libc::EINVAL) if name.is_zero_copy && counts.sends == 0 => *is_zero_copy = false,
+                    Some(libc::ENOMEM | libc::ENOBUFS) if *untold > u64::from(is_told_later) => {
+                        counts.put_off += 1;
+                        *is_full = true;
+                    }
+                    _ => *failure = Some(error),
+                },
+            }
+            if is_told_later {
+                void.insert(name.number);
+            }
+        }
+        taken
+    }
+
+    /// Cancels what is under way, waits for the results, and returns how many bytes were taken after all.
+    ///
+    /// # Errors
+    /// What `io_uring_enter(2)` says; `TimedOut` when a result does not come within 1 s.
+    pub fn finish(&mut self) -> io::Result<usize> {
+        let until = clock::monotonic_ns() + CANCEL_NS;
+        let mut taken = self.reap();
+        while self.under_way > 0 {
+            if clock::monotonic_ns() >= until {
+                return Err(io::Error::from(io::ErrorKind::TimedOut));
+            }
+            // What is still in the queue has to be the kernel's before it can be cancelled.
+            self.ring.submit()?;
+            cancel(&self.ring)?;
+            taken += self.reap();
+            if self.under_way > 0 {
+                wait(&self.ring, CANCEL_STEP)?;
+                taken += self.reap();
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Waits until all sends are told of, for `patience` at most; false when some are not.
+    ///
+    /// # Errors
+    /// What `io_uring_enter(2)` says.
+    pub fn settle(&mut self, patience: Duration) -> io::Result<bool> {
+        self.reap();
+        if self.untold > 0 {
+            wait(&self.ring, patience)?;
+            self.reap();
+        }
+        Ok(self.untold == 0)
+    }
+
+    /// What was counted so far; `None` where the kernel cannot tell whether it copied (before Linux 6.2), and plain sends took place.
+    pub fn counts(&self) -> Option<Counts> {
+        self.is_zero_copy.then_some(self.counts)
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        if self.finish().is_err() {
+            // Better lost than unmapped while the kernel may read them.
+            std::mem::forget(self.pages.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_comes_back_as_it_was() {
+        for (number, is_zero_copy, length) in
+            [(0, false, 0), (u32::MAX, true, LENGTH_MOST), (7, false, 262_144)]
+        {
+            let name = Name { number, is_zero_copy, length };
+            assert_eq!(Name::from_bits(name.to_bits()), name);
+        }
+    }
+}
