@@ -18,6 +18,7 @@ pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Ob
     let realtime_ns = after.realtime_ns.wrapping_sub(before.realtime_ns);
     Observation {
         concurrent_tests: 0,
+        placement: None,
         wall_ns,
         clock_step_ns: realtime_ns.wrapping_sub(wall_ns).cast_signed(),
         cores: processor::core_times(&stat_before, &stat_after, tick_ns),

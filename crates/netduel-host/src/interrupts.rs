@@ -60,6 +60,11 @@ fn is_trigger(text: &str) -> bool {
     ends.iter().any(|end| text.ends_with(end)) || matches!(text, "Edge" | "Level")
 }
 
+/// The names of the numbered interrupts.
+pub(crate) fn names(text: &str) -> BTreeMap<u32, String> {
+    rows(text, header(text).len()).filter_map(|row| Some((row.label.parse().ok()?, row.name))).collect()
+}
+
 fn grown(first: u32, last: u32) -> u64 {
     let difference = last.wrapping_sub(first);
     u64::from(if difference > PLAUSIBLE_MAX { last } else { difference })

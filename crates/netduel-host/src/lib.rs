@@ -9,6 +9,7 @@ mod difference;
 mod error;
 mod interrupts;
 mod link;
+mod nearness;
 mod netlink;
 mod observer;
 mod processor;
@@ -21,6 +22,7 @@ mod source;
 
 pub use error::HostError;
 pub use link::MtuRange;
+pub use nearness::{Nearness, Node};
 pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
 pub use snapshot::{addresses_of, interface_names, mtu_range, snapshot, snapshot_of};

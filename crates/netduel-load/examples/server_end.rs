@@ -36,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         family: if address.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 },
         pin_client: Vec::new(),
         pin_server: Vec::new(),
+        pin_auto: netduel_model::workload::PinAuto::default(),
         metrics: Vec::new(),
     };
     let end = prepare_server(&workload, address, TOKEN)?;

@@ -32,8 +32,20 @@ pub struct Observation {
     /// Tests of others that ran on a standing server at the same time, at most.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub concurrent_tests: u32,
+    /// The cores that this end chose for its threads; absent where it was told, or leaves that to the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
     /// What the two readings cost this host, CPU nanoseconds of the agent.
     pub cost_ns: u64,
+}
+
+/// Cores that an end chose for its threads, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Thread `i` runs on core `i mod len`; empty when none could be chosen, and the kernel placed them.
+    pub cores: Vec<u16>,
+    /// By what they were chosen, for example `queues of eth0 on node 0`.
+    pub reason: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -27,8 +27,36 @@ pub struct Workload {
     pub pin_client: Vec<u16>,
     /// Cores for the server's threads; as `pin_client`.
     pub pin_server: Vec<u16>,
+    /// Ends that choose cores themselves when they prepare; their lists are empty.
+    #[serde(default, skip_serializing_if = "PinAuto::is_none")]
+    pub pin_auto: PinAuto,
     /// The metrics that the verdict is about.
     pub metrics: Vec<Metric>,
+}
+
+/// Which ends choose the cores of their threads by what they know of the interface that carries the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PinAuto {
+    /// The client.
+    #[serde(default)]
+    pub client: bool,
+    /// The server.
+    #[serde(default)]
+    pub server: bool,
+}
+
+impl PinAuto {
+    /// Whether neither does.
+    pub fn is_none(&self) -> bool {
+        !self.client && !self.server
+    }
+    /// Whether the end of the given role does.
+    pub fn of(self, role: Role) -> bool {
+        match role {
+            Role::Client => self.client,
+            Role::Server => self.server,
+        }
+    }
 }
 
 /// When traffic runs and which part counts. The steady window is `warmup..duration - cooldown`.

@@ -168,6 +168,10 @@ fn arm(arm: &ArmAnalysis) -> Value {
             "interfaces": path.bytes.iter().map(|(name, bytes)| json!({ "interface": name, "bytes": bytes }))
                 .collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
+        "placements": arm.placements.iter().map(|placed| json!({
+            "role": placed.role, "cores": placed.placement.cores, "reason": placed.placement.reason,
+            "trials": placed.trials,
+        })).collect::<Vec<_>>(),
         "datagrams": arm.datagrams.iter().map(datagrams).collect::<Vec<_>>(),
     })
 }

@@ -46,9 +46,7 @@ fn list(title: &str, items: &[String], lines: &mut Vec<String>) {
 
 fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     lines.extend([String::new(), format!("## {}", text(workload.name.as_str())), String::new()]);
-    if let Some(first) = workload.arms.first() {
-        lines.extend([text(&words::workload(&first.workload)), String::new()]);
-    }
+    lines.extend([text(&words::workload_of_arms(workload)), String::new()]);
     lines.push("| metric | arm | mean ± standard error | against the baseline | interval |".to_owned());
     lines.push("|---|---|---:|---|---|".to_owned());
     for metric in &workload.judged {
@@ -70,6 +68,11 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     }
     if let Some(table) = words::stamps(workload) {
         stamps(&table, lines);
+    }
+    let placements = words::placements(workload);
+    if !placements.is_empty() {
+        lines.extend([String::new(), format!("{}:", words::PLACEMENTS_TITLE), String::new()]);
+        lines.extend(placements.iter().map(|placement| format!("- {}", text(placement))));
     }
     if !workload.explanation.is_empty() {
         lines.extend([

@@ -102,7 +102,7 @@ impl Page {
 
     fn workload(&mut self, workload: &WorkloadAnalysis) {
         self.text.push('\n');
-        let settings = workload.arms.first().map(|arm| words::workload(&arm.workload)).unwrap_or_default();
+        let settings = words::workload_of_arms(workload);
         let title = format!("{}: {}", self.bold(workload.name.as_str()), plain(&settings));
         self.paragraph("", &title);
         let widths = Widths::of(workload);
@@ -125,6 +125,13 @@ impl Page {
         }
         if let Some(table) = words::stamps(workload) {
             self.stamps(&table);
+        }
+        let placements = words::placements(workload);
+        if !placements.is_empty() {
+            self.paragraph("  ", words::PLACEMENTS_TITLE);
+            for placement in placements {
+                self.item("- ", &plain(&placement));
+            }
         }
         if !workload.explanation.is_empty() {
             self.paragraph("  ", "What the counters say (medians of the trials)");

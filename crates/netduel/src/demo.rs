@@ -8,7 +8,7 @@ use netduel_model::plan::{self, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::units::Nanos;
-use netduel_model::workload::{Family, RoundTrip, Timing, Traffic, Wait, Workload};
+use netduel_model::workload::{Family, PinAuto, RoundTrip, Timing, Traffic, Wait, Workload};
 use netduel_store::Store;
 
 use crate::cli::DemoArgs;
@@ -142,6 +142,7 @@ fn check_workload(name: &str, family: Family, cores: &[u16]) -> Result<Workload,
         family,
         pin_client: cores.to_vec(),
         pin_server: cores.to_vec(),
+        pin_auto: PinAuto::default(),
         metrics: vec![Metric::LatencyP50],
     })
 }

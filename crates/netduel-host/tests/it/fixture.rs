@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -18,6 +19,8 @@ pub struct Kernel {
     pub links: Vec<u8>,
     pub addresses: Vec<u8>,
     pub driver: BTreeMap<String, String>,
+    /// Places on the bus.
+    pub bus: BTreeMap<String, String>,
     pub speed: BTreeMap<String, u32>,
     pub features: BTreeMap<String, Vec<Feature>>,
     pub statistics: BTreeMap<String, Vec<(String, u64)>>,
@@ -65,6 +68,26 @@ impl Host {
         self.kernel.lock().unwrap().statistics.insert(interface.to_owned(), counters);
     }
 
+    /// The one address of an interface.
+    pub fn set_address(&self, index: u32, address: Ipv4Addr) {
+        let mut message = 32u32.to_ne_bytes().to_vec();
+        message.extend_from_slice(&20u16.to_ne_bytes());
+        message.resize(16 + 4, 0);
+        message.extend_from_slice(&index.to_ne_bytes());
+        for half in [8u16, 2] {
+            message.extend_from_slice(&half.to_ne_bytes());
+        }
+        message.extend_from_slice(&address.octets());
+        self.kernel.lock().unwrap().addresses = message;
+    }
+
+    /// A driver, and where its device is on the bus.
+    pub fn set_driver(&self, interface: &str, driver: &str, bus: &str) {
+        let mut kernel = self.kernel.lock().unwrap();
+        kernel.driver.insert(interface.to_owned(), driver.to_owned());
+        kernel.bus.insert(interface.to_owned(), bus.to_owned());
+    }
+
     pub fn set_links(&self, links: &[Link]) {
         self.kernel.lock().unwrap().links = links.iter().flat_map(Link::message).collect();
     }
@@ -110,7 +133,8 @@ impl DeviceSource for Door {
     fn driver(&mut self, interface: &str) -> io::Result<DriverInfo> {
         let kernel = self.0.lock().unwrap();
         let driver = kernel.driver.get(interface).ok_or_else(absent)?.clone();
-        Ok(DriverInfo { driver, ..DriverInfo::default() })
+        let bus = kernel.bus.get(interface).cloned().unwrap_or_default();
+        Ok(DriverInfo { driver, bus, ..DriverInfo::default() })
     }
     fn speed(&mut self, interface: &str) -> io::Result<Option<u32>> {
         Ok(self.0.lock().unwrap().speed.get(interface).copied())
@@ -147,6 +171,8 @@ impl Link {
     fn message(&self) -> Vec<u8> {
         let mut payload = vec![0; 16];
         payload[4..8].copy_from_slice(&self.index.to_ne_bytes());
+        // IFF_UP.
+        payload[8..12].copy_from_slice(&1u32.to_ne_bytes());
         let mut attribute = |kind: u16, value: &[u8]| {
             payload.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
             payload.extend_from_slice(&kind.to_ne_bytes());

@@ -3,7 +3,7 @@ use std::env;
 use std::net::UdpSocket;
 use std::process::Command;
 
-use netduel_host::{Observer, addresses_of, interface_names, mtu_range, snapshot};
+use netduel_host::{Nearness, Observer, Sources, addresses_of, interface_names, mtu_range, snapshot};
 
 /// Set in the process that runs a test inside its namespace.
 const INSIDE: &str = "NETDUEL_TEST_INSIDE";
@@ -133,4 +133,21 @@ fn a_bridge_and_its_ports_are_seen_as_such() {
         assert!(seen.interfaces.iter().any(|interface| interface.name == "br0" && interface.is_master));
         assert_eq!(seen.interfaces.iter().filter(|interface| interface.name == "va").count(), 2);
     });
+}
+
+#[test]
+fn every_allowed_core_of_this_machine_has_one_place_whatever_the_interface() {
+    let allowed = netduel_sys::affinity::allowed().unwrap();
+    let mut sources = Sources::live().unwrap();
+    for interface in snapshot().unwrap().interfaces {
+        for address in &interface.addresses {
+            let near = Nearness::read(&mut sources, *address, &allowed).unwrap();
+            println!("{address}: {near:?}");
+            let mut cores = near.physical.concat();
+            cores.sort_unstable();
+            assert_eq!(cores, allowed, "{}", interface.name);
+            assert!(near.interface.is_some(), "{address}");
+            assert!(near.device.is_some() || near.queue_cores.is_empty(), "{near:?}");
+        }
+    }
 }

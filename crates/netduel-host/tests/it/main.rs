@@ -3,4 +3,5 @@
 mod captured;
 mod fixture;
 mod live;
+mod nearness;
 mod written;

@@ -9,7 +9,7 @@ mod value;
 
 pub use problem::{PlanErrors, Problem};
 pub use resolved::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
-pub use spec::PlanSpec;
+pub use spec::{CoresSpec, PlanSpec};
 
 use problem::Problems;
 use toml::Spanned;

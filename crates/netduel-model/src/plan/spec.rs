@@ -1,10 +1,11 @@
 //! A plan as it is written in TOML: its tables, keys and words. Types are checked when it is read, sense by `check`.
 //!
 //! The doc comments are the descriptions in the JSON Schema and in the guide: they speak to the plan's author.
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::shape::shape;
@@ -198,12 +199,45 @@ shape! {
         /// and cpu-per-datagram for udp-stream; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr;
         /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency.
         optional metrics: Vec<Metric>,
-        /// Cores for the client's threads, in order and from the first again. Default: the kernel places them.
-        optional pin_client: Vec<u16>,
-        /// Cores for the server's threads, in order and from the first again. Default: the kernel places them.
-        optional pin_server: Vec<u16>,
+        /// Cores for the client's threads, in order and from the first again; or `"auto"`: the client chooses those near the
+        /// interface that carries the data, and the result says which and why. Default: the kernel places them.
+        optional pin_client: CoresSpec,
+        /// Cores for the server's threads; as `pin_client`.
+        optional pin_server: CoresSpec,
     }
     flat settings: SettingsSpec
+}
+
+/// Cores as they are written: a list, or the word `auto`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CoresSpec {
+    /// The end chooses.
+    Auto,
+    /// These, in order.
+    List(Vec<u16>),
+}
+
+impl CoresSpec {
+    /// The cores that are named; none of `auto`.
+    pub fn list(&self) -> Vec<u16> {
+        match self {
+            Self::Auto => Vec::new(),
+            Self::List(cores) => cores.clone(),
+        }
+    }
+}
+
+impl JsonSchema for CoresSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "CoresSpec".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let list = generator.subschema_for::<Vec<u16>>();
+        json_schema!({ "anyOf": [list, { "type": "string", "const": "auto" }] })
+    }
 }
 
 shape! {

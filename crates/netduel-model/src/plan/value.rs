@@ -12,6 +12,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::problem::{Problems, element_path, key_path, one_of};
+use super::spec::CoresSpec;
 use crate::ids::{ArmName, HostName, NameError, WorkloadName};
 use crate::nearest::nearest;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent, UnitError};
@@ -24,6 +25,9 @@ pub(crate) trait Value: Sized {
     /// Reads it, or notes why it cannot be read.
     fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self>;
 }
+
+/// The word for cores that an end chooses itself.
+const AUTO: &str = "auto";
 
 /// What stands there instead, for example `is the text "8"`.
 pub(crate) fn found(raw: &Raw<'_>) -> String {
@@ -152,6 +156,19 @@ impl<T: Value> Value for Vec<T> {
             elements.push(T::read(element, &path, problems));
         }
         elements.into_iter().collect()
+    }
+}
+
+impl Value for CoresSpec {
+    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
+        match raw.get_ref() {
+            DeValue::String(text) if text == AUTO => Some(Self::Auto),
+            DeValue::Array(_) => Vec::read(raw, path, problems).map(Self::List),
+            _ => {
+                problems.add(path, found(raw), "a list of cores, for example [0, 2], or \"auto\" is needed");
+                None
+            }
+        }
     }
 }
 

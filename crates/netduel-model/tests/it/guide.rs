@@ -88,6 +88,12 @@ fn kind(property: &Value, definitions: &Value) -> String {
         let kinds = BTreeMap::from([("object", "table"), ("string", "text")]);
         return kinds[definition["type"].as_str().expect("a definition has a type")].to_owned();
     }
+    if let Some(choices) = property["anyOf"].as_array() {
+        return choices.iter().map(|choice| kind(choice, definitions)).collect::<Vec<_>>().join(" or ");
+    }
+    if let Some(word) = property["const"].as_str() {
+        return format!("`\"{word}\"`");
+    }
     match property["type"].as_str().expect("a key has a type") {
         "array" => format!("list of {}", kind(&property["items"], definitions)),
         "boolean" => "`true`, `false`".to_owned(),

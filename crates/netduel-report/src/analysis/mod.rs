@@ -11,6 +11,7 @@ mod limit;
 mod machine;
 mod parts;
 mod paths;
+mod placements;
 mod responsiveness;
 mod series;
 mod stamps;
@@ -36,6 +37,7 @@ pub use limit::{Cause, Limit, limit_of};
 pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};
 pub use paths::PathShares;
+pub use placements::Placed;
 pub use series::SeriesPoint;
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 
@@ -102,6 +104,8 @@ pub struct ArmAnalysis {
     pub machines: Vec<Machine>,
     /// Which interfaces carried the bytes, by end.
     pub paths: Vec<PathShares>,
+    /// The cores that ends chose for their threads; empty where none was asked to.
+    pub placements: Vec<Placed>,
     /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
     pub datagrams: Vec<DatagramWay>,
 }
@@ -209,6 +213,7 @@ fn workload(
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),
             paths: paths::shares(arm, &all),
+            placements: placements::of(&trials),
             datagrams: datagrams::ways(settings, &trials, machines.shared(&arm.pair)),
         });
         by_arm.push((arm, settings, trials));

@@ -84,7 +84,7 @@ fn group(workload: &WorkloadAnalysis, axis: &Axis) -> Markup {
         tbody {
             tr.group { th colspan="5" scope="rowgroup" {
                 (workload.name)
-                @if let Some(first) = workload.arms.first() { span.settings { (words::workload(&first.workload)) } }
+                span.settings { (words::workload_of_arms(workload)) }
                 span.narrow-axis { (axis.header()) }
             } }
             @for metric in &workload.judged {

@@ -28,6 +28,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
             (origin(workload))
             (super::stamps::section(workload))
             (datagrams::of(workload))
+            (placements(workload))
             div.charts {
                 @for (position, metric) in workload.judged.iter().enumerate() {
                     (figure(&Chart {
@@ -358,6 +359,17 @@ fn machine_title(workload: &WorkloadAnalysis, index: usize) -> String {
         .find_map(|arm| arm.machines.get(index))
         .map(|machine| machine.title.clone())
         .unwrap_or_default()
+}
+
+/// Nothing where no end chose its cores.
+fn placements(workload: &WorkloadAnalysis) -> Markup {
+    let said = words::placements(workload);
+    html! {
+        @if !said.is_empty() {
+            h3 { (words::PLACEMENTS_TITLE) }
+            ul { @for placement in said { li { (words::plain(&placement)) } } }
+        }
+    }
 }
 
 fn cores_table(workload: &WorkloadAnalysis, index: usize) -> Markup {

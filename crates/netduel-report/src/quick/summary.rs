@@ -100,6 +100,10 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         rows.push(("CPU", words));
     }
     for (name, end) in [("client", client), ("server", server)] {
+        let placement = end.observation.placement.as_ref().map(words::placement);
+        rows.extend(placement.map(|said| ("cores", format!("{name}: {}", words::plain(&said)))));
+    }
+    for (name, end) in [("client", client), ("server", server)] {
         rows.extend(packets(&end.observation).map(|words| ("packets", format!("{name}: {words}"))));
     }
     for (name, end) in [("client", client), ("server", server)] {

@@ -1,5 +1,6 @@
 //! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
 mod datagrams;
+mod placements;
 mod run;
 mod stamps;
 mod text;
@@ -7,7 +8,11 @@ mod verdict;
 mod warnings;
 
 pub use datagrams::{datagrams, direction};
-pub use run::{commands, end, parts, parts_title, proofs, rules, treatment, trials, workload, zero_copy};
+pub use placements::{PLACEMENTS_TITLE, placement, placements};
+pub use run::{
+    commands, end, parts, parts_title, proofs, rules, treatment, trials, workload, workload_of_arms,
+    zero_copy,
+};
 pub use stamps::{STAMPS_TITLE, StampTable, error, stamps, stamps_of_trial};
 pub use text::{date, percent, plain, times};
 pub use verdict::{Clause, Tone, answer, clauses, interval, joint, tone, value, verdict};

@@ -13,6 +13,28 @@ use netduel_model::workload::{
 use super::text::{percent_at_least, plain, shell_word};
 use crate::analysis::{Analysis, PathShares, WorkloadAnalysis, added_by_load};
 
+/// What a workload sends on its arms, in a line: what they have in common, and then what each has for itself.
+pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
+    let arms: Vec<(String, Vec<String>)> = workload
+        .arms
+        .iter()
+        .map(|arm| {
+            (arm.arm.to_string(), self::workload(&arm.workload).split(", ").map(str::to_owned).collect())
+        })
+        .collect();
+    let Some((_, first)) = arms.first() else { return String::new() };
+    let is_common = |part: &String| arms.iter().all(|(_, parts)| parts.contains(part));
+    let common: Vec<&str> = first.iter().filter(|part| is_common(part)).map(String::as_str).collect();
+    let mut words = common.join(", ");
+    for (arm, parts) in &arms {
+        let own: Vec<&str> = parts.iter().filter(|part| !is_common(part)).map(String::as_str).collect();
+        if !own.is_empty() {
+            let _ = write!(words, "; {arm}: {}", own.join(", "));
+        }
+    }
+    words
+}
+
 /// What a workload sends, in a line.
 pub fn workload(workload: &Workload) -> String {
     let mut parts = vec![workload.traffic.type_name().to_owned()];

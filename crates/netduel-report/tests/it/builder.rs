@@ -230,12 +230,6 @@ fn workload(name: &str) -> Workload {
             tuning: StreamTuning::default(),
         },
     };
-    let metrics = match name {
-        "bulk" => vec![Metric::Throughput, Metric::CpuPerGigabyte],
-        "udp" => vec![Metric::DatagramRate, Metric::Loss],
-        "load" => vec![Metric::LatencyLoadedP50, Metric::Responsiveness],
-        _ => vec![Metric::LatencyP50, Metric::LatencyP99],
-    };
     Workload {
         name: name.parse().unwrap(),
         traffic,
@@ -247,7 +241,17 @@ fn workload(name: &str) -> Workload {
         family: Family::Ipv4,
         pin_client: vec![1],
         pin_server: vec![3],
-        metrics,
+        pin_auto: netduel_model::workload::PinAuto::default(),
+        metrics: metrics(name),
+    }
+}
+
+fn metrics(name: &str) -> Vec<Metric> {
+    match name {
+        "bulk" => vec![Metric::Throughput, Metric::CpuPerGigabyte],
+        "udp" => vec![Metric::DatagramRate, Metric::Loss],
+        "load" => vec![Metric::LatencyLoadedP50, Metric::Responsiveness],
+        _ => vec![Metric::LatencyP50, Metric::LatencyP99],
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the formats print, as snapshots, over runs of several shapes.
 use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
+use netduel_model::workload::{TcpEngine, Traffic};
 use netduel_report::{analyse_run, csv, json, markdown, terminal};
 use serde_json::Value;
 
@@ -202,4 +203,19 @@ fn an_answer_says_the_same_thing_of_several_metrics_once() {
     );
     let both = answer(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
     assert!(both.contains(" in throughput, and is lower by ") && both.ends_with(" in CPU per GB."), "{both}");
+}
+
+#[test]
+fn arms_that_run_unlike_are_told_with_what_each_has_for_itself() {
+    let mut run = build(&small());
+    if let Traffic::TcpStream { engine, .. } = &mut run.header.plan.arms[1].workloads[0].traffic {
+        *engine = TcpEngine::Copy;
+    }
+    let [first, second] = [0, 1].map(|arm| run.header.plan.arms[arm].name.clone());
+    let own = format!("; {first}: lean engine; {second}: copy engine");
+    let analysis = analyse_run(&run);
+    let page = netduel_report::html::page(&run, &analysis);
+    for text in [table(&run, 200), markdown::page(&run, &analysis), page] {
+        assert!(text.contains(&own), "{own}\n{}", &text[..text.len().min(3000)]);
+    }
 }

@@ -277,6 +277,7 @@ fn tcp_info() -> TcpInfo {
 fn observation() -> Observation {
     Observation {
         concurrent_tests: 0,
+        placement: None,
         wall_ns: 1_000_100_000,
         clock_step_ns: -5,
         cores: vec![CoreTime {

@@ -1,5 +1,6 @@
 //! The agent's work: traffic from `load`, readings from `host`, treatments with their guard. `control` speaks the protocol.
 mod lock;
+mod placement;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,11 +9,14 @@ use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
 use netduel_host::{Before, Observer};
 use netduel_load::{ClientEnd, LoadError, Running, ServerEnd};
 use netduel_model::ids::{RunId, Token};
+use netduel_model::observation::Placement;
 use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Role, Workload};
+
+pub use placement::{DataAddress, placed};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::program;
@@ -60,18 +64,27 @@ pub struct AgentWork {
     observer: Option<Observer>,
     treatments: Treatments,
     lock: Option<lock::HostLock>,
+    /// The cores that were chosen for what is prepared.
+    placement: Option<Placement>,
 }
 
 impl AgentWork {
     /// With nothing prepared.
     pub fn new() -> Self {
         let guard = GuardCommand { program: "/proc/self/exe".into(), words: vec!["undo-guard".to_owned()] };
-        Self { stage: Stage::Idle, observer: None, treatments: Treatments::new(guard), lock: None }
+        Self {
+            stage: Stage::Idle,
+            observer: None,
+            treatments: Treatments::new(guard),
+            lock: None,
+            placement: None,
+        }
     }
 
-    /// Takes a server's end that was prepared elsewhere.
-    pub fn hold_server(&mut self, end: ServerEnd) {
+    /// Takes a server's end that was prepared elsewhere, and the cores that were chosen for it.
+    pub fn hold_server(&mut self, end: ServerEnd, placement: Option<Placement>) {
         self.stage = Stage::Server(end);
+        self.placement = placement;
     }
 
     fn observer(&mut self) -> Result<&mut Observer, WorkError> {
@@ -131,9 +144,10 @@ impl Work for AgentWork {
         bind: IpAddr,
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
-        let end = netduel_load::prepare_server(workload, bind, token).map_err(traffic_error)?;
+        let (workload, placement) = placed(workload, Role::Server, DataAddress::Own(bind))?;
+        let end = netduel_load::prepare_server(&workload, bind, token).map_err(traffic_error)?;
         let ports = end.ports().to_vec();
-        self.stage = Stage::Server(end);
+        self.hold_server(end, placement);
         Ok(ports)
     }
 
@@ -145,9 +159,11 @@ impl Work for AgentWork {
         token: Token,
         deadline: Duration,
     ) -> Result<(), WorkError> {
+        let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer))?;
         let end =
-            netduel_load::prepare_client(workload, peer, ports, token, deadline).map_err(traffic_error)?;
+            netduel_load::prepare_client(&workload, peer, ports, token, deadline).map_err(traffic_error)?;
         self.stage = Stage::Client(end);
+        self.placement = placement;
         Ok(())
     }
 
@@ -188,7 +204,8 @@ impl Work for AgentWork {
             return Err(misplaced("a result", "traffic was started"));
         };
         let report = running.join().map_err(traffic_error)?;
-        let observation = before.after(self.observer()?).map_err(environment)?;
+        let mut observation = before.after(self.observer()?).map_err(environment)?;
+        observation.placement = self.placement.take();
         Ok(TrialEnd { report, observation })
     }
 

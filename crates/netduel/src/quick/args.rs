@@ -2,6 +2,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use netduel_model::plan::CoresSpec;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 
 use crate::cli::StoreArgs;
@@ -34,12 +35,12 @@ pub struct CommonArgs {
     /// IPv6 only.
     #[arg(short = '6', long = "ipv6")]
     pub ipv6: bool,
-    /// Cores for the client's threads, for example 0,2 [default: the kernel chooses]
-    #[arg(long, value_name = "CORES", value_delimiter = ',')]
-    pub pin_client: Vec<u16>,
-    /// Cores for the server's threads.
-    #[arg(long, value_name = "CORES", value_delimiter = ',')]
-    pub pin_server: Vec<u16>,
+    /// Cores for the client's threads, for example 0,2, or "auto": those near the interface [default: the kernel chooses]
+    #[arg(long, value_name = "CORES", value_parser = cores)]
+    pub pin_client: Option<CoresSpec>,
+    /// Cores for the server's threads, or "auto".
+    #[arg(long, value_name = "CORES", value_parser = cores)]
+    pub pin_server: Option<CoresSpec>,
     /// Print the result as one JSON document.
     #[arg(short = 'J', long)]
     pub json: bool,
@@ -254,6 +255,16 @@ pub fn rate(text: &str) -> Result<BitRate, String> {
 }
 
 /// Messages a second: `20k` or "20 k/s".
+/// Cores parted by commas, or the word `auto`.
+fn cores(text: &str) -> Result<CoresSpec, String> {
+    if text == "auto" {
+        return Ok(CoresSpec::Auto);
+    }
+    let list: Result<Vec<u16>, _> = text.split(',').map(|core| core.trim().parse()).collect();
+    list.map(CoresSpec::List)
+        .map_err(|error| format!("{error}: write the numbers of cores as in 0,2, or auto"))
+}
+
 fn per_second(text: &str) -> Result<PerSecond, String> {
     let value = match with_suffix(text, 1000) {
         Some(value) => PerSecond(value?),
@@ -288,6 +299,15 @@ mod tests {
         assert_eq!(bytes("128 KiB"), Ok(Bytes(131_072)));
         assert_eq!(rate("1 Gbit/s"), Ok(BitRate(1_000_000_000)));
         assert_eq!(time("200 ms"), Ok(Nanos(200_000_000)));
+    }
+
+    #[test]
+    fn cores_are_a_list_or_left_to_the_end() {
+        assert_eq!(cores("auto"), Ok(CoresSpec::Auto));
+        assert_eq!(cores("0,2"), Ok(CoresSpec::List(vec![0, 2])));
+        for text in ["", "automatic", "0,", "65536", "-1"] {
+            assert!(cores(text).unwrap_err().ends_with("or auto"), "{text}");
+        }
     }
 
     #[test]

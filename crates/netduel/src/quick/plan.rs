@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use netduel_model::plan::{self, ResolvedPlan};
+use netduel_model::plan::{self, CoresSpec, ResolvedPlan};
 use netduel_model::units::Nanos;
 
 use super::args::{CommonArgs, CrrArgs, RrArgs, TcpArgs, UdpArgs, WaitArg, WayArgs};
@@ -188,9 +188,12 @@ impl Test {
             }
         }
         for (key, cores) in [("pin_client", &common.pin_client), ("pin_server", &common.pin_server)] {
-            if !cores.is_empty() {
-                let _ = writeln!(text, "{key} = {cores:?}");
-            }
+            let value = match cores {
+                Some(CoresSpec::Auto) => quoted("auto"),
+                Some(CoresSpec::List(cores)) => format!("{cores:?}"),
+                None => continue,
+            };
+            let _ = writeln!(text, "{key} = {value}");
         }
         for (key, value) in &self.settings {
             let _ = writeln!(text, "{key} = {value}");

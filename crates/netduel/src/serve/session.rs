@@ -13,13 +13,13 @@ use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Role, Workload};
 use netduel_sys::clock;
 
 use super::concurrency::{Test, Tests};
 use super::log::Log;
 use super::rules::Rules;
-use crate::agent::{AgentWork, Monotonic, traffic_error};
+use crate::agent::{AgentWork, DataAddress, Monotonic, placed, traffic_error};
 use crate::exit::chain;
 use crate::program;
 
@@ -179,10 +179,12 @@ impl Work for Session {
             self.premises.log.refused(self.peer, &why);
             return Err(refused(why));
         }
-        let end = self.port.prepare_server(workload, token).map_err(traffic_error)?;
+        let towards = DataAddress::Towards(self.peer.ip().to_canonical());
+        let (workload, placement) = placed(workload, Role::Server, towards)?;
+        let end = self.port.prepare_server(&workload, token).map_err(traffic_error)?;
         let ports = end.ports().to_vec();
-        self.work.hold_server(end);
-        self.workload = Some(workload.clone());
+        self.work.hold_server(end, placement);
+        self.workload = Some(workload);
         Ok(ports)
     }
 

@@ -8,6 +8,7 @@ mod lab_commands;
 mod latency;
 mod ordinary_user;
 mod path_proof;
+mod placement;
 mod quick;
 mod run;
 mod serve;

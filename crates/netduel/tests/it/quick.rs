@@ -96,6 +96,27 @@ fn metric(document: &Value, key: &str) -> f64 {
 }
 
 #[test]
+fn ends_that_are_asked_to_choose_their_cores_say_which() {
+    let served = Served::start("cores", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    let auto = ["tcp", &string, "-t", "0.3", "--pin-client", "auto", "--pin-server", "auto", "-J"];
+    let document = served.client(&auto).expect_code(0).json();
+    for role in ["client", "server"] {
+        let end = &document["trial"][role];
+        let core = &end["report"]["streams"][0]["core"];
+        assert!(
+            core.is_number() && end["observation"]["placement"]["cores"] == serde_json::json!([core]),
+            "{end}"
+        );
+    }
+    let text = served.client(&auto[..auto.len() - 1]).expect_code(0).stdout;
+    assert!(text.contains("cores        client: ") && text.contains("cores        server: "), "{text}");
+    let wrong = served.client(&["tcp", &string, "--pin-client", "near"]).expect_code(2);
+    assert!(wrong.stderr.contains("or auto"), "{}", wrong.stderr);
+    served.end();
+}
+
+#[test]
 fn every_quick_test_gives_its_figures_over_one_port() {
     let mut served = Served::start("quick", &["--port", "0"]);
     for ipv6 in [false, true] {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
-use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, WorkloadSpec, WorkloadType};
+use crate::plan::spec::{ArmSpec, CoresSpec, PlanSpec, SettingsSpec, WorkloadSpec, WorkloadType};
 use crate::units::Nanos;
-use crate::workload::{Timing, Traffic, Workload};
+use crate::workload::{PinAuto, Timing, Traffic, Workload};
 
 use super::settings;
 
@@ -62,8 +62,12 @@ pub(super) fn resolve(
         traffic,
         timing,
         family: effective.family.unwrap_or_default(),
-        pin_client: workload.pin_client.clone().unwrap_or_default(),
-        pin_server: workload.pin_server.clone().unwrap_or_default(),
+        pin_client: workload.pin_client.as_ref().map(CoresSpec::list).unwrap_or_default(),
+        pin_server: workload.pin_server.as_ref().map(CoresSpec::list).unwrap_or_default(),
+        pin_auto: PinAuto {
+            client: workload.pin_client == Some(CoresSpec::Auto),
+            server: workload.pin_server == Some(CoresSpec::Auto),
+        },
         metrics,
     })
 }

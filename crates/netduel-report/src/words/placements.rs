@@ -1,0 +1,27 @@
+//! The cores that ends chose for their threads, in words.
+use netduel_model::observation::Placement;
+
+use crate::analysis::WorkloadAnalysis;
+
+/// The heading over what [`placements`] says.
+pub const PLACEMENTS_TITLE: &str = "Cores that the ends chose";
+
+/// `2,4,6 (queues of eth0 on node 0)`.
+pub fn placement(placement: &Placement) -> String {
+    let cores: Vec<String> = placement.cores.iter().map(u16::to_string).collect();
+    let cores = if cores.is_empty() { "none".to_owned() } else { cores.join(",") };
+    format!("{cores} ({})", placement.reason)
+}
+
+/// What each end of each arm chose; empty when none was asked to.
+pub fn placements(workload: &WorkloadAnalysis) -> Vec<String> {
+    let of_arm = |arm: &crate::analysis::ArmAnalysis| {
+        let said = arm.placements.iter().map(|placed| {
+            let trials = if placed.trials == 1 { "trial" } else { "trials" };
+            let words = placement(&placed.placement);
+            format!("{}: {}: {words}, {} {trials}", arm.arm, placed.role, placed.trials)
+        });
+        said.collect::<Vec<_>>()
+    };
+    workload.arms.iter().flat_map(of_arm).collect()
+}
