@@ -11,11 +11,19 @@ use crate::interval_median::IntervalMedian;
 pub(crate) struct LiveTrips(Mutex<Option<IntervalMedian>>);
 
 impl LiveTrips {
-    /// Takes over an interval's. The lock is free but for the moment in which a progress line is made.
-    pub(crate) fn add(&self, interval: &IntervalMedian) {
+    /// Makes room before the traffic begins.
+    pub(crate) fn prepare(&self) {
         // No code panics while it holds the lock, so a poisoned one still guards a whole value.
-        let mut trips = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        trips.get_or_insert_with(IntervalMedian::new).add(interval);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(IntervalMedian::new);
+    }
+
+    /// Takes over an interval's; not when a progress line is made at this moment, for which the thread that measures does not wait.
+    pub(crate) fn add(&self, interval: &IntervalMedian) {
+        if let Ok(mut trips) = self.0.try_lock()
+            && let Some(trips) = trips.as_mut()
+        {
+            trips.add(interval);
+        }
     }
 
     /// What there was since the last call.
@@ -36,6 +44,7 @@ mod tests {
     fn what_was_taken_is_not_taken_again() {
         let trips = LiveTrips::default();
         assert_eq!(trips.take(), None);
+        trips.prepare();
         let mut interval = IntervalMedian::new();
         (1..=100).for_each(|ns| interval.record(ns));
         trips.add(&interval);

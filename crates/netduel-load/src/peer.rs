@@ -198,6 +198,7 @@ fn descriptors(workload: &Workload) -> u64 {
         Traffic::TcpStream { streams, engine: TcpEngine::IoUring, .. } => u64::from(*streams) * 2,
         // Each thread of either direction has a set of sockets, and a pipe when it sends.
         Traffic::TcpStream { streams, .. } => u64::from(*streams).min(shared()) * 5,
+        Traffic::UdpStream { flows, .. } => u64::from(*flows).min(shared()),
         Traffic::LoadedLatency(settings) => u64::from(settings.streams) * 2,
         _ => 0,
     };

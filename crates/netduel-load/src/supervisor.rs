@@ -215,7 +215,9 @@ impl Supervisor {
         }
         let (sends, receives) = directions(&self.workload.traffic, self.role);
         let started = self.control.started_ns();
-        let spread = report::spread(&streams, sends);
+        let has_streams =
+            matches!(self.workload.traffic, Traffic::TcpStream { .. } | Traffic::UdpStream { .. });
+        let spread = if has_streams { report::spread(&streams, sends) } else { None };
         EndReport {
             role: self.role,
             sent: sends.then(|| report::flow(self.control.bulk_sent(), started, series.0)),

@@ -75,7 +75,11 @@ pub(crate) fn jobs(
             let work = Box::new(move |worker: &mut Worker| {
                 worker.others = members.iter().map(|(stream, _)| *stream).skip(1).collect();
                 if let Err(error) = work(worker, &members, settings) {
-                    worker.tally.count("epoll_wait", &error);
+                    worker.tally.count("epoll", &error);
+                    // The peers see it, and do not wait.
+                    for (_, connection) in &members {
+                        let _ = socket::shut_down(&**connection);
+                    }
                 }
             });
             jobs.push(Job { stream: thread, thread, work });
@@ -181,9 +185,13 @@ fn whoever_can(
     while open > 0 && worker.control.is_running() {
         ready.clear();
         ready.extend(set.wait(STEP)?);
+        let mut moved = ready.is_empty();
         for &index in &ready {
             let course = &mut courses[index];
-            if !course.push(worker, source, most) {
+            let before = course.sent;
+            let goes_on = course.push(worker, source, most);
+            moved |= course.sent > before;
+            if !goes_on {
                 set.forget(&*course.connection)?;
                 // At once: the others may go on for long.
                 let _ = socket::shut_down_sending(&*course.connection);
@@ -192,6 +200,10 @@ fn whoever_can(
         }
         if clock::monotonic_ns() >= end_ns {
             break;
+        }
+        if !moved {
+            // There is room in the queues, and no memory for it (net.ipv4.tcp_mem): the kernel would tell them again at once.
+            clock::sleep_until(clock::monotonic_ns() + AGAIN_NS);
         }
     }
     Ok(())
@@ -252,8 +264,9 @@ fn receive(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io
     worker.set_buffers(members.iter().map(|(_, connection)| &**connection), settings.window);
     let mut set = Readiness::new(EVENTS)?;
     let mark = (LOW_WATER_BYTES / settings.streams.max(1) as usize).min(LOW_WATER_MOST);
+    let is_marked = settings.engine == TcpEngine::Lean && settings.rate_bps.is_none();
     for (index, (_, connection)) in members.iter().enumerate() {
-        if settings.engine == TcpEngine::Lean && settings.rate_bps.is_none() {
+        if is_marked {
             let low_water = tcp::set_receive_low_water(connection, i32::try_from(mark).unwrap_or(i32::MAX));
             worker.tally.count_failure("setsockopt SO_RCVLOWAT", low_water);
         }
@@ -268,7 +281,7 @@ fn receive(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io
         ready.clear();
         ready.extend(set.wait(STEP)?);
         let now = clock::monotonic_ns();
-        if now - swept_ns >= SWEEP_NS {
+        if is_marked && now - swept_ns >= SWEEP_NS {
             swept_ns = now;
             let count = SWEEP_MOST.min(members.len());
             ready.extend((sweep_from..sweep_from + count).map(|index| index % members.len()));

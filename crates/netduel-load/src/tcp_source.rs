@@ -109,12 +109,18 @@ impl Source {
     }
 }
 
+/// How often completions are looked for after the end, nanoseconds.
+const LOOK_NS: u64 = 500_000;
+
 /// Repeats `settle`, which counts errors under `call`, until it says that all is told, the end is cut, or [`SETTLE_NS`] are over.
 fn await_told(worker: &mut Worker, call: &'static str, mut settle: impl FnMut() -> io::Result<bool>) {
     let until = clock::monotonic_ns() + SETTLE_NS;
     loop {
         match settle() {
-            Ok(false) if !worker.control.is_cut() && clock::monotonic_ns() < until => {}
+            // The connection is closed, so there is no event to wait for.
+            Ok(false) if !worker.control.is_cut() && clock::monotonic_ns() < until => {
+                clock::sleep_until(clock::monotonic_ns() + LOOK_NS);
+            }
             Ok(_) => return,
             Err(error) => return worker.tally.count(call, &error),
         }

@@ -73,9 +73,10 @@ impl Sender {
     /// What send(2) says; `EAGAIN` when nothing was taken in time; `ENOBUFS` when it takes none although none is under way.
     #[inline]
     pub fn send(&mut self, stream: &TcpStream, length: usize, patience: Duration) -> io::Result<usize> {
-        if self.unlooked >= LOOK_EVERY {
+        let most = u64::from(UNDER_WAY_MOST);
+        if self.unlooked >= LOOK_EVERY || self.under_way() >= most {
             self.look(stream)?;
-            if self.under_way() >= u64::from(UNDER_WAY_MOST) {
+            if self.under_way() >= most {
                 self.wait(stream, patience)?;
                 return Err(io::Error::from(io::ErrorKind::WouldBlock));
             }

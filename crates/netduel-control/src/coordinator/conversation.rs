@@ -18,6 +18,8 @@ use crate::protocol::{FailureKind, FromAgent, ToAgent};
 const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How long stopping and undoing everything at the end may take, nanoseconds.
 const BYE_TIMEOUT_NS: u64 = 30_000_000_000;
+/// What was said is taken in this many pieces at most before the time is looked at.
+const ARRIVALS_MOST: usize = 256;
 /// Ctrl-C is looked for at least this often, nanoseconds.
 const INTERRUPT_INTERVAL_NS: u64 = 100_000_000;
 
@@ -194,8 +196,16 @@ impl Conductor<'_> {
         let deadlines = self.links.values().filter_map(HostLink::deadline_ns);
         let wait_ns = deadlines.min().map_or(INTERRUPT_INTERVAL_NS, |at| at.saturating_sub(now_ns));
         match self.arrivals.recv_timeout(Duration::from_nanos(wait_ns.min(INTERRUPT_INTERVAL_NS))) {
-            // Time is looked at here too: one agent that never stops talking must not hide that another is silent.
-            Ok((id, arrival)) => self.arrived(id, arrival).and_then(|()| self.tick()),
+            Ok((id, arrival)) => {
+                self.arrived(id, arrival)?;
+                // What came while this program itself stood still (Ctrl-Z, a full pipe) is heard before anybody is called silent.
+                for _ in 1..ARRIVALS_MOST {
+                    let Ok((id, arrival)) = self.arrivals.try_recv() else { break };
+                    self.arrived(id, arrival)?;
+                }
+                // Time is looked at here too: one agent that never stops talking must not hide that another is silent.
+                self.tick()
+            }
             Err(RecvTimeoutError::Timeout) => self.tick(),
             Err(RecvTimeoutError::Disconnected) => unreachable!("this struct holds a sender"),
         }

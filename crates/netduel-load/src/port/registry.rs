@@ -94,7 +94,6 @@ impl Trial {
             Step::Transaction => {
                 if let Some(Later::Queue(queue)) = self.later.as_deref()
                     && stream.set_nonblocking(false).is_ok()
-                    && self.sets_congestion(&stream)
                 {
                     queue.add(Newcomer { stream, head: Some(greeting.to_bytes()) });
                 }

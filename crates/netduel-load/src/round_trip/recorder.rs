@@ -82,6 +82,7 @@ impl Recorder {
 
     /// Whose round trips are seen while they run.
     pub(crate) fn shown_live(mut self, live: &Arc<LiveTrips>) -> Self {
+        live.prepare();
         self.live = Some(Arc::clone(live));
         self
     }

@@ -219,7 +219,11 @@ fn a_rate_is_shared_by_connections_that_share_threads() {
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 500)).unwrap();
         assert_eq!(sent(&client), received(&server));
         let spread = client.spread.as_ref().unwrap();
-        assert!(sent(&client) <= 5_000_000 && spread.jain.unwrap() > 0.9, "{} {spread:?}", sent(&client));
+        assert!(
+            (3_000_000..=5_000_000).contains(&sent(&client)) && spread.jain.unwrap() > 0.9,
+            "{} {spread:?}",
+            sent(&client)
+        );
         assert_eq!((client.errors, server.errors), (vec![], vec![]));
     }
 }

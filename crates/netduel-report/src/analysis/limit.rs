@@ -6,7 +6,7 @@
 use netduel_model::observation::Observation;
 use netduel_model::sample::TcpInfo;
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::units::human_bit_rate;
+use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
 use serde::Serialize;
 
@@ -152,6 +152,8 @@ struct Evidence {
     shared_machine: bool,
     /// Payload rate asked for and reached, bit/s.
     rate: Option<(f64, f64)>,
+    /// The same of requests a second.
+    requests: Option<(f64, f64)>,
     /// Shares of the busy time: receive window, send buffer.
     held_up: Option<(f64, f64)>,
     /// Segments sent again, and share of all.
@@ -178,6 +180,7 @@ impl Evidence {
             receiver: End::of(receiver, threads(receiver), name_of(receiver.report.role)),
             shared_machine,
             rate: asked_rate(workload, trial),
+            requests: asked_requests(workload, trial),
             held_up: held_up(sender),
             resent: resent(sender),
             socket_drops: ways.iter().filter_map(|way| way.lost).map(|lost| lost.at_socket).sum(),
@@ -199,6 +202,13 @@ impl Evidence {
         {
             let words =
                 format!("{} of the {} that were asked for", human_bit_rate(reached), human_bit_rate(asked));
+            found.push((Cause::AskedRate, words));
+        }
+        if let Some((asked, reached)) =
+            self.requests.filter(|(asked, reached)| reached >= &(asked * RATE_REACHED))
+        {
+            let words =
+                format!("{} of the {} that were asked for", human_si(reached, "/s"), human_si(asked, "/s"));
             found.push((Cause::AskedRate, words));
         }
         if self.socket_drops > 0 {
@@ -312,6 +322,26 @@ fn asked_rate(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
     let due = asked / 8.0 * workload.timing.duration.0 as f64 / 1e9;
     let reached = figures::value_of(netduel_model::metric::Metric::Throughput, workload, trial, false);
     Some((asked, reached.unwrap_or(if due < message { asked } else { 0.0 })))
+}
+
+/// The requests a second that the workload asks for, and the round trips a second that began in the steady window.
+fn asked_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
+    let asked = match &workload.traffic {
+        Traffic::LoadedLatency(_) => return None,
+        traffic => traffic.request_rate()?.0 as f64,
+    };
+    let reached = figures::value_of(netduel_model::metric::Metric::RoundTripRate, workload, trial, false)?;
+    Some((asked, reached))
+}
+
+/// What was asked for and not reached, in words; absent when nothing was asked for, or it was reached.
+pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
+    let missed = |(asked, reached): &(f64, f64)| *reached < asked * RATE_REACHED;
+    let told = |asked: String, reached: String| format!("{reached} of the {asked} that were asked for");
+    let bits = asked_rate(workload, trial).filter(missed);
+    let requests = asked_requests(workload, trial).filter(missed);
+    bits.map(|(asked, reached)| told(human_bit_rate(asked), human_bit_rate(reached)))
+        .or_else(|| requests.map(|(asked, reached)| told(human_si(asked, "/s"), human_si(reached, "/s"))))
 }
 
 /// In how many directions traffic goes at once.

@@ -60,15 +60,23 @@ impl Intervals {
 
     /// Takes the figures of an end; gives the interval that they end.
     pub fn take(&mut self, role: Role, figures: LiveFigures) -> Option<Interval> {
+        let before = self.newest[role as usize];
         self.newest[role as usize] = figures;
+        // Figures that come when the connections are closed already have none of theirs.
+        let newest = &mut self.newest[role as usize];
+        newest.retransmits = figures.retransmits.or(before.retransmits);
+        newest.cwnd_bytes = figures.cwnd_bytes.or(before.cwnd_bytes);
         self.round_trips = match (self.round_trips, figures.round_trips) {
             (Some(before), Some(now)) => Some(both(before, now)),
             (before, now) => now.or(before),
         };
-        let first = self.receivers[0];
-        let gone = figures.elapsed_ns.saturating_sub(self.last[first as usize].elapsed_ns) as f64 / 1e9;
-        // The end that reports is a thread that may wake late by a little, never early.
-        (role == first && gone >= self.length_s * 0.98).then(|| self.cut())
+        // The end that reports is a thread that may wake late by a little, never early. With traffic both ways the line waits for
+        // both, or it would lack what the other received.
+        let is_over = |role: &Role| {
+            let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
+            newest.elapsed_ns.saturating_sub(last.elapsed_ns) as f64 / 1e9 >= self.length_s * 0.98
+        };
+        (self.receivers.contains(&role) && self.receivers.iter().all(is_over)).then(|| self.cut())
     }
 
     /// What is left when the test is over: totals come from the results.
@@ -83,7 +91,12 @@ impl Intervals {
         }
         let first = self.receivers[0] as usize;
         let rest = self.newest[first].elapsed_ns.saturating_sub(self.last[first].elapsed_ns) as f64 / 1e9;
-        (rest >= self.length_s * REST_LEAST).then(|| self.cut())
+        // The lines add up to the totals: what was not told yet is told, however short the rest is.
+        let untold = self.receivers.iter().any(|role| {
+            let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
+            newest.received_bytes > last.received_bytes || newest.messages > last.messages
+        });
+        (rest > 0.0 && (untold || rest >= self.length_s * REST_LEAST)).then(|| self.cut())
     }
 
     fn cut(&mut self) -> Interval {

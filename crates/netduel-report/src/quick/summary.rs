@@ -82,6 +82,10 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
             format!("none in the steady window: all was over in {over}, the rates above are of all of it"),
         ));
     }
+    // What ended with its volume was in no hurry.
+    if !over_ns(input).is_some_and(|over| over < workload.timing.duration.0) {
+        rows.extend(analysis::missed_rate(workload, trial).map(|words| ("rate missed", words)));
+    }
     if let Some(words) = tail(workload, trial) {
         rows.push(("round trip", words));
     }
@@ -89,8 +93,12 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     rows.extend(congestion(workload, client).map(|name| ("congestion", name)));
     rows.extend(datagrams(input));
     rows.extend(tcp(client, server).map(|words| ("TCP", words)));
-    rows.extend(connections(client).map(|words| ("connections", words)));
-    rows.extend(spread(client, server).map(|words| ("spread", words)));
+    if let Traffic::TcpStream { .. } | Traffic::TcpRr(_) = &workload.traffic {
+        rows.extend(connections(client).map(|words| ("connections", words)));
+    }
+    for end in [client, server] {
+        rows.extend(spread(end).map(|words| ("spread", words)));
+    }
     for (name, end) in [("client", client), ("server", server)] {
         rows.extend(
             end.report.zero_copy.map(|report| ("zero copy", format!("{name}: {}", words::zero_copy(report)))),
@@ -309,13 +317,14 @@ fn connections(client: &TrialEnd) -> Option<String> {
     ))
 }
 
-/// How evenly several streams were served, as their receivers counted.
-fn spread(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
-    let mut ends = [client, server].into_iter().filter(|end| end.report.received.is_some());
-    let spread = ends.next_back()?.report.spread.as_ref()?;
+/// How evenly an end's streams were served, as it sent.
+fn spread(end: &TrialEnd) -> Option<String> {
+    end.report.sent.as_ref()?;
+    let spread = end.report.spread.as_ref()?;
     let bytes = |bytes: u64| human_si(bytes as f64, "B");
     Some(format!(
-        "least {}, middle {}, most {} a stream; Jain's fairness index {:.3}",
+        "{} sent least {}, middle {}, most {} a stream; Jain's fairness index {:.3}",
+        end.report.role,
         bytes(spread.least),
         bytes(spread.median),
         bytes(spread.most),

@@ -1,6 +1,6 @@
 //! Quick tests: the lines of intervals and the summary.
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
-use netduel_model::workload::{Role, Traffic};
+use netduel_model::workload::{Direction, Role, Traffic};
 use netduel_report::quick::{self, Intervals, SummaryInput};
 
 use crate::builder::{Recipe, build};
@@ -67,4 +67,35 @@ fn a_stamped_test_says_where_the_time_went() {
     assert!(text.contains("network, both ways") && text.contains("one way up"), "{text}");
     let document = quick::document(&run.header.plan, None, input, &[]);
     assert_eq!(document["stamps"]["complete"], 1_000, "{document}");
+}
+
+#[test]
+fn with_traffic_both_ways_a_line_waits_for_both_and_the_lines_add_up() {
+    let mut traffic = traffic("udp");
+    if let Traffic::UdpStream { direction, .. } = &mut traffic {
+        *direction = Direction::Both;
+    }
+    let mut intervals = Intervals::new(&traffic, 1.0);
+    let figures = |seconds: u64, bytes| LiveFigures {
+        elapsed_ns: seconds * 1_000_000_000,
+        received_bytes: bytes,
+        ..LiveFigures::default()
+    };
+    // The server's figures come late; what it received belongs to the line all the same.
+    assert_eq!(intervals.take(Role::Client, figures(1, 100)), None);
+    assert_eq!(intervals.take(Role::Server, figures(1, 1_000)).unwrap().bytes, 1_100);
+    assert_eq!(intervals.take(Role::Server, figures(2, 2_000)), None);
+    assert_eq!(intervals.take(Role::Client, figures(2, 200)).unwrap().bytes, 1_100);
+}
+
+#[test]
+fn figures_of_closed_connections_take_nothing_away() {
+    let traffic = traffic("bulk");
+    let mut intervals = Intervals::new(&traffic, 1.0);
+    let sender = |elapsed_ns, retransmits| LiveFigures { elapsed_ns, retransmits, ..LiveFigures::default() };
+    intervals.take(Role::Client, sender(900_000_000, Some(7)));
+    intervals.take(Role::Client, sender(1_000_000_000, None));
+    let line =
+        intervals.take(Role::Server, LiveFigures { elapsed_ns: 1_000_000_000, ..LiveFigures::default() });
+    assert_eq!(line.unwrap().retransmits, Some(7));
 }

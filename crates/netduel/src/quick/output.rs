@@ -63,11 +63,7 @@ impl Output {
     pub fn begin(&self, plan: &ResolvedPlan, workload: &Workload, server: &str) -> Result<(), Failure> {
         let settings = words::workload(workload);
         match self.format {
-            Format::Text => {
-                let heading =
-                    if self.lines { format!("{}\n", quick::heading(&self.traffic)) } else { String::new() };
-                print(&format!("server {server}: {settings}\n{heading}"))
-            }
+            Format::Text => print(&format!("server {server}: {settings}\n")),
             Format::Json => Ok(()),
             Format::JsonStream => line(&json!({
                 "event": "start", "server": server, "settings": settings, "workload": workload,
@@ -97,7 +93,14 @@ impl Output {
 
     fn show(&mut self, interval: Interval) {
         let shown = match self.format {
-            Format::Text => print(&format!("{}\n", quick::line(&self.traffic, &interval))),
+            Format::Text => {
+                // Warnings about the hosts come before it.
+                let heading = match self.shown.as_slice() {
+                    [] => format!("{}\n", quick::heading(&self.traffic)),
+                    _ => String::new(),
+                };
+                print(&format!("{heading}{}\n", quick::line(&self.traffic, &interval)))
+            }
             Format::Json => Ok(()),
             Format::JsonStream => {
                 let mut value = quick::interval_json(&interval);
