@@ -373,6 +373,17 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     None
 }
 
+/// Hosts of a trial on which others worked so much that CPU figures are overstated, with their share of the CPU time.
+pub fn busy_hosts(trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
+    let neighbour = if shared_machine { trial.server.as_ref() } else { None };
+    [Role::Client, Role::Server]
+        .into_iter()
+        .filter(|role| *role == Role::Client || !shared_machine)
+        .filter_map(|role| Some((role, others_share(trial.end(role)?, neighbour)?)))
+        .filter(|(_, share)| *share > OTHERS_SHARE_MAX)
+        .collect()
+}
+
 fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Vec<Warning> {
     let mut stolen: BTreeMap<HostName, (f64, u32)> = BTreeMap::new();
     let mut busy: BTreeMap<HostName, (f64, u32)> = BTreeMap::new();

@@ -32,6 +32,7 @@ use netduel_stats::verdict::Judged;
 
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of};
+pub use doubts::busy_hosts;
 pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, value_of};
 pub use limit::{Cause, Limit, limit_of, missed_rate};
 pub use machine::{CoreShare, Machine, Machines};

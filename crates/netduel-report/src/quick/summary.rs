@@ -63,29 +63,7 @@ fn stamps(trial: &Trial) -> String {
 
 fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&'static str, String)> {
     let SummaryInput { workload, trial, shared_machine } = input;
-    let figure =
-        |metric: Metric| value_of(metric, workload, trial, shared_machine).map(|value| metric.human(value));
-    let mut rows = Vec::new();
-    for metric in workload.traffic.possible_metrics() {
-        if let Some(words) =
-            headline(*metric, input).and_then(|words| Some(format!("{} {words}", figure(*metric)?)))
-        {
-            rows.push((label(*metric), words));
-        }
-    }
-    if figure(Metric::Throughput).is_none()
-        && let Some(over) = over_ns(input).filter(|over| *over <= workload.timing.warmup.0)
-    {
-        let over = human_nanos(over as f64);
-        rows.push((
-            "throughput",
-            format!("none in the steady window: all was over in {over}, the rates above are of all of it"),
-        ));
-    }
-    // What ended with its volume was in no hurry.
-    if !over_ns(input).is_some_and(|over| over < workload.timing.duration.0) {
-        rows.extend(analysis::missed_rate(workload, trial).map(|words| ("rate missed", words)));
-    }
+    let mut rows = headlines(input);
     if let Some(words) = tail(workload, trial) {
         rows.push(("round trip", words));
     }
@@ -106,6 +84,14 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     }
     if let Some(words) = cpu(input, client, server) {
         rows.push(("CPU", words));
+    }
+    for (role, share) in analysis::busy_hosts(trial, shared_machine) {
+        let whose = if shared_machine { "one machine's".to_owned() } else { format!("the {role}'s") };
+        let words = format!(
+            "{} of {whose} CPU time was neither netduel's nor an interrupt's: what CPU costs is overstated",
+            words::percent(share)
+        );
+        rows.push(("busy host", words));
     }
     for (name, end) in [("client", client), ("server", server)] {
         let placement = end.observation.placement.as_ref().map(words::placement);
@@ -130,6 +116,35 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         let evidence =
             if evidence.is_empty() { String::new() } else { format!(" ({})", evidence.join("; ")) };
         rows.push(("limited by", format!("{}{evidence}", cause.words())));
+    }
+    rows
+}
+
+/// The figures of the steady window.
+fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
+    let SummaryInput { workload, trial, shared_machine } = input;
+    let figure =
+        |metric: Metric| value_of(metric, workload, trial, shared_machine).map(|value| metric.human(value));
+    let mut rows = Vec::new();
+    for metric in workload.traffic.possible_metrics() {
+        if let Some(words) =
+            headline(*metric, input).and_then(|words| Some(format!("{} {words}", figure(*metric)?)))
+        {
+            rows.push((label(*metric), words));
+        }
+    }
+    if figure(Metric::Throughput).is_none()
+        && let Some(over) = over_ns(input).filter(|over| *over <= workload.timing.warmup.0)
+    {
+        let over = human_nanos(over as f64);
+        rows.push((
+            "throughput",
+            format!("none in the steady window: all was over in {over}, the rates above are of all of it"),
+        ));
+    }
+    // What ended with its volume was in no hurry.
+    if over_ns(input).is_none_or(|over| over >= workload.timing.duration.0) {
+        rows.extend(analysis::missed_rate(workload, trial).map(|words| ("rate missed", words)));
     }
     rows
 }
