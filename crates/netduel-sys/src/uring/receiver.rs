@@ -58,7 +58,7 @@ impl Receiver {
     /// A receiver with 1 MiB of buffers.
     ///
     /// # Errors
-    /// As [`probe`], or without memory.
+    /// As [`probe`](super::probe), or without memory.
     pub fn new() -> io::Result<Self> {
         let memory = Memory::new(PAGE + usize::from(BUFFERS) * BUFFER_BYTES)?;
         let mut receiver = Self {

@@ -67,7 +67,7 @@ impl Sender {
     /// Sends up to `block` bytes a request.
     ///
     /// # Errors
-    /// As [`probe`], or without memory.
+    /// As [`probe`](super::probe), or without memory.
     pub fn new(block: usize) -> io::Result<Self> {
         Self::with(block, true)
     }
