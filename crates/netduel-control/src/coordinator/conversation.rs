@@ -126,8 +126,8 @@ impl Conductor<'_> {
                         self.warn_of_rest(&host, problems);
                         break;
                     }
-                    // Another one that has ended by now, as it should.
-                    Err(Trouble::Lost { host: other, .. }) if other != host => {}
+                    // One that has ended by now, as it should: this one, whose farewell came with its end, or another.
+                    Err(Trouble::Lost { .. }) => {}
                     // One that is gone has nothing more to say; its guard undoes what it left.
                     _ => break,
                 }
