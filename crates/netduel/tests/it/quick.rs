@@ -298,7 +298,9 @@ fn what_was_measured_until_it_is_stopped_is_told_to_people_and_to_programs() {
     for event in ["start", "interval", "interval"] {
         assert_eq!(next_event(&mut lines)["event"], event);
     }
-    programs(&served.bench, &["tcp", "-t", "60"]).into_iter().for_each(|pid| signal(pid, Signal::INT));
+    for pid in programs(&served.bench, &["tcp", "-t", "60"]) {
+        signal(pid, Signal::INT);
+    }
     let end =
         std::iter::repeat_with(|| next_event(&mut lines)).find(|line| line["event"] != "interval").unwrap();
     assert_eq!((end["event"].as_str(), end["exit_code"].as_i64()), (Some("failed"), Some(130)), "{end}");
