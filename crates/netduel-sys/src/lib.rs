@@ -31,4 +31,5 @@ pub mod udp;
 pub mod udp_segment;
 pub mod uring;
 pub mod usage;
+pub mod xdp;
 pub mod zerocopy;

@@ -85,6 +85,9 @@ pub enum Helper {
     CloneRedirect = 13,
     /// `bpf_redirect(interface, flags)`: the packet goes there when the program returns what this returned.
     Redirect = 23,
+    /// `bpf_redirect_map(map, key, otherwise)`: the frame goes to the socket of that key, or the program returns the low bits of
+    /// `otherwise`.
+    RedirectMap = 51,
     /// `bpf_skb_load_bytes(context, offset, to, length)`: copies out of the packet; 0 when it has as many.
     LoadBytes = 26,
 }
@@ -149,7 +152,7 @@ impl<'map> Code<'map> {
     }
 
     /// `destination = map`, as helpers take it.
-    pub fn load_map(&mut self, destination: Register, map: &'map super::ArrayMap) -> &mut Self {
+    pub fn load_map(&mut self, destination: Register, map: &'map impl super::Map) -> &mut Self {
         /// The number of this instruction is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
         const PSEUDO_MAP: u8 = 1;
         self.maps.push((self.instructions.len(), map.descriptor()));

@@ -1,11 +1,20 @@
-//! Arrays that programs and this process share (`BPF_MAP_TYPE_ARRAY`): numbers of 64 bit by index.
+//! Maps that programs and this process share: numbers of 64 bit by index (`BPF_MAP_TYPE_ARRAY`), the same for each core
+//! (`BPF_MAP_TYPE_PERCPU_ARRAY`), and AF_XDP sockets by queue (`BPF_MAP_TYPE_XSKMAP`).
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use super::{Command, NAME_LENGTH, call, object_name, own};
 
-/// `BPF_MAP_TYPE_ARRAY`.
+/// Kinds of map (include/uapi/linux/bpf.h, `enum bpf_map_type`).
 const ARRAY: u32 = 2;
+const PER_CORE_ARRAY: u32 = 6;
+const SOCKETS: u32 = 17;
+
+/// A map, as code names it.
+pub trait Map {
+    /// Its descriptor.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+}
 
 /// The head of `union bpf_attr` for `BPF_MAP_CREATE`.
 #[repr(C)]
@@ -45,19 +54,7 @@ impl ArrayMap {
     /// # Errors
     /// `EPERM` without CAP_BPF, `ENOMEM`, `EINVAL` for no entries.
     pub fn new(name: &str, entries: u32) -> io::Result<Self> {
-        let mut attributes = CreateAttributes {
-            map_type: ARRAY,
-            key_size: size_of::<u32>() as u32,
-            value_size: size_of::<u64>() as u32,
-            max_entries: entries,
-            map_name: object_name(name),
-            ..CreateAttributes::default()
-        };
-        // SAFETY: the structure is that of the command, and holds no address.
-        let descriptor = unsafe { call(Command::MapCreate, &mut attributes) }?;
-        // SAFETY: the kernel has just opened it for us.
-        let descriptor = unsafe { own(descriptor) };
-        Ok(Self { descriptor, entries })
+        Ok(Self { descriptor: create(name, ARRAY, size_of::<u64>() as u32, entries)?, entries })
     }
 
     /// How many numbers it has.
@@ -65,25 +62,15 @@ impl ArrayMap {
         self.entries
     }
 
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-
     /// The number at `index`.
     ///
     /// # Errors
     /// `ENOENT` beyond the end.
     pub fn read(&self, index: u32) -> io::Result<u64> {
-        let mut value = 0_u64;
-        let mut attributes = ElementAttributes {
-            map: self.descriptor.as_raw_fd() as u32,
-            key: (&raw const index) as u64,
-            value: (&raw mut value) as u64,
-            ..ElementAttributes::default()
-        };
-        // SAFETY: the structure is that of the command; key and value are live locals of the sizes the map was made with.
-        unsafe { call(Command::MapLookup, &mut attributes) }?;
-        Ok(value)
+        let mut value = [0_u64];
+        // SAFETY: one number is what a value of this map has.
+        unsafe { look_up(&self.descriptor, index, &mut value) }?;
+        Ok(value[0])
     }
 
     /// Sets the number at `index`.
@@ -101,4 +88,130 @@ impl ArrayMap {
         unsafe { call(Command::MapUpdate, &mut attributes) }?;
         Ok(())
     }
+}
+
+impl Map for ArrayMap {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// An array of 64-bit numbers that each core has for itself, so that counting costs no core another's cache line.
+#[derive(Debug)]
+pub struct PerCoreArray {
+    descriptor: OwnedFd,
+    entries: u32,
+    cores: usize,
+}
+
+impl PerCoreArray {
+    /// As [`ArrayMap::new`].
+    ///
+    /// # Errors
+    /// As there; `Unsupported` when the kernel does not tell how many cores it counts for.
+    pub fn new(name: &str, entries: u32) -> io::Result<Self> {
+        let descriptor = create(name, PER_CORE_ARRAY, size_of::<u64>() as u32, entries)?;
+        Ok(Self { descriptor, entries, cores: possible_cores()? })
+    }
+
+    /// How many numbers each core has.
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// The numbers at `index`, one for each core that there can be, in their order.
+    ///
+    /// # Errors
+    /// `ENOENT` beyond the end.
+    pub fn read(&self, index: u32) -> io::Result<Vec<u64>> {
+        let mut values = vec![0; self.cores];
+        // SAFETY: the kernel writes a number of 64 bit for each possible core, which is how many there are.
+        unsafe { look_up(&self.descriptor, index, &mut values) }?;
+        Ok(values)
+    }
+}
+
+impl Map for PerCoreArray {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// AF_XDP sockets by the queue that they serve, for [`super::Helper::RedirectMap`].
+#[derive(Debug)]
+pub struct SocketMap {
+    descriptor: OwnedFd,
+}
+
+impl SocketMap {
+    /// Room for the sockets of so many queues.
+    ///
+    /// # Errors
+    /// As [`ArrayMap::new`].
+    pub fn new(name: &str, queues: u32) -> io::Result<Self> {
+        Ok(Self { descriptor: create(name, SOCKETS, size_of::<u32>() as u32, queues)? })
+    }
+
+    /// Frames of this queue go to this socket, until it is closed.
+    ///
+    /// # Errors
+    /// `E2BIG` beyond the last queue, `EOPNOTSUPP` when it is no AF_XDP socket.
+    pub fn put(&self, queue: u32, socket: impl AsFd) -> io::Result<()> {
+        let value = socket.as_fd().as_raw_fd();
+        let mut attributes = ElementAttributes {
+            map: self.descriptor.as_raw_fd() as u32,
+            key: (&raw const queue) as u64,
+            value: (&raw const value) as u64,
+            ..ElementAttributes::default()
+        };
+        // SAFETY: the structure is that of the command; key and value are live locals of the sizes the map was made with.
+        unsafe { call(Command::MapUpdate, &mut attributes) }?;
+        Ok(())
+    }
+}
+
+impl Map for SocketMap {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn create(name: &str, map_type: u32, value_size: u32, entries: u32) -> io::Result<OwnedFd> {
+    let mut attributes = CreateAttributes {
+        map_type,
+        key_size: size_of::<u32>() as u32,
+        value_size,
+        max_entries: entries,
+        map_name: object_name(name),
+        ..CreateAttributes::default()
+    };
+    // SAFETY: the structure is that of the command, and holds no address.
+    let descriptor = unsafe { call(Command::MapCreate, &mut attributes) }?;
+    // SAFETY: the kernel has just opened it for us.
+    Ok(unsafe { own(descriptor) })
+}
+
+/// Reads the value at `index`.
+///
+/// # Safety
+/// A value of the map is as long as `values`, or shorter.
+unsafe fn look_up(map: &OwnedFd, index: u32, values: &mut [u64]) -> io::Result<()> {
+    let mut attributes = ElementAttributes {
+        map: map.as_raw_fd() as u32,
+        key: (&raw const index) as u64,
+        value: values.as_mut_ptr() as u64,
+        ..ElementAttributes::default()
+    };
+    // SAFETY: the structure is that of the command; the key is a live local, and the caller vouches for the length of the value.
+    unsafe { call(Command::MapLookup, &mut attributes) }?;
+    Ok(())
+}
+
+/// How many cores there can be, plugged in later ones too (`/sys/devices/system/cpu/possible`): a map has a value for each.
+fn possible_cores() -> io::Result<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    let last = text.trim().rsplit([',', '-']).next().and_then(|number| number.parse::<usize>().ok());
+    last.map(|last| last + 1).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::Unsupported, "the kernel does not tell its possible cores")
+    })
 }

@@ -2,6 +2,7 @@
 //! pinned: maps, programs and links go with the last descriptor that holds them. No compiler and no object file is needed.
 mod instruction;
 mod link;
+mod live;
 mod map;
 mod program;
 
@@ -10,7 +11,8 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 pub use instruction::{Code, Condition, Helper, Label, Operand, Operation, Register, Width};
 pub use link::{Attach, Link};
-pub use map::ArrayMap;
+pub use live::{Live, run_live};
+pub use map::{ArrayMap, Map, PerCoreArray, SocketMap};
 pub use program::{LoadError, Program, ProgramKind};
 
 /// Commands of bpf(2) (include/uapi/linux/bpf.h, `enum bpf_cmd`).
@@ -21,6 +23,7 @@ enum Command {
     MapLookup = 1,
     MapUpdate = 2,
     ProgramLoad = 5,
+    ProgramRun = 10,
     LinkCreate = 28,
 }
 

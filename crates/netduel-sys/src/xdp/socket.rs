@@ -1,0 +1,326 @@
+//! The socket: it owns memory and rings, so that a frame is at any time either the kernel's or lent to one closure.
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use super::ring::{Consumer, Producer};
+use super::umem::{FRAME, Umem};
+use crate::{busy_poll, socket_option};
+
+/// Whether frames are copied between the driver's memory and ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ZeroCopy {
+    /// As the driver can.
+    #[default]
+    Auto,
+    /// They are; every driver can.
+    Never,
+    /// They are not, or there is no socket.
+    Always,
+}
+
+/// How a socket is set up.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Index of the interface.
+    pub interface: u32,
+    /// Its queue.
+    pub queue: u32,
+    /// Frames under way to be sent, a power of two; 0 for a socket that only receives.
+    pub send_frames: u32,
+    /// Frames for what arrives, a power of two; 0 for a socket that only sends.
+    pub receive_frames: u32,
+    /// Whether frames may or must be shared with the driver.
+    pub zero_copy: ZeroCopy,
+    /// Microseconds that a system call polls the driver (`SO_PREFER_BUSY_POLL`, `SO_BUSY_POLL`); `None` leaves the driver to its
+    /// interrupts.
+    pub busy_poll_us: Option<u32>,
+}
+
+/// What the kernel counted of a socket since it was opened (`XDP_STATISTICS`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Dropped for another reason than those below, too long for a frame for example.
+    pub rx_dropped: u64,
+    /// Dropped because the ring of arrived frames was full: the program did not take them as fast as they came.
+    pub rx_ring_full: u64,
+    /// Times that there was no free frame for what arrived.
+    pub fill_ring_empty: u64,
+    /// Frames to be sent that were not valid.
+    pub tx_invalid: u64,
+    /// Times that the driver asked for more to send and there was nothing.
+    pub tx_ring_empty: u64,
+}
+
+/// An AF_XDP socket on one queue.
+#[derive(Debug)]
+pub struct XdpSocket {
+    // The socket is closed before its memory goes: fields are dropped in this order.
+    descriptor: OwnedFd,
+    fill: Producer<u64>,
+    completion: Consumer<u64>,
+    received: Option<Consumer<libc::xdp_desc>>,
+    outgoing: Option<Producer<libc::xdp_desc>>,
+    /// Addresses of frames that may be written to be sent.
+    free: Vec<u64>,
+    memory: Umem,
+    is_zero_copy: bool,
+    is_preferred: bool,
+}
+
+impl XdpSocket {
+    /// Opens a socket in the calling thread's network namespace. Nothing arrives before a program leads it here.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_RAW (and CAP_BPF for the program), `ENODEV` without the interface, `EINVAL` without the queue or for
+    /// numbers that are no powers of two, `EBUSY` when the queue has a socket already, `EOPNOTSUPP` without zero-copy where
+    /// it is asked for, `ENOBUFS` beyond RLIMIT_MEMLOCK.
+    pub fn open(settings: &Settings) -> io::Result<Self> {
+        let Settings { send_frames, receive_frames, .. } = *settings;
+        let invalid = |count: u32| count != 0 && !count.is_power_of_two();
+        if invalid(send_frames) || invalid(receive_frames) || (send_frames | receive_frames) == 0 {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let descriptor = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        let memory = Umem::new(send_frames + receive_frames)?;
+        register(&descriptor, &memory)?;
+        // Both rings of the memory have to be there, even when one of them stays empty.
+        let (fills, completions) = (receive_frames.max(1), send_frames.max(1));
+        set(&descriptor, libc::XDP_UMEM_FILL_RING, &fills)?;
+        set(&descriptor, libc::XDP_UMEM_COMPLETION_RING, &completions)?;
+        if receive_frames > 0 {
+            set(&descriptor, libc::XDP_RX_RING, &receive_frames)?;
+        }
+        if send_frames > 0 {
+            set(&descriptor, libc::XDP_TX_RING, &send_frames)?;
+        }
+        let offsets: libc::xdp_mmap_offsets = get(&descriptor, libc::XDP_MMAP_OFFSETS)?;
+        let fd = descriptor.as_fd();
+        let fill = Producer::map(fd, libc::XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, fills)?;
+        let completion = Consumer::map(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, completions)?;
+        let received = (receive_frames > 0)
+            .then(|| Consumer::map(fd, libc::XDP_PGOFF_RX_RING as u64, &offsets.rx, receive_frames))
+            .transpose()?;
+        let outgoing = (send_frames > 0)
+            .then(|| Producer::map(fd, libc::XDP_PGOFF_TX_RING as u64, &offsets.tx, send_frames))
+            .transpose()?;
+        // The first frames are to be sent, the others for what arrives; no frame changes sides.
+        let address = |frame: u32| u64::from(frame) * FRAME as u64;
+        let free = (0..send_frames).map(address).collect();
+        let mut socket = Self {
+            descriptor,
+            fill,
+            completion,
+            received,
+            outgoing,
+            free,
+            memory,
+            is_zero_copy: false,
+            is_preferred: false,
+        };
+        for frame in send_frames..socket.memory.frames() {
+            socket.fill.put(address(frame));
+        }
+        socket.fill.submit();
+        socket.bind(settings)?;
+        Ok(socket)
+    }
+
+    fn bind(&mut self, settings: &Settings) -> io::Result<()> {
+        let mode = match settings.zero_copy {
+            ZeroCopy::Auto => 0,
+            ZeroCopy::Never => libc::XDP_COPY,
+            ZeroCopy::Always => libc::XDP_ZEROCOPY,
+        };
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: mode | libc::XDP_USE_NEED_WAKEUP,
+            sxdp_ifindex: settings.interface,
+            sxdp_queue_id: settings.queue,
+            sxdp_shared_umem_fd: 0,
+        };
+        let pointer: *const libc::sockaddr_xdp = &raw const address;
+        let length = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
+        // SAFETY: `pointer` is to a live structure of `length` bytes, which the kernel only reads; the descriptor is open.
+        let result = unsafe { libc::bind(self.descriptor.as_raw_fd(), pointer.cast(), length) };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if let Some(microseconds) = settings.busy_poll_us {
+            let length = Duration::from_micros(microseconds.into());
+            self.is_preferred = busy_poll::enable(&self.descriptor, length)?.preferred;
+        }
+        let options: libc::xdp_options = get(&self.descriptor, libc::XDP_OPTIONS)?;
+        self.is_zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
+        Ok(())
+    }
+
+    /// Whether driver and program share the frames.
+    pub fn is_zero_copy(&self) -> bool {
+        self.is_zero_copy
+    }
+
+    /// Whether the kernel leaves the queue to this socket while it polls (asked for by `busy_poll_us`).
+    pub fn is_preferred_poller(&self) -> bool {
+        self.is_preferred
+    }
+
+    /// Frames that may be written now.
+    pub fn free_frames(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Writes up to `most` frames to be sent: `write` gets the whole frame, with what was last in it, and returns its length.
+    /// Returns how many there was room for; the kernel may need [`XdpSocket::kick`] to begin.
+    pub fn send(&mut self, most: usize, mut write: impl FnMut(&mut [u8]) -> usize) -> usize {
+        let Some(outgoing) = &mut self.outgoing else { return 0 };
+        let mut count = 0;
+        while count < most && outgoing.has_room() {
+            let Some(address) = self.free.pop() else { break };
+            let length = write(self.memory.bytes_mut(address, FRAME)).min(FRAME);
+            outgoing.put(libc::xdp_desc { addr: address, len: length as u32, options: 0 });
+            count += 1;
+        }
+        if count > 0 {
+            outgoing.submit();
+        }
+        count
+    }
+
+    /// Has the kernel send what was handed to it, when it waits for that. In copy mode it sends 32 frames a call at most, until
+    /// the interface's queue is full.
+    ///
+    /// # Errors
+    /// `EAGAIN` and `EBUSY`: the queue is full, or others are at it; call again. `ENOBUFS`: no memory. `ENETDOWN`.
+    pub fn kick(&self) -> io::Result<()> {
+        if !self.outgoing.as_ref().is_some_and(Producer::needs_wakeup) {
+            return Ok(());
+        }
+        // SAFETY: the descriptor is open; without data and without an address nothing is read.
+        let sent = unsafe {
+            libc::sendto(
+                self.descriptor.as_raw_fd(),
+                std::ptr::null(),
+                0,
+                libc::MSG_DONTWAIT,
+                std::ptr::null(),
+                0,
+            )
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Takes back the frames that were sent. Returns how many: so many have left for the driver.
+    pub fn reclaim(&mut self) -> u32 {
+        let Self { completion, free, .. } = self;
+        completion.take(u32::MAX, |address| free.push(address))
+    }
+
+    /// Reads up to `most` frames that arrived, and gives each back to the kernel for the next. Returns how many there were.
+    pub fn receive(&mut self, most: u32, mut read: impl FnMut(&[u8])) -> u32 {
+        let Self { received: Some(received), fill, memory, .. } = self else { return 0 };
+        let count = received.take(most, |frame| {
+            read(memory.bytes_mut(frame.addr, frame.len as usize));
+            // The kernel wants the frame's beginning. There is room: each frame that comes has left the ring before.
+            fill.put(frame.addr / FRAME as u64 * FRAME as u64);
+        });
+        if count > 0 {
+            fill.submit();
+        }
+        count
+    }
+
+    /// Has the kernel look for frames, when it waits for that: with busy-poll, or when it had run out of free ones.
+    ///
+    /// # Errors
+    /// `EAGAIN` when there is none, `EBUSY`, `ENETDOWN`.
+    pub fn poll_driver(&self) -> io::Result<()> {
+        // SAFETY: the descriptor is open; without a buffer and without an address nothing is written.
+        let got = unsafe {
+            libc::recvfrom(
+                self.descriptor.as_raw_fd(),
+                std::ptr::null_mut(),
+                0,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            )
+        };
+        if got < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Whether receiving waits for [`XdpSocket::poll_driver`].
+    pub fn receiver_needs_wakeup(&self) -> bool {
+        self.fill.needs_wakeup()
+    }
+
+    /// What the kernel counted.
+    ///
+    /// # Errors
+    /// Those of getsockopt(2).
+    pub fn counters(&self) -> io::Result<Counters> {
+        let told: libc::xdp_statistics = get(&self.descriptor, libc::XDP_STATISTICS)?;
+        Ok(Counters {
+            rx_dropped: told.rx_dropped,
+            rx_ring_full: told.rx_ring_full,
+            fill_ring_empty: told.rx_fill_ring_empty_descs,
+            tx_invalid: told.tx_invalid_descs,
+            tx_ring_empty: told.tx_ring_empty_descs,
+        })
+    }
+}
+
+impl AsFd for XdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+fn register(descriptor: &OwnedFd, memory: &Umem) -> io::Result<()> {
+    let (addr, len) = memory.region();
+    // SAFETY: the structure is integers, for all of which zero is a valid value.
+    let mut region: libc::xdp_umem_reg = unsafe { std::mem::zeroed() };
+    region.addr = addr;
+    region.len = len;
+    region.chunk_size = FRAME as u32;
+    set(descriptor, libc::XDP_UMEM_REG, &region)
+}
+
+/// A structure of the kernel's that is integers through and through.
+///
+/// # Safety
+/// Any bytes are a valid value.
+unsafe trait Integers: Copy {}
+// SAFETY: a C integer.
+unsafe impl Integers for u32 {}
+// SAFETY: a C structure of integers.
+unsafe impl Integers for libc::xdp_umem_reg {}
+// SAFETY: as above.
+unsafe impl Integers for libc::xdp_mmap_offsets {}
+// SAFETY: as above.
+unsafe impl Integers for libc::xdp_statistics {}
+// SAFETY: as above.
+unsafe impl Integers for libc::xdp_options {}
+
+fn set<T: Integers>(descriptor: &OwnedFd, name: i32, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    let pointer: *const T = value;
+    // SAFETY: `pointer` is to a live value of `length` bytes, which the kernel only reads; the descriptor is open.
+    let result =
+        unsafe { libc::setsockopt(descriptor.as_raw_fd(), libc::SOL_XDP, name, pointer.cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A structure that this kernel knows a shorter form of is filled up with zeros.
+fn get<T: Integers>(descriptor: &OwnedFd, name: i32) -> io::Result<T> {
+    let mut bytes = vec![0_u8; size_of::<T>()];
+    let read = socket_option::read_bytes(descriptor, libc::SOL_XDP, name, &mut bytes)?;
+    // Before Linux 5.4 the offsets had no flags, and meant other places: none of what is built here runs there.
+    if name == libc::XDP_MMAP_OFFSETS && read < bytes.len() {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "AF_XDP needs Linux 5.4 or later"));
+    }
+    // SAFETY: the bytes are as many as the type has, initialised, and any are a valid value of it.
+    Ok(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
