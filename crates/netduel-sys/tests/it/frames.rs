@@ -18,6 +18,8 @@ const XDP_PASS: i32 = 2;
 const XDP_TX: i32 = 3;
 /// Bytes of a frame without its checksum: the least that Ethernet has.
 const LENGTH: usize = 60;
+/// The same, as an instruction takes it.
+const LENGTH_IN_CODE: i32 = 60;
 /// An EtherType for experiments (IEEE 802, local experimental 1): no network stack looks at it.
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 /// How long anything may take here, nanoseconds.
@@ -83,7 +85,7 @@ fn only_ours(code: &mut Code<'_>, other: netduel_sys::bpf::Label) {
     code.load(Width::Word, Register::R2, Register::R1, 0)
         .load(Width::Word, Register::R3, Register::R1, 4)
         .set(Register::R4, Operand::Of(Register::R2))
-        .compute(netduel_sys::bpf::Operation::Add, Register::R4, Operand::Value(LENGTH as i32))
+        .compute(netduel_sys::bpf::Operation::Add, Register::R4, Operand::Value(LENGTH_IN_CODE))
         .jump_if(Condition::Greater, Register::R4, Operand::Of(Register::R3), other)
         .load(Width::Half, Register::R5, Register::R2, 12)
         .jump_if(Condition::NotEqual, Register::R5, Operand::Value(ether_type), other);
