@@ -1,11 +1,12 @@
 //! Maps that programs and this process share: numbers of 64 bit by index (`BPF_MAP_TYPE_ARRAY`), the same for each core
-//! (`BPF_MAP_TYPE_PERCPU_ARRAY`), and AF_XDP sockets by queue (`BPF_MAP_TYPE_XSKMAP`).
+//! (`BPF_MAP_TYPE_PERCPU_ARRAY`), by another number (`BPF_MAP_TYPE_HASH`), and AF_XDP sockets by queue (`BPF_MAP_TYPE_XSKMAP`).
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use super::{Command, NAME_LENGTH, call, object_name, own};
 
 /// Kinds of map (include/uapi/linux/bpf.h, `enum bpf_map_type`).
+const HASH: u32 = 1;
 const ARRAY: u32 = 2;
 const PER_CORE_ARRAY: u32 = 6;
 const SOCKETS: u32 = 17;
@@ -54,7 +55,7 @@ impl ArrayMap {
     /// # Errors
     /// `EPERM` without CAP_BPF, `ENOMEM`, `EINVAL` for no entries.
     pub fn new(name: &str, entries: u32) -> io::Result<Self> {
-        Ok(Self { descriptor: create(name, ARRAY, size_of::<u64>() as u32, entries)?, entries })
+        Ok(Self { descriptor: create(name, ARRAY, (KEY_INDEX, size_of::<u64>()), entries)?, entries })
     }
 
     /// How many numbers it has.
@@ -110,7 +111,7 @@ impl PerCoreArray {
     /// # Errors
     /// As there; `Unsupported` when the kernel does not tell how many cores it counts for.
     pub fn new(name: &str, entries: u32) -> io::Result<Self> {
-        let descriptor = create(name, PER_CORE_ARRAY, size_of::<u64>() as u32, entries)?;
+        let descriptor = create(name, PER_CORE_ARRAY, (KEY_INDEX, size_of::<u64>()), entries)?;
         Ok(Self { descriptor, entries, cores: possible_cores()? })
     }
 
@@ -149,7 +150,7 @@ impl SocketMap {
     /// # Errors
     /// As [`ArrayMap::new`].
     pub fn new(name: &str, queues: u32) -> io::Result<Self> {
-        Ok(Self { descriptor: create(name, SOCKETS, size_of::<u32>() as u32, queues)? })
+        Ok(Self { descriptor: create(name, SOCKETS, (KEY_INDEX, size_of::<u32>()), queues)? })
     }
 
     /// Frames of this queue go to this socket, until it is closed.
@@ -176,11 +177,52 @@ impl Map for SocketMap {
     }
 }
 
-fn create(name: &str, map_type: u32, value_size: u32, entries: u32) -> io::Result<OwnedFd> {
+/// Numbers of 64 bit by other numbers of 64 bit.
+#[derive(Debug)]
+pub struct HashMap {
+    descriptor: OwnedFd,
+}
+
+impl HashMap {
+    /// Room for so many.
+    ///
+    /// # Errors
+    /// As [`ArrayMap::new`].
+    pub fn new(name: &str, entries: u32) -> io::Result<Self> {
+        Ok(Self { descriptor: create(name, HASH, (size_of::<u64>(), size_of::<u64>()), entries)? })
+    }
+
+    /// Sets the number of `key`.
+    ///
+    /// # Errors
+    /// `E2BIG` when there is no room for another.
+    pub fn write(&self, key: u64, value: u64) -> io::Result<()> {
+        let mut attributes = ElementAttributes {
+            map: self.descriptor.as_raw_fd() as u32,
+            key: (&raw const key) as u64,
+            value: (&raw const value) as u64,
+            ..ElementAttributes::default()
+        };
+        // SAFETY: the structure is that of the command; key and value are live locals of the sizes the map was made with.
+        unsafe { call(Command::MapUpdate, &mut attributes) }?;
+        Ok(())
+    }
+}
+
+impl Map for HashMap {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Bytes of an index.
+const KEY_INDEX: usize = size_of::<u32>();
+
+fn create(name: &str, map_type: u32, (key, value): (usize, usize), entries: u32) -> io::Result<OwnedFd> {
     let mut attributes = CreateAttributes {
         map_type,
-        key_size: size_of::<u32>() as u32,
-        value_size,
+        key_size: key as u32,
+        value_size: value as u32,
         max_entries: entries,
         map_name: object_name(name),
         ..CreateAttributes::default()

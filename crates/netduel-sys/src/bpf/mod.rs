@@ -12,7 +12,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 pub use instruction::{Code, Condition, Helper, Label, Operand, Operation, Register, Width};
 pub use link::{Attach, Link};
 pub use live::{Live, run_live};
-pub use map::{ArrayMap, Map, PerCoreArray, SocketMap};
+pub use map::{ArrayMap, HashMap, Map, PerCoreArray, SocketMap};
 pub use program::{LoadError, Program, ProgramKind};
 
 /// Commands of bpf(2) (include/uapi/linux/bpf.h, `enum bpf_cmd`).

@@ -1,0 +1,20 @@
+//! Datagrams past the network stack: the sender writes whole frames, the receiver takes or counts them before the stack does. Flows
+//! are greeted over their sockets as ever, and the frames are those that these sockets would send, so that ports, tokens and
+//! accounting are the same for all engines.
+mod frame;
+mod programs;
+
+/// Where frames leave or arrive: what an agent knows of the interface, because this crate does not read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawPath {
+    /// Name of the interface, for messages.
+    pub interface: String,
+    /// Its index.
+    pub index: u32,
+    /// Its queues: for sending at the sender, for receiving at the receiver.
+    pub queues: u32,
+    /// Its hardware address.
+    pub own_mac: [u8; 6],
+    /// That of the next hop to the peer.
+    pub peer_mac: [u8; 6],
+}

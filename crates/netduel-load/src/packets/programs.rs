@@ -1,0 +1,110 @@
+//! The programs on the receiver's interface: they know the trial's datagrams by their magic, and lead them to AF_XDP sockets or
+//! count them. Everything else, greetings and end markers too, goes to the network stack as ever.
+use std::io;
+
+use netduel_sys::bpf::{
+    Code, Condition, HashMap, Helper, Label, LoadError, Map, Operand, Operation, PerCoreArray, Program, ProgramKind,
+    Register, SocketMap, Width,
+};
+
+/// Of `enum xdp_action` (include/uapi/linux/bpf.h).
+const XDP_DROP: i32 = 1;
+const XDP_PASS: i32 = 2;
+/// Offsets in `struct xdp_md`.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+const RECEIVE_QUEUE: i16 = 16;
+/// Where the keys of maps lie on the stack.
+const MAGIC_AT: i16 = -8;
+const FLOW_AT: i16 = -12;
+
+/// What the frames of a family look like.
+struct Shape {
+    ether_type: u16,
+    /// Offset and value of the byte that says UDP, and of another that has to be right.
+    bytes: &'static [(i16, i32)],
+    /// Offset of the datagram's head.
+    udp: i16,
+}
+
+/// An IPv4 packet with options has a longer head; ours have none.
+const SHAPES: [Shape; 2] = [
+    Shape { ether_type: 0x0800, bytes: &[(14, 0x45), (23, 17)], udp: 34 },
+    Shape { ether_type: 0x86dd, bytes: &[(20, 17)], udp: 54 },
+];
+
+/// The flows of a trial by the magic that their datagrams begin with.
+pub(crate) fn flows(magics: &[u64]) -> io::Result<HashMap> {
+    let map = HashMap::new("netduel_flows", magics.len() as u32)?;
+    for (flow, magic) in magics.iter().enumerate() {
+        map.write(*magic, flow as u64)?;
+    }
+    Ok(map)
+}
+
+/// Leads the trial's datagrams to the socket of the queue that they came by.
+pub(crate) fn leader(flows: &HashMap, sockets: &SocketMap) -> Result<Program, LoadError> {
+    use Register::{R1, R2, R3, R6};
+    let mut code = Code::new();
+    let pass = code.label();
+    find_ours(&mut code, flows, pass);
+    code.load_map(R1, sockets)
+        .load(Width::Word, R2, R6, RECEIVE_QUEUE)
+        // A queue without a socket: the network stack gets it, and it counts as lost, which the counters of the queue show.
+        .set(R3, Operand::Value(XDP_PASS))
+        .call(Helper::RedirectMap)
+        .exit()
+        .place(pass)
+        .exit_with(XDP_PASS);
+    Program::load(ProgramKind::Xdp, "netduel_lead", &code)
+}
+
+/// Counts the trial's datagrams by flow, each core for itself, and drops them.
+pub(crate) fn counter(flows: &HashMap, counts: &PerCoreArray) -> Result<Program, LoadError> {
+    use Register::{R0, R1};
+    let mut code = Code::new();
+    let pass = code.label();
+    find_ours(&mut code, flows, pass);
+    code.load(Width::Double, R1, R0, 0).store(Width::Word, Register::R10, FLOW_AT, Operand::Of(R1));
+    look_up(&mut code, counts, FLOW_AT, pass);
+    code.load(Width::Double, R1, R0, 0)
+        .compute(Operation::Add, R1, Operand::Value(1))
+        .store(Width::Double, R0, 0, Operand::Of(R1))
+        .exit_with(XDP_DROP)
+        .place(pass)
+        .exit_with(XDP_PASS);
+    Program::load(ProgramKind::Xdp, "netduel_count", &code)
+}
+
+/// Goes on with a datagram of the trial, the address of its flow's number in `R0` and the context in `R6`; jumps to `pass` with
+/// anything else.
+fn find_ours<'map>(code: &mut Code<'map>, flows: &'map HashMap, pass: Label) {
+    use Register::{R1, R2, R3, R6, R7, R8, R10};
+    let ours = code.label();
+    code.set(R6, Operand::Of(R1)).load(Width::Word, R7, R1, DATA).load(Width::Word, R8, R1, DATA_END);
+    for shape in SHAPES {
+        let other = code.label();
+        // The head of the datagram and the magic.
+        code.set(R2, Operand::Of(R7))
+            .compute(Operation::Add, R2, Operand::Value(i32::from(shape.udp) + 16))
+            .jump_if(Condition::Greater, R2, Operand::Of(R8), pass)
+            .load(Width::Half, R3, R7, 12)
+            .jump_if(Condition::NotEqual, R3, Operand::Value(i32::from(shape.ether_type.to_be())), other);
+        for (offset, value) in shape.bytes {
+            code.load(Width::Byte, R3, R7, *offset).jump_if(Condition::NotEqual, R3, Operand::Value(*value), pass);
+        }
+        code.load(Width::Double, R2, R7, shape.udp + 8).jump(ours).place(other);
+    }
+    code.jump(pass).place(ours).store(Width::Double, R10, MAGIC_AT, Operand::Of(R2));
+    look_up(code, flows, MAGIC_AT, pass);
+}
+
+/// `R0` is the address of the entry whose key lies at `key_at`.
+fn look_up<'map>(code: &mut Code<'map>, map: &'map impl Map, key_at: i16, otherwise: Label) {
+    use Register::{R0, R1, R2, R10};
+    code.load_map(R1, map)
+        .set(R2, Operand::Of(R10))
+        .compute(Operation::Add, R2, Operand::Value(i32::from(key_at)))
+        .call(Helper::MapLookup)
+        .jump_if(Condition::Equal, R0, Operand::Value(0), otherwise);
+}
