@@ -12,6 +12,7 @@ use netduel_sys::clock;
 use crate::control::{Control, Sockets};
 use crate::error::LoadError;
 use crate::gate::Gate;
+use crate::packets::RawPath;
 use crate::peer;
 use crate::round_trip::recorder;
 use crate::running::{Notify, Running};
@@ -99,6 +100,7 @@ pub fn prepare_client(
             gate,
             setup,
             connections,
+            raw: None,
             registration: None,
         },
     })
@@ -141,6 +143,15 @@ fn in_parallel<T: Send>(
 }
 
 impl ClientEnd {
+    /// Opens what the workload needs past the network stack, over this interface; nothing when it needs nothing.
+    ///
+    /// # Errors
+    /// [`LoadError::Raw`] without the right, or when the interface refuses.
+    pub fn over(mut self, path: &RawPath) -> Result<Self, LoadError> {
+        self.supervisor.open_raw(path)?;
+        Ok(self)
+    }
+
     /// Runs this end. `notify` is called once, when it is over.
     pub fn start(self, notify: Notify) -> Running {
         Running::start(self.supervisor, notify)

@@ -82,6 +82,18 @@ pub enum LoadError {
         /// The hard limit.
         limit: u64,
     },
+    /// A door past the network stack that did not open.
+    #[error("{doing} on {interface}: {source}; {remedy}")]
+    Raw {
+        /// What was done.
+        doing: &'static str,
+        /// On which interface.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// Too few local ports for the connections.
     #[error(
         "connect {needed} times to one port of the peer: net.ipv4.ip_local_port_range of this host is {first} to {last}; widen it, or \
@@ -214,6 +226,28 @@ impl LoadError {
     /// A failed system call that has no remedy of its own.
     pub(crate) fn system(operation: impl Into<String>, source: io::Error) -> Self {
         Self::System { operation: operation.into(), source }
+    }
+
+    /// A door past the network stack that did not open.
+    pub(crate) fn raw(doing: &'static str, interface: &str, source: io::Error) -> Self {
+        let remedy = match source.raw_os_error().and_then(error_name::of) {
+            Some("EPERM" | "EACCES") => {
+                "it needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or use the engine `socket`"
+            }
+            Some("EBUSY") | None => {
+                "another program has this queue, or an XDP program is attached: see `ip link show` and `bpftool net`"
+            }
+            Some("EINVAL" | "EOPNOTSUPP") => {
+                "the interface or this kernel has no such thing (AF_XDP and XDP links need Linux 5.9, frames made in the kernel 5.18): \
+                 use the engine `socket`"
+            }
+            Some("ENOBUFS" | "ENOMEM") => {
+                "no memory that may be locked: raise RLIMIT_MEMLOCK (`ulimit -l unlimited`)"
+            }
+            Some("ENODEV") => "the interface is gone",
+            Some(_) => "see the kernel's log (`dmesg`)",
+        };
+        Self::Raw { doing, interface: interface.to_owned(), source, remedy }
     }
 
     /// Datagrams of `size` bytes that the kernel does not cut out of a buffer.

@@ -13,6 +13,7 @@ use crate::control::{Control, Sockets};
 use crate::datagram::Kind;
 use crate::error::LoadError;
 use crate::lane::Lane;
+use crate::packets::Raw;
 use crate::supervisor::directions;
 use crate::tally::Tally;
 use crate::tcp_stream::TcpSettings;
@@ -230,6 +231,7 @@ pub(crate) fn of(
     role: Role,
     token: Token,
     sockets: &Sockets,
+    raw: Option<Raw>,
 ) -> Result<Vec<Job>, LoadError> {
     Ok(match &workload.traffic {
         Traffic::TcpStream { streams, direction, block, engine, rate, tuning, .. } => {
@@ -261,6 +263,9 @@ pub(crate) fn of(
                 window: tuning.window.map(|window| window.0 as usize),
                 timing: workload.timing,
             };
+            if let Some(raw) = raw {
+                return Ok(raw.jobs(settings, token, &sockets.udp));
+            }
             let directions = directions(&workload.traffic, role);
             if directions.0 {
                 udp_jobs::check_mtu(settings, &sockets.udp)?;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use netduel_model::workload::{Family, Role, TcpEngine, Traffic, Wait, Workload};
 use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 
-use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
+use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX};
 use crate::error::LoadError;
 use crate::loaded;
 use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
@@ -117,7 +117,7 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
         }
         Traffic::UdpStream { flows, size, rate, .. } => {
             range("flows", u64::from(*flows), 1, u64::from(STREAMS_MAX))?;
-            range("size (bytes)", size.0, STREAM_HEADER as u64, PAYLOAD_MAX as u64)?;
+            range("size (bytes)", size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
             rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, UDP_RATE_MAX))?;
         }
         Traffic::TcpRr(settings) => {

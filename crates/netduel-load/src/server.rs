@@ -13,6 +13,7 @@ use crate::control::{Control, GateOrders};
 use crate::error::LoadError;
 use crate::flow_greeting::Greeter;
 use crate::gate::{Gate, Greeted, Wake};
+use crate::packets::RawPath;
 use crate::peer;
 use crate::port::Registration;
 use crate::running::{Notify, Running};
@@ -152,6 +153,7 @@ impl ServerEnd {
             gate,
             setup,
             connections: None,
+            raw: None,
             registration,
         };
         Self { ports, supervisor }
@@ -160,6 +162,15 @@ impl ServerEnd {
     /// The ports that the client needs: one for TCP if there is any, then one for each flow of UDP.
     pub fn ports(&self) -> &[u16] {
         &self.ports
+    }
+
+    /// Opens what the workload needs past the network stack, over this interface; nothing when it needs nothing.
+    ///
+    /// # Errors
+    /// [`LoadError::Raw`] without the right, or when the interface refuses.
+    pub fn over(mut self, path: &RawPath) -> Result<Self, LoadError> {
+        self.supervisor.open_raw(path)?;
+        Ok(self)
     }
 
     /// Runs this end. `notify` is called once, when it is over.

@@ -14,6 +14,7 @@ use crate::error::LoadError;
 use crate::gate::Gate;
 use crate::jobs::{self, Job, Worker};
 use crate::lane;
+use crate::packets::{Raw, RawPath};
 use crate::peer;
 use crate::port::Registration;
 use crate::report::{self, SeriesGatherer};
@@ -41,6 +42,8 @@ pub(crate) struct Supervisor {
     pub setup: Tally,
     /// How the connections were set up, at the client.
     pub connections: Option<ConnectionReport>,
+    /// What is open past the network stack.
+    pub raw: Option<Raw>,
     /// Keeps the end known to the port that it shares with others, if it does.
     pub registration: Option<Registration>,
 }
@@ -53,6 +56,17 @@ struct Watch {
 }
 
 impl Supervisor {
+    /// Opens what the workload needs past the network stack, over this interface.
+    pub(crate) fn open_raw(&mut self, path: &RawPath) -> Result<(), LoadError> {
+        let Traffic::UdpStream { packets: Some(packets), flows, .. } = &self.workload.traffic else {
+            return Ok(());
+        };
+        if packets.is_raw(self.role) {
+            self.raw = Some(Raw::open(packets, self.role, path, *flows, self.token)?);
+        }
+        Ok(())
+    }
+
     /// How long this end waits for its peer at most, nanoseconds from the start.
     pub(crate) fn patience_ns(&self) -> u64 {
         self.workload.timing.duration.0.saturating_add(PATIENCE_NS)
@@ -72,7 +86,7 @@ impl Supervisor {
             }
         }
         self.control.hold(sockets.clone());
-        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets)?;
+        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets, self.raw.take())?;
         let count = jobs.len();
         let (sender, results) = channel();
         for job in jobs {

@@ -39,6 +39,13 @@ impl Tally {
         self.add(call, Kind::Text(event));
     }
 
+    /// Counts something that happened so many times; nothing when it did not.
+    pub(crate) fn count_times(&mut self, call: &'static str, event: &'static str, times: u64) {
+        if times > 0 {
+            self.add_many(call, Kind::Text(event), times);
+        }
+    }
+
     /// Counts a result and drops its value: for calls whose failure does not end anything.
     pub(crate) fn count_failure<T>(&mut self, call: &'static str, result: io::Result<T>) {
         if let Err(error) = result {

@@ -62,7 +62,7 @@ pub(crate) fn jobs(
                 .collect();
             let work = Box::new(move |worker: &mut Worker| {
                 worker.others = others;
-                udp_send::send(worker, flows, settings);
+                udp_send::send(worker, flows, settings, None);
             });
             jobs.push(Job { stream: thread, thread, work });
         }

@@ -47,9 +47,39 @@ pub(crate) struct FlowCount {
 }
 
 impl FlowCount {
-    fn new(stream: usize) -> Self {
+    pub(crate) fn new(stream: usize) -> Self {
         let (accounting, jitter) = (Accounting::new(), Jitter::default());
         Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None }
+    }
+
+    /// Of datagrams that were counted and not looked at.
+    pub(crate) fn counted(stream: usize, count: u64) -> Self {
+        Self { accounting: Accounting::counted(count), ..Self::new(stream) }
+    }
+
+    /// Accounts for a datagram that arrived at `now_ns` of this host's clock, and was sent at `sent_ns` of its sender's.
+    #[inline]
+    pub(crate) fn arrive(&mut self, number: u64, sent_ns: Option<u64>, now_ns: u64) -> Arrival {
+        let arrival = self.accounting.arrive(number);
+        if let (Arrival::InOrder | Arrival::Reordered, Some(sent_ns)) = (arrival, sent_ns) {
+            self.jitter.update(now_ns.wrapping_sub(sent_ns).cast_signed());
+        }
+        arrival
+    }
+
+    /// One that is none of ours.
+    pub(crate) fn add_foreign(&mut self) {
+        self.foreign += 1;
+    }
+
+    /// Datagrams that arrived and that the program did not take in time.
+    pub(crate) fn add_socket_drops(&mut self, drops: u64) {
+        self.socket_drops = Some(self.socket_drops.unwrap_or(0) + drops);
+    }
+
+    /// Whether there is anything to tell.
+    pub(crate) fn has_any(&self) -> bool {
+        self.accounting.highest_plus_one() > 0 || self.foreign > 0 || self.socket_drops.is_some()
     }
 
     /// Adds this flow's counts to the report of its end.
@@ -62,7 +92,9 @@ impl FlowCount {
         if report.highest.len() <= self.stream {
             report.highest.resize(self.stream + 1, 0);
         }
-        report.highest[self.stream] = self.accounting.highest_plus_one();
+        // Threads of several queues may each have seen a part of a flow.
+        let highest = &mut report.highest[self.stream];
+        *highest = (*highest).max(self.accounting.highest_plus_one());
         report.buffers = Some(report.buffers.unwrap_or(0) + self.buffers);
         if let Some(drops) = self.socket_drops {
             report.socket_drops = Some(report.socket_drops.unwrap_or(0) + drops);
@@ -262,11 +294,8 @@ fn take_in(
         for (payload, length) in batch.datagrams(index) {
             let ours = length == size && datagram::read_magic(payload) == Some(magic);
             match (ours, datagram::read_number(payload), datagram::read_time(payload)) {
-                (true, Some(number), Some(sent_ns)) => {
-                    let arrival = count.accounting.arrive(number);
-                    if matches!(arrival, Arrival::InOrder | Arrival::Reordered) {
-                        count.jitter.update(now.wrapping_sub(sent_ns).cast_signed());
-                    }
+                (true, Some(number), sent_ns) => {
+                    count.arrive(number, sent_ns, now);
                 }
                 _ if datagram::read_magic(payload) == Some(end_magic) => ended = true,
                 // A repeated greeting whose answer was late is ours, too.

@@ -15,10 +15,11 @@ use netduel_sys::socket::{self, Waiting};
 use netduel_sys::udp::SendBatch;
 use netduel_sys::{clock, error_name, pattern, udp_segment};
 
-use crate::datagram::{self, MESSAGE_HEADER};
+use crate::datagram::{self, MESSAGE_HEADER, STREAM_HEADER};
 use crate::error::LoadError;
 use crate::jobs::Worker;
 use crate::pacing::Schedule;
+use crate::packets::RawSender;
 use crate::round_trip::recorder;
 
 /// Datagrams in one system call when the rate is not limited.
@@ -110,14 +111,24 @@ enum Outgoing {
         bytes: Vec<u8>,
         size: usize,
     },
+    /// Frames past the network stack, each with one of these payloads.
+    Raw {
+        sender: Box<RawSender>,
+        bytes: Vec<u8>,
+        size: usize,
+    },
 }
 
 impl Outgoing {
-    fn new(settings: UdpSettings, schedule: Option<Schedule>) -> Self {
+    fn new(settings: UdpSettings, schedule: Option<Schedule>, raw: Option<RawSender>) -> Self {
         let paced = schedule.map(|schedule| schedule.batch(PACED_BATCH_NS, PACED_BATCH));
-        let mut all = match settings.offload {
-            UdpOffload::None => Self::Apart(SendBatch::new(paced.unwrap_or(BATCH), settings.size)),
-            UdpOffload::Gso | UdpOffload::GsoGro => {
+        let mut all = match (raw, settings.offload) {
+            (Some(sender), _) => {
+                let (size, count) = (settings.size, paced.unwrap_or(BATCH));
+                Self::Raw { sender: Box::new(sender), bytes: vec![0; count * size], size }
+            }
+            (None, UdpOffload::None) => Self::Apart(SendBatch::new(paced.unwrap_or(BATCH), settings.size)),
+            (None, UdpOffload::Gso | UdpOffload::GsoGro) => {
                 let most = udp_segment::segments(settings.size);
                 let count = paced.map_or(most, |paced| paced.min(most));
                 Self::Joined { bytes: vec![0; count * settings.size], size: settings.size }
@@ -132,7 +143,7 @@ impl Outgoing {
     fn capacity(&self) -> usize {
         match self {
             Self::Apart(batch) => batch.capacity(),
-            Self::Joined { bytes, size } => bytes.len() / size,
+            Self::Joined { bytes, size } | Self::Raw { bytes, size, .. } => bytes.len() / size,
         }
     }
 
@@ -140,14 +151,20 @@ impl Outgoing {
     fn payload_mut(&mut self, index: usize) -> &mut [u8] {
         match self {
             Self::Apart(batch) => batch.payload_mut(index),
-            Self::Joined { bytes, size } => &mut bytes[index * *size..(index + 1) * *size],
+            Self::Joined { bytes, size } | Self::Raw { bytes, size, .. } => {
+                &mut bytes[index * *size..(index + 1) * *size]
+            }
         }
     }
 
     /// Sends the first `count` and returns how many the kernel took.
     #[inline]
-    fn send(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
+    fn send(&mut self, flow: &SendFlow, count: usize) -> io::Result<usize> {
+        let socket = &*flow.socket;
         match self {
+            Self::Raw { sender, bytes, size } => {
+                sender.send(flow.stream, bytes[..count * *size].chunks_exact(*size))
+            }
             Self::Apart(batch) => batch.send(socket, count),
             // The kernel takes a buffer whole or not at all.
             Self::Joined { bytes, size } => {
@@ -172,6 +189,7 @@ impl Outgoing {
         match self {
             Self::Apart(_) => "sendmmsg",
             Self::Joined { .. } => "send with UDP_SEGMENT",
+            Self::Raw { .. } => "AF_XDP send",
         }
     }
 }
@@ -184,7 +202,12 @@ enum Refusal {
 }
 
 /// Sends on all flows of a thread for the duration.
-pub(crate) fn send(worker: &mut Worker, flows: Vec<SendFlow>, settings: UdpSettings) {
+pub(crate) fn send(
+    worker: &mut Worker,
+    flows: Vec<SendFlow>,
+    settings: UdpSettings,
+    mut raw: Option<RawSender>,
+) {
     let started_ns = worker.control.started_ns();
     let mut courses: Vec<Course> = flows.into_iter().map(|flow| course(flow, settings, started_ns)).collect();
     for Course { flow, .. } in &courses {
@@ -198,8 +221,16 @@ pub(crate) fn send(worker: &mut Worker, flows: Vec<SendFlow>, settings: UdpSetti
             return;
         }
     }
+    if let Some(sender) = &mut raw {
+        for Course { flow, .. } in &courses {
+            if let Err(error) = sender.add(flow.stream, &flow.socket, settings.size) {
+                worker.failure = Some(LoadError::system("read the addresses of a flow", error));
+                return;
+            }
+        }
+    }
     let Some(first) = courses.first() else { return };
-    let mut outgoing = Outgoing::new(settings, first.schedule);
+    let mut outgoing = Outgoing::new(settings, first.schedule, raw);
     worker.set_buffers(courses.iter().map(|course| &*course.flow.socket), settings.window);
     let timing = settings.timing;
     let end_ns = started_ns.saturating_add(timing.duration.0);
@@ -220,6 +251,9 @@ pub(crate) fn send(worker: &mut Worker, flows: Vec<SendFlow>, settings: UdpSetti
         sender.in_turn(worker, &mut courses, &mut outgoing);
     }
     worker.datagrams_sent = Some(sender.count);
+    if let Outgoing::Raw { sender, .. } = &mut outgoing {
+        worker.tally.count_times("AF_XDP send", "never left the interface's queue", sender.flush() as u64);
+    }
     if !worker.control.is_cut() {
         send_markers(|| courses.iter().map(|Course { flow, .. }| (&*flow.socket, flow.end_magic)));
     }
@@ -329,9 +363,12 @@ impl Sender {
         for index in 0..batch {
             let payload = outgoing.payload_mut(index);
             datagram::write_number(payload, course.flow.magic, course.number + index as u64);
-            datagram::write_time(payload, now);
+            // The smallest frame of Ethernet has room for magic and number alone.
+            if payload.len() >= STREAM_HEADER {
+                datagram::write_time(payload, now);
+            }
         }
-        match outgoing.send(&course.flow.socket, batch) {
+        match outgoing.send(&course.flow, batch) {
             Ok(taken) => {
                 let size = outgoing.payload_mut(0).len();
                 course.number += taken as u64;
@@ -378,7 +415,7 @@ impl Sender {
                     let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
                     worker.failure = Some(match outgoing {
                         Outgoing::Joined { .. } => LoadError::segmentation(size, error),
-                        Outgoing::Apart(_) => LoadError::datagram(size, error),
+                        Outgoing::Apart(_) | Outgoing::Raw { .. } => LoadError::datagram(size, error),
                     });
                 }
                 Refusal::Over
@@ -438,12 +475,12 @@ mod tests {
             window: None,
             timing: no_time,
         };
-        let mut joined = Outgoing::new(settings(UdpOffload::Gso), None);
+        let mut joined = Outgoing::new(settings(UdpOffload::Gso), None, None);
         assert_eq!(joined.capacity(), 128);
         assert!(joined.shrink());
         assert_eq!(joined.capacity(), udp_segment::SEGMENTS_OLD);
         assert_eq!(joined.payload_mut(63).len(), 100);
         assert!(!joined.shrink());
-        assert!(!Outgoing::new(settings(UdpOffload::None), None).shrink());
+        assert!(!Outgoing::new(settings(UdpOffload::None), None).shrink(), None);
     }
 }

@@ -13,6 +13,7 @@ pub mod lab;
 pub mod metric;
 pub mod nearest;
 pub mod observation;
+pub mod packet_path;
 pub mod plan;
 pub mod run;
 pub mod sample;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
+use crate::packet_path::PacketPath;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond};
 
 /// Interval between two samples of a series, nanoseconds.
@@ -109,6 +110,9 @@ pub enum Traffic {
         /// What most flows leave to the clock and the program.
         #[serde(default, skip_serializing_if = "FlowTuning::is_default")]
         tuning: FlowTuning,
+        /// How packets of a size are made and taken, when they are what it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        packets: Option<PacketPath>,
     },
     /// Requests and responses over one TCP connection.
     TcpRr(RoundTrip),
@@ -260,6 +264,7 @@ impl Traffic {
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::TcpStream { .. } => "tcp-stream",
+            Self::UdpStream { packets: Some(_), .. } => "pps",
             Self::UdpStream { .. } => "udp-stream",
             Self::TcpRr(_) => "tcp-rr",
             Self::UdpRr(_) => "udp-rr",
@@ -273,6 +278,14 @@ impl Traffic {
         match self {
             Self::TcpStream { tuning, .. } => tuning.volume,
             Self::UdpStream { tuning, .. } => tuning.volume,
+            _ => None,
+        }
+    }
+
+    /// How its packets are made and taken, when they are what it is about.
+    pub fn packets(&self) -> Option<&PacketPath> {
+        match self {
+            Self::UdpStream { packets, .. } => packets.as_ref(),
             _ => None,
         }
     }
@@ -305,6 +318,9 @@ impl Traffic {
     pub fn default_metrics(&self) -> Vec<Metric> {
         match self {
             Self::TcpStream { .. } => vec![Metric::Throughput, Metric::CpuPerGigabyte],
+            Self::UdpStream { packets: Some(_), .. } => {
+                vec![Metric::PacketRate, Metric::Loss, Metric::CpuPerDatagram]
+            }
             Self::UdpStream { .. } => vec![Metric::DatagramRate, Metric::Loss, Metric::CpuPerDatagram],
             Self::LoadedLatency(_) => {
                 vec![Metric::LatencyLoadedP50, Metric::LatencyLoadedP99, Metric::Responsiveness]

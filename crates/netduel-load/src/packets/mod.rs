@@ -2,7 +2,15 @@
 //! are greeted over their sockets as ever, and the frames are those that these sockets would send, so that ports, tokens and
 //! accounting are the same for all engines.
 mod frame;
+mod maker;
 mod programs;
+mod raw;
+mod receiver;
+mod sender;
+
+pub(crate) use raw::Raw;
+pub(crate) use receiver::Refused;
+pub(crate) use sender::RawSender;
 
 /// Where frames leave or arrive: what an agent knows of the interface, because this crate does not read it.
 #[derive(Debug, Clone, PartialEq, Eq)]

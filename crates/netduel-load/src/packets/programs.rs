@@ -3,8 +3,8 @@
 use std::io;
 
 use netduel_sys::bpf::{
-    Code, Condition, HashMap, Helper, Label, LoadError, Map, Operand, Operation, PerCoreArray, Program, ProgramKind,
-    Register, SocketMap, Width,
+    Code, Condition, HashMap, Helper, Label, LoadError, Map, Operand, Operation, PerCoreArray, Program,
+    ProgramKind, Register, SocketMap, Width,
 };
 
 /// Of `enum xdp_action` (include/uapi/linux/bpf.h).
@@ -91,7 +91,12 @@ fn find_ours<'map>(code: &mut Code<'map>, flows: &'map HashMap, pass: Label) {
             .load(Width::Half, R3, R7, 12)
             .jump_if(Condition::NotEqual, R3, Operand::Value(i32::from(shape.ether_type.to_be())), other);
         for (offset, value) in shape.bytes {
-            code.load(Width::Byte, R3, R7, *offset).jump_if(Condition::NotEqual, R3, Operand::Value(*value), pass);
+            code.load(Width::Byte, R3, R7, *offset).jump_if(
+                Condition::NotEqual,
+                R3,
+                Operand::Value(*value),
+                pass,
+            );
         }
         code.load(Width::Double, R2, R7, shape.udp + 8).jump(ours).place(other);
     }

@@ -45,11 +45,15 @@ impl RawSender {
         let Some((_, template)) = found else { return Err(io::ErrorKind::NotFound.into()) };
         self.socket.reclaim();
         let (count, mut payloads) = (payloads.len(), payloads);
-        let taken = self.socket.send(count, |frame| {
-            payloads.next().map_or(0, |payload| template.write(payload, frame))
-        });
+        let taken = self
+            .socket
+            .send(count, |frame| payloads.next().map_or(0, |payload| template.write(payload, frame)));
         self.kick()?;
-        if taken == 0 { Err(io::Error::from_raw_os_error(rustix::io::Errno::NOBUFS.raw_os_error())) } else { Ok(taken) }
+        if taken == 0 {
+            Err(io::Error::from_raw_os_error(rustix::io::Errno::NOBUFS.raw_os_error()))
+        } else {
+            Ok(taken)
+        }
     }
 
     fn kick(&self) -> io::Result<()> {

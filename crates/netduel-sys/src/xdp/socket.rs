@@ -22,7 +22,7 @@ pub enum ZeroCopy {
 }
 
 /// How a socket is set up.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
     /// Index of the interface.
     pub interface: u32,

@@ -1,0 +1,124 @@
+//! What an end opens past the network stack before its traffic starts, and the threads that use it.
+use std::net::UdpSocket;
+use std::sync::Arc;
+
+use netduel_model::ids::Token;
+use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
+use netduel_model::workload::Role;
+
+use super::frame::Template;
+use super::receiver::{self, Counter, RawReceiver, Refused};
+use super::{RawPath, RawSender, maker};
+use crate::datagram::{self, Kind};
+use crate::error::LoadError;
+use crate::jobs::{Job, Worker};
+use crate::udp_send::{self, SendFlow, UdpSettings};
+
+/// The doors of an end.
+#[derive(Debug)]
+pub(crate) enum Raw {
+    /// AF_XDP sockets to send by, one for each thread.
+    Senders(Vec<RawSender>),
+    /// Where the kernel is to make frames.
+    Maker(RawPath),
+    /// AF_XDP sockets to receive by.
+    Receiver(RawReceiver),
+    /// A program that counts.
+    Counter(Counter),
+}
+
+impl Raw {
+    /// Opens what the packets of this end need. `flows`: how many there are.
+    pub(crate) fn open(
+        packets: &PacketPath,
+        role: Role,
+        path: &RawPath,
+        flows: u32,
+        token: Token,
+    ) -> Result<Self, LoadError> {
+        let refused = |(doing, error): Refused| LoadError::raw(doing, &path.interface, error);
+        let magics =
+            || (0..flows).map(|flow| datagram::magic(token, flow, Kind::FromClient)).collect::<Vec<_>>();
+        match (role, packets.engine, packets.receiver) {
+            (Role::Client, PacketEngine::Kernel, _) => Ok(Self::Maker(path.clone())),
+            (Role::Client, _, _) => {
+                let queues = path.queues.clamp(1, flows.max(1));
+                let open = |queue| {
+                    RawSender::open(path, queue).map_err(|error| refused(("open an AF_XDP socket", error)))
+                };
+                Ok(Self::Senders((0..queues).map(open).collect::<Result<_, _>>()?))
+            }
+            (Role::Server, _, PacketReceiver::Count) => {
+                Counter::open(path, &magics()).map(Self::Counter).map_err(refused)
+            }
+            (Role::Server, _, _) => RawReceiver::open(path, &magics()).map(Self::Receiver).map_err(refused),
+        }
+    }
+
+    /// The threads of this end.
+    pub(crate) fn jobs(self, settings: UdpSettings, token: Token, sockets: &[Arc<UdpSocket>]) -> Vec<Job> {
+        let magic = |stream: usize, kind| datagram::magic(token, stream as u32, kind);
+        let flow = |stream: usize| SendFlow {
+            stream,
+            socket: Arc::clone(&sockets[stream]),
+            magic: magic(stream, Kind::FromClient),
+            end_magic: magic(stream, Kind::ClientEnds),
+        };
+        let magics: Vec<u64> = (0..sockets.len()).map(|stream| magic(stream, Kind::FromClient)).collect();
+        match self {
+            Self::Senders(senders) => {
+                let threads = senders.len();
+                let job = |(thread, sender): (usize, RawSender)| {
+                    let streams: Vec<usize> = (thread..sockets.len()).step_by(threads).collect();
+                    let flows: Vec<SendFlow> = streams.iter().map(|stream| flow(*stream)).collect();
+                    let work = move |worker: &mut Worker| {
+                        worker.others = streams[1..].to_vec();
+                        udp_send::send(worker, flows, settings, Some(sender));
+                    };
+                    Job { stream: thread, thread, work: Box::new(work) }
+                };
+                senders.into_iter().enumerate().map(job).collect()
+            }
+            Self::Maker(path) => (0..sockets.len())
+                .map(|stream| {
+                    let (path, flow) = (path.clone(), flow(stream));
+                    let work = move |worker: &mut Worker| make(worker, &path, &flow, settings);
+                    Job { stream, thread: stream, work: Box::new(work) }
+                })
+                .collect(),
+            Self::Receiver(receiver) => {
+                let parts = receiver.parts(sockets.len()).into_iter().enumerate();
+                parts
+                    .map(|(thread, part)| {
+                        let magics = magics.clone();
+                        let work = move |worker: &mut Worker| {
+                            receiver::receive(worker, part, &magics, settings.size, thread);
+                        };
+                        Job { stream: thread, thread, work: Box::new(work) }
+                    })
+                    .collect()
+            }
+            Self::Counter(counter) => {
+                let work = move |worker: &mut Worker| receiver::watch(worker, counter, settings.size);
+                vec![Job { stream: 0, thread: 0, work: Box::new(work) }]
+            }
+        }
+    }
+}
+
+fn make(worker: &mut Worker, path: &RawPath, flow: &SendFlow, settings: UdpSettings) {
+    let addresses = flow.socket.local_addr().and_then(|from| Ok((from, flow.socket.peer_addr()?)));
+    let (from, to) = match addresses {
+        Ok(addresses) => addresses,
+        Err(error) => {
+            worker.failure = Some(LoadError::system("read the addresses of a flow", error));
+            return;
+        }
+    };
+    let template = Template::new(path, from, to, settings.size);
+    let end_ns = worker.control.started_ns().saturating_add(settings.timing.duration.0);
+    maker::make(worker, path, &template, flow.magic, settings.size, end_ns);
+    if !worker.control.is_cut() {
+        udp_send::send_markers(|| std::iter::once((&*flow.socket, flow.end_magic)));
+    }
+}

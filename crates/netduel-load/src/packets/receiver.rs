@@ -1,0 +1,217 @@
+//! Receiving past the network stack: by AF_XDP, a spinning thread for each queue, or by a program that counts and drops.
+use std::collections::BTreeMap;
+use std::io;
+
+use netduel_sys::bpf::{Attach, HashMap, Link, PerCoreArray, SocketMap};
+use netduel_sys::clock;
+use netduel_sys::xdp::{Settings, XdpSocket};
+
+use super::{RawPath, frame, programs};
+use crate::accounting::Arrival;
+use crate::datagram;
+use crate::jobs::Worker;
+use crate::udp_receive::FlowCount;
+
+/// Frames of a queue's socket: some milliseconds at ten million a second, which is what a thread may have to wait for its core.
+const FRAMES: u32 = 4096;
+/// Frames taken before the time is looked at.
+const BATCH: u32 = 64;
+/// After the peer is done, this long without a datagram means that nothing is under way any more.
+const QUIET_NS: u64 = 50_000_000;
+/// How often counts are read.
+const READ_NS: u64 = 10_000_000;
+
+/// What holds the programs on the interface: they go with it.
+#[derive(Debug)]
+struct Attached {
+    #[expect(dead_code, reason = "held for its end alone")]
+    link: Link,
+    #[expect(dead_code, reason = "held as long as its program")]
+    flows: HashMap,
+}
+
+/// The sockets of all queues.
+#[derive(Debug)]
+pub(crate) struct RawReceiver {
+    queues: Vec<XdpSocket>,
+    attached: Attached,
+}
+
+/// A thread's part of them. The first holds the program.
+pub(crate) struct ReceiverPart {
+    queues: Vec<XdpSocket>,
+    attached: Option<Attached>,
+}
+
+/// The counting program.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    counts: PerCoreArray,
+    #[expect(dead_code, reason = "held for its end alone")]
+    attached: Attached,
+}
+
+/// Why a door past the network stack was not opened: what was done, and what the kernel said.
+pub(crate) type Refused = (&'static str, io::Error);
+
+impl RawReceiver {
+    /// A socket on each queue, and the program that leads the flows of these magics to them.
+    pub(crate) fn open(path: &RawPath, magics: &[u64]) -> Result<Self, Refused> {
+        let map = SocketMap::new("netduel_sockets", path.queues.max(1))
+            .map_err(refused("make a map of sockets"))?;
+        let mut queues = Vec::new();
+        for queue in 0..path.queues.max(1) {
+            let settings =
+                Settings { interface: path.index, queue, receive_frames: FRAMES, ..Settings::default() };
+            let socket = XdpSocket::open(&settings).map_err(refused("open an AF_XDP socket"))?;
+            map.put(queue, &socket).map_err(refused("enter an AF_XDP socket into its map"))?;
+            queues.push(socket);
+        }
+        let flows = programs::flows(magics).map_err(refused("make a map of flows"))?;
+        let program = programs::leader(&flows, &map).map_err(unloaded)?;
+        let link =
+            Link::attach(&program, Attach::Xdp, path.index).map_err(refused("attach an XDP program"))?;
+        Ok(Self { queues, attached: Attached { link, flows } })
+    }
+
+    /// Shares the queues among so many threads, or fewer.
+    pub(crate) fn parts(self, threads: usize) -> Vec<ReceiverPart> {
+        let threads = threads.clamp(1, self.queues.len());
+        let mut parts: Vec<ReceiverPart> =
+            (0..threads).map(|_| ReceiverPart { queues: Vec::new(), attached: None }).collect();
+        for (index, queue) in self.queues.into_iter().enumerate() {
+            parts[index % threads].queues.push(queue);
+        }
+        parts[0].attached = Some(self.attached);
+        parts
+    }
+}
+
+impl Counter {
+    /// The program on the interface.
+    pub(crate) fn open(path: &RawPath, magics: &[u64]) -> Result<Self, Refused> {
+        let counts = PerCoreArray::new("netduel_counts", magics.len() as u32)
+            .map_err(refused("make a map of counts"))?;
+        let flows = programs::flows(magics).map_err(refused("make a map of flows"))?;
+        let program = programs::counter(&flows, &counts).map_err(unloaded)?;
+        let link =
+            Link::attach(&program, Attach::Xdp, path.index).map_err(refused("attach an XDP program"))?;
+        Ok(Self { counts, attached: Attached { link, flows } })
+    }
+}
+
+pub(super) fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> Refused {
+    move |error| (doing, error)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
+fn unloaded(error: netduel_sys::bpf::LoadError) -> Refused {
+    let kind = error.source.kind();
+    (
+        "load an XDP program",
+        error.source.raw_os_error().map_or_else(|| kind.into(), io::Error::from_raw_os_error),
+    )
+}
+
+/// Takes frames off some queues until the peer is done and nothing is under way. `lane` is the stream that this thread counts for.
+pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], size: usize, lane: usize) {
+    let ReceiverPart { mut queues, attached } = part;
+    let streams: BTreeMap<u64, usize> =
+        magics.iter().enumerate().map(|(stream, magic)| (*magic, stream)).collect();
+    let mut counts: Vec<FlowCount> = (0..magics.len()).map(FlowCount::new).collect();
+    let (mut last_ns, mut finishing_ns) = (0, None);
+    while !worker.control.is_cut() {
+        let now = clock::monotonic_ns();
+        let (mut taken, mut new) = (0, 0);
+        for socket in &mut queues {
+            taken += socket
+                .receive(BATCH, |bytes| new += u64::from(count(bytes, &streams, size, now, &mut counts)));
+        }
+        if taken > 0 {
+            last_ns = now;
+            worker.control.received[lane].add(new * size as u64, new, now);
+            worker.was_served();
+            continue;
+        }
+        if worker.control.is_finishing() {
+            let since = *finishing_ns.get_or_insert(now);
+            if now.saturating_sub(last_ns.max(since)) >= QUIET_NS {
+                break;
+            }
+        }
+        worker.spin();
+    }
+    // The program goes first, so that nothing is led to a socket that is closed.
+    drop(attached);
+    for socket in &queues {
+        match socket.counters() {
+            Ok(counters) => {
+                let drops = counters.rx_dropped + counters.rx_ring_full;
+                counts[lane].add_socket_drops(drops);
+                worker.tally.count_times("AF_XDP", "rx_ring_full", counters.rx_ring_full);
+                worker.tally.count_times("AF_XDP", "rx_dropped", counters.rx_dropped);
+            }
+            Err(error) => worker.tally.count("getsockopt XDP_STATISTICS", &error),
+        }
+    }
+    worker.datagrams.extend(counts.into_iter().filter(FlowCount::has_any));
+}
+
+/// Accounts for a frame; true when it is new.
+#[inline]
+fn count(
+    bytes: &[u8],
+    streams: &BTreeMap<u64, usize>,
+    size: usize,
+    now: u64,
+    counts: &mut [FlowCount],
+) -> bool {
+    let Some((_, payload)) = frame::payload(bytes) else { return false };
+    let (magic, number) = (datagram::read_magic(payload), datagram::read_number(payload));
+    let stream = magic.and_then(|magic| streams.get(&magic));
+    match (stream, number) {
+        (Some(stream), Some(number)) if payload.len() == size => {
+            let arrival = counts[*stream].arrive(number, datagram::read_time(payload), now);
+            matches!(arrival, Arrival::InOrder | Arrival::Reordered)
+        }
+        _ => {
+            counts[0].add_foreign();
+            false
+        }
+    }
+}
+
+/// Reads the counts of the program until the peer is done and they stand still.
+pub(crate) fn watch(worker: &mut Worker, counter: Counter, size: usize) {
+    let flows = counter.counts.entries();
+    let mut counted = vec![0; flows as usize];
+    let (mut last_ns, mut finishing_ns) = (0, None);
+    while !worker.control.is_cut() {
+        let now = clock::monotonic_ns();
+        for flow in 0..flows {
+            let sum = match counter.counts.read(flow) {
+                Ok(cores) => cores.iter().sum::<u64>(),
+                Err(error) => {
+                    worker.tally.count("bpf BPF_MAP_LOOKUP_ELEM", &error);
+                    continue;
+                }
+            };
+            let new = sum - counted[flow as usize];
+            if new > 0 {
+                worker.control.received[flow as usize].add(new * size as u64, new, now);
+                counted[flow as usize] = sum;
+                last_ns = now;
+            }
+        }
+        if worker.control.is_finishing() {
+            let since = *finishing_ns.get_or_insert(now);
+            if now.saturating_sub(last_ns.max(since)) >= QUIET_NS {
+                break;
+            }
+        }
+        clock::sleep_until(now + READ_NS);
+    }
+    worker
+        .datagrams
+        .extend(counted.iter().enumerate().map(|(stream, count)| FlowCount::counted(stream, *count)));
+}
