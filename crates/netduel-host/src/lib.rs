@@ -38,4 +38,4 @@ pub use nearness::{Nearness, Node};
 pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
 pub use snapshot::{addresses_of, interface_names, mtu_range, snapshot, snapshot_of};
-pub use source::{DeviceSource, FilterSource, LinkSource, Sources};
+pub use source::{DeviceSource, FilterSource, LinkSource, MetadataService, Sources};
