@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod csv;
+pub mod findings;
 pub mod html;
 pub mod json;
 pub mod markdown;
