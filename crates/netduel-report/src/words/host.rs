@@ -203,7 +203,11 @@ fn queues(interface: &Interface) -> Option<String> {
     let served = match by_core.as_slice() {
         [] => String::new(),
         [(core, _)] => format!(", served by core {core}"),
-        many if many.iter().all(|(_, queues)| queues.len() == 1) => format!(", one each on cores {cores}"),
+        many if many.iter().all(|(_, queues)| queues.len() == 1) && many.len() == now as usize => {
+            format!(", one each on cores {cores}")
+        }
+        // A queue may have an interrupt for each direction, or one that several cores may serve.
+        _ if now == 1 => format!(", served by cores {cores}"),
         many => {
             let each: Vec<String> =
                 many.iter().map(|(core, queues)| format!("core {core}: {}", queues.len())).collect();

@@ -129,30 +129,32 @@ fn random_u64() -> Result<u64, String> {
     Ok(u128::from_le_bytes(bytes) as u64)
 }
 
+/// The argv that starts the agent of a host of a plan; `lab` is the plan's, when it has one.
+pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&Lab>) -> Result<Vec<String>, String> {
+    let program = program::path().display().to_string();
+    let prefix = match &host.launch {
+        Launch::Local => Vec::new(),
+        Launch::Lab { guest } => {
+            let lab = lab.ok_or_else(|| format!("host {name} is in a lab, and the plan has none"))?;
+            let words = [program.as_str(), "lab", "exec", "--lab", lab.name().as_str(), guest, "--"];
+            words.iter().map(|word| (*word).to_owned()).collect()
+        }
+        Launch::Netns { name } => {
+            ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
+        }
+        // The other machine has a path of its own to the program: it is looked up there.
+        Launch::Command { prefix } => {
+            let words = ["netduel", "agent"].map(str::to_owned);
+            return Ok(prefix.iter().cloned().chain(words).collect());
+        }
+        Launch::Paired { at } => return Ok(vec![program, "link".to_owned(), at.clone()]),
+    };
+    Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
+}
+
 impl Surroundings for System<'_> {
     fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String> {
-        let program = program::path().display().to_string();
-        let prefix = match &host.launch {
-            Launch::Local => Vec::new(),
-            Launch::Lab { guest } => {
-                let lab = self
-                    .lab
-                    .as_ref()
-                    .ok_or_else(|| format!("host {name} is in a lab, and the plan has none"))?;
-                let words = [program.as_str(), "lab", "exec", "--lab", lab.name().as_str(), guest, "--"];
-                words.iter().map(|word| (*word).to_owned()).collect()
-            }
-            Launch::Netns { name } => {
-                ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
-            }
-            // The other machine has a path of its own to the program: it is looked up there.
-            Launch::Command { prefix } => {
-                let words = ["netduel", "agent"].map(str::to_owned);
-                return Ok(prefix.iter().cloned().chain(words).collect());
-            }
-            Launch::Paired { at } => return Ok(vec![program, "link".to_owned(), at.clone()]),
-        };
-        Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
+        agent_argv(name, host, self.lab.as_ref())
     }
 
     fn set_path(&mut self, path: LabPath) -> Result<(), String> {
