@@ -13,6 +13,8 @@ use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_report::analysis;
+use netduel_report::findings::Severity;
+use netduel_report::inspect::Inspection;
 use netduel_store::{RunWriter, Store, StoreError};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
@@ -82,6 +84,18 @@ impl<'a> System<'a> {
 
     fn writer(&mut self) -> Option<&mut RunWriter> {
         self.writer.as_mut()
+    }
+
+    /// Tells what is so wrong with the hosts that trials would be wasted, before the first of them.
+    fn tell_problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) {
+        let lines = Inspection::of_plan(&self.plan, hosts).lines(Severity::Problem);
+        if lines.is_empty() {
+            return;
+        }
+        let more = "what to do about it: `netduel inspect`, with --plan for the hosts of a plan".to_owned();
+        for text in lines.into_iter().chain([more]) {
+            (self.listener)(&Event::ProblemFound { text });
+        }
     }
 
     fn header(
@@ -167,6 +181,7 @@ impl Surroundings for System<'_> {
         hosts: &BTreeMap<HostName, HostSnapshot>,
     ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
         let problem = |message: String| StoreProblem { message };
+        self.tell_problems(hosts);
         let source = std::mem::replace(&mut self.source, RunSource::Unstored);
         let (id, seed, done) = match source {
             RunSource::New { plan_text } => {
