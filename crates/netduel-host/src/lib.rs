@@ -19,6 +19,7 @@ mod reading;
 mod snapshot;
 mod softnet;
 mod source;
+mod watch;
 
 pub use error::HostError;
 pub use link::MtuRange;
@@ -27,3 +28,4 @@ pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
 pub use snapshot::{addresses_of, interface_names, mtu_range, snapshot, snapshot_of};
 pub use source::{DeviceSource, LinkSource, Sources};
+pub use watch::{LinkState, link_states, wait_for_links};
