@@ -59,7 +59,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         interrupts.for_each(|(index, interrupt)| interrupt.cores = vec![index as u16 % 2]);
     }),
     ("rss-imbalance", Severity::Warning, |host| {
-        host.interfaces[2].device.rss_entries = vec![64, 64, 0, 0, 0, 0, 0, 0]
+        host.interfaces[2].device.rss_entries = vec![64, 64, 0, 0, 0, 0, 0, 0];
     }),
     ("rss-imbalance", Severity::Warning, |host| {
         host.interfaces[2].device.rss_entries = vec![58, 10, 10, 10, 10, 10, 10, 10];
@@ -117,7 +117,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.interfaces[2].features_on.retain(|feature| feature != "tx-tcp-segmentation");
     }),
     ("offload-off", Severity::Note, |host| {
-        host.interfaces[2].features_on.retain(|feature| feature != "rx-gro")
+        host.interfaces[2].features_on.retain(|feature| feature != "rx-gro");
     }),
     ("small-buffers", Severity::Warning, |host| {
         host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 1048576".into());
