@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use netduel_model::snapshot::{Channels, Coalescing, Device, PciFunction, ReceiveSteering, Rings};
+use netduel_model::snapshot::{Channels, Coalescing, Device, ReceiveSteering, Rings};
 use netduel_sys::ethtool::{Coalesce, CoalesceParameter, DriverInfo};
 
 use crate::counter::is_telling;
@@ -16,7 +16,6 @@ use crate::source::DeviceSource;
 pub(crate) struct Surroundings {
     pub root: PathBuf,
     pub interrupts: Table,
-    pub functions: Vec<PciFunction>,
     /// Kinds of queueing disciplines by the index of the interface.
     pub disciplines: BTreeMap<u32, Vec<String>>,
     /// Whether `/sys/class/net` shows the network namespace that the links are of.
@@ -32,16 +31,13 @@ pub(crate) fn device(
 ) -> Device {
     let place = driver.and_then(|info| place(&around.root, &info.bus));
     let folder = place.as_ref().map(|place| place.folder.as_path());
-    let function = place
-        .as_ref()
-        .filter(|place| place.bus == "pci")
-        .and_then(|place| around.functions.iter().find(|function| function.slot == place.name).cloned());
     let channels = channels(&link.name, source);
     let queues =
         around.sees_own_queues.then(|| around.root.join("sys/class/net").join(&link.name).join("queues"));
     Device {
         bus: place.as_ref().map(|place| place.name.clone()),
-        pci: function,
+        // Filled in by who knows all interfaces of the function.
+        pci: None,
         // Drivers without firmware say so in three ways.
         firmware: driver
             .map(|info| info.firmware.trim().to_owned())

@@ -107,7 +107,7 @@ pub(crate) fn number64(bytes: &[u8], at: usize) -> Option<u64> {
 /// A netlink socket of the network namespace of the thread that opened it.
 #[derive(Debug)]
 struct Socket {
-    socket: OwnedFd,
+    descriptor: OwnedFd,
     sequence: u32,
     received: Vec<u8>,
 }
@@ -115,8 +115,9 @@ struct Socket {
 impl Socket {
     /// No protocol stands for `NETLINK_ROUTE`, which is number 0.
     fn open(protocol: Option<Protocol>) -> io::Result<Self> {
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
-        Ok(Self { socket, sequence: 0, received: vec![0; RECEIVE_LEN] })
+        let descriptor =
+            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
+        Ok(Self { descriptor, sequence: 0, received: vec![0; RECEIVE_LEN] })
     }
 
     /// Replaces `into` by every message of the list.
@@ -150,11 +151,12 @@ impl Socket {
         bytes[6..8].copy_from_slice(&FLAGS_LIST.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
         // Without an address a netlink socket speaks to the kernel.
-        send(&self.socket, &bytes[..length], SendFlags::empty())?;
+        send(&self.descriptor, &bytes[..length], SendFlags::empty())?;
         let mut interrupted = false;
         loop {
-            let (_, length) =
-                rustix::io::retry_on_intr(|| recv(&self.socket, &mut self.received[..], RecvFlags::TRUNC))?;
+            let (_, length) = rustix::io::retry_on_intr(|| {
+                recv(&self.descriptor, &mut self.received[..], RecvFlags::TRUNC)
+            })?;
             let received = self.received.get(..length).ok_or_else(|| {
                 io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is longer than its own limit")
             })?;

@@ -60,10 +60,12 @@ impl Identity {
         } else if vendor == "QEMU" || product.contains("KVM") || product.starts_with("Standard PC") {
             (Provider::Kvm, format!("DMI vendor {vendor}, product {product}"))
         } else {
-            match self.guest? {
-                true => (Provider::OtherHypervisor, "the processor's flag `hypervisor`".to_owned()),
-                false => (Provider::BareMetal, "the processor has no flag `hypervisor`".to_owned()),
-            }
+            let (provider, flag) = if self.guest? {
+                (Provider::OtherHypervisor, "the processor has the flag `hypervisor`")
+            } else {
+                (Provider::BareMetal, "the processor has no flag `hypervisor`")
+            };
+            (provider, flag.to_owned())
         })
     }
 }
@@ -84,8 +86,8 @@ pub(crate) fn cloud(root: &Path, cpuinfo: &str) -> (Option<Cloud>, Option<String
     let log = kernel_log::hypervisor(root);
     let hypervisor = log.as_ref().map(kernel_log::Hypervisor::words).or_else(|| xen_version(root));
     // A small virtual machine monitor has no DMI, but the kernel knows whose interface it speaks.
-    if let (Provider::OtherHypervisor, Some("KVM")) = (provider, log.as_ref().map(|log| log.name.as_str())) {
-        (provider, evidence) = (Provider::Kvm, "the kernel's log: Hypervisor detected: KVM".to_owned());
+    if let (Provider::OtherHypervisor, Some((known, clock))) = (provider, by_clock(root)) {
+        (provider, evidence) = (known, format!("the kernel has the clock source {clock}"));
     }
     let mut cloud = of(provider, evidence);
     if matches!(provider, Provider::Azure | Provider::HyperV) {
@@ -95,6 +97,21 @@ pub(crate) fn cloud(root: &Path, cpuinfo: &str) -> (Option<Cloud>, Option<String
         cloud.instance = value("VirtualMachineId").or_else(|| value("VirtualMachineName"));
     }
     (Some(cloud), hypervisor)
+}
+
+/// The hypervisor whose clock the kernel can read (drivers/clocksource, arch/x86/kernel/kvmclock.c).
+fn by_clock(root: &Path) -> Option<(Provider, String)> {
+    let folder = root.join("sys/devices/system/clocksource/clocksource0");
+    let clocks = line(&folder.join("available_clocksource"))?;
+    clocks.split_whitespace().find_map(|clock| {
+        let provider = match clock {
+            "kvm-clock" => Provider::Kvm,
+            "xen" => Provider::Xen,
+            _ if clock.starts_with("hyperv_clocksource") => Provider::HyperV,
+            _ => return None,
+        };
+        Some((provider, clock.to_owned()))
+    })
 }
 
 fn of(provider: Provider, evidence: String) -> Cloud {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::thread;
 
-use netduel_model::snapshot::{HostSnapshot, Interface, PciFunction};
+use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use crate::device::{Surroundings, device, shows_own_links};
 use crate::error::HostError;
@@ -103,11 +103,14 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
     let value = |below: &str| line(&root.join(below));
     let links = listed_links(sources)?;
     let mut functions = pci::functions(root);
-    let interfaces = interfaces(sources, &links, &functions)?;
+    let mut interfaces = interfaces(sources, &links)?;
     for function in &mut functions {
-        let of_it =
-            interfaces.iter().filter(|interface| interface.device.bus.as_ref() == Some(&function.slot));
-        function.interfaces = of_it.map(|interface| interface.name.clone()).collect();
+        let is_of_it = |interface: &&mut Interface| interface.device.bus.as_ref() == Some(&function.slot);
+        let of_it: Vec<&mut Interface> = interfaces.iter_mut().filter(is_of_it).collect();
+        function.interfaces = of_it.iter().map(|interface| interface.name.clone()).collect();
+        for interface in of_it {
+            interface.device.pci = Some(function.clone());
+        }
     }
     Ok(HostSnapshot {
         hostname: value("proc/sys/kernel/hostname"),
@@ -219,11 +222,7 @@ fn default_routes(sources: &mut Sources, links: &[Link]) -> Vec<String> {
     links_of_default(&list).iter().filter_map(name).collect()
 }
 
-fn interfaces(
-    sources: &mut Sources,
-    links: &[Link],
-    functions: &[PciFunction],
-) -> Result<Vec<Interface>, HostError> {
+fn interfaces(sources: &mut Sources, links: &[Link]) -> Result<Vec<Interface>, HostError> {
     let mut list = Vec::new();
     sources.links.addresses(&mut list).map_err(|cause| HostError::List { what: "addresses", cause })?;
     let addresses = addresses(&list);
@@ -233,7 +232,6 @@ fn interfaces(
         interrupts: whole(&sources.root.join("proc/interrupts"))
             .map(|text| interrupts::table(&text))
             .unwrap_or_default(),
-        functions: functions.to_vec(),
         disciplines,
         sees_own_queues: shows_own_links(&sources.root, links),
         root: sources.root.clone(),

@@ -120,8 +120,26 @@ impl DeviceSource for Ethtool {
     }
 }
 
-/// Where the metadata service of every cloud listens; it is a link-local address, so no router carries it further.
-const METADATA_SERVICE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
+/// A cloud's metadata service, and how long it is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetadataService {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// For one request and its answer, milliseconds.
+    pub try_ms: u64,
+    /// For all requests of a snapshot, milliseconds.
+    pub total_ms: u64,
+}
+
+impl MetadataService {
+    /// Where that of every cloud listens: a link-local address, which no router carries further. It answers within some
+    /// milliseconds; EC2 and GCP are asked five or six times.
+    pub const LINK_LOCAL: Self = Self {
+        address: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80),
+        try_ms: 300,
+        total_ms: 700,
+    };
+}
 
 /// Everything that is read.
 pub struct Sources {
@@ -135,8 +153,8 @@ pub struct Sources {
     pub filter: Box<dyn FilterSource>,
     /// Cores that this process may run on (`sched_getaffinity(2)`); absent when they cannot be told.
     pub allowed: Option<Vec<u16>>,
-    /// Where a cloud's metadata service is asked, when the machine says that it runs there; absent to ask none.
-    pub metadata: Option<SocketAddr>,
+    /// A cloud's metadata service, asked when the machine says that it runs there; absent to ask none.
+    pub metadata: Option<MetadataService>,
 }
 
 impl Sources {
@@ -153,7 +171,7 @@ impl Sources {
             devices: Box::new(devices),
             filter: Box::new(NetfilterSocket),
             allowed: netduel_sys::affinity::allowed().ok(),
-            metadata: Some(METADATA_SERVICE),
+            metadata: Some(MetadataService::LINK_LOCAL),
         })
     }
 }

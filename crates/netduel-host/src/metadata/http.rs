@@ -6,24 +6,22 @@ use std::time::Duration;
 
 use netduel_sys::clock::monotonic_ns;
 
-/// For one request and its answer.
-const TRY_MS: u64 = 300;
-/// For all requests of a snapshot.
-const TOTAL_MS: u64 = 700;
+use crate::source::MetadataService;
+
 /// Azure's document has some 5 kB; a machine with many tags has more.
 const ANSWER_MAX: usize = 256 << 10;
 const MS_NS: u64 = 1_000_000;
 
 /// Asks one service. After its total time every request fails at once.
 pub(super) struct Client {
-    service: SocketAddr,
+    service: MetadataService,
     end_ns: u64,
 }
 
 impl Client {
     /// The time begins to run.
-    pub fn new(service: SocketAddr) -> Self {
-        Self { service, end_ns: monotonic_ns() + TOTAL_MS * MS_NS }
+    pub fn new(service: MetadataService) -> Self {
+        Self { service, end_ns: monotonic_ns() + service.total_ms * MS_NS }
     }
 
     /// The body of an answer; `None` when there is no such thing (404). Errors are words for a person.
@@ -37,8 +35,8 @@ impl Client {
     }
 
     fn request(&self, method: &str, path: &str, headers: &[&str]) -> Result<Option<String>, String> {
-        let service = self.service;
-        let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", service.ip());
+        let MetadataService { address, try_ms, total_ms } = self.service;
+        let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", address.ip());
         for header in headers {
             text.push_str(header);
             text.push_str("\r\n");
@@ -48,17 +46,17 @@ impl Client {
         }
         text.push_str("\r\n");
         let now = monotonic_ns();
-        let deadline = Deadline { end_ns: self.end_ns.min(now + TRY_MS * MS_NS) };
+        let deadline = Deadline { end_ns: self.end_ns.min(now + try_ms * MS_NS) };
         let what = path.split('?').next().unwrap_or(path);
         let failed = |doing: &str, cause: std::io::Error| match cause.kind() {
             ErrorKind::TimedOut | ErrorKind::WouldBlock => {
-                format!("{service} did not answer to {what} in time ({TRY_MS} ms, {TOTAL_MS} ms for all)")
+                format!("{address} did not answer to {what} in time ({try_ms} ms, {total_ms} ms for all)")
             }
-            _ => format!("{doing} {service} for {what}: {cause}"),
+            _ => format!("{doing} {address} for {what}: {cause}"),
         };
-        let answer = exchange(service, text.as_bytes(), &deadline);
+        let answer = exchange(address, text.as_bytes(), &deadline);
         let answer = answer.map_err(|(doing, cause)| failed(doing, cause))?;
-        body(&answer).map_err(|why| format!("{service} answered to {what} {why}"))
+        body(&answer).map_err(|why| format!("{address} answered to {what} {why}"))
     }
 }
 

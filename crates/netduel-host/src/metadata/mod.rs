@@ -5,10 +5,10 @@ mod azure;
 mod gcp;
 mod http;
 
-use std::net::SocketAddr;
-
 use netduel_model::snapshot::{Cloud, Provider};
 use serde_json::Value;
+
+use crate::source::MetadataService;
 
 /// What a service told of a machine, in the fields of [`Cloud`]; what it did not tell is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,8 +48,8 @@ impl Told {
     }
 }
 
-/// Asks the service of a provider at an address; absent for a provider that has none.
-pub(crate) fn ask(provider: Provider, service: SocketAddr) -> Option<Told> {
+/// Asks the service of a provider; absent for a provider that has none.
+pub(crate) fn ask(provider: Provider, service: MetadataService) -> Option<Told> {
     let mut client = http::Client::new(service);
     match provider {
         Provider::Azure => Some(azure::ask(&mut client)),

@@ -4,6 +4,7 @@ mod design;
 mod hosts;
 mod settings;
 mod treatments;
+mod tuning;
 mod workloads;
 
 use super::problem::Problems;
