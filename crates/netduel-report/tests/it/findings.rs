@@ -394,3 +394,22 @@ fn the_state_of_acceleration_of_captured_hosts_is_that_of_their_names() {
         assert!(states.iter().any(|(_, state)| state.words().starts_with(word)), "{name}: {states:?}");
     }
 }
+
+#[test]
+fn every_finding_stands_in_the_guide() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let ids = HARMS.iter().chain(DIFFERENCES).map(|(id, ..)| *id);
+    let captured = captured().into_iter().flat_map(|(_, host)| on_host(&host)).map(|finding| finding.id);
+    for id in ids.chain(captured) {
+        assert!(guide.contains(&format!("| `{id}` |")), "docs/inspect.md does not name {id}");
+    }
+}
+
+#[test]
+fn every_finding_of_the_guide_is_made_of_a_host_here() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let named = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    for id in named {
+        assert!(HARMS.iter().chain(DIFFERENCES).any(|(own, ..)| *own == id), "nothing shows {id}");
+    }
+}
