@@ -6,7 +6,7 @@ use netduel_report::findings::{
     Acceleration, Finding, HostContext, PairContext, Severity, accelerations, of_host, of_pair,
 };
 
-use crate::hosts::{azure, function, lab_guest, other};
+use crate::hosts::{azure, captured, function, lab_guest, other};
 
 fn ids(found: &[Finding]) -> Vec<&'static str> {
     found.iter().map(|finding| finding.id).collect()
@@ -350,32 +350,22 @@ fn the_gravest_findings_come_first() {
     assert_eq!(severities[0], Severity::Problem);
 }
 
-/// The hosts that were captured or written from the kernel's own tables, by name.
-fn captured() -> Vec<(String, HostSnapshot)> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
-    let mut hosts: Vec<(String, HostSnapshot)> = std::fs::read_dir(folder)
-        .unwrap()
-        .flatten()
-        .map(|file| {
-            let name = file.path().file_stem().unwrap().to_string_lossy().into_owned();
-            (name, serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap())
-        })
-        .collect();
-    hosts.sort_by(|a, b| a.0.cmp(&b.0));
-    hosts
-}
-
 #[test]
 fn what_is_found_on_hosts_of_each_cloud_and_state() {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for (name, host) in captured() {
-        text += &format!("{name}\n");
+        lines.push(name);
         for finding in on_host(&host) {
             let evidence = finding.evidence.join("; ");
-            text +=
-                &format!("  {} [{}] {} ({evidence})\n", finding.severity.word(), finding.id, finding.what);
+            lines.push(format!(
+                "  {} [{}] {} ({evidence})",
+                finding.severity.word(),
+                finding.id,
+                finding.what
+            ));
         }
     }
+    let text = lines.join("\n");
     insta::assert_snapshot!("captured_hosts", text);
 }
 

@@ -212,6 +212,21 @@ pub fn lab_guest() -> HostSnapshot {
     }
 }
 
+/// The hosts that were captured or written from the kernel's own tables, by name.
+pub fn captured() -> Vec<(String, HostSnapshot)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
+    let mut hosts: Vec<(String, HostSnapshot)> = std::fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .map(|file| {
+            let name = file.path().file_stem().unwrap().to_string_lossy().into_owned();
+            (name, serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap())
+        })
+        .collect();
+    hosts.sort_by(|a, b| a.0.cmp(&b.0));
+    hosts
+}
+
 /// Hosts of a run: `a` as it should be; `b`, whose virtual function is down, with one core for all interrupts; and a guest of a lab.
 pub fn of_a_run() -> BTreeMap<HostName, HostSnapshot> {
     let mut faulty = other();
