@@ -126,6 +126,10 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.nodes[0].cores = vec![0, 1];
         host.nodes[1].cores = (2..8).collect();
     }),
+    ("interrupts-on-other-node", Severity::Warning, |host| {
+        host.interfaces[2].device.interrupts.truncate(4);
+        host.interfaces[2].device.node = Some(1);
+    }),
 ];
 
 #[test]
