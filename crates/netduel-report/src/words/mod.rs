@@ -9,7 +9,7 @@ mod verdict;
 mod warnings;
 
 pub use datagrams::{datagrams, direction};
-pub use host::{Fact, interface, interface_facts, machine_facts, node, place};
+pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use placements::{PLACEMENTS_TITLE, placement, placements};
 pub use run::{
     commands, end, parts, parts_title, proofs, rules, treatment, trials, workload, workload_of_arms,
