@@ -297,3 +297,36 @@ fn what_a_device_does_not_allow_is_refused_with_what_it_does() {
         }
     });
 }
+
+#[test]
+fn a_congestion_control_that_a_namespace_may_not_have_is_refused_with_the_way_round() {
+    in_namespace(
+        "kinds::a_congestion_control_that_a_namespace_may_not_have_is_refused_with_the_way_round",
+        || {
+            let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+            let allowed = read("tcp_allowed_congestion_control");
+            let available = read("tcp_available_congestion_control");
+            let before = read("tcp_congestion_control");
+            for name in available.split_whitespace() {
+                let action = TreatmentAction::Sysctl {
+                    name: "net.ipv4.tcp_congestion_control".to_owned(),
+                    value: name.to_owned(),
+                };
+                let mut treatments = Treatments::new(guard());
+                match treatments.apply(&[action]) {
+                    Ok(()) => {
+                        assert!(allowed.split_whitespace().any(|word| word == name) || before.trim() == name);
+                        assert_eq!(read("tcp_congestion_control").trim(), name);
+                    }
+                    Err(failed) => {
+                        let text = failed.to_string();
+                        assert!(text.contains("tcp_allowed_congestion_control"), "{text}");
+                        assert!(text.contains("the workload's `congestion`"), "{text}");
+                    }
+                }
+                drop(treatments);
+                assert_eq!(read("tcp_congestion_control"), before);
+            }
+        },
+    );
+}
