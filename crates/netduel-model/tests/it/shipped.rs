@@ -108,19 +108,18 @@ fn the_other_plans_differ_in_the_one_thing_that_they_ask_about() {
     ];
     assert_eq!(switched(&plan("offloads")), expected);
 
-    let vrss = plan("vrss");
-    let steered: Vec<String> = vrss
-        .arms
-        .iter()
-        .flat_map(|arm| &arm.treatments)
-        .filter_map(|treatment| match &treatment.action {
-            TreatmentAction::Rps { cores, .. } => Some(cores.to_string()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(steered, ["off", "0", "0-1", "off", "0-1"]);
-    let cut: Vec<bool> = switched(&vrss).into_iter().flatten().map(|(_, enabled)| enabled).collect();
-    assert_eq!(cut, [false, false, false, true, true]);
+    for (name, on) in [("vrss", false), ("vrss-segments", true)] {
+        let vrss = plan(name);
+        let treatments = vrss.arms.iter().flat_map(|arm| &arm.treatments);
+        let steered: Vec<String> = treatments
+            .filter_map(|treatment| match &treatment.action {
+                TreatmentAction::Rps { cores, .. } => Some(cores.to_string()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(steered, ["off", "0", "0-1"]);
+        assert_eq!(switched(&vrss), vec![vec![word("tso", on)]; 3]);
+    }
 
     let vf = plan("vf");
     assert_eq!(vf.arms[0].expected(Role::Server), Some(lab::ACCELERATED_INTERFACE));
