@@ -7,6 +7,7 @@ mod answers;
 mod chart_data;
 mod charts;
 mod datagrams;
+mod failover;
 mod intervals;
 mod origin;
 mod policy;
