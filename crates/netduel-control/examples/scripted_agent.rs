@@ -68,7 +68,7 @@ impl Script {
 }
 
 impl Work for Script {
-    fn snapshot(&mut self) -> Result<HostSnapshot, WorkError> {
+    fn snapshot(&mut self, _metadata: bool) -> Result<HostSnapshot, WorkError> {
         self.refuse("describe")?;
         let netns = Some(if self.says("own-network") { u64::from(std::process::id()) } else { 1 });
         Ok(HostSnapshot { boot_id: Some("one machine".into()), netns, cores: 1, ..HostSnapshot::default() })

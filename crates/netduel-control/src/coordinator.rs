@@ -1,6 +1,7 @@
 //! The coordinator: one linear loop that takes a plan through its blocks over agents. It knows no clock, no disk, no terminal.
 mod conductor;
 mod conversation;
+mod describe;
 mod failover;
 mod host;
 mod trial;
@@ -193,6 +194,18 @@ enum Trouble {
     /// Something on the coordinator's machine.
     #[error("{0}")]
     Local(String),
+}
+
+pub use describe::Described;
+
+/// Has the hosts of a plan describe themselves, side by side, over agents that it starts and ends. `metadata`: whether each may ask
+/// its cloud's metadata service. `None` when somebody wants it to stop.
+pub fn describe(
+    plan: &ResolvedPlan,
+    surroundings: &mut dyn Surroundings,
+    metadata: bool,
+) -> Option<Described> {
+    conductor::Conductor::new(plan, surroundings).describe(metadata)
 }
 
 /// Runs a plan to its end, over agents that it starts and ends.

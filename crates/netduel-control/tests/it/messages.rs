@@ -47,7 +47,7 @@ pub fn requests() -> Vec<ToAgent> {
     let token = Token([0x5a; 16]);
     vec![
         ToAgent::Hello { protocol: PROTOCOL, program: "netduel 0.1.0".into(), limits: limits() },
-        ToAgent::Describe,
+        ToAgent::Describe { without_metadata: false },
         ToAgent::LockHost { run: RunId::new("demo-1").unwrap() },
         ToAgent::Apply { treatments: vec![TreatmentAction::Mtu { interface: "eth0".into(), mtu: 9000 }] },
         ToAgent::Undo,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
-use netduel_host::{Before, Observer};
+use netduel_host::{Before, HostError, Observer, Sources};
 use netduel_load::{ClientEnd, LoadError, Running, ServerEnd};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::Placement;
@@ -95,6 +95,18 @@ impl AgentWork {
     }
 }
 
+/// The facts of this host; `metadata`: also those that only a cloud's metadata service tells.
+///
+/// # Errors
+/// When links or addresses cannot be listed.
+pub fn snapshot(metadata: bool) -> Result<HostSnapshot, HostError> {
+    let mut sources = Sources::live()?;
+    if !metadata {
+        sources.metadata = None;
+    }
+    netduel_host::snapshot_of(&mut sources)
+}
+
 /// Errors of the rooms below complete "failed to ...".
 fn environment(error: impl std::error::Error) -> WorkError {
     WorkError { kind: FailureKind::Environment, message: format!("failed to {}", chain(&error)) }
@@ -112,8 +124,8 @@ fn misplaced(what: &str, needs: &str) -> WorkError {
 }
 
 impl Work for AgentWork {
-    fn snapshot(&mut self) -> Result<HostSnapshot, WorkError> {
-        netduel_host::snapshot().map_err(environment)
+    fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError> {
+        snapshot(metadata).map_err(environment)
     }
 
     fn lock(&mut self, run: &RunId) -> Result<(), WorkError> {

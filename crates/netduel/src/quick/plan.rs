@@ -177,7 +177,7 @@ impl Test {
             kind = self.kind,
             at = quoted(at),
             family = if address.is_ipv4() { "ipv4" } else { "ipv6" },
-            time = common.time,
+            time = Nanos(common.time.0.saturating_add(common.omit.map_or(0, |omit| omit.0))),
         );
         // Of so many bytes, all count: a tenth of the time may be more than they take.
         let has_volume = self.settings.iter().any(|(key, _)| *key == "volume");

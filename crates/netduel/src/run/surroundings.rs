@@ -14,6 +14,8 @@ use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_report::analysis;
+use netduel_report::findings::Severity;
+use netduel_report::inspect::Inspection;
 use netduel_store::{RunWriter, Store, StoreError};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
@@ -88,6 +90,18 @@ impl<'a> System<'a> {
         self.writer.as_mut()
     }
 
+    /// Tells what is so wrong with the hosts that trials would be wasted, before the first of them.
+    fn tell_problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) {
+        let lines = Inspection::of_plan(&self.plan, hosts).lines(Severity::Problem);
+        if lines.is_empty() {
+            return;
+        }
+        let more = "what to do about it: `netduel inspect`, with --plan for the hosts of a plan".to_owned();
+        for text in lines.into_iter().chain([more]) {
+            (self.listener)(&Event::ProblemFound { text });
+        }
+    }
+
     fn header(
         &self,
         id: RunId,
@@ -133,30 +147,32 @@ fn random_u64() -> Result<u64, String> {
     Ok(u128::from_le_bytes(bytes) as u64)
 }
 
+/// The argv that starts the agent of a host of a plan; `lab` is the plan's, when it has one.
+pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&Lab>) -> Result<Vec<String>, String> {
+    let program = program::path().display().to_string();
+    let prefix = match &host.launch {
+        Launch::Local => Vec::new(),
+        Launch::Lab { guest } => {
+            let lab = lab.ok_or_else(|| format!("host {name} is in a lab, and the plan has none"))?;
+            let words = [program.as_str(), "lab", "exec", "--lab", lab.name().as_str(), guest, "--"];
+            words.iter().map(|word| (*word).to_owned()).collect()
+        }
+        Launch::Netns { name } => {
+            ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
+        }
+        // The other machine has a path of its own to the program: it is looked up there.
+        Launch::Command { prefix } => {
+            let words = ["netduel", "agent"].map(str::to_owned);
+            return Ok(prefix.iter().cloned().chain(words).collect());
+        }
+        Launch::Paired { at } => return Ok(vec![program, "link".to_owned(), at.clone()]),
+    };
+    Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
+}
+
 impl Surroundings for System<'_> {
     fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String> {
-        let program = program::path().display().to_string();
-        let prefix = match &host.launch {
-            Launch::Local => Vec::new(),
-            Launch::Lab { guest } => {
-                let lab = self
-                    .lab
-                    .as_ref()
-                    .ok_or_else(|| format!("host {name} is in a lab, and the plan has none"))?;
-                let words = [program.as_str(), "lab", "exec", "--lab", lab.name().as_str(), guest, "--"];
-                words.iter().map(|word| (*word).to_owned()).collect()
-            }
-            Launch::Netns { name } => {
-                ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
-            }
-            // The other machine has a path of its own to the program: it is looked up there.
-            Launch::Command { prefix } => {
-                let words = ["netduel", "agent"].map(str::to_owned);
-                return Ok(prefix.iter().cloned().chain(words).collect());
-            }
-            Launch::Paired { at } => return Ok(vec![program, "link".to_owned(), at.clone()]),
-        };
-        Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
+        agent_argv(name, host, self.lab.as_ref())
     }
 
     fn set_path(&mut self, path: LabPath) -> Result<(), String> {
@@ -180,6 +196,7 @@ impl Surroundings for System<'_> {
         hosts: &BTreeMap<HostName, HostSnapshot>,
     ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
         let problem = |message: String| StoreProblem { message };
+        self.tell_problems(hosts);
         let source = std::mem::replace(&mut self.source, RunSource::Unstored);
         let (id, seed, done) = match source {
             RunSource::New { plan_text } => {
