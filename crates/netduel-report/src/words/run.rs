@@ -77,6 +77,7 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(round_trip.congestion.iter().cloned());
         }
         Traffic::LoadedLatency(load) => parts.extend(loaded(load)),
+        Traffic::Failover(failover) => parts.extend(super::failover::settings(failover)),
         Traffic::TcpCrr(transaction) => {
             parts.push("a connection for each transaction".to_owned());
             parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
@@ -93,7 +94,7 @@ pub fn workload(workload: &Workload) -> String {
     parts.join(", ")
 }
 
-fn engine_words(engine: TcpEngine) -> &'static str {
+pub(super) fn engine_words(engine: TcpEngine) -> &'static str {
     match engine {
         TcpEngine::Lean => "lean engine",
         TcpEngine::Copy => "copy engine",
@@ -186,11 +187,11 @@ pub fn parts(workload: &WorkloadAnalysis) -> Vec<String> {
     first.parts.iter().map(|part| sentence(part.key, part.title)).chain(load_effects(workload)).collect()
 }
 
-fn plural(count: u32, one: &str) -> String {
+pub(super) fn plural(count: u32, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-fn way(direction: Direction) -> &'static str {
+pub(super) fn way(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "client to server",
         Direction::Down => "server to client",
@@ -246,10 +247,10 @@ pub fn treatment(treatment: &Treatment) -> String {
             format!("interrupt coalescing {parameter} {value} on {interface} ({on})")
         }
         TreatmentAction::Rps { interface, cores } => {
-            format!("receive packet steering (RPS) {} on {interface} ({on})", core_words(cores))
+            format!("receive packet steering (RPS) of {interface} {} ({on})", core_words(cores))
         }
         TreatmentAction::Xps { interface, cores } => {
-            format!("transmit packet steering (XPS) {} on {interface} ({on})", core_words(cores))
+            format!("transmit packet steering (XPS) of {interface} {} ({on})", core_words(cores))
         }
         TreatmentAction::IrqAffinity { interface, cores } => {
             format!("interrupts of {interface} served {} ({on})", core_words(cores))
@@ -390,5 +391,49 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
                 .to_owned(),
         ));
     }
+    if workloads().any(|workload| matches!(workload.traffic, Traffic::Failover(_))) {
+        rules.push(("Outage", super::failover::rule()));
+    }
     rules
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::plan::parse;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_is_told_what_each_treatment_changes() {
+        let mut plan = "name = \"p\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\naddresses = [\"192.0.2.1\"]\n[hosts.b]\n\
+             launch = \"netns\"\nnetns = \"n\"\naddresses = [\"192.0.2.2\"]\n[[workloads]]\nname = \"w\"\ntype = \"tcp-stream\"\n"
+            .to_owned();
+        let cases = [
+            ("vf = \"down\"", "virtual function of eth0 down (server)"),
+            ("pci = \"removed\"", "PCI function of eth0 removed from the bus (server)"),
+            ("queues = 4", "4 queues on eth0 (server)"),
+            ("queues = 1", "1 queue on eth0 (server)"),
+            ("rss = \"weights 6 2\"", "RSS table weights 6 2 on eth0 (server)"),
+            ("ring = \"rx\", value = \"512\"", "rx ring of 512 descriptors on eth0 (server)"),
+            ("coalesce = \"rx-usecs\", value = \"8\"", "interrupt coalescing rx-usecs 8 on eth0 (server)"),
+            (
+                "coalesce = \"adaptive-rx\", value = \"off\"",
+                "interrupt coalescing adaptive-rx off on eth0 (server)",
+            ),
+            ("rps = \"0-1\"", "receive packet steering (RPS) of eth0 on cores 0-1 (server)"),
+            ("rps = \"off\"", "receive packet steering (RPS) of eth0 off (server)"),
+            ("xps = \"spread\"", "transmit packet steering (XPS) of eth0 over every core in turn (server)"),
+            ("irq_affinity = \"3\"", "interrupts of eth0 served on core 3 (server)"),
+        ];
+        for (index, (written, _)) in cases.iter().enumerate() {
+            plan.push_str(&format!(
+                "[[arms]]\nname = \"a{index}\"\nclient = \"a\"\nserver = \"b\"\n\
+                 treatments = [{{ {written}, interface = \"eth0\", on = \"server\" }}]\n"
+            ));
+        }
+        let plan = parse(&plan, "p").unwrap();
+        for (arm, (_, told)) in plan.arms.iter().zip(cases) {
+            assert_eq!(treatment(&arm.treatments[0]), told);
+        }
+    }
 }
