@@ -64,7 +64,7 @@ fn hosts(analysis: &Analysis, lines: &mut Vec<String>) {
         .map(|(place, finding)| {
             let evidence = finding.evidence.join("; ");
             format!(
-                "{} at {place}: {} ({evidence}). {}",
+                "{} at {place}: {} ({evidence}); {}",
                 finding.severity.word(),
                 finding.what,
                 finding.remedy
