@@ -45,10 +45,9 @@ pub(crate) fn hypervisor(root: &Path) -> Option<Hypervisor> {
         match file.read(&mut record) {
             Ok(0) => break,
             Ok(length) if is_of_boot(&record[..length]) => text.extend_from_slice(&record[..length]),
-            Ok(_) => break,
             // EPIPE: records that were not read yet made room for new ones; the next read goes on behind them.
             Err(cause) if matches!(cause.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
-            Err(_) => break,
+            _ => break,
         }
     }
     found(&String::from_utf8_lossy(&text))
