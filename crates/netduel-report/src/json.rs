@@ -1,6 +1,8 @@
 //! The analysis as one JSON document for programs. Units stand in the names; a figure that does not exist is null or absent.
 //!
 //! The format has a version. Fields are only ever added within one; whatever else changes raises it.
+mod failover;
+
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::stamps;
@@ -183,6 +185,7 @@ fn arm(arm: &ArmAnalysis) -> Value {
             "trials": placed.trials,
         })).collect::<Vec<_>>(),
         "datagrams": arm.datagrams.iter().map(datagrams).collect::<Vec<_>>(),
+        "failover": arm.failover.as_ref().map(failover::arm),
     })
 }
 

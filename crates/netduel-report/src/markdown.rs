@@ -108,6 +108,15 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     if let Some(table) = words::stamps(workload) {
         stamps(&table, lines);
     }
+    if let Some(table) = words::failover::events(workload) {
+        let cells = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>().join(" | ");
+        lines.extend([String::new(), format!("{}:", words::failover::TITLE), String::new()]);
+        lines.push(format!("| {} |", cells(&table.header)));
+        lines.push(format!("|{}", "---|".repeat(table.header.len())));
+        lines.extend(table.rows.iter().map(|row| format!("| {} |", cells(row))));
+        lines.push(String::new());
+        lines.extend(table.notes.iter().map(|note| format!("- {}", text(note))));
+    }
     let placements = words::placements(workload);
     if !placements.is_empty() {
         lines.extend([String::new(), format!("{}:", words::PLACEMENTS_TITLE), String::new()]);

@@ -167,6 +167,18 @@ impl Page {
         if let Some(table) = words::stamps(workload) {
             self.stamps(&table);
         }
+        let events = words::failover::sentences(workload);
+        if !events.is_empty() {
+            self.paragraph("  ", words::failover::TITLE);
+            for (title, sentences) in events {
+                if !title.is_empty() {
+                    self.paragraph("  ", &plain(&title));
+                }
+                for sentence in sentences {
+                    self.item("- ", &plain(&sentence));
+                }
+            }
+        }
         let placements = words::placements(workload);
         if !placements.is_empty() {
             self.paragraph("  ", words::PLACEMENTS_TITLE);

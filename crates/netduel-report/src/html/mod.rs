@@ -8,6 +8,7 @@ mod chart_data;
 mod charts;
 mod datagrams;
 mod drawing;
+mod failover;
 mod hosts;
 mod intervals;
 mod origin;

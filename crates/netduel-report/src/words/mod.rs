@@ -1,5 +1,6 @@
 //! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
 mod datagrams;
+pub mod failover;
 mod host;
 mod placements;
 mod run;

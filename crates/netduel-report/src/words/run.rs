@@ -77,6 +77,7 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(round_trip.congestion.iter().cloned());
         }
         Traffic::LoadedLatency(load) => parts.extend(loaded(load)),
+        Traffic::Failover(failover) => parts.extend(super::failover::settings(failover)),
         Traffic::TcpCrr(transaction) => {
             parts.push("a connection for each transaction".to_owned());
             parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
@@ -93,7 +94,7 @@ pub fn workload(workload: &Workload) -> String {
     parts.join(", ")
 }
 
-fn engine_words(engine: TcpEngine) -> &'static str {
+pub(super) fn engine_words(engine: TcpEngine) -> &'static str {
     match engine {
         TcpEngine::Lean => "lean engine",
         TcpEngine::Copy => "copy engine",
@@ -186,11 +187,11 @@ pub fn parts(workload: &WorkloadAnalysis) -> Vec<String> {
     first.parts.iter().map(|part| sentence(part.key, part.title)).chain(load_effects(workload)).collect()
 }
 
-fn plural(count: u32, one: &str) -> String {
+pub(super) fn plural(count: u32, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-fn way(direction: Direction) -> &'static str {
+pub(super) fn way(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "client to server",
         Direction::Down => "server to client",
@@ -389,6 +390,9 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
              of the lowest 95 %. No HTTP, and a fixed number of streams: docs/methodology.md."
                 .to_owned(),
         ));
+    }
+    if workloads().any(|workload| matches!(workload.traffic, Traffic::Failover(_))) {
+        rules.push(("Outage", super::failover::rule()));
     }
     rules
 }
