@@ -1,5 +1,6 @@
 //! Writes the report of a made-up run, to look at the page without measuring anything: `sample [FILE [SHAPE]]`, where SHAPE is
-//! `clear`, `same`, `few`, `new` (the newer workloads) or `hosts` (two virtual machines of a cloud, one with faults).
+//! `clear`, `same`, `few`, `new` (the newer workloads) `hosts` (two virtual machines of a cloud, one with
+//! faults, and a guest of a lab) or `captured` (a host of each cloud and state).
 #[expect(clippy::unwrap_used, reason = "the names that the builder gives are constants that parse")]
 #[path = "../tests/it/builder.rs"]
 mod builder;
@@ -21,8 +22,13 @@ fn main() -> std::io::Result<()> {
         _ => Recipe::default(),
     };
     let mut run = builder::build(&recipe);
-    if std::env::args().nth(2).as_deref() == Some("hosts") {
-        run.header.hosts = hosts::of_a_run();
+    match std::env::args().nth(2).as_deref() {
+        Some("hosts") => run.header.hosts = hosts::of_a_run(),
+        Some("captured") => {
+            let hosts = hosts::captured().into_iter();
+            run.header.hosts = hosts.filter_map(|(name, host)| Some((name.parse().ok()?, host))).collect();
+        }
+        _ => {}
     }
     let analysis = analyse_run(&run);
     print!("{}", terminal::table(&analysis, 120, true));

@@ -118,15 +118,15 @@ pub(super) fn drawing(name: &str, host: &HostSnapshot) -> Option<Markup> {
 }
 
 fn line(at: Point, class: &str, text: &str) -> Markup {
-    html! { text class=(class) x=(at.x) y=(at.y) { (short(&plain(text))) } }
+    html! { text class=(class) x=(at.x) y=(at.y) { (short(&plain(text), LINE_CHARS)) } }
 }
 
 /// A text that fits its box.
-fn short(text: &str) -> String {
-    if text.chars().count() <= LINE_CHARS {
+fn short(text: &str, chars: usize) -> String {
+    if text.chars().count() <= chars {
         return text.to_owned();
     }
-    text.chars().take(LINE_CHARS - 1).chain(['…']).collect()
+    text.chars().take(chars.saturating_sub(1)).chain(['…']).collect()
 }
 
 fn frame(class: &str, at: Point, size: (f64, f64)) -> Markup {
@@ -232,9 +232,11 @@ impl Drawing<'_> {
         words.extend(interface.speed_mbps.map(|speed| format!("{} Gbit/s", f64::from(speed) / 1000.0)));
         words.extend(interface.device.node.map(|node| format!("node {node}")));
         words.extend((!interface.up).then(|| "down".to_owned()));
+        // The letters of the name are larger and bold.
+        let room = LINE_CHARS.saturating_sub(interface.name.chars().count() * 4 / 3);
         self.boxes.push(html! {
             text x=(at.x) y=(at.y + 13.0) {
-                tspan.name { (plain(&interface.name)) } " " tspan.small { (short(&plain(&words.join(", ")))) }
+                tspan.name { (plain(&interface.name)) } " " tspan.small { (short(&plain(&words.join(", ")), room)) }
             }
         });
         self.y = at.y + 19.0;

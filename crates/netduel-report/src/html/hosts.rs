@@ -111,7 +111,7 @@ fn findings(findings: &[Finding]) -> Markup {
             @for finding in findings {
                 li class=(finding.severity.word()) {
                     p.what { b { (finding.severity.word()) } " " (plain(&finding.what)) " " code.id { (finding.id) } }
-                    p { (plain(&finding.evidence.join("; "))) ". " (capital(&finding.why)) "." }
+                    p { "Seen: " (plain(&finding.evidence.join("; "))) ". " (capital(&finding.why)) "." }
                     p.remedy { (capital(&finding.remedy)) "." }
                     @if let Some(command) = &finding.command { pre { code { (plain(command)) } } }
                 }

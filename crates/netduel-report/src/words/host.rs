@@ -53,7 +53,7 @@ fn machine(host: &HostSnapshot) -> Option<String> {
         place(cloud),
         cloud.placement.as_ref().map(|group| format!("placement {group}")),
         cloud.physical_host.as_ref().map(|physical| format!("physical host {physical}")),
-        host.hypervisor.clone(),
+        host.hypervisor.clone().filter(|hypervisor| *hypervisor != cloud.provider.words()),
         cloud.metadata_failure.as_ref().map(|failure| format!("no metadata: {failure}")),
     ])
 }

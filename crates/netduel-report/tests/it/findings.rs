@@ -6,7 +6,7 @@ use netduel_report::findings::{
     Acceleration, Finding, HostContext, PairContext, Severity, accelerations, of_host, of_pair,
 };
 
-use crate::hosts::{azure, function, lab_guest, other};
+use crate::hosts::{azure, captured, function, lab_guest, other};
 
 fn ids(found: &[Finding]) -> Vec<&'static str> {
     found.iter().map(|finding| finding.id).collect()
@@ -125,6 +125,10 @@ const HARMS: &[(&str, Severity, Harm)] = &[
     ("interrupts-on-other-node", Severity::Note, |host| {
         host.nodes[0].cores = vec![0, 1];
         host.nodes[1].cores = (2..8).collect();
+    }),
+    ("interrupts-on-other-node", Severity::Warning, |host| {
+        host.interfaces[2].device.interrupts.truncate(4);
+        host.interfaces[2].device.node = Some(1);
     }),
 ];
 
@@ -350,32 +354,22 @@ fn the_gravest_findings_come_first() {
     assert_eq!(severities[0], Severity::Problem);
 }
 
-/// The hosts that were captured or written from the kernel's own tables, by name.
-fn captured() -> Vec<(String, HostSnapshot)> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
-    let mut hosts: Vec<(String, HostSnapshot)> = std::fs::read_dir(folder)
-        .unwrap()
-        .flatten()
-        .map(|file| {
-            let name = file.path().file_stem().unwrap().to_string_lossy().into_owned();
-            (name, serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap())
-        })
-        .collect();
-    hosts.sort_by(|a, b| a.0.cmp(&b.0));
-    hosts
-}
-
 #[test]
 fn what_is_found_on_hosts_of_each_cloud_and_state() {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for (name, host) in captured() {
-        text += &format!("{name}\n");
+        lines.push(name);
         for finding in on_host(&host) {
             let evidence = finding.evidence.join("; ");
-            text +=
-                &format!("  {} [{}] {} ({evidence})\n", finding.severity.word(), finding.id, finding.what);
+            lines.push(format!(
+                "  {} [{}] {} ({evidence})",
+                finding.severity.word(),
+                finding.id,
+                finding.what
+            ));
         }
     }
+    let text = lines.join("\n");
     insta::assert_snapshot!("captured_hosts", text);
 }
 
@@ -392,5 +386,24 @@ fn the_state_of_acceleration_of_captured_hosts_is_that_of_their_names() {
         let host = captured().into_iter().find(|(own, _)| own == name).unwrap().1;
         let states = accelerations(&host);
         assert!(states.iter().any(|(_, state)| state.words().starts_with(word)), "{name}: {states:?}");
+    }
+}
+
+#[test]
+fn every_finding_stands_in_the_guide() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let ids = HARMS.iter().chain(DIFFERENCES).map(|(id, ..)| *id);
+    let captured = captured().into_iter().flat_map(|(_, host)| on_host(&host)).map(|finding| finding.id);
+    for id in ids.chain(captured) {
+        assert!(guide.contains(&format!("| `{id}` |")), "docs/inspect.md does not name {id}");
+    }
+}
+
+#[test]
+fn every_finding_of_the_guide_is_made_of_a_host_here() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let named = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    for id in named {
+        assert!(HARMS.iter().chain(DIFFERENCES).any(|(own, ..)| *own == id), "nothing shows {id}");
     }
 }
