@@ -7,8 +7,9 @@ use std::path::Path;
 
 /// `arch/x86/kernel/cpu/hypervisor.c`: what the kernel found at boot.
 const DETECTED: &str = "Hypervisor detected: ";
-/// `arch/x86/kernel/cpu/mshyperv.c`: `Hyper-V: Host Build 10.0.20348.1-1-0`, before 5.12 `Hyper-V Host Build:20348-10.0-1-0.1`.
-const BUILDS: [&str; 2] = ["Hyper-V: Host Build ", "Hyper-V Host Build:"];
+/// `drivers/hv/hv_common.c`, before 6.8 `arch/x86/kernel/cpu/mshyperv.c`: `Hyper-V: Host Build 10.0.20348.1-1-0`, in the newest
+/// kernels `Hypervisor Build`, in old ones `Hyper-V Host Build:20348-10.0-1-0.1`.
+const BUILDS: [&str; 3] = ["Hyper-V: Host Build ", "Hyper-V: Hypervisor Build ", "Hyper-V Host Build:"];
 /// No log is longer (`CONFIG_LOG_BUF_SHIFT` goes up to 25, most have 17 to 20); what lies beyond is not read.
 const READ_MAX: usize = 4 << 20;
 /// A record is no longer (`PRINTK_MESSAGE_MAX`).

@@ -223,6 +223,7 @@ macro_rules! choices {
     )+};
 }
 choices!(
+    crate::failover::PathEventKind,
     crate::metric::Metric,
     crate::workload::Direction,
     crate::workload::Family,

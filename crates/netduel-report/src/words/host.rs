@@ -99,6 +99,14 @@ fn cpu(host: &HostSnapshot) -> Option<String> {
     ])
 }
 
+/// A node for a narrow place: `node 0, 32.0 GiB`.
+pub fn node_title(node: &MemoryNode) -> String {
+    match node.memory_bytes {
+        Some(memory) => format!("node {}, {}", node.number, bytes(memory)),
+        None => format!("node {}", node.number),
+    }
+}
+
 /// One node: `node 0: cores 0-3, 32.0 GiB, 512 huge pages of 2 MiB (510 free)`.
 pub fn node(node: &MemoryNode) -> String {
     let pages = node.huge_pages.iter().filter(|pages| pages.total > 0).map(|pages| {
@@ -166,7 +174,7 @@ pub fn interface_facts(host: &HostSnapshot, interface: &Interface) -> Vec<Fact> 
     let state = accelerations(host).into_iter().find(|(own, _)| own.name == interface.name);
     let facts = [
         ("device", device(interface)),
-        ("accelerated networking", state.map(|(_, state)| state.words())),
+        ("acceleration", state.map(|(_, state)| state.words())),
         ("queues", queues(interface)),
         ("spread", spread(interface)),
         ("rings", rings(interface)),

@@ -1,5 +1,6 @@
 //! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
 mod datagrams;
+pub mod failover;
 mod host;
 mod placements;
 mod run;
@@ -10,7 +11,7 @@ mod verdict;
 mod warnings;
 
 pub use datagrams::{datagrams, direction};
-pub use host::{Fact, interface, interface_facts, machine_facts, node, place};
+pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use placements::{PLACEMENTS_TITLE, placement, placements};
 pub use run::{
     commands, end, parts, parts_title, proofs, rules, trials, workload, workload_of_arms, zero_copy,

@@ -76,6 +76,7 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(round_trip.congestion.iter().cloned());
         }
         Traffic::LoadedLatency(load) => parts.extend(loaded(load)),
+        Traffic::Failover(failover) => parts.extend(super::failover::settings(failover)),
         Traffic::TcpCrr(transaction) => {
             parts.push("a connection for each transaction".to_owned());
             parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
@@ -105,7 +106,7 @@ pub fn workload(workload: &Workload) -> String {
     parts.join(", ")
 }
 
-fn engine_words(engine: TcpEngine) -> &'static str {
+pub(super) fn engine_words(engine: TcpEngine) -> &'static str {
     match engine {
         TcpEngine::Lean => "lean engine",
         TcpEngine::Copy => "copy engine",
@@ -202,7 +203,7 @@ pub(super) fn plural(count: u32, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-fn way(direction: Direction) -> &'static str {
+pub(super) fn way(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "client to server",
         Direction::Down => "server to client",
@@ -349,6 +350,9 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
              of the lowest 95 %. No HTTP, and a fixed number of streams: docs/methodology.md."
                 .to_owned(),
         ));
+    }
+    if workloads().any(|workload| matches!(workload.traffic, Traffic::Failover(_))) {
+        rules.push(("Outage", super::failover::rule()));
     }
     rules
 }

@@ -59,7 +59,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         interrupts.for_each(|(index, interrupt)| interrupt.cores = vec![index as u16 % 2]);
     }),
     ("rss-imbalance", Severity::Warning, |host| {
-        host.interfaces[2].device.rss_entries = vec![64, 64, 0, 0, 0, 0, 0, 0]
+        host.interfaces[2].device.rss_entries = vec![64, 64, 0, 0, 0, 0, 0, 0];
     }),
     ("rss-imbalance", Severity::Warning, |host| {
         host.interfaces[2].device.rss_entries = vec![58, 10, 10, 10, 10, 10, 10, 10];
@@ -106,7 +106,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.interfaces[1].device.counters.insert("bw_in_allowance_exceeded".into(), 7);
     }),
     ("device-pushed-back", Severity::Note, |host| {
-        host.interfaces[1].device.counters.insert("tx_send_full".into(), 3);
+        host.interfaces[1].device.counters.insert("tx_send_full".into(), 3000);
     }),
     ("no-carrier", Severity::Problem, |host| host.interfaces[1].carrier = Some(false)),
     ("link-down", Severity::Warning, |host| host.interfaces[1].up = false),
@@ -117,7 +117,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.interfaces[2].features_on.retain(|feature| feature != "tx-tcp-segmentation");
     }),
     ("offload-off", Severity::Note, |host| {
-        host.interfaces[2].features_on.retain(|feature| feature != "rx-gro")
+        host.interfaces[2].features_on.retain(|feature| feature != "rx-gro");
     }),
     ("small-buffers", Severity::Warning, |host| {
         host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 1048576".into());
@@ -348,4 +348,49 @@ fn the_gravest_findings_come_first() {
     let severities: Vec<Severity> = on_host(&host).iter().map(|finding| finding.severity).collect();
     assert!(severities.is_sorted(), "{severities:?}");
     assert_eq!(severities[0], Severity::Problem);
+}
+
+/// The hosts that were captured or written from the kernel's own tables, by name.
+fn captured() -> Vec<(String, HostSnapshot)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
+    let mut hosts: Vec<(String, HostSnapshot)> = std::fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .map(|file| {
+            let name = file.path().file_stem().unwrap().to_string_lossy().into_owned();
+            (name, serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap())
+        })
+        .collect();
+    hosts.sort_by(|a, b| a.0.cmp(&b.0));
+    hosts
+}
+
+#[test]
+fn what_is_found_on_hosts_of_each_cloud_and_state() {
+    let mut text = String::new();
+    for (name, host) in captured() {
+        text += &format!("{name}\n");
+        for finding in on_host(&host) {
+            let evidence = finding.evidence.join("; ");
+            text +=
+                &format!("  {} [{}] {} ({evidence})\n", finding.severity.word(), finding.id, finding.what);
+        }
+    }
+    insta::assert_snapshot!("captured_hosts", text);
+}
+
+#[test]
+fn the_state_of_acceleration_of_captured_hosts_is_that_of_their_names() {
+    for (name, word) in [
+        ("azure-mana-active", "active"),
+        ("azure-mana-no-driver", "no driver"),
+        ("azure-mlx5-active", "active"),
+        ("azure-mlx5-idle", "idle"),
+        ("azure-mlx5-unpaired", "not paired"),
+        ("azure-synthetic-only", "none"),
+    ] {
+        let host = captured().into_iter().find(|(own, _)| own == name).unwrap().1;
+        let states = accelerations(&host);
+        assert!(states.iter().any(|(_, state)| state.words().starts_with(word)), "{name}: {states:?}");
+    }
 }

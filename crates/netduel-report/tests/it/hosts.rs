@@ -1,6 +1,7 @@
 //! Made-up hosts for the tests of findings and of what is drawn of a host.
 use std::collections::BTreeMap;
 
+use netduel_model::ids::HostName;
 use netduel_model::snapshot::{
     Channels, Cloud, Device, HostSnapshot, Interface, MemoryNode, PciFunction, Processor, Provider,
     QueueInterrupt, Rings,
@@ -198,4 +199,16 @@ pub fn lab_guest() -> HostSnapshot {
         sysctls: sysctls(),
         ..HostSnapshot::default()
     }
+}
+
+/// Hosts of a run: `a` as it should be; `b`, whose virtual function is down, with one core for all interrupts; and a guest of a lab.
+pub fn of_a_run() -> BTreeMap<HostName, HostSnapshot> {
+    let mut faulty = other();
+    faulty.interfaces[2].up = false;
+    faulty.interfaces[1].device.interrupts = interrupts(8, 1);
+    faulty.interfaces[1].mtu = Some(3900);
+    faulty.irqbalance = Some(true);
+    [("a", azure()), ("b", faulty), ("guest", lab_guest())]
+        .map(|(name, host)| (name.parse().unwrap(), host))
+        .into()
 }

@@ -1,5 +1,6 @@
 //! `netduel run`: a plan from a file, or a stored run that goes on.
 mod outcome;
+mod path_events;
 mod progress;
 mod surroundings;
 

@@ -9,7 +9,7 @@ use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction}
 use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
-use super::{check_interface, settings, treatments, workloads};
+use super::{check_interface, failover, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
 const COPY_SUFFIX: &str = "-again";
@@ -127,8 +127,13 @@ fn resolve_arm(
             workloads::resolve(workload, &element_path("workloads", index), arm, path, problems)
         })
         .collect();
-    for workload in resolved.iter().flatten() {
+    let ends = failover::Ends { client, server, treatments: &treatments };
+    for (index, (written, workload)) in specs.iter().zip(&resolved).enumerate() {
+        let Some(workload) = workload else { continue };
         check_family(arm, client, server, workload, problems);
+        let written_path = element_path("workloads", index);
+        let run = (&workload.traffic, workload.timing.duration);
+        failover::check((written, &written_path), (arm, path), run, ends, problems);
     }
     Some(Arm {
         name: arm.name.clone()?,
