@@ -18,13 +18,13 @@ pub fn changes(plan: &ResolvedPlan) -> Vec<String> {
     plan.arms.iter().map(line).collect()
 }
 
-/// One change in words: `lab path accelerated`, `tso off on eth0 (both)`.
+/// One change in words: `lab path accelerated`, `tso of eth0 off (both)`.
 pub fn treatment(treatment: &Treatment) -> String {
     let on = format!("{:?}", treatment.on).to_lowercase();
     match &treatment.action {
         TreatmentAction::Path { path } => format!("lab path {}", format!("{path:?}").to_lowercase()),
         TreatmentAction::Offload { interface, feature, enabled } => {
-            format!("{feature} {} on {interface} ({on})", if *enabled { "on" } else { "off" })
+            format!("{feature} of {interface} {} ({on})", if *enabled { "on" } else { "off" })
         }
         TreatmentAction::Mtu { interface, mtu } => format!("MTU {mtu} B on {interface} ({on})"),
         TreatmentAction::Sysctl { name, value } => format!("{name} = {value} ({on})"),
@@ -86,6 +86,7 @@ mod tests {
         let cases = [
             ("vf = \"down\"", "virtual function of eth0 down (server)"),
             ("pci = \"removed\"", "PCI function of eth0 removed from the bus (server)"),
+            ("offload = \"tso\", value = \"on\"", "tso of eth0 on (server)"),
             ("queues = 4", "4 queues on eth0 (server)"),
             ("queues = 1", "1 queue on eth0 (server)"),
             ("rss = \"weights 6 2\"", "RSS table weights 6 2 on eth0 (server)"),
