@@ -31,6 +31,7 @@ mod route;
 mod snapshot;
 mod softnet;
 mod source;
+mod watch;
 
 pub use error::HostError;
 pub use link::MtuRange;
@@ -39,3 +40,4 @@ pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
 pub use snapshot::{addresses_of, interface_names, mtu_range, snapshot, snapshot_of};
 pub use source::{DeviceSource, FilterSource, LinkSource, MetadataService, Sources};
+pub use watch::{LinkState, link_states, wait_for_links};

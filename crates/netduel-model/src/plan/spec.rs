@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::shape::shape;
+use super::tuning::{PciState, Ring, VfState};
 use crate::failover::PathEventKind;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
@@ -116,23 +117,49 @@ shape! {
 }
 
 shape! {
-    /// A change. Exactly one of `path`, `offload`, `mtu`, `sysctl`, `command` says what is changed.
+    /// A change. Exactly one of `path`, `offload`, `mtu`, `sysctl`, `vf`, `pci`, `queues`, `rss`, `ring`, `coalesce`, `rps`, `xps`,
+    /// `irq_affinity`, `command` says what is changed. All but `path`, `sysctl` and `command` need `interface`.
     pub struct TreatmentSpec {
         /// The lab's path beneath the guests' address, for both guests; needs hosts of the lab at both ends.
         optional path: LabPath,
-        /// An offload feature as `ethtool -k` names it, for example `tx-tcp-segmentation`; needs `interface` and `value`.
+        /// An offload feature or group of them as `ethtool -k` names it, for example `tx-tcp-segmentation`, `tso`, `tx` (checksums of
+        /// what is sent; segmentation goes and comes back with it) or `rx`; needs `value`.
         optional offload: String,
-        /// An MTU, 68 to 65535 bytes; needs `interface`.
+        /// An MTU, 68 to 65535 bytes.
         optional mtu: u32,
-        /// A sysctl by its dotted name; needs `value`.
+        /// A sysctl by its dotted name; needs `value`. The host's congestion control is `net.ipv4.tcp_congestion_control`; that of the
+        /// test's own connections alone is the workload's `congestion`.
         optional sysctl: String,
+        /// `down`: the link of a virtual function is set down, so that traffic takes the synthetic path. `interface` is the VF or the
+        /// interface above it. Refused for an interface without another above it: it may be the only way to the host.
+        optional vf: VfState,
+        /// `removed`: the PCI function is removed from the bus, and found again by a new scan of the bus. `interface` is an
+        /// interface of the function or the one above it. Refused as with `vf`.
+        optional pci: PciState,
+        /// Queues of the interface, 1 to 1024: its combined channels, or its receive and its transmit queues.
+        optional queues: u32,
+        /// How flows are spread over receive queues: `equal 4` over the first four, `weights 6 2` in proportion, `default` as the
+        /// driver does.
+        optional rss: String,
+        /// The ring of each queue, for receiving (`rx`) or sending (`tx`); needs `value`, its descriptors.
+        optional ring: Ring,
+        /// A parameter of interrupt coalescing as `ethtool -C` names it, for example `rx-usecs` or `adaptive-rx`; needs `value`.
+        optional coalesce: String,
+        /// The cores to which each receive queue hands packets for their protocol work (RPS), for example `0-1`, or `off`.
+        optional rps: String,
+        /// The cores that send through each transmit queue (XPS): `spread` deals the cores out, a list is for every queue, or `off`.
+        optional xps: String,
+        /// The cores on which the interface's interrupts are served: `spread` deals the cores out, a list such as `0-3` is for
+        /// every interrupt. Refused while irqbalance runs, which would move them again.
+        optional irq_affinity: String,
         /// A command that makes the change; needs `undo`, the command that undoes it.
         optional command: Vec<String>,
         /// Where the change is made. Default: both hosts. Not for `path`, which is always at both.
         optional on: Side,
-        /// The interface that `offload` and `mtu` are about.
+        /// The interface that the change is about.
         optional interface: String,
-        /// `on` or `off` for an offload, the text for a sysctl.
+        /// `on` or `off` for an offload and for `adaptive-rx` and `adaptive-tx`, the number for other parameters and for a ring,
+        /// the text for a sysctl.
         optional value: String,
         /// The command that undoes `command`.
         optional undo: Vec<String>,
@@ -203,11 +230,6 @@ shape! {
         /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency; outage, lost-in-outage and recovery-time for
         /// failover.
         optional metrics: Vec<Metric>,
-        /// Cores for the client's threads, in order and from the first again; or `"auto"`: the client chooses those near the
-        /// interface that carries the data, and the result says which and why. Default: the kernel places them.
-        optional pin_client: CoresSpec,
-        /// Cores for the server's threads; as `pin_client`.
-        optional pin_server: CoresSpec,
     }
     flat settings: SettingsSpec
 }
@@ -249,6 +271,11 @@ shape! {
     pub struct SettingsSpec {
         /// All types: IP version, default `ipv4`.
         optional family: Family,
+        /// All types: cores for the client's threads, in order and from the first again; or `"auto"`: the client chooses those near the
+        /// interface that carries the data, and the result says which and why. Default: the kernel places them.
+        optional pin_client: CoresSpec,
+        /// All types: cores for the server's threads; as `pin_client`.
+        optional pin_server: CoresSpec,
         /// tcp-stream: connections, 1 to 20000 (1024 with the engines `zerocopy` and `io-uring`), default 1; they share a thread for each
         /// core, but for these two, and `copy` up to 128. loaded-latency: connections that make the load, beside one that also
         /// carries round trips, 1 to 1024, default 16. failover: connections beside the probes, 0 to 64, default 1.

@@ -235,6 +235,9 @@ choices!(
     super::spec::LaunchKind,
     super::spec::Side,
     super::spec::WorkloadType,
+    super::tuning::PciState,
+    super::tuning::Ring,
+    super::tuning::VfState,
 );
 
 /// A deserialiser's error that keeps the list of words that an enum takes.

@@ -2,6 +2,7 @@
 use std::fmt::Write as _;
 
 use netduel_model::ids::ArmName;
+use netduel_model::plan::tuning::CoreChoice;
 use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
@@ -226,7 +227,45 @@ pub fn treatment(treatment: &Treatment) -> String {
         }
         TreatmentAction::Mtu { interface, mtu } => format!("MTU {mtu} B on {interface} ({on})"),
         TreatmentAction::Sysctl { name, value } => format!("{name} = {value} ({on})"),
+        TreatmentAction::Vf { interface } => format!("virtual function of {interface} down ({on})"),
+        TreatmentAction::Pci { interface } => {
+            format!("PCI function of {interface} removed from the bus ({on})")
+        }
+        TreatmentAction::Queues { interface, queues } => {
+            format!("{} on {interface} ({on})", plural(*queues, "queue"))
+        }
+        TreatmentAction::Rss { interface, table } => format!("RSS table {table} on {interface} ({on})"),
+        TreatmentAction::Ring { interface, ring, descriptors } => {
+            format!("{} ring of {descriptors} descriptors on {interface} ({on})", ring.word())
+        }
+        TreatmentAction::Coalesce { interface, parameter, value } => {
+            let value = match (parameter.starts_with("adaptive-"), value) {
+                (true, 0) => "off".to_owned(),
+                (true, _) => "on".to_owned(),
+                (false, value) => value.to_string(),
+            };
+            format!("interrupt coalescing {parameter} {value} on {interface} ({on})")
+        }
+        TreatmentAction::Rps { interface, cores } => {
+            format!("receive packet steering (RPS) {} on {interface} ({on})", core_words(cores))
+        }
+        TreatmentAction::Xps { interface, cores } => {
+            format!("transmit packet steering (XPS) {} on {interface} ({on})", core_words(cores))
+        }
+        TreatmentAction::IrqAffinity { interface, cores } => {
+            format!("interrupts of {interface} served {} ({on})", core_words(cores))
+        }
         TreatmentAction::Command { command, .. } => format!("`{}` ({on})", command.join(" ")),
+    }
+}
+
+/// Where work goes: `off`, `over every core in turn`, `on cores 0-1`.
+fn core_words(choice: &CoreChoice) -> String {
+    match choice {
+        CoreChoice::Off => "off".to_owned(),
+        CoreChoice::Spread => "over every core in turn".to_owned(),
+        CoreChoice::Cores { cores } if cores.len() == 1 => format!("on core {choice}"),
+        CoreChoice::Cores { .. } => format!("on cores {choice}"),
     }
 }
 

@@ -5,6 +5,7 @@ mod failover;
 mod hosts;
 mod settings;
 mod treatments;
+mod tuning;
 mod workloads;
 
 use super::problem::Problems;

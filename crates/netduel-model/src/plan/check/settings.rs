@@ -53,54 +53,95 @@ const PROBE_RATE_MOST: PerSecond = PerSecond(10_000);
 const IDLE_SHARE: Percent = Percent(25.0);
 const IDLE_SHARE_RANGE: (Percent, Percent) = (Percent(5.0), Percent(90.0));
 
+/// The settings of each type of workload.
+const TCP_STREAM: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "streams",
+    "direction",
+    "block",
+    "engine",
+    "congestion",
+    "rate",
+    "volume",
+    "window",
+    "mss",
+];
+const UDP_STREAM: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "flows",
+    "direction",
+    "size",
+    "rate",
+    "offload",
+    "volume",
+    "window",
+];
+const TCP_RR: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "size",
+    "outstanding",
+    "wait",
+    "request_rate",
+    "timestamps",
+    "congestion",
+];
+const UDP_RR: &[&str] =
+    &["family", "pin_client", "pin_server", "size", "outstanding", "wait", "request_rate", "timestamps"];
+const LOADED_LATENCY: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "streams",
+    "direction",
+    "block",
+    "engine",
+    "congestion",
+    "probe",
+    "size",
+    "request_rate",
+    "idle_share",
+];
+const FAILOVER: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "streams",
+    "direction",
+    "block",
+    "engine",
+    "congestion",
+    "size",
+    "request_rate",
+    "events",
+];
+const TCP_CRR: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "size",
+    "response_size",
+    "outstanding",
+    "wait",
+    "request_rate",
+    "congestion",
+];
+
 /// The settings that a type of workload has.
 pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
     match kind {
-        WorkloadType::TcpStream => &[
-            "family",
-            "streams",
-            "direction",
-            "block",
-            "engine",
-            "congestion",
-            "rate",
-            "volume",
-            "window",
-            "mss",
-        ],
-        WorkloadType::UdpStream => {
-            &["family", "flows", "direction", "size", "rate", "offload", "volume", "window"]
-        }
-        WorkloadType::TcpRr => {
-            &["family", "size", "outstanding", "wait", "request_rate", "timestamps", "congestion"]
-        }
-        WorkloadType::UdpRr => &["family", "size", "outstanding", "wait", "request_rate", "timestamps"],
-        WorkloadType::LoadedLatency => &[
-            "family",
-            "streams",
-            "direction",
-            "block",
-            "engine",
-            "congestion",
-            "probe",
-            "size",
-            "request_rate",
-            "idle_share",
-        ],
-        WorkloadType::TcpCrr => {
-            &["family", "size", "response_size", "outstanding", "wait", "request_rate", "congestion"]
-        }
-        WorkloadType::Failover => &[
-            "family",
-            "streams",
-            "direction",
-            "block",
-            "engine",
-            "congestion",
-            "size",
-            "request_rate",
-            "events",
-        ],
+        WorkloadType::TcpStream => TCP_STREAM,
+        WorkloadType::UdpStream => UDP_STREAM,
+        WorkloadType::TcpRr => TCP_RR,
+        WorkloadType::UdpRr => UDP_RR,
+        WorkloadType::LoadedLatency => LOADED_LATENCY,
+        WorkloadType::TcpCrr => TCP_CRR,
+        WorkloadType::Failover => FAILOVER,
     }
 }
 
@@ -302,6 +343,8 @@ pub(super) fn check_loop<P: Display + AsRef<str>>(
 pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsSpec {
     SettingsSpec {
         family: arm.family.or(workload.family),
+        pin_client: arm.pin_client.clone().or_else(|| workload.pin_client.clone()),
+        pin_server: arm.pin_server.clone().or_else(|| workload.pin_server.clone()),
         streams: arm.streams.or(workload.streams),
         direction: arm.direction.or(workload.direction),
         block: arm.block.or(workload.block),

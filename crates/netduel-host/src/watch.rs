@@ -1,0 +1,119 @@
+//! The links as they are now, and a wait for a change of them by the kernel's own messages. Must not interpret them.
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use netduel_sys::clock::monotonic_ns;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+
+use crate::error::HostError;
+use crate::link;
+use crate::netlink::RouteSocket;
+use crate::source::LinkSource;
+
+/// `RTMGRP_LINK`: the group that hears of links.
+const GROUP_LINK: u32 = 1;
+
+/// A link as netlink shows it at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LinkState {
+    /// Its number, for as long as the device lives.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its link-layer address; none for the loopback and tunnels.
+    pub mac: Option<String>,
+    /// The index of the interface above it.
+    pub master: Option<u32>,
+    /// Whether it is set up (`IFF_UP`).
+    pub up: bool,
+    /// Whether it has a carrier, when the kernel tells.
+    pub carrier: Option<bool>,
+}
+
+/// The links of the calling thread's network namespace, in the kernel's order.
+///
+/// # Errors
+/// When netlink cannot be opened or does not answer.
+pub fn link_states() -> Result<Vec<LinkState>, HostError> {
+    let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "netlink", cause })?;
+    let mut list = Vec::new();
+    socket.links(&mut list).map_err(|cause| HostError::List { what: "links", cause })?;
+    let state = |link: link::Link| LinkState {
+        index: link.index,
+        name: link.name,
+        mac: link.mac,
+        master: link.master,
+        up: link.up,
+        carrier: link.carrier,
+    };
+    Ok(link::links(&list).into_iter().map(state).collect())
+}
+
+/// Waits until the links are as wanted: looks at once, and again with every message of the kernel about a link. False when
+/// they were not within the time.
+///
+/// # Errors
+/// As [`link_states`].
+pub fn wait_for_links(
+    within: Duration,
+    mut wanted: impl FnMut(&[LinkState]) -> bool,
+) -> Result<bool, HostError> {
+    // Heard of before the first look, so no change falls between the two.
+    let news = subscribed().map_err(|cause| HostError::Open { what: "netlink", cause })?;
+    let deadline = monotonic_ns().saturating_add(within.as_nanos() as u64);
+    loop {
+        if wanted(&link_states()?) {
+            return Ok(true);
+        }
+        let heard =
+            heard_by(&news, deadline).map_err(|cause| HostError::List { what: "changes of links", cause })?;
+        if !heard {
+            return Ok(false);
+        }
+    }
+}
+
+fn subscribed() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK))?;
+    Ok(socket)
+}
+
+/// Whether a message came before the deadline; takes all that are there.
+fn heard_by(news: &OwnedFd, deadline_ns: u64) -> io::Result<bool> {
+    loop {
+        let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
+        match poll(&mut [PollFd::new(news, PollFlags::IN)], Timespec::try_from(left).ok().as_ref()) {
+            Ok(0) => return Ok(false),
+            Ok(_) => break,
+            Err(Errno::INTR) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+    let mut message = [0; 4096];
+    loop {
+        match recv(news, &mut message[..], RecvFlags::empty()) {
+            // Messages that there was no room for are news as well.
+            Ok(_) | Err(Errno::INTR | Errno::NOBUFS) => {}
+            Err(Errno::AGAIN) => return Ok(true),
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_so_already_is_not_waited_for_and_what_never_comes_ends_in_time() {
+        let loopback = |links: &[LinkState]| links.iter().any(|link| link.name == "lo");
+        assert!(wait_for_links(Duration::from_secs(60), loopback).unwrap());
+        assert!(!wait_for_links(Duration::from_millis(1), |_| false).unwrap());
+    }
+}
