@@ -26,6 +26,7 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
     for workload in &analysis.workloads {
         section(workload, &mut lines);
     }
+    list("What each arm changes, and undoes after each trial", &words::changes(&analysis.plan), &mut lines);
     list("Proof of path", &words::proofs(analysis), &mut lines);
     list("Warnings", &words::warnings(analysis), &mut lines);
     hosts(analysis, &mut lines);

@@ -107,18 +107,6 @@ const LOADED_LATENCY: &[&str] = &[
     "request_rate",
     "idle_share",
 ];
-const TCP_CRR: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "size",
-    "response_size",
-    "outstanding",
-    "wait",
-    "request_rate",
-    "congestion",
-];
-
 const FAILOVER: &[&str] = &[
     "family",
     "pin_client",
@@ -131,6 +119,17 @@ const FAILOVER: &[&str] = &[
     "size",
     "request_rate",
     "events",
+];
+const TCP_CRR: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "size",
+    "response_size",
+    "outstanding",
+    "wait",
+    "request_rate",
+    "congestion",
 ];
 
 /// The settings that a type of workload has.
