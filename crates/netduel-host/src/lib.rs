@@ -7,6 +7,7 @@
 
 mod difference;
 mod error;
+mod identity;
 mod interrupts;
 mod link;
 mod nearness;
@@ -19,6 +20,7 @@ mod reading;
 mod snapshot;
 mod softnet;
 mod source;
+mod watch;
 
 pub use error::HostError;
 pub use link::MtuRange;

@@ -10,12 +10,15 @@
 pub mod event;
 pub mod ids;
 pub mod lab;
+pub mod link_event;
 pub mod metric;
 pub mod nearest;
 pub mod observation;
+mod path_proof;
 pub mod plan;
 pub mod run;
 pub mod sample;
+pub mod size;
 pub mod snapshot;
 pub mod socket_name;
 pub mod stamps;

@@ -232,6 +232,7 @@ choices!(
     crate::workload::Wait,
     super::spec::LabPath,
     super::spec::LaunchKind,
+    super::spec::PathKind,
     super::spec::Side,
     super::spec::WorkloadType,
 );

@@ -169,6 +169,7 @@ pub fn trial(block: u32) -> Trial {
         client: Some(TrialEnd { report: report(Role::Client), observation: observation() }),
         server: Some(TrialEnd { report: report(Role::Server), observation: observation() }),
         proofs: vec![PathProof {
+            kind: None,
             role: Role::Client,
             expected: "syn0".to_owned(),
             bytes: vec![("syn0".to_owned(), 999), ("lo".to_owned(), 1)],
@@ -276,6 +277,8 @@ fn tcp_info() -> TcpInfo {
 
 fn observation() -> Observation {
     Observation {
+        link_events: None,
+        identity: None,
         concurrent_tests: 0,
         placement: None,
         wall_ns: 1_000_100_000,
@@ -303,6 +306,8 @@ fn observation() -> Observation {
 
 fn interface(presence: Presence) -> InterfaceDelta {
     InterfaceDelta {
+        bus: None,
+        qdisc_overlimits: None,
         name: "syn0".to_owned(),
         index: 3,
         is_master: true,
