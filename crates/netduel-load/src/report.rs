@@ -138,6 +138,7 @@ pub(crate) fn account(stream: &TcpStream) -> std::io::Result<TcpInfo> {
         segs_in: info.segs_in(),
         bytes_acked: info.bytes_acked(),
         bytes_received: info.bytes_received(),
+        rcv_wnd: info.rcv_wnd(),
         busy_us: info.busy_time(),
         rwnd_limited_us: info.rwnd_limited(),
         sndbuf_limited_us: info.sndbuf_limited(),

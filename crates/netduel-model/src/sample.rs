@@ -232,6 +232,9 @@ pub struct TcpInfo {
     pub bytes_acked: Option<u64>,
     /// Bytes received in order.
     pub bytes_received: Option<u64>,
+    /// The window that this end offers its peer at the end, bytes; Linux 6.2 and later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rcv_wnd: Option<u32>,
     /// Time with data under way, microseconds.
     pub busy_us: Option<u64>,
     /// Of this, time in which the peer's window was the limit, microseconds.

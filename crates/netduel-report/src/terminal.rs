@@ -126,6 +126,13 @@ impl Page {
         if let Some(table) = words::stamps(workload) {
             self.stamps(&table);
         }
+        let limits = words::limits(workload);
+        if !limits.is_empty() {
+            self.paragraph("  ", words::LIMITS_TITLE);
+            for limit in limits {
+                self.item("- ", &plain(&limit));
+            }
+        }
         let placements = words::placements(workload);
         if !placements.is_empty() {
             self.paragraph("  ", words::PLACEMENTS_TITLE);

@@ -8,6 +8,7 @@ mod chart_data;
 mod charts;
 mod datagrams;
 mod intervals;
+mod limits;
 mod origin;
 mod policy;
 mod stamps;

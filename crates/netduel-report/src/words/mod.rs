@@ -1,5 +1,6 @@
 //! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
 mod datagrams;
+mod limits;
 mod placements;
 mod run;
 mod stamps;
@@ -8,6 +9,7 @@ mod verdict;
 mod warnings;
 
 pub use datagrams::{datagrams, direction};
+pub use limits::{LIMITS_TITLE, QUEUES_TITLE, limits, queues};
 pub use placements::{PLACEMENTS_TITLE, placement, placements};
 pub use run::{
     commands, end, parts, parts_title, proofs, rules, treatment, trials, workload, workload_of_arms,
