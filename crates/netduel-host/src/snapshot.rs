@@ -4,7 +4,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-use netduel_model::snapshot::{HostSnapshot, Interface};
+use netduel_model::snapshot::{Device, HostSnapshot, Interface};
 
 use crate::error::HostError;
 use crate::link::{Link, MtuRange, addresses, links};
@@ -87,6 +87,7 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
         memory_bytes: memory(&root),
         interfaces: interfaces(sources)?,
         sysctls: sysctls(&root),
+        ..HostSnapshot::default()
     })
 }
 
@@ -239,5 +240,6 @@ fn interface(
             .filter(|feature| feature.active)
             .map(|feature| feature.name)
             .collect(),
+        device: Device::default(),
     }
 }

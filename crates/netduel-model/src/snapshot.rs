@@ -1,8 +1,16 @@
 //! What a host is, as far as it bears on a network measurement. Raw facts; what they mean is decided elsewhere.
+mod cloud;
+mod device;
+mod machine;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+
+pub use cloud::{Cloud, Provider};
+pub use device::{Channels, Coalescing, Device, PciFunction, QueueInterrupt, ReceiveSteering, Rings};
+pub use machine::{Cache, HugePages, MemoryNode, Processor};
 
 /// The facts of a host at the beginning of a run. What a host does not tell is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -31,6 +39,44 @@ pub struct HostSnapshot {
     pub interfaces: Vec<Interface>,
     /// Sysctls that bear on results, by name.
     pub sysctls: BTreeMap<String, String>,
+    /// Sockets, physical cores, caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<Processor>,
+    /// Memory nodes; one on a small machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<MemoryNode>,
+    /// Hypervisor and its build as far as the guest can know, for example `Hyper-V 10.0.20348.1-1-0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hypervisor: Option<String>,
+    /// Who runs the machine, and what they tell of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloud: Option<Cloud>,
+    /// Network functions on the PCI bus, those without a driver or an interface too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pci_functions: Vec<PciFunction>,
+    /// What packets of this network stack are matched against; absent when it cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<PacketFilter>,
+    /// Whether irqbalance runs, which moves interrupts as it sees fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub irqbalance: Option<bool>,
+    /// Interfaces of the default routes, of either family.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub default_routes: Vec<String>,
+}
+
+/// Firewall and connection tracking of a network stack.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PacketFilter {
+    /// nftables' rules; absent without the privilege to list them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nft_rules: Option<u32>,
+    /// Tables of the older iptables that are loaded (`/proc/net/ip_tables_names`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub iptables: Vec<String>,
+    /// Connections tracked now, and at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<(u64, u64)>,
 }
 
 /// One network interface.
@@ -66,6 +112,9 @@ pub struct Interface {
     pub qdisc: Option<String>,
     /// Offload features that are on (`ethtool -k`).
     pub features_on: Vec<String>,
+    /// The device behind it: place, queues, rings, interrupts. Empty for an interface that has none.
+    #[serde(default, skip_serializing_if = "Device::is_empty")]
+    pub device: Device,
 }
 
 impl HostSnapshot {

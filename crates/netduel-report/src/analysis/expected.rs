@@ -85,6 +85,6 @@ fn of_host(
 }
 
 /// The size that a host found out by itself.
-fn size_of(_: &HostSnapshot) -> Option<&str> {
-    None
+fn size_of(host: &HostSnapshot) -> Option<&str> {
+    host.cloud.as_ref()?.size.as_deref()
 }

@@ -53,6 +53,17 @@ pub fn document(
     })
 }
 
+/// The document of a test without a result: what failed, with which exit code, and the intervals until then.
+pub fn failure(error: &str, exit_code: i32, intervals: &[Interval]) -> Value {
+    json!({
+        "format": "netduel-quick",
+        "format_version": FORMAT_VERSION,
+        "error": error,
+        "exit_code": exit_code,
+        "intervals": intervals.iter().map(interval).collect::<Vec<_>>(),
+    })
+}
+
 /// An interval.
 pub fn interval(interval: &Interval) -> Value {
     let seconds = interval.end_s - interval.start_s;

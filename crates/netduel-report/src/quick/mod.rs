@@ -7,5 +7,5 @@ mod json;
 mod summary;
 
 pub use intervals::{Interval, Intervals, heading, line};
-pub use json::{document, interval as interval_json};
+pub use json::{document, failure, interval as interval_json};
 pub use summary::{SummaryInput, summary};

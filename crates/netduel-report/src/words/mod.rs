@@ -16,6 +16,6 @@ pub use run::{
     zero_copy,
 };
 pub use stamps::{STAMPS_TITLE, StampTable, error, stamps, stamps_of_trial};
-pub use text::{date, percent, plain, times};
+pub use text::{date, date_and_time, percent, plain, times};
 pub use verdict::{Clause, Tone, answer, clauses, interval, joint, tone, value, verdict};
 pub use warnings::warnings;

@@ -62,10 +62,20 @@ pub fn plain(text: &str) -> String {
 
 /// A moment for people: `2026-11-21 10:30 UTC`.
 pub fn date(unix_ms: u64) -> String {
-    let minutes = unix_ms / 60_000;
-    let (hour, minute) = (minutes / 60 % 24, minutes % 60);
+    let (hour, minute) = (unix_ms / 3_600_000 % 24, unix_ms / 60_000 % 60);
+    format!("{} {hour:02}:{minute:02} UTC", day(unix_ms))
+}
+
+/// A moment for logs, as RFC 3339 writes it: `2026-11-21T10:30:07Z`.
+pub fn date_and_time(unix_ms: u64) -> String {
+    let (hour, minute) = (unix_ms / 3_600_000 % 24, unix_ms / 60_000 % 60);
+    format!("{}T{hour:02}:{minute:02}:{:02}Z", day(unix_ms), unix_ms / 1000 % 60)
+}
+
+/// `2026-11-21`.
+fn day(unix_ms: u64) -> String {
     // Days to the civil calendar by eras of 400 years that begin on a first of March, so that the leap day is the last.
-    let days = minutes / 1440 + 719_468;
+    let days = unix_ms / 86_400_000 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
@@ -73,7 +83,7 @@ pub fn date(unix_ms: u64) -> String {
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
     let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// A word as a shell takes it back.
@@ -101,6 +111,7 @@ mod tests {
         ] {
             assert_eq!(date(seconds * 1000), text);
         }
+        assert_eq!(date_and_time(1_709_251_199_999), "2024-02-29T23:59:59Z");
     }
 
     #[test]

@@ -178,6 +178,7 @@ fn host(name: &str, recipe: &Recipe) -> HostSnapshot {
             ("net.core.rmem_max".to_owned(), "67108864".to_owned()),
             ("net.ipv4.tcp_congestion_control".to_owned(), "cubic".to_owned()),
         ]),
+        ..HostSnapshot::default()
     }
 }
 

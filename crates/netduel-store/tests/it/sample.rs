@@ -154,8 +154,10 @@ fn snapshot() -> HostSnapshot {
             rx_queues: Some(2),
             qdisc: Some("fq_codel".to_owned()),
             features_on: vec!["tx-tcp-segmentation".to_owned()],
+            ..Interface::default()
         }],
         sysctls: BTreeMap::from([("net.ipv4.tcp_congestion_control".to_owned(), "cubic".to_owned())]),
+        ..HostSnapshot::default()
     }
 }
 

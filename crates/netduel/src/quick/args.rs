@@ -24,7 +24,7 @@ pub struct CommonArgs {
     /// How long to test: seconds, or with a unit as in "500 ms".
     #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = test_time)]
     pub time: Nanos,
-    /// Leave out this much of the beginning [default: a tenth of the time, nothing with --bytes]
+    /// Begin with this much that does not count, before --time [default: a tenth of the time is left out, nothing with --bytes]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time)]
     pub omit: Option<Nanos>,
     /// Print a line this often; 0 prints none.

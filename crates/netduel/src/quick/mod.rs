@@ -19,6 +19,7 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::Validity;
 use netduel_model::units::Nanos;
+use netduel_model::workload::Workload;
 use netduel_report::analysis::expected;
 
 use crate::exit::{Failure, Kind};
@@ -55,6 +56,18 @@ pub fn connections(args: &CrrArgs) -> Result<(), Failure> {
 }
 
 fn run(common: &CommonArgs, test: &Test) -> Result<(), Failure> {
+    let (server, text, plan) =
+        ready(common, test).inspect_err(|failure| output::failed_before(Format::of(common), failure))?;
+    let workload = plan.arms.first().and_then(|arm| arm.workloads.first());
+    let workload =
+        workload.ok_or_else(|| Failure::message(Kind::Internal, "the plan of a quick test is empty"))?;
+    let output = RefCell::new(Output::new(Format::of(common), workload, common.interval.as_secs_f64()));
+    execute(common, &server, (text, &plan, workload), &output)
+        .inspect_err(|failure| output.borrow().failed(failure))
+}
+
+/// Finds the server and makes the plan.
+fn ready(common: &CommonArgs, test: &Test) -> Result<(reach::Server, String, ResolvedPlan), Failure> {
     if common.interval != Nanos(0) && common.interval < INTERVAL_LEAST {
         let text = format!(
             "-i {}: lines can be printed every {INTERVAL_LEAST} at most; 0 prints none",
@@ -67,19 +80,15 @@ fn run(common: &CommonArgs, test: &Test) -> Result<(), Failure> {
     test.plan(common, "server", placeholder)?;
     let server = reach::server(common)?;
     let (text, plan) = test.plan(common, &server.at, server.address)?;
-    execute(common, &server, text, &plan)
+    Ok((server, text, plan))
 }
 
 fn execute(
     common: &CommonArgs,
     server: &reach::Server,
-    plan_text: String,
-    plan: &ResolvedPlan,
+    (plan_text, plan, workload): (String, &ResolvedPlan, &Workload),
+    output: &RefCell<Output>,
 ) -> Result<(), Failure> {
-    let workload = plan.arms.first().and_then(|arm| arm.workloads.first());
-    let workload =
-        workload.ok_or_else(|| Failure::message(Kind::Internal, "the plan of a quick test is empty"))?;
-    let output = RefCell::new(Output::new(Format::of(common), workload, common.interval.as_secs_f64()));
     output.borrow().begin(plan, workload, &server.words())?;
     let source = if common.save { RunSource::New { plan_text } } else { RunSource::Unstored };
     let store = open_store(&common.store)?;

@@ -1,9 +1,11 @@
 //! What a quick test prints: lines for people as they come, or JSON for programs.
+use std::fmt::Write as _;
+
 use netduel_model::event::Event;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::Trial;
-use netduel_model::units::human_si;
+use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_report::analysis::Expected;
 use netduel_report::quick::{self, Interval, Intervals, SummaryInput};
@@ -146,16 +148,47 @@ impl Output {
         }
     }
 
-    /// What there is when the user stops a test.
+    /// What there is when the user stops a test: figures of the last report of each end, so without start-up cut off.
     pub fn stopped(&self) -> String {
-        let received: u64 = self.newest.iter().map(|figures| figures.received_bytes).sum();
         let elapsed = self.newest.iter().map(|figures| figures.elapsed_ns).max().unwrap_or(0);
-        format!(
-            "stopped by you after {:.1} s; {} had arrived",
-            elapsed as f64 / 1e9,
-            human_si(received as f64, "B")
-        )
+        let seconds = elapsed as f64 / 1e9;
+        let mut text = format!("stopped by you after {seconds:.1} s");
+        for (role, figures) in [Role::Client, Role::Server].into_iter().zip(self.newest) {
+            if figures.received_bytes > 0 && figures.elapsed_ns > 0 {
+                let rate = figures.received_bytes as f64 * 8e9 / figures.elapsed_ns as f64;
+                let bytes = human_si(figures.received_bytes as f64, "B");
+                let _ =
+                    write!(text, "; {bytes} had arrived at the {role}, {} on average", human_bit_rate(rate));
+            }
+        }
+        text
     }
+
+    /// A test without a result, for programs: what failed, and the intervals until then.
+    pub fn failed(&self, failure: &Failure) {
+        let document = failure_document(failure, &self.shown);
+        // The failure itself is told on the standard error in any case.
+        drop(match self.format {
+            Format::Text => Ok(()),
+            Format::Json => print(&format!("{document:#}\n")),
+            Format::JsonStream => line(&document),
+        });
+    }
+}
+
+/// As [`Output::failed`], for a test that was not begun.
+pub fn failed_before(format: Format, failure: &Failure) {
+    if format != Format::Text {
+        drop(line(&failure_document(failure, &[])));
+    }
+}
+
+fn failure_document(failure: &Failure, shown: &[Interval]) -> Value {
+    let mut document = quick::failure(&failure.to_string(), failure.kind as i32, shown);
+    if let Value::Object(fields) = &mut document {
+        fields.insert("event".to_owned(), "failed".into());
+    }
+    document
 }
 
 fn line(value: &Value) -> Result<(), Failure> {

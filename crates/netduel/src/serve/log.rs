@@ -12,6 +12,10 @@ use crate::exit::Failure;
 use crate::quick::pairing::Pairing;
 use crate::run::print;
 
+fn now_unix_ms() -> u64 {
+    netduel_sys::clock::realtime_ns() / 1_000_000
+}
+
 /// Prints. A reader that has gone does not end the server.
 pub struct Log {
     json: bool,
@@ -88,8 +92,10 @@ impl Log {
         }
     }
 
-    #[expect(clippy::unused_self, reason = "a log is what prints")]
     fn line(&self, text: &str) {
-        drop(print(text));
+        // A line of JSON has what programs need; the time of day is for the eye.
+        let time =
+            if self.json { String::new() } else { format!("{}  ", words::date_and_time(now_unix_ms())) };
+        drop(print(&format!("{time}{text}")));
     }
 }

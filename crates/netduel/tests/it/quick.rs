@@ -289,6 +289,40 @@ fn a_client_or_a_server_that_is_killed_leaves_the_other_whole() {
 }
 
 #[test]
+fn what_was_measured_until_it_is_stopped_is_told_to_people_and_to_programs() {
+    let served = Served::start("stopped", &["--port", "0"]);
+    let words = ["tcp", served.string(false), "-t", "60", "-i", "0.1", "--json-stream"];
+    let mut client =
+        served.client_command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(client.stdout.take().unwrap());
+    for event in ["start", "interval", "interval"] {
+        assert_eq!(next_event(&mut lines)["event"], event);
+    }
+    for pid in programs(&served.bench, &["tcp", "-t", "60"]) {
+        signal(pid, Signal::INT);
+    }
+    let end =
+        std::iter::repeat_with(|| next_event(&mut lines)).find(|line| line["event"] != "interval").unwrap();
+    assert_eq!((end["event"].as_str(), end["exit_code"].as_i64()), (Some("failed"), Some(130)), "{end}");
+    assert!(end["error"].as_str().unwrap().contains("had arrived at the server"), "{end}");
+    assert!(end["intervals"].as_array().unwrap().len() >= 2, "{end}");
+    let mut error = String::new();
+    client.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+    assert_eq!(client.wait().unwrap().code(), Some(130), "{error}");
+    assert!(error.contains("stopped by you") && error.contains("on average"), "{error}");
+
+    let refused = served.client(&["tcp", "far.invalid", "-J"]).expect_code(2).stdout;
+    let document: Value = serde_json::from_str(&refused).unwrap();
+    assert!(document["error"].as_str().unwrap().contains("no pairing"), "{document}");
+    // What is left out of the beginning is added to the time.
+    let whole = served.client(&["tcp", served.string(false), "-t", "0.2", "-O", "0.1", "-i", "0", "-J"]);
+    let document: Value = serde_json::from_str(&whole.expect_code(0).stdout).unwrap();
+    assert_eq!(document["workload"]["timing"]["duration"], "300 ms", "{document}");
+    assert_eq!(document["workload"]["timing"]["warmup"], "100 ms", "{document}");
+    served.end();
+}
+
+#[test]
 fn many_clients_are_served_at_a_time_and_each_is_told_of_the_others() {
     let served = Served::start("many", &["--port", "0"]);
     let string = served.string(false).to_owned();

@@ -1,0 +1,138 @@
+//! The device behind an interface: its place, its queues and how their work is spread.
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What the driver and the bus tell of an interface's device. Absent fields were not told, or the device has no such thing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Device {
+    /// Where on the bus, for example `0000:00:04.0` or a vmbus channel's GUID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus: Option<String>,
+    /// The PCI function at that place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pci: Option<PciFunction>,
+    /// Firmware version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<String>,
+    /// NUMA node; absent where the machine tells none (-1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u32>,
+    /// Queues (`ethtool -l`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<Channels>,
+    /// Descriptor rings (`ethtool -g`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rings: Option<Rings>,
+    /// Interrupt coalescing (`ethtool -c`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coalescing: Option<Coalescing>,
+    /// Receive side scaling (`ethtool -x`): how many entries of the indirection table point to each queue, by queue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rss_entries: Vec<u32>,
+    /// Receive queues in order: the cores that RPS spreads their work to, and the size of its flow table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receive_steering: Vec<ReceiveSteering>,
+    /// Transmit queues in order: the cores whose packets they take (XPS); empty for one that takes any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transmit_steering: Vec<Vec<u16>>,
+    /// The interrupts of the queues.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<QueueInterrupt>,
+    /// Queueing disciplines, the root first and then its children: `mq`, `fq_codel`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disciplines: Vec<String>,
+    /// Driver counters since the driver was loaded that tell of a virtual function's share or a provider's limit, by their own names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl Device {
+    /// Whether nothing is known of it.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A PCI function of a network device, whether or not a driver took it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PciFunction {
+    /// Domain, bus, device and function: `0000:00:04.0`.
+    pub slot: String,
+    /// Vendor, for example 0x15b3.
+    pub vendor: u16,
+    /// Device, for example 0x1016.
+    pub device: u16,
+    /// The driver that took it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Whether it is a virtual function, as far as the host can know: it has a `physfn`, or its name says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_function: Option<bool>,
+    /// Names of the interfaces that it has in this network namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<String>,
+}
+
+/// Numbers of queues: now and at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Channels {
+    /// For receiving alone, and the most.
+    pub rx: (u32, u32),
+    /// For sending alone, and the most.
+    pub tx: (u32, u32),
+    /// For both, and the most.
+    pub combined: (u32, u32),
+}
+
+/// Descriptors of each ring: now and at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Rings {
+    /// Receive, and the most.
+    pub rx: (u32, u32),
+    /// Transmit, and the most.
+    pub tx: (u32, u32),
+}
+
+/// When a device interrupts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Coalescing {
+    /// After so long, microseconds.
+    pub rx_usecs: u32,
+    /// Or after so many packets; 0 when it does not count.
+    pub rx_frames: u32,
+    /// After sending, microseconds.
+    pub tx_usecs: u32,
+    /// Or after so many packets.
+    pub tx_frames: u32,
+    /// Whether it adapts the receive values to the load.
+    pub adaptive_rx: bool,
+    /// Whether it adapts the transmit values.
+    pub adaptive_tx: bool,
+}
+
+/// Receive packet steering of one queue.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReceiveSteering {
+    /// Cores; empty when it is off.
+    pub cores: Vec<u16>,
+    /// Flows (RFS); 0 when it is off.
+    pub flows: u32,
+}
+
+/// An interrupt (or channel) that serves a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct QueueInterrupt {
+    /// Number of the interrupt or of the vmbus channel.
+    pub number: u32,
+    /// As `/proc/interrupts` names it; empty for a vmbus channel.
+    pub name: String,
+    /// The queue, where the name tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u32>,
+    /// Cores that serve it (effective affinity).
+    pub cores: Vec<u16>,
+    /// Times it came since boot, all cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}

@@ -1,0 +1,70 @@
+//! The machine beneath a host: processors, caches, memory nodes, huge pages.
+use serde::{Deserialize, Serialize};
+
+/// What `/proc/cpuinfo`, `/sys/devices/system/cpu` and the scheduler tell of the processors.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Processor {
+    /// Sockets, by the distinct `physical_package_id` of the cores online.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<u32>,
+    /// Threads of the host that share a physical core, by the number of the first: `thread_siblings_list`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub physical_cores: Vec<Vec<u16>>,
+    /// Highest clock rate, kHz (`cpuinfo_max_freq`); absent in most guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_khz: Option<u64>,
+    /// Governor of the clock rate, for example `performance`; absent where the host leaves it to its hypervisor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    /// Caches of the first core online, smallest level first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<Cache>,
+    /// Cores that this process may run on (`sched_getaffinity(2)`), when they are not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<u16>>,
+    /// Cores that are kept from the scheduler (`isolated`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolated: Vec<u16>,
+}
+
+/// A cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    /// Level, 1 to 4.
+    pub level: u8,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// Cores that share it.
+    pub cores: Vec<u16>,
+}
+
+/// A node of memory with the cores that are near to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MemoryNode {
+    /// As the kernel numbers it.
+    pub number: u32,
+    /// Its cores.
+    pub cores: Vec<u16>,
+    /// Its memory, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Distance to each node in the order of their numbers; 10 is the node itself (ACPI SLIT).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distances: Vec<u32>,
+    /// Its huge pages, one entry for each size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub huge_pages: Vec<HugePages>,
+}
+
+/// Huge pages of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HugePages {
+    /// Size of a page, KiB.
+    pub size_kib: u64,
+    /// Pages set aside.
+    pub total: u64,
+    /// Pages that are free.
+    pub free: u64,
+}
