@@ -2,7 +2,7 @@
 use std::net::TcpStream;
 
 use netduel_model::sample::{
-    Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, TcpInfo, UnderLoad,
+    Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, TcpInfo, ThreadUse, UnderLoad,
 };
 use netduel_sys::{tcp, tcp_info};
 
@@ -117,6 +117,18 @@ pub(crate) fn joined(one: Option<UnderLoad>, other: Option<UnderLoad>) -> Option
         in_band_requests: in_band.in_band_requests,
         in_band: in_band.in_band.clone(),
     })
+}
+
+/// What threads had of their cores, together; absent when one of them does not know.
+pub(crate) fn thread_use(threads: impl Iterator<Item = Option<(u64, u64)>>) -> Option<ThreadUse> {
+    let mut all = ThreadUse::default();
+    for thread in threads {
+        let (ran_ns, waited_ns) = thread?;
+        all.threads += 1;
+        all.ran_ns += ran_ns;
+        all.waited_ns += waited_ns;
+    }
+    (all.threads > 0).then_some(all)
 }
 
 /// The kernel's account of a connection; absent when it cannot be read.

@@ -71,6 +71,20 @@ pub struct EndReport {
     pub errors: Vec<ErrorCount>,
     /// CPU time of the agent's process during the traffic, nanoseconds: user and system.
     pub process_cpu_ns: (u64, u64),
+    /// What the threads that moved the traffic had of their cores; absent where the kernel keeps no such account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_use: Option<ThreadUse>,
+}
+
+/// Threads and their cores, as the scheduler accounts for it (`/proc/thread-self/schedstat`, all threads together).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ThreadUse {
+    /// Threads.
+    pub threads: u32,
+    /// Time that they ran, nanoseconds.
+    pub ran_ns: u64,
+    /// Time that they could have run and waited for a core, nanoseconds.
+    pub waited_ns: u64,
 }
 
 /// What became of sends that were to copy nothing: the kernel tells of each when it is done with the memory, and whether it copied

@@ -392,6 +392,7 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         zero_copy: None,
         errors: Vec::new(),
         process_cpu_ns: (120_000_000, 900_000_000),
+        thread_use: None,
     }
 }
 

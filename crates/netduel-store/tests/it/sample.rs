@@ -247,6 +247,7 @@ fn report(role: Role) -> EndReport {
             count: 7,
         }],
         process_cpu_ns: (11, 12),
+        thread_use: None,
     }
 }
 

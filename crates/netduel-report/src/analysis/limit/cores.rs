@@ -12,6 +12,10 @@ const THREAD_FULL: f64 = 0.85;
 const CORE_FULL: f64 = 0.90;
 /// From this share of a host's packets on, one queue or core had them all. The rest is other talk of the host.
 const ALL_PACKETS: f64 = 0.95;
+/// From this share of their time on, threads that waited for a core say why.
+const WAITED_MUCH: f64 = 0.1;
+/// The share of a machine's packets that the core of one queue has; others' traffic has the rest.
+const MOST_PACKETS: f64 = 0.8;
 /// Fewer packets say nothing of how packets are spread.
 const PACKETS_MIN: u64 = 1000;
 /// From this share of its time in soft interrupts on, a full core of a single queue is full of packets. Programs beside it get
@@ -49,11 +53,17 @@ fn share_of_all(observation: &Observation, part: impl Fn(&CoreTime) -> u64) -> f
     sum as f64 / observation.wall_ns.max(1) as f64 / observation.cores.len().max(1) as f64
 }
 
-/// The share of its time that each thread of an end used, on average.
-fn thread_share(end: &TrialEnd) -> f64 {
+/// Shares of its time that each thread of an end ran, and waited for a core, on average. In runs of earlier versions the second is
+/// not known.
+fn thread_shares(end: &TrialEnd) -> (f64, f64) {
+    let wall = end.observation.wall_ns.max(1) as f64;
+    if let Some(told) = end.report.thread_use {
+        let of = |ns: u64| ns as f64 / wall / f64::from(told.threads.max(1));
+        return (of(told.ran_ns), of(told.waited_ns));
+    }
     let threads = end.report.streams.len().min(end.observation.cores.len().max(1)).max(1);
     let (user, system) = end.report.process_cpu_ns;
-    (user + system) as f64 / end.observation.wall_ns.max(1) as f64 / threads as f64
+    ((user + system) as f64 / wall / threads as f64, 0.0)
 }
 
 /// The full core that all threads of an end were pinned to.
@@ -77,17 +87,19 @@ impl Evidence<'_> {
         let mut found = Vec::new();
         for (end, cause) in ends {
             let name = name_of(end.report.role);
-            let used = thread_share(end);
-            if used >= THREAD_FULL {
-                found.push((cause, format!("the {name}'s threads used {} of their time", percent(used))));
-            } else if let Some(core) = pinned_full(end)
-                && (cause == Cause::SenderCore) != window_closed
-            {
+            let (ran, waited) = thread_shares(end);
+            if ran + waited >= THREAD_FULL {
+                let waited = if waited >= WAITED_MUCH {
+                    format!(" and waited for a core for {}, which others had", percent(waited))
+                } else {
+                    String::new()
+                };
+                let pinned = pinned_full(end)
+                    .map(|core| format!(" on core {}, {} busy", core.number, percent(core.busy)));
                 let words = format!(
-                    "core {} was {} busy, the only one that the {name}'s threads were pinned to; they used {} of its time",
-                    core.number,
-                    percent(core.busy),
-                    percent(used)
+                    "the {name}'s threads used {} of their time{waited}{}",
+                    percent(ran),
+                    pinned.unwrap_or_default()
                 );
                 found.push((cause, words));
             }
@@ -103,7 +115,7 @@ impl Evidence<'_> {
             return Vec::new();
         };
         let share = most.processed as f64 / processed.max(1) as f64;
-        if processed < PACKETS_MIN || share < ALL_PACKETS || observation.softnet.len() < 2 {
+        if processed < PACKETS_MIN || share < MOST_PACKETS || observation.softnet.len() < 2 {
             return Vec::new();
         }
         let Some(core) = cores(observation).into_iter().find(|core| core.number == most.core) else {
@@ -160,6 +172,12 @@ impl Evidence<'_> {
     /// A machine that had no time left at all.
     pub(super) fn all_cores(&self) -> Vec<Finding> {
         let full = |end: &TrialEnd| share_of_all(&end.observation, CoreTime::busy_ns);
+        // Cores that others filled are no limit of threads that never waited for one.
+        let told = [self.sender, self.receiver]
+            .map(|end| end.report.thread_use.is_none() || thread_shares(end).1 >= WAITED_MUCH);
+        if !told.contains(&true) {
+            return Vec::new();
+        }
         self.ends()
             .into_iter()
             .filter(|(end, _)| full(end) >= CORE_FULL)

@@ -93,10 +93,14 @@ impl<'a> Evidence<'a> {
     /// What was found, the cause first.
     pub fn findings(&self) -> Vec<Finding> {
         let mut found = self.reached();
-        if self.lost.at_socket > 0 {
+        let at_socket = (self.lost.at_socket > 0).then(|| {
             let words = format!("{} datagrams dropped at the receiver's socket", self.lost.at_socket);
-            found.push((Cause::ReceiverSocket, words));
-        }
+            (Cause::ReceiverSocket, words)
+        });
+        // Where more are lost before the socket, that is what comes first.
+        let (socket_first, socket_later) =
+            if self.lost.at_socket * 2 >= self.lost.all { (at_socket, None) } else { (None, at_socket) };
+        found.extend(socket_first);
         if let Some(outstanding) = self.outstanding {
             let plural = if outstanding == 1 { "request" } else { "requests" };
             found.push((Cause::RoundTrip, format!("{outstanding} {plural} under way at a time")));
@@ -107,8 +111,10 @@ impl<'a> Evidence<'a> {
         let on_the_way = self.datagrams_lost();
         if !on_the_way.is_empty() {
             found.extend(on_the_way);
+            found.extend(socket_later);
             return found;
         }
+        found.extend(socket_later);
         found.extend(self.threads());
         found.extend(self.full_core());
         found.extend(self.queue_held_back());

@@ -24,8 +24,9 @@ const WINDOW_LARGE: f64 = 512.0 * 1024.0;
 const WINDOW_SPARE: f64 = 4.0;
 /// With data under way for less than this share of its time a sender had none to send.
 const BUSY_LITTLE: f64 = 0.7;
-/// Intervals that a course is told by at least, after neighbours were joined.
-const INTERVALS_MIN: usize = 10;
+/// Intervals that a level, and a fall between two, are told by at least, after neighbours were joined.
+const INTERVALS_OF_LEVEL: usize = 10;
+const INTERVALS_OF_FALL: usize = 8;
 /// Counters that rise when a provider holds traffic back: ENA's allowances and virtio's rate limits. ENA's link-local one is about
 /// name and metadata services.
 const ALLOWANCES: [&str; 3] = ["_allowance_exceeded", "ratelimit_packets", "hw_drop_ratelimits"];
@@ -100,8 +101,8 @@ impl Evidence<'_> {
     }
 
     /// The course of the rate with neighbours joined, finest first.
-    fn courses(&self) -> impl Iterator<Item = Vec<f64>> {
-        let most = (self.course.len() / INTERVALS_MIN).max(1);
+    fn courses(&self, least: usize) -> impl Iterator<Item = Vec<f64>> {
+        let most = (self.course.len() / least).max(1);
         (1..=most).map(|joined| {
             let exact = self.course.chunks_exact(joined);
             exact.map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64).collect()
@@ -110,7 +111,7 @@ impl Evidence<'_> {
 
     /// A fall from one level to another within the trial.
     fn fall(&self) -> Option<Finding> {
-        let fall = self.courses().find_map(|course| doubt::burst(&course))?;
+        let fall = self.courses(INTERVALS_OF_FALL).find_map(|course| doubt::burst(&course))?;
         let words = format!(
             "the rate fell from {} to {} within the trial",
             human_bit_rate(fall.before),
@@ -132,7 +133,7 @@ impl Evidence<'_> {
         if let Some((cause, words)) = self.fall() {
             return vec![(cause, format!("{words} ({why})"))];
         }
-        let level = self.courses().find_map(|course| doubt::plateau(&course));
+        let level = self.courses(INTERVALS_OF_LEVEL).find_map(|course| doubt::plateau(&course));
         let words = level.map(|level| {
             format!("the rate stood flat at {} while more was ready ({why})", human_bit_rate(level))
         });
@@ -223,7 +224,7 @@ impl Evidence<'_> {
         if let Some((cause, fall)) = self.fall() {
             return vec![(cause, format!("{fall}; {words}"))];
         }
-        if let Some(level) = self.courses().find_map(|course| doubt::plateau(&course)) {
+        if let Some(level) = self.courses(INTERVALS_OF_LEVEL).find_map(|course| doubt::plateau(&course)) {
             return vec![(
                 Cause::RateCap,
                 format!("what arrived stood flat at {}; {words}", human_bit_rate(level)),

@@ -8,7 +8,7 @@ use netduel_report::analysis::{Cause, Limit, limit_of};
 use netduel_sys::clock;
 use rustix::process::{Pid, Signal};
 
-use super::bed::{Hosts, Namespace, skipped_without_root, turn, wire};
+use super::bed::{Hosts, Namespace, prefer_this_thread, skipped_without_root, turn, wire};
 use super::hop::Hop;
 use super::queue::cap;
 use crate::support::{Bench, signal};
@@ -21,9 +21,12 @@ const SPINNERS: usize = 8;
 const STOPPED_NS: u64 = 40_000_000;
 const RUNNING_NS: u64 = 20_000_000;
 
+/// A receive buffer that is large for these paths, and full soon after nobody reads.
+const BUFFER: &str = "4096 131072 4194304";
+
 fn stream(settings: &str) -> String {
     format!(
-        "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\ncongestion = \"cubic\"\nduration = \"2 s\"\n\
+        "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\ncongestion = \"cubic\"\nduration = \"3 s\"\n\
          warmup = \"200 ms\"\ncooldown = \"0 ms\"\n{settings}\n"
     )
 }
@@ -33,6 +36,17 @@ fn limits(run: &Run) -> Vec<Limit> {
     let workload = &run.header.plan.arms[0].workloads[0];
     let limits: Vec<Limit> =
         run.trials.iter().map(|trial| limit_of(workload, trial, true, None).unwrap()).collect();
+    for trial in &run.trials {
+        for end in [&trial.client, &trial.server].into_iter().flatten() {
+            println!(
+                "{:?} {:?} {:?} {:?}",
+                end.report.role,
+                end.report.streams[0].tcp,
+                end.report.process_cpu_ns,
+                end.report.sent.as_ref().map(|s| s.bytes)
+            );
+        }
+    }
     for limit in &limits {
         println!("{:?}: {}", limit.cause, limit.evidence.join("; "));
     }
@@ -64,15 +78,16 @@ fn a_tiny_receive_window_a_small_send_buffer_and_what_nobody_tells_of_are_told_a
     sysctl(&buffer.a, "tcp_wmem", "4096 8192 8192");
     // Ten segments under way at most: no counter of the kernel tells of it.
     other.a.must("ip route replace 10.77.0.0/24 dev va src 10.77.0.1 cwnd lock 10");
-    let run = |hosts: &Hosts| {
+    let run = |hosts: &Hosts, settings: &str| {
         let bench = Bench::new();
-        let run = hosts.run(&bench, &stream(""), 2);
+        let run = hosts.run(&bench, &stream(settings), 2);
         bench.assert_nothing_left();
         run
     };
-    named(&run(&window), Cause::ReceiveWindow);
-    named(&run(&buffer), Cause::SendBuffer);
-    let unknown = run(&other);
+    named(&run(&window, ""), Cause::ReceiveWindow);
+    // An engine that writes as programs do: the kernel counts the buffer as the limit only where a write waits for it.
+    named(&run(&buffer, "engine = \"copy\""), Cause::SendBuffer);
+    let unknown = run(&other, "");
     let limits = limits(&unknown);
     // Whether the whole machine was busy is the one thing besides that is known.
     assert!(limits.iter().all(|limit| matches!(limit.cause, Cause::Unknown | Cause::AllCores)), "{limits:?}");
@@ -108,7 +123,7 @@ fn with_a_switch() -> (Hosts, Namespace) {
     let middle = Namespace::new();
     wire(&hosts.a, "va", &middle, "pa");
     wire(&middle, "pb", &hosts.b, "vb");
-    middle.must("ip link add switch addrgenmode none type bridge mcast_snooping 0");
+    middle.must("ip link add switch type bridge mcast_snooping 0");
     for port in ["pa", "pb"] {
         middle.must(&format!("ip link set {port} master switch"));
     }
@@ -124,9 +139,9 @@ fn a_policy_on_the_path_that_drops_is_named() {
     }
     let _turn = turn();
     let (bench, (hosts, middle)) = (Bench::new(), with_a_switch());
-    middle.must("nft add table bridge policy");
-    middle.must("nft add chain bridge policy forward { type filter hook forward priority 0 ; }");
-    middle.must("nft add rule bridge policy forward numgen inc mod 50 0 drop");
+    middle.must("nft add table bridge lossy");
+    middle.must("nft add chain bridge lossy forward { type filter hook forward priority 0 ; }");
+    middle.must("nft add rule bridge lossy forward numgen inc mod 50 0 drop");
     let run = hosts.run(&bench, &stream(""), 2);
     named(&run, Cause::Switch);
     bench.assert_nothing_left();
@@ -165,6 +180,7 @@ fn a_pinned_end_on_a_loaded_core_is_named() {
     }
     let _turn = turn();
     let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
+    sysctl(&hosts.b, "tcp_rmem", BUFFER);
     let _spinning = Spinning::on(1);
     let pinned = |client: u16, server: u16| {
         stream(&format!("engine = \"copy\"\npin_client = [{client}]\npin_server = [{server}]"))
@@ -181,6 +197,7 @@ fn a_program_that_reads_slowly_and_one_that_writes_slowly_are_named() {
     }
     let _turn = turn();
     let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
+    sysctl(&hosts.b, "tcp_rmem", BUFFER);
     let reading = stopping_over_and_over(&bench, &hosts.b, || hosts.run(&bench, &stream(""), 2));
     named(&reading, Cause::ReceiverProgram);
     let writing = stopping_over_and_over(&bench, &hosts.a, || hosts.run(&bench, &stream(""), 2));
@@ -193,13 +210,17 @@ fn stopping_over_and_over<T>(bench: &Bench, side: &Namespace, work: impl FnOnce(
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                let agent = agent_in(bench, side);
+            prefer_this_thread();
+            let agent = loop {
+                match agent_in(bench, side) {
+                    Some(pid) => break pid,
+                    None if done.load(Ordering::Relaxed) => return,
+                    None => {}
+                }
+            };
+            while !done.load(Ordering::Relaxed) && is_there(agent) {
                 for (how, pause_ns) in [(Signal::STOP, STOPPED_NS), (Signal::CONT, RUNNING_NS)] {
-                    // One that ends meanwhile has no more signals to take.
-                    if let Some(pid) = agent.filter(|pid| is_there(*pid)) {
-                        signal(pid, how);
-                    }
+                    signal(agent, how);
                     clock::sleep_until(clock::monotonic_ns() + pause_ns);
                 }
             }
@@ -228,7 +249,15 @@ fn a_single_receive_queue_whose_core_does_all_the_work_is_named() {
         return;
     }
     let _turn = turn();
-    let (bench, hosts) = (Bench::new(), Hosts::on_a_wire());
+    let bench = Bench::new();
+    let hosts = Hosts { a: Namespace::new(), b: Namespace::new(), proven: true, arm: String::new() };
+    let one = "numtxqueues 1 numrxqueues 1";
+    hosts.a.must(&format!("ip link add va {one} type veth peer name vb {one} netns {}", hosts.b.path()));
+    for (side, name) in [(&hosts.a, "va"), (&hosts.b, "vb")] {
+        side.must(&format!("ip link set {name} addrgenmode none"));
+        side.must(&format!("ip link set {name} up"));
+    }
+    hosts.address();
     // Every packet is handed to core 1, and has rules to pass there.
     let steer = Command::new("nsenter")
         .arg(format!("--net={}", hosts.b.path()))
@@ -243,7 +272,7 @@ fn a_single_receive_queue_whose_core_does_all_the_work_is_named() {
         let rules = vec!["add rule ip work input udp dport 1 drop"; 50].join(" ; ");
         hosts.b.must(&format!("nft {rules}"));
     }
-    let flood = "[[workloads]]\nname = \"flood\"\ntype = \"udp-stream\"\nsize = \"64 B\"\nduration = \"1500 ms\"\npin_client = [0]\n\
+    let flood = "[[workloads]]\nname = \"flood\"\ntype = \"udp-stream\"\nsize = \"64 B\"\noffload = \"none\"\nduration = \"1500 ms\"\npin_client = [0]\n\
                  pin_server = [0]\nwarmup = \"200 ms\"\ncooldown = \"0 ms\"\n";
     named(&hosts.run(&bench, flood, 2), Cause::SingleQueue);
     bench.assert_nothing_left();
