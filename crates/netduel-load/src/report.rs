@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use netduel_model::sample::{
     Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, TcpInfo, ThreadUse, UnderLoad,
 };
-use netduel_sys::{tcp, tcp_info};
+use netduel_sys::{socket, tcp, tcp_info};
 
 use crate::lane::{self, Lane, Reading};
 
@@ -150,6 +150,7 @@ pub(crate) fn account(stream: &TcpStream) -> std::io::Result<TcpInfo> {
         segs_in: info.segs_in(),
         bytes_acked: info.bytes_acked(),
         bytes_received: info.bytes_received(),
+        sndbuf: socket::send_buffer(stream).ok().map(|bytes| bytes as u64),
         rcv_wnd: info.rcv_wnd(),
         busy_us: info.busy_time(),
         rwnd_limited_us: info.rwnd_limited(),

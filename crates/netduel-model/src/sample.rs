@@ -246,6 +246,9 @@ pub struct TcpInfo {
     pub bytes_acked: Option<u64>,
     /// Bytes received in order.
     pub bytes_received: Option<u64>,
+    /// What the send buffer takes at the end, as the kernel accounts for it, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sndbuf: Option<u64>,
     /// The window that this end offers its peer at the end, bytes; Linux 6.2 and later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rcv_wnd: Option<u32>,

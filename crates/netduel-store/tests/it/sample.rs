@@ -258,6 +258,7 @@ pub fn histogram() -> HistogramRecord {
 fn tcp_info() -> TcpInfo {
     TcpInfo {
         rcv_wnd: None,
+        sndbuf: None,
         congestion: Some("cubic".to_owned()),
         snd_mss: Some(1448),
         pmtu: Some(1500),

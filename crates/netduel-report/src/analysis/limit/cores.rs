@@ -12,6 +12,8 @@ const THREAD_FULL: f64 = 0.85;
 const CORE_FULL: f64 = 0.90;
 /// From this share of a host's packets on, one queue or core had them all. The rest is other talk of the host.
 const ALL_PACKETS: f64 = 0.95;
+/// From this share of its time on, a thread that waited for a core was kept from its work, whatever else it did.
+const WAITED_MOST: f64 = 0.4;
 /// From this share of their time on, threads that waited for a core say why.
 const WAITED_MUCH: f64 = 0.1;
 /// The share of a machine's packets that the core of one queue has; others' traffic has the rest.
@@ -88,7 +90,7 @@ impl Evidence<'_> {
         for (end, cause) in ends {
             let name = name_of(end.report.role);
             let (ran, waited) = thread_shares(end);
-            if ran + waited >= THREAD_FULL {
+            if ran + waited >= THREAD_FULL || waited >= WAITED_MOST {
                 let waited = if waited >= WAITED_MUCH {
                     format!(" and waited for a core for {}, which others had", percent(waited))
                 } else {

@@ -31,6 +31,9 @@ pub(super) struct Connections {
     /// Smoothed round trip and smallest, microseconds, means.
     pub rtt_us: Option<f64>,
     pub min_rtt_us: Option<f64>,
+    /// Congestion window and send buffer at the end, bytes, medians over connections.
+    pub congestion_window: Option<f64>,
+    pub send_buffer: Option<f64>,
 }
 
 /// All that findings are made of.
@@ -224,5 +227,7 @@ fn connections(sender: &TrialEnd, workload: &Workload) -> Option<Connections> {
         resent_bytes: resent * mss,
         rtt_us: mean(|tcp| tcp.rtt_us),
         min_rtt_us: mean(|tcp| tcp.min_rtt_us),
+        congestion_window: mean(|tcp| tcp.snd_cwnd).map(|segments| segments * mss),
+        send_buffer: mean(|tcp| tcp.sndbuf.and_then(|bytes| u32::try_from(bytes).ok())),
     })
 }

@@ -22,8 +22,16 @@ const HELD_BACK_MIN: u64 = 100;
 const WINDOW_LARGE: f64 = 512.0 * 1024.0;
 /// A window so many times what was under way is no limit of the path.
 const WINDOW_SPARE: f64 = 4.0;
+/// With data under way for this share of its time a sender always had some.
+const BUSY_ALL: f64 = 0.9;
+/// A congestion window this many times what was under way is no limit.
+const WINDOW_UNUSED: f64 = 1.5;
+/// With this share of what the buffer takes under way it is full: the kernel counts its own bookkeeping, too.
+const BUFFER_FULL: f64 = 0.3;
 /// With data under way for less than this share of its time a sender had none to send.
 const BUSY_LITTLE: f64 = 0.7;
+/// Neighbours joined at most: the mean of many is flat whatever they are.
+const JOINED_MOST: usize = 2;
 /// Intervals that a level, and a fall between two, are told by at least, after neighbours were joined.
 const INTERVALS_OF_LEVEL: usize = 10;
 const INTERVALS_OF_FALL: usize = 8;
@@ -102,7 +110,7 @@ impl Evidence<'_> {
 
     /// The course of the rate with neighbours joined, finest first.
     fn courses(&self, least: usize) -> impl Iterator<Item = Vec<f64>> {
-        let most = (self.course.len() / least).max(1);
+        let most = (self.course.len() / least).clamp(1, JOINED_MOST);
         (1..=most).map(|joined| {
             let exact = self.course.chunks_exact(joined);
             exact.map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64).collect()
@@ -148,17 +156,37 @@ impl Evidence<'_> {
         }
     }
 
+    /// What each connection needs under way on a path whose queues are empty, bytes: its rate times its smallest round trip.
+    fn needed(&self) -> Option<f64> {
+        let connections: u32 = self.sender.report.streams.iter().map(|stream| stream.members).sum();
+        let (rate, rtt) = self.rate_bps.zip(self.tcp?.min_rtt_us)?;
+        Some(rate / 8.0 * rtt / 1e6 / f64::from(connections.max(1)))
+    }
+
+    /// That a connection was busy all the time, and had as much under way as its send buffer takes, while its congestion window
+    /// allowed more: the kernel counts the buffer as the limit only where a write happens to wait at the right moment.
+    fn full_buffer(&self) -> Option<String> {
+        let (tcp, under_way) = (self.tcp?, self.needed()?);
+        let (window, buffer) = (tcp.congestion_window?, tcp.send_buffer?);
+        let held =
+            tcp.busy >= BUSY_ALL && under_way * WINDOW_UNUSED <= window && under_way >= buffer * BUFFER_FULL;
+        held.then(|| {
+            format!(
+                "{} were under way, all that a send buffer of {} takes, while the congestion window allowed {}",
+                human_si(under_way, "B"),
+                human_si(buffer, "B"),
+                human_si(window, "B")
+            )
+        })
+    }
+
     /// A window that was full: too small, or full because the receiver's program did not read.
     pub(super) fn window(&self) -> Vec<Finding> {
         let Some(tcp) = self.tcp.filter(|tcp| tcp.window >= HELD_UP) else { return Vec::new() };
         let words = format!("the window was full {} of the time", percent(tcp.window));
         let streams = self.receiver.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.rcv_wnd);
         let window = streams.min().map(f64::from);
-        let connections: u32 = self.sender.report.streams.iter().map(|stream| stream.members).sum();
-        let under_way = self
-            .rate_bps
-            .zip(tcp.rtt_us)
-            .map(|(rate, rtt)| rate / 8.0 * rtt / 1e6 / f64::from(connections.max(1)));
+        let under_way = self.needed();
         let found = match (window, under_way) {
             (Some(window), Some(under_way))
                 if window >= WINDOW_LARGE && window >= under_way * WINDOW_SPARE =>
@@ -185,9 +213,7 @@ impl Evidence<'_> {
         let Some(tcp) = self.tcp.filter(|tcp| tcp.lost >= LOSSY) else { return Vec::new() };
         let words = format!("{} segments sent again, {} of all", tcp.resent, percent(tcp.lost));
         let between = self.lost_between();
-        if let Some((bytes, told)) =
-            between.filter(|(bytes, _)| *bytes >= tcp.resent_bytes / 2.0 && !tcp.is_queued())
-        {
+        if let Some((bytes, told)) = between.filter(|(bytes, _)| *bytes >= tcp.resent_bytes / 2.0) {
             return vec![(Cause::Switch, format!("{told}, {}; {words}", human_si(bytes, "B")))];
         }
         let cause = if tcp.is_queued() { Cause::Congestion } else { Cause::Loss };
@@ -243,6 +269,8 @@ impl Evidence<'_> {
         let mut found = Vec::new();
         if tcp.buffer >= HELD_UP {
             let words = format!("the send buffer was the limit {} of the time", percent(tcp.buffer));
+            found.push((Cause::SendBuffer, words));
+        } else if let Some(words) = self.full_buffer() {
             found.push((Cause::SendBuffer, words));
         }
         let is_whole = self.workload.traffic.volume().is_none();
