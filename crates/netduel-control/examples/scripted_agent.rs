@@ -68,7 +68,7 @@ impl Script {
 }
 
 impl Work for Script {
-    fn snapshot(&mut self) -> Result<HostSnapshot, WorkError> {
+    fn snapshot(&mut self, _metadata: bool) -> Result<HostSnapshot, WorkError> {
         self.refuse("describe")?;
         let netns = Some(if self.says("own-network") { u64::from(std::process::id()) } else { 1 });
         Ok(HostSnapshot { boot_id: Some("one machine".into()), netns, cores: 1, ..HostSnapshot::default() })
@@ -132,6 +132,7 @@ impl Work for Script {
             InterfaceDelta { name: carrier.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
         let observation = Observation { interfaces: vec![carried], ..Observation::default() };
         let report = EndReport {
+            failover: None,
             spread: None,
             connections: None,
             role: self.role,

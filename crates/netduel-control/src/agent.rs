@@ -25,8 +25,8 @@ pub trait Clock {
 
 /// What an agent does on its host.
 pub trait Work {
-    /// The facts of this host.
-    fn snapshot(&mut self) -> Result<HostSnapshot, WorkError>;
+    /// The facts of this host, those that a cloud's metadata service tells only when `metadata` says so.
+    fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError>;
     /// Keeps other runs from this host until the agent ends.
     fn lock(&mut self, run: &RunId) -> Result<(), WorkError>;
     /// Makes changes; all or none.
@@ -252,7 +252,9 @@ impl<O: Write> Session<'_, O> {
         let work = &mut *self.work.work;
         let answer = match request {
             ToAgent::Hello { .. } => Ok(self.peer.greeting()),
-            ToAgent::Describe => work.snapshot().map(|s| FromAgent::Described { snapshot: Box::new(s) }),
+            ToAgent::Describe { without_metadata } => {
+                work.snapshot(!without_metadata).map(|s| FromAgent::Described { snapshot: Box::new(s) })
+            }
             ToAgent::LockHost { run } => match work.lock(&run) {
                 Err(WorkError { kind: FailureKind::Busy, message }) => {
                     Ok(FromAgent::HostBusy { by: message })

@@ -1,15 +1,18 @@
 //! The coordinator: one linear loop that takes a plan through its blocks over agents. It knows no clock, no disk, no terminal.
 mod conductor;
 mod conversation;
+mod describe;
+mod failover;
 mod host;
 mod trial;
 
 use std::collections::BTreeMap;
 
 use netduel_model::event::Event;
+use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{Host, ResolvedPlan};
+use netduel_model::plan::{Host, Pair, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
@@ -25,6 +28,15 @@ pub trait Surroundings {
     fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String>;
     /// Puts the lab's guests on a path.
     fn set_path(&mut self, path: LabPath) -> Result<(), String>;
+    /// Traffic of a failover between guests of the lab has begun: has the lab do these things to the path, each at its time from now,
+    /// while it goes on.
+    fn begin_events(&mut self, _pair: &Pair, _events: &[PathEvent]) -> Result<(), String> {
+        Err("events of a lab were asked for where there is none".to_owned())
+    }
+    /// Has what [`Self::begin_events`] began end, and the path given back. What was done; absent when nothing was begun.
+    fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
+        Ok(None)
+    }
     /// The hosts have described themselves: make or reopen the run. Gives its name, its seed, and the trials it has.
     fn hosts_known(
         &mut self,
@@ -182,6 +194,18 @@ enum Trouble {
     /// Something on the coordinator's machine.
     #[error("{0}")]
     Local(String),
+}
+
+pub use describe::Described;
+
+/// Has the hosts of a plan describe themselves, side by side, over agents that it starts and ends. `metadata`: whether each may ask
+/// its cloud's metadata service. `None` when somebody wants it to stop.
+pub fn describe(
+    plan: &ResolvedPlan,
+    surroundings: &mut dyn Surroundings,
+    metadata: bool,
+) -> Option<Described> {
+    conductor::Conductor::new(plan, surroundings).describe(metadata)
 }
 
 /// Runs a plan to its end, over agents that it starts and ends.

@@ -83,7 +83,7 @@ fn name_of_answer(message: &FromAgent) -> &'static str {
 fn name_of_request(message: &ToAgent) -> &'static str {
     match message {
         ToAgent::Hello { .. } => "hello",
-        ToAgent::Describe => "describe",
+        ToAgent::Describe { .. } => "describe",
         ToAgent::LockHost { .. } => "lock-host",
         ToAgent::Apply { .. } => "apply",
         ToAgent::Undo => "undo",
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn silence_is_an_error_that_names_what_was_awaited() {
         let mut peer = greeted();
-        peer.request(&ToAgent::Describe, 5 * SECOND, 2 * SECOND);
+        peer.request(&ToAgent::Describe { without_metadata: false }, 5 * SECOND, 2 * SECOND);
         assert_eq!(peer.deadline_ns(), Some(7 * SECOND));
         assert_eq!(peer.tick(7 * SECOND - 1), Ok(()));
         let error = peer.tick(7 * SECOND).unwrap_err().to_string();
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn an_agent_takes_requests_in_their_order_only() {
         let mut agent = AgentPeer::new("test", 0);
-        agent.push(encode(&ToAgent::Describe).as_bytes(), 0);
+        agent.push(encode(&ToAgent::Describe { without_metadata: false }).as_bytes(), 0);
         let unexpected = PeerError::Unexpected { got: "describe", awaited: "the first message" };
         assert_eq!(agent.next_request(), Err(unexpected));
 
@@ -284,7 +284,7 @@ mod tests {
             agent.tick(101 * SECOND),
             Err(PeerError::Silent { awaited: "the next request", waited_ms: 100_000 })
         );
-        agent.push(encode(&ToAgent::Describe).as_bytes(), 950 * SECOND);
+        agent.push(encode(&ToAgent::Describe { without_metadata: false }).as_bytes(), 950 * SECOND);
         assert_eq!(agent.deadline_ns(), 1000 * SECOND);
         let error = agent.tick(1000 * SECOND).unwrap_err();
         assert_eq!(error, PeerError::Silent { awaited: "the end of the run", waited_ms: 1_000_000 });

@@ -18,6 +18,11 @@ use serde::{Deserialize, Serialize};
 ///   did not know.
 pub const PROTOCOL: u32 = 2;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 /// Longest line that is taken, bytes: a result with a long series and a wide histogram is some 100 kB; one of 24 h some 50 MB.
 pub const LINE_LEN_MAX: usize = 64 << 20;
 
@@ -90,7 +95,11 @@ pub enum ToAgent {
         limits: Limits,
     },
     /// What is this host?
-    Describe,
+    Describe {
+        /// Do not ask the cloud's metadata service: leave out what only it tells.
+        #[serde(default, skip_serializing_if = "is_false")]
+        without_metadata: bool,
+    },
     /// Keep other runs from this host.
     LockHost {
         /// For this run.

@@ -60,9 +60,24 @@ fn is_trigger(text: &str) -> bool {
     ends.iter().any(|end| text.ends_with(end)) || matches!(text, "Edge" | "Level")
 }
 
-/// The names of the numbered interrupts.
-pub(crate) fn names(text: &str) -> BTreeMap<u32, String> {
-    rows(text, header(text).len()).filter_map(|row| Some((row.label.parse().ok()?, row.name))).collect()
+/// A numbered interrupt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Interrupt {
+    pub name: String,
+    /// Times it came since boot, on the cores that are online.
+    pub total: u64,
+}
+
+/// The numbered interrupts.
+pub(crate) type Table = BTreeMap<u32, Interrupt>;
+
+/// The numbered interrupts of a text.
+pub(crate) fn table(text: &str) -> Table {
+    let row = |row: Row<'_>| {
+        let total = row.counts.iter().map(|count| u64::from(*count)).sum();
+        Some((row.label.parse().ok()?, Interrupt { name: row.name, total }))
+    };
+    rows(text, header(text).len()).filter_map(row).collect()
 }
 
 fn grown(first: u32, last: u32) -> u64 {

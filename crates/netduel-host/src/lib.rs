@@ -1,22 +1,35 @@
-//! Readers of what a host is and does: netlink, ethtool, procfs, DMI.
+//! Readers of what a host is and does: netlink, ethtool, procfs, sysfs, DMI, a cloud's metadata service.
 //!
 //! Readers hold no policy and never change a host. What a host does not tell is absent, not 0. Facts of the network come
-//! from netlink and ioctl and never from `/sys/class/net`: an agent runs in a network namespace, and `/sys` may show
-//! another one.
+//! from netlink and ioctl: an agent runs in a network namespace, and `/sys/class/net` may show another one. Only what the kernel
+//! tells nowhere else, the steering of queues, comes from there, and only when it shows the same links.
 #![forbid(unsafe_code)]
 
+mod counter;
+mod device;
 mod difference;
 mod error;
+mod file;
+mod filter;
 mod identity;
 mod interrupts;
+mod kernel_log;
+mod key_value_pool;
 mod link;
+mod link_watch;
+mod machine;
+mod metadata;
 mod nearness;
 mod netlink;
 mod observer;
+mod pci;
+mod place;
+mod platform;
 mod processor;
 mod protocol;
 mod queueing;
 mod reading;
+mod route;
 mod snapshot;
 mod softnet;
 mod source;
@@ -28,4 +41,5 @@ pub use nearness::{Nearness, Node};
 pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
 pub use snapshot::{addresses_of, interface_names, mtu_range, snapshot, snapshot_of};
-pub use source::{DeviceSource, LinkSource, Sources};
+pub use source::{DeviceSource, FilterSource, LinkSource, MetadataService, Sources};
+pub use watch::{LinkState, link_states, wait_for_links};

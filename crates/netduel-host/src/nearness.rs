@@ -1,19 +1,17 @@
 //! Which cores lie near the interface that carries a trial's data: physical cores, NUMA node, queue interrupts.
 //!
-//! The device is found by what the driver tells of its place on the bus, since `/sys/class/net` may show another network
-//! namespace; `/sys/bus` is the same in all of them.
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+//! What it reads is read by the same code as a snapshot; only what an end needs to choose its cores is kept.
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use crate::error::HostError;
+use crate::file::{cores_in, number, whole};
 use crate::interrupts;
 use crate::link::{Link, addresses, links};
+use crate::machine::physical_cores;
+use crate::place::{place, queue_interrupts};
 use crate::source::{DeviceSource, Sources};
-
-/// Words in the names of interrupts that are numbered but belong to no queue.
-const NOT_OF_A_QUEUE: [&str; 8] = ["admin", "async", "config", "control", "hwc", "mgm", "misc", "ptp"];
 
 /// Cores, and how near they are to an interface. What the host does not tell is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,100 +74,30 @@ fn device(
 ) -> Option<(String, PathBuf)> {
     let beneath = all.iter().filter(|lower| lower.master == Some(link.index) && lower.up);
     beneath.chain([link]).find_map(|link| {
-        let place = devices.driver(&link.name).ok()?.bus;
-        // An empty place would name the folder of all devices.
-        let is_name = !place.is_empty() && !place.contains('/') && !place.starts_with('.');
-        let folders = ["pci", "vmbus", "virtio", "platform"]
-            .map(|bus| root.join("sys/bus").join(bus).join("devices").join(&place));
-        let folder = folders.into_iter().filter(|_| is_name).find(|folder| folder.is_dir())?;
-        Some((link.name.clone(), folder))
+        let told = devices.driver(&link.name).ok()?.bus;
+        Some((link.name.clone(), place(root, &told)?.folder))
     })
-}
-
-fn text(path: &Path) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
-}
-
-/// The kernel's list format: `0-3,8,10-11`.
-fn cores_of(list: &str) -> Vec<u16> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse::<u16>().ok()?..=last.trim().parse::<u16>().ok()?)
-    };
-    list.split(',').filter_map(range).flatten().collect()
-}
-
-fn cores_in(path: &Path) -> Option<Vec<u16>> {
-    text(path).map(|list| cores_of(&list)).filter(|cores| !cores.is_empty())
-}
-
-fn physical_cores(root: &Path, allowed: &[u16]) -> Vec<Vec<u16>> {
-    let folder = root.join("sys/devices/system/cpu");
-    let online = cores_in(&folder.join("online"));
-    let usable: BTreeSet<u16> = allowed
-        .iter()
-        .copied()
-        .filter(|core| online.as_ref().is_none_or(|online| online.contains(core)))
-        .collect();
-    let mut grouped: BTreeSet<u16> = BTreeSet::new();
-    let mut physical = Vec::new();
-    for core in &usable {
-        if grouped.contains(core) {
-            continue;
-        }
-        let siblings = cores_in(&folder.join(format!("cpu{core}/topology/thread_siblings_list")));
-        let mut group: BTreeSet<u16> =
-            siblings.unwrap_or_default().into_iter().filter(|sibling| usable.contains(sibling)).collect();
-        group.insert(*core);
-        grouped.extend(&group);
-        physical.push(group.into_iter().collect());
-    }
-    physical
 }
 
 /// A machine with one node says 0 or -1, a guest that is not told says -1.
 fn node(root: &Path, device: &Path) -> Option<Node> {
-    let number: u32 = text(&device.join("numa_node"))?.parse().ok()?;
+    let number: u32 = number(&device.join("numa_node"))?;
     let cores = cores_in(&root.join(format!("sys/devices/system/node/node{number}/cpulist")))?;
     Some(Node { number, cores })
 }
 
-/// Message-signalled interrupts of a PCI function, else the channels of a Hyper-V device.
+/// The first core of each queue, in the order of the queues. Where a queue has an interrupt for each direction, that of
+/// the receiver comes first. Channels come in the order of their own numbers.
 fn queue_cores(root: &Path, device: &Path) -> Vec<u16> {
-    let names = text(&root.join("proc/interrupts")).map(|text| interrupts::names(&text)).unwrap_or_default();
+    let table = whole(&root.join("proc/interrupts")).map(|text| interrupts::table(&text)).unwrap_or_default();
+    let interrupts = queue_interrupts(root, device, &table);
+    let is_channels = interrupts.iter().all(|interrupt| interrupt.name.is_empty());
     let mut queues = BTreeMap::new();
-    for number in numbers_in(&device.join("msi_irqs")) {
-        let Some(queue) = names.get(&number).and_then(|name| queue_number(name)) else { continue };
-        let folder = root.join(format!("proc/irq/{number}"));
-        let cores = cores_in(&folder.join("effective_affinity_list"))
-            .or_else(|| cores_in(&folder.join("smp_affinity_list")));
-        // Where a queue has an interrupt for each direction, that of the receiver comes first.
-        if let Some(core) = cores.and_then(|cores| cores.first().copied()) {
-            queues.entry(queue).or_insert(core);
+    for interrupt in interrupts {
+        let order = if is_channels { Some(interrupt.number) } else { interrupt.queue };
+        if let (Some(order), Some(core)) = (order, interrupt.cores.first()) {
+            queues.entry(order).or_insert(*core);
         }
     }
-    if !queues.is_empty() {
-        return queues.into_values().collect();
-    }
-    let channels = device.join("channels");
-    numbers_in(&channels)
-        .into_iter()
-        .filter_map(|channel| text(&channels.join(format!("{channel}/cpu")))?.parse().ok())
-        .collect()
-}
-
-/// The names in a folder that are numbers.
-fn numbers_in(folder: &Path) -> BTreeSet<u32> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
-/// The 3 of `virtio0-input.3`, `eth0-TxRx-3`, `mlx5_comp3@pci:0000:00:02.0`.
-fn queue_number(name: &str) -> Option<u32> {
-    let name = name.split('@').next().unwrap_or(name).to_ascii_lowercase();
-    if NOT_OF_A_QUEUE.iter().any(|word| name.contains(word)) {
-        return None;
-    }
-    let digits = name.len() - name.trim_end_matches(|last: char| last.is_ascii_digit()).len();
-    name[name.len() - digits..].parse().ok()
+    queues.into_values().collect()
 }

@@ -1,13 +1,16 @@
-//! Messages and attributes of netlink (RFC 3549), and a socket that lists links and addresses. Must not interpret them.
+//! Messages and attributes of netlink (RFC 3549), and sockets that list what a namespace has. Must not interpret them.
 //!
 //! A walk over the bytes instead of a parser of every attribute: a newer kernel's attributes must not make a reading
 //! fail, and a reading around a trial must stay cheap.
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::netlink::NETFILTER;
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 
-use crate::source::LinkSource;
+use crate::source::{FilterSource, LinkSource};
 
 /// Bytes of `struct nlmsghdr`.
 const HEADER_LEN: usize = 16;
@@ -23,12 +26,19 @@ pub(crate) const MESSAGE_LINK_GONE: u16 = 17;
 pub(crate) const MESSAGE_ADDRESS: u16 = 20;
 /// `RTM_NEWQDISC`.
 pub(crate) const MESSAGE_QUEUEING: u16 = 36;
+/// `RTM_NEWROUTE`.
+pub(crate) const MESSAGE_ROUTE: u16 = 24;
 /// What is asked for, and how long its head is: `struct ifinfomsg`, `struct ifaddrmsg` (shorter, but the kernel takes a longer
-/// one) and `struct tcmsg`.
+/// one), `struct tcmsg`, `struct rtmsg` and `struct nfgenmsg`.
 type Request = (u16, usize);
 const REQUEST_LINKS: Request = (18, 16);
 const REQUEST_ADDRESSES: Request = (22, 16);
 const REQUEST_QUEUEING: Request = (38, 20);
+const REQUEST_ROUTES: Request = (26, 12);
+/// `NFT_MSG_GETRULE` of the subsystem `NFNL_SUBSYS_NFTABLES`; a head of zeros asks for every family.
+const REQUEST_RULES: Request = (10 << 8 | 7, 4);
+/// `NFT_MSG_NEWRULE`.
+const MESSAGE_RULE: u16 = 10 << 8 | 6;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const FLAGS_LIST: u16 = 0x301;
 /// `NLM_F_DUMP_INTR`: something changed while the list was made.
@@ -96,30 +106,37 @@ pub(crate) fn number64(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|chunk| u64::from_ne_bytes(*chunk))
 }
 
-/// A route netlink socket of the network namespace of the thread that opened it.
+/// A netlink socket of the network namespace of the thread that opened it.
 #[derive(Debug)]
-pub struct RouteSocket {
-    socket: OwnedFd,
+struct Socket {
+    descriptor: OwnedFd,
     sequence: u32,
     received: Vec<u8>,
 }
 
-impl RouteSocket {
-    /// Opens the socket.
-    ///
-    /// # Errors
-    /// Without a descriptor to spare.
-    pub fn open() -> io::Result<Self> {
-        // No protocol stands for `NETLINK_ROUTE`, which is number 0.
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-        Ok(Self { socket, sequence: 0, received: vec![0; RECEIVE_LEN] })
+impl Socket {
+    /// No protocol stands for `NETLINK_ROUTE`, which is number 0.
+    fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+        let descriptor =
+            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
+        Ok(Self { descriptor, sequence: 0, received: vec![0; RECEIVE_LEN] })
     }
 
-    /// Appends every message of the list to `into`.
+    /// Replaces `into` by every message of the list.
     fn list(&mut self, request: Request, into: &mut Vec<u8>) -> io::Result<()> {
+        self.list_some(request, into, |into, message| into.extend_from_slice(message.raw))
+    }
+
+    /// Hands every message of the list to `take`, into what is emptied before another attempt.
+    fn list_some<T: Default>(
+        &mut self,
+        request: Request,
+        into: &mut T,
+        mut take: impl FnMut(&mut T, Message<'_>),
+    ) -> io::Result<()> {
         for _ in 0..ATTEMPTS {
-            into.clear();
-            if !self.list_once(request, into)? {
+            *into = T::default();
+            if !self.list_once(request, |message| take(into, message))? {
                 break;
             }
         }
@@ -127,7 +144,7 @@ impl RouteSocket {
     }
 
     /// Whether the list changed while it was made.
-    fn list_once(&mut self, (request, head): Request, into: &mut Vec<u8>) -> io::Result<bool> {
+    fn list_once(&mut self, (request, head): Request, mut take: impl FnMut(Message<'_>)) -> io::Result<bool> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut bytes = [0; REQUEST_LEN];
         let length = HEADER_LEN + head;
@@ -136,11 +153,12 @@ impl RouteSocket {
         bytes[6..8].copy_from_slice(&FLAGS_LIST.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
         // Without an address a netlink socket speaks to the kernel.
-        send(&self.socket, &bytes[..length], SendFlags::empty())?;
+        send(&self.descriptor, &bytes[..length], SendFlags::empty())?;
         let mut interrupted = false;
         loop {
-            let (_, length) =
-                rustix::io::retry_on_intr(|| recv(&self.socket, &mut self.received[..], RecvFlags::TRUNC))?;
+            let (_, length) = rustix::io::retry_on_intr(|| {
+                recv(&self.descriptor, &mut self.received[..], RecvFlags::TRUNC)
+            })?;
             let received = self.received.get(..length).ok_or_else(|| {
                 io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is longer than its own limit")
             })?;
@@ -153,24 +171,63 @@ impl RouteSocket {
                     }
                     MESSAGE_DONE => return Ok(interrupted),
                     MESSAGE_ERROR => {}
-                    _ => into.extend_from_slice(message.raw),
+                    _ => take(message),
                 }
             }
         }
     }
 }
 
+/// A route netlink socket of the network namespace of the thread that opened it.
+#[derive(Debug)]
+pub struct RouteSocket(Socket);
+
+impl RouteSocket {
+    /// Opens the socket.
+    ///
+    /// # Errors
+    /// Without a descriptor to spare.
+    pub fn open() -> io::Result<Self> {
+        Socket::open(None).map(Self)
+    }
+}
+
 impl LinkSource for RouteSocket {
     fn links(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
-        self.list(REQUEST_LINKS, into)
+        self.0.list(REQUEST_LINKS, into)
     }
 
     fn addresses(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
-        self.list(REQUEST_ADDRESSES, into)
+        self.0.list(REQUEST_ADDRESSES, into)
     }
 
     fn queueing(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
-        self.list(REQUEST_QUEUEING, into)
+        self.0.list(REQUEST_QUEUEING, into)
+    }
+
+    fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        // A router has a million others, which nobody asked for.
+        self.0.list_some(REQUEST_ROUTES, into, |into, message| {
+            if message.kind == MESSAGE_ROUTE && message.payload.get(1) == Some(&0) {
+                into.extend_from_slice(message.raw);
+            }
+        })
+    }
+}
+
+/// nftables of the network namespace of the thread that asks. No socket is open between two questions, because opening
+/// one may make the kernel load a module.
+#[derive(Debug)]
+pub(crate) struct NetfilterSocket;
+
+impl FilterSource for NetfilterSocket {
+    fn rules(&mut self) -> io::Result<u32> {
+        let mut count = 0;
+        let mut socket = Socket::open(Some(NETFILTER))?;
+        socket.list_some(REQUEST_RULES, &mut count, |count, message| {
+            *count += u32::from(message.kind == MESSAGE_RULE);
+        })?;
+        Ok(count)
     }
 }
 
@@ -206,7 +263,7 @@ mod tests {
     #[test]
     fn a_request_that_the_kernel_refuses_is_an_error() {
         let mut bytes = Vec::new();
-        let refused = RouteSocket::open().unwrap().list((0xff, 16), &mut bytes).unwrap_err();
+        let refused = Socket::open(None).unwrap().list((0xff, 16), &mut bytes).unwrap_err();
         assert!(refused.raw_os_error().is_some(), "{refused}");
     }
 }

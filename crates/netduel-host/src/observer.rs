@@ -4,9 +4,9 @@ use netduel_sys::clock::thread_cpu_ns;
 
 use crate::difference::observation;
 use crate::error::HostError;
+use crate::link_watch::Watch;
 use crate::reading::{Reader, Reading};
 use crate::source::Sources;
-use crate::watch::Watch;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

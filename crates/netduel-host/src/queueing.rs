@@ -1,6 +1,7 @@
-//! What queueing disciplines dropped and held back, out of the kernel's netlink list (rtnetlink(7), `RTM_NEWQDISC`). Pure: bytes in, counts out.
+//! Queueing disciplines, what they dropped and held back, out of the kernel's netlink list (rtnetlink(7), `RTM_NEWQDISC`). Pure: bytes in,
+//! counts out.
 //!
-//! A discipline counts what those below it dropped, too, so only the outermost of each direction is read.
+//! A discipline counts what those below it dropped, too, so only the drops of the outermost of each direction are read.
 use std::collections::BTreeMap;
 
 use crate::netlink::{MESSAGE_QUEUEING, attributes, messages, number32};
@@ -11,6 +12,8 @@ const HEAD_LEN: usize = 20;
 const PARENT_ROOT: u32 = 0xffff_ffff;
 /// `TC_H_INGRESS`: that of what it receives.
 const PARENT_INGRESS: u32 = 0xffff_fff1;
+/// `TCA_KIND` (include/uapi/linux/rtnetlink.h): its name.
+const KIND: u16 = 1;
 /// `TCA_STATS2` (include/uapi/linux/rtnetlink.h).
 const STATISTICS: u16 = 7;
 /// `TCA_STATS_QUEUE` within it: `struct gnet_stats_queue`.
@@ -47,6 +50,31 @@ pub(crate) fn dropped(list: &[u8]) -> BTreeMap<u32, Dropped> {
             }
             PARENT_INGRESS => of.receiving = drops,
             _ => {}
+        }
+    }
+    found
+}
+
+/// The kinds of the disciplines that stand on an interface's way out, by its index: the root first, then those below it in
+/// the kernel's order, each kind once.
+pub(crate) fn disciplines(list: &[u8]) -> BTreeMap<u32, Vec<String>> {
+    let mut found: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for message in messages(list).filter(|message| message.kind == MESSAGE_QUEUEING) {
+        let (Some(index), Some(parent)) = (number32(message.payload, 4), number32(message.payload, 12))
+        else {
+            continue;
+        };
+        let kind = message.payload.get(HEAD_LEN..).and_then(|bytes| {
+            let name = attributes(bytes).find(|(kind, _)| *kind == KIND)?.1;
+            Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
+        });
+        let Some(kind) = kind.filter(|_| parent != PARENT_INGRESS) else { continue };
+        let of = found.entry(index).or_default();
+        of.retain(|other| *other != kind || parent != PARENT_ROOT);
+        match parent {
+            PARENT_ROOT => of.insert(0, kind),
+            _ if of.contains(&kind) => {}
+            _ => of.push(kind),
         }
     }
     found
@@ -102,6 +130,29 @@ mod tests {
         for cut in 0..list.len() {
             let _ = dropped(&list[..cut]);
         }
+    }
+
+    #[test]
+    fn the_root_is_named_before_those_below_it_and_each_kind_once() {
+        let named = |index, parent, name: &[u8]| {
+            let mut bytes = message(index, parent, 0);
+            let place = bytes.windows(4).position(|window| window == b"fq\0\0").unwrap();
+            bytes[place..place + name.len()].copy_from_slice(name);
+            bytes
+        };
+        let list = [
+            named(3, 0x10001, b"fq\0\0"),
+            named(3, 0x10002, b"fq\0\0"),
+            named(3, PARENT_ROOT, b"mq\0\0"),
+            named(3, PARENT_INGRESS, b"cls\0"),
+            named(4, PARENT_ROOT, b"tbf\0"),
+        ]
+        .concat();
+        let found = disciplines(&list);
+        assert_eq!(
+            (&found[&3][..], &found[&4][..]),
+            (&["mq".to_owned(), "fq".into()][..], &["tbf".to_owned()][..])
+        );
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub fn new(sources: Sources) -> Result<Self, HostError> {
-        let Sources { root, links, devices } = sources;
+        let Sources { root, links, devices, .. } = sources;
         // `/proc/net` shows the namespace of the process's first thread; `thread-self` that of the reader.
         let network = |name: &str| Source::open(&root, &format!("proc/thread-self/net/{name}"));
         Ok(Self {

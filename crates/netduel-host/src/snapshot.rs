@@ -3,14 +3,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
+use std::thread;
 
-use netduel_model::snapshot::{Device, HostSnapshot, Interface};
+use netduel_model::snapshot::{HostSnapshot, Interface};
 
+use crate::device::{Surroundings, device, shows_own_links};
 use crate::error::HostError;
+use crate::file::{field, line, whole};
 use crate::link::{Link, MtuRange, addresses, links};
+use crate::machine::{memory, nodes, processor};
 use crate::netlink::RouteSocket;
 use crate::processor::core_count;
+use crate::queueing::disciplines;
+use crate::route::links_of_default;
 use crate::source::{DeviceSource, LinkSource, Sources};
+use crate::{filter, interrupts, metadata, pci, platform};
 
 /// Sysctls that bear on a network measurement. One that a kernel or a namespace does not have is left out.
 const SYSCTLS: &[&str] = &[
@@ -58,7 +65,8 @@ const SYSCTLS: &[&str] = &[
     "net.netfilter.nf_conntrack_max",
 ];
 
-/// The facts of this host and of the calling thread's network namespace.
+/// The facts of this host and of the calling thread's network namespace. Takes some milliseconds, and up to 700 ms on a
+/// cloud whose metadata service does not answer.
 ///
 /// # Errors
 /// When links or addresses cannot be listed. Everything else that is missing is absent.
@@ -72,21 +80,57 @@ pub fn snapshot() -> Result<HostSnapshot, HostError> {
 /// As there.
 pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
     let root = sources.root.clone();
-    let file = |below: &str| line(&root.join(below));
-    let cpu = whole(&root.join("proc/cpuinfo"));
+    let cpuinfo = whole(&root.join("proc/cpuinfo")).unwrap_or_default();
+    let (cloud, hypervisor) = platform::cloud(&root, &cpuinfo);
+    let service = sources.metadata.zip(cloud.as_ref().map(|cloud| cloud.provider));
+    // The service is asked while everything else is read. The thread is in the caller's network namespace.
+    let (read, told) = thread::scope(|scope| {
+        let asked = service.map(|(address, provider)| scope.spawn(move || metadata::ask(provider, address)));
+        let read = facts(sources, &root, &cpuinfo);
+        (read, asked.and_then(|asked| asked.join().ok()).flatten())
+    });
+    let cloud = cloud.map(|mut cloud| {
+        if let Some(told) = told {
+            told.complete(&mut cloud);
+        }
+        cloud
+    });
+    Ok(HostSnapshot { cloud, hypervisor, ..read? })
+}
+
+/// Everything that is read on the host itself.
+fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapshot, HostError> {
+    let value = |below: &str| line(&root.join(below));
+    let links = listed_links(sources)?;
+    let mut functions = pci::functions(root);
+    let mut interfaces = interfaces(sources, &links)?;
+    for function in &mut functions {
+        let is_of_it = |interface: &&mut Interface| interface.device.bus.as_ref() == Some(&function.slot);
+        let of_it: Vec<&mut Interface> = interfaces.iter_mut().filter(is_of_it).collect();
+        function.interfaces = of_it.iter().map(|interface| interface.name.clone()).collect();
+        for interface in of_it {
+            interface.device.pci = Some(function.clone());
+        }
+    }
     Ok(HostSnapshot {
-        hostname: file("proc/sys/kernel/hostname"),
-        kernel: file("proc/sys/kernel/osrelease"),
-        machine: file("proc/sys/kernel/arch").or_else(machine),
-        os: distribution(&root),
-        platform: platform(&root),
-        boot_id: file("proc/sys/kernel/random/boot_id"),
-        netns: namespace(&root),
-        cpu_model: cpu.as_deref().and_then(|text| field(text, "model name")).map(str::to_owned),
-        cores: cores(&root),
-        memory_bytes: memory(&root),
-        interfaces: interfaces(sources)?,
-        sysctls: sysctls(&root),
+        hostname: value("proc/sys/kernel/hostname"),
+        kernel: value("proc/sys/kernel/osrelease"),
+        machine: value("proc/sys/kernel/arch").or_else(machine),
+        os: distribution(root),
+        platform: platform::platform(root),
+        boot_id: value("proc/sys/kernel/random/boot_id"),
+        netns: namespace(root),
+        cpu_model: field(cpuinfo, "model name").map(str::to_owned),
+        cores: cores(root),
+        memory_bytes: memory(&root.join("proc/meminfo"), "MemTotal"),
+        interfaces,
+        sysctls: sysctls(root),
+        processor: processor(root, sources.allowed.as_deref()),
+        nodes: nodes(root),
+        pci_functions: functions,
+        filter: filter::filter(root, sources.filter.as_mut()),
+        irqbalance: filter::irqbalance(root),
+        default_routes: default_routes(sources, &links),
         ..HostSnapshot::default()
     })
 }
@@ -113,12 +157,14 @@ pub fn mtu_range(interface: &str) -> Result<Option<MtuRange>, HostError> {
 /// # Errors
 /// When links or addresses cannot be listed.
 pub fn addresses_of(interface: &str) -> Result<Vec<IpAddr>, HostError> {
-    let found = interfaces(&mut Sources::live()?)?;
-    Ok(found
-        .into_iter()
-        .find(|found| found.name == interface)
-        .map(|found| found.addresses)
-        .unwrap_or_default())
+    let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "route netlink", cause })?;
+    let mut list = Vec::new();
+    socket.links(&mut list).map_err(|cause| HostError::List { what: "links", cause })?;
+    let Some(link) = links(&list).into_iter().find(|link| link.name == interface) else {
+        return Ok(Vec::new());
+    };
+    socket.addresses(&mut list).map_err(|cause| HostError::List { what: "addresses", cause })?;
+    Ok(of_link(&link, &addresses(&list)))
 }
 
 fn live_links() -> Result<Vec<Link>, HostError> {
@@ -126,25 +172,6 @@ fn live_links() -> Result<Vec<Link>, HostError> {
     let mut list = Vec::new();
     socket.links(&mut list).map_err(|cause| HostError::List { what: "links", cause })?;
     Ok(links(&list))
-}
-
-fn whole(path: &Path) -> Option<String> {
-    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// A file of one value; an empty one is absent.
-fn line(path: &Path) -> Option<String> {
-    let text = whole(path)?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// `name   : value` in `/proc/cpuinfo` and `/proc/meminfo`.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then(|| value.trim())
-    })
 }
 
 fn machine() -> Option<String> {
@@ -155,21 +182,6 @@ fn distribution(root: &Path) -> Option<String> {
     let text = whole(&root.join("etc/os-release")).or_else(|| whole(&root.join("usr/lib/os-release")))?;
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?.trim();
     Some(name.trim_matches(['"', '\'']).to_owned())
-}
-
-/// Vendor, product and chassis tag of DMI as they stand there, for example `Microsoft Corporation / Virtual Machine /
-/// 7783-7084-3265-9085-8269-3286-77`. Machines without DMI name themselves in the device tree.
-fn platform(root: &Path) -> Option<String> {
-    let table = root.join("sys/class/dmi/id");
-    let parts: Vec<String> = ["sys_vendor", "product_name", "chassis_asset_tag"]
-        .iter()
-        .filter_map(|name| line(&table.join(name)))
-        .collect();
-    if !parts.is_empty() {
-        return Some(parts.join(" / "));
-    }
-    let model = line(&root.join("proc/device-tree/model"))?;
-    Some(model.trim_end_matches('\0').to_owned())
 }
 
 /// The number in `net:[4026531840]`.
@@ -183,12 +195,6 @@ fn cores(root: &Path) -> u32 {
     whole(&root.join("proc/stat")).map_or(0, |text| core_count(&text))
 }
 
-fn memory(root: &Path) -> Option<u64> {
-    let text = whole(&root.join("proc/meminfo"))?;
-    let kib: u64 = field(&text, "MemTotal")?.strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
-}
-
 fn sysctls(root: &Path) -> BTreeMap<String, String> {
     SYSCTLS
         .iter()
@@ -200,38 +206,67 @@ fn sysctls(root: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn interfaces(sources: &mut Sources) -> Result<Vec<Interface>, HostError> {
+fn listed_links(sources: &mut Sources) -> Result<Vec<Link>, HostError> {
     let mut list = Vec::new();
     sources.links.links(&mut list).map_err(|cause| HostError::List { what: "links", cause })?;
-    let found = links(&list);
+    Ok(links(&list))
+}
+
+/// The links that default routes leave by, in the order of their indexes. A kernel that lists no routes tells none.
+fn default_routes(sources: &mut Sources, links: &[Link]) -> Vec<String> {
+    let mut list = Vec::new();
+    if sources.links.default_routes(&mut list).is_err() {
+        return Vec::new();
+    }
+    let name = |index: &u32| Some(links.iter().find(|link| link.index == *index)?.name.clone());
+    links_of_default(&list).iter().filter_map(name).collect()
+}
+
+fn interfaces(sources: &mut Sources, links: &[Link]) -> Result<Vec<Interface>, HostError> {
+    let mut list = Vec::new();
     sources.links.addresses(&mut list).map_err(|cause| HostError::List { what: "addresses", cause })?;
     let addresses = addresses(&list);
+    // A kernel without queueing disciplines has none.
+    let disciplines = sources.links.queueing(&mut list).map(|()| disciplines(&list)).unwrap_or_default();
+    let around = Surroundings {
+        interrupts: whole(&sources.root.join("proc/interrupts"))
+            .map(|text| interrupts::table(&text))
+            .unwrap_or_default(),
+        disciplines,
+        sees_own_queues: shows_own_links(&sources.root, links),
+        root: sources.root.clone(),
+    };
     let devices = sources.devices.as_mut();
-    Ok(found.iter().map(|link| interface(link, &found, &addresses, devices)).collect())
+    Ok(links.iter().map(|link| interface(link, links, &addresses, &around, devices)).collect())
+}
+
+fn of_link(link: &Link, addresses: &[(u32, IpAddr)]) -> Vec<IpAddr> {
+    addresses.iter().filter(|(index, _)| *index == link.index).map(|(_, ip)| *ip).collect()
 }
 
 fn interface(
     link: &Link,
     all: &[Link],
     addresses: &[(u32, IpAddr)],
+    around: &Surroundings,
     devices: &mut dyn DeviceSource,
 ) -> Interface {
     let above = link.master.and_then(|index| all.iter().find(|link| link.index == index));
-    let driver = devices.driver(&link.name).ok().map(|info| info.driver).filter(|driver| !driver.is_empty());
+    let driver = devices.driver(&link.name).ok();
     // Not every device has features or a speed, and one may go while it is asked: then they are absent.
     let features = devices.features(&link.name).unwrap_or_default();
     Interface {
         name: link.name.clone(),
         index: link.index,
         kind: link.kind.clone(),
-        driver,
+        driver: driver.as_ref().map(|info| info.driver.clone()).filter(|driver| !driver.is_empty()),
         mac: link.mac.clone(),
         mtu: link.mtu,
         up: link.up,
         carrier: link.carrier,
         speed_mbps: devices.speed(&link.name).ok().flatten(),
         master: above.map(|above| above.name.clone()),
-        addresses: addresses.iter().filter(|(index, _)| *index == link.index).map(|(_, ip)| *ip).collect(),
+        addresses: of_link(link, addresses),
         tx_queues: link.tx_queues,
         rx_queues: link.rx_queues,
         qdisc: link.qdisc.clone(),
@@ -240,6 +275,6 @@ fn interface(
             .filter(|feature| feature.active)
             .map(|feature| feature.name)
             .collect(),
-        device: Device::default(),
+        device: device(link, driver.as_ref(), around, devices),
     }
 }

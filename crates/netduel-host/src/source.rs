@@ -1,11 +1,12 @@
-//! Where the readers read: a root for files, and two doors to the kernel. Replaced by captured bytes in tests.
+//! Where the readers read: a root for files, doors to the kernel, and the address of a cloud's metadata service. Replaced by captured bytes in tests.
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use netduel_sys::ethtool::{DriverInfo, Ethtool, Feature};
+use netduel_sys::ethtool::{Channels, Coalesce, DriverInfo, Ethtool, Feature, Rings, Rss};
 
 use crate::error::HostError;
-use crate::netlink::RouteSocket;
+use crate::netlink::{NetfilterSocket, RouteSocket};
 
 /// Lists of a network namespace, as raw netlink messages.
 pub trait LinkSource: Send {
@@ -24,6 +25,20 @@ pub trait LinkSource: Send {
     /// # Errors
     /// What the kernel said; `EOPNOTSUPP` when it is built without them.
     fn queueing(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
+    /// Replaces `into` by the `RTM_NEWROUTE` messages of the routes to everywhere, of either family and any table.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
+}
+
+/// What packets of a network namespace are matched against.
+pub trait FilterSource: Send {
+    /// nftables' rules of all families. Only to be asked when the kernel has nftables: the question would load it.
+    ///
+    /// # Errors
+    /// `EPERM` without `CAP_NET_ADMIN`; what else the kernel said.
+    fn rules(&mut self) -> io::Result<u32>;
 }
 
 /// What the drivers of a network namespace tell.
@@ -53,6 +68,26 @@ pub trait DeviceSource: Send {
     /// # Errors
     /// As above.
     fn statistics(&mut self, interface: &str, count: usize, values: &mut Vec<u64>) -> io::Result<()>;
+    /// Queues (`ethtool -l`).
+    ///
+    /// # Errors
+    /// As above.
+    fn channels(&mut self, interface: &str) -> io::Result<Channels>;
+    /// Descriptor rings (`ethtool -g`).
+    ///
+    /// # Errors
+    /// As above.
+    fn rings(&mut self, interface: &str) -> io::Result<Rings>;
+    /// Interrupt coalescing (`ethtool -c`).
+    ///
+    /// # Errors
+    /// As above.
+    fn coalesce(&mut self, interface: &str) -> io::Result<Coalesce>;
+    /// Receive side scaling (`ethtool -x`).
+    ///
+    /// # Errors
+    /// As above.
+    fn rss(&mut self, interface: &str) -> io::Result<Rss>;
 }
 
 impl DeviceSource for Ethtool {
@@ -71,16 +106,55 @@ impl DeviceSource for Ethtool {
     fn statistics(&mut self, interface: &str, count: usize, values: &mut Vec<u64>) -> io::Result<()> {
         Self::statistics(self, interface, count, values)
     }
+    fn channels(&mut self, interface: &str) -> io::Result<Channels> {
+        Self::channels(self, interface)
+    }
+    fn rings(&mut self, interface: &str) -> io::Result<Rings> {
+        Self::rings(self, interface)
+    }
+    fn coalesce(&mut self, interface: &str) -> io::Result<Coalesce> {
+        Self::coalesce(self, interface)
+    }
+    fn rss(&mut self, interface: &str) -> io::Result<Rss> {
+        Self::rss(self, interface)
+    }
+}
+
+/// A cloud's metadata service, and how long it is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetadataService {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// For one request and its answer, milliseconds.
+    pub try_ms: u64,
+    /// For all requests of a snapshot, milliseconds.
+    pub total_ms: u64,
+}
+
+impl MetadataService {
+    /// Where that of every cloud listens: a link-local address, which no router carries further. It answers within some
+    /// milliseconds; EC2 and GCP are asked five or six times.
+    pub const LINK_LOCAL: Self = Self {
+        address: SocketAddr::new(IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80),
+        try_ms: 300,
+        total_ms: 700,
+    };
 }
 
 /// Everything that is read.
 pub struct Sources {
-    /// Under which `proc`, `sys` and `etc` lie; `/` on a live host.
+    /// Under which `proc`, `sys`, `etc`, `dev` and `var` lie; `/` on a live host.
     pub root: PathBuf,
-    /// Links and addresses.
+    /// Links, addresses, queueing disciplines, routes.
     pub links: Box<dyn LinkSource>,
     /// Drivers.
     pub devices: Box<dyn DeviceSource>,
+    /// Packet filter.
+    pub filter: Box<dyn FilterSource>,
+    /// Cores that this process may run on (`sched_getaffinity(2)`); absent when they cannot be told.
+    pub allowed: Option<Vec<u16>>,
+    /// A cloud's metadata service, asked when the machine says that it runs there; absent to ask none.
+    pub metadata: Option<MetadataService>,
 }
 
 impl Sources {
@@ -91,6 +165,13 @@ impl Sources {
     pub fn live() -> Result<Self, HostError> {
         let links = RouteSocket::open().map_err(|cause| HostError::Open { what: "route netlink", cause })?;
         let devices = Ethtool::open().map_err(|cause| HostError::Open { what: "ethtool", cause })?;
-        Ok(Self { root: PathBuf::from("/"), links: Box::new(links), devices: Box::new(devices) })
+        Ok(Self {
+            root: PathBuf::from("/"),
+            links: Box::new(links),
+            devices: Box::new(devices),
+            filter: Box::new(NetfilterSocket),
+            allowed: netduel_sys::affinity::allowed().ok(),
+            metadata: Some(MetadataService::LINK_LOCAL),
+        })
     }
 }

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::{RoundTripReport, UnderLoad, ZeroCopyReport};
+use netduel_model::sample::{IntervalSample, RoundTripReport, UnderLoad, ZeroCopyReport};
 use netduel_model::stamps::StampReport;
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
 use netduel_sys::{clock, socket};
@@ -18,7 +18,7 @@ use crate::tally::Tally;
 use crate::tcp_stream::TcpSettings;
 use crate::udp_receive::FlowCount;
 use crate::udp_send::{SendCount, UdpSettings};
-use crate::{loaded, peer, round_trip, tcp_crowd, tcp_stream, transaction, udp_jobs};
+use crate::{failover, loaded, peer, round_trip, tcp_crowd, tcp_stream, transaction, udp_jobs};
 
 /// What one thread does.
 pub(crate) struct Job {
@@ -50,6 +50,8 @@ pub(crate) struct Worker {
     pub round_trips: Option<RoundTripReport>,
     /// What this thread measured under load beside them.
     pub under_load: Option<UnderLoad>,
+    /// What the streams received, at short intervals, by the thread that looks at them.
+    pub fine_series: Vec<IntervalSample>,
     /// Its stamped round trips.
     pub stamps: Option<StampReport>,
     /// What became of its sends that were to copy nothing.
@@ -140,6 +142,7 @@ impl Worker {
             failure: None,
             round_trips: None,
             under_load: None,
+            fine_series: Vec::new(),
             stamps: None,
             zero_copy: None,
             napi_id: None,
@@ -263,6 +266,7 @@ pub(crate) fn of(
                 datagrams: tuning.volume.map(|volume| volume.0.div_ceil(size.0)),
                 window: tuning.window.map(|window| window.0 as usize),
                 timing: workload.timing,
+                trace: 0,
             };
             let directions = directions(&workload.traffic, role);
             if directions.0 {
@@ -278,12 +282,16 @@ pub(crate) fn of(
             let settings = round_trip::Settings::new(settings, workload.timing);
             round_trip::udp_jobs(settings, role, token, &sockets.udp[0])
         }
+        Traffic::Failover(settings) => {
+            failover::jobs(settings, workload.timing, role, token, peer::pins(workload, role), sockets)
+        }
         Traffic::LoadedLatency(settings) => loaded::jobs(settings, workload.timing, role, token, sockets),
         Traffic::TcpCrr(settings) => transaction::jobs(settings, workload.timing, role, token, sockets),
     })
 }
 
-fn tcp_jobs(
+/// A thread for each direction of each connection.
+pub(crate) fn tcp_jobs(
     (sends, receives): (bool, bool),
     settings: TcpSettings,
     connections: &[Arc<TcpStream>],

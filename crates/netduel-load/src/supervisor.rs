@@ -11,6 +11,7 @@ use netduel_sys::{affinity, clock, tcp, udp, usage};
 
 use crate::control::{Control, Sockets};
 use crate::error::LoadError;
+use crate::failover;
 use crate::gate::Gate;
 use crate::jobs::{self, Job, Worker};
 use crate::lane;
@@ -172,10 +173,11 @@ impl Supervisor {
     fn report(
         self,
         sockets: &Sockets,
-        workers: Vec<Worker>,
+        mut workers: Vec<Worker>,
         series: (SeriesGatherer, SeriesGatherer),
         process_cpu_ns: (u64, u64),
     ) -> EndReport {
+        let failover = failover::report(&self.workload.traffic, &self.control, &mut workers);
         let mut tallies = vec![self.setup];
         let accounted = peer::needs(&self.workload).accounted as usize;
         let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
@@ -220,6 +222,7 @@ impl Supervisor {
             matches!(self.workload.traffic, Traffic::TcpStream { .. } | Traffic::UdpStream { .. });
         let spread = if has_streams { report::spread(&streams, sends) } else { None };
         EndReport {
+            failover,
             role: self.role,
             sent: sends.then(|| report::flow(self.control.bulk_sent(), started, series.0)),
             received: receives.then(|| report::flow(self.control.bulk_received(), started, series.1)),
@@ -245,6 +248,7 @@ pub(crate) fn directions(traffic: &Traffic, role: Role) -> (bool, bool) {
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => *direction,
         Traffic::LoadedLatency(settings) => settings.direction,
         Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => Direction::Both,
+        Traffic::Failover(settings) => return failover::directions(settings, role),
     };
     match role {
         Role::Client => (direction.client_sends(), direction.server_sends()),

@@ -3,6 +3,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
+use netduel_model::failover::{ProbeArrival, ProbeArrivals};
 use netduel_model::sample::DatagramReport;
 use netduel_model::workload::UdpOffload;
 use netduel_stats::series::Jitter;
@@ -44,12 +45,47 @@ pub(crate) struct FlowCount {
     buffers: u64,
     pub jitter: Jitter,
     socket_drops: Option<u64>,
+    /// Every arrival, where they are kept.
+    pub trace: Option<Trace>,
+}
+
+/// Arrivals one by one, in room that was made before.
+pub(crate) struct Trace {
+    /// Number, time of arrival, and that less the time of sending.
+    arrivals: Vec<(u64, u64, i64)>,
+    /// Arrivals for which there was no room.
+    unkept: u64,
+}
+
+impl Trace {
+    fn new(room: usize) -> Option<Self> {
+        (room > 0).then(|| Self { arrivals: Vec::with_capacity(room), unkept: 0 })
+    }
+
+    #[inline]
+    fn note(&mut self, number: u64, sent_ns: u64, now: u64) {
+        if self.arrivals.len() < self.arrivals.capacity() {
+            self.arrivals.push((number, now, now.wrapping_sub(sent_ns).cast_signed()));
+        } else {
+            self.unkept += 1;
+        }
+    }
+
+    /// The arrivals by the time after the start of this end.
+    pub(crate) fn arrivals(self, started_ns: u64) -> ProbeArrivals {
+        ProbeArrivals::of(self.arrivals.into_iter().map(|(number, now, delay_ns)| ProbeArrival {
+            number,
+            arrived_ns: now.wrapping_sub(started_ns).cast_signed(),
+            delay_ns,
+        }))
+    }
 }
 
 impl FlowCount {
-    fn new(stream: usize) -> Self {
+    fn new(stream: usize, trace: usize) -> Self {
         let (accounting, jitter) = (Accounting::new(), Jitter::default());
-        Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None }
+        let trace = Trace::new(trace);
+        Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None, trace }
     }
 
     /// Adds this flow's counts to the report of its end.
@@ -88,8 +124,8 @@ struct Course {
 }
 
 impl Course {
-    fn new(flow: ReceiveFlow) -> Self {
-        let count = FlowCount::new(flow.stream);
+    fn new(flow: ReceiveFlow, trace: usize) -> Self {
+        let count = FlowCount::new(flow.stream, trace);
         Self { flow, count, peer_done_ns: None, last_arrival_ns: 0, is_over: false }
     }
 
@@ -172,7 +208,7 @@ pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: Ud
         // Room for a greeting even when datagrams are smaller, so that a belated one is known for what it is.
         ReceiveBatch::new(BATCH, size.max(greeting::LENGTH + 1))
     };
-    let mut courses: Vec<Course> = flows.into_iter().map(Course::new).collect();
+    let mut courses: Vec<Course> = flows.into_iter().map(|flow| Course::new(flow, settings.trace)).collect();
     if let [course] = courses.as_mut_slice() {
         while !worker.control.is_cut() && !course.is_over {
             let now = course.receive(worker, &mut batch, size, true);
@@ -186,6 +222,9 @@ pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: Ud
         match udp::drops(&flow.socket) {
             Ok(drops) => count.socket_drops = Some(u64::from(drops)),
             Err(error) => worker.tally.count("getsockopt SO_MEMINFO", &error),
+        }
+        if count.trace.as_ref().is_some_and(|trace| trace.unkept > 0) {
+            worker.tally.count_event("probes", "more arrivals than are kept one by one");
         }
         worker.datagrams.push(count);
     }
@@ -264,6 +303,9 @@ fn take_in(
             match (ours, datagram::read_number(payload), datagram::read_time(payload)) {
                 (true, Some(number), Some(sent_ns)) => {
                     let arrival = count.accounting.arrive(number);
+                    if let Some(trace) = &mut count.trace {
+                        trace.note(number, sent_ns, now);
+                    }
                     if matches!(arrival, Arrival::InOrder | Arrival::Reordered) {
                         count.jitter.update(now.wrapping_sub(sent_ns).cast_signed());
                     }

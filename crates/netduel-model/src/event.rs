@@ -14,6 +14,11 @@ pub enum Event {
         /// Which host.
         host: HostName,
     },
+    /// A host, or a pair of hosts, has a problem that makes figures doubtful; told before the first trial.
+    ProblemFound {
+        /// Where and what, in one line.
+        text: String,
+    },
     /// The run begins, or goes on.
     RunStarted {
         /// Its name in the store.

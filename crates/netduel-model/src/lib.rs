@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod event;
+pub mod failover;
 pub mod ids;
 pub mod lab;
 pub mod link_event;

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::failover::FailoverReport;
 use crate::stamps::StampReport;
 use crate::workload::Role;
 
@@ -61,6 +62,9 @@ pub struct EndReport {
     /// What else was measured under load, at the client of `loaded-latency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_load: Option<UnderLoad>,
+    /// Probes, one by one, and a fine series of bulk data, of `failover`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failover: Option<FailoverReport>,
     /// Stamped round trips of a request-response workload with time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps: Option<StampReport>,

@@ -1,6 +1,7 @@
 //! A trial: one workload on one arm, once, with everything that both ends and their observers recorded.
 use serde::{Deserialize, Serialize};
 
+use crate::failover::LabEvents;
 use crate::ids::{ArmName, WorkloadName};
 use crate::observation::Observation;
 use crate::sample::EndReport;
@@ -38,6 +39,9 @@ pub struct Trial {
     pub server: Option<TrialEnd>,
     /// Which way the bytes went, at each end for which the arm says what is expected.
     pub proofs: Vec<PathProof>,
+    /// What the lab did to the path meanwhile, in a `failover` between its guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lab_events: Option<LabEvents>,
 }
 
 /// One end of a trial: traffic and observation.

@@ -6,11 +6,14 @@
 
 pub mod analysis;
 pub mod csv;
+pub mod findings;
 pub mod html;
+pub mod inspect;
 pub mod json;
 pub mod markdown;
 pub mod quick;
 pub mod terminal;
+pub mod topology;
 pub mod words;
 
 use netduel_model::run::Run;

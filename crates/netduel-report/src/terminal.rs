@@ -4,6 +4,7 @@
 use netduel_model::metric::Metric;
 
 use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
+use crate::findings::Severity;
 use crate::words::{self, StampTable, Tone, plain};
 
 /// Narrower than this nothing is laid out; lines just run over.
@@ -11,7 +12,7 @@ const WIDTH_MIN: usize = 40;
 
 /// The report as text. `width` in columns; `colour` adds ANSI colours.
 pub fn table(analysis: &Analysis, width: usize, colour: bool) -> String {
-    let mut page = Page { text: String::new(), width: width.max(WIDTH_MIN), colour };
+    let mut page = Page::new(width, colour);
     page.paragraph("", &page.bold(&plain(&analysis.plan.question)));
     page.paragraph("", &words::trials(analysis));
     page.paragraph(
@@ -20,6 +21,13 @@ pub fn table(analysis: &Analysis, width: usize, colour: bool) -> String {
     );
     for workload in &analysis.workloads {
         page.workload(workload);
+    }
+    let changes = words::changes(&analysis.plan);
+    if !changes.is_empty() {
+        page.heading("What each arm changes, and undoes after each trial");
+        for change in changes {
+            page.paragraph("  ", &plain(&change));
+        }
     }
     let proofs = words::proofs(analysis);
     if !proofs.is_empty() {
@@ -34,23 +42,63 @@ pub fn table(analysis: &Analysis, width: usize, colour: bool) -> String {
             page.item("! ", &plain(&warning));
         }
     }
+    let found = analysis.inspection.lines(Severity::Warning);
+    if !found.is_empty() {
+        page.heading("Hosts");
+        for line in found {
+            page.item("! ", &plain(&line));
+        }
+    }
     page.text.push('\n');
     page.paragraph("", &plain(&words::end(analysis.end.as_ref())));
     page.text
 }
 
-struct Page {
+/// Text of a given width that is written from top to bottom.
+pub(crate) struct Page {
     text: String,
     width: usize,
     colour: bool,
 }
 
 impl Page {
+    /// An empty page.
+    pub(crate) fn new(width: usize, colour: bool) -> Self {
+        Self { text: String::new(), width: width.max(WIDTH_MIN), colour }
+    }
+
+    /// What was written.
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// An empty line.
+    pub(crate) fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    /// A bold line.
+    pub(crate) fn title(&mut self, text: &str) {
+        let bold = self.bold(text);
+        self.line(&bold);
+    }
+
+    /// Text after `head`, its further lines beneath its beginning, `indent` columns in.
+    pub(crate) fn hanging(&mut self, head: &str, indent: usize, text: &str) {
+        self.wrapped(head, &" ".repeat(indent), text);
+    }
+
+    /// A line that is not wrapped.
+    pub(crate) fn whole(&mut self, line: &str) {
+        self.line(line);
+    }
+
     fn bold(&self, text: &str) -> String {
         if self.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    fn toned(&self, tone: Tone, text: &str) -> String {
+    /// A text in the colour of a tone.
+    pub(crate) fn toned(&self, tone: Tone, text: &str) -> String {
         let code = match tone {
             Tone::Better => "32",
             Tone::Worse => "31",
@@ -131,6 +179,18 @@ impl Page {
             self.paragraph("  ", words::LIMITS_TITLE);
             for limit in limits {
                 self.item("- ", &plain(&limit));
+            }
+        }
+        let events = words::failover::sentences(workload);
+        if !events.is_empty() {
+            self.paragraph("  ", words::failover::TITLE);
+            for (title, sentences) in events {
+                if !title.is_empty() {
+                    self.paragraph("  ", &plain(&title));
+                }
+                for sentence in sentences {
+                    self.item("- ", &plain(&sentence));
+                }
             }
         }
         let placements = words::placements(workload);

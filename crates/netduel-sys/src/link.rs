@@ -1,4 +1,4 @@
-//! Link settings by ioctl (netdevice(7)): MTU, and the request that names an interface. Must hold no policy.
+//! Link settings by ioctl (netdevice(7)): MTU, up and down, and the request that names an interface. Must hold no policy.
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -7,6 +7,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// Longest interface name, without the closing zero (`IFNAMSIZ` - 1).
 pub const NAME_LEN_MAX: usize = 15;
+/// `IFF_UP`.
+const UP: libc::c_short = 1;
 
 /// Any socket will do for these ioctls; it says which network namespace is meant: that of the thread that made it.
 ///
@@ -64,6 +66,41 @@ pub fn set_mtu(interface: &str, mtu: u32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Whether the interface is set up (`IFF_UP`).
+///
+/// # Errors
+/// `ENODEV` when there is no such interface in this network namespace.
+pub fn is_up(interface: &str) -> io::Result<bool> {
+    Ok(flags(&request_socket()?, interface)? & UP != 0)
+}
+
+/// Sets the interface up or down; its other flags stay.
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_ADMIN`, `ENODEV` without such an interface, and whatever the driver answers when it is opened.
+pub fn set_up(interface: &str, up: bool) -> io::Result<()> {
+    let socket = request_socket()?;
+    let now = flags(&socket, interface)?;
+    let mut request = request(interface)?;
+    request.ifr_ifru.ifru_flags = if up { now | UP } else { now & !UP };
+    let argument = (&raw mut request).cast::<c_void>();
+    // SAFETY: SIOCSIFFLAGS reads one `ifreq`, which `argument` points to and which lives through the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, argument) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn flags(socket: &OwnedFd, interface: &str) -> io::Result<libc::c_short> {
+    let mut request = request(interface)?;
+    let argument = (&raw mut request).cast::<c_void>();
+    // SAFETY: SIOCGIFFLAGS reads and writes one `ifreq`, which `argument` points to and which lives through the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as _, argument) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel filled `ifru_flags`, and every bit pattern is an integer.
+    Ok(unsafe { request.ifr_ifru.ifru_flags })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +109,12 @@ mod tests {
     fn loopback_has_an_mtu_and_a_missing_interface_has_none() {
         assert!(mtu("lo").unwrap() >= 1280);
         assert_eq!(mtu("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
+    }
+
+    #[test]
+    fn a_missing_interface_is_neither_up_nor_down() {
+        assert_eq!(is_up("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
+        assert_eq!(set_up("no-such-link", false).unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }
 
     #[test]

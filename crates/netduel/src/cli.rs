@@ -7,6 +7,7 @@ use netduel_model::ids::LabName;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::units::BitRate;
 
+use crate::inspect::args::InspectArgs;
 use crate::quick::args::{CrrArgs, RrArgs, TcpArgs, UdpArgs};
 use crate::serve::args::ServeArgs;
 
@@ -16,7 +17,7 @@ use crate::serve::args::ServeArgs;
 #[command(
     after_help = "Begin with `netduel demo`: two paths on this machine, an interleaved A/B, a verdict and a report.\n\
     Exit codes: 0 done, 1 bug, 2 usage or plan, 3 environment, 4 host or agent, 5 store, 6 no verdict possible, 7 lab, \
-    130 interrupted (docs/exit-codes.md)."
+    8 findings, 130 interrupted (docs/exit-codes.md)."
 )]
 pub struct Cli {
     /// What to do.
@@ -76,6 +77,17 @@ pub enum Command {
         netduel pair --list\n  netduel pair --forget far"
     )]
     Pair(PairArgs),
+    /// What a host's network is, and what is wrong with it: NICs, accelerated networking, queues and cores, offloads, NUMA, cloud.
+    ///
+    /// States facts, then findings with severity, evidence, remedy and the command that mends it. Changes nothing and runs none of
+    /// these commands. Several hosts describe themselves at the same time, and pairs of them are compared.
+    #[command(after_help = "Examples:\n  netduel inspect                            this host\n  \
+        netduel inspect --plan plans/demo.toml     every host of a plan, and its pairs\n  \
+        netduel inspect ssh:host-1 ssh:host-2      over your own ssh; netduel is in the path there\n  \
+        netduel inspect far:5210                   a `netduel serve` that you are paired with\n  \
+        netduel inspect --json | jq '.hosts[].findings[] | select(.severity == \"problem\")'\n\
+        Ends with 8 when something as grave as --fail-on says was found, and with 4 when a host could not be asked.")]
+    Inspect(InspectArgs),
     /// Check a plan without running it, or print the JSON Schema of plans.
     #[command(
         subcommand,

@@ -18,6 +18,8 @@ pub enum Kind {
     NoVerdict = 6,
     /// The local lab: name clash, no such lab.
     Lab = 7,
+    /// `inspect` found something at least as grave as was asked for.
+    Findings = 8,
     /// Stopped by the user; finished trials are kept.
     Interrupted = 130,
 }

@@ -6,6 +6,7 @@ mod cli;
 mod demo;
 mod exit;
 mod figure;
+mod inspect;
 mod lab;
 mod manual;
 mod plan;
@@ -51,6 +52,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Serve(args) => serve::command(args)?,
         Command::Pair(args) => quick::pair(args)?,
         Command::Link { at } => quick::link(at)?,
+        Command::Inspect(args) => inspect::command(args)?,
         Command::Plan(command) => plan::command(command)?,
         Command::Lab(command) => return lab::command(command),
         Command::Report(args) => stored::report(args)?,

@@ -15,7 +15,7 @@ use crate::peer::{Heard, PeerError};
 use crate::protocol::{FailureKind, FromAgent, ToAgent};
 
 /// How long describing or locking a host may take, nanoseconds.
-const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
+pub(super) const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How long stopping and undoing everything at the end may take, nanoseconds.
 const BYE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// What was said is taken in this many pieces at most before the time is looked at.
@@ -36,7 +36,7 @@ impl Conductor<'_> {
         for host in hosts {
             self.answer(host)?;
             let FromAgent::Described { snapshot } =
-                self.ask(host, &ToAgent::Describe, DESCRIBE_TIMEOUT_NS)?
+                self.ask(host, &ToAgent::Describe { without_metadata: false }, DESCRIBE_TIMEOUT_NS)?
             else {
                 return Err(Trouble::Local(format!("host {host} did not describe itself")));
             };
@@ -46,7 +46,7 @@ impl Conductor<'_> {
         Ok(snapshots)
     }
 
-    fn launch(&mut self, name: &HostName) -> Result<(), Trouble> {
+    pub(super) fn launch(&mut self, name: &HostName) -> Result<(), Trouble> {
         let lost = |error: RunError| Trouble::Lost { host: name.clone(), error: Box::new(error) };
         let host = self
             .plan
@@ -161,7 +161,7 @@ impl Conductor<'_> {
     }
 
     /// Waits for the answer of one host. What others say meanwhile is kept: it may be the result of a short trial.
-    fn answer(&mut self, host: &HostName) -> Result<FromAgent, Trouble> {
+    pub(super) fn answer(&mut self, host: &HostName) -> Result<FromAgent, Trouble> {
         loop {
             let own = self.heard.iter().position(|(from, heard)| {
                 from == host && matches!(heard, Heard::Answer(_) | Heard::Failed { .. })

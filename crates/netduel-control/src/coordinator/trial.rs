@@ -9,8 +9,8 @@ use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, Family, Role, Traffic, Workload};
 
-use super::Trouble;
 use super::conductor::Conductor;
+use super::{Trouble, failover};
 use crate::peer::Heard;
 use crate::protocol::{FromAgent, ToAgent};
 
@@ -42,19 +42,27 @@ impl Conductor<'_> {
             client: None,
             server: None,
             proofs: Vec::new(),
+            lab_events: None,
         };
         // Words about an earlier trial that failed.
         self.heard.clear();
-        let result = self.perform(arm, workload);
+        let mut result = self.perform(arm, workload);
         self.stopping = true;
         if result.is_err() {
             self.abort(arm);
+        }
+        match self.surroundings.end_events() {
+            Ok(events) => trial.lab_events = events,
+            Err(detail) => result = result.and(Err(Trouble::Local(detail))),
         }
         let undone = self.undo(arm);
         self.stopping = false;
         match result {
             Ok([client, server]) => {
-                judge_path(arm, &mut trial, &client, &server);
+                match &workload.traffic {
+                    Traffic::Failover(_) => failover::judge(self.plan, arm, &mut trial, [&client, &server]),
+                    _ => judge_path(arm, &mut trial, &client, &server),
+                }
                 trial.client = Some(client);
                 trial.server = Some(server);
                 // An agent that is lost while it undoes takes nothing away from what was measured before.
@@ -144,6 +152,11 @@ impl Conductor<'_> {
         for role in starting_order(&workload.traffic) {
             self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns)?;
         }
+        if let Traffic::Failover(failover) = &workload.traffic
+            && failover::is_in_lab(self.plan, &arm.pair)
+        {
+            self.surroundings.begin_events(&arm.pair, &failover.events).map_err(Trouble::Local)?;
+        }
         let deciders = deciders(&workload.traffic);
         let mut ends: [Option<TrialEnd>; 2] = [None, None];
         let mut told = false;
@@ -199,6 +212,8 @@ fn deciders(traffic: &Traffic) -> &'static [Role] {
         Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_) => {
             &[Role::Client]
         }
+        // Both send probes by their own clocks.
+        Traffic::Failover(_) => &ROLES,
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => match direction {
             Direction::Up => &[Role::Client],
             Direction::Down => &[Role::Server],

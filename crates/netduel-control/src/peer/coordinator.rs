@@ -68,7 +68,7 @@ impl Awaited {
     fn of(request: &ToAgent) -> Self {
         match request {
             ToAgent::Hello { .. } => Self::Hello,
-            ToAgent::Describe => Self::Described,
+            ToAgent::Describe { .. } => Self::Described,
             ToAgent::LockHost { .. } => Self::Locked,
             ToAgent::Apply { .. } => Self::Applied,
             ToAgent::Undo => Self::Undone,

@@ -18,6 +18,7 @@ pub fn workload() -> Workload {
 /// A trial's end without figures.
 pub fn trial_end(role: Role) -> TrialEnd {
     let report = EndReport {
+        failover: None,
         spread: None,
         connections: None,
         role,
@@ -47,7 +48,7 @@ pub fn requests() -> Vec<ToAgent> {
     let token = Token([0x5a; 16]);
     vec![
         ToAgent::Hello { protocol: PROTOCOL, program: "netduel 0.1.0".into(), limits: limits() },
-        ToAgent::Describe,
+        ToAgent::Describe { without_metadata: false },
         ToAgent::LockHost { run: RunId::new("demo-1").unwrap() },
         ToAgent::Apply { treatments: vec![TreatmentAction::Mtu { interface: "eth0".into(), mtu: 9000 }] },
         ToAgent::Undo,

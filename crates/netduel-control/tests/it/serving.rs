@@ -32,7 +32,7 @@ impl Noted {
 }
 
 impl Work for Noted {
-    fn snapshot(&mut self) -> Result<HostSnapshot, WorkError> {
+    fn snapshot(&mut self, _metadata: bool) -> Result<HostSnapshot, WorkError> {
         Ok(HostSnapshot::default())
     }
     fn lock(&mut self, _: &RunId) -> Result<(), WorkError> {

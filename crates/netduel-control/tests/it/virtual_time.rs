@@ -115,7 +115,9 @@ fn in_a_trial(request: &ToAgent) -> bool {
 fn answers_to(message: &ToAgent) -> Vec<FromAgent> {
     match message {
         ToAgent::Hello { .. } => vec![FromAgent::Hello { protocol: PROTOCOL, program: "agent".into() }],
-        ToAgent::Describe => vec![FromAgent::Described { snapshot: Box::new(HostSnapshot::default()) }],
+        ToAgent::Describe { .. } => {
+            vec![FromAgent::Described { snapshot: Box::new(HostSnapshot::default()) }]
+        }
         ToAgent::LockHost { .. } => vec![FromAgent::Locked],
         ToAgent::Apply { .. } => vec![FromAgent::Applied],
         ToAgent::Undo => vec![FromAgent::Undone { problems: Vec::new() }],

@@ -6,12 +6,14 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use netduel_host::{DeviceSource, LinkSource, Sources};
-use netduel_sys::ethtool::{DriverInfo, Feature};
+use netduel_host::{DeviceSource, FilterSource, LinkSource, Sources};
+use netduel_sys::ethtool::{Channels, Coalesce, DriverInfo, Feature, Rings, Rss};
 use tempfile::TempDir;
 
 /// `EOPNOTSUPP`.
 const NOT_SUPPORTED: i32 = 95;
+/// `EPERM`.
+const NOT_PERMITTED: i32 = 1;
 
 /// What the kernel of a host says now; may be changed between two readings.
 #[derive(Default)]
@@ -24,6 +26,16 @@ pub struct Kernel {
     pub speed: BTreeMap<String, u32>,
     pub features: BTreeMap<String, Vec<Feature>>,
     pub statistics: BTreeMap<String, Vec<(String, u64)>>,
+    pub firmware: BTreeMap<String, String>,
+    pub channels: BTreeMap<String, Channels>,
+    pub rings: BTreeMap<String, Rings>,
+    pub coalesce: BTreeMap<String, Coalesce>,
+    pub rss: BTreeMap<String, Rss>,
+    /// `RTM_NEWQDISC` messages; without any there are no disciplines to be listed.
+    pub queueing: Vec<u8>,
+    pub default_routes: Vec<u8>,
+    /// nftables' rules; without a number they may not be listed.
+    pub rules: Option<u32>,
 }
 
 /// A host made of files and a kernel.
@@ -44,6 +56,9 @@ impl Host {
             root: self.folder.path().to_owned(),
             links: Box::new(Door(Arc::clone(&self.kernel))),
             devices: Box::new(Door(Arc::clone(&self.kernel))),
+            filter: Box::new(Door(Arc::clone(&self.kernel))),
+            allowed: None,
+            metadata: None,
         }
     }
 
@@ -124,8 +139,19 @@ impl LinkSource for Door {
         into.clone_from(&self.0.lock().unwrap().addresses);
         Ok(())
     }
-    fn queueing(&mut self, _into: &mut Vec<u8>) -> io::Result<()> {
-        Err(absent())
+    fn queueing(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        into.clone_from(&self.0.lock().unwrap().queueing);
+        if into.is_empty() { Err(absent()) } else { Ok(()) }
+    }
+    fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        into.clone_from(&self.0.lock().unwrap().default_routes);
+        Ok(())
+    }
+}
+
+impl FilterSource for Door {
+    fn rules(&mut self) -> io::Result<u32> {
+        self.0.lock().unwrap().rules.ok_or_else(|| io::Error::from_raw_os_error(NOT_PERMITTED))
     }
 }
 
@@ -134,7 +160,8 @@ impl DeviceSource for Door {
         let kernel = self.0.lock().unwrap();
         let driver = kernel.driver.get(interface).ok_or_else(absent)?.clone();
         let bus = kernel.bus.get(interface).cloned().unwrap_or_default();
-        Ok(DriverInfo { driver, bus, ..DriverInfo::default() })
+        let firmware = kernel.firmware.get(interface).cloned().unwrap_or_default();
+        Ok(DriverInfo { driver, bus, firmware })
     }
     fn speed(&mut self, interface: &str) -> io::Result<Option<u32>> {
         Ok(self.0.lock().unwrap().speed.get(interface).copied())
@@ -156,13 +183,32 @@ impl DeviceSource for Door {
         }
         Ok(())
     }
+    fn channels(&mut self, interface: &str) -> io::Result<Channels> {
+        self.0.lock().unwrap().channels.get(interface).copied().ok_or_else(absent)
+    }
+    fn rings(&mut self, interface: &str) -> io::Result<Rings> {
+        self.0.lock().unwrap().rings.get(interface).copied().ok_or_else(absent)
+    }
+    fn coalesce(&mut self, interface: &str) -> io::Result<Coalesce> {
+        self.0.lock().unwrap().coalesce.get(interface).copied().ok_or_else(absent)
+    }
+    fn rss(&mut self, interface: &str) -> io::Result<Rss> {
+        self.0.lock().unwrap().rss.get(interface).cloned().ok_or_else(absent)
+    }
 }
 
 /// A link to be listed.
+#[derive(Debug, Clone, Default)]
 pub struct Link {
     pub index: u32,
     pub name: &'static str,
     pub master: u32,
+    pub mac: Option<[u8; 6]>,
+    pub mtu: Option<u32>,
+    pub qdisc: Option<&'static str>,
+    /// Transmit and receive queues.
+    pub queues: Option<(u32, u32)>,
+    pub is_down: bool,
     /// Received and sent packets, received and sent bytes, received and sent errors, received and sent drops.
     pub counters: [u64; 8],
 }
@@ -172,7 +218,7 @@ impl Link {
         let mut payload = vec![0; 16];
         payload[4..8].copy_from_slice(&self.index.to_ne_bytes());
         // IFF_UP.
-        payload[8..12].copy_from_slice(&1u32.to_ne_bytes());
+        payload[8..12].copy_from_slice(&u32::from(!self.is_down).to_ne_bytes());
         let mut attribute = |kind: u16, value: &[u8]| {
             payload.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
             payload.extend_from_slice(&kind.to_ne_bytes());
@@ -182,6 +228,20 @@ impl Link {
         attribute(3, format!("{}\0", self.name).as_bytes());
         if self.master > 0 {
             attribute(10, &self.master.to_ne_bytes());
+        }
+        if let Some(mac) = self.mac {
+            attribute(1, &mac);
+            attribute(33, &[u8::from(!self.is_down)]);
+        }
+        if let Some(mtu) = self.mtu {
+            attribute(4, &mtu.to_ne_bytes());
+        }
+        if let Some(qdisc) = self.qdisc {
+            attribute(6, format!("{qdisc}\0").as_bytes());
+        }
+        if let Some((sending, receiving)) = self.queues {
+            attribute(31, &sending.to_ne_bytes());
+            attribute(32, &receiving.to_ne_bytes());
         }
         // An attribute that no version of the reader knows.
         attribute(0x3ffe, &[1, 2, 3]);

@@ -2,6 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod captured;
 mod fixture;
+mod hosts;
 mod live;
+mod metadata;
 mod nearness;
+mod service;
 mod written;

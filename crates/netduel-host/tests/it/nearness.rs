@@ -11,7 +11,7 @@ const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// A host with one interface that has the address.
 fn host(interface: &'static str) -> Host {
     let host = Host::new();
-    host.set_links(&[Link { index: 2, name: interface, master: 0, counters: [0; 8] }]);
+    host.set_links(&[Link { index: 2, name: interface, ..Link::default() }]);
     host.set_address(2, ADDRESS);
     host
 }
@@ -96,7 +96,7 @@ fn the_virtual_function_beneath_netvsc_is_the_device_and_the_channels_are_it_wit
     assert_eq!((near.device.as_deref(), near.queue_cores), (Some("eth0"), vec![5, 1]), "no function yet");
     assert_eq!(near.node, None);
 
-    let link = |index, name, master| Link { index, name, master, counters: [0; 8] };
+    let link = |index, name, master| Link { index, name, master, ..Link::default() };
     host.set_links(&[link(2, "eth0", 0), link(3, "enP1s1", 2)]);
     let near = read(&host, &allowed);
     assert_eq!((near.interface.as_deref(), near.device.as_deref()), (Some("eth0"), Some("enP1s1")));

@@ -122,7 +122,8 @@ fn between(before: &[Link], after: &[Link]) -> Observation {
 }
 
 fn link(index: u32, name: &'static str, packets: u64) -> Link {
-    Link { index, name, master: 0, counters: [packets, packets, packets * 100, packets * 100, 0, 0, 0, 0] }
+    let counters = [packets, packets, packets * 100, packets * 100, 0, 0, 0, 0];
+    Link { index, name, counters, ..Link::default() }
 }
 
 fn told(seen: &Observation) -> Vec<(&str, u32, Presence, u64)> {

@@ -5,6 +5,7 @@ mod problem;
 pub mod resolved;
 mod shape;
 pub mod spec;
+pub mod tuning;
 mod value;
 
 pub use problem::{PlanErrors, Problem};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::plan::spec::{LabPath, PathKind, Side};
+use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
 use crate::units::{BitRate, Nanos, Percent};
 use crate::workload::{Role, Workload};
 
@@ -182,6 +183,69 @@ pub enum TreatmentAction {
         name: String,
         /// Wanted value.
         value: String,
+    },
+    /// The link of a virtual function is set down.
+    Vf {
+        /// The VF, or the interface above it.
+        interface: String,
+    },
+    /// A PCI function is removed from the bus.
+    Pci {
+        /// An interface of the function, or the one above it.
+        interface: String,
+    },
+    /// How many queues an interface has.
+    Queues {
+        /// Interface.
+        interface: String,
+        /// Combined channels, or receive and transmit queues each.
+        queues: u32,
+    },
+    /// How flows are spread over receive queues.
+    Rss {
+        /// Interface.
+        interface: String,
+        /// The way.
+        table: RssSpread,
+    },
+    /// The size of a ring.
+    Ring {
+        /// Interface.
+        interface: String,
+        /// Which.
+        ring: Ring,
+        /// Descriptors of each queue.
+        descriptors: u32,
+    },
+    /// A parameter of interrupt coalescing.
+    Coalesce {
+        /// Interface.
+        interface: String,
+        /// As `ethtool -C` names it.
+        parameter: String,
+        /// In the parameter's own unit; 0 and 1 for one that is off or on.
+        value: u32,
+    },
+    /// The cores of receive packet steering.
+    Rps {
+        /// Interface.
+        interface: String,
+        /// Cores; never dealt out.
+        cores: CoreChoice,
+    },
+    /// The cores of transmit packet steering.
+    Xps {
+        /// Interface.
+        interface: String,
+        /// Cores.
+        cores: CoreChoice,
+    },
+    /// The cores of an interface's interrupts.
+    IrqAffinity {
+        /// Interface.
+        interface: String,
+        /// Cores; never off.
+        cores: CoreChoice,
     },
     /// A command and the one that undoes it.
     Command {

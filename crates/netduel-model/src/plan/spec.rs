@@ -9,6 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::shape::shape;
+use super::tuning::{PciState, Ring, VfState};
+use crate::failover::PathEventKind;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
@@ -104,7 +106,7 @@ shape! {
         /// Workload settings that this arm overrides, in every workload whose type has them. Default: none.
         optional set: SettingsSpec,
         /// The interface that must carry the bytes on the client and the server. Set by itself when a `path` treatment is
-        /// used. Default: nothing is proven, and the report says so.
+        /// used, but not beside `vf` or `pci`, which take the path away. Default: nothing is proven, and the report says so.
         optional expect_interface: ExpectSpec,
         /// The path that must carry the bytes at both ends, whatever its interfaces are called: `vf` through the virtual
         /// function beneath a synthetic NIC, `synthetic` past it. For a cloud's accelerated networking, whose VF comes back under
@@ -137,23 +139,49 @@ shape! {
 }
 
 shape! {
-    /// A change. Exactly one of `path`, `offload`, `mtu`, `sysctl`, `command` says what is changed.
+    /// A change. Exactly one of `path`, `offload`, `mtu`, `sysctl`, `vf`, `pci`, `queues`, `rss`, `ring`, `coalesce`, `rps`, `xps`,
+    /// `irq_affinity`, `command` says what is changed. All but `path`, `sysctl` and `command` need `interface`.
     pub struct TreatmentSpec {
         /// The lab's path beneath the guests' address, for both guests; needs hosts of the lab at both ends.
         optional path: LabPath,
-        /// An offload feature as `ethtool -k` names it, for example `tx-tcp-segmentation`; needs `interface` and `value`.
+        /// An offload feature or group of them as `ethtool -k` names it, for example `tx-tcp-segmentation`, `tso`, `tx` (checksums of
+        /// what is sent; segmentation goes and comes back with it) or `rx`; needs `value`.
         optional offload: String,
-        /// An MTU, 68 to 65535 bytes; needs `interface`.
+        /// An MTU, 68 to 65535 bytes.
         optional mtu: u32,
-        /// A sysctl by its dotted name; needs `value`.
+        /// A sysctl by its dotted name; needs `value`. The host's congestion control is `net.ipv4.tcp_congestion_control`; that of the
+        /// test's own connections alone is the workload's `congestion`.
         optional sysctl: String,
+        /// `down`: the link of a virtual function is set down, so that traffic takes the synthetic path. `interface` is the VF or the
+        /// interface above it. Refused for an interface without another above it: it may be the only way to the host.
+        optional vf: VfState,
+        /// `removed`: the PCI function is removed from the bus, and found again by a new scan of the bus. `interface` is an
+        /// interface of the function or the one above it. Refused as with `vf`.
+        optional pci: PciState,
+        /// Queues of the interface, 1 to 1024: its combined channels, or its receive and its transmit queues.
+        optional queues: u32,
+        /// How flows are spread over receive queues: `equal 4` over the first four, `weights 6 2` in proportion, `default` as the
+        /// driver does.
+        optional rss: String,
+        /// The ring of each queue, for receiving (`rx`) or sending (`tx`); needs `value`, its descriptors.
+        optional ring: Ring,
+        /// A parameter of interrupt coalescing as `ethtool -C` names it, for example `rx-usecs` or `adaptive-rx`; needs `value`.
+        optional coalesce: String,
+        /// The cores to which each receive queue hands packets for their protocol work (RPS), for example `0-1`, or `off`.
+        optional rps: String,
+        /// The cores that send through each transmit queue (XPS): `spread` deals the cores out, a list is for every queue, or `off`.
+        optional xps: String,
+        /// The cores on which the interface's interrupts are served: `spread` deals the cores out, a list such as `0-3` is for
+        /// every interrupt. Refused while irqbalance runs, which would move them again.
+        optional irq_affinity: String,
         /// A command that makes the change; needs `undo`, the command that undoes it.
         optional command: Vec<String>,
         /// Where the change is made. Default: both hosts. Not for `path`, which is always at both.
         optional on: Side,
-        /// The interface that `offload` and `mtu` are about.
+        /// The interface that the change is about.
         optional interface: String,
-        /// `on` or `off` for an offload, the text for a sysctl.
+        /// `on` or `off` for an offload and for `adaptive-rx` and `adaptive-tx`, the number for other parameters and for a ring,
+        /// the text for a sysctl.
         optional value: String,
         /// The command that undoes `command`.
         optional undo: Vec<String>,
@@ -199,6 +227,8 @@ pub enum WorkloadType {
     TcpCrr,
     /// Round trips of small probes, first on an idle path and then while TCP streams run.
     LoadedLatency,
+    /// Probes each way and TCP streams while the path is taken away and given back.
+    Failover,
 }
 
 shape! {
@@ -219,13 +249,9 @@ shape! {
         optional cooldown: Nanos,
         /// The metrics that the verdict is about. Default: throughput and cpu-per-gigabyte for tcp-stream; datagram-rate, loss
         /// and cpu-per-datagram for udp-stream; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr;
-        /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency.
+        /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency; outage, lost-in-outage and recovery-time for
+        /// failover.
         optional metrics: Vec<Metric>,
-        /// Cores for the client's threads, in order and from the first again; or `"auto"`: the client chooses those near the
-        /// interface that carries the data, and the result says which and why. Default: the kernel places them.
-        optional pin_client: CoresSpec,
-        /// Cores for the server's threads; as `pin_client`.
-        optional pin_server: CoresSpec,
     }
     flat settings: SettingsSpec
 }
@@ -267,24 +293,31 @@ shape! {
     pub struct SettingsSpec {
         /// All types: IP version, default `ipv4`.
         optional family: Family,
+        /// All types: cores for the client's threads, in order and from the first again; or `"auto"`: the client chooses those near the
+        /// interface that carries the data, and the result says which and why. Default: the kernel places them.
+        optional pin_client: CoresSpec,
+        /// All types: cores for the server's threads; as `pin_client`.
+        optional pin_server: CoresSpec,
         /// tcp-stream: connections, 1 to 20000 (1024 with the engines `zerocopy` and `io-uring`), default 1; they share a thread for each
         /// core, but for these two, and `copy` up to 128. loaded-latency: connections that make the load, beside one that also
-        /// carries round trips, 1 to 1024, default 16.
+        /// carries round trips, 1 to 1024, default 16. failover: connections beside the probes, 0 to 64, default 1.
         optional streams: u32,
         /// tcp-stream, udp-stream: who sends, default `up` (client to server). With `both` rates are the sum of the two
-        /// directions, and loss is that of all datagrams. loaded-latency: who sends the load, default `both`.
+        /// directions, and loss is that of all datagrams. loaded-latency: who sends the load, default `both`. failover: who sends on its streams;
+        /// probes go both ways.
         optional direction: Direction,
-        /// tcp-stream, loaded-latency: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine, 128 KiB with
+        /// tcp-stream, loaded-latency, failover: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine, 128 KiB with
         /// `copy` and 256 KiB with `zerocopy` and `io-uring`.
         optional block: Bytes,
-        /// tcp-stream, loaded-latency: how bytes are moved, default `lean`.
+        /// tcp-stream, loaded-latency, failover: how bytes are moved, default `lean`.
         optional engine: TcpEngine,
-        /// tcp-stream, tcp-rr, tcp-crr, loaded-latency: congestion control as the kernel names it, 15 letters at most; default: the host's.
+        /// tcp-stream, tcp-rr, tcp-crr, loaded-latency, failover: congestion control as the kernel names it, 15 letters at most; default:
+        /// the host's.
         optional congestion: String,
         /// udp-stream: payload of a datagram, 32 B to 65507 B, default 1448 B (1428 B over IPv6). tcp-rr, udp-rr: bytes of a
         /// request and of its response, default 64 B; 1 B to 1 MiB for tcp-rr, 32 B to 65507 B for udp-rr. tcp-crr: bytes of a
         /// request, 48 B to 1 MiB, default 64 B. loaded-latency: bytes of a probe and of its response, default 64 B, 32 B to
-        /// 1472 B.
+        /// 1472 B. failover: payload of a probe, the same.
         optional size: Bytes,
         /// tcp-crr: bytes of a response, 16 B to 1 MiB, default: as the request (`size`).
         optional response_size: Bytes,
@@ -314,7 +347,7 @@ shape! {
         optional wait: Wait,
         /// tcp-rr, udp-rr, tcp-crr: an open loop at this rate, 1 /s at least, measured from the scheduled time; excludes
         /// `outstanding` but for tcp-crr. Default: a closed loop. loaded-latency: the rate of the probes, which always are an open
-        /// loop, 1 /s to 10 k/s, default 200 /s.
+        /// loop, 1 /s to 10 k/s, default 200 /s. failover: probes each way, 10 /s to 10 k/s, default 1 k/s.
         optional request_rate: PerSecond,
         /// loaded-latency: what the probes travel in, default `udp`.
         optional probe: ProbeProtocol,
@@ -325,6 +358,22 @@ shape! {
         /// smaller than 48 B (tcp-rr) or 64 B (udp-rr) cannot carry the server's times: then network and server are one part.
         /// What it costs is measured; compare with runs that do the same. Default `false`.
         optional timestamps: bool,
+        /// failover: what is done to the path while traffic runs, in the order of time; at least one, and each within the duration.
+        optional events: Vec<EventSpec>,
+    }
+}
+
+shape! {
+    /// Something that is done to a path while traffic runs. Whatever it took is given back after the trial.
+    pub struct EventSpec {
+        /// When, after the start of the traffic: later than the event before, and before the end of the duration.
+        required at: Nanos,
+        /// What is done. Hosts that are not guests of the lab have `remove` (their PCI device), `down` and `return`.
+        required kind as "do": PathEventKind,
+        /// To whose interface. Default: the client's.
+        optional on: Side,
+        /// The interface, on a host that is not a guest of the lab. Guests have theirs: the virtual function `vf0`.
+        optional interface: String,
     }
 }
 

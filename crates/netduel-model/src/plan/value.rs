@@ -223,6 +223,7 @@ macro_rules! choices {
     )+};
 }
 choices!(
+    crate::failover::PathEventKind,
     crate::metric::Metric,
     crate::workload::Direction,
     crate::workload::Family,
@@ -235,6 +236,9 @@ choices!(
     super::spec::PathKind,
     super::spec::Side,
     super::spec::WorkloadType,
+    super::tuning::PciState,
+    super::tuning::Ring,
+    super::tuning::VfState,
 );
 
 /// A deserialiser's error that keeps the list of words that an enum takes.

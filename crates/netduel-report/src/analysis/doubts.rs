@@ -347,7 +347,8 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     let free = match &arm.workload.traffic {
         Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => rate.is_none(),
         Traffic::LoadedLatency(_) => true,
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => false,
+        // Its rate changes with the path, by design.
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::Failover(_) => false,
     };
     if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {
         return None;

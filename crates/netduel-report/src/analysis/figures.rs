@@ -46,6 +46,9 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
             busy_ns(trial, shared_machine)? / 1e3 / messages(&workload.traffic, trial)?
         }
         Metric::RetransmitsPerGigabyte => retransmits(trial)? / gigabytes(trial)?,
+        Metric::Outage => super::failover::outage(workload, trial, shared_machine)?,
+        Metric::LostInOutage => super::failover::lost(workload, trial, shared_machine)?,
+        Metric::RecoveryTime => super::failover::recovery(workload, trial, shared_machine)?,
     };
     value.is_finite().then_some(value)
 }
@@ -179,7 +182,10 @@ pub(super) fn gigabytes(trial: &Trial) -> Option<f64> {
 pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
     let count = match traffic {
         Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => round_trips(trial)?.responses,
-        Traffic::TcpStream { .. } | Traffic::UdpStream { .. } | Traffic::LoadedLatency(_) => {
+        Traffic::TcpStream { .. }
+        | Traffic::UdpStream { .. }
+        | Traffic::LoadedLatency(_)
+        | Traffic::Failover(_) => {
             ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.messages).sum()
         }
     };

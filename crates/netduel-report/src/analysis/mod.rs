@@ -7,6 +7,7 @@ mod datagrams;
 mod doubts;
 pub mod expected;
 mod explanation;
+mod failover;
 mod figures;
 mod identities;
 mod limit;
@@ -33,15 +34,18 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
+use crate::inspect::Inspection;
+
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of};
 pub use doubts::busy_hosts;
 pub use expected::Expected;
+pub use failover::{ArmFailover, Dip, EventFigures, Line, Phase, WayFigures, quantile};
 pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, value_of};
 pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate};
 pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};
-pub use paths::PathShares;
+pub use paths::{Moved, PathShares};
 pub use placements::Placed;
 pub use queues::QueueUse;
 pub use series::SeriesPoint;
@@ -62,6 +66,8 @@ pub struct Analysis {
     pub workloads: Vec<WorkloadAnalysis>,
     /// Doubts: those that were stored, then those derived from the data.
     pub warnings: Vec<Warning>,
+    /// What the hosts are and what is wrong with them; empty while a run is under way.
+    pub inspection: Inspection,
     /// How the run ended; absent when it goes on or its coordinator was killed.
     pub end: Option<RunEnd>,
 }
@@ -120,6 +126,8 @@ pub struct ArmAnalysis {
     pub expected: Option<Expected>,
     /// What limited its valid trials; absent without one.
     pub limit: Option<ArmLimit>,
+    /// What each event of a failover cost; absent for other traffic.
+    pub failover: Option<ArmFailover>,
 }
 
 /// One metric over all arms.
@@ -199,6 +207,7 @@ pub fn analyse(
         trials_left_out: (counting.len() - valid.len()) as u32,
         workloads,
         warnings: all_warnings,
+        inspection: header.map(|header| Inspection::of_plan(plan, &header.hosts)).unwrap_or_default(),
         end: end.cloned(),
     }
 }
@@ -233,12 +242,15 @@ fn workload(
             latency_series: series::of_probes(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),
-            paths: paths::shares(arm, &all),
+            // A failover moves the bytes by design; where they went is told with its events.
+            paths: if is_failover(settings) { Vec::new() } else { paths::shares(arm, &all) },
             placements: placements::of(&trials),
             datagrams: datagrams::ways(settings, &trials, shared),
             queues: queues::of_arm(arm, &trials),
             limit: limit::of_arm(settings, &trials, shared, expected.as_ref()),
             expected,
+            failover: failover::of_arm(settings, &trials, shared)
+                .map(|failover| ArmFailover { moved: paths::moved(plan, arm, &trials), ..failover }),
         });
         by_arm.push((arm, settings, trials));
     }
@@ -265,6 +277,10 @@ fn workload(
         .collect();
     let counters = counters::of_workload(&by_arm, machines);
     WorkloadAnalysis { name: name.clone(), arms, judged, unjudged, counters, explanation: Vec::new() }
+}
+
+fn is_failover(workload: &Workload) -> bool {
+    matches!(workload.traffic, netduel_model::workload::Traffic::Failover(_))
 }
 
 /// The trials that count for their slot, as [`Run::counting_trials`] chooses them.

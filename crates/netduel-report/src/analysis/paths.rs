@@ -1,8 +1,9 @@
 //! Which interfaces carried the bytes of an arm at each end, over its trials.
 use std::collections::BTreeMap;
 
-use netduel_model::plan::Arm;
-use netduel_model::plan::spec::PathKind;
+use netduel_model::lab;
+use netduel_model::plan::spec::{PathKind, Side};
+use netduel_model::plan::{Arm, Launch, ResolvedPlan};
 use netduel_model::trial::{PathProof, Trial};
 use netduel_model::workload::Role;
 
@@ -71,4 +72,40 @@ fn at_end(
     bytes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let host = arm.pair.host(role).to_string();
     PathShares { role, host, expected, share_min, proven, trials: count, bytes }
+}
+
+/// Where the bytes of a guest went in a failover, over all valid trials.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moved {
+    /// Which end.
+    pub role: Role,
+    /// The host.
+    pub host: String,
+    /// The interface that ought to have carried the bytes before the first event, between events, and after the last.
+    pub interfaces: Vec<String>,
+    /// The smallest share that one of them had of the bytes of its part.
+    pub share_min: f64,
+    /// Trials that tell.
+    pub trials: u32,
+}
+
+/// The moves of an arm's valid trials, by end; empty where no lab made the events.
+pub(super) fn moved(plan: &ResolvedPlan, arm: &Arm, trials: &[&Trial]) -> Vec<Moved> {
+    let at_end = |(role, side): (Role, Side)| {
+        let host = arm.pair.host(role);
+        let Launch::Lab { guest } = &plan.hosts.get(host)?.launch else { return None };
+        let expected = arm.expected(role)?;
+        let mut moved =
+            Moved { role, host: host.to_string(), interfaces: Vec::new(), share_min: 1.0, trials: 0 };
+        for events in trials.iter().filter_map(|trial| trial.lab_events.as_ref()) {
+            let parts = events.moves(guest, side, expected, lab::SYNTHETIC_INTERFACE);
+            moved.trials += 1;
+            for part in parts.iter().filter(|part| part.total > 0) {
+                moved.share_min = moved.share_min.min(part.through as f64 / part.total as f64);
+            }
+            moved.interfaces = parts.into_iter().map(|part| part.interface).collect();
+        }
+        (moved.trials > 0).then_some(moved)
+    };
+    [(Role::Client, Side::Client), (Role::Server, Side::Server)].into_iter().filter_map(at_end).collect()
 }

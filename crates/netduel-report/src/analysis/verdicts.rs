@@ -18,6 +18,13 @@ pub(super) const LOSS_MARGIN_MIN: f64 = 0.001;
 /// The smallest number of retransmits per gigabyte that matters when the baseline has none.
 pub(super) const RETRANSMITS_MARGIN_MIN: f64 = 1.0;
 
+/// The shortest outage that matters, nanoseconds: a probe's pace by default, so less is not seen.
+const OUTAGE_MARGIN_MIN_NS: f64 = 1e6;
+/// The smallest number of probes lost that matters.
+const LOST_MARGIN_MIN: f64 = 1.0;
+/// The shortest recovery that matters, nanoseconds: an interval of the fine series.
+const RECOVERY_MARGIN_MIN_NS: f64 = 1e7;
+
 /// The statistics' scale of a metric.
 pub(super) fn scale(metric: Metric) -> paired::Scale {
     match metric.scale() {
@@ -98,6 +105,9 @@ fn margin(metric: Metric, baseline: &ArmValues, equivalence: f64) -> f64 {
     match metric {
         Metric::Loss => of_median.max(LOSS_MARGIN_MIN),
         Metric::RetransmitsPerGigabyte => of_median.max(RETRANSMITS_MARGIN_MIN),
+        Metric::Outage => of_median.max(OUTAGE_MARGIN_MIN_NS),
+        Metric::LostInOutage => of_median.max(LOST_MARGIN_MIN),
+        Metric::RecoveryTime => of_median.max(RECOVERY_MARGIN_MIN_NS),
         _ => equivalence,
     }
 }

@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 
 use netduel_model::ids::ArmName;
-use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
+use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::units::human_nanos;
@@ -76,6 +76,7 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(round_trip.congestion.iter().cloned());
         }
         Traffic::LoadedLatency(load) => parts.extend(loaded(load)),
+        Traffic::Failover(failover) => parts.extend(super::failover::settings(failover)),
         Traffic::TcpCrr(transaction) => {
             parts.push("a connection for each transaction".to_owned());
             parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
@@ -89,10 +90,23 @@ pub fn workload(workload: &Workload) -> String {
     }
     parts.push(workload.family.to_string());
     parts.push(workload.timing.duration.to_string());
+    let ends = [
+        ("client", &workload.pin_client, workload.pin_auto.client),
+        ("server", &workload.pin_server, workload.pin_auto.server),
+    ];
+    for (end, cores, auto) in ends {
+        // No space behind the commas: parts are told apart by it.
+        let list = cores.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
+        if auto {
+            parts.push(format!("{end} on cores that it chooses"));
+        } else if !list.is_empty() {
+            parts.push(format!("{end} on {} {list}", if cores.len() == 1 { "core" } else { "cores" }));
+        }
+    }
     parts.join(", ")
 }
 
-fn engine_words(engine: TcpEngine) -> &'static str {
+pub(super) fn engine_words(engine: TcpEngine) -> &'static str {
     match engine {
         TcpEngine::Lean => "lean engine",
         TcpEngine::Copy => "copy engine",
@@ -185,11 +199,11 @@ pub fn parts(workload: &WorkloadAnalysis) -> Vec<String> {
     first.parts.iter().map(|part| sentence(part.key, part.title)).chain(load_effects(workload)).collect()
 }
 
-fn plural(count: u32, one: &str) -> String {
+pub(super) fn plural(count: u32, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-fn way(direction: Direction) -> &'static str {
+pub(super) fn way(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "client to server",
         Direction::Down => "server to client",
@@ -213,20 +227,6 @@ fn loaded(load: &LoadedLatency) -> Vec<String> {
     parts.push(engine_words(load.engine).to_owned());
     parts.extend(load.congestion.iter().cloned());
     parts
-}
-
-/// One arm in the change it makes: `path = accelerated on both`.
-pub fn treatment(treatment: &Treatment) -> String {
-    let on = format!("{:?}", treatment.on).to_lowercase();
-    match &treatment.action {
-        TreatmentAction::Path { path } => format!("lab path {}", format!("{path:?}").to_lowercase()),
-        TreatmentAction::Offload { interface, feature, enabled } => {
-            format!("{feature} {} on {interface} ({on})", if *enabled { "on" } else { "off" })
-        }
-        TreatmentAction::Mtu { interface, mtu } => format!("MTU {mtu} B on {interface} ({on})"),
-        TreatmentAction::Sysctl { name, value } => format!("{name} = {value} ({on})"),
-        TreatmentAction::Command { command, .. } => format!("`{}` ({on})", command.join(" ")),
-    }
 }
 
 /// How a run ended.
@@ -350,6 +350,9 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
              of the lowest 95 %. No HTTP, and a fixed number of streams: docs/methodology.md."
                 .to_owned(),
         ));
+    }
+    if workloads().any(|workload| matches!(workload.traffic, Traffic::Failover(_))) {
+        rules.push(("Outage", super::failover::rule()));
     }
     rules
 }

@@ -328,6 +328,7 @@ fn trial(
         .map(|(role, end)| PathProof::from_interfaces(role, &expected, &end.observation.interfaces))
         .to_vec();
     Trial {
+        lab_events: None,
         slot: Slot {
             block: 0,
             position: 0,
@@ -378,6 +379,7 @@ fn series(noise: &mut Noise, per_second: f64, bytes_each: f64) -> Flow {
 
 fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
     EndReport {
+        failover: None,
         spread: None,
         connections: None,
         role,

@@ -164,6 +164,7 @@ fn snapshot() -> HostSnapshot {
 /// A valid trial in which every field is filled.
 pub fn trial(block: u32) -> Trial {
     Trial {
+        lab_events: None,
         slot: Slot { block, position: 3, arm: arm("synthetic"), workload: workload("bulk") },
         attempt: 1,
         started_unix_ms: 1_795_257_902_000 + u64::from(block),
@@ -202,6 +203,7 @@ fn flow() -> Flow {
 
 fn report(role: Role) -> EndReport {
     EndReport {
+        failover: None,
         spread: None,
         connections: None,
         role,

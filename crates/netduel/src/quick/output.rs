@@ -80,6 +80,7 @@ impl Output {
         match event {
             Event::TrialProgress { role, figures } => self.progress(*role, *figures),
             Event::Warned { warning } => eprintln!("warning: {warning}"),
+            Event::ProblemFound { text } => eprintln!("{text}"),
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! `netduel run`: a plan from a file, or a stored run that goes on.
 mod outcome;
+mod path_events;
 mod progress;
 mod surroundings;
 
@@ -16,9 +17,9 @@ use crate::cli::{RunArgs, StoreArgs};
 use crate::exit::{Failure, Kind, OrFail as _};
 
 use outcome::finish;
-pub use outcome::{run_failure, table, write_whole};
+pub use outcome::{page_layout, run_failure, table, write_whole};
 use progress::Progress;
-pub use surroundings::{RunSource, System, build_lab, keeper_command};
+pub use surroundings::{RunSource, System, agent_argv, build_lab, keeper_command};
 
 /// Where and how a run reports.
 pub struct Output<'a> {

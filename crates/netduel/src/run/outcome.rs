@@ -91,11 +91,15 @@ fn say(json: bool, line: &str) -> Result<(), Failure> {
     print(&format!("{line}\n"))
 }
 
+/// Columns of this terminal, and whether colours are welcome.
+pub fn page_layout() -> (usize, bool) {
+    let width = terminal_size::terminal_size().map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0));
+    (width, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+}
+
 /// The verdict table for this terminal.
 pub fn table(analysis: &Analysis) -> String {
-    let out = std::io::stdout();
-    let width = terminal_size::terminal_size().map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0));
-    let colour = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let (width, colour) = page_layout();
     netduel_report::terminal::table(analysis, width, colour)
 }
 

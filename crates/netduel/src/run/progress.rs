@@ -69,6 +69,7 @@ impl Progress {
     pub fn event(&mut self, event: &Event) {
         match event {
             Event::HostReady { host } => self.line(&format!("host {host} is ready")),
+            Event::ProblemFound { text } => self.line(text),
             Event::RunStarted { id, trials_max, trials_done } => {
                 self.total = *trials_max;
                 self.done = *trials_done;

@@ -6,16 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use netduel_control::coordinator::{StoreProblem, Surroundings};
 use netduel_lab::{KeeperCommand, Lab, Lifetime};
 use netduel_model::event::Event;
+use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{HostName, LabName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{Host, Launch, ResolvedPlan};
+use netduel_model::plan::{Host, Launch, Pair, ResolvedPlan};
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_report::analysis;
+use netduel_report::findings::Severity;
+use netduel_report::inspect::Inspection;
 use netduel_store::{RunWriter, Store, StoreError};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
+use crate::run::path_events::PathEvents;
 use crate::{program, signal};
 
 /// Where a run comes from.
@@ -49,6 +53,7 @@ pub struct System<'a> {
     writer: Option<RunWriter>,
     id: Option<RunId>,
     lab: Option<Lab>,
+    path_events: Option<PathEvents>,
     interrupted: Arc<AtomicBool>,
     listener: Box<dyn FnMut(&Event) + 'a>,
 }
@@ -70,6 +75,7 @@ impl<'a> System<'a> {
             writer: None,
             id: None,
             lab,
+            path_events: None,
             interrupted,
             listener: Box::new(listener),
         })
@@ -82,6 +88,18 @@ impl<'a> System<'a> {
 
     fn writer(&mut self) -> Option<&mut RunWriter> {
         self.writer.as_mut()
+    }
+
+    /// Tells what is so wrong with the hosts that trials would be wasted, before the first of them.
+    fn tell_problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) {
+        let lines = Inspection::of_plan(&self.plan, hosts).lines(Severity::Problem);
+        if lines.is_empty() {
+            return;
+        }
+        let more = "what to do about it: `netduel inspect`, with --plan for the hosts of a plan".to_owned();
+        for text in lines.into_iter().chain([more]) {
+            (self.listener)(&Event::ProblemFound { text });
+        }
     }
 
     fn header(
@@ -129,30 +147,32 @@ fn random_u64() -> Result<u64, String> {
     Ok(u128::from_le_bytes(bytes) as u64)
 }
 
+/// The argv that starts the agent of a host of a plan; `lab` is the plan's, when it has one.
+pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&Lab>) -> Result<Vec<String>, String> {
+    let program = program::path().display().to_string();
+    let prefix = match &host.launch {
+        Launch::Local => Vec::new(),
+        Launch::Lab { guest } => {
+            let lab = lab.ok_or_else(|| format!("host {name} is in a lab, and the plan has none"))?;
+            let words = [program.as_str(), "lab", "exec", "--lab", lab.name().as_str(), guest, "--"];
+            words.iter().map(|word| (*word).to_owned()).collect()
+        }
+        Launch::Netns { name } => {
+            ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
+        }
+        // The other machine has a path of its own to the program: it is looked up there.
+        Launch::Command { prefix } => {
+            let words = ["netduel", "agent"].map(str::to_owned);
+            return Ok(prefix.iter().cloned().chain(words).collect());
+        }
+        Launch::Paired { at } => return Ok(vec![program, "link".to_owned(), at.clone()]),
+    };
+    Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
+}
+
 impl Surroundings for System<'_> {
     fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String> {
-        let program = program::path().display().to_string();
-        let prefix = match &host.launch {
-            Launch::Local => Vec::new(),
-            Launch::Lab { guest } => {
-                let lab = self
-                    .lab
-                    .as_ref()
-                    .ok_or_else(|| format!("host {name} is in a lab, and the plan has none"))?;
-                let words = [program.as_str(), "lab", "exec", "--lab", lab.name().as_str(), guest, "--"];
-                words.iter().map(|word| (*word).to_owned()).collect()
-            }
-            Launch::Netns { name } => {
-                ["ip", "netns", "exec", name].iter().map(|word| (*word).to_owned()).collect()
-            }
-            // The other machine has a path of its own to the program: it is looked up there.
-            Launch::Command { prefix } => {
-                let words = ["netduel", "agent"].map(str::to_owned);
-                return Ok(prefix.iter().cloned().chain(words).collect());
-            }
-            Launch::Paired { at } => return Ok(vec![program, "link".to_owned(), at.clone()]),
-        };
-        Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
+        agent_argv(name, host, self.lab.as_ref())
     }
 
     fn set_path(&mut self, path: LabPath) -> Result<(), String> {
@@ -160,11 +180,23 @@ impl Surroundings for System<'_> {
         lab.set_path(path).map_err(|error| format!("failed to {error}"))
     }
 
+    fn begin_events(&mut self, pair: &Pair, events: &[PathEvent]) -> Result<(), String> {
+        let lab = self.lab.as_ref().ok_or("events of a lab were asked for, and the plan has none")?;
+        self.path_events = Some(PathEvents::begin(lab, &self.plan, pair, events)?);
+        Ok(())
+    }
+
+    fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
+        let (Some(events), Some(lab)) = (self.path_events.take(), self.lab.as_ref()) else { return Ok(None) };
+        events.end(lab).map(Some)
+    }
+
     fn hosts_known(
         &mut self,
         hosts: &BTreeMap<HostName, HostSnapshot>,
     ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
         let problem = |message: String| StoreProblem { message };
+        self.tell_problems(hosts);
         let source = std::mem::replace(&mut self.source, RunSource::Unstored);
         let (id, seed, done) = match source {
             RunSource::New { plan_text } => {

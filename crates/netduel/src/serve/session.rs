@@ -149,9 +149,9 @@ fn refused(message: String) -> WorkError {
 }
 
 impl Work for Session {
-    fn snapshot(&mut self) -> Result<HostSnapshot, WorkError> {
+    fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError> {
         self.check_served()?;
-        self.work.snapshot()
+        self.work.snapshot(metadata)
     }
 
     /// Several clients are served at a time, so a run does not get this host for itself; the result says who else was there.

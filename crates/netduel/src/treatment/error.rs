@@ -104,6 +104,81 @@ pub enum TreatmentError {
         /// What the kernel said.
         cause: io::Error,
     },
+    /// Beyond what the device or the host has.
+    #[error("{doing}: allowed are {allowed}")]
+    Range {
+        /// What was being done, as a fragment.
+        doing: String,
+        /// What may be asked for, in words.
+        allowed: String,
+    },
+    /// The device cannot do this at all.
+    #[error(
+        "{doing}: {why}; leave this treatment out, or use an interface that can (`ethtool -i {interface}` names the driver)"
+    )]
+    Unsupported {
+        /// What was being done, as a fragment.
+        doing: String,
+        /// Interface.
+        interface: String,
+        /// Why not.
+        why: String,
+    },
+    /// Without another interface above it, it may carry the control connection.
+    #[error(
+        "take {interface} away: no interface is above it (and none beneath), so it may be the only way to this host; name a virtual \
+         function that has a synthetic interface above it"
+    )]
+    OnlyWay {
+        /// Interface.
+        interface: String,
+    },
+    /// It is not clear which one is meant.
+    #[error("take the virtual function beneath {interface} away: several interfaces are beneath it ({}); name one of them", .names.join(", "))]
+    Several {
+        /// The interface above.
+        interface: String,
+        /// Those beneath.
+        names: Vec<String>,
+    },
+    /// What would not come back by itself.
+    #[error(
+        "take {interface} away: it has addresses of its own ({addresses}) that do not come back with it; move them to the interface \
+         above it first"
+    )]
+    DownDropsAddresses {
+        /// Interface.
+        interface: String,
+        /// What would be lost.
+        addresses: String,
+    },
+    /// Another program would undo the change in the midst of a trial.
+    #[error(
+        "{doing}: irqbalance (process {process}) runs and would move them again; stop it for the run (`systemctl stop irqbalance`)"
+    )]
+    Balanced {
+        /// What was being done, as a fragment.
+        doing: String,
+        /// Its process number.
+        process: String,
+    },
+    /// The kernel placed it and does not let it be moved.
+    #[error(
+        "{doing}: the kernel manages this interrupt itself and lets nobody move it; leave this treatment out"
+    )]
+    ManagedInterrupt {
+        /// What was being done, as a fragment.
+        doing: String,
+    },
+    /// `/sys` is of no use here.
+    #[error(
+        "read /sys: the one that is mounted shows another network namespace, and the kernel gives none of its own ({cause}); run the \
+         agent as root, or mount a sysfs in its mount namespace"
+    )]
+    ForeignSysfs {
+        /// Why none of its own.
+        cause: io::Error,
+    },
     /// The kernel refused.
     #[error("{doing}: {cause}{}", remedy(.cause))]
     Refused {
@@ -189,6 +264,15 @@ impl TreatmentError {
         Self::Refused { doing, cause }
     }
 
+    /// As [`Self::about_interface`], where `EOPNOTSUPP` means that the driver cannot do it.
+    pub(super) fn about_device(interface: &str, doing: String, cause: io::Error) -> Self {
+        if cause.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) {
+            let why = "its driver does not support this".to_owned();
+            return Self::Unsupported { doing, interface: interface.to_owned(), why };
+        }
+        Self::about_interface(interface, doing, cause)
+    }
+
     /// The interface is not there; names those that are.
     pub(super) fn no_interface(interface: &str) -> Self {
         Self::NoInterface {
@@ -211,7 +295,7 @@ fn remedy(cause: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "; run the agent as root, or with CAP_NET_ADMIN in the user namespace that owns its network namespace"
         }
-        io::ErrorKind::ReadOnlyFilesystem => "; /proc/sys is mounted read-only here, as in most containers",
+        io::ErrorKind::ReadOnlyFilesystem => "; it is mounted read-only here, as in most containers",
         _ => "",
     }
 }

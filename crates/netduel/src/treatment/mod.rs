@@ -6,14 +6,25 @@
 //! run twice, or run though the command was not: see `docs/design/0005-observation-and-treatments.md`.
 //!
 //! Files of this folder name each other by `super` alone: the tests take the folder into a program of their own.
+mod coalesce;
 mod command;
 mod error;
 mod guard;
+mod irq;
 mod lifeline;
 mod mtu;
 mod offload;
+mod pci;
+mod queues;
+mod ring;
+mod rss;
+mod steering;
 mod sysctl;
+mod sysfs;
 mod undo;
+mod vf;
+
+use std::path::PathBuf;
 
 use netduel_model::plan::TreatmentAction;
 
@@ -23,35 +34,72 @@ pub use lifeline::GuardCommand;
 
 use guard::Request;
 use lifeline::Lifeline;
+use steering::Steering;
 use undo::Undo;
+
+/// Where the kernel's files are: `/sys` and `/proc`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roots {
+    /// `/sys`.
+    pub sys: PathBuf,
+    /// `/proc`.
+    pub proc: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Self { sys: "/sys".into(), proc: "/proc".into() }
+    }
+}
 
 /// A change that is ready to be made.
 enum Change {
     Offload(offload::OffloadChange),
     Mtu(mtu::MtuChange),
     Sysctl(sysctl::SysctlChange),
+    Vf(vf::VfChange),
+    Pci(pci::PciChange),
+    Queues(queues::QueuesChange),
+    Rss(rss::RssChange),
+    Ring(ring::RingChange),
+    Coalesce(coalesce::CoalesceChange),
+    Steering(steering::SteeringChange),
+    Irq(irq::IrqChange),
     Command(command::CommandChange),
 }
 
 impl Change {
     /// Reads what is there and checks whether the change can be made; changes nothing.
-    fn prepare(action: &TreatmentAction) -> Result<(Undo, Self), TreatmentError> {
-        match action {
-            TreatmentAction::Path { .. } => Err(TreatmentError::PathIsTheLabs),
-            TreatmentAction::Offload { interface, feature, enabled } => {
-                offload::prepare(interface, feature, *enabled)
-                    .map(|(undo, change)| (undo, Self::Offload(change)))
+    fn prepare(action: &TreatmentAction, roots: &Roots) -> Result<(Undo, Self), TreatmentError> {
+        use TreatmentAction as Action;
+        Ok(match action {
+            Action::Path { .. } => return Err(TreatmentError::PathIsTheLabs),
+            Action::Offload { interface, feature, enabled } => {
+                with(offload::prepare(interface, feature, *enabled)?, Self::Offload)
             }
-            TreatmentAction::Mtu { interface, mtu } => {
-                mtu::prepare(interface, *mtu).map(|(undo, change)| (undo, Self::Mtu(change)))
+            Action::Mtu { interface, mtu } => with(mtu::prepare(interface, *mtu)?, Self::Mtu),
+            Action::Sysctl { name, value } => with(sysctl::prepare(name, value)?, Self::Sysctl),
+            Action::Vf { interface } => with(vf::prepare(interface)?, Self::Vf),
+            Action::Pci { interface } => with(pci::prepare(&roots.sys, interface)?, Self::Pci),
+            Action::Queues { interface, queues } => with(queues::prepare(interface, *queues)?, Self::Queues),
+            Action::Rss { interface, table } => with(rss::prepare(interface, table)?, Self::Rss),
+            Action::Ring { interface, ring, descriptors } => {
+                with(ring::prepare(interface, *ring, *descriptors)?, Self::Ring)
             }
-            TreatmentAction::Sysctl { name, value } => {
-                sysctl::prepare(name, value).map(|(undo, change)| (undo, Self::Sysctl(change)))
+            Action::Coalesce { interface, parameter, value } => {
+                with(coalesce::prepare(interface, parameter, *value)?, Self::Coalesce)
             }
-            TreatmentAction::Command { command, undo } => {
-                command::prepare(command, undo).map(|(undo, change)| (undo, Self::Command(change)))
+            Action::Rps { interface, cores } => {
+                with(steering::prepare(interface, Steering::Receive, cores)?, Self::Steering)
             }
-        }
+            Action::Xps { interface, cores } => {
+                with(steering::prepare(interface, Steering::Transmit, cores)?, Self::Steering)
+            }
+            Action::IrqAffinity { interface, cores } => {
+                with(irq::prepare(roots, interface, cores)?, Self::Irq)
+            }
+            Action::Command { command, undo } => with(command::prepare(command, undo)?, Self::Command),
+        })
     }
 
     fn make(&self) -> Result<(), TreatmentError> {
@@ -59,9 +107,22 @@ impl Change {
             Self::Offload(change) => change.make(),
             Self::Mtu(change) => change.make(),
             Self::Sysctl(change) => change.make(),
+            Self::Vf(change) => change.make(),
+            Self::Pci(change) => change.make(),
+            Self::Queues(change) => change.make(),
+            Self::Rss(change) => change.make(),
+            Self::Ring(change) => change.make(),
+            Self::Coalesce(change) => change.make(),
+            Self::Steering(change) => change.make(),
+            Self::Irq(change) => change.make(),
             Self::Command(change) => change.make(),
         }
     }
+}
+
+/// The way back, and the change as one of its kind.
+fn with<T>((undo, change): (Undo, T), kind: fn(T) -> Change) -> (Undo, Change) {
+    (undo, kind(change))
 }
 
 /// A change that is in force, or may be.
@@ -77,12 +138,18 @@ pub struct Treatments {
     lifeline: Option<Lifeline>,
     applied: Vec<Applied>,
     last_id: u64,
+    roots: Roots,
 }
 
 impl Treatments {
     /// Nothing is changed yet, and no guard is started yet.
     pub fn new(guard: GuardCommand) -> Self {
-        Self { command: guard, lifeline: None, applied: Vec::new(), last_id: 0 }
+        Self::with_roots(guard, Roots::default())
+    }
+
+    /// As [`Self::new`], with the kernel's files elsewhere, where somebody can play the kernel.
+    pub fn with_roots(guard: GuardCommand, roots: Roots) -> Self {
+        Self { command: guard, lifeline: None, applied: Vec::new(), last_id: 0, roots }
     }
 
     /// How many changes are in force.
@@ -112,7 +179,7 @@ impl Treatments {
     }
 
     fn apply_one(&mut self, action: &TreatmentAction) -> Result<(), TreatmentError> {
-        let (undo, change) = Change::prepare(action)?;
+        let (undo, change) = Change::prepare(action, &self.roots)?;
         if self.lifeline.is_none() {
             self.lifeline = Some(Lifeline::start(&self.command)?);
         }

@@ -53,7 +53,7 @@ fn in_words(range: MtuRange) -> String {
 }
 
 /// IPv6 addresses that were given to the interface. The kernel makes the link-local one anew by itself.
-fn lost_addresses(addresses: &[IpAddr]) -> Vec<String> {
+pub(super) fn lost_addresses(addresses: &[IpAddr]) -> Vec<String> {
     let given = |address: &&IpAddr| matches!(address, IpAddr::V6(six) if !six.is_unicast_link_local());
     addresses.iter().filter(given).map(ToString::to_string).collect()
 }

@@ -38,7 +38,8 @@ pub(super) struct OffloadChange {
     changed: Vec<String>,
 }
 
-fn door() -> Result<Ethtool, TreatmentError> {
+/// The way to the drivers of this network namespace.
+pub(super) fn door() -> Result<Ethtool, TreatmentError> {
     Ethtool::open()
         .map_err(|cause| TreatmentError::Refused { doing: "open an ethtool socket".to_owned(), cause })
 }

@@ -2,6 +2,9 @@
 //! change is made.
 //!
 //! Undoing must stand being done twice: whoever dies between undoing and saying so leaves it to the other.
+use std::path::PathBuf;
+
+use netduel_model::plan::tuning::{COALESCE_PARAMETERS, Ring};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, netdevice::index_to_name, socket};
 use serde::{Deserialize, Serialize};
@@ -9,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::command;
 use super::error::TreatmentError;
 use super::offload::{self, feature_words};
-use super::{mtu, sysctl};
+use super::pci::Returning;
+use super::steering::QueueFiles;
+use super::{coalesce, irq, mtu, pci, queues, ring, rss, steering, sysctl, vf};
 
 /// The original state of what a treatment changes. Spoken only between an agent and the guard that it started from its
 /// own program, so there is no other version to understand.
@@ -29,6 +34,22 @@ pub(super) enum Undo {
     Mtu { interface: String, index: u32, mtu: u32 },
     /// A sysctl.
     Sysctl { name: String, value: String },
+    /// Whether a link is up.
+    Link { interface: String, index: u32, up: bool, carrier: bool },
+    /// A PCI function that is on the bus.
+    Pci { sys: PathBuf, slot: String, expected: Vec<Returning> },
+    /// Numbers of queues (receive, transmit, other, combined), and what goes with a queue.
+    Queues { interface: String, index: u32, channels: [u32; 4], table: Vec<u32>, files: QueueFiles },
+    /// An RSS table.
+    Rss { interface: String, index: u32, table: Vec<u32> },
+    /// The size of a ring.
+    Ring { interface: String, index: u32, ring: Ring, descriptors: u32 },
+    /// Interrupt coalescing: all parameters in the kernel's order, and the one that is changed.
+    Coalesce { interface: String, index: u32, parameter: String, original: Vec<u32> },
+    /// Files of an interface's queues.
+    QueueFiles { interface: String, index: u32, files: QueueFiles },
+    /// The cores of interrupts.
+    IrqAffinity { interface: String, files: Vec<(PathBuf, String)> },
     /// A command.
     Command {
         command: Vec<String>,
@@ -50,16 +71,40 @@ impl Undo {
 
     fn attempt(&self) -> Result<(), TreatmentError> {
         match self {
-            Self::Offload { index, requested, active, .. } => match present(*index)? {
-                Some(interface) => offload::restore(&interface, requested, active),
-                None => Ok(()),
-            },
-            Self::Mtu { index, mtu, .. } => match present(*index)? {
-                Some(interface) => mtu::set(&interface, *mtu),
-                None => Ok(()),
-            },
             Self::Sysctl { name, value } => sysctl::set(name, value),
             Self::Command { undo, mark, .. } => command::run(undo, mark),
+            Self::Pci { sys, slot, expected } => pci::restore(sys, slot, expected),
+            Self::IrqAffinity { files, .. } => irq::set(files),
+            Self::Offload { index, .. }
+            | Self::Mtu { index, .. }
+            | Self::Link { index, .. }
+            | Self::Queues { index, .. }
+            | Self::Rss { index, .. }
+            | Self::Ring { index, .. }
+            | Self::Coalesce { index, .. }
+            | Self::QueueFiles { index, .. } => match present(*index)? {
+                Some(interface) => self.restore(&interface),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Undoes the change of a device by its present name.
+    fn restore(&self, interface: &str) -> Result<(), TreatmentError> {
+        match self {
+            Self::Offload { requested, active, .. } => offload::restore(interface, requested, active),
+            Self::Mtu { mtu, .. } => mtu::set(interface, *mtu),
+            Self::Link { index, up, carrier, .. } => vf::restore(interface, *index, *up, *carrier),
+            Self::Queues { channels, table, files, .. } => {
+                queues::restore(interface, *channels, table, files)
+            }
+            Self::Rss { table, .. } => rss::restore(interface, table),
+            Self::Ring { ring, descriptors, .. } => ring::set(interface, *ring, *descriptors),
+            Self::Coalesce { original, .. } => coalesce::restore(interface, original),
+            Self::QueueFiles { files, .. } => steering::set(interface, files),
+            Self::Sysctl { .. } | Self::Command { .. } | Self::Pci { .. } | Self::IrqAffinity { .. } => {
+                Ok(())
+            }
         }
     }
 
@@ -79,7 +124,46 @@ impl Undo {
             }
             Self::Mtu { interface, .. } => format!("the change of the MTU of {interface}"),
             Self::Sysctl { name, .. } => format!("the change of sysctl `{name}`"),
+            Self::Link { interface, .. } => format!("the change of the link of {interface}"),
+            Self::Pci { slot, .. } => format!("the removal of PCI function {slot}"),
+            Self::Queues { interface, .. } => format!("the change of the queues of {interface}"),
+            Self::Rss { interface, .. } => format!("the change of the RSS table of {interface}"),
+            Self::Ring { interface, ring, .. } => {
+                format!("the change of the {} ring of {interface}", ring.word())
+            }
+            Self::Coalesce { interface, parameter, .. } => {
+                format!("the change of {parameter} of {interface}")
+            }
+            Self::QueueFiles { interface, .. } => format!("the change of packet steering of {interface}"),
+            Self::IrqAffinity { interface, .. } => {
+                format!("the change of the cores of the interrupts of {interface}")
+            }
             Self::Command { command, .. } => format!("`{}`", command.join(" ")),
+        }
+    }
+
+    fn by_ethtool(&self) -> String {
+        match self {
+            Self::Queues { interface, channels, .. } => {
+                let words = ["rx", "tx", "other", "combined"].into_iter().zip(channels);
+                let words =
+                    words.filter(|(_, count)| **count > 0).map(|(word, count)| format!(" {word} {count}"));
+                format!("`ethtool -L {interface}{}`", words.collect::<String>())
+            }
+            Self::Coalesce { interface, parameter, original, .. } => {
+                let place = COALESCE_PARAMETERS.iter().position(|name| name == parameter);
+                let value = place.and_then(|place| original.get(place)).copied().unwrap_or_default();
+                let value = match (parameter.starts_with("adaptive-"), value) {
+                    (true, 0) => "off".to_owned(),
+                    (true, _) => "on".to_owned(),
+                    (false, value) => value.to_string(),
+                };
+                format!("`ethtool -C {interface} {parameter} {value}`")
+            }
+            Self::Rss { interface, table, .. } => {
+                format!("`ethtool -X {interface} weight {}`", weights(table))
+            }
+            _ => String::new(),
         }
     }
 
@@ -93,8 +177,33 @@ impl Undo {
             Self::Mtu { interface, mtu, .. } => format!("`ip link set dev {interface} mtu {mtu}`"),
             Self::Sysctl { name, value } => format!("`sysctl -w '{name}={value}'`"),
             Self::Command { undo, .. } => format!("`{}`", undo.join(" ")),
+            Self::Link { interface, up, .. } => {
+                format!("`ip link set dev {interface} {}`", if *up { "up" } else { "down" })
+            }
+            Self::Pci { .. } => "`echo 1 > /sys/bus/pci/rescan`".to_owned(),
+            Self::Ring { interface, ring, descriptors, .. } => {
+                format!("`ethtool -G {interface} {} {descriptors}`", ring.word())
+            }
+            Self::Queues { .. } | Self::Rss { .. } | Self::Coalesce { .. } => self.by_ethtool(),
+            Self::QueueFiles { interface, files, .. } => {
+                let echo = |(path, value): &(String, String)| {
+                    format!("`echo {value} > /sys/class/net/{interface}/queues/{path}`")
+                };
+                files.iter().map(echo).collect::<Vec<_>>().join(", ")
+            }
+            Self::IrqAffinity { files, .. } => {
+                let echo = |(file, list): &(PathBuf, String)| format!("`echo {list} > {}`", file.display());
+                files.iter().map(echo).collect::<Vec<_>>().join(", ")
+            }
         }
     }
+}
+
+/// How many slots of a table each queue had, as `ethtool -X` takes it; the order of the slots is lost.
+fn weights(table: &[u32]) -> String {
+    let queues = table.iter().max().map_or(0, |last| last + 1);
+    let slots = |queue| table.iter().filter(|slot| **slot == queue).count().to_string();
+    (0..queues).map(slots).collect::<Vec<_>>().join(" ")
 }
 
 /// The present name of the device that had this index. A device that is gone took its settings along, and a namesake that

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
 use netduel_model::plan::TreatmentAction;
@@ -12,10 +13,12 @@ use netduel_sys::ethtool::Ethtool;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
+mod guarding;
+mod kinds;
 #[path = "../../src/treatment/mod.rs"]
 mod subject;
 
-use subject::{GuardCommand, TreatmentError, Treatments};
+use subject::{GuardCommand, Roots, TreatmentError, Treatments};
 
 /// The guard runs in the program, not here.
 const _: fn() -> i32 = subject::guard_main;
@@ -23,6 +26,8 @@ const _: fn() -> i32 = subject::guard_main;
 const INSIDE: &str = "NETDUEL_TEST_INSIDE";
 /// Set in the process that plays the agent: the changes to make, as JSON.
 const AGENT: &str = "NETDUEL_TEST_AGENT";
+/// Set for it as well: the folder that holds what it takes for `/sys` and `/proc`.
+const ROOTS: &str = "NETDUEL_TEST_ROOTS";
 const SYSCTL: &str = "net.ipv4.tcp_slow_start_after_idle";
 /// Runs `body` in a new network namespace with a veth pair `va`, `vb`. The test runs itself again inside.
 fn in_namespace(name: &str, body: fn()) {
@@ -135,9 +140,14 @@ struct Agent {
 
 impl Agent {
     fn start(actions: &[TreatmentAction]) -> Self {
+        Self::start_with(actions, &[])
+    }
+
+    fn start_with(actions: &[TreatmentAction], variables: &[(&str, &Path)]) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", "treatment::agent_of_the_tests", "--nocapture"])
             .env(AGENT, serde_json::to_string(actions).unwrap())
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -146,6 +156,10 @@ impl Agent {
         let (to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let log = child.stderr.take().unwrap();
         Self { child, to, from, log }
+    }
+
+    fn say(&mut self, word: &str) {
+        self.to.write_all(format!("{word}\n").as_bytes()).unwrap();
     }
 
     /// Waits for the agent's next word.
@@ -197,7 +211,12 @@ fn kill_and_wait(pid: Pid) {
 fn agent_of_the_tests() {
     let Ok(actions) = env::var(AGENT) else { return };
     let actions: Vec<TreatmentAction> = serde_json::from_str(&actions).unwrap();
-    let mut treatments = Treatments::new(guard());
+    let mut treatments = match env::var(ROOTS).map(PathBuf::from) {
+        Ok(folder) => {
+            Treatments::with_roots(guard(), Roots { sys: folder.join("sys"), proc: folder.join("proc") })
+        }
+        Err(_) => Treatments::new(guard()),
+    };
     let text = |outcome: Result<(), String>| outcome.err().unwrap_or_else(|| "well".to_owned());
     println!("agent: {}", text(treatments.apply(&actions).map_err(|failed| failed.to_string())));
     for line in std::io::stdin().lines() {
@@ -262,12 +281,12 @@ fn killing_the_guard_leaves_the_agent_able_to_undo() {
         assert_eq!(agent.word(), "well");
         kill_and_wait(agent.guard());
         assert_treated();
-        agent.to.write_all(b"undo\n").unwrap();
+        agent.say("undo");
         let word = agent.word();
         assert_eq!(state(), before);
         assert!(word.starts_with("left behind: false: keep the undo guard"), "{word}");
         // The next change has a guard again.
-        agent.to.write_all(b"apply\n").unwrap();
+        agent.say("apply");
         assert_eq!(agent.word(), "well");
         assert_treated();
         agent.kill();
@@ -282,7 +301,7 @@ fn nothing_stays_changed_without_a_guard() {
         let mut agent = Agent::start(&[sysctl("0")]);
         assert_eq!(agent.word(), "well");
         kill_and_wait(agent.guard());
-        agent.to.write_all(b"apply\n").unwrap();
+        agent.say("apply");
         let word = agent.word();
         assert!(word.starts_with("keep the undo guard: it"), "{word}");
         assert_eq!(state(), before);
@@ -451,49 +470,5 @@ fn what_cannot_be_changed_is_refused_with_a_remedy() {
             }
             assert_eq!((treatments.applied(), &state()), (0, &before), "{action:?}");
         }
-    });
-}
-
-#[test]
-fn a_wrong_guard_changes_nothing() {
-    in_namespace("a_wrong_guard_changes_nothing", || {
-        let before = state();
-        for (program, words, part) in [
-            ("/no/such/program", vec![], "No such file"),
-            ("true", vec![], "it ended"),
-            ("echo", vec!["hello".to_owned()], "makes no sense"),
-            (
-                "unshare",
-                vec!["--net".to_owned(), guard().program.display().to_string(), "undo-guard".to_owned()],
-                "another network namespace",
-            ),
-        ] {
-            let mut treatments = Treatments::new(GuardCommand { program: program.into(), words });
-            let failed = treatments.apply(&[mtu(1400)]).unwrap_err().to_string();
-            assert!(failed.contains(part) && failed.contains("nothing was changed"), "{failed}");
-            assert_eq!(state(), before);
-        }
-    });
-}
-
-#[test]
-fn an_unprivileged_agent_is_told_what_it_lacks() {
-    in_namespace("an_unprivileged_agent_is_told_what_it_lacks", || {
-        // No capability is left in a user namespace that does not own the network namespace.
-        let exe = env::current_exe().unwrap();
-        let output = Command::new("unshare")
-            .args(["--user", "--"])
-            .arg(exe)
-            .args(["--exact", "treatment::agent_of_the_tests", "--nocapture"])
-            .env(AGENT, serde_json::to_string(&[mtu(1400)]).unwrap())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            text.contains("agent: set the MTU of va to 1400 bytes") && text.contains("CAP_NET_ADMIN"),
-            "{text}"
-        );
-        assert_eq!(state().mtu, 1500);
     });
 }

@@ -1,9 +1,11 @@
 //! Whether a plan makes sense, and its defaults. Each file judges one table; none of them stops at the first problem.
 mod arms;
 mod design;
+mod failover;
 mod hosts;
 mod settings;
 mod treatments;
+mod tuning;
 mod workloads;
 
 use super::problem::Problems;

@@ -3,10 +3,25 @@ use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
 
-use super::{check_command, check_interface};
+use super::{check_command, check_interface, tuning};
 
 /// The keys of which a treatment has exactly one.
-const KINDS: [&str; 5] = ["path", "offload", "mtu", "sysctl", "command"];
+const KINDS: [&str; 14] = [
+    "path",
+    "offload",
+    "mtu",
+    "sysctl",
+    "vf",
+    "pci",
+    "queues",
+    "rss",
+    "ring",
+    "coalesce",
+    "rps",
+    "xps",
+    "irq_affinity",
+    "command",
+];
 
 /// The treatments of an arm that could be resolved. `in_lab` says whether both of its hosts are guests of the lab, and is
 /// absent when that is not known because of another problem.
@@ -68,11 +83,11 @@ pub(super) fn lab_path(treatments: &[Treatment]) -> Option<LabPath> {
 /// Notes keys that this kind of change needs and that are missing, and those that it has no use for.
 fn check_companions(path: &str, kind: &str, problems: &mut Problems<'_>) {
     let needed: &[&str] = match kind {
-        "offload" => &["interface", "value"],
-        "mtu" => &["interface"],
+        "offload" | "ring" | "coalesce" => &["interface", "value"],
         "sysctl" => &["value"],
         "command" => &["undo"],
-        _ => &[],
+        "path" => &[],
+        _ => &["interface"],
     };
     for companion in ["interface", "value", "undo"] {
         let key = key_path(path, companion);
@@ -81,6 +96,9 @@ fn check_companions(path: &str, kind: &str, problems: &mut Problems<'_>) {
             let allowed = match companion {
                 "interface" => "name the interface, for example interface = \"eth0\"",
                 "undo" => "write the command that undoes the change, as a list of words",
+                _ if matches!(kind, "ring" | "coalesce") => {
+                    "write the number as text, for example value = \"64\""
+                }
                 _ if kind == "offload" => "set value = \"on\" or value = \"off\"",
                 _ => "write the value as text, for example value = \"1\"",
             };
@@ -116,30 +134,7 @@ fn resolve_action(spec: &TreatmentSpec, path: &str, problems: &mut Problems<'_>)
         return Some(TreatmentAction::Path { path: lab_path });
     }
     if let Some(feature) = &spec.offload {
-        let good = !feature.is_empty()
-            && feature.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-        if !good {
-            let allowed = "name it as `ethtool -k` does, for example \"tx-tcp-segmentation\"";
-            problems.add(
-                &key_path(path, "offload"),
-                format!("{feature:?} is not an offload feature"),
-                allowed,
-            );
-        }
-        let enabled = match spec.value.as_deref()? {
-            "on" => true,
-            "off" => false,
-            other => {
-                let wrong = format!("is {other:?}, but an offload is switched");
-                problems.add(&key_path(path, "value"), wrong, "allowed: `on` or `off`");
-                return None;
-            }
-        };
-        return Some(TreatmentAction::Offload {
-            interface: spec.interface.clone()?,
-            feature: feature.clone(),
-            enabled,
-        });
+        return resolve_offload(spec, feature, path, problems);
     }
     if let Some(mtu) = spec.mtu {
         super::range(problems, &key_path(path, "mtu"), mtu, 68, 65_535);
@@ -149,11 +144,39 @@ fn resolve_action(spec: &TreatmentSpec, path: &str, problems: &mut Problems<'_>)
         check_sysctl(name, path, problems);
         return Some(TreatmentAction::Sysctl { name: name.clone(), value: spec.value.clone()? });
     }
-    let command = spec.command.clone()?;
+    let Some(command) = spec.command.clone() else { return tuning::resolve(spec, path, problems) };
     check_command(problems, &key_path(path, "command"), &command);
     let undo = spec.undo.clone()?;
     check_command(problems, &key_path(path, "undo"), &undo);
     Some(TreatmentAction::Command { command, undo })
+}
+
+fn resolve_offload(
+    spec: &TreatmentSpec,
+    feature: &str,
+    path: &str,
+    problems: &mut Problems<'_>,
+) -> Option<TreatmentAction> {
+    let good =
+        !feature.is_empty() && feature.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    if !good {
+        let allowed = "name it as `ethtool -k` does, for example \"tx-tcp-segmentation\"";
+        problems.add(&key_path(path, "offload"), format!("{feature:?} is not an offload feature"), allowed);
+    }
+    let enabled = match spec.value.as_deref()? {
+        "on" => true,
+        "off" => false,
+        other => {
+            let wrong = format!("is {other:?}, but an offload is switched");
+            problems.add(&key_path(path, "value"), wrong, "allowed: `on` or `off`");
+            return None;
+        }
+    };
+    Some(TreatmentAction::Offload {
+        interface: spec.interface.clone()?,
+        feature: feature.to_owned(),
+        enabled,
+    })
 }
 
 /// A sysctl's name becomes a path under /proc/sys: it must not lead out of there.

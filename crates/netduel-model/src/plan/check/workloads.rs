@@ -62,11 +62,11 @@ pub(super) fn resolve(
         traffic,
         timing,
         family: effective.family.unwrap_or_default(),
-        pin_client: workload.pin_client.as_ref().map(CoresSpec::list).unwrap_or_default(),
-        pin_server: workload.pin_server.as_ref().map(CoresSpec::list).unwrap_or_default(),
+        pin_client: effective.pin_client.as_ref().map(CoresSpec::list).unwrap_or_default(),
+        pin_server: effective.pin_server.as_ref().map(CoresSpec::list).unwrap_or_default(),
         pin_auto: PinAuto {
-            client: workload.pin_client == Some(CoresSpec::Auto),
-            server: workload.pin_server == Some(CoresSpec::Auto),
+            client: effective.pin_client == Some(CoresSpec::Auto),
+            server: effective.pin_server == Some(CoresSpec::Auto),
         },
         metrics,
     })

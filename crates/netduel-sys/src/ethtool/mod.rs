@@ -1,4 +1,6 @@
-//! The ethtool ioctl (include/uapi/linux/ethtool.h): driver, counters, features, speed. Must hold no policy.
+//! The ethtool ioctl (include/uapi/linux/ethtool.h): driver, counters and speed here, and a file for each setting that
+//! can be read and changed: [`features`](Ethtool::features), [`channels`](Ethtool::channels), [`rings`](Ethtool::rings),
+//! [`coalesce`](Ethtool::coalesce), [`rss`](Ethtool::rss). Must hold no policy.
 //!
 //! `ETHTOOL_GSTRINGS` and `ETHTOOL_GSTATS` write as many entries as the driver has at that moment, whatever size the
 //! caller names, so a device that gains queues between two calls would write past a heap buffer. All exchanges
@@ -6,20 +8,31 @@
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr::NonNull;
 
 use crate::link::{request, request_socket};
+
+mod channels;
+mod coalesce;
+mod features;
+mod memory;
+mod rings;
+mod rss;
+
+pub use channels::Channels;
+pub use coalesce::{Coalesce, CoalesceParameter};
+pub use features::Feature;
+pub use rings::Rings;
+pub use rss::{HashFunction, Rss};
+
+use memory::GuardedMemory;
 
 const GET_DRIVER_INFO: u32 = 0x03;
 const GET_STRINGS: u32 = 0x1b;
 const GET_STATISTICS: u32 = 0x1d;
 const GET_STRING_SET_INFO: u32 = 0x37;
-const GET_FEATURES: u32 = 0x3a;
-const SET_FEATURES: u32 = 0x3b;
 const GET_LINK_SETTINGS: u32 = 0x4c;
 /// String sets (`enum ethtool_stringset`).
 const SET_STATISTICS_NAMES: u32 = 1;
-const SET_FEATURE_NAMES: u32 = 4;
 /// Bytes of one name (`ETH_GSTRING_LEN`).
 const NAME_LEN: usize = 32;
 /// Bytes of `struct ethtool_drvinfo`.
@@ -41,19 +54,6 @@ pub struct DriverInfo {
     pub firmware: String,
     /// Where on the bus, for example `0000:00:04.0`; empty for virtual devices.
     pub bus: String,
-}
-
-/// One line of `ethtool -k`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Feature {
-    /// The kernel's name, for example `tx-tcp-segmentation`.
-    pub name: String,
-    /// Whether the device or the kernel keeps it as it is (`[fixed]`).
-    pub fixed: bool,
-    /// What was asked for last.
-    pub requested: bool,
-    /// What is in force.
-    pub active: bool,
 }
 
 /// A socket and a piece of memory for exchanges with the drivers of one network namespace.
@@ -129,56 +129,6 @@ impl Ethtool {
         Ok(())
     }
 
-    /// The device's features (`ethtool -k`), in the kernel's order, unnamed bits left out.
-    ///
-    /// # Errors
-    /// `ENODEV` without such an interface.
-    pub fn features(&mut self, interface: &str) -> io::Result<Vec<Feature>> {
-        let names = self.names(interface, SET_FEATURE_NAMES)?;
-        let blocks = names.len().div_ceil(32);
-        self.memory.clear(8 + blocks * 16);
-        self.memory.set_word(4, blocks as u32);
-        self.exchange(interface, GET_FEATURES)?;
-        let bit = |index: usize, field: usize| {
-            let word = self.memory.word(8 + (index / 32) * 16 + field * 4);
-            word & (1 << (index % 32)) != 0
-        };
-        let features = names.into_iter().enumerate().filter(|(_, name)| !name.is_empty());
-        Ok(features
-            .map(|(index, name)| Feature {
-                name,
-                // `struct ethtool_get_features_block`: available, requested, active, never_changed.
-                fixed: !bit(index, 0) || bit(index, 3),
-                requested: bit(index, 1),
-                active: bit(index, 2),
-            })
-            .collect())
-    }
-
-    /// Asks for features by their kernel names (`ethtool -K`), all in one request. Whether the device did as asked has
-    /// to be read back: features depend on each other.
-    ///
-    /// # Errors
-    /// `EINVAL` when a name is not the kernel's, `EPERM` without `CAP_NET_ADMIN`, whatever the driver answers.
-    pub fn request_features(&mut self, interface: &str, wanted: &[(String, bool)]) -> io::Result<()> {
-        let names = self.names(interface, SET_FEATURE_NAMES)?;
-        let blocks = names.len().div_ceil(32);
-        self.memory.clear(8 + blocks * 8);
-        self.memory.set_word(4, blocks as u32);
-        for (name, enabled) in wanted {
-            let index = names
-                .iter()
-                .position(|known| known == name)
-                .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
-            let (at, mask) = (8 + (index / 32) * 8, 1 << (index % 32));
-            self.memory.set_word(at, self.memory.word(at) | mask);
-            if *enabled {
-                self.memory.set_word(at + 4, self.memory.word(at + 4) | mask);
-            }
-        }
-        self.exchange(interface, SET_FEATURES)
-    }
-
     /// A set of names, empty ones kept because their place is their number.
     fn names(&mut self, interface: &str, set: u32) -> io::Result<Vec<String>> {
         for _ in 0..ATTEMPTS {
@@ -210,7 +160,7 @@ impl Ethtool {
     fn exchange(&mut self, interface: &str, command: u32) -> io::Result<()> {
         let mut request = request(interface)?;
         self.memory.set_word(0, command);
-        request.ifr_ifru.ifru_data = self.memory.start.as_ptr().cast();
+        request.ifr_ifru.ifru_data = self.memory.start().cast();
         let argument = (&raw mut request).cast::<c_void>();
         // SAFETY: `argument` points to a live `ifreq` whose data pointer is the mapping. The kernel copies to and from
         // it in ascending order from its start, and a copy that would leave it meets the inaccessible page after it and
@@ -228,69 +178,6 @@ fn too_large() -> io::Error {
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
-
-/// Private memory that is followed by a page nobody can touch.
-#[derive(Debug)]
-struct GuardedMemory {
-    start: NonNull<u8>,
-    len: usize,
-    mapped: usize,
-}
-
-// SAFETY: the mapping belongs to this value alone and is not bound to the thread that made it.
-unsafe impl Send for GuardedMemory {}
-
-impl GuardedMemory {
-    /// `len` is rounded up to whole pages.
-    fn new(len: usize) -> io::Result<Self> {
-        let page = rustix::param::page_size();
-        let len = len.next_multiple_of(page);
-        let mapped = len + page;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: without a wanted address the kernel chooses a free range, so no memory in use is touched.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), mapped, libc::PROT_NONE, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let memory = Self { start, len, mapped };
-        // SAFETY: the first `len` bytes are ours since the call above; the last page keeps PROT_NONE.
-        let result =
-            unsafe { libc::mprotect(start.as_ptr().cast(), len, libc::PROT_READ | libc::PROT_WRITE) };
-        if result == 0 { Ok(memory) } else { Err(io::Error::last_os_error()) }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: `len` bytes from `start` are mapped readable and initialised (the kernel zeroes them) as long as `self`
-        // lives, and only `&mut self` methods write to them.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`, and `&mut self` makes this the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
-    }
-
-    /// Zeroes the head of the memory.
-    fn clear(&mut self, len: usize) {
-        self.bytes_mut()[..len].fill(0);
-    }
-
-    fn word(&self, at: usize) -> u32 {
-        self.bytes()[at..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes))
-    }
-
-    fn set_word(&mut self, at: usize, value: u32) {
-        self.bytes_mut()[at..at + 4].copy_from_slice(&value.to_ne_bytes());
-    }
-}
-
-impl Drop for GuardedMemory {
-    fn drop(&mut self) {
-        // SAFETY: `start` and `mapped` are those of our own mapping, and nothing refers to it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped) };
-    }
 }
 
 #[cfg(test)]
@@ -312,34 +199,6 @@ mod tests {
         let mut ethtool = Ethtool::open().unwrap();
         assert_eq!(ethtool.driver("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(ethtool.features("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
-    }
-
-    #[test]
-    fn a_feature_that_the_kernel_does_not_know_is_refused_before_anything_is_asked() {
-        let mut ethtool = Ethtool::open().unwrap();
-        let refused = ethtool.request_features("lo", &[("no-such-feature".to_owned(), true)]).unwrap_err();
-        assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
-    }
-
-    #[test]
-    fn the_kernel_cannot_write_past_the_memory() {
-        let mut ethtool = Ethtool::open().unwrap();
-        let mut short = GuardedMemory::new(1).unwrap();
-        // The names of the features need some 2 KiB; they are asked for where 100 bytes are left.
-        let room = short.len;
-        for (field, value) in [GET_STRINGS, SET_FEATURE_NAMES, 0].into_iter().enumerate() {
-            short.set_word(room - 100 + field * 4, value);
-        }
-        let mut wanted = request("lo").unwrap();
-        // SAFETY: the offset lies within the mapping.
-        let inside = unsafe { short.start.as_ptr().add(room - 100) };
-        wanted.ifr_ifru.ifru_data = inside.cast();
-        let argument = (&raw mut wanted).cast::<c_void>();
-        // SAFETY: the kernel's copy meets the inaccessible page; that is what is tested.
-        let result = unsafe { libc::ioctl(ethtool.socket.as_raw_fd(), libc::SIOCETHTOOL as _, argument) };
-        let error = io::Error::last_os_error();
-        assert_eq!((result, error.raw_os_error()), (-1, Some(libc::EFAULT)));
-        assert!(ethtool.features("lo").is_ok());
     }
 
     #[test]

@@ -1,0 +1,87 @@
+//! Asking hosts what they are, and nothing else: no run, no lock, no change. A host that fails does not keep the others from answering.
+use std::collections::BTreeMap;
+
+use netduel_model::ids::HostName;
+use netduel_model::snapshot::HostSnapshot;
+
+use super::conductor::Conductor;
+use super::conversation::DESCRIBE_TIMEOUT_NS;
+use super::{RunError, Trouble};
+use crate::protocol::{FromAgent, ToAgent};
+
+/// What each host answered, or why it did not.
+pub type Described = BTreeMap<HostName, Result<HostSnapshot, RunError>>;
+
+/// Somebody wants it to stop.
+struct Interrupted;
+
+impl Conductor<'_> {
+    /// Starts the agents of all hosts of the plan, has them describe their hosts side by side, and ends them. `None` when it was
+    /// interrupted.
+    pub(super) fn describe(mut self, metadata: bool) -> Option<Described> {
+        let described = self.describe_each(metadata);
+        self.part();
+        described.ok()
+    }
+
+    fn describe_each(&mut self, metadata: bool) -> Result<Described, Interrupted> {
+        let hosts: Vec<HostName> = self.plan.hosts.keys().cloned().collect();
+        let mut failed: BTreeMap<HostName, RunError> = BTreeMap::new();
+        for host in &hosts {
+            if let Err(trouble) = self.launch(host) {
+                note(host, trouble, &mut failed)?;
+            }
+        }
+        for host in &hosts {
+            if self.heard_from(host, &mut failed)?.is_some() {
+                let now_ns = self.surroundings.now_ns();
+                let request = ToAgent::Describe { without_metadata: !metadata };
+                if let Ok(link) = self.link(host) {
+                    link.request(&request, now_ns, DESCRIBE_TIMEOUT_NS);
+                }
+            }
+        }
+        let mut described = Described::new();
+        for host in hosts {
+            if let Some(FromAgent::Described { snapshot }) = self.heard_from(&host, &mut failed)? {
+                described.insert(host, Ok(*snapshot));
+            } else {
+                let words = || RunError::Local(format!("host {host} did not describe itself"));
+                let error = failed.remove(&host).unwrap_or_else(words);
+                described.insert(host, Err(error));
+            }
+        }
+        Ok(described)
+    }
+
+    /// The answer of a host that has not failed; other hosts that fail meanwhile are noted. `None`: it has.
+    fn heard_from(
+        &mut self,
+        host: &HostName,
+        failed: &mut BTreeMap<HostName, RunError>,
+    ) -> Result<Option<FromAgent>, Interrupted> {
+        while !failed.contains_key(host) {
+            match self.answer(host) {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(trouble) => note(host, trouble, failed)?,
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Notes why a host, the one that was asked or another, has no answer.
+fn note(
+    asked: &HostName,
+    trouble: Trouble,
+    failed: &mut BTreeMap<HostName, RunError>,
+) -> Result<(), Interrupted> {
+    let (host, error) = match trouble {
+        Trouble::Interrupted => return Err(Interrupted),
+        Trouble::Lost { host, error } => (host, *error),
+        Trouble::Refused { host, kind, message } => (host.clone(), RunError::Refused { host, kind, message }),
+        Trouble::Local(words) => (asked.clone(), RunError::Local(words)),
+    };
+    failed.entry(host).or_insert(error);
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! The device behind an interface: what its driver, its bus and its queues tell.
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use netduel_model::snapshot::{Channels, Coalescing, Device, ReceiveSteering, Rings};
+use netduel_sys::ethtool::{Coalesce, CoalesceParameter, DriverInfo};
+
+use crate::counter::is_telling;
+use crate::file::{cores_of_mask, line, number, numbers_in, whole};
+use crate::interrupts::Table;
+use crate::link::Link;
+use crate::place::{place, queue_interrupts};
+use crate::source::DeviceSource;
+
+/// What is read once for all interfaces.
+pub(crate) struct Surroundings {
+    pub root: PathBuf,
+    pub interrupts: Table,
+    /// Kinds of queueing disciplines by the index of the interface.
+    pub disciplines: BTreeMap<u32, Vec<String>>,
+    /// Whether `/sys/class/net` shows the network namespace that the links are of.
+    pub sees_own_queues: bool,
+}
+
+/// What is known of an interface's device. `driver`: as `ethtool -i` has it, when there is one.
+pub(crate) fn device(
+    link: &Link,
+    driver: Option<&DriverInfo>,
+    around: &Surroundings,
+    source: &mut dyn DeviceSource,
+) -> Device {
+    let place = driver.and_then(|info| place(&around.root, &info.bus));
+    let folder = place.as_ref().map(|place| place.folder.as_path());
+    let channels = channels(&link.name, source);
+    let queues =
+        around.sees_own_queues.then(|| around.root.join("sys/class/net").join(&link.name).join("queues"));
+    Device {
+        bus: place.as_ref().map(|place| place.name.clone()),
+        // Filled in by who knows all interfaces of the function.
+        pci: None,
+        // Drivers without firmware say so in three ways.
+        firmware: driver
+            .map(|info| info.firmware.trim().to_owned())
+            .filter(|version| !version.is_empty() && version != "N/A"),
+        node: folder.and_then(|folder| number(&folder.join("numa_node"))),
+        channels,
+        rings: rings(&link.name, source),
+        coalescing: source.coalesce(&link.name).ok().map(|coalesce| coalescing(&coalesce)),
+        rss_entries: rss_entries(&link.name, channels, source),
+        receive_steering: queues.as_deref().map(receive_steering).unwrap_or_default(),
+        transmit_steering: queues.as_deref().map(transmit_steering).unwrap_or_default(),
+        interrupts: folder
+            .map(|folder| queue_interrupts(&around.root, folder, &around.interrupts))
+            .unwrap_or_default(),
+        disciplines: around.disciplines.get(&link.index).cloned().unwrap_or_default(),
+        counters: counters(&link.name, source),
+    }
+}
+
+fn channels(interface: &str, source: &mut dyn DeviceSource) -> Option<Channels> {
+    let told = source.channels(interface).ok()?;
+    Some(Channels {
+        rx: (told.rx, told.max_rx),
+        tx: (told.tx, told.max_tx),
+        combined: (told.combined, told.max_combined),
+    })
+}
+
+fn rings(interface: &str, source: &mut dyn DeviceSource) -> Option<Rings> {
+    let told = source.rings(interface).ok()?;
+    Some(Rings { rx: (told.rx, told.max_rx), tx: (told.tx, told.max_tx) })
+}
+
+fn coalescing(told: &Coalesce) -> Coalescing {
+    Coalescing {
+        rx_usecs: told.value(CoalesceParameter::RxUsecs),
+        rx_frames: told.value(CoalesceParameter::RxFrames),
+        tx_usecs: told.value(CoalesceParameter::TxUsecs),
+        tx_frames: told.value(CoalesceParameter::TxFrames),
+        adaptive_rx: told.value(CoalesceParameter::AdaptiveRx) != 0,
+        adaptive_tx: told.value(CoalesceParameter::AdaptiveTx) != 0,
+    }
+}
+
+/// Entries of the indirection table for each queue; a queue that gets none has a 0.
+fn rss_entries(interface: &str, channels: Option<Channels>, source: &mut dyn DeviceSource) -> Vec<u32> {
+    let Ok(told) = source.rss(interface) else { return Vec::new() };
+    let Some(highest) = told.indirection.iter().max() else { return Vec::new() };
+    let queues = channels.map_or(0, |channels| channels.rx.0 + channels.combined.0).max(highest + 1);
+    let mut entries = vec![0; queues as usize];
+    for queue in told.indirection {
+        entries[queue as usize] += 1;
+    }
+    entries
+}
+
+/// RPS and RFS of each receive queue (Documentation/networking/scaling.rst).
+fn receive_steering(queues: &Path) -> Vec<ReceiveSteering> {
+    let of = |queue: u32| {
+        let folder = queues.join(format!("rx-{queue}"));
+        ReceiveSteering {
+            cores: whole(&folder.join("rps_cpus")).map(|mask| cores_of_mask(&mask)).unwrap_or_default(),
+            flows: number(&folder.join("rps_flow_cnt")).unwrap_or(0),
+        }
+    };
+    numbers_in(queues, "rx-").into_iter().map(of).collect()
+}
+
+/// XPS of each transmit queue. A device with one queue has none to choose from, and the kernel refuses to read its mask.
+fn transmit_steering(queues: &Path) -> Vec<Vec<u16>> {
+    let of = |queue: u32| {
+        let mask = whole(&queues.join(format!("tx-{queue}/xps_cpus")));
+        mask.map(|mask| cores_of_mask(&mask)).unwrap_or_default()
+    };
+    numbers_in(queues, "tx-").into_iter().map(of).collect()
+}
+
+/// The telling counters of a driver. Some drivers use one name for every queue: those are added up.
+fn counters(interface: &str, source: &mut dyn DeviceSource) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    let names = source.statistic_names(interface).unwrap_or_default();
+    if !names.iter().any(|name| is_telling(name)) {
+        return found;
+    }
+    let mut values = Vec::new();
+    // A driver whose counters changed in number meanwhile has told none.
+    if source.statistics(interface, names.len(), &mut values).is_err() {
+        return found;
+    }
+    for (name, value) in names.iter().zip(&values).filter(|(name, _)| is_telling(name)) {
+        *found.entry(name.trim().to_owned()).or_insert(0) += value;
+    }
+    found
+}
+
+/// Whether `/sys/class/net` shows these links and no others. It shows the network namespace of whoever mounted it, so names
+/// alone would not do: index and address must be the same, too.
+pub(crate) fn shows_own_links(root: &Path, links: &[Link]) -> bool {
+    let folder = root.join("sys/class/net");
+    // Files such as `bonding_masters` lie beside the links.
+    let shown = crate::file::names_in(&folder);
+    let shown = shown.iter().filter(|name| folder.join(name).is_dir()).count();
+    let is_shown = |link: &Link| {
+        let of = folder.join(&link.name);
+        let mac =
+            line(&of.join("address")).filter(|mac| mac.bytes().any(|byte| !matches!(byte, b'0' | b':')));
+        number(&of.join("ifindex")) == Some(link.index) && (mac == link.mac || link.mac.is_none())
+    };
+    shown == links.len() && links.iter().all(is_shown)
+}

@@ -1,0 +1,51 @@
+//! What packets are matched against on their way: nftables, iptables, connection tracking. Counts only.
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use netduel_model::snapshot::PacketFilter;
+
+use crate::file::{line, number, numbers_in, target_name, whole};
+use crate::source::FilterSource;
+
+/// The filters of a network namespace; absent when nothing is told of any.
+pub(crate) fn filter(root: &Path, source: &mut dyn FilterSource) -> Option<PacketFilter> {
+    let network = root.join("proc/thread-self/net");
+    // Of either family; a table that both have is named once.
+    let tables: BTreeSet<String> = ["ip_tables_names", "ip6_tables_names"]
+        .iter()
+        .filter_map(|file| whole(&network.join(file)))
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let limits = root.join("proc/sys/net/netfilter");
+    let tracked = number(&limits.join("nf_conntrack_count"));
+    let found = PacketFilter {
+        nft_rules: if has_nftables(root) { source.rules().ok() } else { Some(0) },
+        iptables: tables.into_iter().collect(),
+        tracked: tracked.zip(number(&limits.join("nf_conntrack_max"))),
+    };
+    (found != PacketFilter::default()).then_some(found)
+}
+
+/// Whether the kernel has nftables now. A question to it would load the module, and a reader must not change a host.
+fn has_nftables(root: &Path) -> bool {
+    // A kernel that cannot load modules has it or has it not.
+    let Some(loaded) = whole(&root.join("proc/modules")) else { return true };
+    let release = line(&root.join("proc/sys/kernel/osrelease")).unwrap_or_default();
+    let builtin = whole(&root.join(format!("lib/modules/{release}/modules.builtin"))).unwrap_or_default();
+    loaded.lines().any(|line| line.starts_with("nf_tables "))
+        || builtin.lines().any(|line| line.ends_with("/nf_tables.ko"))
+}
+
+/// Whether irqbalance runs. Not seeing it means something only where every process can be seen: in the first namespace of
+/// processes, whose number is fixed (`PROC_PID_INIT_INO`), and when another user's process may be read.
+pub(crate) fn irqbalance(root: &Path) -> Option<bool> {
+    const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+    let processes = numbers_in(&root.join("proc"), "");
+    let name = |process: u32| line(&root.join(format!("proc/{process}/comm")));
+    if processes.iter().any(|process| name(*process).as_deref() == Some("irqbalance")) {
+        return Some(true);
+    }
+    let namespace = target_name(&root.join("proc/self/ns/pid"));
+    let sees_all = namespace.as_deref() == Some(FIRST_NAMESPACE) && name(1).is_some();
+    sees_all.then_some(false)
+}

@@ -1,0 +1,114 @@
+//! Processors, caches and memory nodes, out of `/proc/cpuinfo` and `/sys/devices/system`.
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use netduel_model::snapshot::{Cache, HugePages, MemoryNode, Processor};
+
+use crate::file::{cores_in, field, line, number, numbers_in, whole};
+
+/// The processors. `allowed`: the cores that this process may run on, if they are known.
+pub(crate) fn processor(root: &Path, allowed: Option<&[u16]>) -> Option<Processor> {
+    let folder = root.join("sys/devices/system/cpu");
+    let online = cores_in(&folder.join("online"))?;
+    let of = |core: u16, below: &str| folder.join(format!("cpu{core}")).join(below);
+    let packages: BTreeSet<i32> =
+        online.iter().filter_map(|core| number(&of(*core, "topology/physical_package_id"))).collect();
+    // A guest that is not told of its sockets says -1.
+    let sockets = packages.iter().filter(|package| **package >= 0).count() as u32;
+    let governors: BTreeSet<String> =
+        online.iter().filter_map(|core| line(&of(*core, "cpufreq/scaling_governor"))).collect();
+    let governors: Vec<String> = governors.into_iter().collect();
+    Some(Processor {
+        sockets: (sockets > 0).then_some(sockets),
+        physical_cores: physical_cores(root, &online),
+        max_khz: online.iter().filter_map(|core| number(&of(*core, "cpufreq/cpuinfo_max_freq"))).max(),
+        governor: (!governors.is_empty()).then(|| governors.join(", ")),
+        caches: caches(&of(*online.first()?, "cache")),
+        allowed: allowed.filter(|allowed| *allowed != online).map(<[u16]>::to_vec),
+        isolated: cores_in(&folder.join("isolated")).unwrap_or_default(),
+    })
+}
+
+/// The threads of each physical core that are online and usable, by the number of its first one.
+pub(crate) fn physical_cores(root: &Path, usable: &[u16]) -> Vec<Vec<u16>> {
+    let folder = root.join("sys/devices/system/cpu");
+    let online = cores_in(&folder.join("online"));
+    let usable: BTreeSet<u16> = usable
+        .iter()
+        .copied()
+        .filter(|core| online.as_ref().is_none_or(|online| online.contains(core)))
+        .collect();
+    let mut grouped: BTreeSet<u16> = BTreeSet::new();
+    let mut physical = Vec::new();
+    for core in &usable {
+        if grouped.contains(core) {
+            continue;
+        }
+        let siblings = cores_in(&folder.join(format!("cpu{core}/topology/thread_siblings_list")));
+        let mut group: BTreeSet<u16> =
+            siblings.unwrap_or_default().into_iter().filter(|sibling| usable.contains(sibling)).collect();
+        group.insert(*core);
+        grouped.extend(&group);
+        physical.push(group.into_iter().collect());
+    }
+    physical
+}
+
+fn caches(folder: &Path) -> Vec<Cache> {
+    let cache = |index: u32| {
+        let of = folder.join(format!("index{index}"));
+        Some(Cache {
+            level: number(&of.join("level"))?,
+            kind: line(&of.join("type"))?,
+            bytes: size(&line(&of.join("size"))?)?,
+            cores: cores_in(&of.join("shared_cpu_list")).unwrap_or_default(),
+        })
+    };
+    let mut caches: Vec<Cache> = numbers_in(folder, "index").into_iter().filter_map(cache).collect();
+    caches.sort_by_key(|cache| cache.level);
+    caches
+}
+
+/// `32K`, as the kernel writes the sizes of caches; bytes.
+fn size(text: &str) -> Option<u64> {
+    text.strip_suffix('K')?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// The memory nodes in the order of their numbers.
+pub(crate) fn nodes(root: &Path) -> Vec<MemoryNode> {
+    let folder = root.join("sys/devices/system/node");
+    let node = |number: u32| {
+        let of = folder.join(format!("node{number}"));
+        let distances = line(&of.join("distance")).unwrap_or_default();
+        MemoryNode {
+            number,
+            cores: cores_in(&of.join("cpulist")).unwrap_or_default(),
+            memory_bytes: memory(&of.join("meminfo"), &format!("Node {number} MemTotal")),
+            distances: distances.split_whitespace().filter_map(|distance| distance.parse().ok()).collect(),
+            huge_pages: huge_pages(&of.join("hugepages")),
+        }
+    };
+    numbers_in(&folder, "node").into_iter().map(node).collect()
+}
+
+/// A line of `meminfo`, in bytes.
+pub(crate) fn memory(file: &Path, name: &str) -> Option<u64> {
+    let text = whole(file)?;
+    let kib: u64 = field(&text, name)?.strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Folders named `hugepages-2048kB`.
+fn huge_pages(folder: &Path) -> Vec<HugePages> {
+    let mut pages: Vec<HugePages> = crate::file::names_in(folder)
+        .iter()
+        .filter_map(|name| {
+            let size_kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+            let of = folder.join(name);
+            let total = number(&of.join("nr_hugepages"))?;
+            Some(HugePages { size_kib, total, free: number(&of.join("free_hugepages"))? })
+        })
+        .collect();
+    pages.sort_by_key(|pages| pages.size_kib);
+    pages
+}

@@ -1,0 +1,54 @@
+//! Amazon EC2's metadata service, version 2: a token first
+//! (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>).
+use super::http::Client;
+use super::{Told, object, text};
+
+/// The token is of use for this many seconds; one snapshot needs less than one.
+const TOKEN: (&str, &str) = ("/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds: 30");
+/// Size, region, zone, image and the machine's own id in one document.
+const IDENTITY: &str = "/latest/dynamic/instance-identity/document";
+/// No token is longer; some 56 characters are usual.
+const TOKEN_LEN_MAX: usize = 512;
+
+pub(super) fn ask(client: &mut Client) -> Told {
+    let (token, identity) = match identity(client) {
+        Ok(found) => found,
+        Err(failure) => return Told::nothing(failure),
+    };
+    let mut told = Told {
+        size: text(&identity, &["instanceType"]),
+        region: text(&identity, &["region"]),
+        zone: text(&identity, &["availabilityZone"]),
+        instance: text(&identity, &["instanceId"]),
+        image: text(&identity, &["imageId"]),
+        ..Told::default()
+    };
+    let header = format!("X-aws-ec2-metadata-token: {token}");
+    // What a machine does not have is not found, which is no failure.
+    let mut placement = |name: &str| {
+        if told.failure.is_some() {
+            return None;
+        }
+        match client.get(&format!("/latest/meta-data/placement/{name}"), &[&header]) {
+            Ok(value) => value.filter(|value| !value.is_empty()),
+            Err(failure) => {
+                told.failure = Some(failure);
+                None
+            }
+        }
+    };
+    let [physical_zone, group, partition, host] =
+        ["availability-zone-id", "group-name", "partition-number", "host-id"].map(&mut placement);
+    Told { physical_zone, placement: group, fault_domain: partition, physical_host: host, ..told }
+}
+
+fn identity(client: &mut Client) -> Result<(String, serde_json::Value), String> {
+    let token = client.put(TOKEN.0, &[TOKEN.1])?.ok_or("the service has no tokens (404)")?;
+    // It becomes a line of the next requests.
+    if token.is_empty() || token.len() > TOKEN_LEN_MAX || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("the service's token is none that can be sent back".to_owned());
+    }
+    let header = format!("X-aws-ec2-metadata-token: {token}");
+    let body = client.get(IDENTITY, &[&header])?.ok_or("the service knows no identity document (404)")?;
+    Ok((token, object(&body, "the identity document")?))
+}

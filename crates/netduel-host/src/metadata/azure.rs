@@ -1,0 +1,37 @@
+//! Azure's Instance Metadata Service (<https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service>). It does not
+//! tell of accelerated networking: that is for the guest's own devices to say.
+use super::http::Client;
+use super::{Told, object, text};
+
+/// One document; every version of the service since 2025-04-07 answers to it.
+const COMPUTE: &str = "/metadata/instance/compute?api-version=2025-04-07&format=json";
+
+pub(super) fn ask(client: &mut Client) -> Told {
+    match document(client) {
+        Ok(told) => told,
+        Err(failure) => Told::nothing(failure),
+    }
+}
+
+fn document(client: &mut Client) -> Result<Told, String> {
+    let body = client.get(COMPUTE, &["Metadata: true"])?.ok_or("the service knows no `compute` (404)")?;
+    let compute = object(&body, "the answer to `compute`")?;
+    let of = |way: &[&str]| text(&compute, way);
+    // A virtual machine is in a placement group, a scale set or neither.
+    let placement = of(&["placementGroupId"]).or_else(|| of(&["vmScaleSetName"]));
+    let image = ["publisher", "offer", "sku", "version"].map(|name| of(&[name]));
+    let image: Vec<String> = image.into_iter().flatten().collect();
+    Ok(Told {
+        size: of(&["vmSize"]),
+        region: of(&["location"]),
+        zone: of(&["zone"]),
+        physical_zone: of(&["physicalZone"]),
+        instance: of(&["vmId"]),
+        placement,
+        fault_domain: of(&["platformFaultDomain"]),
+        // A dedicated host; others are known by the key-value pool alone.
+        physical_host: of(&["host", "id"]),
+        image: (!image.is_empty()).then(|| image.join(":")),
+        failure: None,
+    })
+}

@@ -1,0 +1,43 @@
+//! Google Compute Engine's metadata server (<https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys>). Keys are asked one by
+//! one: the whole tree has scripts and keys of the machine's owner, which are nobody else's business.
+use super::Told;
+use super::http::Client;
+
+const HEADER: &str = "Metadata-Flavor: Google";
+const INSTANCE: &str = "/computeMetadata/v1/instance/";
+
+pub(super) fn ask(client: &mut Client) -> Told {
+    let mut failure = None;
+    // What a machine does not have is not found, which is no failure.
+    let mut value = |key: &str| {
+        if failure.is_some() {
+            return None;
+        }
+        match client.get(&format!("{INSTANCE}{key}"), &[HEADER]) {
+            Ok(value) => value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()),
+            Err(cause) => {
+                failure = Some(cause);
+                None
+            }
+        }
+    };
+    let keys = ["machine-type", "zone", "id", "image", "attributes/physical_host"];
+    let [size, zone, instance, image, physical_host] = keys.map(&mut value);
+    let zone = zone.as_deref().map(last_part);
+    Told {
+        size: size.as_deref().map(last_part),
+        // `us-central1-a` lies in `us-central1`.
+        region: zone.as_ref().and_then(|zone| Some(zone.rsplit_once('-')?.0.to_owned())),
+        zone,
+        instance,
+        image: image.map(|image| image.trim_start_matches("projects/").to_owned()),
+        physical_host,
+        failure,
+        ..Told::default()
+    }
+}
+
+/// The last part of `projects/123/machineTypes/n2-standard-8`.
+fn last_part(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}

@@ -1,0 +1,126 @@
+//! A device's place on its bus, and the interrupts or channels that serve its queues.
+//!
+//! The device is found by what the driver tells of its place, since `/sys/class/net` may show another network namespace;
+//! `/sys/bus` is the same in all of them.
+use std::path::{Path, PathBuf};
+
+use netduel_model::snapshot::QueueInterrupt;
+
+use crate::file::{cores_in, line, names_in, number, numbers_in};
+use crate::interrupts::Table;
+
+/// Buses whose folders hold network devices.
+const BUSES: [&str; 4] = ["pci", "vmbus", "virtio", "platform"];
+/// The longest place that `ethtool -i` can tell (`ETHTOOL_BUSINFO_LEN` - 1). A GUID of vmbus has 36 characters and is cut.
+const PLACE_LEN_MAX: usize = 31;
+/// Words in the names of interrupts that are numbered but belong to no queue.
+const NOT_OF_A_QUEUE: [&str; 9] =
+    ["admin", "async", "config", "control", "event", "hwc", "mgm", "misc", "ptp"];
+
+/// The bus and the full name of a device there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub bus: &'static str,
+    pub name: String,
+    pub folder: PathBuf,
+}
+
+/// Where the device is whose driver tells this place.
+pub(crate) fn place(root: &Path, told: &str) -> Option<Place> {
+    // An empty place would name the folder of all devices.
+    if told.is_empty() || told.contains('/') || told.starts_with('.') {
+        return None;
+    }
+    let of = |bus: &'static str, name: &str| {
+        let folder = root.join("sys/bus").join(bus).join("devices").join(name);
+        folder.is_dir().then(|| Place { bus, name: name.to_owned(), folder })
+    };
+    BUSES.into_iter().find_map(|bus| of(bus, told)).or_else(|| {
+        let cut = names_in(&root.join("sys/bus/vmbus/devices"));
+        let mut found = cut.iter().filter(|name| name.starts_with(told));
+        let name = found.next().filter(|_| told.len() == PLACE_LEN_MAX)?;
+        // Two devices that share what is left of their names cannot be told apart.
+        found.next().is_none().then(|| of("vmbus", name)).flatten()
+    })
+}
+
+/// Message-signalled interrupts of a PCI function's queues, else the channels of a Hyper-V device.
+pub(crate) fn queue_interrupts(root: &Path, device: &Path, table: &Table) -> Vec<QueueInterrupt> {
+    let signalled: Vec<QueueInterrupt> = numbers_in(&device.join("msi_irqs"), "")
+        .into_iter()
+        .filter_map(|number| {
+            let row = table.get(&number)?;
+            let queue = queue_number(&row.name)?;
+            let folder = root.join(format!("proc/irq/{number}"));
+            let cores = cores_in(&folder.join("effective_affinity_list"))
+                .or_else(|| cores_in(&folder.join("smp_affinity_list")));
+            let (name, count) = (row.name.clone(), Some(row.total));
+            Some(QueueInterrupt { number, name, queue: Some(queue), cores: cores.unwrap_or_default(), count })
+        })
+        .collect();
+    if signalled.is_empty() { channels(&device.join("channels")) } else { signalled }
+}
+
+/// Channels of vmbus (Documentation/ABI/stable/sysfs-bus-vmbus): each has a ring, a core and a count of its interrupts.
+fn channels(folder: &Path) -> Vec<QueueInterrupt> {
+    let channel = |channel: u32| {
+        let of = folder.join(channel.to_string());
+        QueueInterrupt {
+            number: channel,
+            name: String::new(),
+            queue: number(&of.join("subchannel_id")),
+            cores: number(&of.join("cpu")).into_iter().collect(),
+            count: line(&of.join("interrupts")).and_then(|text| text.parse().ok()),
+        }
+    };
+    numbers_in(folder, "").into_iter().map(channel).collect()
+}
+
+/// The 3 of `virtio0-input.3`, `eth0-TxRx-3`, `mlx5_comp3@pci:0000:00:02.0`.
+fn queue_number(name: &str) -> Option<u32> {
+    let name = name.split('@').next().unwrap_or(name).to_ascii_lowercase();
+    if NOT_OF_A_QUEUE.iter().any(|word| name.contains(word)) {
+        return None;
+    }
+    let digits = name.len() - name.trim_end_matches(|last: char| last.is_ascii_digit()).len();
+    name[name.len() - digits..].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_numbered_by_their_interrupts_and_nothing_else_is() {
+        let named = [
+            ("virtio0-input.3", Some(3)),
+            ("eth0-TxRx-12", Some(12)),
+            ("mlx5_comp7@pci:0000:00:02.0", Some(7)),
+            ("mana_q1@pci:7870:00:00.0", Some(1)),
+            ("gve-ntfy-blk4@pci:0000:00:04.0", Some(4)),
+            ("mlx5_async0@pci:0000:00:02.0", None),
+            ("ena-mgmnt@pci:0000:00:05.0", None),
+            ("eth0-event-8", None),
+            ("virtio0-config", None),
+        ];
+        for (name, queue) in named {
+            assert_eq!(queue_number(name), queue, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_place_that_was_cut_is_found_when_it_is_the_only_one() {
+        let root = tempfile::tempdir().unwrap();
+        let devices = root.path().join("sys/bus/vmbus/devices");
+        let guid = "00155d32-01b9-0015-5d32-01b900155d32";
+        std::fs::create_dir_all(devices.join(guid)).unwrap();
+        let found = place(root.path(), &guid[..31]).unwrap();
+        assert_eq!((found.bus, found.name.as_str()), ("vmbus", guid));
+        assert_eq!(place(root.path(), &guid[..30]), None, "no driver tells so short a part");
+        std::fs::create_dir_all(devices.join(format!("{}fffff", &guid[..31]))).unwrap();
+        assert_eq!(place(root.path(), &guid[..31]), None, "two of them");
+        for none in ["", ".", "..", "../../bus"] {
+            assert_eq!(place(root.path(), none), None, "{none:?}");
+        }
+    }
+}

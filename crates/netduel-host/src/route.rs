@@ -1,0 +1,88 @@
+//! Routes to everywhere, out of the kernel's netlink list (rtnetlink(7), `RTM_NEWROUTE`). Pure: bytes in, links out.
+use std::collections::BTreeSet;
+
+use crate::netlink::{MESSAGE_ROUTE, attributes, messages, number16, number32};
+
+/// Bytes of `struct rtmsg`.
+const HEAD_LEN: usize = 12;
+/// Where it has the length of the destination's prefix, the table and the type.
+const PREFIX: usize = 1;
+const TABLE: usize = 4;
+const TYPE: usize = 7;
+/// `RT_TABLE_MAIN`.
+const TABLE_MAIN: u8 = 254;
+/// `RTN_UNICAST`: neither local nor one that refuses.
+const TYPE_UNICAST: u8 = 1;
+/// `RTA_OIF`: the link that packets leave by.
+const LINK: u16 = 4;
+/// `RTA_MULTIPATH`: several of them, as a list of `struct rtnexthop`.
+const SEVERAL: u16 = 9;
+
+/// The indexes of the links that the main table's default routes leave by, ascending.
+pub(crate) fn links_of_default(list: &[u8]) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    for message in messages(list).filter(|message| message.kind == MESSAGE_ROUTE) {
+        let head = [PREFIX, TABLE, TYPE].map(|at| message.payload.get(at).copied());
+        if head != [Some(0), Some(TABLE_MAIN), Some(TYPE_UNICAST)] {
+            continue;
+        }
+        for (kind, value) in attributes(message.payload.get(HEAD_LEN..).unwrap_or_default()) {
+            match kind {
+                LINK => found.extend(number32(value, 0)),
+                SEVERAL => found.extend(hops(value)),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// `struct rtnexthop`: its length, two bytes of flags and hops, the index of the link.
+fn hops(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let length = usize::from(number16(rest, 0)?).max(8);
+        let index = number32(rest, 4)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(index)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(prefix: u8, table: u8, kind: u8, attribute: (u16, &[u8])) -> Vec<u8> {
+        let mut payload = vec![2, prefix, 0, 0, table, 3, 0, kind, 0, 0, 0, 0];
+        payload.extend((attribute.1.len() as u16 + 4).to_ne_bytes());
+        payload.extend(attribute.0.to_ne_bytes());
+        payload.extend(attribute.1);
+        let mut bytes = (16 + payload.len() as u32).to_ne_bytes().to_vec();
+        bytes.extend(MESSAGE_ROUTE.to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend(payload);
+        bytes
+    }
+
+    #[test]
+    fn only_default_routes_of_the_main_table_that_go_somewhere_count() {
+        let link = |index: u32| index.to_ne_bytes();
+        let mut several = Vec::new();
+        for index in [7u32, 8] {
+            several.extend([8, 0, 0, 0]);
+            several.extend(index.to_ne_bytes());
+        }
+        let list = [
+            message(0, TABLE_MAIN, TYPE_UNICAST, (LINK, &link(2))),
+            message(24, TABLE_MAIN, TYPE_UNICAST, (LINK, &link(3))),
+            message(0, 100, TYPE_UNICAST, (LINK, &link(4))),
+            message(0, TABLE_MAIN, 7, (LINK, &link(5))),
+            message(0, TABLE_MAIN, TYPE_UNICAST, (SEVERAL, &several)),
+        ]
+        .concat();
+        assert_eq!(links_of_default(&list).into_iter().collect::<Vec<_>>(), [2, 7, 8]);
+        for cut in 0..list.len() {
+            let _ = links_of_default(&list[..cut]);
+        }
+    }
+}

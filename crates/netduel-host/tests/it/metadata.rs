@@ -1,0 +1,122 @@
+//! The real client against services on the loopback that speak each cloud's words, and against those that do not.
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
+use netduel_host::{MetadataService, snapshot_of};
+use netduel_model::snapshot::{Cloud, Provider};
+use rustix::net::{AddressFamily, SocketType};
+
+use crate::fixture::Host;
+use crate::service::{Answer, Request, Service, ok, status};
+
+type Words = fn(&Request) -> Answer;
+
+const TAG: &str = "7783-7084-3265-9085-8269-3286-77";
+
+fn azure_machine() -> Host {
+    let host = Host::new();
+    host.write("sys/class/dmi/id/chassis_asset_tag", TAG);
+    host
+}
+
+/// What is known of a machine's cloud when its service answers so.
+fn cloud(host: &Host, answer: impl Fn(&Request) -> Answer + Send + 'static) -> Cloud {
+    let service = Service::start(answer);
+    seen(host, service.patiently())
+}
+
+fn seen(host: &Host, service: MetadataService) -> Cloud {
+    let mut sources = host.sources();
+    sources.metadata = Some(service);
+    snapshot_of(&mut sources).unwrap().cloud.unwrap()
+}
+
+/// Why nothing was told.
+fn failure(answer: impl Fn(&Request) -> Answer + Send + 'static) -> String {
+    let cloud = cloud(&azure_machine(), answer);
+    assert_eq!((cloud.provider, &cloud.size), (Provider::Azure, &None));
+    assert!(cloud.evidence.contains(TAG));
+    cloud.metadata_failure.unwrap()
+}
+
+#[test]
+fn an_answer_that_is_not_to_be_had_is_a_fact_and_no_error() {
+    let say = |text: &str| Answer::Say(text.as_bytes().to_vec());
+    let json = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"vmSize\"";
+    let cases: [(&str, Words); 5] = [
+        ("404", |_| status("404 Not Found")),
+        ("status \"429\"", |_| status("429 Too Many Requests")),
+        ("not JSON", |_| ok("<html>sign in to the hotel's network</html>")),
+        ("no object", |_| ok("[1, 2]")),
+        ("closed the connection", |_| Answer::Say(Vec::new())),
+    ];
+    for (why, words) in cases {
+        let failure = failure(words);
+        assert!(failure.contains(why), "{why}: {failure}");
+    }
+    let half = failure(move |_| say(json));
+    assert!(half.contains("9 of 100 bytes"), "{half}");
+    let garbage = failure(|_| Answer::Say((0..=255).cycle().take(4000).collect()));
+    assert!(garbage.contains("no HTTP"), "{garbage}");
+}
+
+#[test]
+fn a_service_that_says_nothing_or_stops_in_the_middle_is_waited_for_no_longer_than_its_time() {
+    let half = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{";
+    for said in [&b""[..], &half[..]] {
+        let service = Service::start(move |_| Answer::Stall(said.to_vec()));
+        let failure = seen(&azure_machine(), service.as_in_a_cloud()).metadata_failure.unwrap();
+        assert!(failure.contains("did not answer") && failure.contains("300 ms"), "{failure}");
+    }
+}
+
+#[test]
+fn an_answer_without_an_end_is_cut_at_the_limit() {
+    let endless = failure(|_| {
+        let mut bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
+        bytes.resize(1 << 20, b' ');
+        Answer::Say(bytes)
+    });
+    assert!(endless.contains("more than 256 KiB"), "{endless}");
+}
+
+#[test]
+fn nobody_who_listens_is_said_at_once() {
+    // A port that is taken and where nobody listens.
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    let service = MetadataService { address, try_ms: 60_000, total_ms: 60_000 };
+    let failure = seen(&azure_machine(), service).metadata_failure.unwrap();
+    assert!(failure.contains("connect to 127.0.0.1"), "{failure}");
+}
+
+#[test]
+fn what_was_told_before_a_failure_stays() {
+    let host = Host::new();
+    host.write("sys/class/dmi/id/product_name", "Google Compute Engine\n");
+    let told = cloud(&host, |request| match request.line.as_str() {
+        "GET /computeMetadata/v1/instance/machine-type" => ok("projects/1/machineTypes/e2-medium"),
+        _ => status("503 Service Unavailable"),
+    });
+    assert_eq!((told.size.as_deref(), told.zone), (Some("e2-medium"), None));
+    assert!(told.metadata_failure.unwrap().contains("503"));
+}
+
+#[test]
+fn a_token_that_would_break_the_next_request_is_not_sent_back() {
+    let host = Host::new();
+    host.write("sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+    let told = cloud(&host, |request| {
+        assert!(request.line.starts_with("PUT "), "nothing is asked after such a token: {}", request.line);
+        ok("abc\r\nX-Other: 1")
+    });
+    assert!(told.metadata_failure.unwrap().contains("token"));
+}
+
+#[test]
+fn a_machine_of_no_cloud_asks_nobody() {
+    let host = Host::new();
+    host.write("sys/class/dmi/id/sys_vendor", "QEMU\n");
+    let told = cloud(&host, |request| panic!("asked for {}", request.line));
+    assert_eq!((told.provider, told.metadata_failure), (Provider::Kvm, None));
+}

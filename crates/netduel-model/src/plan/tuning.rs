@@ -1,0 +1,243 @@
+//! How queues and cores are shared out in a treatment: the words of a plan and what they mean. Pure.
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The parameters of interrupt coalescing as `ethtool -C` names them.
+pub const COALESCE_PARAMETERS: [&str; 22] = [
+    "rx-usecs",
+    "rx-frames",
+    "rx-usecs-irq",
+    "rx-frames-irq",
+    "tx-usecs",
+    "tx-frames",
+    "tx-usecs-irq",
+    "tx-frames-irq",
+    "stats-block-usecs",
+    "adaptive-rx",
+    "adaptive-tx",
+    "pkt-rate-low",
+    "rx-usecs-low",
+    "rx-frames-low",
+    "tx-usecs-low",
+    "tx-frames-low",
+    "pkt-rate-high",
+    "rx-usecs-high",
+    "rx-frames-high",
+    "tx-usecs-high",
+    "tx-frames-high",
+    "sample-interval",
+];
+/// Most receive queues or weights that a plan may name; `ETH_RSS` tables name more on no NIC known.
+const QUEUES_MAX: u32 = 1024;
+/// Highest core number, `NR_CPUS` of the largest kernels less one.
+const CORE_MAX: u16 = 8191;
+
+/// Which cores work for the queues of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "choice", rename_all = "kebab-case")]
+pub enum CoreChoice {
+    /// None in particular: the kernel's own way.
+    Off,
+    /// The cores are dealt out, queue by queue.
+    Spread,
+    /// These, for every queue.
+    Cores {
+        /// Their numbers, ascending.
+        cores: Vec<u16>,
+    },
+}
+
+impl FromStr for CoreChoice {
+    type Err = String;
+
+    /// `off`, `spread` or a list such as `0-3,6`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            "spread" => Ok(Self::Spread),
+            list => cores(list).map(|cores| Self::Cores { cores }),
+        }
+    }
+}
+
+impl fmt::Display for CoreChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Spread => f.write_str("spread"),
+            Self::Cores { cores } => f.write_str(&core_list(cores)),
+        }
+    }
+}
+
+/// A list of cores as the kernel writes it: numbers and ranges, parted by commas. The numbers come back ascending and each once.
+///
+/// # Errors
+/// What is wrong with the text, as a fragment.
+pub fn cores(list: &str) -> Result<Vec<u16>, String> {
+    let wrong = || format!("{list:?} is no list of cores");
+    let mut cores = Vec::new();
+    for part in list.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.parse::<u16>().map_err(|_| wrong());
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || last > CORE_MAX {
+            return Err(wrong());
+        }
+        cores.extend(first..=last);
+    }
+    cores.sort_unstable();
+    cores.dedup();
+    Ok(cores)
+}
+
+/// The shortest list of these ascending cores, for example `0-3,6`.
+pub fn core_list(cores: &[u16]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < cores.len() {
+        let run = cores[at..].iter().zip(cores[at]..).take_while(|(core, wanted)| *core == wanted).count();
+        let (first, last) = (cores[at], cores[at + run - 1]);
+        parts.push(if run == 1 { first.to_string() } else { format!("{first}-{last}") });
+        at += run;
+    }
+    parts.join(",")
+}
+
+/// How an RSS table shares its slots out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "spread", rename_all = "kebab-case")]
+pub enum RssSpread {
+    /// As the driver does by itself.
+    Default,
+    /// In turn over the first queues.
+    Equal {
+        /// How many.
+        queues: u32,
+    },
+    /// In proportion; queue `i` has weight `i`.
+    Weights {
+        /// One for each of the first queues; not all 0.
+        weights: Vec<u32>,
+    },
+}
+
+impl FromStr for RssSpread {
+    type Err = String;
+
+    /// `default`, `equal 4` or `weights 6 2 0 1`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no way to spread flows");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let number = |word: &&str| word.parse::<u32>().map_err(|_| wrong());
+        match words.split_first() {
+            Some((&"default", [])) => Ok(Self::Default),
+            Some((&"equal", [queues])) => match number(queues)? {
+                queues @ 1..=QUEUES_MAX => Ok(Self::Equal { queues }),
+                _ => Err(wrong()),
+            },
+            Some((&"weights", weights)) => {
+                let weights = weights.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+                let good = weights.len() <= QUEUES_MAX as usize && weights.iter().any(|weight| *weight > 0);
+                if good { Ok(Self::Weights { weights }) } else { Err(wrong()) }
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for RssSpread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Equal { queues } => write!(f, "equal {queues}"),
+            Self::Weights { weights } => {
+                f.write_str("weights")?;
+                weights.iter().try_for_each(|weight| write!(f, " {weight}"))
+            }
+        }
+    }
+}
+
+/// Which ring of an interface's queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ring {
+    /// For receiving.
+    Rx,
+    /// For sending.
+    Tx,
+}
+
+impl Ring {
+    /// `rx` or `tx`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Rx => "rx",
+            Self::Tx => "tx",
+        }
+    }
+}
+
+/// What is done to a virtual function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VfState {
+    /// Its link is set down.
+    Down,
+}
+
+/// What is done to a PCI function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PciState {
+    /// It is removed from the bus.
+    Removed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_cores_is_read_and_written_as_the_kernel_does() {
+        for (text, list, again) in [
+            ("0", vec![0], "0"),
+            ("0-3", vec![0, 1, 2, 3], "0-3"),
+            ("6,0-2,1", vec![0, 1, 2, 6], "0-2,6"),
+            ("1,3,4\n", vec![1, 3, 4], "1,3-4"),
+        ] {
+            assert_eq!(cores(text).unwrap(), list);
+            assert_eq!(core_list(&list), again);
+        }
+        for bad in ["", "3-1", "a", "1,,2", "-1", "8192", "0-99999", "1 2"] {
+            assert!(cores(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        for text in ["off", "spread", "0-3,6"] {
+            assert_eq!(text.parse::<CoreChoice>().unwrap().to_string(), text);
+        }
+        for text in ["default", "equal 4", "weights 6 0 2"] {
+            assert_eq!(text.parse::<RssSpread>().unwrap().to_string(), text);
+        }
+        for bad in [
+            "",
+            "equal",
+            "equal 0",
+            "equal 4 4",
+            "weights",
+            "weights 0 0",
+            "weights -1",
+            "default 1",
+            "even 4",
+        ] {
+            assert!(bad.parse::<RssSpread>().is_err(), "{bad:?}");
+        }
+    }
+}

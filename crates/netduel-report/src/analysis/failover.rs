@@ -1,0 +1,487 @@
+//! What a lost path cost: outage, loss, latency and throughput around each event of a failover, from every probe's arrival.
+//!
+//! Times are nanoseconds on the receiver's axis. An event's window ends with the next event; what is found without an event is told
+//! beside it, because on a busy host a receiver is late by milliseconds without any.
+use std::collections::BTreeSet;
+
+use netduel_model::failover::{Failover, FailoverReport, PathEvent, PathEventRecord, ProbeArrival};
+use netduel_model::sample::IntervalSample;
+use netduel_model::trial::Trial;
+use netduel_model::workload::{Role, Traffic, Workload};
+
+/// An outage of an event begins this long after it at the latest.
+const REACH_NS: i64 = 500_000_000;
+/// How much of the time before and after an event its figures are compared with.
+const AROUND_NS: i64 = 500_000_000;
+/// A probe that was sent this long before an event may still be lost to it.
+const IN_FLIGHT_NS: i64 = 20_000_000;
+/// Intervals of the fine series over which a rate counts as recovered.
+const STEADY_SAMPLES: usize = 5;
+/// The share of the rate that counts as recovered.
+const RECOVERED: f64 = 0.9;
+/// Points of a line in a picture at most.
+const POINTS_MAX: i64 = 300;
+/// The shortest interval of a picture.
+const POINT_NS: i64 = 10_000_000;
+
+/// What the events of an arm cost, over its valid trials.
+#[derive(Debug, Clone)]
+pub struct ArmFailover {
+    /// Each event of the plan, in order.
+    pub events: Vec<EventFigures>,
+    /// Probes sent and lost, client to server and back, all trials together.
+    pub probes: [(u64, u64); 2],
+    /// Largest doubt of one-way delays, nanoseconds: 0 where both hosts share a clock.
+    pub clock_error_ns: f64,
+    /// Where the bytes of each guest of the lab went between the events.
+    pub moved: Vec<super::Moved>,
+    /// Each trial as lines over time.
+    pub lines: Vec<Line>,
+}
+
+/// An event over all trials.
+#[derive(Debug, Clone)]
+pub struct EventFigures {
+    /// As the plan has it.
+    pub event: PathEvent,
+    /// When it began, seconds on the client's axis, by trial.
+    pub began_s: Vec<f64>,
+    /// How long the calls to the kernel took, nanoseconds, by trial.
+    pub took_ns: Vec<f64>,
+    /// Client to server, and server to client.
+    pub ways: [WayFigures; 2],
+}
+
+/// One direction around an event.
+#[derive(Debug, Clone, Default)]
+pub struct WayFigures {
+    /// Longest time without a probe, less the pace, nanoseconds, by trial.
+    pub outage_ns: Vec<f64>,
+    /// The same in the time before the event: what is seen without one.
+    pub without_ns: Vec<f64>,
+    /// Probes lost, by trial.
+    pub lost: Vec<f64>,
+    /// Probes that arrived more than once, by trial.
+    pub duplicated: Vec<f64>,
+    /// Probes that arrived after later ones, by trial.
+    pub reordered: Vec<f64>,
+    /// One-way delays of all trials before, during and after, nanoseconds, ascending.
+    pub delay_ns: [Vec<f64>; 3],
+    /// What became of the streams, by trial; empty where none was received.
+    pub dips: Vec<Dip>,
+}
+
+/// The parts of the time around an event, in the order of [`WayFigures::delay_ns`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Half a second before.
+    Before,
+    /// From the event to the end of the outage and of the kernel's work.
+    During,
+    /// Half a second after that.
+    After,
+}
+
+impl Phase {
+    /// All, in order.
+    pub const ALL: [Self; 3] = [Self::Before, Self::During, Self::After];
+}
+
+/// What became of the streams at an event, bit/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dip {
+    /// Half a second before it.
+    pub before_bps: f64,
+    /// The lowest interval of 10 ms in the half second after it.
+    pub lowest_bps: f64,
+    /// What the path gives in the second half of the time to the next event.
+    pub settled_bps: f64,
+    /// From the event until 50 ms give 90 % of the lesser of before and settled; absent when that never came.
+    pub recovery_ns: Option<f64>,
+}
+
+/// A trial as lines: seconds on the client's axis, and a value.
+#[derive(Debug, Clone, Default)]
+pub struct Line {
+    /// Longest gap between probes that ended in the interval, less the pace, nanoseconds, each way.
+    pub gap_ns: [Vec<(f64, f64)>; 2],
+    /// Largest one-way delay, nanoseconds, each way.
+    pub delay_ns: [Vec<(f64, f64)>; 2],
+    /// Received, bit/s, each way.
+    pub rate_bps: [Vec<(f64, f64)>; 2],
+}
+
+/// The value that a share of ascending values does not exceed (nearest rank); absent when there is none.
+pub fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
+    let rank = (share * ascending.len() as f64).ceil() as usize;
+    ascending.get(rank.clamp(1, ascending.len().max(1)) - 1).copied()
+}
+
+/// Where an event lies on an end's axis.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    began: i64,
+    ended: i64,
+    /// The end of the event before, or the start.
+    from: i64,
+    /// The begin of the next event, or the end of the traffic.
+    until: i64,
+}
+
+/// One direction of one trial.
+struct Way<'a> {
+    settings: &'a Failover,
+    sent: u64,
+    receiver: &'a FailoverReport,
+    /// What the receiver's clock is ahead of the sender's, as far as it is known.
+    lead_ns: i64,
+    /// What the receiver's axis is ahead of the client's.
+    shift_ns: i64,
+    /// First arrivals, in order, with whether the number is lower than one before.
+    firsts: Vec<(ProbeArrival, bool)>,
+    /// When a copy arrived.
+    copies: Vec<i64>,
+    spans: Vec<(Span, &'a PathEventRecord)>,
+}
+
+/// One direction of one trial at one event.
+struct Seen {
+    outage: f64,
+    without: f64,
+    lost: u64,
+    duplicated: usize,
+    reordered: usize,
+    delays: [Vec<f64>; 3],
+    dip: Option<Dip>,
+}
+
+/// What the receiver's clock is ahead of the sender's when the server receives, and how wrong that may be, nanoseconds. Of the
+/// fastest probes each way half the difference is the clocks', as far as both ways are equally fast.
+fn clock_lead(client: &FailoverReport, server: &FailoverReport, shared: bool) -> (i64, f64) {
+    if shared {
+        return (0, 0.0);
+    }
+    let fastest = |report: &FailoverReport| report.arrivals.delays_ns.iter().copied().min();
+    match (fastest(server), fastest(client)) {
+        (Some(up), Some(down)) => (up.wrapping_sub(down) / 2, (up.wrapping_add(down) as f64 / 2.0).abs()),
+        _ => (0, f64::NAN),
+    }
+}
+
+/// Both directions of a trial; absent when it has not all that it takes.
+fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([Way<'a>; 2], f64)> {
+    let Traffic::Failover(settings) = &workload.traffic else { return None };
+    let report = |role: Role| trial.end(role)?.report.failover.as_ref();
+    let (client, server) = (report(Role::Client)?, report(Role::Server)?);
+    let shared = shared || trial.lab_events.is_some();
+    let (lead, error) = clock_lead(client, server, shared);
+    // What a clock is ahead of the client's.
+    let ahead = |role: Role| if role == Role::Server { lead } else { 0 };
+    // Each event with what the clock that it was timed by is ahead of the client's.
+    let mut events: Vec<(&PathEventRecord, i64)> =
+        trial.lab_events.iter().flat_map(|lab| &lab.events).map(|event| (event, 0)).collect();
+    for role in [Role::Client, Role::Server] {
+        events.extend(report(role)?.events.iter().map(|event| (event, ahead(role))));
+    }
+    events.retain(|(event, _)| event.error.is_none());
+    events.sort_by_key(|(event, _)| event.index);
+    // At both ends at once: the first to begin stands for both.
+    events.dedup_by_key(|(event, _)| event.index);
+    let way = |receiver: Role, sent: u64| {
+        let report = if receiver == Role::Server { server } else { client };
+        let on_axis = |time: u64, clock: i64| {
+            time.cast_signed()
+                .wrapping_sub(clock)
+                .wrapping_add(ahead(receiver))
+                .wrapping_sub(report.started_ns.cast_signed())
+        };
+        let duration = workload.timing.duration.0.cast_signed();
+        let times: Vec<(i64, i64)> = events
+            .iter()
+            .map(|(event, clock)| (on_axis(event.began_ns, *clock), on_axis(event.ended_ns, *clock)))
+            .collect();
+        let spans = events.iter().enumerate().map(|(index, (event, _))| {
+            let (began, ended) = times[index];
+            let from = index.checked_sub(1).map_or(0, |before| times[before].1);
+            let until = times.get(index + 1).map_or(duration, |next| next.0);
+            (Span { began, ended, from, until }, *event)
+        });
+        let shift_ns = report
+            .started_ns
+            .cast_signed()
+            .wrapping_sub(ahead(receiver))
+            .wrapping_sub(client.started_ns.cast_signed());
+        let lead_ns = if receiver == Role::Server { lead } else { lead.wrapping_neg() };
+        let spans = spans.collect();
+        let (firsts, copies) = told_apart(report);
+        Way { settings, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
+    };
+    Some(([way(Role::Server, client.probes_sent), way(Role::Client, server.probes_sent)], error))
+}
+
+/// First arrivals, and when copies came.
+fn told_apart(report: &FailoverReport) -> (Vec<(ProbeArrival, bool)>, Vec<i64>) {
+    let (mut seen, mut highest) = (BTreeSet::new(), None);
+    let (mut firsts, mut copies) = (Vec::with_capacity(report.arrivals.len()), Vec::new());
+    for arrival in report.arrivals.iter() {
+        if !seen.insert(arrival.number) {
+            copies.push(arrival.arrived_ns);
+            continue;
+        }
+        firsts.push((arrival, highest.is_some_and(|highest| arrival.number < highest)));
+        highest = highest.max(Some(arrival.number));
+    }
+    (firsts, copies)
+}
+
+impl Way<'_> {
+    fn pace_ns(&self) -> i64 {
+        (1_000_000_000 / self.settings.rate.0.max(1)).cast_signed()
+    }
+
+    /// How much longer than the pace nothing arrived between two neighbours. Where nothing is missing between them, a sender that
+    /// was late is no outage.
+    fn excess(&self, before: &ProbeArrival, next: &ProbeArrival) -> i64 {
+        let gap = next.arrived_ns.saturating_sub(before.arrived_ns);
+        let sent = gap.saturating_sub(next.delay_ns.saturating_sub(before.delay_ns));
+        let expected = if next.number == before.number.wrapping_add(1) {
+            sent.max(self.pace_ns())
+        } else {
+            self.pace_ns()
+        };
+        gap.saturating_sub(expected).max(0)
+    }
+
+    /// The longest excess of a gap that overlaps `from..until`, and when it ended.
+    fn longest(&self, from: i64, until: i64) -> (i64, i64) {
+        let pairs = self.firsts.windows(2).map(|pair| (&pair[0].0, &pair[1].0));
+        pairs
+            .filter(|(before, next)| next.arrived_ns > from && before.arrived_ns < until)
+            .map(|(before, next)| (self.excess(before, next), next.arrived_ns))
+            .max_by_key(|(excess, _)| *excess)
+            .unwrap_or((0, from))
+    }
+
+    /// Runs of numbers that never arrived: when about the first of them would have, and how many they are.
+    fn missing(&self) -> Vec<(i64, u64)> {
+        let mut arrived: Vec<&ProbeArrival> = self.firsts.iter().map(|(arrival, _)| arrival).collect();
+        arrived.sort_by_key(|arrival| arrival.number);
+        let (mut runs, mut next, mut last_ns) = (Vec::new(), 0, 0);
+        for arrival in arrived {
+            if arrival.number > next {
+                runs.push((last_ns, arrival.number - next));
+            }
+            next = arrival.number.saturating_add(1);
+            last_ns = arrival.arrived_ns.saturating_add(self.pace_ns());
+        }
+        if self.sent > next {
+            runs.push((last_ns, self.sent - next));
+        }
+        runs
+    }
+
+    /// Probes that were sent and never arrived.
+    fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.firsts.len() as u64)
+    }
+
+    fn at(&self, index: usize, span: Span) -> Seen {
+        let (mut outage, mut over) =
+            self.longest(span.began, span.until.min(span.ended.saturating_add(REACH_NS)));
+        let (mut lost, is_last) = (0, index + 1 == self.spans.len());
+        let starts =
+            |index: usize| self.spans.get(index).map_or(i64::MAX, |(span, _)| span.began - IN_FLIGHT_NS);
+        let missing = self.missing();
+        for (when, count) in &missing {
+            if (starts(index)..starts(index + 1)).contains(when) {
+                lost += count;
+            }
+        }
+        // What never came back has no arrival after it.
+        if is_last
+            && let Some((when, count)) = missing.last()
+            && self.firsts.iter().all(|(arrival, _)| arrival.arrived_ns <= *when)
+        {
+            let gone = i64::try_from(*count).unwrap_or(i64::MAX).saturating_mul(self.pace_ns());
+            if *when >= starts(index) && gone > outage {
+                (outage, over) = (gone, when.saturating_add(gone));
+            }
+        }
+        let without =
+            self.longest(span.began.saturating_sub(AROUND_NS).max(span.from), span.began - self.pace_ns()).0;
+        let recovered = over.max(span.ended);
+        let within = |from: i64, until: i64| move |time: &i64| (from..until).contains(time);
+        let (before, after) = (
+            span.began.saturating_sub(AROUND_NS).max(span.from),
+            recovered.saturating_add(AROUND_NS).min(span.until),
+        );
+        let delays =
+            [(before, span.began), (span.began, recovered.saturating_add(1)), (recovered + 1, after)].map(
+                |(from, until)| {
+                    let inside =
+                        self.firsts.iter().filter(|(arrival, _)| within(from, until)(&arrival.arrived_ns));
+                    inside
+                        .map(|(arrival, _)| arrival.delay_ns.saturating_sub(self.lead_ns).max(0) as f64)
+                        .collect()
+                },
+            );
+        let around = within(span.began, span.until);
+        Seen {
+            outage: outage as f64,
+            without: without as f64,
+            lost,
+            duplicated: self.copies.iter().filter(|time| around(time)).count(),
+            reordered: self.firsts.iter().filter(|(first, late)| *late && around(&first.arrived_ns)).count(),
+            delays,
+            dip: dip(&self.receiver.series, span),
+        }
+    }
+}
+
+fn rate(samples: &[&IntervalSample]) -> Option<f64> {
+    let (bytes, length) = samples.iter().fold((0_u64, 0_u64), |sum, next| {
+        (sum.0.saturating_add(next.bytes), sum.1.saturating_add(next.length_ns))
+    });
+    (length > 0).then(|| bytes as f64 * 8e9 / length as f64)
+}
+
+fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
+    let between = |from: i64, until: i64| -> Vec<&IntervalSample> {
+        series.iter().filter(|sample| (from..until).contains(&sample.end_ns.cast_signed())).collect()
+    };
+    let before_bps = rate(&between(span.began.saturating_sub(AROUND_NS).max(span.from), span.began))?;
+    let after = between(span.began, span.until);
+    let reach = span.ended.saturating_add(REACH_NS);
+    let lowest_bps = after
+        .iter()
+        .filter(|sample| sample.end_ns.cast_signed() < reach)
+        .filter_map(|sample| rate(&[sample]))
+        .min_by(f64::total_cmp)?;
+    let settled_bps = rate(after.get(after.len() / 2..)?)?;
+    let target = RECOVERED * before_bps.min(settled_bps);
+    let recovered =
+        after.windows(STEADY_SAMPLES).find(|steady| rate(steady).is_some_and(|rate| rate >= target));
+    let recovery_ns = recovered.map(|steady| {
+        let begin = steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed();
+        begin.saturating_sub(span.began).max(0) as f64
+    });
+    Some(Dip { before_bps, lowest_bps, settled_bps, recovery_ns })
+}
+
+/// The longest outage of a trial, nanoseconds.
+pub(super) fn outage(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
+    let (ways, _) = ways(workload, trial, shared)?;
+    let seen = ways
+        .iter()
+        .flat_map(|way| way.spans.iter().enumerate().map(|(index, (span, _))| way.at(index, *span).outage));
+    seen.max_by(f64::total_cmp)
+}
+
+/// Probes lost in a trial.
+pub(super) fn lost(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
+    Some(ways(workload, trial, shared)?.0.iter().map(Way::lost).sum::<u64>() as f64)
+}
+
+/// The longest recovery of a trial, nanoseconds; absent when the streams did not recover from an event.
+pub(super) fn recovery(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
+    let (ways, _) = ways(workload, trial, shared)?;
+    let dips =
+        ways.iter().flat_map(|way| way.spans.iter().filter_map(|(span, _)| dip(&way.receiver.series, *span)));
+    let recoveries: Option<Vec<f64>> = dips.map(|dip| dip.recovery_ns).collect();
+    recoveries?.into_iter().max_by(f64::total_cmp)
+}
+
+/// What the events of an arm cost.
+pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Option<ArmFailover> {
+    let Traffic::Failover(settings) = &workload.traffic else { return None };
+    let figures = |event: &PathEvent| EventFigures {
+        event: event.clone(),
+        began_s: Vec::new(),
+        took_ns: Vec::new(),
+        ways: Default::default(),
+    };
+    let mut arm = ArmFailover {
+        events: settings.events.iter().map(figures).collect(),
+        probes: [(0, 0); 2],
+        clock_error_ns: 0.0,
+        moved: Vec::new(),
+        lines: Vec::new(),
+    };
+    for trial in trials {
+        let Some((ways, error)) = ways(workload, trial, shared) else { continue };
+        arm.clock_error_ns = arm.clock_error_ns.max(error);
+        let mut line = Line::default();
+        for (number, way) in ways.iter().enumerate() {
+            arm.probes[number].0 += way.sent;
+            arm.probes[number].1 += way.lost();
+            for (index, (span, record)) in way.spans.iter().enumerate() {
+                let Some(event) = arm.events.get_mut(record.index as usize) else { continue };
+                if number == 0 {
+                    event.began_s.push(span.began.saturating_add(way.shift_ns) as f64 / 1e9);
+                    event.took_ns.push(span.ended.saturating_sub(span.began) as f64);
+                }
+                event.ways[number].take(way.at(index, *span));
+            }
+            draw(&mut line, number, way, workload.timing.duration.0.cast_signed());
+        }
+        arm.lines.push(line);
+    }
+    for way in arm.events.iter_mut().flat_map(|event| &mut event.ways) {
+        for delays in &mut way.delay_ns {
+            delays.sort_by(f64::total_cmp);
+        }
+    }
+    Some(arm)
+}
+
+impl WayFigures {
+    fn take(&mut self, seen: Seen) {
+        self.outage_ns.push(seen.outage);
+        self.without_ns.push(seen.without);
+        self.lost.push(seen.lost as f64);
+        self.duplicated.push(seen.duplicated as f64);
+        self.reordered.push(seen.reordered as f64);
+        for (all, delays) in self.delay_ns.iter_mut().zip(seen.delays) {
+            all.extend(delays);
+        }
+        self.dips.extend(seen.dip);
+    }
+}
+
+/// Adds a direction to the lines of a trial.
+fn draw(line: &mut Line, number: usize, way: &Way<'_>, duration: i64) {
+    let width = (duration / POINTS_MAX).max(POINT_NS);
+    let bins = (duration / width).max(1) as usize;
+    let bin =
+        |time: i64| usize::try_from(time.saturating_add(way.shift_ns) / width).ok().filter(|bin| *bin < bins);
+    let mut gaps = vec![None::<f64>; bins];
+    let mut delays = vec![None::<f64>; bins];
+    let raise = |bins: &mut [Option<f64>], bin: Option<usize>, value: f64| {
+        if let Some(old) = bin.and_then(|bin| bins.get_mut(bin)) {
+            *old = Some(old.map_or(value, |old| old.max(value)));
+        }
+    };
+    for pair in way.firsts.windows(2) {
+        let (before, next) = (&pair[0].0, &pair[1].0);
+        raise(&mut gaps, bin(next.arrived_ns), way.excess(before, next) as f64);
+        let delay = next.delay_ns.saturating_sub(way.lead_ns).max(0);
+        raise(&mut delays, bin(next.arrived_ns), delay as f64);
+    }
+    let (mut bytes, mut lengths) = (vec![0.0; bins], vec![0.0; bins]);
+    for sample in &way.receiver.series {
+        let middle = (sample.end_ns - sample.length_ns.min(sample.end_ns) / 2).cast_signed();
+        if let Some(bin) = bin(middle) {
+            bytes[bin] += sample.bytes as f64;
+            lengths[bin] += sample.length_ns as f64;
+        }
+    }
+    let time = |bin: usize| (bin as f64 + 0.5) * width as f64 / 1e9;
+    let known = |values: Vec<Option<f64>>| -> Vec<(f64, f64)> {
+        values.into_iter().enumerate().filter_map(|(bin, value)| Some((time(bin), value?))).collect()
+    };
+    line.gap_ns[number] = known(gaps);
+    line.delay_ns[number] = known(delays);
+    let rates =
+        bytes.iter().zip(&lengths).map(|(bytes, length)| (*length > 0.0).then(|| bytes * 8e9 / length));
+    line.rate_bps[number] = known(rates.collect());
+}

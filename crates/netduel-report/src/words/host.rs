@@ -1,0 +1,312 @@
+//! The facts of a host in words, so that an engineer reads them at a glance; every format takes them from here.
+use netduel_model::snapshot::{Cloud, HostSnapshot, Interface, MemoryNode};
+use netduel_model::units::human_bit_rate;
+
+use crate::findings::{accelerations, queue_count, ranges};
+use crate::topology::queues_by_core;
+
+/// A fact: its title, and what is so.
+pub type Fact = (&'static str, String);
+
+/// Bytes for people, in powers of 1024.
+fn bytes(count: u64) -> String {
+    let count = count as f64;
+    match count {
+        count if count >= f64::from(1 << 30) => format!("{:.1} GiB", count / f64::from(1 << 30)),
+        count if count >= f64::from(1 << 20) => format!("{:.0} MiB", count / f64::from(1 << 20)),
+        count => format!("{:.0} KiB", count / 1024.0),
+    }
+}
+
+fn joined(parts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The facts of the machine and its network stack; what the host did not tell is left out.
+pub fn machine_facts(host: &HostSnapshot) -> Vec<Fact> {
+    let facts = [
+        ("machine", machine(host)),
+        (
+            "system",
+            joined([
+                host.os.clone(),
+                host.kernel.as_ref().map(|kernel| format!("kernel {kernel}")),
+                host.machine.clone(),
+            ]),
+        ),
+        ("CPU", cpu(host)),
+        ("memory", memory(host)),
+        ("TCP", tcp(host)),
+        ("filter", filter(host)),
+    ];
+    facts.into_iter().filter_map(|(title, text)| Some((title, text?))).collect()
+}
+
+fn machine(host: &HostSnapshot) -> Option<String> {
+    let Some(cloud) = &host.cloud else { return joined([host.platform.clone(), host.hypervisor.clone()]) };
+    joined([
+        Some(match &cloud.size {
+            Some(size) => format!("{} {size}", cloud.provider),
+            None => cloud.provider.to_string(),
+        }),
+        place(cloud),
+        cloud.placement.as_ref().map(|group| format!("placement {group}")),
+        cloud.physical_host.as_ref().map(|physical| format!("physical host {physical}")),
+        host.hypervisor.clone().filter(|hypervisor| *hypervisor != cloud.provider.words()),
+        cloud.metadata_failure.as_ref().map(|failure| format!("no metadata: {failure}")),
+    ])
+}
+
+/// Region, zone and fault domain: `westeurope zone 1 (westeurope-az2)`.
+pub fn place(cloud: &Cloud) -> Option<String> {
+    let zone = cloud.zone.as_ref().map(|zone| format!("zone {zone}"));
+    let physical = cloud.physical_zone.as_ref().map(|zone| format!("({zone})"));
+    let domain = cloud.fault_domain.as_ref().map(|domain| format!("fault domain {domain}"));
+    let words: Vec<String> = [cloud.region.clone(), zone, physical, domain].into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+fn cpu(host: &HostSnapshot) -> Option<String> {
+    let processor = host.processor.as_ref();
+    let physical = processor.map(|processor| processor.physical_cores.len()).filter(|count| *count > 0);
+    let sockets = processor.and_then(|processor| processor.sockets);
+    let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let kept = match (physical, sockets) {
+        (Some(physical), Some(sockets)) => {
+            format!(" ({physical} physical, {})", counted(sockets as usize, "socket"))
+        }
+        (Some(physical), None) => format!(" ({physical} physical)"),
+        _ => String::new(),
+    };
+    let cache = processor.and_then(|processor| processor.caches.last());
+    joined([
+        (host.cores > 0).then(|| format!("{}{kept}", counted(host.cores as usize, "core"))),
+        host.cpu_model.clone(),
+        cache.map(|cache| format!("L{} {}", cache.level, bytes(cache.bytes))),
+        processor
+            .and_then(|processor| processor.max_khz)
+            .map(|khz| format!("up to {:.2} GHz", khz as f64 / 1e6)),
+        processor
+            .and_then(|processor| processor.governor.as_ref())
+            .map(|governor| format!("governor {governor}")),
+        processor
+            .and_then(|processor| processor.allowed.as_ref())
+            .map(|cores| format!("this process may use {}", ranges(cores.iter().copied()))),
+        processor
+            .filter(|processor| !processor.isolated.is_empty())
+            .map(|processor| format!("isolated {}", ranges(processor.isolated.iter().copied()))),
+    ])
+}
+
+/// A node for a narrow place: `node 0, 32.0 GiB`.
+pub fn node_title(node: &MemoryNode) -> String {
+    match node.memory_bytes {
+        Some(memory) => format!("node {}, {}", node.number, bytes(memory)),
+        None => format!("node {}", node.number),
+    }
+}
+
+/// One node: `node 0: cores 0-3, 32.0 GiB, 512 huge pages of 2 MiB (510 free)`.
+pub fn node(node: &MemoryNode) -> String {
+    let pages = node.huge_pages.iter().filter(|pages| pages.total > 0).map(|pages| {
+        Some(format!("{} huge pages of {} ({} free)", pages.total, bytes(pages.size_kib * 1024), pages.free))
+    });
+    let facts = [
+        (!node.cores.is_empty()).then(|| format!("cores {}", ranges(node.cores.iter().copied()))),
+        node.memory_bytes.map(bytes),
+    ];
+    let facts = joined(facts.into_iter().chain(pages)).unwrap_or_else(|| "nothing told".to_owned());
+    format!("node {}: {facts}", node.number)
+}
+
+fn memory(host: &HostSnapshot) -> Option<String> {
+    let whole = host.memory_bytes.map(bytes);
+    // One node is the machine; only its huge pages are worth words.
+    let nodes = match host.nodes.as_slice() {
+        [one] if one.huge_pages.iter().all(|pages| pages.total == 0) => Vec::new(),
+        nodes => nodes.iter().map(node).collect(),
+    };
+    let words: Vec<String> = whole.into_iter().chain(nodes).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+fn tcp(host: &HostSnapshot) -> Option<String> {
+    let sysctl = |name: &str| host.sysctls.get(name);
+    let most = |name: &str| sysctl(name)?.split_whitespace().last()?.parse().ok().map(bytes);
+    joined([
+        sysctl("net.ipv4.tcp_congestion_control").cloned(),
+        most("net.ipv4.tcp_rmem").map(|most| format!("receive buffer to {most}")),
+        most("net.ipv4.tcp_wmem").map(|most| format!("send buffer to {most}")),
+        sysctl("net.core.default_qdisc").map(|name| format!("default qdisc {name}")),
+    ])
+}
+
+fn filter(host: &HostSnapshot) -> Option<String> {
+    let filter = host.filter.as_ref()?;
+    joined([
+        filter.nft_rules.map(|rules| format!("{rules} nftables rules")),
+        (!filter.iptables.is_empty()).then(|| format!("iptables {}", filter.iptables.join(" "))),
+        filter.tracked.map(|(now, most)| format!("{now} of {most} connections tracked")),
+    ])
+}
+
+/// An interface in one line: `mlx5_core, up, 50.0 Gbit/s, MTU 1500, 10.0.0.4`.
+pub fn interface(interface: &Interface) -> String {
+    let state = match (interface.up, interface.carrier) {
+        (false, _) => "down",
+        (true, Some(false)) => "up without carrier",
+        (true, _) => "up",
+    };
+    let driver = interface.driver.clone().or_else(|| interface.kind.clone());
+    let addresses = interface.addresses.iter().map(|address| Some(address.to_string()));
+    let head = [
+        driver,
+        Some(state.to_owned()),
+        interface.speed_mbps.map(|speed| human_bit_rate(f64::from(speed) * 1e6)),
+        interface.mtu.map(|mtu| format!("MTU {mtu}")),
+    ];
+    joined(head.into_iter().chain(addresses)).unwrap_or_default()
+}
+
+/// What lies behind an interface: device, acceleration, queues, rings, offloads, disciplines, steering, counters.
+pub fn interface_facts(host: &HostSnapshot, interface: &Interface) -> Vec<Fact> {
+    let state = accelerations(host).into_iter().find(|(own, _)| own.name == interface.name);
+    let facts = [
+        ("device", device(interface)),
+        ("acceleration", state.map(|(_, state)| state.words())),
+        ("queues", queues(interface)),
+        ("spread", spread(interface)),
+        ("rings", rings(interface)),
+        ("offloads", offloads(interface)),
+        ("queueing", queueing(interface)),
+        ("coalescing", coalescing(interface)),
+        ("counters", counters(interface)),
+    ];
+    facts.into_iter().filter_map(|(title, text)| Some((title, text?))).collect()
+}
+
+fn device(interface: &Interface) -> Option<String> {
+    let device = &interface.device;
+    let pci = device.pci.as_ref().map(|pci| {
+        let function = if pci.virtual_function == Some(true) { ", virtual function" } else { "" };
+        format!("{:04x}:{:04x} at {}{function}", pci.vendor, pci.device, pci.slot)
+    });
+    joined([
+        pci.or_else(|| device.bus.as_ref().map(|bus| format!("at {bus}"))),
+        device.node.map(|node| format!("node {node}")),
+        device.firmware.as_ref().map(|firmware| format!("firmware {firmware}")),
+    ])
+}
+
+/// How many queues there are, and on which cores they are served.
+fn queues(interface: &Interface) -> Option<String> {
+    let (now, most) = queue_count(interface)?;
+    let count = match most {
+        Some(most) => format!("{now} of at most {most}"),
+        None => now.to_string(),
+    };
+    let by_core = queues_by_core(interface);
+    let cores = ranges(by_core.iter().map(|(core, _)| *core));
+    let served = match by_core.as_slice() {
+        [] => String::new(),
+        [(core, _)] => format!(", served by core {core}"),
+        many if many.iter().all(|(_, queues)| queues.len() == 1) && many.len() == now as usize => {
+            format!(", one each on cores {cores}")
+        }
+        // A queue may have an interrupt for each direction, or one that several cores may serve.
+        _ if now == 1 => format!(", served by cores {cores}"),
+        many => {
+            let each: Vec<String> =
+                many.iter().map(|(core, queues)| format!("core {core}: {}", queues.len())).collect();
+            format!(", served by {} cores ({})", many.len(), each.join(", "))
+        }
+    };
+    Some(format!("{count}{served}"))
+}
+
+fn spread(interface: &Interface) -> Option<String> {
+    let device = &interface.device;
+    let entries = &device.rss_entries;
+    let even = entries.iter().max().zip(entries.iter().min()).map(|(most, least)| most - least <= 1);
+    let rss = even.map(|even| {
+        if even {
+            format!("RSS even over {} queues", entries.len())
+        } else {
+            format!(
+                "RSS entries by queue {}",
+                entries.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
+            )
+        }
+    });
+    let steered: Vec<u16> =
+        device.receive_steering.iter().flat_map(|steering| steering.cores.iter().copied()).collect();
+    let flows = device.receive_steering.iter().any(|steering| steering.flows > 0);
+    let sent = device.transmit_steering.iter().filter(|cores| !cores.is_empty()).count();
+    joined([
+        rss,
+        (!steered.is_empty()).then(|| format!("RPS to cores {}", ranges(steered))),
+        flows.then(|| "RFS on".to_owned()),
+        (sent > 0).then(|| format!("XPS on {sent} queues")),
+    ])
+}
+
+fn rings(interface: &Interface) -> Option<String> {
+    let rings = interface.device.rings?;
+    Some(format!("receive {} of {}, transmit {} of {}", rings.rx.0, rings.rx.1, rings.tx.0, rings.tx.1))
+}
+
+fn offloads(interface: &Interface) -> Option<String> {
+    if interface.features_on.is_empty() {
+        return None;
+    }
+    let is_on = |names: &[&str]| interface.features_on.iter().any(|on| names.contains(&on.as_str()));
+    let known: [(&[&str], &str); 5] = [
+        (&["tx-tcp-segmentation"], "TSO"),
+        (&["tx-generic-segmentation"], "GSO"),
+        (&["rx-gro"], "GRO"),
+        (&["tx-checksum-ipv4", "tx-checksum-ip-generic"], "transmit checksum"),
+        (&["rx-checksum"], "receive checksum"),
+    ];
+    let (on, off): (Vec<_>, Vec<_>) = known.into_iter().partition(|(names, _)| is_on(names));
+    let words = |list: &[(&[&str], &str)]| list.iter().map(|(_, word)| *word).collect::<Vec<_>>().join(" ");
+    joined([
+        (!on.is_empty()).then(|| format!("on: {}", words(&on))),
+        (!off.is_empty()).then(|| format!("off: {}", words(&off))),
+    ])
+}
+
+fn queueing(interface: &Interface) -> Option<String> {
+    match interface.device.disciplines.as_slice() {
+        [] => interface.qdisc.clone(),
+        [root] => Some(root.clone()),
+        [root, children @ ..] => {
+            let mut kinds: Vec<&String> = children.iter().collect();
+            kinds.dedup();
+            Some(format!(
+                "{root} over {}",
+                kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(" ")
+            ))
+        }
+    }
+}
+
+fn coalescing(interface: &Interface) -> Option<String> {
+    let values = interface.device.coalescing?;
+    let adaptive = |is: bool| if is { ", adaptive" } else { "" };
+    Some(format!(
+        "receive {} us or {} frames{}, transmit {} us or {} frames{}",
+        values.rx_usecs,
+        values.rx_frames,
+        adaptive(values.adaptive_rx),
+        values.tx_usecs,
+        values.tx_frames,
+        adaptive(values.adaptive_tx)
+    ))
+}
+
+/// Counters that are not 0; many count what never happened.
+fn counters(interface: &Interface) -> Option<String> {
+    let counted = interface.device.counters.iter().filter(|(_, count)| **count > 0);
+    joined(counted.map(|(name, count)| Some(format!("{name} {count}"))))
+}

@@ -1,0 +1,409 @@
+//! Every finding on a host that has it, and none of them on a host that has not.
+use netduel_model::snapshot::{
+    Channels, HostSnapshot, HugePages, PacketFilter, Provider, ReceiveSteering, Rings,
+};
+use netduel_report::findings::{
+    Acceleration, Finding, HostContext, PairContext, Severity, accelerations, of_host, of_pair,
+};
+
+use crate::hosts::{azure, captured, function, lab_guest, other};
+
+fn ids(found: &[Finding]) -> Vec<&'static str> {
+    found.iter().map(|finding| finding.id).collect()
+}
+
+fn on_host(host: &HostSnapshot) -> Vec<Finding> {
+    of_host(host, &HostContext::default())
+}
+
+fn pair() -> PairContext {
+    PairContext { names: ["vm-a".into(), "vm-b".into()], ..PairContext::default() }
+}
+
+/// What makes a good host bad in one way.
+type Harm = fn(&mut HostSnapshot);
+
+/// Takes the virtual function's interface away.
+fn without_vf(host: &mut HostSnapshot) {
+    host.interfaces.truncate(2);
+    host.pci_functions[0].interfaces.clear();
+}
+
+/// Each way of being wrong, with the finding that must be made of it. `interfaces[1]` is the synthetic NIC, `[2]` the virtual function.
+const HARMS: &[(&str, Severity, Harm)] = &[
+    ("vf-idle", Severity::Warning, |host| host.interfaces[2].up = false),
+    ("vf-idle", Severity::Warning, |host| {
+        host.interfaces[1].device.counters.values_mut().for_each(|count| *count = 0);
+    }),
+    ("vf-unpaired", Severity::Problem, |host| host.interfaces[2].master = None),
+    ("function-without-driver", Severity::Problem, |host| {
+        without_vf(host);
+        host.pci_functions[0].driver = None;
+    }),
+    ("vf-without-interface", Severity::Warning, without_vf),
+    ("synthetic-only", Severity::Warning, |host| {
+        without_vf(host);
+        host.pci_functions.clear();
+    }),
+    ("one-queue", Severity::Warning, |host| {
+        host.interfaces[2].device.channels = Some(Channels { combined: (1, 8), ..Channels::default() });
+    }),
+    ("few-queues", Severity::Warning, |host| {
+        host.interfaces[2].device.channels = Some(Channels { combined: (3, 8), ..Channels::default() });
+    }),
+    ("interrupts-on-one-core", Severity::Warning, |host| {
+        host.interfaces[2].device.interrupts.iter_mut().for_each(|interrupt| interrupt.cores = vec![0]);
+    }),
+    ("interrupts-crowded", Severity::Warning, |host| {
+        let interrupts = host.interfaces[2].device.interrupts.iter_mut().enumerate();
+        interrupts.for_each(|(index, interrupt)| interrupt.cores = vec![index as u16 % 2]);
+    }),
+    ("rss-imbalance", Severity::Warning, |host| {
+        host.interfaces[2].device.rss_entries = vec![64, 64, 0, 0, 0, 0, 0, 0];
+    }),
+    ("rss-imbalance", Severity::Warning, |host| {
+        host.interfaces[2].device.rss_entries = vec![58, 10, 10, 10, 10, 10, 10, 10];
+    }),
+    ("rps-beside-queues", Severity::Note, |host| {
+        host.interfaces[2].device.receive_steering = vec![ReceiveSteering { cores: vec![1, 2], flows: 0 }];
+    }),
+    ("small-rings", Severity::Note, |host| {
+        host.interfaces[2].device.rings = Some(Rings { rx: (256, 4096), tx: (1024, 4096) });
+    }),
+    ("irqbalance", Severity::Note, |host| host.irqbalance = Some(true)),
+    ("other-node", Severity::Warning, |host| {
+        host.processor.as_mut().unwrap().allowed = Some(vec![4, 5, 6, 7]);
+    }),
+    ("cores-withheld", Severity::Note, |host| host.processor.as_mut().unwrap().allowed = Some(vec![0, 1])),
+    ("clock-rate-governor", Severity::Warning, |host| {
+        host.processor.as_mut().unwrap().governor = Some("powersave".into());
+    }),
+    ("packet-filter", Severity::Note, |host| {
+        host.filter = Some(PacketFilter { nft_rules: Some(12), ..PacketFilter::default() });
+    }),
+    ("packet-filter", Severity::Warning, |host| {
+        host.filter = Some(PacketFilter { nft_rules: Some(600), ..PacketFilter::default() });
+    }),
+    ("packet-filter", Severity::Note, |host| {
+        host.filter = Some(PacketFilter { iptables: vec!["filter".into()], ..PacketFilter::default() });
+    }),
+    ("connection-tracking", Severity::Problem, |host| {
+        host.filter = Some(PacketFilter { tracked: Some((260_000, 262_144)), ..PacketFilter::default() });
+    }),
+    ("connection-tracking", Severity::Note, |host| {
+        host.filter = Some(PacketFilter { tracked: Some((20, 262_144)), ..PacketFilter::default() });
+    }),
+    ("no-huge-pages", Severity::Note, |host| {
+        let mut given = function();
+        given.driver = Some("vfio-pci".into());
+        given.slot = "0002:00:02.0".into();
+        host.pci_functions.push(given);
+    }),
+    ("metadata-unknown", Severity::Note, |host| {
+        host.cloud.as_mut().unwrap().metadata_failure = Some("no answer within 300 ms".into());
+    }),
+    ("provider-limit", Severity::Warning, |host| {
+        host.interfaces[1].device.counters.insert("bw_in_allowance_exceeded".into(), 7);
+    }),
+    ("device-pushed-back", Severity::Note, |host| {
+        host.interfaces[1].device.counters.insert("tx_send_full".into(), 3000);
+    }),
+    ("no-carrier", Severity::Problem, |host| host.interfaces[1].carrier = Some(false)),
+    ("link-down", Severity::Warning, |host| host.interfaces[1].up = false),
+    ("double-queueing", Severity::Note, |host| {
+        host.interfaces[2].device.disciplines = vec!["mq".into(), "fq_codel".into()];
+    }),
+    ("offload-off", Severity::Warning, |host| {
+        host.interfaces[2].features_on.retain(|feature| feature != "tx-tcp-segmentation");
+    }),
+    ("offload-off", Severity::Note, |host| {
+        host.interfaces[2].features_on.retain(|feature| feature != "rx-gro");
+    }),
+    ("small-buffers", Severity::Warning, |host| {
+        host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 1048576".into());
+    }),
+    ("interrupts-on-other-node", Severity::Note, |host| {
+        host.nodes[0].cores = vec![0, 1];
+        host.nodes[1].cores = (2..8).collect();
+    }),
+    ("interrupts-on-other-node", Severity::Warning, |host| {
+        host.interfaces[2].device.interrupts.truncate(4);
+        host.interfaces[2].device.node = Some(1);
+    }),
+];
+
+#[test]
+fn a_good_host_has_no_finding() {
+    // Its queues are on both nodes, since there is one for each core: that is worth knowing and no more.
+    assert_eq!(ids(&on_host(&azure())), ["interrupts-on-other-node"]);
+    let mut one_node = azure();
+    one_node.nodes.truncate(1);
+    assert_eq!(on_host(&one_node), []);
+    assert_eq!(of_pair(&azure(), &other(), &pair()), []);
+}
+
+#[test]
+fn each_harm_is_found_and_named_with_its_evidence_and_its_remedy() {
+    for (index, (id, severity, harm)) in HARMS.iter().enumerate() {
+        let mut host = azure();
+        if *id != "other-node" && !id.contains("node") {
+            host.nodes.truncate(1);
+        }
+        harm(&mut host);
+        let found = on_host(&host);
+        let finding = found.iter().find(|finding| finding.id == *id);
+        let finding = finding.unwrap_or_else(|| panic!("{index}: no {id} in {found:?}"));
+        assert_eq!(finding.severity, *severity, "{index}: {id}");
+        assert!(
+            !finding.evidence.is_empty() && !finding.why.is_empty() && !finding.remedy.is_empty(),
+            "{finding:?}"
+        );
+        assert!(finding.command.is_some(), "{index}: {id} names no command");
+        assert!(!finding.what.contains('\n') && !finding.why.contains('\n'));
+    }
+}
+
+#[test]
+fn the_commands_name_the_device_and_the_value() {
+    let command = |id: &str, harm: Harm| {
+        let mut host = azure();
+        harm(&mut host);
+        let found = on_host(&host);
+        found
+            .iter()
+            .find(|finding| finding.id == id)
+            .and_then(|finding| finding.command.clone())
+            .unwrap_or_default()
+    };
+    let of = |id: &str| command(id, HARMS.iter().find(|(own, ..)| *own == id).unwrap().2);
+    assert_eq!(of("one-queue"), "ethtool -L enP1s1 combined 8");
+    assert_eq!(of("rss-imbalance"), "ethtool -X enP1s1 equal 8");
+    assert_eq!(of("small-rings"), "ethtool -G enP1s1 rx 1024 tx 1024");
+    assert_eq!(of("offload-off"), "ethtool -K enP1s1 tso on");
+    assert_eq!(of("function-without-driver"), "modprobe mlx5_core");
+    assert_eq!(of("double-queueing"), "tc qdisc replace dev enP1s1 root noqueue");
+    assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 25000000'");
+    // The device's own node has the cores 0 to 3.
+    assert!(of("interrupts-on-one-core").ends_with("echo 3 > /proc/irq/37/smp_affinity_list"));
+}
+
+#[test]
+fn the_driver_that_is_missing_is_named_by_the_functions_id() {
+    for (vendor, device, module) in [
+        (0x15b3, 0x1004, "mlx4_en"),
+        (0x15b3, 0x101a, "mlx5_core"),
+        (0x1414, 0x00ba, "mana"),
+        (0x8086, 0x1889, "iavf"),
+    ] {
+        let mut host = azure();
+        without_vf(&mut host);
+        let function = &mut host.pci_functions[0];
+        (function.vendor, function.device, function.driver) = (vendor, device, None);
+        let found = on_host(&host);
+        assert_eq!(found[0].command.as_deref(), Some(format!("modprobe {module}").as_str()));
+    }
+}
+
+#[test]
+fn the_state_of_the_accelerated_path_is_told_from_the_facts() {
+    let state = |harm: Harm| {
+        let mut host = azure();
+        harm(&mut host);
+        accelerations(&host)[0].1.clone()
+    };
+    let vf = || "enP1s1".to_owned();
+    let slot = || "0001:00:02.0".to_owned();
+    assert_eq!(state(|_| {}), Acceleration::Active { function: vf() });
+    assert_eq!(
+        state(|host| host.interfaces[1].device.counters.clear()),
+        Acceleration::Paired { function: vf() }
+    );
+    assert_eq!(state(|host| host.interfaces[2].up = false), Acceleration::Idle { function: vf(), up: false });
+    assert_eq!(state(|host| host.interfaces[2].master = None), Acceleration::Unpaired { function: vf() });
+    assert_eq!(state(without_vf), Acceleration::PciOnly { slot: slot() });
+    let no_driver = |host: &mut HostSnapshot| {
+        without_vf(host);
+        host.pci_functions[0].driver = None;
+    };
+    assert_eq!(state(no_driver), Acceleration::NoDriver { slot: slot() });
+    let none = |host: &mut HostSnapshot| {
+        without_vf(host);
+        host.pci_functions.clear();
+    };
+    assert_eq!(state(none), Acceleration::SyntheticOnly);
+}
+
+#[test]
+fn a_machine_that_keeps_functions_for_its_guests_has_no_problem() {
+    let mut host = azure();
+    without_vf(&mut host);
+    host.pci_functions[0].driver = None;
+    host.cloud.as_mut().unwrap().provider = Provider::BareMetal;
+    let found = on_host(&host);
+    assert!(found.iter().all(|finding| finding.severity != Severity::Problem), "{found:?}");
+    // Without an offer of accelerated networking its absence is nothing.
+    let mut on_premises = azure();
+    without_vf(&mut on_premises);
+    on_premises.pci_functions.clear();
+    on_premises.cloud.as_mut().unwrap().provider = Provider::HyperV;
+    on_premises.nodes.truncate(1);
+    assert_eq!(ids(&on_host(&on_premises)), [] as [&str; 0]);
+}
+
+#[test]
+fn interfaces_that_the_kernel_made_are_no_hardware() {
+    assert_eq!(on_host(&lab_guest()), []);
+    let mut host = azure();
+    host.nodes.truncate(1);
+    host.interfaces.extend(lab_guest().interfaces);
+    assert_eq!(on_host(&host), []);
+}
+
+#[test]
+fn a_host_that_tells_nothing_has_no_finding() {
+    assert_eq!(on_host(&HostSnapshot::default()), []);
+    assert_eq!(of_pair(&HostSnapshot::default(), &HostSnapshot::default(), &pair()), []);
+}
+
+#[test]
+fn huge_pages_are_missed_only_where_a_program_has_a_function() {
+    let mut host = azure();
+    host.nodes.truncate(1);
+    let mut given = function();
+    (given.driver, given.slot) = (Some("vfio-pci".into()), "0002:00:02.0".into());
+    host.pci_functions.push(given);
+    assert_eq!(ids(&on_host(&host)), ["no-huge-pages"]);
+    host.nodes[0].huge_pages = vec![HugePages { size_kib: 2048, total: 1024, free: 1024 }];
+    assert_eq!(on_host(&host), []);
+}
+
+#[test]
+fn cores_that_a_plan_pins_count_before_those_that_are_allowed() {
+    let pinned = |cores: &[u16]| ids(&of_host(&azure(), &HostContext { pinned: cores.to_vec() }));
+    assert!(pinned(&[5, 6]).contains(&"other-node"));
+    assert!(!pinned(&[0, 6]).contains(&"other-node"));
+}
+
+/// Each way in which two ends are not alike; the change is made to the server.
+const DIFFERENCES: &[(&str, Severity, Harm)] = &[
+    ("same-machine", Severity::Warning, |host| host.boot_id = azure().boot_id),
+    ("same-physical-host", Severity::Warning, |host| {
+        host.cloud.as_mut().unwrap().physical_host = Some("AMS20140215".into());
+    }),
+    ("acceleration-differs", Severity::Problem, |host| host.interfaces[2].up = false),
+    ("mtu-differs", Severity::Warning, |host| host.interfaces[1].mtu = Some(3900)),
+    ("family-missing", Severity::Note, |host| host.interfaces[1].addresses.truncate(1)),
+    ("speed-differs", Severity::Warning, |host| host.interfaces[2].speed_mbps = Some(25_000)),
+    ("device-differs", Severity::Warning, |host| host.interfaces[2].driver = Some("mana".into())),
+    ("device-differs", Severity::Warning, |host| {
+        host.interfaces[2].device.pci.as_mut().unwrap().device = 0x1018;
+    }),
+    ("size-differs", Severity::Warning, |host| {
+        host.cloud.as_mut().unwrap().size = Some("Standard_DS5_v2".into());
+    }),
+    ("congestion-control-differs", Severity::Warning, |host| {
+        host.sysctls.insert("net.ipv4.tcp_congestion_control".into(), "bbr".into());
+    }),
+    ("kernel-differs", Severity::Note, |host| host.kernel = Some("5.15.0-1074-azure".into())),
+];
+
+#[test]
+fn each_difference_between_the_ends_is_found() {
+    for (id, severity, harm) in DIFFERENCES {
+        let mut server = other();
+        harm(&mut server);
+        let found = of_pair(&azure(), &server, &pair());
+        let finding = found.iter().find(|finding| finding.id == *id);
+        let finding = finding.unwrap_or_else(|| panic!("no {id} in {found:?}"));
+        assert_eq!(finding.severity, *severity, "{id}");
+        assert!(
+            !finding.evidence.is_empty() && !finding.why.is_empty() && !finding.remedy.is_empty(),
+            "{finding:?}"
+        );
+    }
+}
+
+#[test]
+fn one_machine_is_a_note_where_it_was_meant() {
+    let context = PairContext { one_machine_meant: true, ..pair() };
+    let found = of_pair(&lab_guest(), &lab_guest(), &context);
+    assert_eq!((ids(&found), found[0].severity), (vec!["same-machine"], Severity::Note));
+}
+
+#[test]
+fn the_interface_that_carries_the_data_is_that_of_the_plans_address() {
+    let mut server = other();
+    let mut second = server.interfaces[1].clone();
+    (second.name, second.mtu) = ("eth1".into(), Some(9000));
+    second.mac = Some("00:0d:3a:44:55:66".into());
+    second.addresses = vec!["10.1.0.5".parse().unwrap(), "fd01::5".parse().unwrap()];
+    server.interfaces.push(second);
+    assert!(!ids(&of_pair(&azure(), &server, &pair())).contains(&"mtu-differs"));
+    let context = PairContext { addresses: [vec![], vec!["10.1.0.5".parse().unwrap()]], ..pair() };
+    assert!(ids(&of_pair(&azure(), &server, &context)).contains(&"mtu-differs"));
+}
+
+#[test]
+fn the_gravest_findings_come_first() {
+    let mut host = azure();
+    host.irqbalance = Some(true);
+    host.interfaces[1].carrier = Some(false);
+    host.interfaces[2].up = false;
+    let severities: Vec<Severity> = on_host(&host).iter().map(|finding| finding.severity).collect();
+    assert!(severities.is_sorted(), "{severities:?}");
+    assert_eq!(severities[0], Severity::Problem);
+}
+
+#[test]
+fn what_is_found_on_hosts_of_each_cloud_and_state() {
+    let mut lines = Vec::new();
+    for (name, host) in captured() {
+        lines.push(name);
+        for finding in on_host(&host) {
+            let evidence = finding.evidence.join("; ");
+            lines.push(format!(
+                "  {} [{}] {} ({evidence})",
+                finding.severity.word(),
+                finding.id,
+                finding.what
+            ));
+        }
+    }
+    let text = lines.join("\n");
+    insta::assert_snapshot!("captured_hosts", text);
+}
+
+#[test]
+fn the_state_of_acceleration_of_captured_hosts_is_that_of_their_names() {
+    for (name, word) in [
+        ("azure-mana-active", "active"),
+        ("azure-mana-no-driver", "no driver"),
+        ("azure-mlx5-active", "active"),
+        ("azure-mlx5-idle", "idle"),
+        ("azure-mlx5-unpaired", "not paired"),
+        ("azure-synthetic-only", "none"),
+    ] {
+        let host = captured().into_iter().find(|(own, _)| own == name).unwrap().1;
+        let states = accelerations(&host);
+        assert!(states.iter().any(|(_, state)| state.words().starts_with(word)), "{name}: {states:?}");
+    }
+}
+
+#[test]
+fn every_finding_stands_in_the_guide() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let ids = HARMS.iter().chain(DIFFERENCES).map(|(id, ..)| *id);
+    let captured = captured().into_iter().flat_map(|(_, host)| on_host(&host)).map(|finding| finding.id);
+    for id in ids.chain(captured) {
+        assert!(guide.contains(&format!("| `{id}` |")), "docs/inspect.md does not name {id}");
+    }
+}
+
+#[test]
+fn every_finding_of_the_guide_is_made_of_a_host_here() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let named = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    for id in named {
+        assert!(HARMS.iter().chain(DIFFERENCES).any(|(own, ..)| *own == id), "nothing shows {id}");
+    }
+}

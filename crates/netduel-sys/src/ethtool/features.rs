@@ -1,0 +1,86 @@
+//! Features (`ethtool -k`, `-K`): offloads and the like, one bit each.
+use std::io;
+
+use super::Ethtool;
+
+const GET_FEATURES: u32 = 0x3a;
+const SET_FEATURES: u32 = 0x3b;
+/// The string set of their names (`enum ethtool_stringset`).
+pub(super) const SET_FEATURE_NAMES: u32 = 4;
+
+/// One line of `ethtool -k`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Feature {
+    /// The kernel's name, for example `tx-tcp-segmentation`.
+    pub name: String,
+    /// Whether the device or the kernel keeps it as it is (`[fixed]`).
+    pub fixed: bool,
+    /// What was asked for last.
+    pub requested: bool,
+    /// What is in force.
+    pub active: bool,
+}
+
+impl Ethtool {
+    /// The device's features (`ethtool -k`), in the kernel's order, unnamed bits left out.
+    ///
+    /// # Errors
+    /// `ENODEV` without such an interface.
+    pub fn features(&mut self, interface: &str) -> io::Result<Vec<Feature>> {
+        let names = self.names(interface, SET_FEATURE_NAMES)?;
+        let blocks = names.len().div_ceil(32);
+        self.memory.clear(8 + blocks * 16);
+        self.memory.set_word(4, blocks as u32);
+        self.exchange(interface, GET_FEATURES)?;
+        let bit = |index: usize, field: usize| {
+            let word = self.memory.word(8 + (index / 32) * 16 + field * 4);
+            word & (1 << (index % 32)) != 0
+        };
+        let features = names.into_iter().enumerate().filter(|(_, name)| !name.is_empty());
+        Ok(features
+            .map(|(index, name)| Feature {
+                name,
+                // `struct ethtool_get_features_block`: available, requested, active, never_changed.
+                fixed: !bit(index, 0) || bit(index, 3),
+                requested: bit(index, 1),
+                active: bit(index, 2),
+            })
+            .collect())
+    }
+
+    /// Asks for features by their kernel names (`ethtool -K`), all in one request. Whether the device did as asked has
+    /// to be read back: features depend on each other.
+    ///
+    /// # Errors
+    /// `EINVAL` when a name is not the kernel's, `EPERM` without `CAP_NET_ADMIN`, whatever the driver answers.
+    pub fn request_features(&mut self, interface: &str, wanted: &[(String, bool)]) -> io::Result<()> {
+        let names = self.names(interface, SET_FEATURE_NAMES)?;
+        let blocks = names.len().div_ceil(32);
+        self.memory.clear(8 + blocks * 8);
+        self.memory.set_word(4, blocks as u32);
+        for (name, enabled) in wanted {
+            let index = names
+                .iter()
+                .position(|known| known == name)
+                .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+            let (at, mask) = (8 + (index / 32) * 8, 1 << (index % 32));
+            self.memory.set_word(at, self.memory.word(at) | mask);
+            if *enabled {
+                self.memory.set_word(at + 4, self.memory.word(at + 4) | mask);
+            }
+        }
+        self.exchange(interface, SET_FEATURES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feature_that_the_kernel_does_not_know_is_refused_before_anything_is_asked() {
+        let mut ethtool = Ethtool::open().unwrap();
+        let refused = ethtool.request_features("lo", &[("no-such-feature".to_owned(), true)]).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
+    }
+}

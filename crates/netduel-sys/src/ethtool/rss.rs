@@ -1,0 +1,114 @@
+//! Receive-side scaling (`ethtool -x`, `-X`; `struct ethtool_rxfh`): which receive queue a flow's hash leads to.
+use std::io;
+
+use super::{Ethtool, too_large};
+
+const GET_RECEIVE_RINGS: u32 = 0x2d;
+const GET_RSS: u32 = 0x46;
+const SET_RSS: u32 = 0x47;
+/// Bytes of `struct ethtool_rxfh` before the table.
+const HEAD_LEN: usize = 24;
+/// Bytes of `struct ethtool_rxnfc`.
+const RXNFC_LEN: usize = 192;
+
+/// The function that makes a flow's hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HashFunction {
+    /// Toeplitz.
+    Toeplitz,
+    /// Exclusive or.
+    Xor,
+    /// CRC-32.
+    Crc32,
+    /// A newer one, by its bit (`ETH_RSS_HASH_*`).
+    Other(u8),
+}
+
+/// `ethtool -x`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rss {
+    /// The receive queue of each slot; a flow takes slot hash modulo length. Empty when the driver shows no table.
+    pub indirection: Vec<u32>,
+    /// The key of the hash; empty when the driver shows none.
+    pub key: Vec<u8>,
+    /// The hash function, when the driver names one.
+    pub function: Option<HashFunction>,
+}
+
+impl Ethtool {
+    /// How flows are spread over the receive queues.
+    ///
+    /// # Errors
+    /// `ENODEV` without such an interface, `EOPNOTSUPP` when the driver has no table, `EINVAL` when its size changed in
+    /// between.
+    pub fn rss(&mut self, interface: &str) -> io::Result<Rss> {
+        // A request without room is answered with the sizes.
+        self.memory.clear(HEAD_LEN);
+        self.exchange(interface, GET_RSS)?;
+        let (slots, key_len) = (self.memory.word(8), self.memory.word(12));
+        let (table_len, key_len) = (slots as usize * 4, key_len as usize);
+        if self.memory.bytes().len() < HEAD_LEN + table_len + key_len {
+            return Err(too_large());
+        }
+        self.memory.clear(HEAD_LEN + table_len + key_len);
+        self.memory.set_word(8, slots);
+        self.memory.set_word(12, key_len as u32);
+        self.exchange(interface, GET_RSS)?;
+        let bytes = self.memory.bytes();
+        let function = match bytes[16] {
+            0 => None,
+            1 => Some(HashFunction::Toeplitz),
+            2 => Some(HashFunction::Xor),
+            4 => Some(HashFunction::Crc32),
+            bit => Some(HashFunction::Other(bit)),
+        };
+        let table = &bytes[HEAD_LEN..HEAD_LEN + table_len];
+        Ok(Rss {
+            indirection: table.as_chunks::<4>().0.iter().map(|slot| u32::from_ne_bytes(*slot)).collect(),
+            key: bytes[HEAD_LEN + table_len..HEAD_LEN + table_len + key_len].to_vec(),
+            function,
+        })
+    }
+
+    /// Sets the table and leaves key and function as they are. An empty table asks for the driver's default, which is
+    /// spread evenly.
+    ///
+    /// # Errors
+    /// `EINVAL` when the table's length is not the device's or a queue does not exist, `EOPNOTSUPP` without a table,
+    /// `EPERM` without `CAP_NET_ADMIN`.
+    pub fn set_rss_indirection(&mut self, interface: &str, table: &[u32]) -> io::Result<()> {
+        if self.memory.bytes().len() < HEAD_LEN + table.len() * 4 {
+            return Err(too_large());
+        }
+        self.memory.clear(HEAD_LEN + table.len() * 4);
+        self.memory.set_word(8, table.len() as u32);
+        for (index, queue) in table.iter().enumerate() {
+            self.memory.set_word(HEAD_LEN + index * 4, *queue);
+        }
+        self.exchange(interface, SET_RSS)
+    }
+
+    /// Receive queues that a table may name.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` when the driver does not tell.
+    pub fn receive_rings(&mut self, interface: &str) -> io::Result<u64> {
+        self.memory.clear(RXNFC_LEN);
+        self.exchange(interface, GET_RECEIVE_RINGS)?;
+        Ok(self.memory.bytes()[8..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_no_table_and_takes_none() {
+        let mut ethtool = Ethtool::open().unwrap();
+        assert_eq!(ethtool.rss("lo").unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
+        let refused = ethtool.set_rss_indirection("lo", &[0]).unwrap_err().raw_os_error();
+        assert!(matches!(refused, Some(libc::EOPNOTSUPP | libc::EPERM)), "{refused:?}");
+        assert_eq!(ethtool.receive_rings("lo").unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
+    }
+}

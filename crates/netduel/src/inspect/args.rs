@@ -1,0 +1,50 @@
+//! The words of `netduel inspect`.
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use netduel_report::findings::Severity;
+
+/// `netduel inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// Hosts [default: this one]: HOST or HOST:PORT of a paired `netduel serve`, ssh:DESTINATION, netns:NAME, lab:GUEST or lab:LAB/GUEST, local;
+    /// with --plan names of its hosts [default: all]
+    #[arg(value_name = "HOST")]
+    pub hosts: Vec<String>,
+    /// The hosts of this plan, started as in a run; the pairs of its arms are compared.
+    #[arg(long, value_name = "PLAN.toml")]
+    pub plan: Option<PathBuf>,
+    /// Print facts and findings as one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    /// Do not ask the cloud's metadata service.
+    #[arg(long)]
+    pub no_metadata: bool,
+    /// End with 8 when something at least as grave was found.
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Problem)]
+    pub fail_on: FailOn,
+}
+
+/// From which severity on findings are a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// From warnings on.
+    Warning,
+    /// For problems.
+    Problem,
+    /// For nothing.
+    Never,
+}
+
+impl FailOn {
+    /// Whether the gravest that was found is a failure.
+    pub fn is_failed_by(self, worst: Option<Severity>) -> bool {
+        let limit = match self {
+            Self::Warning => Severity::Warning,
+            Self::Problem => Severity::Problem,
+            Self::Never => return false,
+        };
+        // Severities are in order, the gravest first.
+        worst.is_some_and(|worst| worst <= limit)
+    }
+}

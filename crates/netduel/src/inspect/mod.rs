@@ -1,0 +1,151 @@
+//! `netduel inspect`: what hosts are and what is wrong with them. Changes nothing on any of them.
+pub mod args;
+mod surroundings;
+mod target;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use netduel_control::coordinator::{self, Described};
+use netduel_model::ids::HostName;
+use netduel_model::plan::{Design, Host, Launch, ResolvedPlan};
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::units::Percent;
+use netduel_report::findings::Severity;
+use netduel_report::inspect::{self, Inspection};
+
+use crate::exit::{Failure, Kind, OrFail as _, chain};
+use crate::run::{agent_argv, build_lab, page_layout, print, read_plan};
+use crate::{agent, program, signal};
+use args::InspectArgs;
+use surroundings::Asking;
+
+/// Runs the command.
+pub fn command(args: &InspectArgs) -> Result<(), Failure> {
+    let inspection = match &args.plan {
+        Some(path) => of_plan(path, args)?,
+        None if args.hosts.is_empty() => of_this_host(args)?,
+        None => of_targets(args)?,
+    };
+    show(&inspection, args)?;
+    if let Some((name, reason)) = inspection.failed.first() {
+        let others = match inspection.failed.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        return Err(Failure::message(Kind::Host, format!("{name} could not be asked{others}: {reason}")));
+    }
+    if args.fail_on.is_failed_by(inspection.worst()) {
+        return Err(Failure::message(Kind::Findings, counted(&inspection)));
+    }
+    Ok(())
+}
+
+fn show(inspection: &Inspection, args: &InspectArgs) -> Result<(), Failure> {
+    if args.json {
+        let document = inspect::document(inspection, &program::name_and_version());
+        return print(&format!("{}\n", serde_json::to_string_pretty(&document).kind(Kind::Internal)?));
+    }
+    let (width, colour) = page_layout();
+    print(&inspect::text(inspection, width, colour))
+}
+
+/// `1 problem and 2 warnings were found`.
+fn counted(inspection: &Inspection) -> String {
+    let count = |severity: Severity| {
+        let count = inspection.findings().filter(|(_, finding)| finding.severity == severity).count();
+        (count > 0).then(|| format!("{count} {}{}", severity.word(), if count == 1 { "" } else { "s" }))
+    };
+    let counts: Vec<String> = [Severity::Problem, Severity::Warning].into_iter().filter_map(count).collect();
+    format!("found {}; --fail-on never makes this no failure", counts.join(" and "))
+}
+
+/// This host, read by this process.
+fn of_this_host(args: &InspectArgs) -> Result<Inspection, Failure> {
+    let snapshot = agent::snapshot(!args.no_metadata)
+        .map_err(|error| Failure::message(Kind::Environment, format!("failed to {}", chain(&error))))?;
+    let name = snapshot.hostname.clone().unwrap_or_else(|| "this host".to_owned());
+    Ok(Inspection::of_hosts(vec![(name, snapshot)]))
+}
+
+/// The hosts of a plan, all of them or those that were named.
+fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspection, Failure> {
+    let (_, mut plan) = read_plan(path)?;
+    for name in &args.hosts {
+        if !plan.hosts.keys().any(|host| host.as_str() == name) {
+            let known: Vec<&str> = plan.hosts.keys().map(HostName::as_str).collect();
+            let text = format!("{} has no host {name}; it has {}", path.display(), known.join(", "));
+            return Err(Failure::message(Kind::Usage, text));
+        }
+    }
+    plan.hosts.retain(|host, _| args.hosts.is_empty() || args.hosts.iter().any(|name| name == host.as_str()));
+    let in_lab = plan.hosts.values().any(|host| matches!(host.launch, Launch::Lab { .. }));
+    let lab = if in_lab { build_lab(&plan)? } else { None };
+    let argv =
+        plan.hosts.iter().map(|(name, host)| (name.clone(), agent_argv(name, host, lab.as_ref()))).collect();
+    let (hosts, failed) = asked(&plan, argv, !args.no_metadata)?;
+    drop(lab);
+    let failed = failed.into_iter().map(|(name, reason)| (name.to_string(), reason)).collect();
+    Ok(Inspection { failed, ..Inspection::of_plan(&plan, &hosts) })
+}
+
+/// Hosts that were named on the command line.
+fn of_targets(args: &InspectArgs) -> Result<Inspection, Failure> {
+    let targets = target::targets(&args.hosts)?;
+    let hosts = targets.keys().map(|name| {
+        (name.clone(), Host { launch: Launch::Local, addresses: Vec::new(), size: None, expect_mbps: None })
+    });
+    let plan = without_traffic(hosts.collect());
+    let argv = targets.iter().map(|(name, target)| (name.clone(), Ok(target.argv.clone()))).collect();
+    let (hosts, failed) = asked(&plan, argv, !args.no_metadata)?;
+    let word = |name: &HostName| targets.get(name).map(|target| target.word.clone()).unwrap_or_default();
+    let hosts = hosts.into_iter().map(|(name, snapshot)| (word(&name), snapshot)).collect();
+    let failed = failed.into_iter().map(|(name, reason)| (word(&name), reason)).collect();
+    Ok(Inspection { failed, ..Inspection::of_hosts(hosts) })
+}
+
+/// Hosts and nothing that is to run on them.
+fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
+    ResolvedPlan {
+        name: "inspect".to_owned(),
+        question: String::new(),
+        lab: None,
+        hosts,
+        arms: Vec::new(),
+        workloads: Vec::new(),
+        design: Design {
+            blocks_min: 0,
+            blocks_max: 0,
+            budget: None,
+            precision: Percent(5.0),
+            equivalence: Percent(5.0),
+            confidence: Percent(95.0),
+            seed: None,
+            aa: false,
+        },
+    }
+}
+
+/// What hosts said of themselves, and those that did not, with the reason.
+type Asked = (BTreeMap<HostName, HostSnapshot>, Vec<(HostName, String)>);
+
+fn asked(
+    plan: &ResolvedPlan,
+    argv: BTreeMap<HostName, Result<Vec<String>, String>>,
+    metadata: bool,
+) -> Result<Asked, Failure> {
+    let interrupted = signal::interrupted().kind(Kind::Environment)?;
+    let mut asking = Asking { argv, interrupted };
+    let described: Described = coordinator::describe(plan, &mut asking, metadata)
+        .ok_or_else(|| Failure::message(Kind::Interrupted, "stopped by you; nothing was changed"))?;
+    let (mut hosts, mut failed) = (BTreeMap::new(), Vec::new());
+    for (name, answer) in described {
+        match answer {
+            Ok(snapshot) => {
+                hosts.insert(name, snapshot);
+            }
+            Err(error) => failed.push((name, chain(&error))),
+        }
+    }
+    Ok((hosts, failed))
+}

@@ -1,0 +1,119 @@
+//! What the words for a host mean, and how the agent of each is started.
+use std::collections::BTreeMap;
+
+use netduel_model::ids::{HostName, LabName, NAME_LEN_MAX};
+use netduel_model::socket_name::SocketName;
+
+use crate::exit::{Failure, Kind};
+use crate::program;
+use crate::quick::known;
+
+/// A host that somebody named on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// As it was named.
+    pub word: String,
+    /// The argv that starts its agent.
+    pub argv: Vec<String>,
+}
+
+/// Reads the words for hosts; each gets a name that errors use.
+pub fn targets(words: &[String]) -> Result<BTreeMap<HostName, Target>, Failure> {
+    let mut targets: BTreeMap<HostName, Target> = BTreeMap::new();
+    for word in words {
+        let target = Target { word: word.clone(), argv: argv(word)? };
+        if targets.values().any(|other| other == &target) {
+            return Err(Failure::message(Kind::Usage, format!("{word} is named twice")));
+        }
+        targets.insert(name(word, targets.len())?, target);
+    }
+    Ok(targets)
+}
+
+/// A name of a host that is like the word; the number keeps two alike apart and the order as it was given.
+fn name(word: &str, index: usize) -> Result<HostName, Failure> {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '-' };
+    let text: String = format!("{:02}-{word}", index + 1).chars().map(allowed).take(NAME_LEN_MAX).collect();
+    HostName::new(text).map_err(|error| Failure::new(Kind::Internal, error))
+}
+
+fn argv(word: &str) -> Result<Vec<String>, Failure> {
+    let own = program::path().display().to_string();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let wrong = |why: &str| {
+        let text = format!(
+            "{word:?} {why}: name HOST or HOST:PORT of a paired server, ssh:DESTINATION, netns:NAME, lab:GUEST, lab:LAB/GUEST, or local"
+        );
+        Failure::message(Kind::Usage, text)
+    };
+    let Some((kind, rest)) =
+        word.split_once(':').filter(|(kind, _)| matches!(*kind, "ssh" | "netns" | "lab"))
+    else {
+        return if word == "local" { Ok(words(&[&own, "agent"])) } else { paired(word, &own) };
+    };
+    match kind {
+        // A destination that begins with a dash would be an option.
+        "ssh" if rest.is_empty() || rest.starts_with('-') => Err(wrong("names no destination")),
+        // The other machine has a path of its own to the program: it is looked up there.
+        "ssh" => Ok(words(&["ssh", "-o", "BatchMode=yes", rest, "netduel", "agent"])),
+        "netns" if rest.is_empty() || rest.starts_with('-') || rest.contains('/') => {
+            Err(wrong("names no network namespace"))
+        }
+        "netns" => Ok(words(&["ip", "netns", "exec", rest, &own, "agent"])),
+        _ => {
+            let (lab, guest) = rest.split_once('/').unwrap_or(("local", rest));
+            let lab = LabName::new(lab).map_err(|_| wrong("names no lab"))?;
+            if guest.is_empty() || guest.starts_with('-') {
+                return Err(wrong("names no guest of a lab"));
+            }
+            Ok(words(&[&own, "lab", "exec", "--lab", lab.as_str(), guest, "--", &own, "agent"]))
+        }
+    }
+}
+
+fn paired(word: &str, own: &str) -> Result<Vec<String>, Failure> {
+    let name = SocketName::parse(word).ok_or_else(|| {
+        Failure::message(Kind::Usage, format!("{word:?} is neither HOST, HOST:PORT, ssh:, netns: nor lab:"))
+    })?;
+    if known::find(&name)?.is_none() {
+        let text = format!(
+            "there is no pairing with {name}: run `netduel serve` there and `netduel pair STRING` here, or reach it as ssh:{}",
+            name.host
+        );
+        return Err(Failure::message(Kind::Usage, text));
+    }
+    Ok(vec![own.to_owned(), "link".to_owned(), name.to_string()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(word: &str) -> Result<Vec<String>, String> {
+        argv(word).map(|argv| argv[1..].to_vec()).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_word_says_how_its_agent_is_started() {
+        assert_eq!(of("local").unwrap(), ["agent"]);
+        assert_eq!(of("ssh:u@h").unwrap(), ["-o", "BatchMode=yes", "u@h", "netduel", "agent"]);
+        assert_eq!(of("netns:blue").unwrap()[..3], ["netns", "exec", "blue"]);
+        assert_eq!(of("lab:a").unwrap()[..5], ["lab", "exec", "--lab", "local", "a"]);
+        assert_eq!(of("lab:mine/b").unwrap()[..5], ["lab", "exec", "--lab", "mine", "b"]);
+    }
+
+    #[test]
+    fn a_word_that_would_be_an_option_is_refused() {
+        for word in ["ssh:-oProxyCommand=x", "ssh:", "netns:../x", "netns:-x", "lab:-x", "lab:a b/c"] {
+            assert!(of(word).is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn two_hosts_with_like_names_stay_two_in_their_order() {
+        let words = ["ssh:a:b", "ssh:a/b", "local"].map(str::to_owned);
+        let targets = targets(&words).unwrap();
+        assert_eq!(targets.values().map(|target| target.word.as_str()).collect::<Vec<_>>(), words);
+        assert!(super::targets(&["local".into(), "local".into()]).is_err());
+    }
+}

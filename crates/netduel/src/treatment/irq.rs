@@ -1,0 +1,253 @@
+//! The cores on which an interface's interrupts are served (`/proc/irq`).
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use netduel_model::plan::tuning::{CoreChoice, cores};
+
+use super::Roots;
+use super::error::TreatmentError;
+use super::offload::door;
+use super::steering::check;
+use super::undo::Undo;
+
+/// Parts of the names that drivers give to the interrupts of queues; others are for the link's state and for commands.
+const QUEUE_WORDS: [&str; 7] = ["input", "output", "rx", "tx", "comp", "queue", "mana_q"];
+
+/// A change that is ready to be made.
+#[derive(Debug)]
+pub(super) struct IrqChange {
+    wanted: Vec<(PathBuf, String)>,
+}
+
+/// An interrupt that has a handler.
+#[derive(Debug, PartialEq, Eq)]
+struct Interrupt {
+    number: u32,
+    handler: String,
+}
+
+/// Reads what is there and checks whether the change can be made.
+pub(super) fn prepare(
+    roots: &Roots,
+    interface: &str,
+    choice: &CoreChoice,
+) -> Result<(Undo, IrqChange), TreatmentError> {
+    let doing = || format!("have the interrupts of {interface} served on {choice}");
+    let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
+    if let Some(process) = balancer(&roots.proc) {
+        return Err(TreatmentError::Balanced { doing: doing(), process });
+    }
+    let online = fs::read_to_string(roots.sys.join("devices/system/cpu/online")).map_err(refused)?;
+    let online =
+        cores(&online).map_err(|wrong| refused(io::Error::new(io::ErrorKind::InvalidData, wrong)))?;
+    check(choice, &online, doing)?;
+    let interrupts = of_queues(interrupts(roots, interface).map_err(refused)?);
+    if interrupts.is_empty() {
+        let why =
+            "no interrupts of its own are known (neither its own PCI function's nor by its name)".to_owned();
+        return Err(TreatmentError::Unsupported { doing: doing(), interface: interface.to_owned(), why });
+    }
+    let mut original = Vec::new();
+    let mut wanted = Vec::new();
+    for (place, interrupt) in interrupts.iter().enumerate() {
+        let file = roots.proc.join(format!("irq/{}/smp_affinity_list", interrupt.number));
+        original.push((file.clone(), read(&file).map_err(refused)?));
+        let list = match choice {
+            CoreChoice::Spread => {
+                // The receiving and the sending interrupt of a queue have its number, and share a core.
+                let queue = queue_number(&interrupt.handler).unwrap_or(place);
+                online[queue % online.len()].to_string()
+            }
+            other => other.to_string(),
+        };
+        wanted.push((file, list));
+    }
+    Ok((Undo::IrqAffinity { interface: interface.to_owned(), files: original }, IrqChange { wanted }))
+}
+
+/// The interrupts of the interface's PCI function, or those named after it, that have a handler.
+fn interrupts(roots: &Roots, interface: &str) -> io::Result<Vec<Interrupt>> {
+    let bus = door()
+        .ok()
+        .and_then(|mut door| door.driver(interface).ok())
+        .map(|driver| driver.bus)
+        .unwrap_or_default();
+    let of_function = roots.sys.join("bus/pci/devices").join(&bus).join("msi_irqs");
+    let linked = roots.sys.join("class/net").join(interface).join("device/msi_irqs");
+    let folder = if bus.is_empty() { linked } else { of_function };
+    let own: Option<Vec<u32>> = fs::read_dir(folder).ok().map(|entries| {
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    });
+    let mut found = Vec::new();
+    for entry in fs::read_dir(roots.proc.join("irq"))?.flatten() {
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A handler shows as a folder of its name.
+        let handlers = fs::read_dir(entry.path()).map(|files| {
+            files
+                .flatten()
+                .filter(|file| file.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|file| file.file_name().to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+        });
+        let Some(handler) = handlers.unwrap_or_default().into_iter().next() else { continue };
+        let is_own = match &own {
+            Some(numbers) => numbers.contains(&number),
+            None => {
+                handler == interface
+                    || handler.strip_prefix(interface).is_some_and(|rest| rest.starts_with('-'))
+            }
+        };
+        if is_own {
+            found.push(Interrupt { number, handler });
+        }
+    }
+    found.sort_unstable_by_key(|interrupt| interrupt.number);
+    Ok(found)
+}
+
+/// Those of queues; all, where no name tells.
+fn of_queues(all: Vec<Interrupt>) -> Vec<Interrupt> {
+    let is_queue = |interrupt: &Interrupt| {
+        let name = interrupt.handler.to_lowercase();
+        QUEUE_WORDS.iter().any(|word| name.contains(word))
+    };
+    if all.iter().any(is_queue) { all.into_iter().filter(is_queue).collect() } else { all }
+}
+
+/// The number at the end of a name, before what drivers put behind an `@`.
+fn queue_number(handler: &str) -> Option<usize> {
+    let name = handler.split('@').next().unwrap_or_default();
+    let digits = name.len() - name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len();
+    name[name.len() - digits..].parse().ok()
+}
+
+/// The process number of an irqbalance that runs.
+fn balancer(proc: &Path) -> Option<String> {
+    fs::read_dir(proc).ok()?.flatten().find_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        name.parse::<u32>().ok()?;
+        let command = fs::read_to_string(entry.path().join("comm")).ok()?;
+        (command.trim() == "irqbalance").then_some(name)
+    })
+}
+
+fn read(file: &Path) -> io::Result<String> {
+    Ok(fs::read_to_string(file)?.trim().to_owned())
+}
+
+impl IrqChange {
+    /// Makes the change and reads back whether it took.
+    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+        set(&self.wanted)
+    }
+}
+
+/// Writes each file that differs and reads it back.
+pub(super) fn set(files: &[(PathBuf, String)]) -> Result<(), TreatmentError> {
+    for (file, list) in files {
+        let doing = || format!("set {} to {list}", file.display());
+        let refused = |cause: io::Error| match cause.raw_os_error() {
+            Some(code) if code == rustix::io::Errno::IO.raw_os_error() => {
+                TreatmentError::ManagedInterrupt { doing: doing() }
+            }
+            _ => TreatmentError::Refused { doing: doing(), cause },
+        };
+        if read(file).map_err(refused)? == *list {
+            continue;
+        }
+        OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(file)
+            .and_then(|mut file| file.write_all(list.as_bytes()))
+            .map_err(refused)?;
+        let now = read(file).map_err(refused)?;
+        if now != *list {
+            return Err(TreatmentError::NotTaken { doing: doing(), answered: now });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A PCI function with the interrupts of a virtio NIC of two queues, on four cores, and another device's interrupt.
+    fn roots() -> (tempfile::TempDir, Roots) {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots { sys: folder.path().join("sys"), proc: folder.path().join("proc") };
+        let device = roots.sys.join("class/net/netduel-none/device/msi_irqs");
+        fs::create_dir_all(&device).unwrap();
+        fs::create_dir_all(roots.sys.join("devices/system/cpu")).unwrap();
+        fs::write(roots.sys.join("devices/system/cpu/online"), "0-3\n").unwrap();
+        for (number, handler) in [
+            (37, "virtio2-config"),
+            (38, "virtio2-input.0"),
+            (39, "virtio2-output.0"),
+            (40, "virtio2-input.1"),
+            (41, "virtio2-output.1"),
+        ] {
+            fs::write(device.join(number.to_string()), "msix").unwrap();
+            interrupt(&roots, number, handler);
+        }
+        interrupt(&roots, 50, "virtio3-input.0");
+        (folder, roots)
+    }
+
+    fn interrupt(roots: &Roots, number: u32, handler: &str) {
+        let folder = roots.proc.join(format!("irq/{number}"));
+        fs::create_dir_all(folder.join(handler)).unwrap();
+        fs::write(folder.join("smp_affinity_list"), "0-3\n").unwrap();
+    }
+
+    fn lists(roots: &Roots) -> Vec<String> {
+        [37, 38, 39, 40, 41, 50]
+            .iter()
+            .map(|n| read(&roots.proc.join(format!("irq/{n}/smp_affinity_list"))).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn queues_are_dealt_out_over_the_cores_and_set_back() {
+        let (_folder, roots) = roots();
+        let (undo, change) = prepare(&roots, "netduel-none", &CoreChoice::Spread).unwrap();
+        change.make().unwrap();
+        assert_eq!(lists(&roots), ["0-3", "0", "0", "1", "1", "0-3"]);
+        undo.undo().unwrap();
+        undo.undo().unwrap();
+        assert_eq!(lists(&roots), ["0-3"; 6]);
+        let (_, change) = prepare(&roots, "netduel-none", &"1-2".parse().unwrap()).unwrap();
+        change.make().unwrap();
+        assert_eq!(lists(&roots), ["0-3", "1-2", "1-2", "1-2", "1-2", "0-3"]);
+    }
+
+    #[test]
+    fn a_balancer_a_core_that_is_not_there_and_an_interface_without_interrupts_are_refused() {
+        let (_folder, roots) = roots();
+        let refused = |interface: &str, choice: &str| {
+            prepare(&roots, interface, &choice.parse().unwrap()).unwrap_err().to_string()
+        };
+        assert!(refused("netduel-none", "7").contains("0-3"), "{}", refused("netduel-none", "7"));
+        assert!(refused("lo", "0").contains("no interrupts of its own"), "{}", refused("lo", "0"));
+        fs::create_dir_all(roots.proc.join("77")).unwrap();
+        fs::write(roots.proc.join("77/comm"), "irqbalance\n").unwrap();
+        assert!(refused("netduel-none", "0").contains("irqbalance (process 77)"));
+        assert_eq!(lists(&roots), ["0-3"; 6]);
+    }
+
+    #[test]
+    fn the_number_of_a_queue_stands_at_the_end_of_its_name() {
+        for (handler, queue) in [
+            ("virtio2-input.3", Some(3)),
+            ("mlx5_comp12@pci:0001:00:02.0", Some(12)),
+            ("eth0-Tx-Rx-4", Some(4)),
+            ("mana_q7@pci:7870:00:00.0", Some(7)),
+            ("eth0", Some(0)),
+            ("virtio2-config", None),
+        ] {
+            assert_eq!(queue_number(handler), queue, "{handler}");
+        }
+    }
+}

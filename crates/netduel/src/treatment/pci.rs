@@ -1,0 +1,194 @@
+//! A PCI function taken from the bus and found again by a scan, as when a host takes a VF away and gives it back.
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use netduel_host::LinkState;
+use serde::{Deserialize, Serialize};
+
+use super::error::TreatmentError;
+use super::offload::door;
+use super::undo::Undo;
+use super::vf::{RETURN_DEADLINE, beneath};
+
+/// An interface that has to be there again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Returning {
+    /// Its name at the time; the one that returns may have another.
+    pub name: String,
+    /// By this it is known again.
+    mac: String,
+    /// The interface above it.
+    master: u32,
+    up: bool,
+    carrier: bool,
+}
+
+/// A change that is ready to be made.
+#[derive(Debug)]
+pub(super) struct PciChange {
+    device: PathBuf,
+    slot: String,
+    indices: Vec<u32>,
+}
+
+/// Reads what is there and checks whether the change can be made and undone. `sys` is `/sys`.
+pub(super) fn prepare(sys: &Path, interface: &str) -> Result<(Undo, PciChange), TreatmentError> {
+    let links = netduel_host::link_states()?;
+    let vf = beneath(interface, &links)?;
+    let slot = slot(sys, vf)?;
+    let device = sys.join("bus/pci/devices").join(&slot);
+    // One function may have several interfaces, as that of MANA has all of a machine: all go with it.
+    let mut of_function = vec![vf];
+    for link in links.iter().filter(|link| link.index != vf.index) {
+        if self::slot(sys, link).is_ok_and(|other| other == slot) {
+            of_function.push(link);
+        }
+    }
+    let expected = of_function.iter().map(|link| returning(link)).collect::<Result<Vec<_>, _>>()?;
+    for file in [device.join("remove"), sys.join("bus/pci/rescan")] {
+        fs::OpenOptions::new().write(true).open(&file).map_err(|cause| refused(&slot, &file, cause))?;
+    }
+    let indices = of_function.iter().map(|link| link.index).collect();
+    let undo = Undo::Pci { sys: sys.to_owned(), slot: slot.clone(), expected };
+    Ok((undo, PciChange { device, slot, indices }))
+}
+
+fn refused(slot: &str, file: &Path, cause: io::Error) -> TreatmentError {
+    TreatmentError::Refused {
+        doing: format!("write {} to take PCI function {slot} from the bus", file.display()),
+        cause,
+    }
+}
+
+/// The place on the bus, as the driver tells it or as `/sys` links to it.
+fn slot(sys: &Path, link: &LinkState) -> Result<String, TreatmentError> {
+    let is_slot = |name: &str| {
+        !name.is_empty() && !name.contains('/') && sys.join("bus/pci/devices").join(name).exists()
+    };
+    let told = door()?.driver(&link.name).map(|driver| driver.bus).unwrap_or_default();
+    if is_slot(&told) {
+        return Ok(told);
+    }
+    let linked = fs::canonicalize(sys.join("class/net").join(&link.name).join("device")).ok();
+    let linked = linked.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    linked.filter(|name| is_slot(name)).ok_or_else(|| TreatmentError::Unsupported {
+        doing: format!("find the PCI function of {}", link.name),
+        interface: link.name.clone(),
+        why: "it is not a function of a PCI bus".to_owned(),
+    })
+}
+
+/// What has to be so again; refused for an interface that nothing is above of, and for addresses that would be lost.
+fn returning(link: &LinkState) -> Result<Returning, TreatmentError> {
+    let (Some(master), Some(mac)) = (link.master, link.mac.clone()) else {
+        return Err(TreatmentError::OnlyWay { interface: link.name.clone() });
+    };
+    let addresses = netduel_host::addresses_of(&link.name)?;
+    let given: Vec<String> = addresses
+        .iter()
+        .filter(|address| !matches!(address, std::net::IpAddr::V6(six) if six.is_unicast_link_local()))
+        .map(ToString::to_string)
+        .collect();
+    if !given.is_empty() {
+        let (interface, addresses) = (link.name.clone(), given.join(", "));
+        return Err(TreatmentError::DownDropsAddresses { interface, addresses });
+    }
+    Ok(Returning { name: link.name.clone(), mac, master, up: link.up, carrier: link.carrier == Some(true) })
+}
+
+impl PciChange {
+    /// Makes the change, and waits until the interfaces are gone.
+    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+        let Self { device, slot, indices } = self;
+        let file = device.join("remove");
+        write_one(&file).map_err(|cause| refused(slot, &file, cause))?;
+        let gone = |links: &[LinkState]| !links.iter().any(|link| indices.contains(&link.index));
+        if netduel_host::wait_for_links(RETURN_DEADLINE, gone)? && !device.exists() {
+            return Ok(());
+        }
+        let answered = "it on the bus still".to_owned();
+        Err(TreatmentError::NotTaken { doing: format!("take PCI function {slot} from the bus"), answered })
+    }
+}
+
+/// The kernel takes the number in one write, and works before it answers.
+fn write_one(file: &Path) -> io::Result<()> {
+    use std::io::Write as _;
+    fs::OpenOptions::new().write(true).open(file)?.write_all(b"1")
+}
+
+/// Scans the bus, and waits until every interface is back as it was.
+pub(super) fn restore(sys: &Path, slot: &str, expected: &[Returning]) -> Result<(), TreatmentError> {
+    let doing = || format!("find PCI function {slot} again");
+    if !sys.join("bus/pci/devices").join(slot).exists() {
+        let rescan = sys.join("bus/pci/rescan");
+        write_one(&rescan).map_err(|cause| TreatmentError::Refused { doing: doing(), cause })?;
+    }
+    let mut missing = String::new();
+    let back = |links: &[LinkState]| {
+        missing =
+            expected.iter().filter_map(|returning| lacks(returning, links)).collect::<Vec<_>>().join(", ");
+        missing.is_empty()
+    };
+    if netduel_host::wait_for_links(RETURN_DEADLINE, back)? {
+        return Ok(());
+    }
+    Err(TreatmentError::NotTaken { doing: doing(), answered: missing })
+}
+
+/// What an interface lacks of what it was.
+fn lacks(returning: &Returning, links: &[LinkState]) -> Option<String> {
+    let Returning { name, mac, master, up, carrier } = returning;
+    // The interface above it has the same address.
+    let mut same = links.iter().filter(|link| link.mac.as_ref() == Some(mac) && link.index != *master);
+    let Some(back) = same.next() else { return Some(format!("no {name} ({mac})")) };
+    let now = &back.name;
+    if back.master != Some(*master) {
+        let above = links.iter().find(|link| link.index == *master);
+        let above = above.map_or_else(|| "its interface above".to_owned(), |link| link.name.clone());
+        return Some(format!("{now} not beneath {above} (`ip link set {now} master {above}`)"));
+    }
+    if *up && !back.up {
+        return Some(format!("{now} down (`ip link set {now} up`)"));
+    }
+    (*carrier && back.carrier != Some(true)).then(|| format!("{now} without carrier"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_back_when_all_of_it_is() {
+        let returning = Returning {
+            name: "vf".to_owned(),
+            mac: "02:00:00:00:00:01".to_owned(),
+            master: 2,
+            up: true,
+            carrier: true,
+        };
+        let master = LinkState {
+            index: 2,
+            name: "eth0".to_owned(),
+            mac: Some(returning.mac.clone()),
+            ..LinkState::default()
+        };
+        let back = LinkState {
+            index: 9,
+            name: "enP1".to_owned(),
+            mac: Some(returning.mac.clone()),
+            master: Some(2),
+            up: true,
+            carrier: Some(true),
+        };
+        let with = |vf: LinkState| lacks(&returning, &[master.clone(), vf]);
+        assert_eq!(with(back.clone()), None);
+        assert_eq!(lacks(&returning, std::slice::from_ref(&master)).unwrap(), "no vf (02:00:00:00:00:01)");
+        assert!(
+            with(LinkState { master: None, ..back.clone() }).unwrap().starts_with("enP1 not beneath eth0")
+        );
+        assert!(with(LinkState { up: false, ..back.clone() }).unwrap().starts_with("enP1 down"));
+        assert_eq!(with(LinkState { carrier: Some(false), ..back }).unwrap(), "enP1 without carrier");
+    }
+}

@@ -1,0 +1,133 @@
+//! The table that leads flows to receive queues (`ethtool -X`).
+use netduel_model::plan::tuning::RssSpread;
+
+use super::error::TreatmentError;
+use super::offload::{door, index_of};
+use super::undo::Undo;
+
+/// A change that is ready to be made.
+#[derive(Debug)]
+pub(super) struct RssChange {
+    interface: String,
+    table: Vec<u32>,
+}
+
+/// Reads what is there and checks whether the change can be made.
+pub(super) fn prepare(interface: &str, spread: &RssSpread) -> Result<(Undo, RssChange), TreatmentError> {
+    let index = index_of(interface)?;
+    let doing = || format!("set the RSS table of {interface} to {spread}");
+    let about = |cause| TreatmentError::about_device(interface, doing(), cause);
+    let mut door = door()?;
+    let original = door.rss(interface).map_err(about)?.indirection;
+    if original.is_empty() {
+        let why = "its driver shows no table".to_owned();
+        return Err(TreatmentError::Unsupported { doing: doing(), interface: interface.to_owned(), why });
+    }
+    let queues = door.receive_rings(interface).map_err(about)?;
+    let table = table(spread, original.len(), queues)
+        .map_err(|allowed| TreatmentError::Range { doing: doing(), allowed })?;
+    let undo = Undo::Rss { interface: interface.to_owned(), index, table: original };
+    Ok((undo, RssChange { interface: interface.to_owned(), table }))
+}
+
+/// A table of `slots` for a device with `queues`, or what is allowed.
+fn table(spread: &RssSpread, slots: usize, queues: u64) -> Result<Vec<u32>, String> {
+    let last = |count: usize| {
+        let fits = count as u64 <= queues && count <= slots;
+        if fits { Ok(()) } else { Err(format!("1 to {} queues", queues.min(slots as u64))) }
+    };
+    match spread {
+        RssSpread::Default => {
+            table(&RssSpread::Equal { queues: queues.min(slots as u64) as u32 }, slots, queues)
+        }
+        RssSpread::Equal { queues: wanted } => {
+            last(*wanted as usize)?;
+            Ok((0..slots as u32).map(|slot| slot % wanted).collect())
+        }
+        RssSpread::Weights { weights } => {
+            last(weights.len())?;
+            let sum: u64 = weights.iter().copied().map(u64::from).sum();
+            // As ethtool does: each queue has the slots up to its share of the sum.
+            let mut table = Vec::with_capacity(slots);
+            let mut reached = 0;
+            for (queue, weight) in weights.iter().enumerate() {
+                reached += u64::from(*weight);
+                let end = (slots as u128 * u128::from(reached) / u128::from(sum)) as usize;
+                table.resize(end.max(table.len()), queue as u32);
+            }
+            Ok(table)
+        }
+    }
+}
+
+impl RssChange {
+    /// Makes the change and reads back whether it took.
+    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+        restore(&self.interface, &self.table)
+    }
+}
+
+/// Sets the table where it differs, and reads it back. One that is as the driver's own is asked for as such, so that the
+/// driver goes on to deal flows by itself when its queues change.
+pub(super) fn restore(interface: &str, wanted: &[u32]) -> Result<(), TreatmentError> {
+    let doing = || format!("set the RSS table of {interface}");
+    let about = |cause| TreatmentError::about_device(interface, doing(), cause);
+    let mut door = door()?;
+    if door.rss(interface).map_err(about)?.indirection == wanted {
+        return Ok(());
+    }
+    let queues = door.receive_rings(interface).map_err(about)?;
+    let is_default = table(&RssSpread::Default, wanted.len(), queues).is_ok_and(|own| own == wanted);
+    door.set_rss_indirection(interface, if is_default { &[] } else { wanted }).map_err(about)?;
+    let mut now = door.rss(interface).map_err(about)?.indirection;
+    if is_default && now != wanted {
+        // This driver's own table is another one.
+        door.set_rss_indirection(interface, wanted).map_err(about)?;
+        now = door.rss(interface).map_err(about)?.indirection;
+    }
+    if now == wanted {
+        return Ok(());
+    }
+    Err(TreatmentError::NotTaken {
+        doing: doing(),
+        answered: format!("{}, not {}", shares(&now), shares(wanted)),
+    })
+}
+
+/// How many slots each queue has: `queue 0: 64, queue 1: 64`.
+fn shares(table: &[u32]) -> String {
+    let mut counts = std::collections::BTreeMap::new();
+    for queue in table {
+        *counts.entry(queue).or_insert(0) += 1;
+    }
+    counts.iter().map(|(queue, slots)| format!("queue {queue}: {slots} slots")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_those_of_ethtool() {
+        let of = |text: &str, slots, queues| table(&text.parse().unwrap(), slots, queues);
+        assert_eq!(of("equal 3", 8, 4).unwrap(), [0, 1, 2, 0, 1, 2, 0, 1]);
+        assert_eq!(of("default", 6, 4).unwrap(), [0, 1, 2, 3, 0, 1]);
+        assert_eq!(of("weights 6 2", 8, 4).unwrap(), [0, 0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(of("weights 1 0 1", 5, 3).unwrap(), [0, 0, 2, 2, 2]);
+        assert_eq!(of("weights 1 1 1", 128, 3).unwrap().len(), 128);
+    }
+
+    #[test]
+    fn more_queues_than_there_are_are_refused_with_the_limit() {
+        let of = |text: &str| table(&text.parse().unwrap(), 128, 2).unwrap_err();
+        assert_eq!(
+            (of("equal 4"), of("weights 1 1 1")),
+            ("1 to 2 queues".to_owned(), "1 to 2 queues".to_owned())
+        );
+    }
+
+    #[test]
+    fn shares_are_told_by_queue() {
+        assert_eq!(shares(&[0, 2, 0]), "queue 0: 2 slots, queue 2: 1 slots");
+    }
+}

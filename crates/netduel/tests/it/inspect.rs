@@ -1,0 +1,158 @@
+//! `netduel inspect`: this host, hosts of a lab, hosts that cannot be asked, exit codes, and the word before a run.
+use crate::support::{Bench, LATENCY, TWO_PATHS, short_plan};
+
+/// An agent of a machine that this one is not: it answers what a script says, and nothing else.
+const SCRIPTED: &str = r#"while read -r line; do
+    case "$line" in
+        *'"type":"hello"'*) echo '{"type":"hello","protocol":PROTOCOL,"program":"scripted"}' ;;
+        *'"type":"describe"'*) echo '{"type":"described","snapshot":SNAPSHOT}' ;;
+        *'"type":"bye"'*) echo '{"type":"bye","problems":[]}'; exit 0 ;;
+        *) echo '{"type":"failed","kind":"environment","message":"scripted end"}' ;;
+    esac
+done
+"#;
+
+/// A guest on Azure whose virtual function has no driver, or one whose accelerated path works.
+fn azure(boot: &str, works: bool) -> serde_json::Value {
+    let driver = if works { serde_json::json!("mana") } else { serde_json::Value::Null };
+    let names: &[&str] = if works { &["enP1"] } else { &[] };
+    let interface = |name: &str, driver: &str, master: Option<&str>| {
+        serde_json::json!({
+            "name": name, "index": 2, "kind": null, "driver": driver, "mac": "00:0d:3a:00:00:01", "mtu": 1500, "up": true,
+            "carrier": true, "speed_mbps": null, "master": master, "addresses": [], "tx_queues": null, "rx_queues": null,
+            "qdisc": "noqueue", "features_on": [], "device": { "counters": { "vf_rx_packets": 10, "vf_tx_packets": 10 } },
+        })
+    };
+    let mut interfaces = vec![interface("eth0", "hv_netvsc", None)];
+    if works {
+        interfaces.push(interface("enP1", "mana", Some("eth0")));
+    }
+    serde_json::json!({
+        "hostname": "vm", "kernel": "6.8", "machine": "x86_64", "os": null, "platform": null, "boot_id": boot, "netns": 1,
+        "cpu_model": null, "cores": 4, "memory_bytes": null, "sysctls": {}, "interfaces": interfaces,
+        "cloud": { "provider": "azure", "evidence": "chassis asset tag" }, "default_routes": ["eth0"],
+        "pci_functions": [{ "slot": "7870:00:00.0", "vendor": 0x1414, "device": 0x00ba, "driver": driver,
+            "virtual_function": true, "interfaces": names }],
+    })
+}
+
+/// The version of the protocol that this program speaks, from its own agent.
+fn protocol(bench: &Bench) -> String {
+    let mut agent = bench.netduel(["agent"]);
+    let hello = "{\"type\":\"hello\",\"protocol\":0,\"program\":\"x\",\"limits\":{\"total\":\"1 s\",\"idle\":\"1 s\"}}\n";
+    std::fs::write(bench.path().join("hello"), hello).unwrap();
+    agent.stdin(std::fs::File::open(bench.path().join("hello")).unwrap());
+    let output = agent.output().unwrap();
+    let answer: serde_json::Value =
+        serde_json::from_str(String::from_utf8(output.stdout).unwrap().lines().next().unwrap()).unwrap();
+    answer["protocol"].to_string()
+}
+
+/// A plan between two scripted hosts.
+fn scripted_plan(bench: &Bench) -> std::path::PathBuf {
+    let protocol = protocol(bench);
+    let mut hosts = String::new();
+    for (name, works, address) in [("a", true, "192.0.2.1"), ("b", false, "192.0.2.2")] {
+        let script =
+            SCRIPTED.replace("PROTOCOL", &protocol).replace("SNAPSHOT", &azure(name, works).to_string());
+        let path = bench.path().join(format!("{name}.sh"));
+        std::fs::write(&path, script).unwrap();
+        hosts += &format!(
+            "[hosts.{name}]\nlaunch = \"command\"\ncommand = [\"sh\", \"{}\"]\naddresses = [\"{address}\"]\n",
+            path.display()
+        );
+    }
+    bench.plan(&format!(
+        "name = \"scripted\"\nquestion = \"Does it?\"\n{hosts}\n[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n\
+         [[arms]]\nname = \"two\"\nclient = \"a\"\nserver = \"b\"\n{LATENCY}\n[design]\nblocks_min = 2\nblocks_max = 2\n"
+    ))
+}
+
+#[test]
+fn this_host_is_described_and_nothing_of_it_is_changed() {
+    let bench = Bench::new();
+    let text = bench.run(["inspect", "--fail-on", "never"]).expect_code(0).stdout;
+    assert!(text.contains("  system     ") && text.contains("kernel "), "{text}");
+    let document =
+        bench.run(["inspect", "--json", "--no-metadata", "--fail-on", "never"]).expect_code(0).json();
+    assert_eq!(document["format"], "netduel-inspect");
+    assert!(document["hosts"][0]["facts"]["cores"].as_u64().unwrap() > 0);
+    assert!(document["hosts"][0]["findings"].is_array());
+    // It keeps nothing and asks for no store.
+    assert!(!bench.store().exists());
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn the_guests_of_a_plans_lab_describe_themselves_and_the_lab_is_removed() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    let document = bench.run(["inspect", "--plan", plan.to_str().unwrap(), "--json"]).expect_code(0).json();
+    let names: Vec<&str> =
+        document["hosts"].as_array().unwrap().iter().map(|host| host["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let interfaces = document["hosts"][0]["facts"]["interfaces"].as_array().unwrap();
+    assert!(interfaces.iter().any(|interface| interface["name"] == "vf0"), "not the guest's interfaces");
+    // That they share a machine is what a lab is for: no more than a note.
+    assert_eq!(document["pairs"][0]["findings"][0]["id"], "same-machine");
+    assert_eq!(document["pairs"][0]["findings"][0]["severity"], "note");
+    let one = bench.run(["inspect", "--plan", plan.to_str().unwrap(), "b"]).expect_code(0).stdout;
+    assert!(one.contains("Findings on b") && !one.contains("Findings on a"), "{one}");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn a_problem_is_told_with_its_command_and_its_exit_code() {
+    let bench = Bench::new();
+    let plan = scripted_plan(&bench);
+    let plan = plan.to_str().unwrap();
+    let found = bench.run(["inspect", "--plan", plan]).expect_code(8);
+    for needle in
+        ["function-without-driver", "$ modprobe mana", "acceleration-differs", "Findings between a and b"]
+    {
+        assert!(found.stdout.contains(needle), "no {needle}:\n{}", found.stdout);
+    }
+    bench.run(["inspect", "--plan", plan, "--fail-on", "never"]).expect_code(0);
+    // The other host alone has no problem, and nothing to be compared with.
+    bench.run(["inspect", "--plan", plan, "a"]).expect_code(0);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn a_run_says_before_its_first_trial_that_it_would_be_wasted() {
+    let bench = Bench::new();
+    let plan = scripted_plan(&bench);
+    let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(3);
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    let at = |needle: &str| {
+        lines
+            .iter()
+            .position(|line| line.contains(needle))
+            .unwrap_or_else(|| panic!("no {needle}: {}", run.stderr))
+    };
+    let problem = at("problem at b: no driver took the network function at 7870:00:00.0");
+    assert!(problem < at("scripted end"));
+    assert!(at("netduel inspect") > problem);
+}
+
+#[test]
+fn a_host_that_cannot_be_asked_keeps_no_other_from_answering() {
+    let bench = Bench::new();
+    let name = format!("nd-none-{}", std::process::id());
+    let asked =
+        bench.run(["inspect", "local", &format!("netns:{name}"), "--fail-on", "never"]).expect_code(4);
+    assert!(asked.stdout.contains("Findings on local"), "{}", asked.stdout);
+    assert!(asked.stdout.contains("could not be asked") && asked.stderr.contains(&name), "{}", asked.stderr);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn words_that_name_no_host_are_a_usage_error() {
+    let bench = Bench::new();
+    for word in ["nobody-paired:1", "ssh:-oProxyCommand=x", "netns:../x", ""] {
+        bench.run(["inspect", word]).expect_code(2);
+    }
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    let unknown = bench.run(["inspect", "--plan", plan.to_str().unwrap(), "c"]).expect_code(2);
+    assert!(unknown.stderr.contains("it has a, b"), "{}", unknown.stderr);
+}
