@@ -147,6 +147,7 @@ impl Work for Script {
             zero_copy: None,
             errors: Vec::new(),
             process_cpu_ns: (0, 0),
+            thread_use: None,
         };
         Ok(TrialEnd { report, observation })
     }

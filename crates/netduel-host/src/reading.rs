@@ -6,10 +6,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use netduel_model::observation::HostIdentity;
 use netduel_sys::clock::{monotonic_ns, realtime_ns};
 use netduel_sys::usage::{Usage, of_this_process};
 
 use crate::error::HostError;
+use crate::identity;
 use crate::link::{Link, links};
 use crate::source::{DeviceSource, LinkSource, Sources};
 
@@ -101,6 +103,7 @@ pub(crate) struct Reader {
     netstat: Source,
     links: Box<dyn LinkSource>,
     drivers: Box<dyn DeviceSource>,
+    root: PathBuf,
     /// Names by interface index; an empty list for a device without counters.
     names: HashMap<u32, Arc<Vec<String>>>,
 }
@@ -119,6 +122,7 @@ impl Reader {
             netstat: network("netstat")?,
             links,
             drivers: devices,
+            root,
             names: HashMap::new(),
         })
     }
@@ -162,6 +166,11 @@ impl Reader {
             reading.drivers.extend(self.driver(link));
         }
         Ok(())
+    }
+
+    /// On what the host runs now, with the links and cores of a reading.
+    pub fn identity(&mut self, reading: &Reading) -> HostIdentity {
+        identity::of(&self.root, &links(&reading.links), &reading.stat, self.drivers.as_mut())
     }
 
     fn names_of(&mut self, link: &Link) -> Arc<Vec<String>> {

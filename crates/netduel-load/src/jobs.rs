@@ -58,6 +58,8 @@ pub(crate) struct Worker {
     pub zero_copy: Option<ZeroCopyReport>,
     /// Where its packets came from, when it was to busy-poll.
     pub napi_id: Option<u32>,
+    /// How long its thread ran and waited for a core, nanoseconds.
+    pub run_and_wait: Option<(u64, u64)>,
     sharing: Sharing,
 }
 
@@ -144,6 +146,7 @@ impl Worker {
             stamps: None,
             zero_copy: None,
             napi_id: None,
+            run_and_wait: None,
             sharing: Sharing::new(),
         }
     }

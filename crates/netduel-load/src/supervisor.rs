@@ -189,6 +189,7 @@ impl Supervisor {
         let mut under_load = None;
         let mut jitters = Vec::new();
         let mut sent_counts = Vec::new();
+        let thread_use = report::thread_use(workers.iter().map(|worker| worker.run_and_wait));
         for worker in workers {
             for index in std::iter::once(worker.stream).chain(worker.others) {
                 if let Some(stream) = streams.get_mut(index) {
@@ -236,6 +237,7 @@ impl Supervisor {
             zero_copy,
             errors: Tally::merge(tallies),
             process_cpu_ns,
+            thread_use,
         }
     }
 }
@@ -262,6 +264,8 @@ fn run_job(job: Job, mut worker: Worker) -> Worker {
         }
     }
     (job.work)(&mut worker);
+    // The thread was made for the job, so its whole account is the job's.
+    worker.run_and_wait = usage::run_and_wait_of_this_thread();
     worker
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
-use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
+use crate::units::{human_bit_rate, human_nanos, three_digits};
 
 pub use counts_cause::CountsCause;
 
@@ -104,6 +104,16 @@ pub enum Warning {
         /// How many trials.
         trials: u32,
         /// What was seen in the first.
+        detail: String,
+    },
+    /// A host was another one than in the blocks before: moved, started anew, or with another NIC. Trials before are not compared
+    /// with trials after.
+    PlacementChanged {
+        /// Which host.
+        host: HostName,
+        /// First block in which it was another, from 0.
+        block: u32,
+        /// What changed.
         detail: String,
     },
     /// An arm says nothing of the interface that it should use, so nothing is proven.
@@ -393,37 +403,6 @@ impl Warning {
         })
     }
 
-    /// The sentence of figures that do not add up.
-    fn about_counts(&self) -> String {
-        let Self::CountsDisagree {
-            arm,
-            workload,
-            host,
-            interface,
-            sent,
-            counted_bytes,
-            expected_min_bytes,
-            expected_max_bytes,
-            sender_bytes,
-            receiver_bytes,
-            cause,
-            trials,
-        } = self
-        else {
-            unreachable!("this is the sentence of that doubt alone")
-        };
-        let [counted, min, max, sender, receiver] =
-            [counted_bytes, expected_min_bytes, expected_max_bytes, sender_bytes, receiver_bytes]
-                .map(|bytes| human_si(*bytes as f64, "B"));
-        format!(
-            "counts disagree: in {workload} of {arm} interface {interface} of host {host} {} {counted} where {min} to {max} were \
-             expected ({sender} of payload sent, {receiver} received, and headers), in {}; {}",
-            if *sent { "sent" } else { "received" },
-            trials_in_words(*trials),
-            cause.advice()
-        )
-    }
-
     /// The sentence of any other doubt.
     fn about_the_run(&self) -> String {
         match self {
@@ -461,8 +440,14 @@ impl Warning {
                     "path changed: {trials} of {arm} did not keep to the path of the label and did not count: {detail}"
                 )
             }
+            Self::PlacementChanged { host, block, detail } => format!(
+                "placement changed: in block {} host {host} was not what it was before: {detail}; trials before and after are not \
+                 compared with each other, repeat the run on hosts that stay",
+                block + 1
+            ),
             Self::ArmNotProven { arm } => format!(
-                "arm not proven: {arm} names no interface, so nothing proves which way its bytes went; set `expect_interface`"
+                "arm not proven: {arm} names no interface, so nothing proves which way its bytes went; set `expect_interface` or \
+                 `expect_path`"
             ),
             Self::SharedMachine { client, server } => format!(
                 "shared machine: hosts {client} and {server} share one machine's cores; CPU time is counted once, and figures \

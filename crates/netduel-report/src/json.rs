@@ -180,6 +180,9 @@ fn arm(arm: &ArmAnalysis) -> Value {
             "interfaces": path.bytes.iter().map(|(name, bytes)| json!({ "interface": name, "bytes": bytes }))
                 .collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
+        "queues": arm.queues,
+        "limit": arm.limit,
+        "expected": arm.expected,
         "placements": arm.placements.iter().map(|placed| json!({
             "role": placed.role, "cores": placed.placement.cores, "reason": placed.placement.reason,
             "trials": placed.trials,

@@ -109,6 +109,16 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     if let Some(table) = words::stamps(workload) {
         stamps(&table, lines);
     }
+    let limits = words::limits(workload);
+    if !limits.is_empty() {
+        lines.extend([String::new(), format!("{}:", words::LIMITS_TITLE), String::new()]);
+        lines.extend(limits.iter().map(|limit| format!("- {}", text(limit))));
+    }
+    let queues = words::queues(workload);
+    if !queues.is_empty() {
+        lines.extend([String::new(), format!("{}:", words::QUEUES_TITLE), String::new()]);
+        lines.extend(queues.iter().map(|queue| format!("- {}", text(queue))));
+    }
     if let Some(table) = words::failover::events(workload) {
         let cells = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>().join(" | ");
         lines.extend([String::new(), format!("{}:", words::failover::TITLE), String::new()]);

@@ -174,6 +174,13 @@ impl Page {
         if let Some(table) = words::stamps(workload) {
             self.stamps(&table);
         }
+        let limits = words::limits(workload);
+        if !limits.is_empty() {
+            self.paragraph("  ", words::LIMITS_TITLE);
+            for limit in limits {
+                self.item("- ", &plain(&limit));
+            }
+        }
         let events = words::failover::sentences(workload);
         if !events.is_empty() {
             self.paragraph("  ", words::failover::TITLE);

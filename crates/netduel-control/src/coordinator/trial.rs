@@ -1,6 +1,7 @@
 //! One trial over two agents: treatments, sockets, start, the two results, and everything undone.
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, Token};
+use netduel_model::link_event::{LinkEvent, of_the_path};
 use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Arm, TreatmentAction};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
@@ -235,14 +236,41 @@ fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
         .collect()
 }
 
-/// Proves the path at each end for which the arm names an interface; a trial without proof is invalid.
+/// Proves the path at each end for which the arm names an interface or a kind of path, and looks for changes of the links that
+/// carried the bytes. A trial without proof, or whose path changed under it, is invalid.
 fn judge_path(arm: &Arm, trial: &mut Trial, client: &TrialEnd, server: &TrialEnd) {
+    let mut failures = Vec::new();
     for (role, end) in [(Role::Client, client), (Role::Server, server)] {
-        let Some(expected) = arm.expected(role) else { continue };
-        trial.proofs.push(PathProof::from_interfaces(role, expected, &end.observation.interfaces));
+        let observation = &end.observation;
+        let mut proofs = Vec::new();
+        if let Some(expected) = arm.expected(role) {
+            proofs.push(PathProof::from_interfaces(role, expected, &observation.interfaces));
+        }
+        if let Some(kind) = arm.expect_path {
+            proofs.push(PathProof::from_kinds(role, kind, observation));
+        }
+        failures.extend(proofs.iter().filter_map(PathProof::failure));
+        trial.proofs.extend(proofs);
+        let events = observation.link_events.as_deref().unwrap_or_default();
+        let told: Vec<String> = of_the_path(events, &observation.interfaces, arm.expected(role))
+            .into_iter()
+            .map(LinkEvent::words)
+            .collect();
+        if !told.is_empty() {
+            failures.push(format!("at the {role} the path changed under the trial: {}", shortened(&told)));
+        }
     }
-    let failures: Vec<String> = trial.proofs.iter().filter_map(PathProof::failure).collect();
     if !failures.is_empty() {
         trial.validity = Validity::WrongPath { reason: failures.join("; ") };
+    }
+}
+
+/// The first of many.
+fn shortened(told: &[String]) -> String {
+    const MOST: usize = 4;
+    let first = told.get(..MOST).unwrap_or(told).join(", ");
+    match told.len().saturating_sub(MOST) {
+        0 => first,
+        more => format!("{first}, and {more} more"),
     }
 }

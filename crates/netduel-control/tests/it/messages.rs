@@ -33,6 +33,7 @@ pub fn trial_end(role: Role) -> TrialEnd {
         zero_copy: None,
         errors: Vec::new(),
         process_cpu_ns: (1, 2),
+        thread_use: None,
     };
     TrialEnd { report, observation: Observation::default() }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
-use crate::plan::spec::{LabPath, Side};
+use crate::plan::spec::{LabPath, PathKind, Side};
 use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
 use crate::units::{BitRate, Nanos, Percent};
 use crate::workload::{Role, Workload};
@@ -47,6 +47,12 @@ pub struct Host {
     pub launch: Launch,
     /// Its addresses; for a guest of the lab those of the lab.
     pub addresses: Vec<IpAddr>,
+    /// Its size as the plan names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// What it can send at most, Mbit/s, as the plan says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_mbps: Option<u32>,
 }
 
 /// How an agent is started.
@@ -90,6 +96,12 @@ pub struct Arm {
     pub expect_client: Option<String>,
     /// Interface that must carry the bytes at the server.
     pub expect_server: Option<String>,
+    /// The path that must carry the bytes at both ends, whatever its interfaces are called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_path: Option<PathKind>,
+    /// What the pair can give at most, Mbit/s, as the plan says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_mbps: Option<u32>,
     /// Every workload of the plan as this arm runs it, in the plan's order.
     pub workloads: Vec<Workload>,
 }
@@ -101,6 +113,10 @@ impl Arm {
             Role::Client => self.expect_client.as_deref(),
             Role::Server => self.expect_server.as_deref(),
         }
+    }
+    /// Whether anything proves which way its bytes go.
+    pub fn is_proven(&self) -> bool {
+        self.expect_client.is_some() || self.expect_server.is_some() || self.expect_path.is_some()
     }
     /// The workload of the given name.
     pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {

@@ -66,6 +66,11 @@ shape! {
         /// Addresses that the other hosts reach it under; a server needs one of each IP version that is used. Hosts of the lab
         /// have those of the lab (IPv4 and IPv6), so none are written for them.
         optional addresses: Vec<IpAddr>,
+        /// The size of the cloud machine as its provider names it, for example `Standard_DS4_v2`: its bandwidth is looked up.
+        /// Default: what the host itself finds out.
+        optional size: String,
+        /// What the host can send at most, Mbit/s, 1 to 10000000; goes before `size`. Default: what the table of sizes says.
+        optional expect_mbps: u32,
     }
 }
 
@@ -103,7 +108,24 @@ shape! {
         /// The interface that must carry the bytes on the client and the server. Set by itself when a `path` treatment is
         /// used, but not beside `vf` or `pci`, which take the path away. Default: nothing is proven, and the report says so.
         optional expect_interface: ExpectSpec,
+        /// The path that must carry the bytes at both ends, whatever its interfaces are called: `vf` through the virtual
+        /// function beneath a synthetic NIC, `synthetic` past it. For a cloud's accelerated networking, whose VF comes back under
+        /// another name. Default: nothing is proven by it.
+        optional expect_path: PathKind,
+        /// What the smaller of the two hosts can give at most, Mbit/s, 1 to 10000000: a known cap that goes before the hosts'
+        /// `expect_mbps` and `size`. Results then show the share of it. Default: those of the hosts.
+        optional expect_mbps: u32,
     }
+}
+
+/// What carries the bytes beneath a NIC that may have a virtual function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathKind {
+    /// The virtual function.
+    Vf,
+    /// The synthetic NIC itself, through the host's switch.
+    Synthetic,
 }
 
 shape! {

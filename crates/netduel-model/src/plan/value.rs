@@ -233,6 +233,7 @@ choices!(
     crate::workload::Wait,
     super::spec::LabPath,
     super::spec::LaunchKind,
+    super::spec::PathKind,
     super::spec::Side,
     super::spec::WorkloadType,
     super::tuning::PciState,

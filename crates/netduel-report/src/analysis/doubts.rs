@@ -51,7 +51,7 @@ pub(super) fn derive(
         let of_arm: Vec<&Trial> =
             counting.iter().copied().filter(|trial| trial.slot.arm == arm.name).collect();
         warnings.extend(left_out(arm, &of_arm));
-        if arm.expect_client.is_none() && arm.expect_server.is_none() {
+        if !arm.is_proven() {
             warnings.push(Warning::ArmNotProven { arm: arm.name.clone() });
         }
     }

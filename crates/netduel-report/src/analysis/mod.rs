@@ -5,14 +5,17 @@ mod counters;
 mod counts;
 mod datagrams;
 mod doubts;
+pub mod expected;
 mod explanation;
 mod failover;
 mod figures;
+mod identities;
 mod limit;
 mod machine;
 mod parts;
 mod paths;
 mod placements;
+mod queues;
 mod responsiveness;
 mod series;
 mod stamps;
@@ -36,13 +39,15 @@ use crate::inspect::Inspection;
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of};
 pub use doubts::busy_hosts;
+pub use expected::Expected;
 pub use failover::{ArmFailover, Dip, EventFigures, Line, Phase, WayFigures, quantile};
 pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, value_of};
-pub use limit::{Cause, Limit, limit_of, missed_rate};
+pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate};
 pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};
 pub use paths::{Moved, PathShares};
 pub use placements::Placed;
+pub use queues::QueueUse;
 pub use series::SeriesPoint;
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 
@@ -115,6 +120,12 @@ pub struct ArmAnalysis {
     pub placements: Vec<Placed>,
     /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
     pub datagrams: Vec<DatagramWay>,
+    /// Which queues and cores worked, by end.
+    pub queues: Vec<QueueUse>,
+    /// What the sending hosts can give at most; absent where nobody says so.
+    pub expected: Option<Expected>,
+    /// What limited its valid trials; absent without one.
+    pub limit: Option<ArmLimit>,
     /// What each event of a failover cost; absent for other traffic.
     pub failover: Option<ArmFailover>,
 }
@@ -171,14 +182,19 @@ pub fn analyse(
     let counting: Vec<&Trial> = counting(trials).collect();
     let valid: Vec<&Trial> = counting.iter().copied().filter(|trial| trial.is_valid()).collect();
     let machines = Machines::new(plan, header);
-    let mut workloads: Vec<WorkloadAnalysis> =
-        plan.workloads.iter().map(|name| workload(plan, name, &valid, &counting, &machines)).collect();
-    verdicts::judge_all(plan, &mut workloads);
+    let mut workloads: Vec<WorkloadAnalysis> = plan
+        .workloads
+        .iter()
+        .map(|name| workload(plan, header, name, [&valid, &counting], &machines))
+        .collect();
+    let spans = identities::Spans::of(plan, &counting);
+    verdicts::judge_all(plan, &spans, &mut workloads);
     for workload in &mut workloads {
         workload.explanation = explanation::sentences(workload);
     }
     let mut all_warnings = warnings.to_vec();
-    for derived in doubts::derive(plan, &counting, &workloads, &machines) {
+    for derived in spans.warnings().into_iter().chain(doubts::derive(plan, &counting, &workloads, &machines))
+    {
         if !all_warnings.iter().any(|known| doubts::same_subject(known, &derived)) {
             all_warnings.push(derived);
         }
@@ -198,9 +214,9 @@ pub fn analyse(
 
 fn workload(
     plan: &ResolvedPlan,
+    header: Option<&RunHeader>,
     name: &WorkloadName,
-    valid: &[&Trial],
-    counting: &[&Trial],
+    [valid, counting]: [&[&Trial]; 2],
     machines: &Machines,
 ) -> WorkloadAnalysis {
     let mut arms = Vec::new();
@@ -210,6 +226,10 @@ fn workload(
         let of_arm = |trial: &&&Trial| trial.slot.arm == arm.name && &trial.slot.workload == name;
         let trials: Vec<&Trial> = valid.iter().filter(of_arm).copied().collect();
         let all: Vec<&Trial> = counting.iter().filter(of_arm).copied().collect();
+        let shared = machines.shared(&arm.pair);
+        let unknown = BTreeMap::new();
+        let hosts = header.map_or(&unknown, |header| &header.hosts);
+        let expected = expected::of(plan, hosts, arm, settings);
         arms.push(ArmAnalysis {
             arm: arm.name.clone(),
             workload: settings.clone(),
@@ -225,8 +245,11 @@ fn workload(
             // A failover moves the bytes by design; where they went is told with its events.
             paths: if is_failover(settings) { Vec::new() } else { paths::shares(arm, &all) },
             placements: placements::of(&trials),
-            datagrams: datagrams::ways(settings, &trials, machines.shared(&arm.pair)),
-            failover: failover::of_arm(settings, &trials, machines.shared(&arm.pair))
+            datagrams: datagrams::ways(settings, &trials, shared),
+            queues: queues::of_arm(arm, &trials),
+            limit: limit::of_arm(settings, &trials, shared, expected.as_ref()),
+            expected,
+            failover: failover::of_arm(settings, &trials, shared)
                 .map(|failover| ArmFailover { moved: paths::moved(plan, arm, &trials), ..failover }),
         });
         by_arm.push((arm, settings, trials));

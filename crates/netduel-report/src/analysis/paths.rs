@@ -2,9 +2,9 @@
 use std::collections::BTreeMap;
 
 use netduel_model::lab;
-use netduel_model::plan::spec::Side;
+use netduel_model::plan::spec::{PathKind, Side};
 use netduel_model::plan::{Arm, Launch, ResolvedPlan};
-use netduel_model::trial::Trial;
+use netduel_model::trial::{PathProof, Trial};
 use netduel_model::workload::Role;
 
 /// Proof of path of one arm at one end, over the counting trials of one workload.
@@ -26,17 +26,35 @@ pub struct PathShares {
     pub bytes: Vec<(String, u64)>,
 }
 
-/// The proofs of an arm's trials, by end.
+/// The proofs of an arm's trials, by end: of the interface that the arm names, and of the kind of path.
 pub(super) fn shares(arm: &Arm, trials: &[&Trial]) -> Vec<PathShares> {
-    [Role::Client, Role::Server].into_iter().filter_map(|role| at_end(arm, role, trials)).collect()
+    let ends = [Role::Client, Role::Server];
+    let of_interfaces = ends.into_iter().filter_map(|role| {
+        let of = |proof: &&PathProof| proof.role == role && proof.kind.is_none();
+        Some(at_end(arm, role, arm.expected(role)?.to_owned(), trials, of))
+    });
+    let of_kinds = ends.into_iter().filter_map(|role| {
+        let of = |proof: &&PathProof| proof.role == role && proof.kind == arm.expect_path;
+        let expected = match arm.expect_path? {
+            PathKind::Vf => "the virtual function",
+            PathKind::Synthetic => "the synthetic path",
+        };
+        Some(at_end(arm, role, expected.to_owned(), trials, of))
+    });
+    of_interfaces.chain(of_kinds).collect()
 }
 
-fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<PathShares> {
-    let expected = arm.expected(role)?.to_owned();
+fn at_end(
+    arm: &Arm,
+    role: Role,
+    expected: String,
+    trials: &[&Trial],
+    is_of: impl Fn(&&PathProof) -> bool,
+) -> PathShares {
     let (mut proven, mut count, mut share_min) = (0, 0, None::<f64>);
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for trial in trials {
-        for proof in trial.proofs.iter().filter(|proof| proof.role == role) {
+        for proof in trial.proofs.iter().filter(&is_of) {
             count += 1;
             proven += u32::from(proof.failure().is_none());
             if trial.is_valid()
@@ -53,7 +71,7 @@ fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<PathShares> {
         sums.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
     bytes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let host = arm.pair.host(role).to_string();
-    Some(PathShares { role, host, expected, share_min, proven, trials: count, bytes })
+    PathShares { role, host, expected, share_min, proven, trials: count, bytes }
 }
 
 /// Where the bytes of a guest went in a failover, over all valid trials.

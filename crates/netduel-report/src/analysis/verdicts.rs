@@ -1,6 +1,7 @@
 //! Pairs arms within blocks and has all comparisons of a run judged as one family.
 use std::collections::BTreeMap;
 
+use netduel_model::ids::ArmName;
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
 use netduel_stats::paired;
@@ -8,6 +9,7 @@ use netduel_stats::sequential::guarded;
 use netduel_stats::summary;
 use netduel_stats::verdict::{Question, Rule, judge};
 
+use super::identities::Spans;
 use super::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
 
 /// The smallest loss that matters when the baseline loses nothing: one datagram in a thousand.
@@ -33,12 +35,14 @@ pub(super) fn scale(metric: Metric) -> paired::Scale {
 
 /// Fills in comparisons and verdicts of every judged metric. All comparisons of the run are one family: the more is asked,
 /// the more evidence each answer needs.
-pub(super) fn judge_all(plan: &ResolvedPlan, workloads: &mut [WorkloadAnalysis]) {
+pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [WorkloadAnalysis]) {
     let design = &plan.design;
     let equivalence = design.equivalence.fraction();
     for workload in workloads.iter_mut() {
+        let name = workload.name.clone();
         for metric in workload.judged.iter_mut().chain(&mut workload.unjudged) {
-            metric.comparisons = comparisons(metric, equivalence);
+            metric.comparisons =
+                comparisons(metric, equivalence, |block, arms| spans.paired(&name, block, arms));
         }
     }
     let questions: Vec<Question> = judged(workloads)
@@ -69,7 +73,12 @@ fn judged(workloads: &mut [WorkloadAnalysis]) -> impl Iterator<Item = (Metric, &
         .flat_map(|metric| metric.comparisons.iter_mut().map(|comparison| (metric.metric, comparison)))
 }
 
-fn comparisons(metric: &MetricAnalysis, equivalence: f64) -> Vec<Comparison> {
+/// `paired`: whether the trials of two arms in a block ran on the same hosts.
+fn comparisons(
+    metric: &MetricAnalysis,
+    equivalence: f64,
+    paired: impl Fn(u32, [&ArmName; 2]) -> bool,
+) -> Vec<Comparison> {
     let Some((baseline, others)) = metric.arms.split_first() else { return Vec::new() };
     let margin = margin(metric.metric, baseline, equivalence);
     let by_block: BTreeMap<u32, f64> = baseline.values.iter().copied().collect();
@@ -80,6 +89,7 @@ fn comparisons(metric: &MetricAnalysis, equivalence: f64) -> Vec<Comparison> {
             pairs: arm
                 .values
                 .iter()
+                .filter(|(block, _)| paired(*block, [&baseline.arm, &arm.arm]))
                 .filter_map(|(block, value)| Some((*block, *by_block.get(block)?, *value)))
                 .collect(),
             margin,

@@ -27,10 +27,12 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
             @for (arm, settings) in settings(workload) {
                 p.settings { @if let Some(arm) = arm { b { (arm) } ": " } (settings) }
             }
+            (super::limits::of(workload))
             (origin(workload))
             (super::stamps::section(workload))
             (super::failover::section(workload))
             (datagrams::of(workload))
+            (super::limits::queues(workload))
             (placements(workload))
             div.charts {
                 @for (position, metric) in workload.judged.iter().enumerate() {

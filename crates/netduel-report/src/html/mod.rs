@@ -11,6 +11,7 @@ mod drawing;
 mod failover;
 mod hosts;
 mod intervals;
+mod limits;
 mod origin;
 mod policy;
 mod stamps;

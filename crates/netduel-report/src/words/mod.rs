@@ -2,6 +2,7 @@
 mod datagrams;
 pub mod failover;
 mod host;
+mod limits;
 mod placements;
 mod run;
 mod stamps;
@@ -12,6 +13,7 @@ mod warnings;
 
 pub use datagrams::{datagrams, direction};
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
+pub use limits::{LIMITS_TITLE, QUEUES_TITLE, limits, queues};
 pub use placements::{PLACEMENTS_TITLE, placement, placements};
 pub use run::{
     commands, end, parts, parts_title, proofs, rules, trials, workload, workload_of_arms, zero_copy,

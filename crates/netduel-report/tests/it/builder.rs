@@ -268,12 +268,19 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
         }],
         expect_client: Some(format!("{}{}", PATHS[index], recipe.text)),
         expect_server: Some(format!("{}{}", PATHS[index], recipe.text)),
+        expect_path: None,
+        expect_mbps: None,
         workloads: recipe.workloads.iter().map(|name| workload(name)).collect(),
     };
     let guest = |name: &str| {
         (
             name.parse().unwrap(),
-            Host { launch: Launch::Lab { guest: name.to_owned() }, addresses: Vec::new() },
+            Host {
+                launch: Launch::Lab { guest: name.to_owned() },
+                addresses: Vec::new(),
+                size: None,
+                expect_mbps: None,
+            },
         )
     };
     ResolvedPlan {
@@ -387,6 +394,7 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         zero_copy: None,
         errors: Vec::new(),
         process_cpu_ns: (120_000_000, 900_000_000),
+        thread_use: None,
     }
 }
 

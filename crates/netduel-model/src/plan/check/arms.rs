@@ -9,7 +9,7 @@ use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction}
 use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
-use super::{check_interface, failover, settings, treatments, workloads};
+use super::{check_interface, check_mbps, failover, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
 const COPY_SUFFIX: &str = "-again";
@@ -141,6 +141,8 @@ fn resolve_arm(
         treatments,
         expect_client,
         expect_server,
+        expect_path: arm.expect_path,
+        expect_mbps: check_mbps(arm.expect_mbps, path, problems),
         workloads: resolved.into_iter().collect::<Option<_>>()?,
     })
 }

@@ -84,6 +84,13 @@ fn check_interface(problems: &mut Problems<'_>, path: &str, name: &str) {
     }
 }
 
+/// A known cap in its range, Mbit/s.
+fn check_mbps(mbps: Option<u32>, path: &str, problems: &mut Problems<'_>) -> Option<u32> {
+    let mbps = mbps?;
+    range(problems, &super::problem::key_path(path, "expect_mbps"), mbps, 1, crate::size::MBPS_MOST);
+    Some(mbps)
+}
+
 /// Notes a command without a first word.
 fn check_command(problems: &mut Problems<'_>, path: &str, words: &[String]) {
     if words.first().is_none_or(|word| word.trim().is_empty()) {
