@@ -10,6 +10,7 @@ mod machine;
 mod nic;
 mod pair;
 mod queues;
+mod size;
 
 use netduel_model::snapshot::HostSnapshot;
 use serde::Serialize;
@@ -118,6 +119,7 @@ pub fn of_host(host: &HostSnapshot, context: &HostContext) -> Vec<Finding> {
     found.extend(queues::find(host));
     found.extend(machine::find(host, context));
     found.extend(counters::find(host));
+    found.extend(size::find(host));
     sorted(found)
 }
 

@@ -12,8 +12,11 @@ fn ids(found: &[Finding]) -> Vec<&'static str> {
     found.iter().map(|finding| finding.id).collect()
 }
 
+/// What is found on a host but for the limit of its size, which every host of a known size has.
 fn on_host(host: &HostSnapshot) -> Vec<Finding> {
-    of_host(host, &HostContext::default())
+    let mut found = of_host(host, &HostContext::default());
+    found.retain(|finding| finding.id != "size-limit");
+    found
 }
 
 fn pair() -> PairContext {
@@ -120,7 +123,13 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.interfaces[2].features_on.retain(|feature| feature != "rx-gro");
     }),
     ("small-buffers", Severity::Warning, |host| {
-        host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 1048576".into());
+        host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 524288".into());
+    }),
+    ("size-limit", Severity::Note, |host| {
+        host.cloud.as_mut().unwrap().size = Some("standard_d4s_v5".into());
+    }),
+    ("size-unknown", Severity::Note, |host| {
+        host.cloud.as_mut().unwrap().size = Some("Standard_Nowhere_v9".into());
     }),
     ("interrupts-on-other-node", Severity::Note, |host| {
         host.nodes[0].cores = vec![0, 1];
@@ -139,6 +148,8 @@ fn a_good_host_has_no_finding() {
     let mut one_node = azure();
     one_node.nodes.truncate(1);
     assert_eq!(on_host(&one_node), []);
+    let all = of_host(&one_node, &HostContext::default());
+    assert!(all[0].what.starts_with("Standard_DS4_v2 sends at most 6.00 Gbit/s"), "{all:?}");
     assert_eq!(of_pair(&azure(), &other(), &pair()), []);
 }
 
@@ -150,7 +161,7 @@ fn each_harm_is_found_and_named_with_its_evidence_and_its_remedy() {
             host.nodes.truncate(1);
         }
         harm(&mut host);
-        let found = on_host(&host);
+        let found = of_host(&host, &HostContext::default());
         let finding = found.iter().find(|finding| finding.id == *id);
         let finding = finding.unwrap_or_else(|| panic!("{index}: no {id} in {found:?}"));
         assert_eq!(finding.severity, *severity, "{index}: {id}");
@@ -158,7 +169,7 @@ fn each_harm_is_found_and_named_with_its_evidence_and_its_remedy() {
             !finding.evidence.is_empty() && !finding.why.is_empty() && !finding.remedy.is_empty(),
             "{finding:?}"
         );
-        assert!(finding.command.is_some(), "{index}: {id} names no command");
+        assert!(finding.command.is_some() || *id == "size-limit", "{index}: {id} names no command");
         assert!(!finding.what.contains('\n') && !finding.why.contains('\n'));
     }
 }
@@ -182,7 +193,7 @@ fn the_commands_name_the_device_and_the_value() {
     assert_eq!(of("offload-off"), "ethtool -K enP1s1 tso on");
     assert_eq!(of("function-without-driver"), "modprobe mlx5_core");
     assert_eq!(of("double-queueing"), "tc qdisc replace dev enP1s1 root noqueue");
-    assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 25000000'");
+    assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'");
     // The device's own node has the cores 0 to 3.
     assert!(of("interrupts-on-one-core").ends_with("echo 3 > /proc/irq/37/smp_affinity_list"));
 }
@@ -359,7 +370,7 @@ fn what_is_found_on_hosts_of_each_cloud_and_state() {
     let mut lines = Vec::new();
     for (name, host) in captured() {
         lines.push(name);
-        for finding in on_host(&host) {
+        for finding in of_host(&host, &HostContext::default()) {
             let evidence = finding.evidence.join("; ");
             lines.push(format!(
                 "  {} [{}] {} ({evidence})",
