@@ -26,6 +26,7 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
     for workload in &analysis.workloads {
         section(workload, &mut lines);
     }
+    list("What each arm changes, and undoes after each trial", &words::changes(&analysis.plan), &mut lines);
     list("Proof of path", &words::proofs(analysis), &mut lines);
     list("Warnings", &words::warnings(analysis), &mut lines);
     hosts(analysis, &mut lines);
@@ -51,7 +52,7 @@ fn list(title: &str, items: &[String], lines: &mut Vec<String>) {
 fn hosts(analysis: &Analysis, lines: &mut Vec<String>) {
     for host in &analysis.inspection.hosts {
         lines.extend([String::new(), format!("## Host {}", text(&host.name)), String::new()]);
-        let facts = words::machine_facts(&host.snapshot);
+        let facts = host.facts();
         lines.extend(facts.iter().map(|(title, fact)| format!("- {title}: {}", text(fact))));
         for group in topology::groups(&host.snapshot) {
             lines.push(interface(&host.snapshot, group.top, ""));

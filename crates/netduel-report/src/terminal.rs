@@ -22,6 +22,13 @@ pub fn table(analysis: &Analysis, width: usize, colour: bool) -> String {
     for workload in &analysis.workloads {
         page.workload(workload);
     }
+    let changes = words::changes(&analysis.plan);
+    if !changes.is_empty() {
+        page.heading("What each arm changes, and undoes after each trial");
+        for change in changes {
+            page.paragraph("  ", &plain(&change));
+        }
+    }
     let proofs = words::proofs(analysis);
     if !proofs.is_empty() {
         page.heading("Path");

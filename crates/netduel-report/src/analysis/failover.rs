@@ -185,6 +185,8 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
     }
     events.retain(|(event, _)| event.error.is_none());
     events.sort_by_key(|(event, _)| event.index);
+    // At both ends at once: the first to begin stands for both.
+    events.dedup_by_key(|(event, _)| event.index);
     let way = |receiver: Role, sent: u64| {
         let report = if receiver == Role::Server { server } else { client };
         let on_axis = |time: u64, clock: i64| {

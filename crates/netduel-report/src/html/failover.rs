@@ -26,6 +26,25 @@ struct Panel {
     title: &'static str,
     of: fn(&Line) -> &[Points; 2],
     human: fn(f64) -> String,
+    /// The value at the foot of a logarithmic panel; absent for one that begins at 0.
+    foot: Option<f64>,
+}
+
+impl Panel {
+    /// How high a value stands, 0 to 1.
+    fn height(&self, value: f64, top: f64) -> f64 {
+        let height = match self.foot {
+            Some(foot) => (value.max(foot) / foot).log10() / (top.max(foot * 10.0) / foot).log10(),
+            None => value / top,
+        };
+        height.clamp(0.0, 1.0)
+    }
+
+    /// The values at which a logarithmic panel has a line.
+    fn rules(&self, top: f64) -> Vec<f64> {
+        let Some(foot) = self.foot else { return Vec::new() };
+        (1..12).map(|power| foot * 10_f64.powi(power)).take_while(|value| *value < top).collect()
+    }
 }
 
 const PANELS: [Panel; 3] = [
@@ -33,9 +52,10 @@ const PANELS: [Panel; 3] = [
         title: "longest gap between probes, less their pace",
         of: |line| &line.gap_ns,
         human: human_nanos,
+        foot: Some(1e5),
     },
-    Panel { title: "largest one-way delay", of: |line| &line.delay_ns, human: human_nanos },
-    Panel { title: "received by the streams", of: |line| &line.rate_bps, human: human_bit_rate },
+    Panel { title: "largest one-way delay", of: |line| &line.delay_ns, human: human_nanos, foot: Some(1e4) },
+    Panel { title: "received by the streams", of: |line| &line.rate_bps, human: human_bit_rate, foot: None },
 ];
 
 /// The section of a workload; empty when it is no failover.
@@ -64,7 +84,13 @@ fn top(workload: &WorkloadAnalysis, panel: &Panel) -> f64 {
     let failovers = workload.arms.iter().filter_map(|arm| arm.failover.as_ref());
     let values =
         failovers.flat_map(|failover| &failover.lines).flat_map(panel.of).flatten().map(|point| point.1);
-    values.fold(0.0, f64::max)
+    if panel.foot.is_some() {
+        return values.fold(0.0, f64::max);
+    }
+    // A reader that was late counts in one interval what came in several: such a peak is no rate of the path.
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    crate::analysis::quantile(&values, 0.99).unwrap_or(0.0) * 1.1
 }
 
 fn picture(arm: &ArmAnalysis, failover: &ArmFailover, tops: [f64; 3]) -> Markup {
@@ -87,7 +113,7 @@ fn picture(arm: &ArmAnalysis, failover: &ArmFailover, tops: [f64; 3]) -> Markup 
     html! {
         figure.failover {
             figcaption {
-                b { (name) } ", " (failover.lines.len()) " trials: thin lines, their median bold. "
+                strong { (name) } ", " (failover.lines.len()) " trials: thin lines, their median bold. "
                 span.up { "client to server" } ", " span.down { "server to client" } "."
             }
             svg width="100%" height=(MARKS + HEIGHT * panels.len() as f64 + 22.0) role="img" aria-label=(label) {
@@ -117,7 +143,7 @@ fn drawn(panel: &Panel, top: f64, failover: &ArmFailover, seconds: f64, y: f64) 
         let mut path = String::new();
         for (index, (x, value)) in points.iter().enumerate() {
             let letter = if index == 0 { 'M' } else { 'L' };
-            let (x, y) = (x / seconds * ACROSS, floor - (value / top).min(1.0) * (floor - ceiling));
+            let (x, y) = (x / seconds * ACROSS, floor - panel.height(*value, top) * (floor - ceiling));
             // Writing to a String cannot fail.
             let _ = write!(path, "{letter}{x:.1} {y:.1}");
         }
@@ -127,6 +153,10 @@ fn drawn(panel: &Panel, top: f64, failover: &ArmFailover, seconds: f64, y: f64) 
     html! {
         svg x="0" y=(y) width="100%" height=(HEIGHT) viewBox={ "0 0 " (ACROSS) " " (HEIGHT) } preserveAspectRatio="none" {
             line.floor x1="0" x2=(ACROSS) y1=(floor) y2=(floor) {}
+            @for value in panel.rules(top) {
+                @let y = floor - panel.height(value, top) * (floor - ceiling);
+                line.rule x1="0" x2=(ACROSS) y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) {}
+            }
             @for (number, way) in ways.iter().enumerate() {
                 @for line in failover.lines.iter().take(LINES_MAX) {
                     path class={ "thin " (way) } d=(PreEscaped(path(&(panel.of)(line)[number]))) {}
@@ -134,6 +164,11 @@ fn drawn(panel: &Panel, top: f64, failover: &ArmFailover, seconds: f64, y: f64) 
             }
             @for (number, way) in ways.iter().enumerate() {
                 path class={ "bold " (way) } d=(PreEscaped(path(&median(failover, panel, number)))) {}
+            }
+        }
+        @for value in panel.rules(top) {
+            text.rule x="100%" text-anchor="end" y=(format!("{:.1}", y + floor - panel.height(value, top) * (floor - ceiling) - 2.0)) {
+                ((panel.human)(value))
             }
         }
         text.panel x="4" y=(y + 13.0) { (panel.title) ": up to " ((panel.human)(top)) }

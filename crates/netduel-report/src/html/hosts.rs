@@ -62,7 +62,7 @@ fn page(host: &InspectedHost) -> Markup {
                     div.drawn { (drawing) p.reading { (legend(snapshot)) } }
                 }
                 div.told {
-                    (facts(&words::machine_facts(snapshot)))
+                    (facts(&host.facts()))
                     @for group in groups(snapshot) {
                         (interface(snapshot, group.top, false))
                         @for port in &group.ports { (interface(snapshot, port, true)) }

@@ -141,6 +141,7 @@ fn amount(metric: Metric, margin: f64) -> String {
 fn difference_unit(metric: Metric) -> (f64, &'static str) {
     match metric {
         Metric::Loss => (100.0, "percentage points"),
+        Metric::Outage | Metric::RecoveryTime => (1e-6, "ms"),
         _ => (1.0, metric.unit()),
     }
 }

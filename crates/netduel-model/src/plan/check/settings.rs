@@ -107,6 +107,19 @@ const LOADED_LATENCY: &[&str] = &[
     "request_rate",
     "idle_share",
 ];
+const FAILOVER: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "streams",
+    "direction",
+    "block",
+    "engine",
+    "congestion",
+    "size",
+    "request_rate",
+    "events",
+];
 const TCP_CRR: &[&str] = &[
     "family",
     "pin_client",
