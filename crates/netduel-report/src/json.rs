@@ -16,6 +16,7 @@ use crate::analysis::{
     Analysis, ArmAnalysis, ArmValues, Comparison, Composition, Counter, DatagramWay, MetricAnalysis, Packets,
     Part, SeriesPoint, Stamps, WorkloadAnalysis, added_by_load,
 };
+use crate::inspect;
 use crate::words;
 
 /// Version of the document.
@@ -45,6 +46,15 @@ pub fn document(run: &Run, analysis: &Analysis) -> Value {
         "path": words::proofs(analysis),
         "warnings": analysis.warnings.iter().map(warning).collect::<Vec<_>>(),
         "hosts": header.hosts,
+        "inspection": {
+            "hosts": analysis.inspection.hosts.iter().map(|host| {
+                let mut value = inspect::host_document(host);
+                // The facts stand in `hosts`.
+                if let Value::Object(fields) = &mut value { fields.remove("facts"); }
+                value
+            }).collect::<Vec<_>>(),
+            "pairs": analysis.inspection.pairs.iter().map(inspect::pair_document).collect::<Vec<_>>(),
+        },
         "plan": header.plan,
         "counted": words::rules(&analysis.plan).into_iter().map(|(name, rule)| json!({ "name": name, "rule": rule }))
             .collect::<Vec<_>>(),

@@ -101,7 +101,7 @@ shape! {
         /// Workload settings that this arm overrides, in every workload whose type has them. Default: none.
         optional set: SettingsSpec,
         /// The interface that must carry the bytes on the client and the server. Set by itself when a `path` treatment is
-        /// used. Default: nothing is proven, and the report says so.
+        /// used, but not beside `vf` or `pci`, which take the path away. Default: nothing is proven, and the report says so.
         optional expect_interface: ExpectSpec,
     }
 }

@@ -31,6 +31,8 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
+use crate::inspect::Inspection;
+
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of};
 pub use doubts::busy_hosts;
@@ -59,6 +61,8 @@ pub struct Analysis {
     pub workloads: Vec<WorkloadAnalysis>,
     /// Doubts: those that were stored, then those derived from the data.
     pub warnings: Vec<Warning>,
+    /// What the hosts are and what is wrong with them; empty while a run is under way.
+    pub inspection: Inspection,
     /// How the run ended; absent when it goes on or its coordinator was killed.
     pub end: Option<RunEnd>,
 }
@@ -187,6 +191,7 @@ pub fn analyse(
         trials_left_out: (counting.len() - valid.len()) as u32,
         workloads,
         warnings: all_warnings,
+        inspection: header.map(|header| Inspection::of_plan(plan, &header.hosts)).unwrap_or_default(),
         end: end.cloned(),
     }
 }

@@ -4,6 +4,9 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use super::{Finding, Severity};
 
+/// So many since the driver was loaded are no accident of its start.
+const PUSHED_BACK_MANY: u64 = 1000;
+
 /// Counters of a paravirtual or virtual device that had no room for a packet.
 const PUSHED_BACK: [&str; 10] = [
     "tx_busy",
@@ -58,7 +61,10 @@ fn limited(interface: &Interface) -> Option<Finding> {
 }
 
 fn pushed_back(interface: &Interface) -> Option<Finding> {
-    let counted = told(interface, |name| PUSHED_BACK.contains(&name))?;
+    let ours = |name: &str| PUSHED_BACK.contains(&name);
+    let all: u64 =
+        interface.device.counters.iter().filter(|(name, _)| ours(name)).map(|(_, count)| count).sum();
+    let counted = told(interface, ours).filter(|_| all >= PUSHED_BACK_MANY)?;
     let name = &interface.name;
     Some(
         Finding::new(

@@ -17,8 +17,8 @@ pub(super) fn find(host: &HostSnapshot) -> Vec<Finding> {
     found.extend(host.interfaces.iter().filter_map(|interface| queueing(host, interface)));
     for interface in carriers(host) {
         found.extend(offloads(interface));
-        found.extend(buffers(host, interface));
     }
+    found.extend(buffers(host));
     found
 }
 
@@ -112,8 +112,9 @@ fn offloads(interface: &Interface) -> Option<Finding> {
     )
 }
 
-/// Whether one connection's buffers hold what is under way at the speed of the link.
-fn buffers(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
+/// Whether one connection's buffers hold what is under way at the speed of the fastest link.
+fn buffers(host: &HostSnapshot) -> Option<Finding> {
+    let interface = carriers(host).max_by_key(|interface| interface.speed_mbps)?;
     let speed = f64::from(interface.speed_mbps?) * 1e6;
     let most = |name: &str| host.sysctls.get(name)?.split_whitespace().last()?.parse::<u64>().ok();
     let names = ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"];

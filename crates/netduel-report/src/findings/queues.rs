@@ -37,7 +37,10 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let (now, most) = queue_count(interface)?;
     let name = &interface.name;
     let wanted = host.cores.min(most.unwrap_or(host.cores));
-    if host.cores < 2 || now >= host.cores {
+    // The threads of a physical core share its time: a queue for each core is as good (Documentation/networking/scaling.rst).
+    let physical = host.processor.as_ref().map(|processor| processor.physical_cores.len() as u32);
+    let enough = physical.filter(|physical| *physical > 0).unwrap_or(host.cores).min(host.cores);
+    if host.cores < 2 || now > 1 && now >= enough || now >= host.cores {
         return None;
     }
     let evidence = match most {
@@ -69,7 +72,7 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
             .on(name)
             .seen(evidence)
             .why("cores without a queue take no packets, so many streams reach less than the device can")
-            .remedy("use as many queues as there are cores")
+            .remedy("use as many queues as there are cores, or physical cores")
             .command(more_queues(interface, wanted))
     })
 }
@@ -128,7 +131,7 @@ fn spread(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let commands: Vec<String> = interrupts
         .iter()
         .zip(usable.iter().cycle())
-        .map(|(interrupt, core)| format!("echo {core} > /proc/irq/{}/smp_affinity_list", interrupt.number))
+        .map(|(interrupt, core)| serve(interrupt, *core))
         .collect();
     Some(
         Finding::new(id, Severity::Warning, what)
@@ -156,7 +159,11 @@ fn node_of_interrupts(host: &HostSnapshot, interface: &Interface) -> Option<Find
         .iter()
         .filter(|interrupt| interrupt.cores.iter().all(|core| !near.contains(core)))
         .collect();
-    let first = far.first()?;
+    if far.is_empty() {
+        return None;
+    }
+    // More queues than the node has cores have to be served elsewhere; when none is near, nobody meant it so.
+    let severity = if far.len() == interrupts.len() { Severity::Warning } else { Severity::Note };
     let name = &interface.name;
     let cores = ranges(far.iter().flat_map(|interrupt| interrupt.cores.iter().copied()));
     let what = format!(
@@ -164,17 +171,22 @@ fn node_of_interrupts(host: &HostSnapshot, interface: &Interface) -> Option<Find
         far.len(),
         interrupts.len()
     );
+    let own = ranges(near.iter().copied());
+    let commands: Vec<String> =
+        far.iter().zip(near.iter().cycle()).map(|(interrupt, core)| serve(interrupt, *core)).collect();
     Some(
-        Finding::new("interrupts-on-other-node", Severity::Note, what)
+        Finding::new("interrupts-on-other-node", severity, what)
             .on(name)
-            .seen(format!(
-                "{name} is on node {node} (cores {}); they are served by cores {cores}",
-                ranges(near.iter().copied())
-            ))
+            .seen(format!("{name} is on node {node} (cores {own}); they are served by cores {cores}"))
             .why("received packets cross between the nodes once more before a program reads them")
             .remedy("serve them on the device's own node, as long as that has cores to spare")
-            .command(format!("echo {} > /proc/irq/{}/smp_affinity_list", near.first()?, first.number)),
+            .command(commands.join("; ")),
     )
+}
+
+/// The command that has a core serve an interrupt.
+fn serve(interrupt: &QueueInterrupt, core: u16) -> String {
+    format!("echo {core} > /proc/irq/{}/smp_affinity_list", interrupt.number)
 }
 
 /// The indirection table of receive side scaling: a hash picks an entry, and the entry names a queue.
@@ -245,7 +257,8 @@ fn steering(interface: &Interface) -> Option<Finding> {
 }
 
 fn rings(interface: &Interface) -> Option<Finding> {
-    let rings = interface.device.rings?;
+    // Those of the paravirtual driver of Hyper-V are sections of a buffer, not descriptors.
+    let rings = interface.device.rings.filter(|_| interface.driver.as_deref() != Some("hv_netvsc"))?;
     let small = |(now, most): (u32, u32)| now > 0 && now < RING_SMALL && most >= now.saturating_mul(2);
     if !small(rings.rx) && !small(rings.tx) {
         return None;

@@ -6,7 +6,7 @@ use netduel_report::findings::{
     Acceleration, Finding, HostContext, PairContext, Severity, accelerations, of_host, of_pair,
 };
 
-use crate::hosts::{azure, function, lab_guest, other};
+use crate::hosts::{azure, captured, function, lab_guest, other};
 
 fn ids(found: &[Finding]) -> Vec<&'static str> {
     found.iter().map(|finding| finding.id).collect()
@@ -59,7 +59,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         interrupts.for_each(|(index, interrupt)| interrupt.cores = vec![index as u16 % 2]);
     }),
     ("rss-imbalance", Severity::Warning, |host| {
-        host.interfaces[2].device.rss_entries = vec![64, 64, 0, 0, 0, 0, 0, 0]
+        host.interfaces[2].device.rss_entries = vec![64, 64, 0, 0, 0, 0, 0, 0];
     }),
     ("rss-imbalance", Severity::Warning, |host| {
         host.interfaces[2].device.rss_entries = vec![58, 10, 10, 10, 10, 10, 10, 10];
@@ -106,7 +106,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.interfaces[1].device.counters.insert("bw_in_allowance_exceeded".into(), 7);
     }),
     ("device-pushed-back", Severity::Note, |host| {
-        host.interfaces[1].device.counters.insert("tx_send_full".into(), 3);
+        host.interfaces[1].device.counters.insert("tx_send_full".into(), 3000);
     }),
     ("no-carrier", Severity::Problem, |host| host.interfaces[1].carrier = Some(false)),
     ("link-down", Severity::Warning, |host| host.interfaces[1].up = false),
@@ -117,7 +117,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.interfaces[2].features_on.retain(|feature| feature != "tx-tcp-segmentation");
     }),
     ("offload-off", Severity::Note, |host| {
-        host.interfaces[2].features_on.retain(|feature| feature != "rx-gro")
+        host.interfaces[2].features_on.retain(|feature| feature != "rx-gro");
     }),
     ("small-buffers", Severity::Warning, |host| {
         host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 1048576".into());
@@ -125,6 +125,10 @@ const HARMS: &[(&str, Severity, Harm)] = &[
     ("interrupts-on-other-node", Severity::Note, |host| {
         host.nodes[0].cores = vec![0, 1];
         host.nodes[1].cores = (2..8).collect();
+    }),
+    ("interrupts-on-other-node", Severity::Warning, |host| {
+        host.interfaces[2].device.interrupts.truncate(4);
+        host.interfaces[2].device.node = Some(1);
     }),
 ];
 
@@ -348,4 +352,58 @@ fn the_gravest_findings_come_first() {
     let severities: Vec<Severity> = on_host(&host).iter().map(|finding| finding.severity).collect();
     assert!(severities.is_sorted(), "{severities:?}");
     assert_eq!(severities[0], Severity::Problem);
+}
+
+#[test]
+fn what_is_found_on_hosts_of_each_cloud_and_state() {
+    let mut lines = Vec::new();
+    for (name, host) in captured() {
+        lines.push(name);
+        for finding in on_host(&host) {
+            let evidence = finding.evidence.join("; ");
+            lines.push(format!(
+                "  {} [{}] {} ({evidence})",
+                finding.severity.word(),
+                finding.id,
+                finding.what
+            ));
+        }
+    }
+    let text = lines.join("\n");
+    insta::assert_snapshot!("captured_hosts", text);
+}
+
+#[test]
+fn the_state_of_acceleration_of_captured_hosts_is_that_of_their_names() {
+    for (name, word) in [
+        ("azure-mana-active", "active"),
+        ("azure-mana-no-driver", "no driver"),
+        ("azure-mlx5-active", "active"),
+        ("azure-mlx5-idle", "idle"),
+        ("azure-mlx5-unpaired", "not paired"),
+        ("azure-synthetic-only", "none"),
+    ] {
+        let host = captured().into_iter().find(|(own, _)| own == name).unwrap().1;
+        let states = accelerations(&host);
+        assert!(states.iter().any(|(_, state)| state.words().starts_with(word)), "{name}: {states:?}");
+    }
+}
+
+#[test]
+fn every_finding_stands_in_the_guide() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let ids = HARMS.iter().chain(DIFFERENCES).map(|(id, ..)| *id);
+    let captured = captured().into_iter().flat_map(|(_, host)| on_host(&host)).map(|finding| finding.id);
+    for id in ids.chain(captured) {
+        assert!(guide.contains(&format!("| `{id}` |")), "docs/inspect.md does not name {id}");
+    }
+}
+
+#[test]
+fn every_finding_of_the_guide_is_made_of_a_host_here() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let named = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    for id in named {
+        assert!(HARMS.iter().chain(DIFFERENCES).any(|(own, ..)| *own == id), "nothing shows {id}");
+    }
 }

@@ -5,7 +5,7 @@ use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
 use crate::lab;
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path};
-use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment};
+use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction};
 use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
@@ -225,14 +225,18 @@ fn check_pair(
     );
 }
 
-/// The interfaces that must carry the bytes: those of the path, or those that the plan names.
+/// The interfaces that must carry the bytes: those of the path, or those that the plan names. Where a treatment takes the
+/// virtual function away, only the plan's author knows what carries them then.
 fn resolve_expectation(
     arm: &ArmSpec,
     treatments: &[Treatment],
     path: &str,
     problems: &mut Problems<'_>,
 ) -> (Option<String>, Option<String>) {
-    let carried = treatments::lab_path(treatments).map(lab::interface);
+    let moved = treatments.iter().any(|treatment| {
+        matches!(treatment.action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
+    });
+    let carried = treatments::lab_path(treatments).map(lab::interface).filter(|_| !moved);
     let expected = arm.expect_interface.clone().unwrap_or_default();
     let path = key_path(path, "expect_interface");
     let mut resolve = |key: &str, named: Option<String>| {

@@ -33,9 +33,12 @@ impl Bench {
             "link add vv numrxqueues 2 numtxqueues 2 type veth peer name vw",
             "link set vv up master br0",
             "link set vw up",
-            "tuntap add tap0 mode tap",
         ] {
             ip(words);
+        }
+        // Its device file is root's on most machines.
+        if owns_the_machine() {
+            ip("tuntap add tap0 mode tap");
         }
         plug_in();
         let folder = tempfile::tempdir().unwrap();
@@ -69,7 +72,7 @@ impl Bench {
         let interrupt = fs::read_to_string(self.folder.path().join("proc/irq/7/smp_affinity_list")).unwrap();
         let mut door = netduel_sys::ethtool::Ethtool::open().unwrap();
         let channels = door.channels("vv").unwrap();
-        let coalesce = door.coalesce("tap0").unwrap();
+        let coalesce = owns_the_machine().then(|| door.coalesce("tap0").unwrap());
         format!("{ports:?}\n{queues}\nirq {}\n{channels:?}\n{coalesce:?}", interrupt.trim())
     }
 }
@@ -130,26 +133,26 @@ fn owns_the_machine() -> bool {
     fs::read_to_string("/proc/self/uid_map").unwrap().split_whitespace().eq(["0", "0", "4294967295"])
 }
 
+fn coalesce(interface: &str, value: u32) -> TreatmentAction {
+    TreatmentAction::Coalesce { interface: interface.to_owned(), parameter: "rx-frames".to_owned(), value }
+}
+
 fn vv() -> String {
     "vv".to_owned()
 }
 
 /// One of each kind of this file, with what the state then shows.
 fn kinds() -> Vec<(TreatmentAction, &'static str)> {
-    let coalesce = TreatmentAction::Coalesce {
-        interface: "tap0".to_owned(),
-        parameter: "rx-frames".to_owned(),
-        value: 16,
-    };
+    let coalesce = coalesce("tap0", 16);
     let mut kinds = vec![
         (TreatmentAction::IrqAffinity { interface: vv(), cores: "spread".parse().unwrap() }, "irq 1\n"),
-        (coalesce, "values: [0, 16, 0,"),
         (TreatmentAction::Pci { interface: "vp".to_owned() }, "[\"vv"),
         (TreatmentAction::Vf { interface: vv() }, "state DOWN"),
     ];
     if owns_the_machine() {
         let rps = TreatmentAction::Rps { interface: vv(), cores: "1".parse().unwrap() };
         let xps = TreatmentAction::Xps { interface: vv(), cores: "0".parse().unwrap() };
+        kinds.push((coalesce, "values: [0, 16, 0,"));
         kinds.push((rps, "rx-1/rps_cpus:2"));
         kinds.push((xps, "tx-1/xps_cpus:1"));
     }
@@ -254,27 +257,16 @@ fn what_a_device_does_not_allow_is_refused_with_what_it_does() {
     in_namespace("kinds::what_a_device_does_not_allow_is_refused_with_what_it_does", || {
         let bench = Bench::new();
         let queues = |queues| TreatmentAction::Queues { interface: vv(), queues };
-        let coalesce = |interface: &str, value| TreatmentAction::Coalesce {
-            interface: interface.to_owned(),
-            parameter: "rx-frames".to_owned(),
-            value,
-        };
         let ring = TreatmentAction::Ring { interface: vv(), ring: Ring::Rx, descriptors: 64 };
         let rss = TreatmentAction::Rss { interface: vv(), table: "equal 2".parse().unwrap() };
         let cores = |text: &str| text.parse().unwrap();
         let named = |name: &str| name.to_owned();
-        let cases = [
+        let mut cases = vec![
             (queues(4), vec!["set 4 queues on vv", "1 to 2 receive and transmit queues each"]),
             (queues(0), vec!["1 to 2 receive"]),
             (coalesce("va", 8), vec!["set rx-frames of va to 8", "driver does not support"]),
-            (coalesce("tap0", 1000), vec!["set rx-frames of tap0 to 1000", "now has 64", "round"]),
             (ring, vec!["set the rx ring of vv to 64 descriptors", "driver does not support"]),
             (rss, vec!["set the RSS table of vv to equal 2", "driver does not support"]),
-            (
-                TreatmentAction::Rps { interface: vv(), cores: cores("4000") },
-                vec!["set RPS of vv", "online here: 0"],
-            ),
-            (TreatmentAction::Xps { interface: named("lo"), cores: cores("0") }, vec!["one transmit queue"]),
             (
                 TreatmentAction::IrqAffinity { interface: named("va"), cores: cores("0") },
                 vec!["no interrupts of its own"],
@@ -286,6 +278,16 @@ fn what_a_device_does_not_allow_is_refused_with_what_it_does() {
             (TreatmentAction::Pci { interface: named("va") }, vec!["take va away", "only way"]),
             (TreatmentAction::Pci { interface: vv() }, vec!["not a function of a PCI bus"]),
         ];
+        let steer = TreatmentAction::Rps { interface: vv(), cores: cores("4000") };
+        let single = TreatmentAction::Xps { interface: named("lo"), cores: cores("0") };
+        if owns_the_machine() {
+            cases.push((steer, vec!["set RPS of vv", "online here: 0"]));
+            cases.push((single, vec!["one transmit queue"]));
+            let parts = vec!["set rx-frames of tap0 to 1000", "now has 64", "round"];
+            cases.push((coalesce("tap0", 1000), parts));
+        } else {
+            cases.push((steer, vec!["shows another network namespace", "run the agent as root"]));
+        }
         let mut treatments = Treatments::with_roots(guard(), bench.roots());
         for (action, parts) in cases {
             let failed = treatments.apply(std::slice::from_ref(&action));
@@ -296,4 +298,37 @@ fn what_a_device_does_not_allow_is_refused_with_what_it_does() {
             assert_eq!((treatments.applied(), &bench.state()), (0, &bench.before), "{action:?}");
         }
     });
+}
+
+#[test]
+fn a_congestion_control_that_a_namespace_may_not_have_is_refused_with_the_way_round() {
+    in_namespace(
+        "kinds::a_congestion_control_that_a_namespace_may_not_have_is_refused_with_the_way_round",
+        || {
+            let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+            let allowed = read("tcp_allowed_congestion_control");
+            let available = read("tcp_available_congestion_control");
+            let before = read("tcp_congestion_control");
+            for name in available.split_whitespace() {
+                let action = TreatmentAction::Sysctl {
+                    name: "net.ipv4.tcp_congestion_control".to_owned(),
+                    value: name.to_owned(),
+                };
+                let mut treatments = Treatments::new(guard());
+                match treatments.apply(&[action]) {
+                    Ok(()) => {
+                        assert!(allowed.split_whitespace().any(|word| word == name) || before.trim() == name);
+                        assert_eq!(read("tcp_congestion_control").trim(), name);
+                    }
+                    Err(failed) => {
+                        let text = failed.to_string();
+                        assert!(text.contains("tcp_allowed_congestion_control"), "{text}");
+                        assert!(text.contains("the workload's `congestion`"), "{text}");
+                    }
+                }
+                drop(treatments);
+                assert_eq!(read("tcp_congestion_control"), before);
+            }
+        },
+    );
 }
