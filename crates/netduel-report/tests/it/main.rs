@@ -4,6 +4,7 @@
 mod browser;
 mod builder;
 mod datagrams;
+mod failover;
 mod figures;
 mod findings;
 mod formats;

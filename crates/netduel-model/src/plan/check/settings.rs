@@ -132,20 +132,6 @@ const TCP_CRR: &[&str] = &[
     "congestion",
 ];
 
-const FAILOVER: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "streams",
-    "direction",
-    "block",
-    "engine",
-    "congestion",
-    "size",
-    "request_rate",
-    "events",
-];
-
 /// The settings that a type of workload has.
 pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
     match kind {
