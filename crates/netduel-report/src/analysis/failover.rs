@@ -359,11 +359,18 @@ fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
         .min_by(f64::total_cmp)?;
     let settled_bps = rate(after.get(after.len() / 2..)?)?;
     let target = RECOVERED * before_bps.min(settled_bps);
-    let recovered =
-        after.windows(STEADY_SAMPLES).find(|steady| rate(steady).is_some_and(|rate| rate >= target));
+    // What came before the event is in an interval that began before it; and a mean may hide a stall behind what was faster.
+    let is_steady = |steady: &&[&IntervalSample]| {
+        steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed() >= span.began
+            && rate(steady).is_some_and(|rate| rate >= target)
+            && steady.iter().all(|sample| rate(&[sample]).is_none_or(|rate| rate >= target / 2.0))
+    };
+    let recovered = after.windows(STEADY_SAMPLES).find(is_steady);
     let recovery_ns = recovered.map(|steady| {
         let begin = steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed();
-        begin.saturating_sub(span.began).max(0) as f64
+        // The first interval after the event is no recovery: nothing was lost.
+        let waited = begin.saturating_sub(span.began);
+        if waited < steady[0].length_ns.cast_signed() { 0.0 } else { waited as f64 }
     });
     Some(Dip { before_bps, lowest_bps, settled_bps, recovery_ns })
 }

@@ -59,7 +59,8 @@ pub(super) fn rule() -> String {
     "The longest time between two arrivals of probes after an event, less their pace; where no number is missing between the two, less \
      the time between their sending, so that a late sender is no outage. Told to the pace of the probes and the receiver's wake-up: what \
      is seen without an event stands beside it. Lost is sent less received, to the probe. Recovery is the time until 50 ms of the \
-     streams give 90 % of what they gave before, or of what the path then gives when that is less."
+     streams give 90 % of what they gave before, or of what the path then gives when that is less, \
+     and no 10 ms less than half of that."
         .to_owned()
 }
 

@@ -5,6 +5,7 @@ mod browser;
 mod builder;
 mod datagrams;
 mod evidence;
+mod failover;
 mod figures;
 mod findings;
 mod formats;
