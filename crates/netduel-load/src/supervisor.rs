@@ -182,9 +182,7 @@ impl Supervisor {
         let accounted = peer::needs(&self.workload).accounted as usize;
         let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
         self.control.let_go();
-        let mut datagrams = None;
-        let mut round_trips = None;
-        let mut stamps = None;
+        let (mut datagrams, mut round_trips, mut stamps) = (None, None, None);
         let mut zero_copy: Option<ZeroCopyReport> = None;
         let mut under_load = None;
         let mut jitters = Vec::new();

@@ -434,12 +434,10 @@ impl Warning {
                 "clock step: the wall clock of host {host} moved by {} in a trial; figures do not depend on it",
                 human_nanos(*step_ns as f64)
             ),
-            Self::PathChanged { arm, trials, detail } => {
-                let trials = trials_in_words(*trials);
-                format!(
-                    "path changed: {trials} of {arm} did not keep to the path of the label and did not count: {detail}"
-                )
-            }
+            Self::PathChanged { arm, trials, detail } => format!(
+                "path changed: {} of {arm} did not keep to the path of the label and did not count: {detail}",
+                trials_in_words(*trials)
+            ),
             Self::PlacementChanged { host, block, detail } => format!(
                 "placement changed: in block {} host {host} was not what it was before: {detail}; trials before and after are not \
                  compared with each other, repeat the run on hosts that stay",

@@ -31,9 +31,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
             (origin(workload))
             (super::stamps::section(workload))
             (super::failover::section(workload))
-            (datagrams::of(workload))
-            (super::limits::queues(workload))
-            (placements(workload))
+            (datagrams::of(workload)) (super::limits::queues(workload)) (placements(workload))
             div.charts {
                 @for (position, metric) in workload.judged.iter().enumerate() {
                     (figure(&Chart {
