@@ -47,7 +47,7 @@ events = [{ at = "500 ms", do = "remove" }, { at = "1 s", do = "return" }]
 "#;
 
 fn last_run(bench: &Bench) -> Run {
-    Store::open(&bench.store()).unwrap().read("last").unwrap()
+    Store::open(bench.store()).unwrap().read("last").unwrap()
 }
 
 /// Probes sent and different ones that arrived, both directions, by the counts that both ends keep apart from the arrivals.
