@@ -239,24 +239,22 @@ impl Way<'_> {
         (1_000_000_000 / self.settings.rate.0.max(1)).cast_signed()
     }
 
-    /// How much longer than the pace nothing arrived between two neighbours. Where nothing is missing between them, a sender that
-    /// was late is no outage.
+    /// How much longer than the pace nothing arrived between two neighbours, less what the sender was late: how much longer than
+    /// the pace asks it took to send from the one to the other.
     fn excess(&self, before: &ProbeArrival, next: &ProbeArrival) -> i64 {
         let gap = next.arrived_ns.saturating_sub(before.arrived_ns);
         let sent = gap.saturating_sub(next.delay_ns.saturating_sub(before.delay_ns));
-        let expected = if next.number == before.number.wrapping_add(1) {
-            sent.max(self.pace_ns())
-        } else {
-            self.pace_ns()
-        };
-        gap.saturating_sub(expected).max(0)
+        let steps = i64::try_from(next.number.saturating_sub(before.number)).unwrap_or(i64::MAX);
+        let late = sent.saturating_sub(self.pace_ns().saturating_mul(steps.max(1))).max(0);
+        gap.saturating_sub(self.pace_ns()).saturating_sub(late).max(0)
     }
 
-    /// The longest excess of a gap that overlaps `from..until`, and when it ended.
+    /// The longest excess of a gap that began in `from..until` or just before, and when it ended.
     fn longest(&self, from: i64, until: i64) -> (i64, i64) {
         let pairs = self.firsts.windows(2).map(|pair| (&pair[0].0, &pair[1].0));
         pairs
             .filter(|(before, next)| next.arrived_ns > from && before.arrived_ns < until)
+            .filter(|(before, _)| before.arrived_ns >= from.saturating_sub(IN_FLIGHT_NS))
             .map(|(before, next)| (self.excess(before, next), next.arrived_ns))
             .max_by_key(|(excess, _)| *excess)
             .unwrap_or((0, from))

@@ -49,7 +49,7 @@ impl Panel {
 
 const PANELS: [Panel; 3] = [
     Panel {
-        title: "longest gap between probes, less their pace",
+        title: "longest gap between probes",
         of: |line| &line.gap_ns,
         human: human_nanos,
         foot: Some(1e5),
@@ -113,7 +113,7 @@ fn picture(arm: &ArmAnalysis, failover: &ArmFailover, tops: [f64; 3]) -> Markup 
     html! {
         figure.failover {
             figcaption {
-                strong { (name) } ", " (failover.lines.len()) " trials: thin lines, their median bold. "
+                strong { (name) } ", " (failover.lines.len()) " trials: thin lines, their median bold; gaps are less the pace. "
                 span.up { "client to server" } ", " span.down { "server to client" } "."
             }
             svg width="100%" height=(MARKS + HEIGHT * panels.len() as f64 + 22.0) role="img" aria-label=(label) {

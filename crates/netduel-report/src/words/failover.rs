@@ -54,13 +54,19 @@ pub fn meaning(kind: PathEventKind) -> &'static str {
     }
 }
 
+/// Interfaces one after the other, each as long as it lasted.
+fn route(interfaces: &[String]) -> String {
+    let mut names: Vec<String> = interfaces.iter().map(|name| plain(name)).collect();
+    names.dedup();
+    if names.len() == 1 { format!("{} throughout", names[0]) } else { names.join(", then ") }
+}
+
 /// How outages are counted.
 pub(super) fn rule() -> String {
-    "The longest time between two arrivals of probes after an event, less their pace; where no number is missing between the two, less \
-     the time between their sending, so that a late sender is no outage. Told to the pace of the probes and the receiver's wake-up: what \
+    "The longest time between two arrivals of probes that began with an event, less their pace, and less what the sender was late in \
+     between by its own schedule, so that a late sender is no outage. Told to the pace of the probes and the receiver's wake-up: what \
      is seen without an event stands beside it. Lost is sent less received, to the probe. Recovery is the time until 50 ms of the \
-     streams give 90 % of what they gave before, or of what the path then gives when that is less, \
-     and no 10 ms less than half of that."
+     streams give 90 % of what they gave before, or of what the path then gives when that is less, and no 10 ms less than half of that."
         .to_owned()
 }
 
@@ -127,11 +133,11 @@ fn notes(notes: &mut Vec<String>, arm: &str, failover: &ArmFailover) {
     }
     notes.extend(failover.moved.iter().map(|moved| {
         format!(
-            "{}: path of {} {}: the bytes went through {}, {} or more of each part (least of {})",
+            "{}: path of {} {}: the bytes went through {}: {} of each part between events, in the worst of {}",
             arm,
             moved.role,
             moved.host,
-            moved.interfaces.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", then "),
+            route(&moved.interfaces),
             percent_at_least(moved.share_min),
             plural(moved.trials, "trial")
         )

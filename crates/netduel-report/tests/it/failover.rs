@@ -123,6 +123,16 @@ fn a_sender_that_was_late_is_no_outage_but_a_delay_is() {
 }
 
 #[test]
+fn a_sender_that_did_not_run_is_no_outage_though_some_of_what_it_sent_is_missing() {
+    let mut stalled = probes(1100..1103);
+    for arrival in &mut stalled[1100..] {
+        arrival.arrived_ns += 500 * MS;
+    }
+    let trial = trial("surprise", stalled, probes(0..0), |_| 1);
+    assert_eq!(value(Metric::Outage, &trial), Some(3e6));
+}
+
+#[test]
 fn what_never_comes_back_is_an_outage_to_the_end() {
     let trial = trial("surprise", probes(0..0), probes(2100..3000), |_| 1);
     assert_eq!(value(Metric::LostInOutage, &trial), Some(900.0));

@@ -203,9 +203,10 @@ impl Work for AgentWork {
             }
         };
         let events = std::mem::take(&mut self.path_events);
-        let begun = match events.is_empty() {
-            true => Ok(None),
-            false => PathEvents::begin(events, Treatments::new(guard())).map(Some),
+        let begun = if events.is_empty() {
+            Ok(None)
+        } else {
+            PathEvents::begin(events, Treatments::new(guard())).map(Some)
         };
         let (events, result) = match begun {
             Ok(events) => (events, Ok(())),

@@ -6,11 +6,12 @@ use netduel_model::ids::LabName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::Run;
-use netduel_model::trial::Trial;
+use netduel_model::trial::{Trial, Validity};
 use netduel_report::analysis::value_of;
 use netduel_store::Store;
 use rustix::process::Signal;
 
+use crate::path_proof::wait_for_bytes;
 use crate::support::{Bench, UnderWay, short_plan, signal};
 
 const DURATION_NS: u64 = 3_000_000_000;
@@ -47,7 +48,7 @@ events = [{ at = "500 ms", do = "remove" }, { at = "1 s", do = "return" }]
 "#;
 
 fn last_run(bench: &Bench) -> Run {
-    Store::open(&bench.store()).unwrap().read("last").unwrap()
+    Store::open(bench.store()).unwrap().read("last").unwrap()
 }
 
 /// Probes sent and different ones that arrived, both directions, by the counts that both ends keep apart from the arrivals.
@@ -115,6 +116,33 @@ fn every_probe_is_accounted_for_and_the_next_trial_finds_the_path_as_it_was() {
     let document = bench.run(["report", "last", "--json"]).json();
     let events = &document["workloads"][0]["arms"][0]["failover"]["events"];
     assert_eq!(events[0]["up"]["outage_ns"]["n"], 2, "{events}");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn bytes_that_move_without_an_event_are_no_failover() {
+    let bench = Bench::new();
+    let long = LOST.replace("3 s", "6 s").replace(
+        r#"{ at = "500 ms", do = "remove" }, { at = "1 s", do = "return" }"#,
+        r#"{ at = "5500 ms", do = "add-nic" }"#,
+    );
+    let arms = ARMS.split("[[arms]]").nth(1).map(|arm| format!("[[arms]]{arm}")).unwrap();
+    let plan = bench.plan(&short_plan(&arms, &long, "aa = true\nblocks_min = 2\nblocks_max = 2"));
+    let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    let lab = format!("run-short-{}", under_way.pid().as_raw_nonzero());
+    assert!(wait_for_bytes(&bench, &lab), "no traffic was seen on the accelerated path");
+    bench.run(["lab", "path", "--lab", &lab, "synthetic"]).expect_code(0);
+    under_way.finish();
+    let run = last_run(&bench);
+    let Validity::WrongPath { reason } = &run.trials[0].validity else {
+        panic!("{:?}", run.trials[0].validity)
+    };
+    assert!(reason.contains("in part 1 between events") && reason.contains("went through vf0"), "{reason}");
+    assert!(
+        run.trials[1].is_valid(),
+        "the next trial has the path that it asks for: {:?}",
+        run.trials[1].validity
+    );
     bench.assert_nothing_left();
 }
 

@@ -72,7 +72,7 @@ fn a_vf_that_goes_and_comes_back_under_a_running_trial_makes_it_invalid_with_wha
 }
 
 /// Asks the lab for its counters until the accelerated interface of guest a has carried a megabyte.
-fn wait_for_bytes(bench: &Bench, lab: &str) -> bool {
+pub fn wait_for_bytes(bench: &Bench, lab: &str) -> bool {
     for _ in 0..2000 {
         let counters = bench.run(["lab", "exec", "--lab", lab, "a", "--", "cat", "/proc/net/dev"]);
         let carried = counters
