@@ -285,6 +285,8 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
         .filter(|path| path.role == role)
         .collect();
     let PathShares { host, expected, .. } = paths.first()?;
+    // Where an interface and a kind of path are named, the interface says it all: each trial is told once.
+    let paths: Vec<&PathShares> = paths.iter().copied().filter(|path| path.expected == *expected).collect();
     let proven: u32 = paths.iter().map(|path| path.proven).sum();
     let trials: u32 = paths.iter().map(|path| path.trials).sum();
     let expected = plain(expected);
