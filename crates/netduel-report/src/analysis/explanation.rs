@@ -162,8 +162,7 @@ impl Pair<'_> {
         let at = |arm: &ArmAnalysis| arm.expected.as_ref().map(|expected| format!(" ({})", expected.whose));
         match (is_cap(self.baseline), is_cap(self.arm)) {
             (true, true) => Some(format!(
-                "Both arms stand at a rate cap{} with CPU to spare: throughput cannot show a difference between the paths; CPU time \
-                 and latency can.",
+                "Both arms stand at a rate cap{}: throughput cannot show a difference between the paths; CPU time and latency can.",
                 at(self.arm).unwrap_or_default()
             )),
             (false, true) => Some(format!(
