@@ -20,6 +20,8 @@ const QUEUED: (f64, f64) = (2.0, 500.0);
 const HELD_BACK_MIN: u64 = 100;
 /// A window below this may be too small for a path; a larger one is full because nobody reads.
 const WINDOW_LARGE: f64 = 512.0 * 1024.0;
+/// From this share of the busy time on, a window was never open.
+const WINDOW_SHUT: f64 = 0.9;
 /// A window so many times what was under way is no limit of the path.
 const WINDOW_SPARE: f64 = 4.0;
 /// With data under way for this share of its time a sender always had some.
@@ -133,7 +135,9 @@ impl Evidence<'_> {
     pub(super) fn shape(&self) -> Vec<Finding> {
         let Some(tcp) = &self.tcp else { return Vec::new() };
         let presses = tcp.is_queued() || tcp.lost >= LOSSY;
-        let window_closed = tcp.window >= HELD_UP && !tcp.is_queued();
+        // A small window holds no queue that could grow: round trips are long then because somebody else is slow.
+        let is_small = self.receive_window().is_some_and(|window| window < WINDOW_LARGE);
+        let window_closed = tcp.window >= HELD_UP && (is_small || !tcp.is_queued());
         if !self.is_free() || !presses || window_closed {
             return Vec::new();
         }
@@ -180,12 +184,23 @@ impl Evidence<'_> {
         })
     }
 
+    /// Whether the window was small, and full all but all of the time.
+    pub(super) fn is_shut(&self) -> bool {
+        let is_small = self.receive_window().is_some_and(|window| window < WINDOW_LARGE);
+        is_small && self.tcp.is_some_and(|tcp| tcp.window >= WINDOW_SHUT)
+    }
+
+    /// The smallest window that a connection's receiver granted at the end, bytes.
+    fn receive_window(&self) -> Option<f64> {
+        let streams = self.receiver.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.rcv_wnd);
+        streams.min().map(f64::from)
+    }
+
     /// A window that was full: too small, or full because the receiver's program did not read.
     pub(super) fn window(&self) -> Vec<Finding> {
         let Some(tcp) = self.tcp.filter(|tcp| tcp.window >= HELD_UP) else { return Vec::new() };
         let words = format!("the window was full {} of the time", percent(tcp.window));
-        let streams = self.receiver.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.rcv_wnd);
-        let window = streams.min().map(f64::from);
+        let window = self.receive_window();
         let under_way = self.needed();
         let found = match (window, under_way) {
             (Some(window), Some(under_way))
