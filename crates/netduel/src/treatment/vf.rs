@@ -2,14 +2,15 @@
 use std::time::Duration;
 
 use netduel_host::LinkState;
+use netduel_model::failover::RETURN_DEADLINE_NS;
 use netduel_model::lab;
 use netduel_sys::link;
 
 use super::error::TreatmentError;
 use super::undo::Undo;
 
-/// A NIC negotiates its link for some seconds.
-pub(super) const RETURN_DEADLINE: Duration = Duration::from_secs(20);
+/// Longest wait for an interface that is taken or given back.
+pub(super) const RETURN_DEADLINE: Duration = Duration::from_nanos(RETURN_DEADLINE_NS);
 /// Drivers of interfaces that have virtual functions beneath them. Before Linux 5.14 their bus is not told with the link, and
 /// the second is on none.
 const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", "net_failover"];
