@@ -8,6 +8,7 @@ use netduel_model::snapshot::QueueInterrupt;
 
 use crate::file::{cores_in, line, names_in, number, numbers_in};
 use crate::interrupts::Table;
+use crate::link::Link;
 
 /// Buses whose folders hold network devices.
 const BUSES: [&str; 4] = ["pci", "vmbus", "virtio", "platform"];
@@ -42,6 +43,18 @@ pub(crate) fn place(root: &Path, told: &str) -> Option<Place> {
         // Two devices that share what is left of their names cannot be told apart.
         found.next().is_none().then(|| of("vmbus", name)).flatten()
     })
+}
+
+/// Bus and name of the device behind a link by `/sys/class/net`, when that shows this very link.
+pub(crate) fn place_in_class(root: &Path, link: &Link) -> Option<(String, String)> {
+    let of = root.join("sys/class/net").join(&link.name);
+    if number(&of.join("ifindex")) != Some(link.index) || line(&of.join("address")) != link.mac {
+        return None;
+    }
+    let device = of.join("device");
+    let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let bus = last(&std::fs::read_link(device.join("subsystem")).ok()?)?;
+    Some((bus, last(&std::fs::canonicalize(device).ok()?)?))
 }
 
 /// Message-signalled interrupts of a PCI function's queues, else the channels of a Hyper-V device.
@@ -106,6 +119,27 @@ mod tests {
         for (name, queue) in named {
             assert_eq!(queue_number(name), queue, "{name}");
         }
+    }
+
+    #[test]
+    fn a_device_is_found_through_the_class_when_that_shows_this_link() {
+        let root = tempfile::tempdir().unwrap();
+        let (device, of) = (root.path().join("sys/devices/abc"), root.path().join("sys/class/net/eth0"));
+        std::fs::create_dir_all(&device).unwrap();
+        std::fs::create_dir_all(&of).unwrap();
+        std::os::unix::fs::symlink("../../bus/vmbus", device.join("subsystem")).unwrap();
+        std::os::unix::fs::symlink("../../../devices/abc", of.join("device")).unwrap();
+        std::fs::write(of.join("ifindex"), "2\n").unwrap();
+        std::fs::write(of.join("address"), "00:0d:3a:00:00:01\n").unwrap();
+        let link = |index: u32| Link {
+            index,
+            name: "eth0".to_owned(),
+            mac: Some("00:0d:3a:00:00:01".to_owned()),
+            ..Link::default()
+        };
+        let found = place_in_class(root.path(), &link(2));
+        assert_eq!(found, Some(("vmbus".to_owned(), "abc".to_owned())));
+        assert_eq!(place_in_class(root.path(), &link(3)), None, "another namespace's eth0");
     }
 
     #[test]
