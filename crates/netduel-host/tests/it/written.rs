@@ -3,6 +3,7 @@ use std::fmt::Write;
 
 use netduel_host::{Observer, snapshot_of};
 use netduel_model::observation::{InterfaceDelta, Observation, Presence};
+use netduel_sys::ethtool::Rss;
 
 use crate::fixture::{Host, Link};
 
@@ -244,4 +245,18 @@ fn before_linux_5_14_containers_change_nothing_of_what_a_host_is_and_a_nic_still
     assert_eq!(bus("eth0").as_deref(), Some("pci"));
     let beside = seen(&[nic, pair(7, "veth1"), pair(8, "veth2")]);
     assert_eq!(beside.identity.unwrap().nics, identity.nics);
+}
+
+#[test]
+fn a_table_with_a_queue_that_no_device_has_is_left_out() {
+    let host = Host::new();
+    host.set_links(&[Link { index: 2, name: "eth0", ..Link::default() }]);
+    let entries = |indirection: &[u32]| {
+        let rss = Rss { indirection: indirection.to_vec(), ..Rss::default() };
+        host.kernel.lock().unwrap().rss.insert("eth0".to_owned(), rss);
+        let seen = snapshot_of(&mut host.sources()).unwrap();
+        seen.interfaces.iter().find(|one| one.name == "eth0").unwrap().device.rss_entries.clone()
+    };
+    assert_eq!(entries(&[0, 2, 0]), [2, 0, 1]);
+    assert!(entries(&[0, u32::MAX]).is_empty());
 }
