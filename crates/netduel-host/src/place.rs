@@ -59,11 +59,16 @@ pub(crate) fn place_in_class(root: &Path, link: &Link) -> Option<(String, String
 
 /// Message-signalled interrupts of a PCI function's queues, else the channels of a Hyper-V device.
 pub(crate) fn queue_interrupts(root: &Path, device: &Path, table: &Table) -> Vec<QueueInterrupt> {
-    let signalled: Vec<QueueInterrupt> = numbers_in(&device.join("msi_irqs"), "")
+    let rows: Vec<_> = numbers_in(&device.join("msi_irqs"), "")
         .into_iter()
-        .filter_map(|number| {
-            let row = table.get(&number)?;
-            let queue = queue_number(&row.name)?;
+        .filter_map(|number| Some((number, table.get(&number)?)))
+        .collect();
+    let queues = interrupt_queues(&rows.iter().map(|(_, row)| row.name.as_str()).collect::<Vec<_>>());
+    let signalled: Vec<QueueInterrupt> = rows
+        .into_iter()
+        .zip(queues)
+        .filter_map(|((number, row), queue)| {
+            let queue = queue?;
             let folder = root.join(format!("proc/irq/{number}"));
             let cores = cores_in(&folder.join("effective_affinity_list"))
                 .or_else(|| cores_in(&folder.join("smp_affinity_list")));
@@ -87,6 +92,14 @@ fn channels(folder: &Path) -> Vec<QueueInterrupt> {
         }
     };
     numbers_in(folder, "").into_iter().map(channel).collect()
+}
+
+/// Which queue each interrupt of a device serves, by their names; none for those of the link's state and of commands.
+pub fn interrupt_queues(names: &[&str]) -> Vec<Option<u32>> {
+    // `eth0` serves all when it is alone. Beside `eth0-TxRx-0` it is the link's, and its number the interface's.
+    let is_plain = |name: &str| name.chars().all(char::is_alphanumeric);
+    let has_parts = names.iter().any(|name| !is_plain(name) && queue_number(name).is_some());
+    names.iter().map(|name| queue_number(name).filter(|_| !has_parts || !is_plain(name))).collect()
 }
 
 /// The 3 of `virtio0-input.3`, `eth0-TxRx-3`, `mlx5_comp3@pci:0000:00:02.0`.
@@ -119,6 +132,8 @@ mod tests {
         for (name, queue) in named {
             assert_eq!(queue_number(name), queue, "{name}");
         }
+        assert_eq!(interrupt_queues(&["eth0", "eth0-TxRx-0", "eth0-TxRx-1"]), [None, Some(0), Some(1)]);
+        assert_eq!(interrupt_queues(&["eth0"]), [Some(0)]);
     }
 
     #[test]

@@ -12,9 +12,6 @@ use super::offload::door;
 use super::steering::{all, check};
 use super::undo::Undo;
 
-/// Parts of the names that drivers give to the interrupts of queues; others are for the link's state and for commands.
-const QUEUE_WORDS: [&str; 7] = ["input", "output", "rx", "tx", "comp", "queue", "mana_q"];
-
 /// The cores of an interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct IrqCores {
@@ -62,7 +59,7 @@ pub(super) fn prepare(
     }
     let mut original = Vec::new();
     let mut wanted = Vec::new();
-    for (place, interrupt) in interrupts.iter().enumerate() {
+    for (place, (interrupt, queue)) in interrupts.iter().enumerate() {
         let file = roots.proc.join(format!("irq/{}/smp_affinity_list", interrupt.number));
         let handler = &interrupt.handler;
         let cores = |list| IrqCores { file: file.clone(), handler: handler.clone(), list };
@@ -70,7 +67,7 @@ pub(super) fn prepare(
         let list = match choice {
             CoreChoice::Spread => {
                 // The receiving and the sending interrupt of a queue have its number, and share a core.
-                let queue = queue_number(&interrupt.handler).unwrap_or(place);
+                let queue = queue.map_or(place, |queue| queue as usize);
                 online[queue % online.len()].to_string()
             }
             other => other.to_string(),
@@ -120,20 +117,12 @@ fn interrupts(roots: &Roots, interface: &str) -> io::Result<Vec<Interrupt>> {
     Ok(found)
 }
 
-/// Those of queues; all, where no name tells.
-fn of_queues(all: Vec<Interrupt>) -> Vec<Interrupt> {
-    let is_queue = |interrupt: &Interrupt| {
-        let name = interrupt.handler.to_lowercase();
-        QUEUE_WORDS.iter().any(|word| name.contains(word))
-    };
-    if all.iter().any(is_queue) { all.into_iter().filter(is_queue).collect() } else { all }
-}
-
-/// The number at the end of a name, before what drivers put behind an `@`.
-fn queue_number(handler: &str) -> Option<usize> {
-    let name = handler.split('@').next().unwrap_or_default();
-    let digits = name.len() - name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len();
-    name[name.len() - digits..].parse().ok()
+/// Those of queues, each with its queue; all, where no name tells.
+fn of_queues(all: Vec<Interrupt>) -> Vec<(Interrupt, Option<u32>)> {
+    let names: Vec<&str> = all.iter().map(|interrupt| interrupt.handler.as_str()).collect();
+    let queues = netduel_host::interrupt_queues(&names);
+    let any_told = queues.iter().any(Option::is_some);
+    all.into_iter().zip(queues).filter(|(_, queue)| queue.is_some() || !any_told).collect()
 }
 
 /// The process number of an irqbalance that runs.
@@ -290,16 +279,18 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_queue_stands_at_the_end_of_its_name() {
-        for (handler, queue) in [
-            ("virtio2-input.3", Some(3)),
-            ("mlx5_comp12@pci:0001:00:02.0", Some(12)),
-            ("eth0-Tx-Rx-4", Some(4)),
-            ("mana_q7@pci:7870:00:00.0", Some(7)),
-            ("eth0", Some(0)),
-            ("virtio2-config", None),
-        ] {
-            assert_eq!(queue_number(handler), queue, "{handler}");
-        }
+    fn interrupts_of_no_queue_stay_where_they_are() {
+        let chosen = |handlers: &[&str]| -> Vec<(String, Option<u32>)> {
+            let all = (0..).zip(handlers);
+            let all = all.map(|(number, handler)| Interrupt { number, handler: (*handler).to_owned() });
+            of_queues(all.collect())
+                .into_iter()
+                .map(|(interrupt, queue)| (interrupt.handler, queue))
+                .collect()
+        };
+        let blocks = ["gve-mgmnt@pci:0000:00:04.0", "gve-ntfy-blk1@pci:0000:00:04.0"];
+        assert_eq!(chosen(&blocks), [(blocks[1].to_owned(), Some(1))]);
+        assert_eq!(chosen(&["eth0", "eth0-Tx-Rx-4"]), [("eth0-Tx-Rx-4".to_owned(), Some(4))]);
+        assert_eq!(chosen(&["some", "other"]), [("some".to_owned(), None), ("other".to_owned(), None)]);
     }
 }
