@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::observation::{InterfaceDelta, Observation, Presence, ProcessUsage};
 
-use crate::link::{Counters, Link, links};
+use crate::link::{Counters, Link};
 use crate::reading::Reading;
 use crate::{interrupts, processor, protocol, queueing, softnet};
 
 /// What happened between two readings. `tick_ns` is the length of a clock tick; `cost_ns` is filled in by the caller.
 pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Observation {
     let (stat_before, stat_after) = (text(&before.stat), text(&after.stat));
-    let (links_before, links_after) = (links(&before.links), links(&after.links));
+    let (links_before, links_after) = (before.present(), after.present());
     let (interrupts, interrupts_by_core) =
         interrupts::differences(&text(&before.interrupts), &text(&after.interrupts));
     let wall_ns = after.monotonic_ns.saturating_sub(before.monotonic_ns);

@@ -38,6 +38,10 @@ pub(crate) struct Watch {
 impl Watch {
     /// Begins to listen in the calling thread's network namespace; times count from now.
     pub fn begin() -> io::Result<Self> {
+        Self::with_log(kernel_log())
+    }
+
+    fn with_log(log: Option<OwnedFd>) -> io::Result<Self> {
         let notices = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         bind(&notices, &SocketAddrNetlink::new(0, GROUP_LINKS))?;
         let mut lists = RouteSocket::open()?;
@@ -46,7 +50,7 @@ impl Watch {
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let listener = Listener {
             notices,
-            log: kernel_log(),
+            log,
             stop: stop.try_clone()?,
             lists,
             known,
@@ -182,6 +186,11 @@ impl Listener {
         loop {
             let Some(log) = &self.log else { return };
             match rustix::io::read(log.as_fd(), &mut *buffer) {
+                // No log ends: containers have another file in its place, such as `/dev/null`.
+                Ok(0) => {
+                    self.log = None;
+                    return;
+                }
                 Ok(length) => {
                     let record =
                         String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()).into_owned();
@@ -191,7 +200,12 @@ impl Listener {
                 }
                 // Records were overwritten before they were read (EPIPE): the next one follows.
                 Err(Errno::INTR | Errno::PIPE) => {}
-                Err(_) => return,
+                Err(Errno::AGAIN) => return,
+                // One that cannot be read would be ready for ever.
+                Err(_) => {
+                    self.log = None;
+                    return;
+                }
             }
         }
     }
@@ -304,6 +318,14 @@ mod tests {
                 "enP1s1 Some(\"eth0\") CarrierGained",
             ]
         );
+    }
+
+    #[test]
+    fn another_file_in_place_of_the_log_ends_neither_late_nor_never() {
+        let other = open("/dev/null", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+        let watch = Watch::with_log(Some(other.unwrap())).unwrap();
+        let told = watch.finish();
+        assert!(told.iter().all(|event| !matches!(event.change, LinkChange::DataPath { .. })), "{told:?}");
     }
 
     #[test]

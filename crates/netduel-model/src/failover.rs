@@ -15,6 +15,10 @@ pub const FINE_INTERVAL_NS: u64 = 10_000_000;
 /// Probes of one direction of a trial at most: all of them are kept.
 pub const PROBES_MAX: u64 = 1_000_000;
 
+/// How long an agent waits at most for an interface that it takes or gives back, nanoseconds: a NIC negotiates its link for some
+/// seconds. The coordinator waits for the agent by this.
+pub const RETURN_DEADLINE_NS: u64 = 20_000_000_000;
+
 /// Settings of the workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failover {

@@ -1,5 +1,6 @@
 //! One trial over two agents: treatments, sockets, start, the two results, and everything undone.
 use netduel_model::event::Event;
+use netduel_model::failover::{PathEventKind, RETURN_DEADLINE_NS};
 use netduel_model::ids::{HostName, Token};
 use netduel_model::link_event::{LinkEvent, of_the_path};
 use netduel_model::plan::spec::Side;
@@ -49,7 +50,7 @@ impl Conductor<'_> {
         let mut result = self.perform(arm, workload);
         self.stopping = true;
         if result.is_err() {
-            self.abort(arm);
+            self.abort(arm, workload);
         }
         match self.surroundings.end_events() {
             Ok(events) => trial.lab_events = events,
@@ -91,7 +92,8 @@ impl Conductor<'_> {
         for role in ROLES {
             let treatments = agent_treatments(arm, role);
             if !treatments.is_empty() {
-                self.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, STEP_TIMEOUT_NS)?;
+                let timeout_ns = treatment_timeout_ns(&treatments);
+                self.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns)?;
             }
         }
         Ok(())
@@ -102,10 +104,11 @@ impl Conductor<'_> {
         let mut undone = Ok(());
         for role in ROLES {
             let host = arm.pair.host(role).clone();
-            if agent_treatments(arm, role).is_empty() || !self.links.contains_key(&host) {
+            let treatments = agent_treatments(arm, role);
+            if treatments.is_empty() || !self.links.contains_key(&host) {
                 continue;
             }
-            match self.ask_in_any_case(&host, &ToAgent::Undo, STEP_TIMEOUT_NS) {
+            match self.ask_in_any_case(&host, &ToAgent::Undo, treatment_timeout_ns(&treatments)) {
                 Ok(FromAgent::Undone { problems }) => self.warn_of_rest(&host, problems),
                 Ok(_) => {}
                 Err(trouble) => undone = undone.and(Err(trouble)),
@@ -148,7 +151,8 @@ impl Conductor<'_> {
 
     fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
         let host = |role: Role| arm.pair.host(role).clone();
-        let timeout_ns = workload.timing.duration.0.saturating_add(DONE_MARGIN_NS);
+        let timeout_ns =
+            workload.timing.duration.0.saturating_add(DONE_MARGIN_NS + return_ns(&workload.traffic));
         for role in starting_order(&workload.traffic) {
             self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns)?;
         }
@@ -185,15 +189,34 @@ impl Conductor<'_> {
     }
 
     /// Stops traffic at both ends, as far as they still listen.
-    fn abort(&mut self, arm: &Arm) {
+    fn abort(&mut self, arm: &Arm, workload: &Workload) {
+        let timeout_ns = STEP_TIMEOUT_NS + return_ns(&workload.traffic);
         for role in ROLES {
             let host = arm.pair.host(role).clone();
             if self.links.contains_key(&host) {
                 // The trial has failed already; an agent that does not even stop is found at its next request.
-                drop(self.ask_in_any_case(&host, &ToAgent::Abort, STEP_TIMEOUT_NS));
+                drop(self.ask_in_any_case(&host, &ToAgent::Abort, timeout_ns));
             }
         }
     }
+}
+
+/// How long treatments, or their undoing, may take: making one may wait for an interface, and so may undoing it when another
+/// fails, one after the other.
+fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
+    let waits = |action: &&TreatmentAction| {
+        matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
+    };
+    STEP_TIMEOUT_NS + 2 * RETURN_DEADLINE_NS * treatments.iter().filter(waits).count() as u64
+}
+
+/// How long an agent may still be at work on its own interfaces when the traffic of a failover is over: at an event that is
+/// under way, and at giving back what was taken.
+fn return_ns(traffic: &Traffic) -> u64 {
+    let Traffic::Failover(failover) = traffic else { return 0 };
+    let own = || failover.events.iter().filter(|event| event.interface.is_some());
+    let taken = own().filter(|event| event.kind != PathEventKind::Return).count() as u64;
+    if own().next().is_none() { 0 } else { (1 + taken) * RETURN_DEADLINE_NS }
 }
 
 /// Who only receives starts first: its counters are read before the first byte arrives, so that they hold all of them.
@@ -272,5 +295,48 @@ fn shortened(told: &[String]) -> String {
     match told.len().saturating_sub(MOST) {
         0 => first,
         more => format!("{first}, and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::failover::{Failover, PathEvent};
+    use netduel_model::units::{Bytes, PerSecond};
+    use netduel_model::workload::TcpEngine;
+
+    use super::*;
+
+    fn failover(events: &[(PathEventKind, Option<&str>)]) -> Traffic {
+        let event = |(kind, interface): &(PathEventKind, Option<&str>)| PathEvent {
+            at: Nanos(1),
+            kind: *kind,
+            on: Side::Client,
+            interface: interface.map(str::to_owned),
+        };
+        Traffic::Failover(Failover {
+            streams: 1,
+            direction: Direction::Down,
+            block: Bytes(1),
+            engine: TcpEngine::default(),
+            congestion: None,
+            size: Bytes(64),
+            rate: PerSecond(1),
+            events: events.iter().map(event).collect(),
+        })
+    }
+
+    #[test]
+    fn an_agent_is_waited_for_longer_than_it_waits_for_its_interfaces() {
+        let vf = TreatmentAction::Vf { interface: "vf0".to_owned() };
+        let mtu = TreatmentAction::Mtu { interface: "va".to_owned(), mtu: 1500 };
+        assert_eq!(treatment_timeout_ns(&[mtu.clone()]), STEP_TIMEOUT_NS);
+        let both = treatment_timeout_ns(&[vf.clone(), mtu, vf]);
+        assert!(both > 4 * RETURN_DEADLINE_NS, "two are made and undone: {both} ns");
+
+        let (down, back) = (PathEventKind::Down, PathEventKind::Return);
+        let own = failover(&[(down, Some("vf0")), (back, Some("vf0"))]);
+        // A return that is under way at the end of the traffic, and the same once more when it failed.
+        assert!(DONE_MARGIN_NS + return_ns(&own) > 2 * RETURN_DEADLINE_NS);
+        assert_eq!(return_ns(&failover(&[(down, None), (back, None)])), 0, "the lab's are the coordinator's");
     }
 }

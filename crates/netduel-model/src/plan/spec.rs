@@ -153,7 +153,7 @@ shape! {
         /// test's own connections alone is the workload's `congestion`.
         optional sysctl: String,
         /// `down`: the link of a virtual function is set down, so that traffic takes the synthetic path. `interface` is the VF or the
-        /// interface above it. Refused for an interface without another above it: it may be the only way to the host.
+        /// interface above it. Refused without a device above it (bridges and bonds are none): it may be the only way to the host.
         optional vf: VfState,
         /// `removed`: the PCI function is removed from the bus, and found again by a new scan of the bus. `interface` is an
         /// interface of the function or the one above it. Refused as with `vf`.

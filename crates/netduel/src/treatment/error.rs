@@ -126,8 +126,8 @@ pub enum TreatmentError {
     },
     /// Without another interface above it, it may carry the control connection.
     #[error(
-        "take {interface} away: no interface is above it (and none beneath), so it may be the only way to this host; name a virtual \
-         function that has a synthetic interface above it"
+        "take {interface} away: no interface that is a device itself is above it (bridges and bonds are none), nor is such a one beneath \
+         it, so it may be the only way to this host; name a virtual function that has a synthetic interface above it"
     )]
     OnlyWay {
         /// Interface.

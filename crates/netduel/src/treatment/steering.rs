@@ -68,7 +68,8 @@ pub(super) fn prepare(
 impl SteeringChange {
     /// Makes the change and reads back whether it took.
     pub(super) fn make(&self) -> Result<(), TreatmentError> {
-        set(&self.interface, &self.wanted)
+        let sysfs = Sysfs::open()?;
+        self.wanted.iter().try_for_each(|(path, value)| set(&sysfs, &self.interface, path, value))
     }
 }
 
@@ -165,26 +166,41 @@ pub(super) fn all_files(interface: &str) -> QueueFiles {
         .collect()
 }
 
-/// Writes the files that differ and reads them back.
-pub(super) fn set(interface: &str, files: &QueueFiles) -> Result<(), TreatmentError> {
+/// Sets the files as they were, as far as their queues are still there; one that cannot be set keeps none of the others.
+pub(super) fn restore(interface: &str, files: &QueueFiles) -> Result<(), TreatmentError> {
     if files.is_empty() {
         return Ok(());
     }
     let sysfs = Sysfs::open()?;
-    for (path, value) in files {
-        let doing = || format!("set {path} of {interface} to `{value}`");
-        let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
-        let path = in_folder(interface, path);
-        if same(&sysfs.read(&path).map_err(refused)?, value) {
-            continue;
-        }
-        sysfs.write(&path, value).map_err(refused)?;
-        let now = sysfs.read(&path).map_err(refused)?;
-        if !same(&now, value) {
-            return Err(TreatmentError::NotTaken { doing: doing(), answered: format!("`{now}`") });
-        }
+    let is_there = |path: &str| {
+        let gone = sysfs.read(&in_folder(interface, path)).err();
+        gone.is_none_or(|cause| cause.kind() != io::ErrorKind::NotFound)
+    };
+    all(files
+        .iter()
+        .filter(|(path, _)| is_there(path))
+        .map(|(path, value)| set(&sysfs, interface, path, value)))
+}
+
+/// Does all of it, whatever becomes of a part, and gives the first failure.
+pub(super) fn all(steps: impl Iterator<Item = Result<(), TreatmentError>>) -> Result<(), TreatmentError> {
+    steps.fold(Ok(()), Result::and)
+}
+
+/// Writes the file if it differs and reads it back.
+fn set(sysfs: &Sysfs, interface: &str, path: &str, value: &str) -> Result<(), TreatmentError> {
+    let doing = || format!("set {path} of {interface} to `{value}`");
+    let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
+    let path = in_folder(interface, path);
+    if same(&sysfs.read(&path).map_err(refused)?, value) {
+        return Ok(());
     }
-    Ok(())
+    sysfs.write(&path, value).map_err(refused)?;
+    let now = sysfs.read(&path).map_err(refused)?;
+    if same(&now, value) {
+        return Ok(());
+    }
+    Err(TreatmentError::NotTaken { doing: doing(), answered: format!("`{now}`") })
 }
 
 #[cfg(test)]

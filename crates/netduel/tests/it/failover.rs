@@ -12,9 +12,9 @@ use netduel_store::Store;
 use rustix::process::Signal;
 
 use crate::path_proof::wait_for_bytes;
-use crate::support::{Bench, UnderWay, short_plan, signal};
+use crate::support::{Bench, UnderWay, short_plan, signal, until};
 
-const DURATION_NS: u64 = 3_000_000_000;
+const DURATION_NS: u64 = 5_000_000_000;
 
 /// Two ways to lose the path, each with its return.
 const ARMS: &str = r#"
@@ -41,7 +41,7 @@ const LOST: &str = r#"
 [[workloads]]
 name = "lost"
 type = "failover"
-duration = "3 s"
+duration = "5 s"
 streams = 1
 request_rate = "500 /s"
 events = [{ at = "500 ms", do = "remove" }, { at = "1 s", do = "return" }]
@@ -122,17 +122,20 @@ fn every_probe_is_accounted_for_and_the_next_trial_finds_the_path_as_it_was() {
 #[test]
 fn bytes_that_move_without_an_event_are_no_failover() {
     let bench = Bench::new();
-    let long = LOST.replace("3 s", "6 s").replace(
+    // The path is changed as soon as bytes are seen, long before the event.
+    let long = LOST.replace("5 s", "15 s").replace(
         r#"{ at = "500 ms", do = "remove" }, { at = "1 s", do = "return" }"#,
-        r#"{ at = "5500 ms", do = "add-nic" }"#,
+        r#"{ at = "14500 ms", do = "add-nic" }"#,
     );
     let arms = ARMS.split("[[arms]]").nth(1).map(|arm| format!("[[arms]]{arm}")).unwrap();
     let plan = bench.plan(&short_plan(&arms, &long, "aa = true\nblocks_min = 2\nblocks_max = 2"));
-    let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    let mut under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
     let lab = format!("run-short-{}", under_way.pid().as_raw_nonzero());
     assert!(wait_for_bytes(&bench, &lab), "no traffic was seen on the accelerated path");
     bench.run(["lab", "path", "--lab", &lab, "synthetic"]).expect_code(0);
-    under_way.finish();
+    under_way.wait_for("trial   2/");
+    signal(under_way.pid(), Signal::INT);
+    under_way.finish().expect_code(130);
     let run = last_run(&bench);
     let Validity::WrongPath { reason } = &run.trials[0].validity else {
         panic!("{:?}", run.trials[0].validity)
@@ -149,12 +152,12 @@ fn bytes_that_move_without_an_event_are_no_failover() {
 #[test]
 fn a_coordinator_that_is_killed_while_the_path_is_taken_leaves_nothing() {
     let bench = Bench::new();
-    let long = LOST.replace("3 s", "30 s").replace("\"1 s\"", "\"29 s\"");
+    let long = LOST.replace("5 s", "30 s").replace("\"1 s\"", "\"29 s\"");
     let arms = ARMS.split("[[arms]]").nth(1).map(|arm| format!("[[arms]]{arm}")).unwrap();
     let plan = bench.plan(&short_plan(&arms, &long, "aa = true\nblocks_min = 2\nblocks_max = 2"));
     let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
     let lab = format!("run-short-{}", under_way.pid().as_raw_nonzero());
-    let taken = (0..2000).any(|_| {
+    let taken = until(|| {
         let status = bench.run(["lab", "exec", "--lab", &lab, "a", "--", "cat", "/proc/net/dev"]);
         status.code == Some(0) && !status.stdout.contains("vf0:")
     });
@@ -240,11 +243,11 @@ fn an_interface_comes_back_when_its_agent_is_killed() {
     let plan =
         bench.plan(&real_hosts(&lab.1, r#"{ at = "300 ms", do = "down", interface = "vf0" }"#, "30 s"));
     let under_way = UnderWay::start(with_program_in_path(bench.netduel(["run", plan.to_str().unwrap()])));
-    assert!((0..20_000).any(|_| lab.observed().is_none()), "the interface was never seen down");
+    assert!(until(|| lab.observed().is_none()), "the interface was never seen down");
     for agent in bench.find(&["agent"]) {
         signal(agent, Signal::KILL);
     }
     signal(under_way.pid(), Signal::KILL);
     under_way.finish();
-    assert!((0..20_000).any(|_| lab.observed() == Some(LabPath::Accelerated)), "the interface stayed down");
+    assert!(until(|| lab.observed() == Some(LabPath::Accelerated)), "the interface stayed down");
 }

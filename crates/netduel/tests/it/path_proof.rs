@@ -1,5 +1,5 @@
 //! The proof of path: a trial whose bytes took another way than its label says does not count.
-use crate::support::{Bench, UnderWay, short_plan};
+use crate::support::{Bench, UnderWay, short_plan, until};
 
 /// One arm pair, and a workload long enough to change the path under it.
 const LONG: &str = r#"
@@ -73,17 +73,13 @@ fn a_vf_that_goes_and_comes_back_under_a_running_trial_makes_it_invalid_with_wha
 
 /// Asks the lab for its counters until the accelerated interface of guest a has carried a megabyte.
 pub fn wait_for_bytes(bench: &Bench, lab: &str) -> bool {
-    for _ in 0..2000 {
+    until(|| {
         let counters = bench.run(["lab", "exec", "--lab", lab, "a", "--", "cat", "/proc/net/dev"]);
-        let carried = counters
+        counters
             .stdout
             .lines()
             .filter(|line| line.trim_start().starts_with("vf0:"))
             .filter_map(|line| line.split_whitespace().nth(9)?.parse::<u64>().ok())
-            .any(|sent| sent > 1_000_000);
-        if carried {
-            return true;
-        }
-    }
-    false
+            .any(|sent| sent > 1_000_000)
+    })
 }
