@@ -8,6 +8,8 @@ use super::{Finding, Severity, ranges};
 
 /// A machine of fewer cores loses little by one queue.
 const MANY_CORES: u32 = 4;
+/// Some drivers spread over so many queues at most, however many there are (ixgbe's `ixgbe_rss_indir_tbl_max`).
+const SPREAD_MOST: u32 = 16;
 /// Rings shorter than this drop bursts; a device that has no longer ones cannot be helped.
 const RING_SMALL: u32 = 512;
 
@@ -131,17 +133,20 @@ fn spread(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let commands: Vec<String> = interrupts
         .iter()
         .zip(usable.iter().cycle())
-        .map(|(interrupt, core)| serve(interrupt, *core))
+        .filter_map(|(interrupt, core)| serve(interface, interrupt, *core))
         .collect();
-    Some(
-        Finding::new(id, Severity::Warning, what)
-            .on(name)
-            .seen(counts.join(", "))
-            .seen(format!("{} queues, {} cores online", queues.len(), host.cores))
-            .why("the other cores receive nothing, so more streams give no more throughput")
-            .remedy("serve each queue on a core of its own (stop irqbalance first, or it moves them again)")
-            .command(commands.join("; ")),
-    )
+    let remedy = if interrupts.iter().all(|interrupt| is_channel(interrupt)) {
+        "serve each queue on a core of its own"
+    } else {
+        "serve each queue on a core of its own (stop irqbalance first, or it moves them again)"
+    };
+    let finding = Finding::new(id, Severity::Warning, what)
+        .on(name)
+        .seen(counts.join(", "))
+        .seen(format!("{} queues, {} cores online", queues.len(), host.cores))
+        .why("the other cores receive nothing, so more streams give no more throughput")
+        .remedy(remedy);
+    Some(with_commands(finding, &commands))
 }
 
 /// The cores of the device's own node, when the machine has several.
@@ -172,21 +177,37 @@ fn node_of_interrupts(host: &HostSnapshot, interface: &Interface) -> Option<Find
         interrupts.len()
     );
     let own = ranges(near.iter().copied());
-    let commands: Vec<String> =
-        far.iter().zip(near.iter().cycle()).map(|(interrupt, core)| serve(interrupt, *core)).collect();
-    Some(
-        Finding::new("interrupts-on-other-node", severity, what)
-            .on(name)
-            .seen(format!("{name} is on node {node} (cores {own}); they are served by cores {cores}"))
-            .why("received packets cross between the nodes once more before a program reads them")
-            .remedy("serve them on the device's own node, as long as that has cores to spare")
-            .command(commands.join("; ")),
-    )
+    let commands: Vec<String> = far
+        .iter()
+        .zip(near.iter().cycle())
+        .filter_map(|(interrupt, core)| serve(interface, interrupt, *core))
+        .collect();
+    let finding = Finding::new("interrupts-on-other-node", severity, what)
+        .on(name)
+        .seen(format!("{name} is on node {node} (cores {own}); they are served by cores {cores}"))
+        .why("received packets cross between the nodes once more before a program reads them")
+        .remedy("serve them on the device's own node, as long as that has cores to spare");
+    Some(with_commands(finding, &commands))
 }
 
-/// The command that has a core serve an interrupt.
-fn serve(interrupt: &QueueInterrupt, core: u16) -> String {
-    format!("echo {core} > /proc/irq/{}/smp_affinity_list", interrupt.number)
+fn with_commands(finding: Finding, commands: &[String]) -> Finding {
+    if commands.is_empty() { finding } else { finding.command(commands.join("; ")) }
+}
+
+/// Whether it is a channel of the vmbus: no interrupt has its number, or another device's has.
+fn is_channel(interrupt: &QueueInterrupt) -> bool {
+    interrupt.name.is_empty()
+}
+
+/// The command that has a core serve an interrupt or a channel (Documentation/ABI/stable/sysfs-bus-vmbus); absent for a channel whose
+/// device is unknown.
+fn serve(interface: &Interface, interrupt: &QueueInterrupt, core: u16) -> Option<String> {
+    let number = interrupt.number;
+    if !is_channel(interrupt) {
+        return Some(format!("echo {core} > /proc/irq/{number}/smp_affinity_list"));
+    }
+    let device = interface.device.bus.as_deref()?;
+    Some(format!("echo {core} > /sys/bus/vmbus/devices/{device}/channels/{number}/cpu"))
 }
 
 /// The indirection table of receive side scaling: a hash picks an entry, and the entry names a queue.
@@ -211,13 +232,18 @@ fn scaling(interface: &Interface) -> Option<Finding> {
         .enumerate()
         .map(|(queue, count)| format!("queue {queue}: {count}"))
         .collect::<Vec<_>>();
-    let finding = Finding::new(
-        "rss-imbalance",
-        Severity::Warning,
-        format!("receive side scaling of {name} favours some queues"),
-    )
-    .on(name)
-    .seen(format!("entries of the indirection table: {}; even were {fair} each", seen.join(", ")));
+    // Even over the first 16 of more: that may be as far as the driver goes.
+    let first = &entries[..entries.len().min(SPREAD_MOST as usize)];
+    let even = first.iter().min().copied().unwrap_or(0) + 1 >= most && first.iter().sum::<u32>() == all;
+    let is_drivers = queues > SPREAD_MOST && first.len() == SPREAD_MOST as usize && even;
+    let (severity, what) = if is_drivers {
+        (Severity::Note, format!("receive side scaling of {name} uses {SPREAD_MOST} of {queues} queues"))
+    } else {
+        (Severity::Warning, format!("receive side scaling of {name} favours some queues"))
+    };
+    let finding = Finding::new("rss-imbalance", severity, what)
+        .on(name)
+        .seen(format!("entries of the indirection table: {}; even were {fair} each", seen.join(", ")));
     let finding = if idle.is_empty() {
         finding
     } else {
@@ -226,7 +252,11 @@ fn scaling(interface: &Interface) -> Option<Finding> {
     Some(
         finding
             .why("flows pile up on the favoured queues and their cores")
-            .remedy("spread the table evenly over the queues in use")
+            .remedy(if is_drivers {
+                "spread the table over all queues, as far as the driver allows: some take no more than 16, and refuse"
+            } else {
+                "spread the table evenly over the queues in use"
+            })
             .command(format!("ethtool -X {name} equal {queues}")),
     )
 }
@@ -278,9 +308,10 @@ fn rings(interface: &Interface) -> Option<Finding> {
     )
 }
 
-/// Whether irqbalance may move interrupts while a trial runs.
+/// Whether irqbalance may move interrupts while a trial runs. It knows nothing of the vmbus' channels.
 fn moved(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
-    let interrupts = of_queues(interface);
+    let mut interrupts = of_queues(interface);
+    interrupts.retain(|interrupt| !is_channel(interrupt));
     let pinned = interrupts.iter().all(|interrupt| interrupt.cores.len() == 1);
     if host.irqbalance != Some(true) || interrupts.len() < 2 || !pinned {
         return None;

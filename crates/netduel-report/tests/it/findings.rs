@@ -199,6 +199,44 @@ fn the_commands_name_the_device_and_the_value() {
 }
 
 #[test]
+fn a_channel_of_the_vmbus_is_no_interrupt() {
+    let mut host = azure();
+    host.nodes.truncate(1);
+    host.irqbalance = Some(true);
+    let device = &mut host.interfaces[2].device;
+    for interrupt in &mut device.interrupts {
+        (interrupt.name, interrupt.cores) = (String::new(), vec![0]);
+    }
+    let found = |host: &HostSnapshot| {
+        let found = on_host(host);
+        assert_eq!(ids(&found), ["interrupts-on-one-core"], "irqbalance does not move channels");
+        found[0].command.clone()
+    };
+    assert_eq!(found(&host), None, "the device is not known, and /proc/irq has another's interrupt");
+    host.interfaces[2].device.bus = Some("000d3a0a-0002-0000-0001-000d3a0a0002".into());
+    let command = found(&host).unwrap();
+    let first = "echo 0 > /sys/bus/vmbus/devices/000d3a0a-0002-0000-0001-000d3a0a0002/channels/30/cpu; ";
+    assert!(command.starts_with(first) && !command.contains("/proc/irq"), "{command}");
+}
+
+#[test]
+fn a_table_that_is_even_over_as_many_queues_as_some_drivers_take_is_a_note() {
+    let spread = |entries: Vec<u32>| {
+        let mut host = azure();
+        host.nodes.truncate(1);
+        let device = &mut host.interfaces[2].device;
+        device.channels = Some(Channels { combined: (63, 63), ..Channels::default() });
+        device.rss_entries = entries;
+        let found = on_host(&host);
+        let finding = found.iter().find(|finding| finding.id == "rss-imbalance").unwrap().clone();
+        (finding.severity, finding.remedy.contains("as far as the driver allows"))
+    };
+    assert_eq!(spread(vec![8; 16]), (Severity::Note, true));
+    assert_eq!(spread(vec![32; 4]), (Severity::Warning, false));
+    assert_eq!(spread([vec![68], vec![4; 15]].concat()), (Severity::Warning, false));
+}
+
+#[test]
 fn the_driver_that_is_missing_is_named_by_the_functions_id() {
     for (vendor, device, module) in [
         (0x15b3, 0x1004, "mlx4_en"),
@@ -378,6 +416,7 @@ fn what_is_found_on_hosts_of_each_cloud_and_state() {
                 finding.id,
                 finding.what
             ));
+            lines.extend(finding.command.map(|command| format!("    {command}")));
         }
     }
     let text = lines.join("\n");
