@@ -267,6 +267,17 @@ pub enum Warning {
         /// Those whose parts do not add up.
         inconsistent: u64,
     },
+    /// Streams had not recovered from an event when the next one came or the traffic ended: the time until then was counted.
+    RecoveryAtLeast {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// How many trials.
+        trials: u32,
+        /// Of how many.
+        of: u32,
+    },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
         /// Which arm.
@@ -371,6 +382,11 @@ impl Warning {
                  parts that do not add up); the parts are those of the others. Over TCP use one request at a time",
                 share * 100.0
             ),
+            Self::RecoveryAtLeast { arm, workload, trials, of } => format!(
+                "recovery not seen: in {trials} of {of} trials of {arm} in {workload} the streams had not recovered when the next event \
+                 came or the traffic ended; the time until then counts, so recovery takes at least that, and no verdict rests on its \
+                 being as short; leave more time after each event"
+            ),
             _ => return None,
         })
     }
@@ -470,7 +486,8 @@ impl Warning {
             | Self::ScheduleMissed { .. }
             | Self::NothingToPoll { .. }
             | Self::StampsDiffer { .. }
-            | Self::StampsIncomplete { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::StampsIncomplete { .. }
+            | Self::RecoveryAtLeast { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }
