@@ -16,6 +16,7 @@ use netduel_model::snapshot::HostSnapshot;
 use serde::Serialize;
 
 pub use acceleration::{Acceleration, accelerations};
+pub(crate) use counters::is_limit;
 pub(crate) use nic::{is_hardware, ports_of, queue_count};
 pub use pair::PairContext;
 
