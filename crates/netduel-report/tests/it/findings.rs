@@ -108,6 +108,9 @@ const HARMS: &[(&str, Severity, Harm)] = &[
     ("provider-limit", Severity::Warning, |host| {
         host.interfaces[1].device.counters.insert("bw_in_allowance_exceeded".into(), 7);
     }),
+    ("provider-limit", Severity::Warning, |host| {
+        host.interfaces[1].device.counters.insert("tx_hw_ratelimit_bytes".into(), 7);
+    }),
     ("device-pushed-back", Severity::Note, |host| {
         host.interfaces[1].device.counters.insert("tx_send_full".into(), 3000);
     }),
@@ -324,6 +327,34 @@ fn huge_pages_are_missed_only_where_a_program_has_a_function() {
     assert_eq!(ids(&on_host(&host)), ["no-huge-pages"]);
     host.nodes[0].huge_pages = vec![HugePages { size_kib: 2048, total: 1024, free: 1024 }];
     assert_eq!(on_host(&host), []);
+}
+
+#[test]
+fn a_metadata_service_that_fails_is_asked_in_its_own_way_and_what_it_told_counts() {
+    let found = |provider, told_size: bool| {
+        let mut host = azure();
+        host.nodes.truncate(1);
+        let cloud = host.cloud.as_mut().unwrap();
+        (cloud.provider, cloud.metadata_failure) = (provider, Some("no answer within 300 ms".into()));
+        if !told_size {
+            (cloud.size, cloud.region, cloud.zone) = (None, None, None);
+        }
+        on_host(&host).into_iter().find(|finding| finding.id == "metadata-unknown").unwrap()
+    };
+    for (provider, header, other) in [
+        (Provider::Azure, "Metadata:true", "Google"),
+        (Provider::Aws, "X-aws-ec2-metadata-token: $(curl", "Metadata:true"),
+        (Provider::Gcp, "Metadata-Flavor: Google", "Metadata:true"),
+    ] {
+        let nothing = found(provider, false);
+        let command = nothing.command.unwrap();
+        assert!(command.contains(header) && !command.contains(other), "{command}");
+        assert!(nothing.what.ends_with("told nothing") && nothing.remedy.contains("--expect-mbps"));
+        assert!(nothing.evidence.contains(&"not told: size, region, zone, placement".to_owned()));
+        let some = found(provider, true);
+        assert!(some.what.ends_with("told not everything") && !some.remedy.contains("--expect-mbps"));
+        assert!(some.evidence.contains(&"not told: placement".to_owned()), "{:?}", some.evidence);
+    }
 }
 
 #[test]
