@@ -435,13 +435,9 @@ impl Warning {
                 trials_in_words(*trials)
             ),
             Self::OtherTests { host, others_max, trials } => {
-                let tests = if *others_max == 1 {
-                    "1 other test".to_owned()
-                } else {
-                    format!("{others_max} other tests")
-                };
+                let tests = if *others_max == 1 { "test" } else { "tests" };
                 format!(
-                    "other tests: up to {tests} ran on the server of host {host} at the same time, in {}; they shared the path, its \
+                    "other tests: up to {others_max} other {tests} ran on the server of host {host} at the same time, in {}; they shared the path, its \
                      cores and what its process cost, so test again when it is free",
                     trials_in_words(*trials)
                 )

@@ -219,7 +219,7 @@ fn streams_that_never_recover_are_slower_and_never_faster_nor_alike() {
             .collect();
         let comparison = &analysis.workloads[0].judged[0].comparisons[0];
         assert_eq!(comparison.pairs.len(), 8, "no trial is left out");
-        (comparison.judged.clone().unwrap().verdict, bounds)
+        (comparison.judged.unwrap().verdict, bounds)
     };
     let all = |arm: &str| (arm.to_owned(), 8, 8);
     assert!(matches!(verdict(&[]), (Verdict::NoDifference { .. }, bounds) if bounds.is_empty()));
