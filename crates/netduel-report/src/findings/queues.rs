@@ -1,6 +1,7 @@
 //! Queues: how many, on which cores their interrupts are served, how receive side scaling and steering spread the work.
 use std::collections::{BTreeMap, BTreeSet};
 
+use netduel_model::plan::tuning::core_mask;
 use netduel_model::snapshot::{HostSnapshot, Interface, QueueInterrupt};
 
 use super::nic::{carriers, queue_count};
@@ -64,7 +65,7 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
                     "the device has no more: ask its hypervisor for queues (QEMU: mq=on,queues=N), or spread received packets by RPS where \
                      many flows are processed",
                 )
-                .command(format!("echo {} > /sys/class/net/{name}/queues/rx-0/rps_cpus", mask(host.cores)))
+                .command(format!("echo {} > /sys/class/net/{name}/queues/rx-0/rps_cpus", core_mask(&(0..host.cores as u16).collect::<Vec<_>>())))
         });
     }
     (now < wanted).then(|| {
@@ -77,17 +78,6 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
             .remedy("use as many queues as there are cores, or physical cores")
             .command(more_queues(interface, wanted))
     })
-}
-
-/// All cores as RPS wants them: hexadecimal groups of 32 bits.
-fn mask(cores: u32) -> String {
-    let (groups, rest) = (cores / 32, cores % 32);
-    let mut parts = Vec::new();
-    if rest > 0 {
-        parts.push(format!("{:x}", (1_u64 << rest) - 1));
-    }
-    parts.extend((0..groups).map(|_| "ffffffff".to_owned()));
-    parts.join(",")
 }
 
 /// The interrupts of queues, each with the cores that serve it.
@@ -329,18 +319,4 @@ fn moved(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         .remedy("stop it while you measure")
         .command("systemctl stop irqbalance"),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::mask;
-
-    #[test]
-    fn a_mask_has_a_bit_for_each_core_in_groups_of_32() {
-        for (cores, text) in
-            [(2, "3"), (8, "ff"), (32, "ffffffff"), (33, "1,ffffffff"), (64, "ffffffff,ffffffff")]
-        {
-            assert_eq!(mask(cores), text);
-        }
-    }
 }
