@@ -114,6 +114,7 @@ pub fn limit_of(
     if cause == Cause::Unknown {
         words = evidence.background();
     }
+    words.extend(evidence.little_held_back());
     Some(Limit { cause, evidence: words })
 }
 
