@@ -267,12 +267,14 @@ pub enum Warning {
         /// Those whose parts do not add up.
         inconsistent: u64,
     },
-    /// Streams had not recovered from an event when the next one came or the traffic ended: the time until then was counted.
-    RecoveryAtLeast {
+    /// What an event cost was not over when the traffic ended or the next event came: the time until then was counted.
+    AtLeast {
         /// Which arm.
         arm: ArmName,
         /// Which workload.
         workload: WorkloadName,
+        /// Which metric.
+        metric: Metric,
         /// How many trials.
         trials: u32,
         /// Of how many.
@@ -382,10 +384,11 @@ impl Warning {
                  parts that do not add up); the parts are those of the others. Over TCP use one request at a time",
                 share * 100.0
             ),
-            Self::RecoveryAtLeast { arm, workload, trials, of } => format!(
-                "recovery not seen: in {trials} of {of} trials of {arm} in {workload} the streams had not recovered when the next event \
-                 came or the traffic ended; the time until then counts, so recovery takes at least that, and no verdict rests on its \
-                 being as short; leave more time after each event"
+            Self::AtLeast { arm, workload, metric, trials, of } => format!(
+                "{} not seen to its end: in {trials} of {of} trials of {arm} in {workload} it was not over when the traffic ended \
+                 (or the next event came); the time until then counts, so it is at least that, and no verdict rests on its being as \
+                 short; leave more time after each event",
+                metric.title()
             ),
             _ => return None,
         })
@@ -483,7 +486,7 @@ impl Warning {
             | Self::NothingToPoll { .. }
             | Self::StampsDiffer { .. }
             | Self::StampsIncomplete { .. }
-            | Self::RecoveryAtLeast { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::AtLeast { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

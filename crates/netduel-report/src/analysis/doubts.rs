@@ -125,9 +125,10 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
     for arm in &analysis.arms {
         let values = arm.numbers();
         if !arm.at_least.is_empty() {
-            warnings.push(Warning::RecoveryAtLeast {
+            warnings.push(Warning::AtLeast {
                 arm: arm.arm.clone(),
                 workload: name.clone(),
+                metric,
                 trials: arm.at_least.len() as u32,
                 of: values.len() as u32,
             });

@@ -55,6 +55,8 @@ pub struct EventFigures {
 pub struct WayFigures {
     /// Longest time without a probe, less the pace, nanoseconds, by trial.
     pub outage_ns: Vec<f64>,
+    /// Trials in which it had not ended with the traffic: there it is what it was at least.
+    pub never_over: u32,
     /// The same in the time before the event: what is seen without one.
     pub without_ns: Vec<f64>,
     /// Probes lost, by trial.
@@ -144,9 +146,22 @@ struct Way<'a> {
     spans: Vec<(Span, &'a PathEventRecord)>,
 }
 
+/// A time without a probe, on the receiver's axis.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    began: i64,
+    ended: i64,
+    /// How much longer than the pace, less what the sender was late.
+    excess: i64,
+    /// Whether a probe came after it; else it is what it was at least.
+    is_over: bool,
+}
+
 /// One direction of one trial at one event.
 struct Seen {
     outage: f64,
+    /// Whether a probe came after it.
+    is_over: bool,
     without: f64,
     lost: u64,
     duplicated: usize,
@@ -248,15 +263,41 @@ impl Way<'_> {
         gap.saturating_sub(self.pace_ns()).saturating_sub(late).max(0)
     }
 
-    /// The longest excess of a gap that began in `from..until` or just before, and when it ended.
-    fn longest(&self, from: i64, until: i64) -> (i64, i64) {
-        let pairs = self.firsts.windows(2).map(|pair| (&pair[0].0, &pair[1].0));
-        pairs
-            .filter(|(before, next)| next.arrived_ns > from && before.arrived_ns < until)
-            .filter(|(before, _)| before.arrived_ns >= from.saturating_sub(IN_FLIGHT_NS))
-            .map(|(before, next)| (self.excess(before, next), next.arrived_ns))
-            .max_by_key(|(excess, _)| *excess)
-            .unwrap_or((0, from))
+    /// Times without a probe, longer than the pace: those between neighbours, and the one in which the last were lost.
+    fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
+        let pairs = self.firsts.windows(2).map(|pair| (&pair[0].0, &pair[1].0)).map(|(before, next)| Gap {
+            began: before.arrived_ns,
+            ended: next.arrived_ns,
+            excess: self.excess(before, next),
+            is_over: true,
+        });
+        let highest =
+            self.firsts.iter().map(|(arrival, _)| arrival.number.saturating_add(1)).max().unwrap_or(0);
+        let began = self.firsts.last().map_or(0, |(arrival, _)| arrival.arrived_ns);
+        let rest = i64::try_from(self.sent.saturating_sub(highest)).unwrap_or(i64::MAX);
+        let excess = rest.saturating_mul(self.pace_ns());
+        let open = Gap {
+            began,
+            ended: began.saturating_add(self.pace_ns()).saturating_add(excess),
+            excess,
+            is_over: false,
+        };
+        pairs.chain((rest > 0).then_some(open))
+    }
+
+    /// The longest gap in `from..until`; of one that had begun long before, what was left of it.
+    fn longest(&self, from: i64, until: i64) -> Gap {
+        let own = |gap: Gap| {
+            let excess = if gap.began < from.saturating_sub(IN_FLIGHT_NS) {
+                gap.excess.min(gap.ended.saturating_sub(from))
+            } else {
+                gap.excess
+            };
+            Gap { excess, ..gap }
+        };
+        let nothing = Gap { began: from, ended: from, excess: 0, is_over: true };
+        let here = self.gaps().filter(|gap| gap.ended > from && gap.began < until);
+        here.map(own).max_by_key(|gap| gap.excess).unwrap_or(nothing)
     }
 
     /// Runs of numbers that never arrived: when about the first of them would have, and how many they are.
@@ -283,29 +324,16 @@ impl Way<'_> {
     }
 
     fn at(&self, index: usize, span: Span) -> Seen {
-        let (mut outage, mut over) =
-            self.longest(span.began, span.until.min(span.ended.saturating_add(REACH_NS)));
-        let (mut lost, is_last) = (0, index + 1 == self.spans.len());
+        let outage = self.longest(span.began, span.until.min(span.ended.saturating_add(REACH_NS)));
         let starts =
             |index: usize| self.spans.get(index).map_or(i64::MAX, |(span, _)| span.began - IN_FLIGHT_NS);
-        let missing = self.missing();
-        for (when, count) in &missing {
-            if (starts(index)..starts(index + 1)).contains(when) {
-                lost += count;
-            }
-        }
-        // What never came back has no arrival after it.
-        if is_last
-            && let Some((when, count)) = missing.last()
-            && self.firsts.iter().all(|(arrival, _)| arrival.arrived_ns <= *when)
-        {
-            let gone = i64::try_from(*count).unwrap_or(i64::MAX).saturating_mul(self.pace_ns());
-            if *when >= starts(index) && gone > outage {
-                (outage, over) = (gone, when.saturating_add(gone));
-            }
-        }
+        let here = starts(index)..starts(index + 1);
+        let lost =
+            self.missing().iter().filter(|(when, _)| here.contains(when)).map(|(_, count)| count).sum();
+        let (from, to) = (span.began.saturating_sub(AROUND_NS).max(span.from), span.began);
         let without =
-            self.longest(span.began.saturating_sub(AROUND_NS).max(span.from), span.began - self.pace_ns()).0;
+            self.gaps().filter(|gap| gap.began >= from && gap.ended <= to).map(|gap| gap.excess).max();
+        let over = if outage.excess > 0 { outage.ended } else { span.ended };
         let recovered = over.max(span.ended);
         let within = |from: i64, until: i64| move |time: &i64| (from..until).contains(time);
         let (before, after) = (
@@ -324,8 +352,9 @@ impl Way<'_> {
             );
         let around = within(span.began, span.until);
         Seen {
-            outage: outage as f64,
-            without: without as f64,
+            outage: outage.excess as f64,
+            is_over: outage.is_over,
+            without: without.unwrap_or(0) as f64,
             lost,
             duplicated: self.copies.iter().filter(|time| around(time)).count(),
             reordered: self.firsts.iter().filter(|(first, late)| *late && around(&first.arrived_ns)).count(),
@@ -335,13 +364,16 @@ impl Way<'_> {
     }
 }
 
-/// The longest outage of a trial, nanoseconds.
-pub(super) fn outage(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
+/// The longest outage of a trial, nanoseconds, and whether all were over: else it is what it was at least.
+pub(super) fn outage(workload: &Workload, trial: &Trial, shared: bool) -> Option<(f64, bool)> {
     let (ways, _) = ways(workload, trial, shared)?;
     let seen = ways
         .iter()
-        .flat_map(|way| way.spans.iter().enumerate().map(|(index, (span, _))| way.at(index, *span).outage));
-    seen.max_by(f64::total_cmp)
+        .flat_map(|way| way.spans.iter().enumerate().map(|(index, (span, _))| way.at(index, *span)));
+    seen.fold(None, |longest: Option<(f64, bool)>, seen| {
+        let (most, all_known) = longest.unwrap_or((0.0, true));
+        Some((most.max(seen.outage), all_known && seen.is_over))
+    })
 }
 
 /// Probes lost in a trial.
@@ -413,6 +445,7 @@ pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Op
 impl WayFigures {
     fn take(&mut self, seen: Seen) {
         self.outage_ns.push(seen.outage);
+        self.never_over += u32::from(!seen.is_over);
         self.without_ns.push(seen.without);
         self.lost.push(seen.lost as f64);
         self.duplicated.push(seen.duplicated as f64);
@@ -437,9 +470,12 @@ fn draw(line: &mut Line, number: usize, way: &Way<'_>, duration: i64) {
             *old = Some(old.map_or(value, |old| old.max(value)));
         }
     };
-    for pair in way.firsts.windows(2) {
-        let (before, next) = (&pair[0].0, &pair[1].0);
-        raise(&mut gaps, bin(next.arrived_ns), way.excess(before, next) as f64);
+    for gap in way.gaps() {
+        // One that is not over is drawn where the traffic ends.
+        let at = if gap.is_over { bin(gap.ended) } else { Some(bins - 1) };
+        raise(&mut gaps, at, gap.excess as f64);
+    }
+    for (next, _) in way.firsts.iter().skip(1) {
         let delay = next.delay_ns.saturating_sub(way.lead_ns).max(0);
         raise(&mut delays, bin(next.arrived_ns), delay as f64);
     }

@@ -34,12 +34,13 @@ pub(super) fn at_least(
     trials: &[&Trial],
     shared_machine: bool,
 ) -> BTreeSet<u32> {
-    if metric != Metric::RecoveryTime {
-        return BTreeSet::new();
-    }
-    let is_bound = |trial: &&&Trial| {
-        super::failover::recovery(workload, trial, shared_machine).is_some_and(|(_, known)| !known)
+    let of_trial = match metric {
+        Metric::RecoveryTime => super::failover::recovery,
+        Metric::Outage => super::failover::outage,
+        _ => return BTreeSet::new(),
     };
+    let is_bound =
+        |trial: &&&Trial| of_trial(workload, trial, shared_machine).is_some_and(|(_, known)| !known);
     trials.iter().filter(is_bound).map(|trial| trial.slot.block).collect()
 }
 
@@ -64,7 +65,7 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
             busy_ns(trial, shared_machine)? / 1e3 / messages(&workload.traffic, trial)?
         }
         Metric::RetransmitsPerGigabyte => retransmits(trial)? / gigabytes(trial)?,
-        Metric::Outage => super::failover::outage(workload, trial, shared_machine)?,
+        Metric::Outage => super::failover::outage(workload, trial, shared_machine)?.0,
         Metric::LostInOutage => super::failover::lost(workload, trial, shared_machine)?,
         Metric::RecoveryTime => super::failover::recovery(workload, trial, shared_machine)?.0,
     };

@@ -39,6 +39,7 @@ fn way(way: &WayFigures) -> Value {
     json!({
         "outage_ns": quantiles(&way.outage_ns),
         "outage_ns_by_trial": way.outage_ns,
+        "outages_not_over": way.never_over,
         "without_an_event_ns_by_trial": way.without_ns,
         "lost_by_trial": way.lost,
         "duplicated_by_trial": way.duplicated,

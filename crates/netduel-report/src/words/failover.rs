@@ -176,7 +176,10 @@ fn row(arm: &str, figures: &EventFigures, number: usize, way: &WayFigures) -> Ve
         outage.len().to_string(),
         nanos(quantile(&outage, 0.5)),
         nanos(quantile(&outage, 0.9)),
-        nanos(quantile(&outage, 1.0)),
+        match way.never_over {
+            0 => nanos(quantile(&outage, 1.0)),
+            count => format!("{}, not over in {count}", nanos(quantile(&outage, 1.0))),
+        },
         nanos(quantile(&sorted(&way.without_ns), 0.5)),
         total(&way.lost),
         total(&way.duplicated),

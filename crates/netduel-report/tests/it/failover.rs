@@ -142,6 +142,44 @@ fn what_never_comes_back_is_an_outage_to_the_end() {
 }
 
 #[test]
+fn what_dies_at_the_first_event_and_never_comes_back_is_an_outage_of_at_least_the_rest() {
+    // From 1.1 s on nothing arrives, though the path was to be back at 2 s.
+    let gone = |arm| trial(arm, probes(1100..3000), probes(1100..3000), |_| 1);
+    assert_eq!(value(Metric::Outage, &gone("surprise")), Some(1900e6));
+    let arms = |block: u32| {
+        let arms = [gone("surprise"), trial("carrier", probes(1000..1012), probes(0..0), |_| 1)];
+        arms.map(|mut trial| {
+            trial.slot.block = block;
+            trial
+        })
+    };
+    let trials: Vec<Trial> = (0..12).flat_map(arms).collect();
+    let analysis = analyse(&plan(), None, &trials, &[], None);
+    let text = terminal::table(&analysis, 200, false);
+    assert!(text.contains("not over in 12"), "{text}");
+    let told = |warning: &Warning| {
+        matches!(warning, Warning::AtLeast { metric: Metric::Outage, trials: 12, of: 12, .. })
+    };
+    assert!(analysis.warnings.iter().any(told), "{:?}", analysis.warnings);
+    // The baseline may have been worse: that the other is faster stands.
+    let metric = analysis.workloads[0].judged.iter().find(|metric| metric.metric == Metric::Outage).unwrap();
+    assert!(!metric.arms[0].at_least.is_empty() && metric.arms[1].at_least.is_empty());
+}
+
+#[test]
+fn a_gap_that_had_begun_long_before_an_event_counts_from_the_event() {
+    // Nothing from 0.9 s to 1.3 s; the event is at 1 s, on the axis of a server that started 2 ms later.
+    let mut held = probes(0..0);
+    for arrival in &mut held[900..1300] {
+        let until = 1300 * MS;
+        arrival.delay_ns += until - arrival.arrived_ns;
+        arrival.arrived_ns = until;
+    }
+    let trial = trial("surprise", held, probes(0..0), |_| 1);
+    assert_eq!(value(Metric::Outage, &trial), Some(302e6));
+}
+
+#[test]
 fn a_gap_far_from_any_event_belongs_to_none() {
     let trial = trial("surprise", probes(300..350), probes(1700..1750), |_| 1);
     assert_eq!(value(Metric::LostInOutage, &trial), Some(100.0));
@@ -213,7 +251,9 @@ fn streams_that_never_recover_are_slower_and_never_faster_nor_alike() {
             .warnings
             .iter()
             .filter_map(|warning| match warning {
-                Warning::RecoveryAtLeast { arm, trials, of, .. } => Some((arm.to_string(), *trials, *of)),
+                Warning::AtLeast { arm, trials, of, metric: Metric::RecoveryTime, .. } => {
+                    Some((arm.to_string(), *trials, *of))
+                }
                 _ => None,
             })
             .collect();

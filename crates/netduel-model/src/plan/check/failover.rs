@@ -11,6 +11,8 @@ use super::{check_interface, settings, treatments};
 
 /// A probe is the size of a small request.
 const PROBE: Bytes = Bytes(64);
+/// Probes that have to come after an event: with fewer an outage is not seen.
+const PROBES_AFTER: u64 = 10;
 /// A millisecond between probes: what an outage is known to, and 0.5 Mbit/s.
 const PROBE_RATE: PerSecond = PerSecond(1000);
 
@@ -75,20 +77,28 @@ pub(super) fn check(
             format!("every one is kept, and {PROBES_MAX} is the most: lower `request_rate` or `duration`");
         problems.add(&key_path(workload_path, "duration"), wrong, allowed);
     }
-    check_times(&failover.events, duration, &path, problems);
+    check_times(failover, duration, &path, problems);
     check_order(&failover.events, &path, problems);
     for (index, event) in failover.events.iter().enumerate() {
         check_hosts(event, ends, &element_path(&path, index), problems);
     }
 }
 
-fn check_times(events: &[PathEvent], duration: Nanos, path: &str, problems: &mut Problems<'_>) {
+fn check_times(failover: &Failover, duration: Nanos, path: &str, problems: &mut Problems<'_>) {
     let mut last: Option<Nanos> = None;
-    for (index, event) in events.iter().enumerate() {
+    let pace = Nanos(1_000_000_000 / failover.rate.0.max(1));
+    let room = Nanos(pace.0.saturating_mul(PROBES_AFTER));
+    for (index, event) in failover.events.iter().enumerate() {
         let path = key_path(&element_path(path, index), "at");
         if event.at >= duration {
             let wrong = format!("is \"{}\", and the traffic is over after \"{duration}\"", event.at);
             problems.add(&path, wrong, "an event is earlier than the end of `duration`");
+        } else if duration.0 - event.at.0 < room.0 {
+            let wrong = format!("is \"{}\", and fewer than {PROBES_AFTER} probes come after it", event.at);
+            let allowed = format!(
+                "probes go every {pace}: leave {room} before the end of `duration`, or raise `request_rate`"
+            );
+            problems.add(&path, wrong, allowed);
         } else if event.at.0 == 0 {
             problems.add(
                 &path,
