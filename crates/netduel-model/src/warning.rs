@@ -267,6 +267,17 @@ pub enum Warning {
         /// Those whose parts do not add up.
         inconsistent: u64,
     },
+    /// Streams had not recovered from an event when the next one came or the traffic ended: the time until then was counted.
+    RecoveryAtLeast {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// How many trials.
+        trials: u32,
+        /// Of how many.
+        of: u32,
+    },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
         /// Which arm.
@@ -371,6 +382,11 @@ impl Warning {
                  parts that do not add up); the parts are those of the others. Over TCP use one request at a time",
                 share * 100.0
             ),
+            Self::RecoveryAtLeast { arm, workload, trials, of } => format!(
+                "recovery not seen: in {trials} of {of} trials of {arm} in {workload} the streams had not recovered when the next event \
+                 came or the traffic ended; the time until then counts, so recovery takes at least that, and no verdict rests on its \
+                 being as short; leave more time after each event"
+            ),
             _ => return None,
         })
     }
@@ -419,13 +435,9 @@ impl Warning {
                 trials_in_words(*trials)
             ),
             Self::OtherTests { host, others_max, trials } => {
-                let tests = if *others_max == 1 {
-                    "1 other test".to_owned()
-                } else {
-                    format!("{others_max} other tests")
-                };
+                let tests = if *others_max == 1 { "test" } else { "tests" };
                 format!(
-                    "other tests: up to {tests} ran on the server of host {host} at the same time, in {}; they shared the path, its \
+                    "other tests: up to {others_max} other {tests} ran on the server of host {host} at the same time, in {}; they shared the path, its \
                      cores and what its process cost, so test again when it is free",
                     trials_in_words(*trials)
                 )
@@ -470,7 +482,8 @@ impl Warning {
             | Self::ScheduleMissed { .. }
             | Self::NothingToPoll { .. }
             | Self::StampsDiffer { .. }
-            | Self::StampsIncomplete { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::StampsIncomplete { .. }
+            | Self::RecoveryAtLeast { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

@@ -124,6 +124,14 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
     let mut warnings = Vec::new();
     for arm in &analysis.arms {
         let values = arm.numbers();
+        if !arm.at_least.is_empty() {
+            warnings.push(Warning::RecoveryAtLeast {
+                arm: arm.arm.clone(),
+                workload: name.clone(),
+                trials: arm.at_least.len() as u32,
+                of: values.len() as u32,
+            });
+        }
         if let Some(drift) = doubt::drift(&values).filter(|drift| drift.change.is_finite()) {
             warnings.push(Warning::Drift {
                 arm: arm.arm.clone(),

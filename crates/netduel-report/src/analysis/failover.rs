@@ -5,20 +5,18 @@
 use std::collections::BTreeSet;
 
 use netduel_model::failover::{Failover, FailoverReport, PathEvent, PathEventRecord, ProbeArrival};
-use netduel_model::sample::IntervalSample;
 use netduel_model::trial::Trial;
 use netduel_model::workload::{Role, Traffic, Workload};
 
+pub use super::dip::Dip;
+use super::dip::dip;
+
 /// An outage of an event begins this long after it at the latest.
-const REACH_NS: i64 = 500_000_000;
+pub(super) const REACH_NS: i64 = 500_000_000;
 /// How much of the time before and after an event its figures are compared with.
-const AROUND_NS: i64 = 500_000_000;
+pub(super) const AROUND_NS: i64 = 500_000_000;
 /// A probe that was sent this long before an event may still be lost to it.
 const IN_FLIGHT_NS: i64 = 20_000_000;
-/// Intervals of the fine series over which a rate counts as recovered.
-const STEADY_SAMPLES: usize = 5;
-/// The share of the rate that counts as recovered.
-const RECOVERED: f64 = 0.9;
 /// Points of a line in a picture at most.
 const POINTS_MAX: i64 = 300;
 /// The shortest interval of a picture.
@@ -87,19 +85,6 @@ impl Phase {
     pub const ALL: [Self; 3] = [Self::Before, Self::During, Self::After];
 }
 
-/// What became of the streams at an event, bit/s.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Dip {
-    /// Half a second before it.
-    pub before_bps: f64,
-    /// The lowest interval of 10 ms in the half second after it.
-    pub lowest_bps: f64,
-    /// What the path gives in the second half of the time to the next event.
-    pub settled_bps: f64,
-    /// From the event until 50 ms give 90 % of the lesser of before and settled; absent when that never came.
-    pub recovery_ns: Option<f64>,
-}
-
 /// A trial as lines: seconds on the client's axis, and a value.
 #[derive(Debug, Clone, Default)]
 pub struct Line {
@@ -119,13 +104,28 @@ pub fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
 
 /// Where an event lies on an end's axis.
 #[derive(Debug, Clone, Copy)]
-struct Span {
+pub(super) struct Span {
+    pub began: i64,
+    pub ended: i64,
+    /// The end of the event before, or the start.
+    pub from: i64,
+    /// The begin of the next event, or the end of the traffic.
+    pub until: i64,
+}
+
+/// An event on the client's clock.
+struct Timed<'a> {
+    record: &'a PathEventRecord,
     began: i64,
     ended: i64,
-    /// The end of the event before, or the start.
-    from: i64,
-    /// The begin of the next event, or the end of the traffic.
-    until: i64,
+}
+
+impl<'a> Timed<'a> {
+    /// `ahead_ns`: what the clock that it was timed by is ahead of the client's.
+    fn new(record: &'a PathEventRecord, ahead_ns: i64) -> Self {
+        let at = |time: u64| time.cast_signed().wrapping_sub(ahead_ns);
+        Self { record, began: at(record.began_ns), ended: at(record.ended_ns) }
+    }
 }
 
 /// One direction of one trial.
@@ -177,34 +177,33 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
     let (lead, error) = clock_lead(client, server, shared);
     // What a clock is ahead of the client's.
     let ahead = |role: Role| if role == Role::Server { lead } else { 0 };
-    // Each event with what the clock that it was timed by is ahead of the client's.
-    let mut events: Vec<(&PathEventRecord, i64)> =
-        trial.lab_events.iter().flat_map(|lab| &lab.events).map(|event| (event, 0)).collect();
+    let mut events: Vec<Timed<'_>> =
+        trial.lab_events.iter().flat_map(|lab| &lab.events).map(|event| Timed::new(event, 0)).collect();
     for role in [Role::Client, Role::Server] {
-        events.extend(report(role)?.events.iter().map(|event| (event, ahead(role))));
+        events.extend(report(role)?.events.iter().map(|event| Timed::new(event, ahead(role))));
     }
-    events.retain(|(event, _)| event.error.is_none());
-    events.sort_by_key(|(event, _)| event.index);
-    // At both ends at once: the first to begin stands for both.
-    events.dedup_by_key(|(event, _)| event.index);
+    events.retain(|event| event.record.error.is_none());
+    events.sort_by_key(|event| (event.record.index, event.began));
+    // At both ends at once: from the first to begin until the last is done.
+    events.dedup_by(|later, first| {
+        let is_same = later.record.index == first.record.index;
+        if is_same {
+            first.ended = first.ended.max(later.ended);
+        }
+        is_same
+    });
     let way = |receiver: Role, sent: u64| {
         let report = if receiver == Role::Server { server } else { client };
-        let on_axis = |time: u64, clock: i64| {
-            time.cast_signed()
-                .wrapping_sub(clock)
-                .wrapping_add(ahead(receiver))
-                .wrapping_sub(report.started_ns.cast_signed())
-        };
+        let on_axis =
+            |time: i64| time.wrapping_add(ahead(receiver)).wrapping_sub(report.started_ns.cast_signed());
         let duration = workload.timing.duration.0.cast_signed();
-        let times: Vec<(i64, i64)> = events
-            .iter()
-            .map(|(event, clock)| (on_axis(event.began_ns, *clock), on_axis(event.ended_ns, *clock)))
-            .collect();
-        let spans = events.iter().enumerate().map(|(index, (event, _))| {
+        let times: Vec<(i64, i64)> =
+            events.iter().map(|event| (on_axis(event.began), on_axis(event.ended))).collect();
+        let spans = events.iter().enumerate().map(|(index, event)| {
             let (began, ended) = times[index];
             let from = index.checked_sub(1).map_or(0, |before| times[before].1);
             let until = times.get(index + 1).map_or(duration, |next| next.0);
-            (Span { began, ended, from, until }, *event)
+            (Span { began, ended, from, until }, event.record)
         });
         let shift_ns = report
             .started_ns
@@ -336,43 +335,6 @@ impl Way<'_> {
     }
 }
 
-fn rate(samples: &[&IntervalSample]) -> Option<f64> {
-    let (bytes, length) = samples.iter().fold((0_u64, 0_u64), |sum, next| {
-        (sum.0.saturating_add(next.bytes), sum.1.saturating_add(next.length_ns))
-    });
-    (length > 0).then(|| bytes as f64 * 8e9 / length as f64)
-}
-
-fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
-    let between = |from: i64, until: i64| -> Vec<&IntervalSample> {
-        series.iter().filter(|sample| (from..until).contains(&sample.end_ns.cast_signed())).collect()
-    };
-    let before_bps = rate(&between(span.began.saturating_sub(AROUND_NS).max(span.from), span.began))?;
-    let after = between(span.began, span.until);
-    let reach = span.ended.saturating_add(REACH_NS);
-    let lowest_bps = after
-        .iter()
-        .filter(|sample| sample.end_ns.cast_signed() < reach)
-        .filter_map(|sample| rate(&[sample]))
-        .min_by(f64::total_cmp)?;
-    let settled_bps = rate(after.get(after.len() / 2..)?)?;
-    let target = RECOVERED * before_bps.min(settled_bps);
-    // What came before the event is in an interval that began before it; and a mean may hide a stall behind what was faster.
-    let is_steady = |steady: &&[&IntervalSample]| {
-        steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed() >= span.began
-            && rate(steady).is_some_and(|rate| rate >= target)
-            && steady.iter().all(|sample| rate(&[sample]).is_none_or(|rate| rate >= target / 2.0))
-    };
-    let recovered = after.windows(STEADY_SAMPLES).find(is_steady);
-    let recovery_ns = recovered.map(|steady| {
-        let begin = steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed();
-        // The first interval after the event is no recovery: nothing was lost.
-        let waited = begin.saturating_sub(span.began);
-        if waited < steady[0].length_ns.cast_signed() { 0.0 } else { waited as f64 }
-    });
-    Some(Dip { before_bps, lowest_bps, settled_bps, recovery_ns })
-}
-
 /// The longest outage of a trial, nanoseconds.
 pub(super) fn outage(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
     let (ways, _) = ways(workload, trial, shared)?;
@@ -387,13 +349,22 @@ pub(super) fn lost(workload: &Workload, trial: &Trial, shared: bool) -> Option<f
     Some(ways(workload, trial, shared)?.0.iter().map(Way::lost).sum::<u64>() as f64)
 }
 
-/// The longest recovery of a trial, nanoseconds; absent when the streams did not recover from an event.
-pub(super) fn recovery(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
+/// The longest recovery of a trial, nanoseconds, and whether it is known: where the streams did not recover from an event before the
+/// next one or the end, the time until then is what it took at least.
+pub(super) fn recovery(workload: &Workload, trial: &Trial, shared: bool) -> Option<(f64, bool)> {
     let (ways, _) = ways(workload, trial, shared)?;
-    let dips =
-        ways.iter().flat_map(|way| way.spans.iter().filter_map(|(span, _)| dip(&way.receiver.series, *span)));
-    let recoveries: Option<Vec<f64>> = dips.map(|dip| dip.recovery_ns).collect();
-    recoveries?.into_iter().max_by(f64::total_cmp)
+    let spans = ways.iter().flat_map(|way| way.spans.iter().map(move |(span, _)| (way, span)));
+    let recoveries = spans.filter_map(|(way, span)| {
+        let dip = dip(&way.receiver.series, *span)?;
+        Some(match dip.recovery_ns {
+            Some(took) => (took, true),
+            None => (span.until.saturating_sub(span.began).max(0) as f64, false),
+        })
+    });
+    recoveries.fold(None, |longest, (took, known)| match longest {
+        Some((most, all_known)) => Some((took.max(most), known && all_known)),
+        None => Some((took, known)),
+    })
 }
 
 /// What the events of an arm cost.

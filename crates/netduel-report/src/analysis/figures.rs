@@ -1,4 +1,6 @@
 //! The figure of one trial in each metric, from the raw counts of both ends. What is counted is said at each function.
+use std::collections::BTreeSet;
+
 use netduel_model::metric::Metric;
 use netduel_model::sample::{DatagramReport, Flow, HistogramRecord, IntervalSample, RoundTripReport};
 use netduel_model::trial::{Trial, TrialEnd};
@@ -25,6 +27,22 @@ pub(super) fn by_block(
     values
 }
 
+/// Blocks whose figure is what it was at least.
+pub(super) fn at_least(
+    metric: Metric,
+    workload: &Workload,
+    trials: &[&Trial],
+    shared_machine: bool,
+) -> BTreeSet<u32> {
+    if metric != Metric::RecoveryTime {
+        return BTreeSet::new();
+    }
+    let is_bound = |trial: &&&Trial| {
+        super::failover::recovery(workload, trial, shared_machine).is_some_and(|(_, known)| !known)
+    };
+    trials.iter().filter(is_bound).map(|trial| trial.slot.block).collect()
+}
+
 /// The figure of a trial in the metric's unit; absent when the trial does not have what it is made of.
 /// `shared_machine`: both hosts are one machine, whose CPU time counts once.
 pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
@@ -48,7 +66,7 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::RetransmitsPerGigabyte => retransmits(trial)? / gigabytes(trial)?,
         Metric::Outage => super::failover::outage(workload, trial, shared_machine)?,
         Metric::LostInOutage => super::failover::lost(workload, trial, shared_machine)?,
-        Metric::RecoveryTime => super::failover::recovery(workload, trial, shared_machine)?,
+        Metric::RecoveryTime => super::failover::recovery(workload, trial, shared_machine)?.0,
     };
     value.is_finite().then_some(value)
 }

@@ -25,14 +25,15 @@ impl Spans {
         trials.sort_by_key(|trial| (trial.slot.block, trial.slot.position));
         let mut all = Self::default();
         for arm in &plan.arms {
-            let mut known: [Option<&HostIdentity>; 2] = [None, None];
+            let mut known: [Option<HostIdentity>; 2] = [None, None];
             let mut span = 0;
             for trial in trials.iter().filter(|trial| trial.slot.arm == arm.name) {
                 for role in [Role::Client, Role::Server] {
                     let now = trial.end(role).and_then(|end| end.observation.identity.as_ref());
                     let Some(now) = now else { continue };
-                    if let Some(before) = known[role as usize].replace(now)
-                        && let Some(detail) = difference(before, now)
+                    let now = completed(now, known[role as usize].as_ref());
+                    if let Some(before) = known[role as usize].replace(now.clone())
+                        && let Some(detail) = difference(&before, &now)
                     {
                         span += 1;
                         let at = (arm.pair.host(role).clone(), trial.slot.block);
@@ -69,15 +70,26 @@ impl Spans {
     }
 }
 
-/// What is not the same any more, in words; absent when it is the same host.
+/// With what was last known where it is not told now: a file that could not be read for once is no move.
+fn completed(now: &HostIdentity, before: Option<&HostIdentity>) -> HostIdentity {
+    let mut now = now.clone();
+    let Some(before) = before else { return now };
+    now.boot_id = now.boot_id.or_else(|| before.boot_id.clone());
+    now.physical_host = now.physical_host.or_else(|| before.physical_host.clone());
+    now
+}
+
+/// What is not the same any more, in words; absent when it is the same host, as far as both times tell.
 fn difference(before: &HostIdentity, now: &HostIdentity) -> Option<String> {
-    let named = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
     let mut parts = Vec::new();
-    if before.boot_id != now.boot_id {
+    if let (Some(from), Some(to)) = (&before.boot_id, &now.boot_id)
+        && from != to
+    {
         parts.push("it was booted anew".to_owned());
     }
-    if before.physical_host != now.physical_host {
-        let (from, to) = (named(&before.physical_host), named(&now.physical_host));
+    if let (Some(from), Some(to)) = (&before.physical_host, &now.physical_host)
+        && from != to
+    {
         parts.push(format!("it moved from physical host {from} to {to}"));
     }
     if before.cores != now.cores {

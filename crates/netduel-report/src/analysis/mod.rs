@@ -4,6 +4,7 @@
 mod counters;
 mod counts;
 mod datagrams;
+mod dip;
 mod doubts;
 pub mod expected;
 mod explanation;
@@ -21,7 +22,7 @@ mod series;
 mod stamps;
 mod verdicts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
@@ -148,6 +149,8 @@ pub struct ArmValues {
     pub arm: ArmName,
     /// Block and value of each valid trial that has the metric, by block.
     pub values: Vec<(u32, f64)>,
+    /// Blocks whose value is what it was at least: streams that had not recovered when the trial ended.
+    pub at_least: BTreeSet<u32>,
 }
 
 impl ArmValues {
@@ -164,6 +167,8 @@ pub struct Comparison {
     pub arm: ArmName,
     /// Blocks in which both arms have a value: block, the baseline's value, this arm's value.
     pub pairs: Vec<(u32, f64, f64)>,
+    /// Whether some of the baseline's values, and some of this arm's, are what it was at least.
+    pub at_least: [bool; 2],
     /// The smallest difference that matters: a fraction of the ratio, or an absolute difference in the metric's unit.
     pub margin: f64,
     /// Verdict and interval; absent for a metric that is not judged.
@@ -201,8 +206,7 @@ pub fn analyse(
     }
     Analysis {
         plan: plan.clone(),
-        blocks: counting.iter().map(|trial| trial.slot.block).collect::<std::collections::BTreeSet<_>>().len()
-            as u32,
+        blocks: counting.iter().map(|trial| trial.slot.block).collect::<BTreeSet<_>>().len() as u32,
         trials_valid: valid.len() as u32,
         trials_left_out: (counting.len() - valid.len()) as u32,
         workloads,
@@ -264,6 +268,7 @@ fn workload(
             .map(|(arm, settings, trials)| ArmValues {
                 arm: arm.name.clone(),
                 values: figures::by_block(metric, settings, trials, machines.shared(&arm.pair)),
+                at_least: figures::at_least(metric, settings, trials, machines.shared(&arm.pair)),
             })
             .collect(),
         comparisons: Vec::new(),

@@ -7,7 +7,7 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_stats::paired;
 use netduel_stats::sequential::guarded;
 use netduel_stats::summary;
-use netduel_stats::verdict::{Question, Rule, judge};
+use netduel_stats::verdict::{Judged, Question, Rule, Verdict, judge};
 
 use super::identities::Spans;
 use super::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
@@ -55,8 +55,24 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     let rule = Rule { confidence: tested_confidence(plan), equivalence };
     let answers = judge(&questions, &rule);
     for ((_, comparison), answer) in judged(workloads).zip(answers) {
-        comparison.judged = Some(answer);
+        comparison.judged = Some(borne_out(answer, comparison.at_least));
     }
+}
+
+/// The answer, unless it rests on values that may have been larger: those of the baseline and those of the arm.
+fn borne_out(answer: Judged, at_least: [bool; 2]) -> Judged {
+    let [of_baseline, of_arm] = at_least;
+    let may_be_wrong = match answer.verdict {
+        Verdict::Higher { .. } => of_baseline,
+        Verdict::Lower { .. } => of_arm,
+        Verdict::NoDifference { .. } => of_baseline || of_arm,
+        Verdict::NotEnough { .. } => false,
+    };
+    if may_be_wrong {
+        let verdict = Verdict::NotEnough { estimate: answer.estimate, more: None };
+        return Judged { verdict, ..answer };
+    }
+    answer
 }
 
 /// The confidence that intervals are made with. A run that may stop when they are narrow needs wider ones to be right as
@@ -92,6 +108,7 @@ fn comparisons(
                 .filter(|(block, _)| paired(*block, [&baseline.arm, &arm.arm]))
                 .filter_map(|(block, value)| Some((*block, *by_block.get(block)?, *value)))
                 .collect(),
+            at_least: [baseline, arm].map(|values| !values.at_least.is_empty()),
             margin,
             judged: None,
         })

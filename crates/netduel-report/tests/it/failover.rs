@@ -7,8 +7,10 @@ use netduel_model::plan::spec::Side;
 use netduel_model::plan::{self, ResolvedPlan};
 use netduel_model::sample::IntervalSample;
 use netduel_model::trial::{Trial, Validity};
+use netduel_model::warning::Warning;
 use netduel_report::analysis::{analyse, quantile, value_of};
 use netduel_report::{markdown, terminal};
+use netduel_stats::verdict::Verdict;
 
 use crate::builder::{Recipe, build};
 
@@ -157,6 +159,92 @@ fn recovery_is_until_the_streams_give_what_the_path_then_gives() {
     let trial = trial("surprise", probes(0..0), probes(0..0), rate);
     // The event is at 0.998 s of the server's axis; steady from 1.13 s on.
     assert_eq!(value(Metric::RecoveryTime, &trial), Some(132e6));
+}
+
+#[test]
+fn reads_of_a_late_thread_at_one_moment_are_no_stall() {
+    // Nothing from 1.01 to 1.09 s; then the thread wakes at 1.12 s and reads three times.
+    let mut trial =
+        trial(
+            "surprise",
+            probes(0..0),
+            probes(0..0),
+            |step| {
+                if (101..109).contains(&step) { 0 } else { 1_000_000 }
+            },
+        );
+    let report = trial.server.as_mut().unwrap().report.failover.as_mut().unwrap();
+    for (step, (end_ns, length_ns, bytes)) in [
+        (109, (1_120_000_000, 30_000_000, 3_000_000)),
+        (110, (1_120_001_000, 1_000, 0)),
+        (111, (1_120_002_000, 1_000, 0)),
+    ] {
+        report.series[step] = IntervalSample { end_ns, length_ns, bytes, messages: 0 };
+    }
+    // From the event at 0.998 s to 1.09 s.
+    assert_eq!(value(Metric::RecoveryTime, &trial), Some(92e6));
+}
+
+#[test]
+fn streams_that_never_recover_are_slower_and_never_faster_nor_alike() {
+    // The streams of the arms named here stop at 1.2 s, and those of the others have a gap of 50 ms and go on.
+    let verdict = |stopped: &[&str]| {
+        let mut trials = Vec::new();
+        for block in 0..8_u32 {
+            for arm in ["surprise", "carrier"] {
+                let is_stopped = stopped.contains(&arm);
+                let gap = 101..105 + u64::from(block % 3);
+                let mut trial = trial(arm, probes(0..0), probes(0..0), |step| match step {
+                    step if gap.contains(&step) => 0,
+                    // The path itself gives as much as before: every other interval nothing.
+                    step if step > 100 && is_stopped => 2_000_000 * (step % 2),
+                    _ => 1_000_000,
+                });
+                trial.slot.block = block;
+                trials.push(trial);
+            }
+        }
+        let mut plan = plan();
+        for workload in plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
+            workload.metrics = vec![Metric::RecoveryTime];
+        }
+        let analysis = analyse(&plan, None, &trials, &[], None);
+        let bounds: Vec<(String, u32, u32)> = analysis
+            .warnings
+            .iter()
+            .filter_map(|warning| match warning {
+                Warning::RecoveryAtLeast { arm, trials, of, .. } => Some((arm.to_string(), *trials, *of)),
+                _ => None,
+            })
+            .collect();
+        let comparison = &analysis.workloads[0].judged[0].comparisons[0];
+        assert_eq!(comparison.pairs.len(), 8, "no trial is left out");
+        (comparison.judged.unwrap().verdict, bounds)
+    };
+    let all = |arm: &str| (arm.to_owned(), 8, 8);
+    assert!(matches!(verdict(&[]), (Verdict::NoDifference { .. }, bounds) if bounds.is_empty()));
+    assert!(matches!(verdict(&["carrier"]), (Verdict::Higher { .. }, bounds) if bounds == [all("carrier")]));
+    assert!(matches!(verdict(&["surprise"]), (Verdict::Lower { .. }, bounds) if bounds == [all("surprise")]));
+    let (both, bounds) = verdict(&["surprise", "carrier"]);
+    assert!(matches!(both, Verdict::NotEnough { more: None, .. }), "{both:?}");
+    assert_eq!(bounds, [all("surprise"), all("carrier")]);
+}
+
+#[test]
+fn an_event_at_both_ends_lasts_from_the_first_to_begin_until_the_last_is_done() {
+    let outage = |lost: std::ops::Range<u64>| {
+        let mut trial = trial("surprise", probes(lost), probes(0..0), |_| 1);
+        let mut at_client = trial.lab_events.take().unwrap().events.remove(0);
+        let mut at_server = at_client.clone();
+        (at_client.began_ns, at_client.ended_ns) = (8_200_000_000, 8_201_000_000);
+        (at_server.began_ns, at_server.ended_ns) = (8_000_000_000, 8_001_000_000);
+        for (end, record) in [(&mut trial.client, at_client), (&mut trial.server, at_server)] {
+            end.as_mut().unwrap().report.failover.as_mut().unwrap().events = vec![record];
+        }
+        value(Metric::Outage, &trial)
+    };
+    assert_eq!(outage(1000..1012), Some(12e6), "the server's began first");
+    assert_eq!(outage(1600..1620), Some(20e6), "the client's was done last");
 }
 
 #[test]

@@ -108,6 +108,9 @@ const HARMS: &[(&str, Severity, Harm)] = &[
     ("provider-limit", Severity::Warning, |host| {
         host.interfaces[1].device.counters.insert("bw_in_allowance_exceeded".into(), 7);
     }),
+    ("provider-limit", Severity::Warning, |host| {
+        host.interfaces[1].device.counters.insert("tx_hw_ratelimit_bytes".into(), 7);
+    }),
     ("device-pushed-back", Severity::Note, |host| {
         host.interfaces[1].device.counters.insert("tx_send_full".into(), 3000);
     }),
@@ -196,6 +199,44 @@ fn the_commands_name_the_device_and_the_value() {
     assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'");
     // The device's own node has the cores 0 to 3.
     assert!(of("interrupts-on-one-core").ends_with("echo 3 > /proc/irq/37/smp_affinity_list"));
+}
+
+#[test]
+fn a_channel_of_the_vmbus_is_no_interrupt() {
+    let mut host = azure();
+    host.nodes.truncate(1);
+    host.irqbalance = Some(true);
+    let device = &mut host.interfaces[2].device;
+    for interrupt in &mut device.interrupts {
+        (interrupt.name, interrupt.cores) = (String::new(), vec![0]);
+    }
+    let found = |host: &HostSnapshot| {
+        let found = on_host(host);
+        assert_eq!(ids(&found), ["interrupts-on-one-core"], "irqbalance does not move channels");
+        found[0].command.clone()
+    };
+    assert_eq!(found(&host), None, "the device is not known, and /proc/irq has another's interrupt");
+    host.interfaces[2].device.bus = Some("000d3a0a-0002-0000-0001-000d3a0a0002".into());
+    let command = found(&host).unwrap();
+    let first = "echo 0 > /sys/bus/vmbus/devices/000d3a0a-0002-0000-0001-000d3a0a0002/channels/30/cpu; ";
+    assert!(command.starts_with(first) && !command.contains("/proc/irq"), "{command}");
+}
+
+#[test]
+fn a_table_that_is_even_over_as_many_queues_as_some_drivers_take_is_a_note() {
+    let spread = |entries: Vec<u32>| {
+        let mut host = azure();
+        host.nodes.truncate(1);
+        let device = &mut host.interfaces[2].device;
+        device.channels = Some(Channels { combined: (63, 63), ..Channels::default() });
+        device.rss_entries = entries;
+        let found = on_host(&host);
+        let finding = found.iter().find(|finding| finding.id == "rss-imbalance").unwrap().clone();
+        (finding.severity, finding.remedy.contains("as far as the driver allows"))
+    };
+    assert_eq!(spread(vec![8; 16]), (Severity::Note, true));
+    assert_eq!(spread(vec![32; 4]), (Severity::Warning, false));
+    assert_eq!(spread([vec![68], vec![4; 15]].concat()), (Severity::Warning, false));
 }
 
 #[test]
@@ -289,6 +330,34 @@ fn huge_pages_are_missed_only_where_a_program_has_a_function() {
 }
 
 #[test]
+fn a_metadata_service_that_fails_is_asked_in_its_own_way_and_what_it_told_counts() {
+    let found = |provider, told_size: bool| {
+        let mut host = azure();
+        host.nodes.truncate(1);
+        let cloud = host.cloud.as_mut().unwrap();
+        (cloud.provider, cloud.metadata_failure) = (provider, Some("no answer within 300 ms".into()));
+        if !told_size {
+            (cloud.size, cloud.region, cloud.zone) = (None, None, None);
+        }
+        on_host(&host).into_iter().find(|finding| finding.id == "metadata-unknown").unwrap()
+    };
+    for (provider, header, other) in [
+        (Provider::Azure, "Metadata:true", "Google"),
+        (Provider::Aws, "X-aws-ec2-metadata-token: $(curl", "Metadata:true"),
+        (Provider::Gcp, "Metadata-Flavor: Google", "Metadata:true"),
+    ] {
+        let nothing = found(provider, false);
+        let command = nothing.command.unwrap();
+        assert!(command.contains(header) && !command.contains(other), "{command}");
+        assert!(nothing.what.ends_with("told nothing") && nothing.remedy.contains("--expect-mbps"));
+        assert!(nothing.evidence.contains(&"not told: size, region, zone, placement".to_owned()));
+        let some = found(provider, true);
+        assert!(some.what.ends_with("told not everything") && !some.remedy.contains("--expect-mbps"));
+        assert!(some.evidence.contains(&"not told: placement".to_owned()), "{:?}", some.evidence);
+    }
+}
+
+#[test]
 fn cores_that_a_plan_pins_count_before_those_that_are_allowed() {
     let pinned = |cores: &[u16]| ids(&of_host(&azure(), &HostContext { pinned: cores.to_vec() }));
     assert!(pinned(&[5, 6]).contains(&"other-node"));
@@ -378,6 +447,7 @@ fn what_is_found_on_hosts_of_each_cloud_and_state() {
                 finding.id,
                 finding.what
             ));
+            lines.extend(finding.command.map(|command| format!("    {command}")));
         }
     }
     let text = lines.join("\n");

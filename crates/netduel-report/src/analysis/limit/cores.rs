@@ -14,6 +14,8 @@ const CORE_FULL: f64 = 0.90;
 const ALL_PACKETS: f64 = 0.95;
 /// From this share of its time on, a thread that waited for a core was kept from its work, whatever else it did.
 const WAITED_MOST: f64 = 0.4;
+/// Threads that waited so many times as long as they ran had no part in what the cores did.
+const OTHERS_MOST: f64 = 2.0;
 /// From this share of their time on, threads that waited for a core say why.
 const WAITED_MUCH: f64 = 0.1;
 /// The share of a machine's packets that the core of one queue has; others' traffic has the rest.
@@ -91,7 +93,7 @@ impl Evidence<'_> {
             let name = name_of(end.report.role);
             let (ran, waited) = thread_shares(end);
             if ran + waited >= THREAD_FULL || waited >= WAITED_MOST {
-                let waited = if waited >= WAITED_MUCH {
+                let waiting = if waited >= WAITED_MUCH {
                     format!(" and waited for a core for {}, which others had", percent(waited))
                 } else {
                     String::new()
@@ -99,11 +101,13 @@ impl Evidence<'_> {
                 let pinned = pinned_full(end)
                     .map(|core| format!(" on core {}, {} busy", core.number, percent(core.busy)));
                 let words = format!(
-                    "the {name}'s threads used {} of their time{waited}{}",
+                    "the {name}'s threads used {} of their time{waiting}{}",
                     percent(ran),
-                    pinned.unwrap_or_default()
+                    pinned.as_deref().unwrap_or_default()
                 );
-                found.push((cause, words));
+                // A core that the plan pinned to is the end's, whoever has it; else it is whoever has them all.
+                let others = waited >= ran * OTHERS_MOST && pinned.is_none();
+                found.push((if others { Cause::OtherPrograms } else { cause }, words));
             }
         }
         found

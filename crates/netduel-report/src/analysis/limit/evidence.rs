@@ -118,10 +118,13 @@ impl<'a> Evidence<'a> {
             return found;
         }
         found.extend(socket_later);
+        let window = self.window();
+        // A small window that was never open explains the rate, however busy the cores were.
+        let (window_first, window) = if self.is_shut() { (window, Vec::new()) } else { (Vec::new(), window) };
+        found.extend(window_first);
         found.extend(self.threads());
         found.extend(self.full_core());
         found.extend(self.queue_held_back());
-        let window = self.window();
         // A cap fills a queue, and a queue that grows fills the window in the end: then the cap is the cause.
         let shape = self.shape();
         found.extend(shape);

@@ -28,6 +28,8 @@ pub enum Cause {
     SenderCore,
     /// The receiving thread, or the core it was pinned to, had no CPU time left.
     ReceiverCore,
+    /// Threads waited for a core that other programs had for longer than they ran.
+    OtherPrograms,
     /// The kernel's packet processing had no time left on one core.
     SoftirqCore,
     /// One receive queue, and so one core, had all packets to process.
@@ -67,6 +69,7 @@ impl Cause {
             Self::AskedRate => "the rate that was asked for",
             Self::SenderCore => "the sender's core",
             Self::ReceiverCore => "the receiver's core",
+            Self::OtherPrograms => "other programs, which had the cores",
             Self::SoftirqCore => "one core's packet processing (softirq)",
             Self::SingleQueue => "a single receive queue, whose core does all packet processing",
             Self::AllCores => "all cores of one machine",
@@ -111,6 +114,7 @@ pub fn limit_of(
     if cause == Cause::Unknown {
         words = evidence.background();
     }
+    words.extend(evidence.little_held_back());
     Some(Limit { cause, evidence: words })
 }
 

@@ -7,6 +7,7 @@ use netduel_stats::doubt;
 use super::super::queues::carrier;
 use super::evidence::{Connections, Evidence, Finding, HELD_UP, name_of};
 use super::{Cause, percent};
+use crate::findings::is_limit;
 
 /// From this share of segments or datagrams on, loss is what keeps a sender back.
 const LOSSY: f64 = 0.001;
@@ -20,6 +21,8 @@ const QUEUED: (f64, f64) = (2.0, 500.0);
 const HELD_BACK_MIN: u64 = 100;
 /// A window below this may be too small for a path; a larger one is full because nobody reads.
 const WINDOW_LARGE: f64 = 512.0 * 1024.0;
+/// From this share of the busy time on, a window was never open.
+const WINDOW_SHUT: f64 = 0.9;
 /// A window so many times what was under way is no limit of the path.
 const WINDOW_SPARE: f64 = 4.0;
 /// With data under way for this share of its time a sender always had some.
@@ -35,10 +38,9 @@ const JOINED_MOST: usize = 2;
 /// Intervals that a level, and a fall between two, are told by at least, after neighbours were joined.
 const INTERVALS_OF_LEVEL: usize = 10;
 const INTERVALS_OF_FALL: usize = 8;
-/// Counters that rise when a provider holds traffic back: ENA's allowances and virtio's rate limits. ENA's link-local one is about
-/// name and metadata services.
-const ALLOWANCES: [&str; 3] = ["_allowance_exceeded", "ratelimit_packets", "hw_drop_ratelimits"];
-const NO_ALLOWANCE: &str = "linklocal";
+/// A provider that holds back this share of an interface's packets, or bytes, is what limits. Bursts of less than a millisecond are held
+/// back on many paths that are no limit.
+const HELD_BACK_SHARE: f64 = 0.001;
 
 impl Connections {
     /// Whether segments wait in a queue on their way.
@@ -59,34 +61,58 @@ impl Connections {
     }
 }
 
-/// Counters of a provider's limits that rose, by interface.
-fn allowances(observation: &Observation) -> Vec<String> {
-    let is_limit =
-        |name: &str| ALLOWANCES.iter().any(|part| name.contains(part)) && !name.contains(NO_ALLOWANCE);
-    let of_interface = |(interface, counters): (&String, &std::collections::BTreeMap<String, i64>)| {
-        let rose = counters.iter().filter(|(name, change)| is_limit(name) && **change > 0);
-        rose.map(|(name, change)| format!("{name} of {interface} rose by {change}")).collect::<Vec<_>>()
-    };
-    observation.driver.iter().flat_map(of_interface).collect()
+/// What a provider held back of the interface that carried the trial.
+struct HeldBack {
+    /// Whether it is enough to be the limit.
+    is_cause: bool,
+    words: String,
+}
+
+fn held_back(observation: &Observation) -> Option<HeldBack> {
+    let carrier = carrier(observation)?;
+    let counters = observation.driver.get(&carrier.name)?;
+    let (mut is_cause, mut words) = (false, Vec::new());
+    for (name, change) in counters.iter().filter(|(name, change)| is_limit(name) && **change > 0) {
+        let all = if name.ends_with("_bytes") {
+            carrier.rx_bytes + carrier.tx_bytes
+        } else {
+            carrier.rx_packets + carrier.tx_packets
+        };
+        is_cause |= *change as f64 >= all as f64 * HELD_BACK_SHARE;
+        words.push(format!("{name} of {} rose by {change}", carrier.name));
+    }
+    (!words.is_empty()).then(|| HeldBack { is_cause, words: words.join(", ") })
 }
 
 impl Evidence<'_> {
     /// A cap that somebody states: a provider's counter, or a known limit that was reached.
     pub(super) fn told_cap(&self) -> Vec<Finding> {
-        let mut found = Vec::new();
-        for end in [self.sender, self.receiver] {
-            let name = name_of(end.report.role);
-            let rose = allowances(&end.observation);
-            if !rose.is_empty() {
-                found.push((Cause::RateCap, format!("at the {name} {}", rose.join(", "))));
-            }
-        }
+        let held = self.held_back().filter(|(_, held)| held.is_cause);
+        let mut found: Vec<Finding> =
+            held.map(|(end, held)| (Cause::RateCap, format!("at the {end} {}", held.words))).collect();
         if let (Some(expected), Some(rate)) = (self.expected, self.rate_bps)
             && AT_LIMIT.contains(&(rate / expected.bps))
         {
             found.push((Cause::RateCap, expected.share_words(rate)));
         }
         found
+    }
+
+    fn held_back(&self) -> impl Iterator<Item = (&'static str, HeldBack)> {
+        [self.sender, self.receiver]
+            .into_iter()
+            .filter_map(|end| Some((name_of(end.report.role), held_back(&end.observation)?)))
+    }
+
+    /// Packets that a provider held back, and that were too few to be the cause.
+    pub(super) fn little_held_back(&self) -> Vec<String> {
+        let little = self.held_back().filter(|(_, held)| !held.is_cause);
+        let share = percent(HELD_BACK_SHARE);
+        little
+            .map(|(end, held)| {
+                format!("at the {end} {}, less than {share} of what it carried and not the cause", held.words)
+            })
+            .collect()
     }
 
     /// A queueing discipline of the sender that kept a rate.
@@ -133,7 +159,9 @@ impl Evidence<'_> {
     pub(super) fn shape(&self) -> Vec<Finding> {
         let Some(tcp) = &self.tcp else { return Vec::new() };
         let presses = tcp.is_queued() || tcp.lost >= LOSSY;
-        let window_closed = tcp.window >= HELD_UP && !tcp.is_queued();
+        // A small window holds no queue that could grow: round trips are long then because somebody else is slow.
+        let is_small = self.receive_window().is_some_and(|window| window < WINDOW_LARGE);
+        let window_closed = tcp.window >= HELD_UP && (is_small || !tcp.is_queued());
         if !self.is_free() || !presses || window_closed {
             return Vec::new();
         }
@@ -180,12 +208,23 @@ impl Evidence<'_> {
         })
     }
 
+    /// Whether the window was small, and full all but all of the time.
+    pub(super) fn is_shut(&self) -> bool {
+        let is_small = self.receive_window().is_some_and(|window| window < WINDOW_LARGE);
+        is_small && self.tcp.is_some_and(|tcp| tcp.window >= WINDOW_SHUT)
+    }
+
+    /// The smallest window that a connection's receiver granted at the end, bytes.
+    fn receive_window(&self) -> Option<f64> {
+        let streams = self.receiver.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.rcv_wnd);
+        streams.min().map(f64::from)
+    }
+
     /// A window that was full: too small, or full because the receiver's program did not read.
     pub(super) fn window(&self) -> Vec<Finding> {
         let Some(tcp) = self.tcp.filter(|tcp| tcp.window >= HELD_UP) else { return Vec::new() };
         let words = format!("the window was full {} of the time", percent(tcp.window));
-        let streams = self.receiver.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.rcv_wnd);
-        let window = streams.min().map(f64::from);
+        let window = self.receive_window();
         let under_way = self.needed();
         let found = match (window, under_way) {
             (Some(window), Some(under_way))
