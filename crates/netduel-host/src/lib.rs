@@ -36,6 +36,7 @@ mod source;
 mod watch;
 
 pub use error::HostError;
+pub use filter::irqbalance_process;
 pub use link::MtuRange;
 pub use nearness::{Nearness, Node};
 pub use netlink::RouteSocket;

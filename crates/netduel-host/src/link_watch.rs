@@ -10,15 +10,13 @@ use netduel_sys::clock::monotonic_ns;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
 use rustix::io::Errno;
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+use rustix::net::{RecvFlags, recv};
 
 use crate::link::{Link, link, links};
 use crate::netlink::{MESSAGE_LINK, MESSAGE_LINK_GONE, RouteSocket, messages};
 use crate::source::LinkSource as _;
+use crate::watch::subscribed;
 
-/// `RTMGRP_LINK` (include/uapi/linux/rtnetlink.h).
-const GROUP_LINKS: u32 = 1;
 /// The kernel's notices are far shorter than a list's datagrams, which have 32 KiB.
 const RECEIVE_LEN: usize = 32 << 10;
 /// A record of `/dev/kmsg` is 1 KiB at most, with its tags 8 KiB.
@@ -42,8 +40,7 @@ impl Watch {
     }
 
     fn with_log(log: Option<OwnedFd>) -> io::Result<Self> {
-        let notices = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-        bind(&notices, &SocketAddrNetlink::new(0, GROUP_LINKS))?;
+        let notices = subscribed()?;
         let mut lists = RouteSocket::open()?;
         // After the group was joined: what changes while the list is made is told again, and is then no change.
         let known = known(&mut lists)?;
@@ -161,7 +158,7 @@ impl Listener {
 
     fn take_notices(&mut self, buffer: &mut [u8]) {
         loop {
-            match recv(&self.notices, &mut *buffer, RecvFlags::DONTWAIT) {
+            match recv(&self.notices, &mut *buffer, RecvFlags::empty()) {
                 Ok((_, length)) => {
                     for message in messages(buffer.get(..length).unwrap_or_default()) {
                         let Some(told) = link(message.payload) else { continue };

@@ -14,7 +14,7 @@ use crate::link;
 use crate::netlink::RouteSocket;
 use crate::source::LinkSource;
 
-/// `RTMGRP_LINK`: the group that hears of links.
+/// `RTMGRP_LINK` (include/uapi/linux/rtnetlink.h): the group that hears of links.
 const GROUP_LINK: u32 = 1;
 
 /// A link as netlink shows it at one moment.
@@ -80,7 +80,8 @@ pub fn wait_for_links(
     }
 }
 
-fn subscribed() -> io::Result<OwnedFd> {
+/// A socket that hears of every change of a link of this network namespace; one without news says `EAGAIN`.
+pub(crate) fn subscribed() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
     bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK))?;

@@ -329,7 +329,7 @@ mod tests {
     fn an_agent_is_waited_for_longer_than_it_waits_for_its_interfaces() {
         let vf = TreatmentAction::Vf { interface: "vf0".to_owned() };
         let mtu = TreatmentAction::Mtu { interface: "va".to_owned(), mtu: 1500 };
-        assert_eq!(treatment_timeout_ns(&[mtu.clone()]), STEP_TIMEOUT_NS);
+        assert_eq!(treatment_timeout_ns(std::slice::from_ref(&mtu)), STEP_TIMEOUT_NS);
         let both = treatment_timeout_ns(&[vf.clone(), mtu, vf]);
         assert!(both > 4 * RETURN_DEADLINE_NS, "two are made and undone: {both} ns");
 

@@ -14,9 +14,6 @@ use netduel_sys::clock;
 use crate::exit::chain;
 use crate::treatment::Treatments;
 
-/// Longest sleep before an event, nanoseconds: how late the end of a trial may be noticed.
-const STEP_NS: u64 = 20_000_000;
-
 /// The events of a workload that this host makes itself, with their places in the plan's list. Those that name no interface are
 /// the lab's.
 pub fn of(workload: &Workload, role: Role) -> Vec<(u32, PathEvent)> {
@@ -64,13 +61,10 @@ fn make(
     is_over: &AtomicBool,
 ) -> (Vec<PathEventRecord>, Vec<String>) {
     let mut records = Vec::with_capacity(events.len());
-    'events: for (index, event) in events {
+    for (index, event) in events {
         let due_ns = origin_ns.saturating_add(event.at.0);
-        while clock::monotonic_ns() < due_ns {
-            if is_over.load(Ordering::Relaxed) {
-                break 'events;
-            }
-            clock::sleep_until(due_ns.min(clock::monotonic_ns() + STEP_NS));
+        if !clock::sleep_until_or(due_ns, is_over) {
+            break;
         }
         let began_ns = clock::monotonic_ns();
         let error = perform(event, &mut treatments).err();
@@ -86,9 +80,7 @@ fn make(
         });
     }
     // What was taken and not returned by an event stays taken for as long as traffic runs.
-    while !is_over.load(Ordering::Relaxed) {
-        clock::sleep_until(clock::monotonic_ns() + STEP_NS);
-    }
+    clock::sleep_until_or(u64::MAX, is_over);
     (records, give_back(&mut treatments).err().into_iter().collect())
 }
 

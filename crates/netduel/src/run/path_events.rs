@@ -12,9 +12,6 @@ use netduel_sys::clock;
 
 use crate::exit::chain;
 
-/// Longest sleep before an event, nanoseconds: how late the end of a trial may be noticed.
-const STEP_NS: u64 = 20_000_000;
-
 /// Events under way. The path is given back by [`Self::end`]; when this process is killed the lab ends with it.
 pub struct PathEvents {
     thread: JoinHandle<Vec<PathEventRecord>>,
@@ -82,11 +79,8 @@ fn make(lab: &Lab, origin_ns: u64, orders: Vec<Order>, is_over: &AtomicBool) -> 
     let mut records = Vec::with_capacity(orders.len());
     for (index, event, guests) in orders {
         let due_ns = origin_ns.saturating_add(event.at.0);
-        while clock::monotonic_ns() < due_ns {
-            if is_over.load(Ordering::Relaxed) {
-                return records;
-            }
-            clock::sleep_until(due_ns.min(clock::monotonic_ns() + STEP_NS));
+        if !clock::sleep_until_or(due_ns, is_over) {
+            return records;
         }
         let mut record: Option<PathEventRecord> = None;
         for guest in guests {

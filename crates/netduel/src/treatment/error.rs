@@ -160,7 +160,7 @@ pub enum TreatmentError {
         /// What was being done, as a fragment.
         doing: String,
         /// Its process number.
-        process: String,
+        process: u32,
     },
     /// The kernel placed it and does not let it be moved.
     #[error(

@@ -44,7 +44,7 @@ pub(super) fn prepare(
 ) -> Result<(Undo, IrqChange), TreatmentError> {
     let doing = || format!("have the interrupts of {interface} served on {choice}");
     let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
-    if let Some(process) = balancer(&roots.proc) {
+    if let Some(process) = netduel_host::irqbalance_process(&roots.proc) {
         return Err(TreatmentError::Balanced { doing: doing(), process });
     }
     let online = fs::read_to_string(roots.sys.join("devices/system/cpu/online")).map_err(refused)?;
@@ -123,16 +123,6 @@ fn of_queues(all: Vec<Interrupt>) -> Vec<(Interrupt, Option<u32>)> {
     let queues = netduel_host::interrupt_queues(&names);
     let any_told = queues.iter().any(Option::is_some);
     all.into_iter().zip(queues).filter(|(_, queue)| queue.is_some() || !any_told).collect()
-}
-
-/// The process number of an irqbalance that runs.
-fn balancer(proc: &Path) -> Option<String> {
-    fs::read_dir(proc).ok()?.flatten().find_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        name.parse::<u32>().ok()?;
-        let command = fs::read_to_string(entry.path().join("comm")).ok()?;
-        (command.trim() == "irqbalance").then_some(name)
-    })
 }
 
 fn read(file: &Path) -> io::Result<String> {
