@@ -278,6 +278,16 @@ pub struct Design {
 }
 
 impl ResolvedPlan {
+    /// How many verdicts the plan asks for and the blocks without which none of them can be said, when it does not allow as many.
+    pub fn too_few_blocks(&self) -> Option<(usize, u32)> {
+        let baseline = self.arms.first()?;
+        let metrics: usize = baseline.workloads.iter().map(|workload| workload.metrics.len()).sum();
+        let verdicts = metrics * (self.arms.len() - 1);
+        let may_stop_early = self.design.blocks_max > self.design.blocks_min;
+        let needed = super::check::blocks_needed(verdicts, self.design.confidence, may_stop_early);
+        (verdicts > 0 && needed > self.design.blocks_max).then_some((verdicts, needed))
+    }
+
     /// The baseline against a copy of itself. The copy is told apart by its name, NAME-again.
     #[must_use]
     pub fn into_aa(mut self) -> Self {

@@ -18,7 +18,7 @@ pub struct PathShares {
     pub expected: String,
     /// Smallest share of the expected interface in a trial that counts as valid; absent when no trial has one.
     pub share_min: Option<f64>,
-    /// Trials whose proof holds.
+    /// Trials that count, and whose proof holds.
     pub proven: u32,
     /// Trials with a proof, good or bad.
     pub trials: u32,
@@ -56,7 +56,8 @@ fn at_end(
     for trial in trials {
         for proof in trial.proofs.iter().filter(&is_of) {
             count += 1;
-            proven += u32::from(proof.failure().is_none());
+            // Bytes alone do not make a proof: a path that changed under the trial left it invalid.
+            proven += u32::from(proof.failure().is_none() && trial.is_valid());
             if trial.is_valid()
                 && let Some(share) = proof.share
             {

@@ -57,3 +57,22 @@ fn a_killed_lab_keeper_ends_the_run_with_a_clear_message() {
     bench.assert_nothing_left();
     assert!(stored_trials(&bench) >= 4);
 }
+
+#[test]
+fn a_run_that_waits_for_a_host_that_says_nothing_is_stopped_at_once_and_says_so() {
+    let bench = Bench::new();
+    let mute = "launch = \"command\"\ncommand = [\"sleep\", \"54321\"]\naddresses = [\"127.0.0.1\"]";
+    let plan = format!(
+        "name = \"mute\"\nquestion = \"q?\"\n[hosts.a]\n{mute}\n[hosts.b]\n{mute}\n[[arms]]\nname = \"one\"\nclient = \"a\"\n\
+         server = \"b\"\n[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[design]\naa = true\n"
+    );
+    let plan = bench.plan(&plan);
+    let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    while bench.find(&["sleep", "54321"]).is_empty() {
+        std::hint::spin_loop();
+    }
+    signal(under_way.pid(), Signal::INT);
+    let run = under_way.finish().expect_code(130);
+    assert!(run.stderr.contains("stopped by you before anything was measured"), "{}", run.stderr);
+    bench.assert_nothing_left();
+}

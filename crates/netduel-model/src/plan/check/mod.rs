@@ -13,6 +13,8 @@ use super::resolved::{Lab, ResolvedPlan};
 use super::spec::{DesignSpec, LabSpec, PlanSpec};
 use crate::ids::{NAME_LEN_MAX, RunId};
 
+pub(super) use design::blocks_needed;
+
 /// Checks everything and resolves it; `None` when what is missing or unreadable leaves nothing to run. A plan with
 /// problems may be resolved all the same: the caller looks at the problems.
 pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<ResolvedPlan> {
