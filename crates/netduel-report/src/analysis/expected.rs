@@ -20,10 +20,16 @@ pub struct Expected {
     pub doubt: Option<String>,
 }
 
+/// From so many times the limit on, it is not what it is said to be. Buckets let some more pass for a while.
+const BEYOND: f64 = 1.1;
+
 impl Expected {
     /// `5.7 Gbit/s of 6 Gbit/s, 95 % of Standard_DS4_v2's limit (dsv2-series of 2024-07-29)`.
     pub fn share_words(&self, rate_bps: f64) -> String {
-        let doubt = self.doubt.as_ref().map(|doubt| format!("; that figure {doubt}")).unwrap_or_default();
+        let mut doubt = self.doubt.as_ref().map(|doubt| format!("; that figure {doubt}")).unwrap_or_default();
+        if rate_bps > self.bps * BEYOND {
+            doubt.push_str("; more than a limit allows, so it is none here");
+        }
         format!(
             "{} of payload of {}, {:.0} % of {}{doubt}",
             human_bit_rate(rate_bps),
@@ -50,7 +56,7 @@ pub fn of(
     };
     if let Some(mbps) = arm.expect_mbps {
         let bps = f64::from(mbps) * 1e6 * senders.len() as f64;
-        return Some(Expected { bps, whose: "what the plan expects of the pair".to_owned(), doubt: None });
+        return Some(Expected { bps, whose: "what is expected of the pair".to_owned(), doubt: None });
     }
     let limits: Vec<Expected> =
         senders.iter().map(|role| of_host(plan, hosts, arm.pair.host(*role))).collect::<Option<_>>()?;
