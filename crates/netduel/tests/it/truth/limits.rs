@@ -118,11 +118,14 @@ fn a_tiny_receive_window_a_small_send_buffer_and_what_nobody_tells_of_are_told_a
     named(&run(&buffer, "engine = \"copy\""), Cause::SendBuffer);
     let unknown = run(&other, "");
     let limits = limits(&unknown);
-    // Whether the whole machine was busy is the one thing besides that is known.
+    // Whether the whole machine was busy is known besides; and the hop, a program like others, may have lost frames when it had to
+    // wait for a core, which the counters of both ends then say.
     let right = |(trial, limit): (&Trial, &Limit)| {
-        limit.cause == Cause::Unknown || (is_disturbed(trial) && is_core(limit.cause))
+        matches!(limit.cause, Cause::Unknown | Cause::Switch) || (is_disturbed(trial) && is_core(limit.cause))
     };
     assert!(unknown.trials.iter().zip(&limits).all(right), "{limits:?}");
+    let is_told = |limit: &Limit| limit.cause == Cause::Unknown;
+    assert!(limits.iter().any(is_told) || unknown.trials.iter().all(is_disturbed), "{limits:?}");
     assert!(limits.iter().all(|limit| !limit.evidence.is_empty()), "{limits:?}");
 }
 
