@@ -148,7 +148,10 @@ fn a_cap_and_a_cap_with_a_burst_are_named() {
     let run = hosts.run(&bench, &stream(""), 2);
     named(&run, Cause::RateCap);
     let text = bench.run(["report", "last"]).stdout;
-    assert!(text.contains("a rate cap in") && text.contains("Both arms stand at a rate cap"), "{text}");
+    // An arm is told by most of its trials; where a neighbour had the cores in one, they may be even.
+    let all_capped = limits(&run).iter().all(|limit| limit.cause == Cause::RateCap);
+    assert!(text.contains("a rate cap in"), "{text}");
+    assert!(!all_capped || text.contains("Both arms stand at a rate cap"), "{text}");
     // A bucket of 20 MB, which takes a second to empty at 200 Mbit/s, anew before every trial.
     let mut hosts = Hosts::on_a_wire();
     hosts.arm = "treatments = [{ on = \"client\", command = [\"tc\", \"qdisc\", \"replace\", \"dev\", \"va\", \"root\", \"tbf\", \"rate\", \
