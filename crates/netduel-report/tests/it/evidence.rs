@@ -263,3 +263,23 @@ fn threads_that_waited_for_a_core_say_so_and_idle_ones_beside_a_full_core_do_not
     assert_eq!(starved.cause, Cause::OtherPrograms, "{starved:?}");
     assert!(starved.evidence[0].contains("the server's threads used 10 % of their time"), "{starved:?}");
 }
+
+#[test]
+fn a_small_window_that_was_never_open_is_the_limit_however_busy_the_cores_were() {
+    let shut = |window: u32| {
+        changed(|trial| {
+            tcp(trial).rwnd_limited_us = Some(4_850_000);
+            let mut received = trial.client.as_ref().unwrap().report.streams[0].clone();
+            received.tcp = Some(TcpInfo { rcv_wnd: Some(window), ..TcpInfo::default() });
+            trial.server.as_mut().unwrap().report.streams = vec![received];
+            for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+                let wall_ns = end.observation.wall_ns;
+                for core in &mut end.observation.cores {
+                    (core.user_ns, core.softirq_ns, core.idle_ns) = (wall_ns / 3, wall_ns / 3 * 2, 0);
+                }
+            }
+        })
+    };
+    assert_eq!(shut(8830).cause, Cause::ReceiveWindow);
+    assert_ne!(shut(4 << 20).cause, Cause::ReceiveWindow);
+}
