@@ -132,6 +132,7 @@ impl Work for Script {
             InterfaceDelta { name: carrier.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
         let observation = Observation { interfaces: vec![carried], ..Observation::default() };
         let report = EndReport {
+            failover: None,
             spread: None,
             connections: None,
             role: self.role,
@@ -146,6 +147,7 @@ impl Work for Script {
             zero_copy: None,
             errors: Vec::new(),
             process_cpu_ns: (0, 0),
+            thread_use: None,
         };
         Ok(TrialEnd { report, observation })
     }

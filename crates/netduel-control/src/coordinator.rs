@@ -2,15 +2,17 @@
 mod conductor;
 mod conversation;
 mod describe;
+mod failover;
 mod host;
 mod trial;
 
 use std::collections::BTreeMap;
 
 use netduel_model::event::Event;
+use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{Host, ResolvedPlan};
+use netduel_model::plan::{Host, Pair, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
@@ -26,6 +28,15 @@ pub trait Surroundings {
     fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String>;
     /// Puts the lab's guests on a path.
     fn set_path(&mut self, path: LabPath) -> Result<(), String>;
+    /// Traffic of a failover between guests of the lab has begun: has the lab do these things to the path, each at its time from now,
+    /// while it goes on.
+    fn begin_events(&mut self, _pair: &Pair, _events: &[PathEvent]) -> Result<(), String> {
+        Err("events of a lab were asked for where there is none".to_owned())
+    }
+    /// Has what [`Self::begin_events`] began end, and the path given back. What was done; absent when nothing was begun.
+    fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
+        Ok(None)
+    }
     /// The hosts have described themselves: make or reopen the run. Gives its name, its seed, and the trials it has.
     fn hosts_known(
         &mut self,

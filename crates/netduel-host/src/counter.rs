@@ -39,6 +39,8 @@ const PATTERNS: &[Pattern] = &[
     exact("wake_queue"),
     // MANA's hardware counters, newer kernels: the same file.
     begins("hc_rx_discards"),
+    begins("hc_rx_pkt_drop"),
+    begins("hc_tx_pkt_drop"),
     begins("hc_tx_err"),
     // ENA: drivers/net/ethernet/amazon/ena/ena_ethtool.c, `ena_stats_eni_strings`; ENA Express of the amzn-drivers repository.
     ends("_allowance_exceeded"),
@@ -57,12 +59,13 @@ const PATTERNS: &[Pattern] = &[
     begins("rx_no_buffers_posted"),
     begins("rx_drops_packet_over_mru"),
     begins("rx_drops_invalid_checksum"),
-    // virtio_net: drivers/net/virtio_net.c; device statistics of virtio 1.4.
+    // virtio_net: drivers/net/virtio_net.c, `virtnet_sq_stats_desc`; of the device statistics of virtio 1.4 those of the rate, which
+    // the driver calls `tx_hw_ratelimit_bytes` and `tx0_hw_ratelimit_bytes`. Their packets are in netlink's queue statistics
+    // (`hw-drop-ratelimits`) and not here.
     ends("_drops"),
-    ends("ratelimit_packets"),
-    ends("ratelimit_bytes"),
-    ends("hw_drop_ratelimits"),
-    ends("hw_drop_overruns"),
+    ends("_ratelimit_packets"),
+    ends("_ratelimit_bytes"),
+    ends("_hw_drop_ratelimits"),
     // mlx5: Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst.
     exact("rx_out_of_buffer"),
     exact("tx_queue_stopped"),
@@ -101,7 +104,7 @@ mod tests {
             "vf_rx_bytes",
             "bw_out_allowance_exceeded",
             "queue_3_tx_queue_stop",
-            "rx0_hw_drop_ratelimits",
+            "rx0_hw_ratelimit_bytes",
             "rx_out_of_buffer",
             "  pkts rx OOB",
             "rx_queue_drop_cnt[2]",

@@ -12,6 +12,9 @@ use crate::link::Link;
 use crate::place::{place, queue_interrupts};
 use crate::source::DeviceSource;
 
+/// More queues than devices have, by far.
+const QUEUES_MAX: u32 = 1 << 16;
+
 /// What is read once for all interfaces.
 pub(crate) struct Surroundings {
     pub root: PathBuf,
@@ -86,8 +89,12 @@ fn coalescing(told: &Coalesce) -> Coalescing {
 fn rss_entries(interface: &str, channels: Option<Channels>, source: &mut dyn DeviceSource) -> Vec<u32> {
     let Ok(told) = source.rss(interface) else { return Vec::new() };
     let Some(highest) = told.indirection.iter().max() else { return Vec::new() };
-    let queues = channels.map_or(0, |channels| channels.rx.0 + channels.combined.0).max(highest + 1);
-    let mut entries = vec![0; queues as usize];
+    let queues = channels.map_or(0, |channels| channels.rx.0.saturating_add(channels.combined.0));
+    // Numbers that no device has are a driver's mistake, and no reason to ask for that much memory.
+    if queues.max(*highest) >= QUEUES_MAX {
+        return Vec::new();
+    }
+    let mut entries = vec![0; queues.max(highest + 1) as usize];
     for queue in told.indirection {
         entries[queue as usize] += 1;
     }

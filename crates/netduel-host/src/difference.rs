@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::observation::{InterfaceDelta, Observation, Presence, ProcessUsage};
 
-use crate::link::{Counters, Link, links};
+use crate::link::{Counters, Link};
 use crate::reading::Reading;
 use crate::{interrupts, processor, protocol, queueing, softnet};
 
 /// What happened between two readings. `tick_ns` is the length of a clock tick; `cost_ns` is filled in by the caller.
 pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Observation {
     let (stat_before, stat_after) = (text(&before.stat), text(&after.stat));
-    let (links_before, links_after) = (links(&before.links), links(&after.links));
+    let (links_before, links_after) = (before.present(), after.present());
     let (interrupts, interrupts_by_core) =
         interrupts::differences(&text(&before.interrupts), &text(&after.interrupts));
     let wall_ns = after.monotonic_ns.saturating_sub(before.monotonic_ns);
@@ -19,6 +19,8 @@ pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Ob
     Observation {
         concurrent_tests: 0,
         placement: None,
+        link_events: None,
+        identity: None,
         wall_ns,
         clock_step_ns: realtime_ns.wrapping_sub(wall_ns).cast_signed(),
         cores: processor::core_times(&stat_before, &stat_after, tick_ns),
@@ -64,8 +66,12 @@ fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) 
     let queueing = [queueing::dropped(&first.queueing), queueing::dropped(&last.queueing)];
     let dropped = |index: u32| {
         let [first, last] = queueing.each_ref().map(|all| all.get(&index).copied().unwrap_or_default());
-        [(first.sending, last.sending), (first.receiving, last.receiving)]
-            .map(|(first, last)| queueing::difference(first, last))
+        [
+            (first.sending, last.sending),
+            (first.receiving, last.receiving),
+            (first.overlimits, last.overlimits),
+        ]
+        .map(|(first, last)| queueing::difference(first, last))
     };
     let all = || before.iter().chain(after);
     let masters: BTreeSet<u32> = all().filter_map(|link| link.master).collect();
@@ -76,6 +82,7 @@ fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) 
         index: link.index,
         is_master: masters.contains(&link.index),
         master: link.master.and_then(name_of),
+        bus: link.bus.clone(),
         ..InterfaceDelta::default()
     };
     let mut found: Vec<InterfaceDelta> = after
@@ -91,8 +98,14 @@ fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) 
                     first => (Presence::Stayed, first),
                 },
             };
-            let [qdisc_dropped, ingress_dropped] = dropped(link.index);
-            let described = InterfaceDelta { presence, qdisc_dropped, ingress_dropped, ..described(link) };
+            let [qdisc_dropped, ingress_dropped, qdisc_overlimits] = dropped(link.index);
+            let described = InterfaceDelta {
+                presence,
+                qdisc_dropped,
+                ingress_dropped,
+                qdisc_overlimits,
+                ..described(link)
+            };
             counted(described, &first, &last)
         })
         .collect();

@@ -40,12 +40,16 @@ fn has_nftables(root: &Path) -> bool {
 /// processes, whose number is fixed (`PROC_PID_INIT_INO`), and when another user's process may be read.
 pub(crate) fn irqbalance(root: &Path) -> Option<bool> {
     const FIRST_NAMESPACE: &str = "pid:[4026531836]";
-    let processes = numbers_in(&root.join("proc"), "");
-    let name = |process: u32| line(&root.join(format!("proc/{process}/comm")));
-    if processes.iter().any(|process| name(*process).as_deref() == Some("irqbalance")) {
+    if irqbalance_process(&root.join("proc")).is_some() {
         return Some(true);
     }
     let namespace = target_name(&root.join("proc/self/ns/pid"));
-    let sees_all = namespace.as_deref() == Some(FIRST_NAMESPACE) && name(1).is_some();
+    let sees_all = namespace.as_deref() == Some(FIRST_NAMESPACE) && line(&root.join("proc/1/comm")).is_some();
     sees_all.then_some(false)
+}
+
+/// The number of an irqbalance that is seen to run. `proc` is `/proc`.
+pub fn irqbalance_process(proc: &Path) -> Option<u32> {
+    let is_it = |process: &u32| line(&proc.join(format!("{process}/comm"))).as_deref() == Some("irqbalance");
+    numbers_in(proc, "").into_iter().find(is_it)
 }

@@ -7,10 +7,13 @@ use std::path::Path;
 
 /// `arch/x86/kernel/cpu/hypervisor.c`: what the kernel found at boot.
 const DETECTED: &str = "Hypervisor detected: ";
-/// `arch/x86/kernel/cpu/mshyperv.c`: `Hyper-V: Host Build 10.0.20348.1-1-0`, before 5.12 `Hyper-V Host Build:20348-10.0-1-0.1`.
-const BUILDS: [&str; 2] = ["Hyper-V: Host Build ", "Hyper-V Host Build:"];
+/// `drivers/hv/hv_common.c`, before 6.8 `arch/x86/kernel/cpu/mshyperv.c`: `Hyper-V: Host Build 10.0.20348.1-1-0`, in the newest
+/// kernels `Hypervisor Build`, in old ones `Hyper-V Host Build:20348-10.0-1-0.1`.
+const BUILDS: [&str; 3] = ["Hyper-V: Host Build ", "Hyper-V: Hypervisor Build ", "Hyper-V Host Build:"];
 /// No log is longer (`CONFIG_LOG_BUF_SHIFT` goes up to 25, most have 17 to 20); what lies beyond is not read.
 const READ_MAX: usize = 4 << 20;
+/// Microseconds since boot: on every kernel the hypervisor is found in the first second.
+const BOOT_US: u64 = 10_000_000;
 /// A record is no longer (`PRINTK_MESSAGE_MAX`).
 const RECORD_MAX: usize = 2048;
 
@@ -41,13 +44,20 @@ pub(crate) fn hypervisor(root: &Path) -> Option<Hypervisor> {
     while text.len() < READ_MAX {
         match file.read(&mut record) {
             Ok(0) => break,
-            Ok(length) => text.extend_from_slice(&record[..length]),
+            Ok(length) if is_of_boot(&record[..length]) => text.extend_from_slice(&record[..length]),
             // EPIPE: records that were not read yet made room for new ones; the next read goes on behind them.
             Err(cause) if matches!(cause.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
-            Err(_) => break,
+            _ => break,
         }
     }
     found(&String::from_utf8_lossy(&text))
+}
+
+/// Whether a record is of the time in which the kernel finds its hypervisor; the log of a busy host has thousands of later ones.
+fn is_of_boot(record: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(record.split(|byte| *byte == b';').next().unwrap_or_default());
+    let microseconds = head.split(',').nth(2).and_then(|time| time.parse::<u64>().ok());
+    microseconds.is_none_or(|time| time <= BOOT_US)
 }
 
 /// Only the kernel's own records count: `priority,sequence,microseconds,flags;text`, with a facility of 0 in the priority's
@@ -78,6 +88,12 @@ mod tests {
         let old = "6,5,0,-;Hypervisor detected: Microsoft Hyper-V\n6,7,0,-;Hyper-V Host Build:18362-10.0-3-0.3446\n";
         assert_eq!(found(old).unwrap().words(), "Hyper-V 18362-10.0-3-0.3446");
         assert_eq!(found("6,5,0,-;Hypervisor detected: KVM\n").unwrap().words(), "KVM");
+    }
+
+    #[test]
+    fn records_from_long_after_boot_are_not_read() {
+        assert!(is_of_boot(b"6,0,9999999,-;Hypervisor detected: KVM\n") && is_of_boot(b"not a record"));
+        assert!(!is_of_boot(b"6,900,10000001,-;eth0: link up, 1,2,3\n"));
     }
 
     #[test]

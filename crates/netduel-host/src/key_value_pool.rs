@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use crate::file::shown;
+
 /// `HV_KVP_EXCHANGE_MAX_KEY_SIZE` and `HV_KVP_EXCHANGE_MAX_VALUE_SIZE` (include/uapi/linux/hyperv.h).
 const KEY_LEN: usize = 512;
 const VALUE_LEN: usize = 2048;
@@ -29,7 +31,7 @@ fn values(bytes: &[u8]) -> BTreeMap<String, String> {
 
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+    shown(&String::from_utf8_lossy(&bytes[..end]))
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ mod attribute {
     pub const CARRIER: u16 = 33;
     pub const MTU_MIN: u16 = 50;
     pub const MTU_MAX: u16 = 51;
+    pub const PARENT_DEVICE: u16 = 56;
+    pub const PARENT_BUS: u16 = 57;
     /// Within `LINK_INFO`.
     pub const INFO_KIND: u16 = 1;
 }
@@ -26,6 +28,8 @@ const ADDRESS_PEER: u16 = 1;
 const ADDRESS_LOCAL: u16 = 2;
 /// `IFF_UP`.
 const FLAG_UP: u32 = 1;
+/// `AF_UNSPEC`, the family of a link's own messages.
+const FAMILY_ANY: u8 = 0;
 /// Bytes of `struct ifinfomsg`.
 const LINK_HEAD_LEN: usize = 16;
 /// Bytes of `struct ifaddrmsg`.
@@ -60,6 +64,9 @@ pub(crate) struct Link {
     pub master: Option<u32>,
     pub tx_queues: Option<u32>,
     pub rx_queues: Option<u32>,
+    /// The device behind it and its bus, as `0002:00:02.0` on `pci`; Linux 5.14 and later.
+    pub device: Option<String>,
+    pub bus: Option<String>,
     pub counters: Option<Counters>,
 }
 
@@ -71,7 +78,9 @@ pub(crate) fn links(list: &[u8]) -> Vec<Link> {
         .collect()
 }
 
-fn link(payload: &[u8]) -> Option<Link> {
+/// The link of one message; none for what a bridge tells of its ports (`AF_BRIDGE`), which are other messages of the same kind.
+pub(crate) fn link(payload: &[u8]) -> Option<Link> {
+    payload.first().filter(|family| **family == FAMILY_ANY)?;
     let index = number32(payload, 4)?;
     let up = number32(payload, 8)? & FLAG_UP != 0;
     let mut link = Link { index, up, ..Link::default() };
@@ -88,6 +97,8 @@ fn link(payload: &[u8]) -> Option<Link> {
             attribute::TX_QUEUES => link.tx_queues = number32(value, 0),
             attribute::RX_QUEUES => link.rx_queues = number32(value, 0),
             attribute::CARRIER => link.carrier = value.first().map(|carrier| *carrier != 0),
+            attribute::PARENT_DEVICE => link.device = Some(text(value)),
+            attribute::PARENT_BUS => link.bus = Some(text(value)),
             attribute::STATISTICS => link.counters = counters(value),
             attribute::LINK_INFO => {
                 let info = attributes(value).find(|(kind, _)| *kind == attribute::INFO_KIND);

@@ -20,6 +20,8 @@ const MESSAGE_ERROR: u16 = 2;
 const MESSAGE_DONE: u16 = 3;
 /// `RTM_NEWLINK`.
 pub(crate) const MESSAGE_LINK: u16 = 16;
+/// `RTM_DELLINK`.
+pub(crate) const MESSAGE_LINK_GONE: u16 = 17;
 /// `RTM_NEWADDR`.
 pub(crate) const MESSAGE_ADDRESS: u16 = 20;
 /// `RTM_NEWQDISC`.

@@ -1,9 +1,10 @@
 //! Readings around a trial. Files and sockets are opened once and buffers are used again; nothing is interpreted.
-use netduel_model::observation::Observation;
+use netduel_model::observation::{HostIdentity, Observation};
 use netduel_sys::clock::thread_cpu_ns;
 
 use crate::difference::observation;
 use crate::error::HostError;
+use crate::link_watch::Watch;
 use crate::reading::{Reader, Reading};
 use crate::source::Sources;
 
@@ -14,6 +15,8 @@ pub struct Observer {
     reader: Reader,
     spare: Vec<Reading>,
     tick_ns: u64,
+    /// Whether it reads this host, whose links can be listened to.
+    is_live: bool,
 }
 
 impl Observer {
@@ -22,7 +25,7 @@ impl Observer {
     /// # Errors
     /// When a socket or a file cannot be opened. A file that this kernel does not have is no error.
     pub fn new() -> Result<Self, HostError> {
-        Self::with_sources(Sources::live()?)
+        Ok(Self { is_live: true, ..Self::with_sources(Sources::live()?)? })
     }
 
     /// As [`Observer::new`], with other sources.
@@ -31,7 +34,7 @@ impl Observer {
     /// As there.
     pub fn with_sources(sources: Sources) -> Result<Self, HostError> {
         let tick_ns = SECOND_NS / rustix::param::clock_ticks_per_second().max(1);
-        Ok(Self { reader: Reader::new(sources)?, spare: Vec::new(), tick_ns })
+        Ok(Self { reader: Reader::new(sources)?, spare: Vec::new(), tick_ns, is_live: false })
     }
 
     /// The reading directly before the traffic.
@@ -40,14 +43,19 @@ impl Observer {
     /// When the kernel refuses a list or a file.
     pub fn before(&mut self) -> Result<Before, HostError> {
         let begun = thread_cpu_ns();
+        // A host on which nobody can listen has no events, which is not the same as that nothing happened.
+        let watch = if self.is_live { Watch::begin().ok() } else { None };
         let mut reading = self.spare.pop().unwrap_or_default();
         self.reader.before(&mut reading)?;
-        Ok(Before { reading, cost_ns: thread_cpu_ns().saturating_sub(begun) })
+        let identity = self.reader.identity(&reading);
+        Ok(Before { watch, identity, reading, cost_ns: thread_cpu_ns().saturating_sub(begun) })
     }
 }
 
 /// A reading that waits for its second half.
 pub struct Before {
+    watch: Option<Watch>,
+    identity: HostIdentity,
     reading: Reading,
     cost_ns: u64,
 }
@@ -64,6 +72,8 @@ impl Before {
         let mut seen = observation(&self.reading, &last, observer.tick_ns);
         observer.spare.push(self.reading);
         observer.spare.push(last);
+        seen.identity = Some(self.identity);
+        seen.link_events = self.watch.map(Watch::finish);
         seen.cost_ns = self.cost_ns + thread_cpu_ns().saturating_sub(begun);
         Ok(seen)
     }

@@ -8,6 +8,7 @@ use netduel_model::snapshot::QueueInterrupt;
 
 use crate::file::{cores_in, line, names_in, number, numbers_in};
 use crate::interrupts::Table;
+use crate::link::Link;
 
 /// Buses whose folders hold network devices.
 const BUSES: [&str; 4] = ["pci", "vmbus", "virtio", "platform"];
@@ -44,13 +45,30 @@ pub(crate) fn place(root: &Path, told: &str) -> Option<Place> {
     })
 }
 
+/// Bus and name of the device behind a link by `/sys/class/net`, when that shows this very link.
+pub(crate) fn place_in_class(root: &Path, link: &Link) -> Option<(String, String)> {
+    let of = root.join("sys/class/net").join(&link.name);
+    if number(&of.join("ifindex")) != Some(link.index) || line(&of.join("address")) != link.mac {
+        return None;
+    }
+    let device = of.join("device");
+    let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let bus = last(&std::fs::read_link(device.join("subsystem")).ok()?)?;
+    Some((bus, last(&std::fs::canonicalize(device).ok()?)?))
+}
+
 /// Message-signalled interrupts of a PCI function's queues, else the channels of a Hyper-V device.
 pub(crate) fn queue_interrupts(root: &Path, device: &Path, table: &Table) -> Vec<QueueInterrupt> {
-    let signalled: Vec<QueueInterrupt> = numbers_in(&device.join("msi_irqs"), "")
+    let rows: Vec<_> = numbers_in(&device.join("msi_irqs"), "")
         .into_iter()
-        .filter_map(|number| {
-            let row = table.get(&number)?;
-            let queue = queue_number(&row.name)?;
+        .filter_map(|number| Some((number, table.get(&number)?)))
+        .collect();
+    let queues = interrupt_queues(&rows.iter().map(|(_, row)| row.name.as_str()).collect::<Vec<_>>());
+    let signalled: Vec<QueueInterrupt> = rows
+        .into_iter()
+        .zip(queues)
+        .filter_map(|((number, row), queue)| {
+            let queue = queue?;
             let folder = root.join(format!("proc/irq/{number}"));
             let cores = cores_in(&folder.join("effective_affinity_list"))
                 .or_else(|| cores_in(&folder.join("smp_affinity_list")));
@@ -74,6 +92,14 @@ fn channels(folder: &Path) -> Vec<QueueInterrupt> {
         }
     };
     numbers_in(folder, "").into_iter().map(channel).collect()
+}
+
+/// Which queue each interrupt of a device serves, by their names; none for those of the link's state and of commands.
+pub fn interrupt_queues(names: &[&str]) -> Vec<Option<u32>> {
+    // `eth0` serves all when it is alone. Beside `eth0-TxRx-0` it is the link's, and its number the interface's.
+    let is_plain = |name: &str| name.chars().all(char::is_alphanumeric);
+    let has_parts = names.iter().any(|name| !is_plain(name) && queue_number(name).is_some());
+    names.iter().map(|name| queue_number(name).filter(|_| !has_parts || !is_plain(name))).collect()
 }
 
 /// The 3 of `virtio0-input.3`, `eth0-TxRx-3`, `mlx5_comp3@pci:0000:00:02.0`.
@@ -106,6 +132,29 @@ mod tests {
         for (name, queue) in named {
             assert_eq!(queue_number(name), queue, "{name}");
         }
+        assert_eq!(interrupt_queues(&["eth0", "eth0-TxRx-0", "eth0-TxRx-1"]), [None, Some(0), Some(1)]);
+        assert_eq!(interrupt_queues(&["eth0"]), [Some(0)]);
+    }
+
+    #[test]
+    fn a_device_is_found_through_the_class_when_that_shows_this_link() {
+        let root = tempfile::tempdir().unwrap();
+        let (device, of) = (root.path().join("sys/devices/abc"), root.path().join("sys/class/net/eth0"));
+        std::fs::create_dir_all(&device).unwrap();
+        std::fs::create_dir_all(&of).unwrap();
+        std::os::unix::fs::symlink("../../bus/vmbus", device.join("subsystem")).unwrap();
+        std::os::unix::fs::symlink("../../../devices/abc", of.join("device")).unwrap();
+        std::fs::write(of.join("ifindex"), "2\n").unwrap();
+        std::fs::write(of.join("address"), "00:0d:3a:00:00:01\n").unwrap();
+        let link = |index: u32| Link {
+            index,
+            name: "eth0".to_owned(),
+            mac: Some("00:0d:3a:00:00:01".to_owned()),
+            ..Link::default()
+        };
+        let found = place_in_class(root.path(), &link(2));
+        assert_eq!(found, Some(("vmbus".to_owned(), "abc".to_owned())));
+        assert_eq!(place_in_class(root.path(), &link(3)), None, "another namespace's eth0");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Queueing disciplines and what they dropped, out of the kernel's netlink list (rtnetlink(7), `RTM_NEWQDISC`). Pure: bytes in, counts out.
+//! Queueing disciplines, what they dropped and held back, out of the kernel's netlink list (rtnetlink(7), `RTM_NEWQDISC`). Pure: bytes in,
+//! counts out.
 //!
 //! A discipline counts what those below it dropped, too, so only the drops of the outermost of each direction are read.
 use std::collections::BTreeMap;
@@ -19,12 +20,16 @@ const STATISTICS: u16 = 7;
 const STATISTICS_QUEUE: u16 = 3;
 /// Where the drops stand in it.
 const DROPS: usize = 8;
+/// Where the times stand that it had a packet and did not give it out for the sake of a rate.
+const OVERLIMITS: usize = 16;
 
 /// Packets that the outermost disciplines of an interface have dropped; 32-bit counters that wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Dropped {
     pub sending: Option<u32>,
     pub receiving: Option<u32>,
+    /// Times that the one of what is sent held packets back.
+    pub overlimits: Option<u32>,
 }
 
 /// The counts of a list by the index of the interface.
@@ -35,10 +40,14 @@ pub(crate) fn dropped(list: &[u8]) -> BTreeMap<u32, Dropped> {
         else {
             continue;
         };
-        let drops = message.payload.get(HEAD_LEN..).and_then(drops);
+        let counts = message.payload.get(HEAD_LEN..).and_then(counts);
+        let drops = counts.and_then(|counts| number32(counts, DROPS));
         let of = found.entry(index).or_default();
         match parent {
-            PARENT_ROOT => of.sending = drops,
+            PARENT_ROOT => {
+                of.sending = drops;
+                of.overlimits = counts.and_then(|counts| number32(counts, OVERLIMITS));
+            }
             PARENT_INGRESS => of.receiving = drops,
             _ => {}
         }
@@ -71,10 +80,10 @@ pub(crate) fn disciplines(list: &[u8]) -> BTreeMap<u32, Vec<String>> {
     found
 }
 
-fn drops(bytes: &[u8]) -> Option<u32> {
+/// `struct gnet_stats_queue` of a discipline.
+fn counts(bytes: &[u8]) -> Option<&[u8]> {
     let statistics = attributes(bytes).find(|(kind, _)| *kind == STATISTICS)?.1;
-    let queue = attributes(statistics).find(|(kind, _)| *kind == STATISTICS_QUEUE)?.1;
-    number32(queue, DROPS)
+    attributes(statistics).find(|(kind, _)| *kind == STATISTICS_QUEUE).map(|(_, queue)| queue)
 }
 
 /// What was dropped between two readings; absent when one of them has no such discipline. One that was put in place of
@@ -116,8 +125,8 @@ mod tests {
                 .flat_map(|(index, parent, drops)| message(index, parent, drops))
                 .collect();
         let found = dropped(&list);
-        assert_eq!(found[&3], Dropped { sending: Some(7), receiving: Some(5) });
-        assert_eq!(found[&4], Dropped { sending: Some(0), receiving: None });
+        assert_eq!(found[&3], Dropped { sending: Some(7), receiving: Some(5), overlimits: Some(4) });
+        assert_eq!(found[&4], Dropped { sending: Some(0), receiving: None, overlimits: Some(4) });
         for cut in 0..list.len() {
             let _ = dropped(&list[..cut]);
         }

@@ -6,11 +6,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use netduel_model::observation::HostIdentity;
 use netduel_sys::clock::{monotonic_ns, realtime_ns};
 use netduel_sys::usage::{Usage, of_this_process};
 
 use crate::error::HostError;
+use crate::identity;
 use crate::link::{Link, links};
+use crate::place::{place, place_in_class};
 use crate::source::{DeviceSource, LinkSource, Sources};
 
 /// `ARPHRD_LOOPBACK` devices have no driver; this is their name in every namespace.
@@ -43,6 +46,21 @@ pub(crate) struct Reading {
     pub links: Vec<u8>,
     pub queueing: Vec<u8>,
     pub drivers: Vec<DriverCounters>,
+    /// Index, bus and name of devices whose place the kernel does not tell with the link.
+    pub places: Vec<(u32, String, String)>,
+}
+
+impl Reading {
+    /// The links, each with the place of its device as far as it is known.
+    pub fn present(&self) -> Vec<Link> {
+        let mut present = links(&self.links);
+        for link in &mut present {
+            if let Some((_, bus, name)) = self.places.iter().find(|(index, ..)| *index == link.index) {
+                (link.bus, link.device) = (Some(bus.clone()), Some(name.clone()));
+            }
+        }
+        present
+    }
 }
 
 /// A file that is opened once and read from its beginning each time.
@@ -101,6 +119,7 @@ pub(crate) struct Reader {
     netstat: Source,
     links: Box<dyn LinkSource>,
     drivers: Box<dyn DeviceSource>,
+    root: PathBuf,
     /// Names by interface index; an empty list for a device without counters.
     names: HashMap<u32, Arc<Vec<String>>>,
 }
@@ -119,6 +138,7 @@ impl Reader {
             netstat: network("netstat")?,
             links,
             drivers: devices,
+            root,
             names: HashMap::new(),
         })
     }
@@ -158,10 +178,28 @@ impl Reader {
         }
         self.names.retain(|index, _| present.iter().any(|link| link.index == *index));
         reading.drivers.clear();
+        reading.places.clear();
         for link in present.iter().filter(|link| link.name != LOOPBACK) {
             reading.drivers.extend(self.driver(link));
+            reading.places.extend(self.untold_place(link));
         }
         Ok(())
+    }
+
+    /// On what the host runs now, with the links and cores of a reading.
+    pub fn identity(&mut self, reading: &Reading) -> HostIdentity {
+        identity::of(&self.root, &reading.present(), &reading.stat, self.drivers.as_mut())
+    }
+
+    /// Where a device is, on kernels before 5.14. A link with a kind has none.
+    fn untold_place(&mut self, link: &Link) -> Option<(u32, String, String)> {
+        if link.bus.is_some() || link.kind.is_some() {
+            return None;
+        }
+        let mut told = || self.drivers.driver(&link.name).ok().and_then(|info| place(&self.root, &info.bus));
+        let (bus, name) = place_in_class(&self.root, link)
+            .or_else(|| told().map(|place| (place.bus.to_owned(), place.name)))?;
+        Some((link.index, bus, name))
     }
 
     fn names_of(&mut self, link: &Link) -> Arc<Vec<String>> {

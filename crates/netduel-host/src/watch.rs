@@ -14,7 +14,7 @@ use crate::link;
 use crate::netlink::RouteSocket;
 use crate::source::LinkSource;
 
-/// `RTMGRP_LINK`: the group that hears of links.
+/// `RTMGRP_LINK` (include/uapi/linux/rtnetlink.h): the group that hears of links.
 const GROUP_LINK: u32 = 1;
 
 /// A link as netlink shows it at one moment.
@@ -28,6 +28,8 @@ pub struct LinkState {
     pub mac: Option<String>,
     /// The index of the interface above it.
     pub master: Option<u32>,
+    /// The bus of the device behind it, as `pci`; Linux 5.14 and later.
+    pub bus: Option<String>,
     /// Whether it is set up (`IFF_UP`).
     pub up: bool,
     /// Whether it has a carrier, when the kernel tells.
@@ -47,6 +49,7 @@ pub fn link_states() -> Result<Vec<LinkState>, HostError> {
         name: link.name,
         mac: link.mac,
         master: link.master,
+        bus: link.bus,
         up: link.up,
         carrier: link.carrier,
     };
@@ -77,7 +80,8 @@ pub fn wait_for_links(
     }
 }
 
-fn subscribed() -> io::Result<OwnedFd> {
+/// A socket that hears of every change of a link of this network namespace; one without news says `EAGAIN`.
+pub(crate) fn subscribed() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
     bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK))?;

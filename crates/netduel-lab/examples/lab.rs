@@ -29,7 +29,7 @@ fn code(status: i32) -> ExitCode {
 
 fn usage() -> i32 {
     eprintln!(
-        "usage: lab up|hold NAME [RULES [CAP [MTU]]] | down|status NAME | path NAME PATH | exec NAME HOST ARGV | list"
+        "usage: lab up|hold NAME [RULES [CAP [MTU]]] | down|status NAME | path NAME PATH | perform NAME EVENT GUEST | restore NAME | exec NAME HOST ARGV | list"
     );
     2
 }
@@ -89,6 +89,18 @@ fn run(words: &[String]) -> Result<i32, LabError> {
                 Ok(0)
             },
         ),
+        ["perform", lab, kind, guest] => name(lab).map_or_else(
+            || Ok(usage()),
+            |name| {
+                let Ok(kind) = serde_json::from_value((*kind).into()) else { return Ok(usage()) };
+                let done = Lab::connect(&name)?.perform(kind, guest)?;
+                println!("{}", serde_json::to_string(&done).expect("what was done is plain data"));
+                Ok(0)
+            },
+        ),
+        ["restore", lab] => {
+            name(lab).map_or_else(|| Ok(usage()), |name| Lab::connect(&name)?.restore().map(|()| 0))
+        }
         ["exec", lab, host, ..] => name(lab).map_or_else(
             || Ok(usage()),
             |name| {

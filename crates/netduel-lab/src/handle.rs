@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use netduel_model::failover::{LinkBytes, PathEventKind};
 use netduel_model::ids::LabName;
 use netduel_model::plan::resolved;
 use netduel_model::plan::spec::LabPath;
@@ -14,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags};
 use crate::directory;
 use crate::error::{Errno, LabError};
 use crate::keeper::{self, Stage};
-use crate::protocol::{self, Answer, Ask, Lifetime, Report, Request, Status, Task, VERSION};
+use crate::protocol::{self, Answer, Ask, Lifetime, Performed, Report, Request, Status, Task, VERSION};
 
 /// How a keeper is started: a program whose command line, after `words`, is given to [`crate::keeper_main`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +125,39 @@ impl Lab {
     /// [`LabError::Kernel`] and its kin when a step fails, [`LabError::KeeperDied`].
     pub fn set_path(&self, path: LabPath) -> Result<(), LabError> {
         match self.ask(Ask::SetPath { path }, "set the path")?.0 {
+            Answer::Done => Ok(()),
+            _ => Err(self.other_version()),
+        }
+    }
+
+    /// Does something to the path of a guest, `a` or `b`, while traffic runs. [`Self::restore`] undoes it.
+    ///
+    /// # Errors
+    /// [`LabError::Kernel`] and its kin when a step fails, [`LabError::NoSuchHost`], [`LabError::KeeperDied`].
+    pub fn perform(&self, kind: PathEventKind, guest: &str) -> Result<Performed, LabError> {
+        match self.ask(Ask::Perform { kind, guest: guest.to_owned() }, "change the path")?.0 {
+            Answer::Performed(performed) => Ok(performed),
+            _ => Err(self.other_version()),
+        }
+    }
+
+    /// What the guests' ends of the paths have carried since each was made. An interface that is gone is left out.
+    ///
+    /// # Errors
+    /// [`LabError::Kernel`] when a counter cannot be read, [`LabError::KeeperDied`].
+    pub fn bytes(&self) -> Result<Vec<LinkBytes>, LabError> {
+        match self.ask(Ask::Bytes, "read the counters")?.0 {
+            Answer::Bytes { bytes } => Ok(bytes),
+            _ => Err(self.other_version()),
+        }
+    }
+
+    /// Gives back whatever [`Self::perform`] took, and sets the path again that was set last.
+    ///
+    /// # Errors
+    /// As [`Self::set_path`].
+    pub fn restore(&self) -> Result<(), LabError> {
+        match self.ask(Ask::Restore, "give the path back")?.0 {
             Answer::Done => Ok(()),
             _ => Err(self.other_version()),
         }

@@ -3,6 +3,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
+use netduel_model::failover::{LinkBytes, PathEventKind};
 use netduel_model::ids::LabName;
 use netduel_model::plan::resolved;
 use netduel_model::plan::spec::LabPath;
@@ -76,6 +77,17 @@ pub(crate) enum Ask {
         /// To which.
         path: LabPath,
     },
+    /// Something done to the path of a guest.
+    Perform {
+        /// What.
+        kind: PathEventKind,
+        /// `a` or `b`.
+        guest: String,
+    },
+    /// What the guests' interfaces have carried.
+    Bytes,
+    /// The path as it was set last, whatever was done to it.
+    Restore,
     /// The namespaces of a host.
     Enter {
         /// Which.
@@ -99,6 +111,13 @@ pub(crate) enum Answer {
         /// Whether there is a user namespace.
         user: bool,
     },
+    /// It was done to the path.
+    Performed(Performed),
+    /// What the guests' interfaces have carried.
+    Bytes {
+        /// Since each was made.
+        bytes: Vec<LinkBytes>,
+    },
     /// It is done.
     Done,
     /// It could not be done.
@@ -108,6 +127,19 @@ pub(crate) enum Answer {
     },
     /// The keeper does not speak the request's version.
     OtherVersion,
+}
+
+/// Something that was done to the path of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Performed {
+    /// Before the first call to the kernel, nanoseconds of the monotonic clock, which all processes of a machine share.
+    pub began_ns: u64,
+    /// After the last one.
+    pub ended_ns: u64,
+    /// What the guests' interfaces had carried just before.
+    pub before: Vec<LinkBytes>,
+    /// And just after.
+    pub after: Vec<LinkBytes>,
 }
 
 /// The state of a lab as its keeper knows it; the keeper does not see its own pid in the outer pid namespace.

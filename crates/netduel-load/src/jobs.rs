@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::{RoundTripReport, UnderLoad, ZeroCopyReport};
+use netduel_model::sample::{IntervalSample, RoundTripReport, UnderLoad, ZeroCopyReport};
 use netduel_model::stamps::StampReport;
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
 use netduel_sys::{clock, socket};
@@ -19,7 +19,7 @@ use crate::tally::Tally;
 use crate::tcp_stream::TcpSettings;
 use crate::udp_receive::FlowCount;
 use crate::udp_send::{SendCount, UdpSettings};
-use crate::{loaded, peer, round_trip, tcp_crowd, tcp_stream, transaction, udp_jobs};
+use crate::{failover, loaded, peer, round_trip, tcp_crowd, tcp_stream, transaction, udp_jobs};
 
 /// What one thread does.
 pub(crate) struct Job {
@@ -51,12 +51,16 @@ pub(crate) struct Worker {
     pub round_trips: Option<RoundTripReport>,
     /// What this thread measured under load beside them.
     pub under_load: Option<UnderLoad>,
+    /// What the streams received, at short intervals, by the thread that looks at them.
+    pub fine_series: Vec<IntervalSample>,
     /// Its stamped round trips.
     pub stamps: Option<StampReport>,
     /// What became of its sends that were to copy nothing.
     pub zero_copy: Option<ZeroCopyReport>,
     /// Where its packets came from, when it was to busy-poll.
     pub napi_id: Option<u32>,
+    /// How long its thread ran and waited for a core, nanoseconds.
+    pub run_and_wait: Option<(u64, u64)>,
     sharing: Sharing,
 }
 
@@ -139,9 +143,11 @@ impl Worker {
             failure: None,
             round_trips: None,
             under_load: None,
+            fine_series: Vec::new(),
             stamps: None,
             zero_copy: None,
             napi_id: None,
+            run_and_wait: None,
             sharing: Sharing::new(),
         }
     }
@@ -262,6 +268,7 @@ pub(crate) fn of(
                 datagrams: tuning.volume.map(|volume| volume.0.div_ceil(size.0)),
                 window: tuning.window.map(|window| window.0 as usize),
                 timing: workload.timing,
+                trace: 0,
             };
             if let Some(raw) = raw {
                 return Ok(raw.jobs(settings, token, &sockets.udp));
@@ -280,12 +287,16 @@ pub(crate) fn of(
             let settings = round_trip::Settings::new(settings, workload.timing);
             round_trip::udp_jobs(settings, role, token, &sockets.udp[0])
         }
+        Traffic::Failover(settings) => {
+            failover::jobs(settings, workload.timing, role, token, peer::pins(workload, role), sockets)
+        }
         Traffic::LoadedLatency(settings) => loaded::jobs(settings, workload.timing, role, token, sockets),
         Traffic::TcpCrr(settings) => transaction::jobs(settings, workload.timing, role, token, sockets),
     })
 }
 
-fn tcp_jobs(
+/// A thread for each direction of each connection.
+pub(crate) fn tcp_jobs(
     (sends, receives): (bool, bool),
     settings: TcpSettings,
     connections: &[Arc<TcpStream>],

@@ -12,6 +12,7 @@ mod client;
 mod control;
 mod datagram;
 mod error;
+mod failover;
 mod flow_greeting;
 mod gate;
 mod greeting;

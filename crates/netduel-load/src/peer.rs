@@ -7,8 +7,8 @@ use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX};
 use crate::error::LoadError;
-use crate::loaded;
 use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
+use crate::{failover, loaded};
 
 /// Streams or flows of one trial at most, as a plan allows.
 pub(crate) const STREAMS_MAX: u32 = 1024;
@@ -63,6 +63,7 @@ pub(crate) fn needs(workload: &Workload) -> Needs {
         Traffic::TcpRr(_) => Needs { tcp: 1, lanes: 1, bulk: 1, accounted: 1, ..Needs::default() },
         Traffic::UdpRr(_) => Needs { udp: 1, lanes: 1, bulk: 1, ..Needs::default() },
         Traffic::LoadedLatency(settings) => loaded::needs(settings),
+        Traffic::Failover(settings) => failover::needs(settings),
         Traffic::TcpCrr(settings) => {
             // Its greeted connection moves nothing: it stands for the client as long as that is there.
             let threads = settings.outstanding;
@@ -84,6 +85,7 @@ pub(crate) fn congestion(workload: &Workload) -> Option<&str> {
     match &workload.traffic {
         Traffic::TcpStream { congestion, .. } => congestion.as_deref(),
         Traffic::LoadedLatency(settings) => settings.congestion.as_deref(),
+        Traffic::Failover(settings) => settings.congestion.as_deref(),
         Traffic::TcpRr(settings) => settings.congestion.as_deref(),
         Traffic::TcpCrr(settings) => settings.congestion.as_deref(),
         Traffic::UdpStream { .. } | Traffic::UdpRr(_) => None,
@@ -139,6 +141,13 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
             range("streams", u64::from(settings.streams), 1, u64::from(STREAMS_MAX))?;
             range("block (bytes)", settings.block.0, 1, 1 << 30)?;
             range("size (bytes)", settings.size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
+            range("rate (1/s)", settings.rate.0, 1, 1_000_000)?;
+        }
+        Traffic::Failover(settings) => {
+            check_engine(settings.engine)?;
+            range("streams", u64::from(settings.streams), 0, u64::from(STREAMS_MAX))?;
+            range("block (bytes)", settings.block.0, 1, 1 << 30)?;
+            range("size (bytes)", settings.size.0, STREAM_HEADER as u64, PAYLOAD_MAX as u64)?;
             range("rate (1/s)", settings.rate.0, 1, 1_000_000)?;
         }
     }
@@ -200,6 +209,8 @@ fn descriptors(workload: &Workload) -> u64 {
         Traffic::TcpStream { streams, .. } => u64::from(*streams).min(shared()) * 5,
         Traffic::UdpStream { flows, .. } => u64::from(*flows).min(shared()),
         Traffic::LoadedLatency(settings) => u64::from(settings.streams) * 2,
+        // A ring or a pipe for each.
+        Traffic::Failover(settings) => u64::from(settings.streams) * 2,
         _ => 0,
     };
     u64::from(needs.tcp) + u64::from(needs.udp) + u64::from(needs.later) + threads

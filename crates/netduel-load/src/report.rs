@@ -2,9 +2,9 @@
 use std::net::TcpStream;
 
 use netduel_model::sample::{
-    Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, TcpInfo, UnderLoad,
+    Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, TcpInfo, ThreadUse, UnderLoad,
 };
-use netduel_sys::{tcp, tcp_info};
+use netduel_sys::{socket, tcp, tcp_info};
 
 use crate::lane::{self, Lane, Reading};
 
@@ -119,6 +119,18 @@ pub(crate) fn joined(one: Option<UnderLoad>, other: Option<UnderLoad>) -> Option
     })
 }
 
+/// What threads had of their cores, together; absent when one of them does not know.
+pub(crate) fn thread_use(threads: impl Iterator<Item = Option<(u64, u64)>>) -> Option<ThreadUse> {
+    let mut all = ThreadUse::default();
+    for thread in threads {
+        let (ran_ns, waited_ns) = thread?;
+        all.threads += 1;
+        all.ran_ns += ran_ns;
+        all.waited_ns += waited_ns;
+    }
+    (all.threads > 0).then_some(all)
+}
+
 /// The kernel's account of a connection; absent when it cannot be read.
 pub(crate) fn account(stream: &TcpStream) -> std::io::Result<TcpInfo> {
     let info = tcp_info::read(stream)?;
@@ -138,6 +150,8 @@ pub(crate) fn account(stream: &TcpStream) -> std::io::Result<TcpInfo> {
         segs_in: info.segs_in(),
         bytes_acked: info.bytes_acked(),
         bytes_received: info.bytes_received(),
+        sndbuf: socket::send_buffer(stream).ok().map(|bytes| bytes as u64),
+        rcv_wnd: info.rcv_wnd(),
         busy_us: info.busy_time(),
         rwnd_limited_us: info.rwnd_limited(),
         sndbuf_limited_us: info.sndbuf_limited(),

@@ -11,6 +11,7 @@ use netduel_sys::{affinity, clock, tcp, udp, usage};
 
 use crate::control::{Control, Sockets};
 use crate::error::LoadError;
+use crate::failover;
 use crate::gate::Gate;
 use crate::jobs::{self, Job, Worker};
 use crate::lane;
@@ -186,21 +187,21 @@ impl Supervisor {
     fn report(
         self,
         sockets: &Sockets,
-        workers: Vec<Worker>,
+        mut workers: Vec<Worker>,
         series: (SeriesGatherer, SeriesGatherer),
         process_cpu_ns: (u64, u64),
     ) -> EndReport {
+        let failover = failover::report(&self.workload.traffic, &self.control, &mut workers);
         let mut tallies = vec![self.setup];
         let accounted = peer::needs(&self.workload).accounted as usize;
         let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
         self.control.let_go();
-        let mut datagrams = None;
-        let mut round_trips = None;
-        let mut stamps = None;
+        let (mut datagrams, mut round_trips, mut stamps) = (None, None, None);
         let mut zero_copy: Option<ZeroCopyReport> = None;
         let mut under_load = None;
         let mut jitters = Vec::new();
         let mut sent_counts = Vec::new();
+        let thread_use = report::thread_use(workers.iter().map(|worker| worker.run_and_wait));
         for worker in workers {
             for index in std::iter::once(worker.stream).chain(worker.others) {
                 if let Some(stream) = streams.get_mut(index) {
@@ -233,6 +234,7 @@ impl Supervisor {
             matches!(self.workload.traffic, Traffic::TcpStream { .. } | Traffic::UdpStream { .. });
         let spread = if has_streams { report::spread(&streams, sends) } else { None };
         EndReport {
+            failover,
             role: self.role,
             sent: sends.then(|| report::flow(self.control.bulk_sent(), started, series.0)),
             received: receives.then(|| report::flow(self.control.bulk_received(), started, series.1)),
@@ -247,6 +249,7 @@ impl Supervisor {
             zero_copy,
             errors: Tally::merge(tallies),
             process_cpu_ns,
+            thread_use,
         }
     }
 }
@@ -257,6 +260,7 @@ pub(crate) fn directions(traffic: &Traffic, role: Role) -> (bool, bool) {
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => *direction,
         Traffic::LoadedLatency(settings) => settings.direction,
         Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => Direction::Both,
+        Traffic::Failover(settings) => return failover::directions(settings, role),
     };
     match role {
         Role::Client => (direction.client_sends(), direction.server_sends()),
@@ -272,6 +276,8 @@ fn run_job(job: Job, mut worker: Worker) -> Worker {
         }
     }
     (job.work)(&mut worker);
+    // The thread was made for the job, so its whole account is the job's.
+    worker.run_and_wait = usage::run_and_wait_of_this_thread();
     worker
 }
 

@@ -34,17 +34,30 @@ pub(crate) fn jobs(
     pins: &[u16],
     connections: &[Arc<UdpSocket>],
 ) -> Vec<Job> {
+    jobs_from(0, (sends, receives), settings, (role, token), pins, connections)
+}
+
+/// The same for flows whose counters come after those of `first_lane` other streams.
+pub(crate) fn jobs_from(
+    first_lane: usize,
+    (sends, receives): (bool, bool),
+    settings: UdpSettings,
+    (role, token): (Role, Token),
+    pins: &[u16],
+    connections: &[Arc<UdpSocket>],
+) -> Vec<Job> {
     let ((data_out, end_out), (data_in, end_in)) = kinds(role);
     let threads = threads(connections.len(), pins);
     let flows = |thread: usize, data, end| {
         connections.iter().enumerate().skip(thread).step_by(threads).map(move |(stream, socket)| {
             let magic = |kind| datagram::magic(token, stream as u32, kind);
-            (stream, Arc::clone(socket), magic(data), magic(end))
+            (first_lane + stream, Arc::clone(socket), magic(data), magic(end))
         })
     };
     let mut jobs = Vec::new();
     for thread in 0..threads {
-        let others: Vec<usize> = (thread..connections.len()).step_by(threads).skip(1).collect();
+        let flow_lanes = (thread..connections.len()).step_by(threads).skip(1);
+        let others: Vec<usize> = flow_lanes.map(|flow| first_lane + flow).collect();
         if receives {
             let flows: Vec<ReceiveFlow> = flows(thread, data_in, end_in)
                 .map(|(stream, socket, magic, end_magic)| ReceiveFlow { stream, socket, magic, end_magic })
@@ -54,7 +67,7 @@ pub(crate) fn jobs(
                 worker.others = others;
                 udp_receive::receive(worker, flows, settings);
             });
-            jobs.push(Job { stream: thread, thread, work });
+            jobs.push(Job { stream: first_lane + thread, thread: first_lane + thread, work });
         }
         if sends {
             let flows: Vec<SendFlow> = flows(thread, data_out, end_out)
@@ -64,7 +77,7 @@ pub(crate) fn jobs(
                 worker.others = others;
                 udp_send::send(worker, flows, settings, None);
             });
-            jobs.push(Job { stream: thread, thread, work });
+            jobs.push(Job { stream: first_lane + thread, thread: first_lane + thread, work });
         }
     }
     jobs

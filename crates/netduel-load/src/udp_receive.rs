@@ -3,6 +3,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
+use netduel_model::failover::{ProbeArrival, ProbeArrivals};
 use netduel_model::sample::DatagramReport;
 use netduel_model::workload::UdpOffload;
 use netduel_stats::series::Jitter;
@@ -44,24 +45,63 @@ pub(crate) struct FlowCount {
     buffers: u64,
     pub jitter: Jitter,
     socket_drops: Option<u64>,
+    /// Every arrival, where they are kept.
+    pub trace: Option<Trace>,
+}
+
+/// Arrivals one by one, in room that was made before.
+pub(crate) struct Trace {
+    /// Number, time of arrival, and that less the time of sending.
+    arrivals: Vec<(u64, u64, i64)>,
+    /// Arrivals for which there was no room.
+    unkept: u64,
+}
+
+impl Trace {
+    fn new(room: usize) -> Option<Self> {
+        (room > 0).then(|| Self { arrivals: Vec::with_capacity(room), unkept: 0 })
+    }
+
+    #[inline]
+    fn note(&mut self, number: u64, sent_ns: u64, now: u64) {
+        if self.arrivals.len() < self.arrivals.capacity() {
+            self.arrivals.push((number, now, now.wrapping_sub(sent_ns).cast_signed()));
+        } else {
+            self.unkept += 1;
+        }
+    }
+
+    /// The arrivals by the time after the start of this end.
+    pub(crate) fn arrivals(self, started_ns: u64) -> ProbeArrivals {
+        ProbeArrivals::of(self.arrivals.into_iter().map(|(number, now, delay_ns)| ProbeArrival {
+            number,
+            arrived_ns: now.wrapping_sub(started_ns).cast_signed(),
+            delay_ns,
+        }))
+    }
 }
 
 impl FlowCount {
-    pub(crate) fn new(stream: usize) -> Self {
+    pub(crate) fn new(stream: usize, trace: usize) -> Self {
         let (accounting, jitter) = (Accounting::new(), Jitter::default());
-        Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None }
+        let trace = Trace::new(trace);
+        Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None, trace }
     }
 
     /// Of datagrams that were counted and not looked at.
     pub(crate) fn counted(stream: usize, count: u64) -> Self {
-        Self { accounting: Accounting::counted(count), ..Self::new(stream) }
+        Self { accounting: Accounting::counted(count), ..Self::new(stream, 0) }
     }
 
     /// Accounts for a datagram that arrived at `now_ns` of this host's clock, and was sent at `sent_ns` of its sender's.
     #[inline]
     pub(crate) fn arrive(&mut self, number: u64, sent_ns: Option<u64>, now_ns: u64) -> Arrival {
         let arrival = self.accounting.arrive(number);
-        if let (Arrival::InOrder | Arrival::Reordered, Some(sent_ns)) = (arrival, sent_ns) {
+        let Some(sent_ns) = sent_ns else { return arrival };
+        if let Some(trace) = &mut self.trace {
+            trace.note(number, sent_ns, now_ns);
+        }
+        if matches!(arrival, Arrival::InOrder | Arrival::Reordered) {
             self.jitter.update(now_ns.wrapping_sub(sent_ns).cast_signed());
         }
         arrival
@@ -120,8 +160,8 @@ struct Course {
 }
 
 impl Course {
-    fn new(flow: ReceiveFlow) -> Self {
-        let count = FlowCount::new(flow.stream);
+    fn new(flow: ReceiveFlow, trace: usize) -> Self {
+        let count = FlowCount::new(flow.stream, trace);
         Self { flow, count, peer_done_ns: None, last_arrival_ns: 0, is_over: false }
     }
 
@@ -204,7 +244,7 @@ pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: Ud
         // Room for a greeting even when datagrams are smaller, so that a belated one is known for what it is.
         ReceiveBatch::new(BATCH, size.max(greeting::LENGTH + 1))
     };
-    let mut courses: Vec<Course> = flows.into_iter().map(Course::new).collect();
+    let mut courses: Vec<Course> = flows.into_iter().map(|flow| Course::new(flow, settings.trace)).collect();
     if let [course] = courses.as_mut_slice() {
         while !worker.control.is_cut() && !course.is_over {
             let now = course.receive(worker, &mut batch, size, true);
@@ -218,6 +258,9 @@ pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: Ud
         match udp::drops(&flow.socket) {
             Ok(drops) => count.socket_drops = Some(u64::from(drops)),
             Err(error) => worker.tally.count("getsockopt SO_MEMINFO", &error),
+        }
+        if count.trace.as_ref().is_some_and(|trace| trace.unkept > 0) {
+            worker.tally.count_event("probes", "more arrivals than are kept one by one");
         }
         worker.datagrams.push(count);
     }

@@ -58,6 +58,8 @@ pub(crate) struct UdpSettings {
     /// Size of both buffers, bytes; `None` is what is best.
     pub window: Option<usize>,
     pub timing: Timing,
+    /// Arrivals that the receiver keeps, one by one; 0 for counts alone.
+    pub trace: usize,
 }
 
 /// One flow of a thread.
@@ -261,7 +263,13 @@ pub(crate) fn send(
 
 fn course(flow: SendFlow, settings: UdpSettings, started_ns: u64) -> Course {
     let schedule = settings.rate_bps.map(|rate| {
-        Schedule::of_flow(started_ns, rate, settings.size as u64, flow.stream as u32, settings.flows)
+        Schedule::of_flow(
+            started_ns,
+            rate,
+            settings.size as u64,
+            flow.stream as u32 % settings.flows.max(1),
+            settings.flows,
+        )
     });
     let (stream, flows) = (flow.stream as u64, u64::from(settings.flows).max(1));
     let part = |all: u64| all / flows + u64::from(stream < all % flows);
@@ -474,6 +482,7 @@ mod tests {
             datagrams: None,
             window: None,
             timing: no_time,
+            trace: 0,
         };
         let mut joined = Outgoing::new(settings(UdpOffload::Gso), None, None);
         assert_eq!(joined.capacity(), 128);

@@ -8,15 +8,19 @@
 #![forbid(unsafe_code)]
 
 pub mod event;
+pub mod failover;
 pub mod ids;
 pub mod lab;
+pub mod link_event;
 pub mod metric;
 pub mod nearest;
 pub mod observation;
 pub mod packet_path;
+mod path_proof;
 pub mod plan;
 pub mod run;
 pub mod sample;
+pub mod size;
 pub mod snapshot;
 pub mod socket_name;
 pub mod stamps;

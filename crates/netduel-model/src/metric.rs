@@ -41,6 +41,14 @@ pub enum Metric {
     CpuPerDatagram,
     /// Segments that TCP sent again, per gigabyte received.
     RetransmitsPerGigabyte,
+    /// Longest time without a probe after an event of `failover`, less the probes' pace: of all events and both directions,
+    /// nanoseconds.
+    Outage,
+    /// Probes of `failover` that were sent and never arrived, both directions together.
+    LostInOutage,
+    /// Longest time from an event of `failover` until the streams have 90 % of the rate that they had before, or of what the path
+    /// then gives if that is less, nanoseconds.
+    RecoveryTime,
 }
 
 /// Which way a metric is better.
@@ -63,7 +71,7 @@ pub enum Scale {
 
 impl Metric {
     /// All metrics, in the order in which tables show them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::Throughput,
         Self::DatagramRate,
         Self::PacketRate,
@@ -77,6 +85,9 @@ impl Metric {
         Self::Responsiveness,
         Self::Jitter,
         Self::Loss,
+        Self::Outage,
+        Self::LostInOutage,
+        Self::RecoveryTime,
         Self::CpuPerGigabyte,
         Self::CpuPerDatagram,
         Self::CpuPerRoundTrip,
@@ -103,6 +114,9 @@ impl Metric {
             Self::CpuPerRoundTrip => "CPU per round trip",
             Self::CpuPerDatagram => "CPU per datagram",
             Self::RetransmitsPerGigabyte => "retransmits per GB",
+            Self::Outage => "outage",
+            Self::LostInOutage => "probes lost",
+            Self::RecoveryTime => "recovery of throughput",
         }
     }
 
@@ -126,6 +140,9 @@ impl Metric {
             Self::CpuPerRoundTrip => "cpu-per-round-trip",
             Self::CpuPerDatagram => "cpu-per-datagram",
             Self::RetransmitsPerGigabyte => "retransmits-per-gigabyte",
+            Self::Outage => "outage",
+            Self::LostInOutage => "lost-in-outage",
+            Self::RecoveryTime => "recovery-time",
         }
     }
 
@@ -139,7 +156,10 @@ impl Metric {
             Self::CpuPerGigabyte => "s/GB",
             Self::CpuPerRoundTrip | Self::CpuPerDatagram => "us",
             Self::RetransmitsPerGigabyte => "segments/GB",
+            Self::LostInOutage => "probes",
             Self::Jitter
+            | Self::Outage
+            | Self::RecoveryTime
             | Self::LatencyP50
             | Self::LatencyP99
             | Self::LatencyP999
@@ -177,7 +197,11 @@ impl Metric {
     /// How arms are compared in it.
     pub fn scale(self) -> Scale {
         match self {
-            Self::Loss | Self::RetransmitsPerGigabyte => Scale::Difference,
+            Self::Loss
+            | Self::RetransmitsPerGigabyte
+            | Self::Outage
+            | Self::LostInOutage
+            | Self::RecoveryTime => Scale::Difference,
             _ => Scale::Ratio,
         }
     }
@@ -191,7 +215,10 @@ impl Metric {
             Self::Loss => format!("{} %", three_digits(value * 100.0)),
             Self::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
             Self::Responsiveness => format!("{value:.0} RPM"),
+            Self::LostInOutage => format!("{} probes", three_digits(value)),
             Self::Jitter
+            | Self::Outage
+            | Self::RecoveryTime
             | Self::LatencyP50
             | Self::LatencyP99
             | Self::LatencyP999

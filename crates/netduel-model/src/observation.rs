@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::link_event::LinkEvent;
+
 /// Differences between "directly before the traffic" and "directly after it" on one host.
 /// A counter that the host does not have is absent; a counter that did not change is left out of the maps.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -35,6 +37,12 @@ pub struct Observation {
     /// The cores that this end chose for its threads; absent where it was told, or leaves that to the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
+    /// What changed on the host's links meanwhile, in order; absent where nobody listened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_events: Option<Vec<LinkEvent>>,
+    /// On what the host ran; absent in runs of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<HostIdentity>,
     /// What the two readings cost this host, CPU nanoseconds of the agent.
     pub cost_ns: u64,
 }
@@ -46,6 +54,39 @@ pub struct Placement {
     pub cores: Vec<u16>,
     /// By what they were chosen, for example `queues of eth0 on node 0`.
     pub reason: String,
+}
+
+/// What must stay the same for two trials of a host to be comparable: a virtual machine that is stopped and started may
+/// find itself on another machine, with another NIC. Cheap to read, so it is read with every trial.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HostIdentity {
+    /// `/proc/sys/kernel/random/boot_id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// The physical machine, where the hypervisor tells it (Hyper-V's key-value pool).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub physical_host: Option<String>,
+    /// Cores online.
+    pub cores: u32,
+    /// The hardware interfaces of the network stack, or all of them where there is no hardware. Without names, which
+    /// change, in a fixed order.
+    pub nics: Vec<NicIdentity>,
+}
+
+/// What a network interface is, whatever it is called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct NicIdentity {
+    /// Driver (`ethtool -i`).
+    pub driver: String,
+    /// Vendor and device on the PCI bus, as `15b3:101a`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Receive queues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rx_queues: Option<u32>,
+    /// Transmit queues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tx_queues: Option<u32>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -140,6 +181,13 @@ pub struct InterfaceDelta {
     /// meanwhile or the kernel did not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc_dropped: Option<u64>,
+    /// Times that the queueing discipline held packets back because of a rate (`overlimits`); absent as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc_overlimits: Option<u64>,
+    /// The bus of the device behind it (`IFLA_PARENT_DEV_BUS_NAME`, Linux 5.14 and later), for example `pci` or `vmbus`;
+    /// absent for software.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus: Option<String>,
     /// Received packets that its `ingress` or `clsact` discipline dropped; absent when it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress_dropped: Option<u64>,

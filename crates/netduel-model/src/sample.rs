@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::failover::FailoverReport;
 use crate::stamps::StampReport;
 use crate::workload::Role;
 
@@ -61,6 +62,9 @@ pub struct EndReport {
     /// What else was measured under load, at the client of `loaded-latency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_load: Option<UnderLoad>,
+    /// Probes, one by one, and a fine series of bulk data, of `failover`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failover: Option<FailoverReport>,
     /// Stamped round trips of a request-response workload with time stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamps: Option<StampReport>,
@@ -71,6 +75,20 @@ pub struct EndReport {
     pub errors: Vec<ErrorCount>,
     /// CPU time of the agent's process during the traffic, nanoseconds: user and system.
     pub process_cpu_ns: (u64, u64),
+    /// What the threads that moved the traffic had of their cores; absent where the kernel keeps no such account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_use: Option<ThreadUse>,
+}
+
+/// Threads and their cores, as the scheduler accounts for it (`/proc/thread-self/schedstat`, all threads together).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ThreadUse {
+    /// Threads.
+    pub threads: u32,
+    /// Time that they ran, nanoseconds.
+    pub ran_ns: u64,
+    /// Time that they could have run and waited for a core, nanoseconds.
+    pub waited_ns: u64,
 }
 
 /// What became of sends that were to copy nothing: the kernel tells of each when it is done with the memory, and whether it copied
@@ -232,6 +250,12 @@ pub struct TcpInfo {
     pub bytes_acked: Option<u64>,
     /// Bytes received in order.
     pub bytes_received: Option<u64>,
+    /// What the send buffer takes at the end, as the kernel accounts for it, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sndbuf: Option<u64>,
+    /// The window that this end offers its peer at the end, bytes; Linux 6.2 and later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rcv_wnd: Option<u32>,
     /// Time with data under way, microseconds.
     pub busy_us: Option<u64>,
     /// Of this, time in which the peer's window was the limit, microseconds.

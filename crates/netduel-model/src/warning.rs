@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
-use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
+use crate::units::{human_bit_rate, human_nanos, three_digits};
 
 pub use counts_cause::CountsCause;
 
@@ -104,6 +104,16 @@ pub enum Warning {
         /// How many trials.
         trials: u32,
         /// What was seen in the first.
+        detail: String,
+    },
+    /// A host was another one than in the blocks before: moved, started anew, or with another NIC. Trials before are not compared
+    /// with trials after.
+    PlacementChanged {
+        /// Which host.
+        host: HostName,
+        /// First block in which it was another, from 0.
+        block: u32,
+        /// What changed.
         detail: String,
     },
     /// An arm says nothing of the interface that it should use, so nothing is proven.
@@ -257,6 +267,19 @@ pub enum Warning {
         /// Those whose parts do not add up.
         inconsistent: u64,
     },
+    /// What an event cost was not over when the traffic ended or the next event came: the time until then was counted.
+    AtLeast {
+        /// Which arm.
+        arm: ArmName,
+        /// Which workload.
+        workload: WorkloadName,
+        /// Which metric.
+        metric: Metric,
+        /// How many trials.
+        trials: u32,
+        /// Of how many.
+        of: u32,
+    },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
         /// Which arm.
@@ -361,6 +384,12 @@ impl Warning {
                  parts that do not add up); the parts are those of the others. Over TCP use one request at a time",
                 share * 100.0
             ),
+            Self::AtLeast { arm, workload, metric, trials, of } => format!(
+                "{} not seen to its end: in {trials} of {of} trials of {arm} in {workload} it was not over when the traffic ended \
+                 (or the next event came); the time until then counts, so it is at least that, and no verdict rests on its being as \
+                 short; leave more time after each event",
+                metric.title()
+            ),
             _ => return None,
         })
     }
@@ -393,37 +422,6 @@ impl Warning {
         })
     }
 
-    /// The sentence of figures that do not add up.
-    fn about_counts(&self) -> String {
-        let Self::CountsDisagree {
-            arm,
-            workload,
-            host,
-            interface,
-            sent,
-            counted_bytes,
-            expected_min_bytes,
-            expected_max_bytes,
-            sender_bytes,
-            receiver_bytes,
-            cause,
-            trials,
-        } = self
-        else {
-            unreachable!("this is the sentence of that doubt alone")
-        };
-        let [counted, min, max, sender, receiver] =
-            [counted_bytes, expected_min_bytes, expected_max_bytes, sender_bytes, receiver_bytes]
-                .map(|bytes| human_si(*bytes as f64, "B"));
-        format!(
-            "counts disagree: in {workload} of {arm} interface {interface} of host {host} {} {counted} where {min} to {max} were \
-             expected ({sender} of payload sent, {receiver} received, and headers), in {}; {}",
-            if *sent { "sent" } else { "received" },
-            trials_in_words(*trials),
-            cause.advice()
-        )
-    }
-
     /// The sentence of any other doubt.
     fn about_the_run(&self) -> String {
         match self {
@@ -440,13 +438,9 @@ impl Warning {
                 trials_in_words(*trials)
             ),
             Self::OtherTests { host, others_max, trials } => {
-                let tests = if *others_max == 1 {
-                    "1 other test".to_owned()
-                } else {
-                    format!("{others_max} other tests")
-                };
+                let tests = if *others_max == 1 { "test" } else { "tests" };
                 format!(
-                    "other tests: up to {tests} ran on the server of host {host} at the same time, in {}; they shared the path, its \
+                    "other tests: up to {others_max} other {tests} ran on the server of host {host} at the same time, in {}; they shared the path, its \
                      cores and what its process cost, so test again when it is free",
                     trials_in_words(*trials)
                 )
@@ -455,14 +449,18 @@ impl Warning {
                 "clock step: the wall clock of host {host} moved by {} in a trial; figures do not depend on it",
                 human_nanos(*step_ns as f64)
             ),
-            Self::PathChanged { arm, trials, detail } => {
-                let trials = trials_in_words(*trials);
-                format!(
-                    "path changed: {trials} of {arm} did not keep to the path of the label and did not count: {detail}"
-                )
-            }
+            Self::PathChanged { arm, trials, detail } => format!(
+                "path changed: {} of {arm} did not keep to the path of the label and did not count: {detail}",
+                trials_in_words(*trials)
+            ),
+            Self::PlacementChanged { host, block, detail } => format!(
+                "placement changed: in block {} host {host} was not what it was before: {detail}; trials before and after are not \
+                 compared with each other, repeat the run on hosts that stay",
+                block + 1
+            ),
             Self::ArmNotProven { arm } => format!(
-                "arm not proven: {arm} names no interface, so nothing proves which way its bytes went; set `expect_interface`"
+                "arm not proven: {arm} names no interface, so nothing proves which way its bytes went; set `expect_interface` or \
+                 `expect_path`"
             ),
             Self::SharedMachine { client, server } => format!(
                 "shared machine: hosts {client} and {server} share one machine's cores; CPU time is counted once, and figures \
@@ -487,7 +485,8 @@ impl Warning {
             | Self::ScheduleMissed { .. }
             | Self::NothingToPoll { .. }
             | Self::StampsDiffer { .. }
-            | Self::StampsIncomplete { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::StampsIncomplete { .. }
+            | Self::AtLeast { .. } => unreachable!("a doubt about figures has its sentence above"),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::failover::Failover;
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
 use crate::packet_path::PacketPath;
@@ -122,6 +123,8 @@ pub enum Traffic {
     TcpCrr(Transaction),
     /// Round trips of small probes, first on an idle path and then while TCP streams run.
     LoadedLatency(LoadedLatency),
+    /// Probes each way and TCP streams while the path is taken away and given back.
+    Failover(Failover),
 }
 
 /// What most UDP flows leave to the clock and the program.
@@ -270,6 +273,7 @@ impl Traffic {
             Self::UdpRr(_) => "udp-rr",
             Self::TcpCrr(_) => "tcp-crr",
             Self::LoadedLatency(_) => "loaded-latency",
+            Self::Failover(_) => "failover",
         }
     }
 
@@ -295,6 +299,7 @@ impl Traffic {
         match self {
             Self::TcpStream { direction, .. } | Self::UdpStream { direction, .. } => Some(*direction),
             Self::LoadedLatency(settings) => Some(settings.direction),
+            Self::Failover(settings) => (settings.streams > 0).then_some(settings.direction),
             Self::TcpRr(_) | Self::UdpRr(_) | Self::TcpCrr(_) => None,
         }
     }
@@ -302,7 +307,7 @@ impl Traffic {
     /// The schedule of its requests, when they are sent on one.
     pub fn request_rate(&self) -> Option<PerSecond> {
         match self {
-            Self::TcpStream { .. } | Self::UdpStream { .. } => None,
+            Self::TcpStream { .. } | Self::UdpStream { .. } | Self::Failover(_) => None,
             Self::TcpRr(settings) | Self::UdpRr(settings) => settings.rate,
             Self::TcpCrr(settings) => settings.rate,
             Self::LoadedLatency(settings) => Some(settings.rate),
@@ -311,7 +316,7 @@ impl Traffic {
 
     /// Whether it yields round trips, beside bulk data or alone.
     pub fn has_round_trips(&self) -> bool {
-        !matches!(self, Self::TcpStream { .. } | Self::UdpStream { .. })
+        !matches!(self, Self::TcpStream { .. } | Self::UdpStream { .. } | Self::Failover(_))
     }
 
     /// What a verdict is about when the plan does not say.
@@ -325,6 +330,8 @@ impl Traffic {
             Self::LoadedLatency(_) => {
                 vec![Metric::LatencyLoadedP50, Metric::LatencyLoadedP99, Metric::Responsiveness]
             }
+            Self::Failover(settings) if settings.streams == 0 => vec![Metric::Outage, Metric::LostInOutage],
+            Self::Failover(_) => vec![Metric::Outage, Metric::LostInOutage, Metric::RecoveryTime],
             Self::TcpRr(_) | Self::UdpRr(_) | Self::TcpCrr(_) => vec![Metric::LatencyP50, Metric::LatencyP99],
         }
     }
@@ -351,6 +358,9 @@ impl Traffic {
                 Metric::LatencyLoadedP99,
                 Metric::Responsiveness,
             ],
+            Self::Failover(_) => {
+                &[Metric::Outage, Metric::LostInOutage, Metric::RecoveryTime, Metric::Throughput]
+            }
             Self::TcpRr(_) | Self::UdpRr(_) | Self::TcpCrr(_) => &[
                 Metric::LatencyP50,
                 Metric::LatencyP99,

@@ -1,8 +1,12 @@
 //! Writes the report of a made-up run, to look at the page without measuring anything: `sample [FILE [SHAPE]]`, where SHAPE is
-//! `clear`, `same`, `few` or `new` (the newer workloads).
+//! `clear`, `same`, `few`, `new` (the newer workloads) `hosts` (two virtual machines of a cloud, one with
+//! faults, and a guest of a lab) or `captured` (a host of each cloud and state).
 #[expect(clippy::unwrap_used, reason = "the names that the builder gives are constants that parse")]
 #[path = "../tests/it/builder.rs"]
 mod builder;
+#[expect(clippy::unwrap_used, reason = "what is written here is well formed")]
+#[path = "../tests/it/hosts.rs"]
+mod hosts;
 
 use builder::Recipe;
 use netduel_report::{analyse_run, html, terminal};
@@ -17,7 +21,15 @@ fn main() -> std::io::Result<()> {
         Some("new") => Recipe { workloads: vec!["crr", "load"], ..Recipe::default() },
         _ => Recipe::default(),
     };
-    let run = builder::build(&recipe);
+    let mut run = builder::build(&recipe);
+    match std::env::args().nth(2).as_deref() {
+        Some("hosts") => run.header.hosts = hosts::of_a_run(),
+        Some("captured") => {
+            let hosts = hosts::captured().into_iter();
+            run.header.hosts = hosts.filter_map(|(name, host)| Some((name.parse().ok()?, host))).collect();
+        }
+        _ => {}
+    }
     let analysis = analyse_run(&run);
     print!("{}", terminal::table(&analysis, 120, true));
     std::fs::write(&path, html::page(&run, &analysis))?;

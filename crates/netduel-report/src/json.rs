@@ -1,6 +1,8 @@
 //! The analysis as one JSON document for programs. Units stand in the names; a figure that does not exist is null or absent.
 //!
 //! The format has a version. Fields are only ever added within one; whatever else changes raises it.
+mod failover;
+
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::stamps;
@@ -14,6 +16,7 @@ use crate::analysis::{
     Analysis, ArmAnalysis, ArmValues, Comparison, Composition, Counter, DatagramWay, MetricAnalysis, Packets,
     Part, SeriesPoint, Stamps, WorkloadAnalysis, added_by_load,
 };
+use crate::inspect;
 use crate::words;
 
 /// Version of the document.
@@ -43,6 +46,15 @@ pub fn document(run: &Run, analysis: &Analysis) -> Value {
         "path": words::proofs(analysis),
         "warnings": analysis.warnings.iter().map(warning).collect::<Vec<_>>(),
         "hosts": header.hosts,
+        "inspection": {
+            "hosts": analysis.inspection.hosts.iter().map(|host| {
+                let mut value = inspect::host_document(host);
+                // The facts stand in `hosts`.
+                if let Value::Object(fields) = &mut value { fields.remove("facts"); }
+                value
+            }).collect::<Vec<_>>(),
+            "pairs": analysis.inspection.pairs.iter().map(inspect::pair_document).collect::<Vec<_>>(),
+        },
         "plan": header.plan,
         "counted": words::rules(&analysis.plan).into_iter().map(|(name, rule)| json!({ "name": name, "rule": rule }))
             .collect::<Vec<_>>(),
@@ -168,11 +180,15 @@ fn arm(arm: &ArmAnalysis) -> Value {
             "interfaces": path.bytes.iter().map(|(name, bytes)| json!({ "interface": name, "bytes": bytes }))
                 .collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
+        "queues": arm.queues,
+        "limit": arm.limit,
+        "expected": arm.expected,
         "placements": arm.placements.iter().map(|placed| json!({
             "role": placed.role, "cores": placed.placement.cores, "reason": placed.placement.reason,
             "trials": placed.trials,
         })).collect::<Vec<_>>(),
         "datagrams": arm.datagrams.iter().map(datagrams).collect::<Vec<_>>(),
+        "failover": arm.failover.as_ref().map(failover::arm),
     })
 }
 

@@ -1,7 +1,9 @@
 //! The result as Markdown, for an issue, a pull request or a wiki.
 use netduel_model::run::Run;
+use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis};
+use crate::topology;
 use crate::words::{self, StampTable};
 
 /// The page. GitHub's dialect: tables, no HTML.
@@ -24,8 +26,10 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
     for workload in &analysis.workloads {
         section(workload, &mut lines);
     }
+    list("What each arm changes, and undoes after each trial", &words::changes(&analysis.plan), &mut lines);
     list("Proof of path", &words::proofs(analysis), &mut lines);
     list("Warnings", &words::warnings(analysis), &mut lines);
+    hosts(analysis, &mut lines);
     lines.extend([String::new(), "## Reproduce".to_owned(), String::new()]);
     lines.extend(words::commands(run).iter().map(|line| format!("    {line}")));
     lines.extend([String::new(), "The plan as it was given:".to_owned(), String::new()]);
@@ -42,6 +46,42 @@ fn list(title: &str, items: &[String], lines: &mut Vec<String>) {
         lines.extend([String::new(), format!("## {title}"), String::new()]);
         lines.extend(items.iter().map(|item| format!("- {}", text(item))));
     }
+}
+
+/// The facts of each host, and what was found on it and between them.
+fn hosts(analysis: &Analysis, lines: &mut Vec<String>) {
+    for host in &analysis.inspection.hosts {
+        lines.extend([String::new(), format!("## Host {}", text(&host.name)), String::new()]);
+        let facts = host.facts();
+        lines.extend(facts.iter().map(|(title, fact)| format!("- {title}: {}", text(fact))));
+        for group in topology::groups(&host.snapshot) {
+            lines.push(interface(&host.snapshot, group.top, ""));
+            lines.extend(group.ports.iter().map(|port| interface(&host.snapshot, port, "  ")));
+        }
+    }
+    let found: Vec<String> = analysis
+        .inspection
+        .findings()
+        .map(|(place, finding)| {
+            let evidence = finding.evidence.join("; ");
+            format!(
+                "{} at {place}: {} ({evidence}); {}",
+                finding.severity.word(),
+                finding.what,
+                finding.remedy
+            )
+        })
+        .collect();
+    list("Findings on the hosts", &found, lines);
+}
+
+fn interface(host: &HostSnapshot, interface: &Interface, indent: &str) -> String {
+    let facts: Vec<String> = words::interface_facts(host, interface)
+        .iter()
+        .map(|(title, fact)| format!("; {title}: {fact}"))
+        .collect();
+    let line = format!("{}: {}{}", interface.name, words::interface(interface), facts.concat());
+    format!("{indent}- {}", text(&line))
 }
 
 fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
@@ -68,6 +108,25 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     }
     if let Some(table) = words::stamps(workload) {
         stamps(&table, lines);
+    }
+    let limits = words::limits(workload);
+    if !limits.is_empty() {
+        lines.extend([String::new(), format!("{}:", words::LIMITS_TITLE), String::new()]);
+        lines.extend(limits.iter().map(|limit| format!("- {}", text(limit))));
+    }
+    let queues = words::queues(workload);
+    if !queues.is_empty() {
+        lines.extend([String::new(), format!("{}:", words::QUEUES_TITLE), String::new()]);
+        lines.extend(queues.iter().map(|queue| format!("- {}", text(queue))));
+    }
+    if let Some(table) = words::failover::events(workload) {
+        let cells = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>().join(" | ");
+        lines.extend([String::new(), format!("{}:", words::failover::TITLE), String::new()]);
+        lines.push(format!("| {} |", cells(&table.header)));
+        lines.push(format!("|{}", "---|".repeat(table.header.len())));
+        lines.extend(table.rows.iter().map(|row| format!("| {} |", cells(row))));
+        lines.push(String::new());
+        lines.extend(table.notes.iter().map(|note| format!("- {}", text(note))));
     }
     let placements = words::placements(workload);
     if !placements.is_empty() {

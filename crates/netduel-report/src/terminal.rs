@@ -4,6 +4,7 @@
 use netduel_model::metric::Metric;
 
 use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
+use crate::findings::Severity;
 use crate::words::{self, StampTable, Tone, plain};
 
 /// Narrower than this nothing is laid out; lines just run over.
@@ -21,6 +22,13 @@ pub fn table(analysis: &Analysis, width: usize, colour: bool) -> String {
     for workload in &analysis.workloads {
         page.workload(workload);
     }
+    let changes = words::changes(&analysis.plan);
+    if !changes.is_empty() {
+        page.heading("What each arm changes, and undoes after each trial");
+        for change in changes {
+            page.paragraph("  ", &plain(&change));
+        }
+    }
     let proofs = words::proofs(analysis);
     if !proofs.is_empty() {
         page.heading("Path");
@@ -32,6 +40,13 @@ pub fn table(analysis: &Analysis, width: usize, colour: bool) -> String {
         page.heading("Warnings");
         for warning in words::warnings(analysis) {
             page.item("! ", &plain(&warning));
+        }
+    }
+    let found = analysis.inspection.lines(Severity::Warning);
+    if !found.is_empty() {
+        page.heading("Hosts");
+        for line in found {
+            page.item("! ", &plain(&line));
         }
     }
     page.text.push('\n');
@@ -158,6 +173,25 @@ impl Page {
         }
         if let Some(table) = words::stamps(workload) {
             self.stamps(&table);
+        }
+        let limits = words::limits(workload);
+        if !limits.is_empty() {
+            self.paragraph("  ", words::LIMITS_TITLE);
+            for limit in limits {
+                self.item("- ", &plain(&limit));
+            }
+        }
+        let events = words::failover::sentences(workload);
+        if !events.is_empty() {
+            self.paragraph("  ", words::failover::TITLE);
+            for (title, sentences) in events {
+                if !title.is_empty() {
+                    self.paragraph("  ", &plain(&title));
+                }
+                for sentence in sentences {
+                    self.item("- ", &plain(&sentence));
+                }
+            }
         }
         let placements = words::placements(workload);
         if !placements.is_empty() {

@@ -15,6 +15,11 @@ const INTERVAL_BYTES: u64 = 5 * 96;
 /// The reports of a stream at both ends, each with the kernel's account of the connection.
 const STREAM_BYTES: u64 = 2 * 1024;
 
+/// An arrival of a probe that is kept: three numbers of 8 digits; each may come twice.
+const ARRIVAL_BYTES: u64 = 2 * 27;
+/// A second of the fine series of a failover, at both ends.
+const FINE_BYTES: u64 = 2 * 100 * 96;
+
 /// Room that the largest trial of a plan may need, bytes.
 pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
     let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
@@ -25,9 +30,17 @@ pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
             Traffic::TcpRr(_) | Traffic::UdpRr(_) => 1,
             Traffic::TcpCrr(settings) => settings.outstanding,
             Traffic::LoadedLatency(settings) => settings.streams + 1,
+            Traffic::Failover(settings) => settings.streams,
+        };
+        let kept = match &workload.traffic {
+            Traffic::Failover(settings) => {
+                let seconds = workload.timing.duration.0 / 1_000_000_000 + 1;
+                seconds * (2 * settings.rate.0 * ARRIVAL_BYTES + FINE_BYTES)
+            }
+            _ => 0,
         };
         let intervals = workload.timing.duration.0 / SAMPLE_INTERVAL_NS + 1;
-        intervals * INTERVAL_BYTES + u64::from(streams) * STREAM_BYTES
+        intervals * INTERVAL_BYTES + u64::from(streams) * STREAM_BYTES + kept
     });
     BASE_BYTES + largest.max().unwrap_or_default()
 }

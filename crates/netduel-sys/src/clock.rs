@@ -1,4 +1,5 @@
 //! Clocks (clock_gettime(2)) and waiting for a point in time. The only place of the workspace that reads a clock.
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -47,6 +48,23 @@ pub fn sleep_until(deadline_ns: u64) {
     }
 }
 
+/// Longest sleep of [`sleep_until_or`], nanoseconds: how late it notices that it is over.
+const STEP_NS: u64 = 20_000_000;
+
+/// Sleeps until the monotonic clock shows `deadline_ns`, or until some 20 ms after `is_over` was set; false in the second case.
+pub fn sleep_until_or(deadline_ns: u64, is_over: &AtomicBool) -> bool {
+    loop {
+        let now = monotonic_ns();
+        if now >= deadline_ns {
+            return true;
+        }
+        if is_over.load(Ordering::Relaxed) {
+            return false;
+        }
+        sleep_until(deadline_ns.min(now + STEP_NS));
+    }
+}
+
 /// How long before the deadline [`sleep_then_spin_until`] stops sleeping: a kernel's wake-up is seldom later.
 const SPIN_NS: u64 = 50_000;
 
@@ -74,5 +92,16 @@ mod tests {
         assert!(sleep_then_spin_until(deadline) >= deadline);
         sleep_until(deadline + 100_000);
         assert!(monotonic_ns() >= deadline + 100_000);
+    }
+
+    #[test]
+    fn a_sleep_ends_when_it_is_over_and_says_which_came_first() {
+        assert!(sleep_until_or(monotonic_ns() + 100_000, &AtomicBool::new(false)));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| sleep_until_or(u64::MAX, &is_over));
+            is_over.store(true, Ordering::Relaxed);
+            assert!(!sleeper.join().unwrap());
+        });
     }
 }

@@ -138,6 +138,14 @@ pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> 
     Ok(sockopt::socket_recv_buffer_size(&socket)? / 2)
 }
 
+/// How much a socket's send buffer takes, as the kernel accounts for it, bytes (`SO_SNDBUF`).
+///
+/// # Errors
+/// Does not happen on a live socket.
+pub fn send_buffer(socket: impl AsFd) -> io::Result<usize> {
+    Ok(sockopt::socket_send_buffer_size(socket)?)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;

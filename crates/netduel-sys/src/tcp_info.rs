@@ -79,6 +79,8 @@ fields! {
     dsack_dups: u32 = 216,
     /// Times that reordering was seen; Linux 4.19 and later.
     reord_seen: u32 = 220,
+    /// Window that this end offers, bytes; Linux 6.2 and later.
+    rcv_wnd: u32 = 232,
 }
 
 #[cfg(test)]

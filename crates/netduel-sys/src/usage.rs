@@ -32,6 +32,14 @@ pub fn of_this_process() -> io::Result<Usage> {
     Ok(usage(&unsafe { raw.assume_init() }))
 }
 
+/// How long the calling thread has run and how long it has waited for a core though it could have run, nanoseconds; `None` on a
+/// kernel without `CONFIG_SCHED_INFO`.
+pub fn run_and_wait_of_this_thread() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let mut fields = text.split_whitespace().map(str::parse);
+    Some((fields.next()?.ok()?, fields.next()?.ok()?))
+}
+
 /// Takes `child` when it has ended, and tells how it ended and what it used: all its threads, and those children of its own
 /// that it waited for. `None` while it runs. Afterwards its id may be another process's: do not signal it any more.
 ///

@@ -1,4 +1,6 @@
 //! `netduel plan`: check a plan, print the schema.
+use netduel_model::plan::ResolvedPlan;
+
 use crate::cli::PlanCommand;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::run::{print, read_plan};
@@ -41,7 +43,22 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 design.blocks_max,
                 traffic_s * f64::from(design.blocks_min),
                 traffic_s * f64::from(design.blocks_max),
-            ))
+            ))?;
+            warn_of_few_blocks(&resolved);
+            Ok(())
         }
+    }
+}
+
+/// Says before anything is run that no verdict can come of it, however large a difference is.
+pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
+    if let Some((verdicts, needed)) = plan.too_few_blocks() {
+        let verdicts =
+            if verdicts == 1 { "1 verdict needs".to_owned() } else { format!("{verdicts} verdicts need") };
+        eprintln!(
+            "warning: {verdicts} at least {needed} blocks before even a difference in every block is evidence, and the plan has {} at \
+             most: raise blocks_max, or ask for fewer metrics",
+            plan.design.blocks_max
+        );
     }
 }

@@ -116,6 +116,12 @@ impl Conductor<'_> {
         self.stopping = true;
         self.heard.clear();
         let now_ns = self.surroundings.now_ns();
+        // What never said that it is an agent has done nothing, and would keep everybody waiting for its farewell.
+        let strangers: Vec<HostName> =
+            self.links.iter().filter(|(_, link)| !link.is_greeted()).map(|(host, _)| host.clone()).collect();
+        for link in strangers.iter().filter_map(|host| self.links.remove(host)) {
+            drop(link.end());
+        }
         for link in self.links.values_mut() {
             link.request(&ToAgent::Bye, now_ns, BYE_TIMEOUT_NS);
         }

@@ -67,6 +67,11 @@ impl HostLink {
         self.peer.tick(now_ns)
     }
 
+    /// Whether it has shown that it is an agent.
+    pub fn is_greeted(&self) -> bool {
+        self.peer.is_greeted()
+    }
+
     /// When the next wait is over.
     pub fn deadline_ns(&self) -> Option<u64> {
         self.peer.deadline_ns()

@@ -1,6 +1,8 @@
 //! One trial over two agents: treatments, sockets, start, the two results, and everything undone.
 use netduel_model::event::Event;
+use netduel_model::failover::{PathEventKind, RETURN_DEADLINE_NS};
 use netduel_model::ids::{HostName, Token};
+use netduel_model::link_event::{LinkEvent, of_the_path};
 use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Arm, TreatmentAction};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
@@ -8,8 +10,8 @@ use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, Family, Role, Traffic, Workload};
 
-use super::Trouble;
 use super::conductor::Conductor;
+use super::{Trouble, failover};
 use crate::peer::Heard;
 use crate::protocol::{FromAgent, ToAgent};
 
@@ -41,19 +43,27 @@ impl Conductor<'_> {
             client: None,
             server: None,
             proofs: Vec::new(),
+            lab_events: None,
         };
         // Words about an earlier trial that failed.
         self.heard.clear();
-        let result = self.perform(arm, workload);
+        let mut result = self.perform(arm, workload);
         self.stopping = true;
         if result.is_err() {
-            self.abort(arm);
+            self.abort(arm, workload);
+        }
+        match self.surroundings.end_events() {
+            Ok(events) => trial.lab_events = events,
+            Err(detail) => result = result.and(Err(Trouble::Local(detail))),
         }
         let undone = self.undo(arm);
         self.stopping = false;
         match result {
             Ok([client, server]) => {
-                judge_path(arm, &mut trial, &client, &server);
+                match &workload.traffic {
+                    Traffic::Failover(_) => failover::judge(self.plan, arm, &mut trial, [&client, &server]),
+                    _ => judge_path(arm, &mut trial, &client, &server),
+                }
                 trial.client = Some(client);
                 trial.server = Some(server);
                 // An agent that is lost while it undoes takes nothing away from what was measured before.
@@ -82,7 +92,8 @@ impl Conductor<'_> {
         for role in ROLES {
             let treatments = agent_treatments(arm, role);
             if !treatments.is_empty() {
-                self.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, STEP_TIMEOUT_NS)?;
+                let timeout_ns = treatment_timeout_ns(&treatments);
+                self.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns)?;
             }
         }
         Ok(())
@@ -93,10 +104,11 @@ impl Conductor<'_> {
         let mut undone = Ok(());
         for role in ROLES {
             let host = arm.pair.host(role).clone();
-            if agent_treatments(arm, role).is_empty() || !self.links.contains_key(&host) {
+            let treatments = agent_treatments(arm, role);
+            if treatments.is_empty() || !self.links.contains_key(&host) {
                 continue;
             }
-            match self.ask_in_any_case(&host, &ToAgent::Undo, STEP_TIMEOUT_NS) {
+            match self.ask_in_any_case(&host, &ToAgent::Undo, treatment_timeout_ns(&treatments)) {
                 Ok(FromAgent::Undone { problems }) => self.warn_of_rest(&host, problems),
                 Ok(_) => {}
                 Err(trouble) => undone = undone.and(Err(trouble)),
@@ -139,9 +151,15 @@ impl Conductor<'_> {
 
     fn traffic(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
         let host = |role: Role| arm.pair.host(role).clone();
-        let timeout_ns = workload.timing.duration.0.saturating_add(DONE_MARGIN_NS);
+        let timeout_ns =
+            workload.timing.duration.0.saturating_add(DONE_MARGIN_NS + return_ns(&workload.traffic));
         for role in starting_order(&workload.traffic) {
             self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns)?;
+        }
+        if let Traffic::Failover(failover) = &workload.traffic
+            && failover::is_in_lab(self.plan, &arm.pair)
+        {
+            self.surroundings.begin_events(&arm.pair, &failover.events).map_err(Trouble::Local)?;
         }
         let deciders = deciders(&workload.traffic);
         let mut ends: [Option<TrialEnd>; 2] = [None, None];
@@ -171,15 +189,34 @@ impl Conductor<'_> {
     }
 
     /// Stops traffic at both ends, as far as they still listen.
-    fn abort(&mut self, arm: &Arm) {
+    fn abort(&mut self, arm: &Arm, workload: &Workload) {
+        let timeout_ns = STEP_TIMEOUT_NS + return_ns(&workload.traffic);
         for role in ROLES {
             let host = arm.pair.host(role).clone();
             if self.links.contains_key(&host) {
                 // The trial has failed already; an agent that does not even stop is found at its next request.
-                drop(self.ask_in_any_case(&host, &ToAgent::Abort, STEP_TIMEOUT_NS));
+                drop(self.ask_in_any_case(&host, &ToAgent::Abort, timeout_ns));
             }
         }
     }
+}
+
+/// How long treatments, or their undoing, may take: making one may wait for an interface, and so may undoing it when another
+/// fails, one after the other.
+fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
+    let waits = |action: &&TreatmentAction| {
+        matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
+    };
+    STEP_TIMEOUT_NS + 2 * RETURN_DEADLINE_NS * treatments.iter().filter(waits).count() as u64
+}
+
+/// How long an agent may still be at work on its own interfaces when the traffic of a failover is over: at an event that is
+/// under way, and at giving back what was taken.
+fn return_ns(traffic: &Traffic) -> u64 {
+    let Traffic::Failover(failover) = traffic else { return 0 };
+    let own = || failover.events.iter().filter(|event| event.interface.is_some());
+    let taken = own().filter(|event| event.kind != PathEventKind::Return).count() as u64;
+    if own().next().is_none() { 0 } else { (1 + taken) * RETURN_DEADLINE_NS }
 }
 
 /// Who only receives starts first: its counters are read before the first byte arrives, so that they hold all of them.
@@ -198,6 +235,8 @@ fn deciders(traffic: &Traffic) -> &'static [Role] {
         Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_) => {
             &[Role::Client]
         }
+        // Both send probes by their own clocks.
+        Traffic::Failover(_) => &ROLES,
         Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => match direction {
             Direction::Up => &[Role::Client],
             Direction::Down => &[Role::Server],
@@ -220,14 +259,84 @@ fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
         .collect()
 }
 
-/// Proves the path at each end for which the arm names an interface; a trial without proof is invalid.
+/// Proves the path at each end for which the arm names an interface or a kind of path, and looks for changes of the links that
+/// carried the bytes. A trial without proof, or whose path changed under it, is invalid.
 fn judge_path(arm: &Arm, trial: &mut Trial, client: &TrialEnd, server: &TrialEnd) {
+    let mut failures = Vec::new();
     for (role, end) in [(Role::Client, client), (Role::Server, server)] {
-        let Some(expected) = arm.expected(role) else { continue };
-        trial.proofs.push(PathProof::from_interfaces(role, expected, &end.observation.interfaces));
+        let observation = &end.observation;
+        let mut proofs = Vec::new();
+        if let Some(expected) = arm.expected(role) {
+            proofs.push(PathProof::from_interfaces(role, expected, &observation.interfaces));
+        }
+        if let Some(kind) = arm.expect_path {
+            proofs.push(PathProof::from_kinds(role, kind, observation));
+        }
+        failures.extend(proofs.iter().filter_map(PathProof::failure));
+        trial.proofs.extend(proofs);
+        let events = observation.link_events.as_deref().unwrap_or_default();
+        let told: Vec<String> = of_the_path(events, &observation.interfaces, arm.expected(role))
+            .into_iter()
+            .map(LinkEvent::words)
+            .collect();
+        if !told.is_empty() {
+            failures.push(format!("at the {role} the path changed under the trial: {}", shortened(&told)));
+        }
     }
-    let failures: Vec<String> = trial.proofs.iter().filter_map(PathProof::failure).collect();
     if !failures.is_empty() {
         trial.validity = Validity::WrongPath { reason: failures.join("; ") };
+    }
+}
+
+/// The first of many.
+fn shortened(told: &[String]) -> String {
+    const MOST: usize = 4;
+    let first = told.get(..MOST).unwrap_or(told).join(", ");
+    match told.len().saturating_sub(MOST) {
+        0 => first,
+        more => format!("{first}, and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::failover::{Failover, PathEvent};
+    use netduel_model::units::{Bytes, PerSecond};
+    use netduel_model::workload::TcpEngine;
+
+    use super::*;
+
+    fn failover(events: &[(PathEventKind, Option<&str>)]) -> Traffic {
+        let event = |(kind, interface): &(PathEventKind, Option<&str>)| PathEvent {
+            at: Nanos(1),
+            kind: *kind,
+            on: Side::Client,
+            interface: interface.map(str::to_owned),
+        };
+        Traffic::Failover(Failover {
+            streams: 1,
+            direction: Direction::Down,
+            block: Bytes(1),
+            engine: TcpEngine::default(),
+            congestion: None,
+            size: Bytes(64),
+            rate: PerSecond(1),
+            events: events.iter().map(event).collect(),
+        })
+    }
+
+    #[test]
+    fn an_agent_is_waited_for_longer_than_it_waits_for_its_interfaces() {
+        let vf = TreatmentAction::Vf { interface: "vf0".to_owned() };
+        let mtu = TreatmentAction::Mtu { interface: "va".to_owned(), mtu: 1500 };
+        assert_eq!(treatment_timeout_ns(std::slice::from_ref(&mtu)), STEP_TIMEOUT_NS);
+        let both = treatment_timeout_ns(&[vf.clone(), mtu, vf]);
+        assert!(both > 4 * RETURN_DEADLINE_NS, "two are made and undone: {both} ns");
+
+        let (down, back) = (PathEventKind::Down, PathEventKind::Return);
+        let own = failover(&[(down, Some("vf0")), (back, Some("vf0"))]);
+        // A return that is under way at the end of the traffic, and the same once more when it failed.
+        assert!(DONE_MARGIN_NS + return_ns(&own) > 2 * RETURN_DEADLINE_NS);
+        assert_eq!(return_ns(&failover(&[(down, None), (back, None)])), 0, "the lab's are the coordinator's");
     }
 }

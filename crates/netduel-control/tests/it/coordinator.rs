@@ -1,5 +1,5 @@
 //! The coordinator over real child processes that follow a script.
-use netduel_control::coordinator::{RunError, RunErrorKind, run};
+use netduel_control::coordinator::{RunError, RunErrorKind, describe, run};
 use netduel_model::event::Event;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
@@ -316,4 +316,28 @@ fn garbage_in_place_of_an_agent_is_quoted() {
     let mut script = Script::default().host("b", &["sh", "-c", "yes no"]);
     let text = run(&plan(FOUR_TRIALS), &mut script).unwrap_err().to_string();
     assert!(text.contains("more than 50 lines") && text.contains("`no`"), "{text}");
+}
+
+#[test]
+fn hosts_describe_themselves_and_one_that_fails_keeps_no_other_from_it() {
+    let mut script = Script::default().host("a", &["sh", "-c", "echo no such host >&2; exit 7"]);
+    let log = logged(&mut script);
+    let described = describe(&plan(FOUR_TRIALS), &mut script, true).unwrap();
+    let answers: Vec<(&str, bool)> =
+        described.iter().map(|(name, answer)| (name.as_str(), answer.is_ok())).collect();
+    assert_eq!(answers, [("a", false), ("b", true)]);
+    let reason = described.values().find_map(|answer| answer.as_ref().err()).unwrap().to_string();
+    assert!(reason.contains("no such host"), "{reason}");
+    // Nothing but a question was asked: no lock, no treatment, no traffic. An agent stops and undoes at its end in any case.
+    assert_eq!(lines(&log), ["describe", "abort", "undo"]);
+    assert!(script.stored.is_empty() && script.events.is_empty());
+}
+
+#[test]
+fn a_host_that_refuses_to_describe_itself_is_told_with_its_words() {
+    let mut script = Script::default().host("b", &["refuse-describe"]);
+    let described = describe(&plan(FOUR_TRIALS), &mut script, false).unwrap();
+    let reasons: Vec<String> =
+        described.values().filter_map(|answer| Some(answer.as_ref().err()?.to_string())).collect();
+    assert_eq!(reasons, ["host b: the script refuses to describe"]);
 }

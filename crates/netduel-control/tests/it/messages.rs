@@ -18,6 +18,7 @@ pub fn workload() -> Workload {
 /// A trial's end without figures.
 pub fn trial_end(role: Role) -> TrialEnd {
     let report = EndReport {
+        failover: None,
         spread: None,
         connections: None,
         role,
@@ -32,6 +33,7 @@ pub fn trial_end(role: Role) -> TrialEnd {
         zero_copy: None,
         errors: Vec::new(),
         process_cpu_ns: (1, 2),
+        thread_use: None,
     };
     TrialEnd { report, observation: Observation::default() }
 }

@@ -8,6 +8,7 @@ mod http;
 use netduel_model::snapshot::{Cloud, Provider};
 use serde_json::Value;
 
+use crate::file::shown;
 use crate::source::MetadataService;
 
 /// What a service told of a machine, in the fields of [`Cloud`]; what it did not tell is absent.
@@ -35,16 +36,18 @@ impl Told {
     /// Puts what was told into `cloud`. The physical host that the hypervisor itself has named stays: the service knows only
     /// of hosts that somebody has rented whole.
     pub fn complete(self, cloud: &mut Cloud) {
-        cloud.size = self.size;
-        cloud.region = self.region;
-        cloud.zone = self.zone;
-        cloud.physical_zone = self.physical_zone;
-        cloud.instance = self.instance.or_else(|| cloud.instance.take());
-        cloud.placement = self.placement;
-        cloud.fault_domain = self.fault_domain;
-        cloud.physical_host = cloud.physical_host.take().or(self.physical_host);
-        cloud.image = self.image;
-        cloud.metadata_failure = self.failure;
+        // Whoever answers at that address must not write to somebody's terminal.
+        let clean = |text: Option<String>| text.map(|text| shown(&text)).filter(|text| !text.is_empty());
+        cloud.size = clean(self.size);
+        cloud.region = clean(self.region);
+        cloud.zone = clean(self.zone);
+        cloud.physical_zone = clean(self.physical_zone);
+        cloud.instance = clean(self.instance).or_else(|| cloud.instance.take());
+        cloud.placement = clean(self.placement);
+        cloud.fault_domain = clean(self.fault_domain);
+        cloud.physical_host = cloud.physical_host.take().or(clean(self.physical_host));
+        cloud.image = clean(self.image);
+        cloud.metadata_failure = clean(self.failure);
     }
 }
 

@@ -202,6 +202,8 @@ impl DeviceSource for Door {
 pub struct Link {
     pub index: u32,
     pub name: &'static str,
+    /// As `veth`; hardware has none.
+    pub kind: Option<&'static str>,
     pub master: u32,
     pub mac: Option<[u8; 6]>,
     pub mtu: Option<u32>,
@@ -228,6 +230,12 @@ impl Link {
         attribute(3, format!("{}\0", self.name).as_bytes());
         if self.master > 0 {
             attribute(10, &self.master.to_ne_bytes());
+        }
+        if let Some(kind) = self.kind {
+            let mut info = (kind.len() as u16 + 5).to_ne_bytes().to_vec();
+            info.extend_from_slice(&1u16.to_ne_bytes());
+            info.extend_from_slice(format!("{kind}\0").as_bytes());
+            attribute(18, &info);
         }
         if let Some(mac) = self.mac {
             attribute(1, &mac);

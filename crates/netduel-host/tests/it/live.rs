@@ -3,7 +3,9 @@ use std::env;
 use std::net::UdpSocket;
 use std::process::Command;
 
-use netduel_host::{Nearness, Observer, Sources, addresses_of, interface_names, mtu_range, snapshot};
+use netduel_host::{
+    Nearness, Observer, Sources, addresses_of, interface_names, mtu_range, snapshot, snapshot_of,
+};
 
 /// Set in the process that runs a test inside its namespace.
 const INSIDE: &str = "NETDUEL_TEST_INSIDE";
@@ -14,23 +16,29 @@ fn ip(words: &str) {
 
 /// Runs `body` in a new network namespace, by running the test again inside of it.
 fn in_namespace(name: &str, body: fn()) {
+    in_prepared_namespace(name, "exec \"$@\"", body);
+}
+
+/// As [`in_namespace`]; `prepare` is what the shell does before it becomes the test, whose command line it has in `$@`.
+fn in_prepared_namespace(name: &str, prepare: &str, body: fn()) {
     if env::var_os(INSIDE).is_some() {
         return body();
     }
     let flags = if rustix::process::geteuid().is_root() { "-n" } else { "-rn" };
     let able = Command::new("unshare")
-        .args([flags, "ip", "link"])
+        .args([flags, "-m", "--", "sh", "-ec", prepare, "sh", "ip", "link"])
         .output()
         .is_ok_and(|output| output.status.success());
     if !able {
-        let reason = "no network namespace: unshare(1), ip(8) and the right to make one are needed";
+        let reason =
+            "no network namespace: unshare(1), ip(8) and the right to make and prepare one are needed";
         assert!(env::var_os("REQUIRE_ALL").is_none(), "{reason}");
         println!("skipped: {reason}");
         return;
     }
     let exact = format!("live::{name}");
     let output = Command::new("unshare")
-        .args([flags, "--"])
+        .args([flags, "-m", "--", "sh", "-ec", prepare, "sh"])
         .arg(env::current_exe().unwrap())
         .args(["--exact", &exact, "--nocapture"])
         .env(INSIDE, "1")
@@ -43,11 +51,28 @@ fn in_namespace(name: &str, body: fn()) {
 
 #[test]
 fn this_machine_is_described() {
-    let seen = snapshot().unwrap();
+    // Whoever runs this machine need not be asked for it.
+    let mut sources = Sources { metadata: None, ..Sources::live().unwrap() };
+    let seen = snapshot_of(&mut sources).unwrap();
     assert!(seen.cores > 0 && seen.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
     assert!(seen.boot_id.is_some() && seen.netns.is_some() && seen.kernel.is_some());
     assert!(seen.interfaces.iter().any(|interface| interface.name == "lo"));
     assert!(seen.sysctls.contains_key("net.ipv4.tcp_congestion_control"));
+    let processor = seen.processor.unwrap();
+    let mut cores = processor.physical_cores.concat();
+    cores.sort_unstable();
+    assert_eq!(cores.len(), seen.cores as usize, "every core has one place");
+    let mut of_nodes: Vec<u16> = seen.nodes.iter().flat_map(|node| node.cores.clone()).collect();
+    of_nodes.sort_unstable();
+    // A kernel without NUMA has no nodes.
+    assert!(of_nodes.is_empty() || of_nodes == cores, "{of_nodes:?}");
+    for function in &seen.pci_functions {
+        let named =
+            |interface: &&netduel_model::snapshot::Interface| function.interfaces.contains(&interface.name);
+        for interface in seen.interfaces.iter().filter(named) {
+            assert_eq!(interface.device.pci.as_ref(), Some(function));
+        }
+    }
 }
 
 #[test]
@@ -150,4 +175,68 @@ fn every_allowed_core_of_this_machine_has_one_place_whatever_the_interface() {
             assert!(near.device.is_some() || near.queue_cores.is_empty(), "{near:?}");
         }
     }
+}
+
+#[test]
+fn the_devices_filter_and_routes_of_a_namespace_are_its_own() {
+    in_namespace("the_devices_filter_and_routes_of_a_namespace_are_its_own", || {
+        ip("link add va numtxqueues 2 numrxqueues 2 type veth peer name vb");
+        ip("addr add 10.1.2.3/24 dev va");
+        ip("link set va up");
+        ip("link set vb up");
+        ip("route add default via 10.1.2.1 dev va");
+        let sees_rules =
+            nft("add table ip t; add chain ip t c; add rule ip t c accept; add rule ip t c drop");
+        let tc = [
+            "qdisc add dev va root handle 1: htb",
+            "class add dev va parent 1: classid 1:1 htb rate 1mbit",
+            "qdisc add dev va parent 1:1 tbf rate 1mbit burst 2000 limit 4000",
+        ];
+        for words in tc {
+            assert!(Command::new("tc").args(words.split(' ')).status().unwrap().success(), "tc {words}");
+        }
+        let seen = snapshot().unwrap();
+        assert_eq!(seen.default_routes, ["va"]);
+        if sees_rules {
+            assert_eq!(seen.filter.as_ref().and_then(|filter| filter.nft_rules), Some(2));
+        }
+        let va = seen.interfaces.iter().find(|interface| interface.name == "va").unwrap();
+        assert_eq!(va.device.disciplines, ["htb", "tbf"]);
+        let channels = va.device.channels.unwrap();
+        assert_eq!(channels.rx.1.max(channels.combined.1), 2, "{channels:?}");
+        // `/sys` still shows the namespace that the test was started in.
+        assert!(va.device.receive_steering.is_empty(), "{:?}", va.device);
+        assert!(va.device.bus.is_none() && va.device.interrupts.is_empty());
+    });
+}
+
+#[test]
+fn the_steering_of_queues_is_read_where_sysfs_shows_this_namespace() {
+    let prepare = "mount -t sysfs sysfs /sys; ip link add va numrxqueues 2 type veth peer name vb; \
+                   exec \"$@\"";
+    in_prepared_namespace("the_steering_of_queues_is_read_where_sysfs_shows_this_namespace", prepare, || {
+        let steering = || {
+            let seen = snapshot().unwrap();
+            let va = seen.interfaces.iter().find(|interface| interface.name == "va").unwrap();
+            va.device.receive_steering.clone()
+        };
+        let seen = steering();
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert!(seen.iter().all(|queue| queue.cores.is_empty() && queue.flows == 0));
+        // In a user namespace the kernel refuses this.
+        if std::fs::write("/sys/class/net/va/queues/rx-1/rps_cpus", "1").is_ok() {
+            assert_eq!(steering()[1].cores, [0]);
+        }
+    });
+}
+
+/// Whether the rules were taken: not every machine has nft(8) and a kernel with nftables.
+fn nft(commands: &str) -> bool {
+    let output = Command::new("nft").arg(commands).output();
+    let taken = output.as_ref().is_ok_and(|output| output.status.success());
+    assert!(taken || env::var_os("REQUIRE_ALL").is_none(), "nft: {output:?}");
+    if !taken {
+        println!("skipped: no nftables to be read: {output:?}");
+    }
+    taken
 }

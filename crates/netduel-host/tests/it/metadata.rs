@@ -114,6 +114,18 @@ fn a_token_that_would_break_the_next_request_is_not_sent_back() {
 }
 
 #[test]
+fn what_a_service_says_cannot_write_to_a_terminal() {
+    let told = cloud(&azure_machine(), |_| {
+        ok(&format!(
+            "{{\"vmSize\": \"D2\\u001b]0;x\\u0007\", \"zone\": \"\\n\", \"vmId\": \"{}\"}}",
+            "a".repeat(5000)
+        ))
+    });
+    assert_eq!((told.size.as_deref(), told.zone), (Some("D2]0;x"), None));
+    assert_eq!(told.instance.unwrap().len(), 256);
+}
+
+#[test]
 fn a_machine_of_no_cloud_asks_nobody() {
     let host = Host::new();
     host.write("sys/class/dmi/id/sys_vendor", "QEMU\n");

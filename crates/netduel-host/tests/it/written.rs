@@ -3,6 +3,7 @@ use std::fmt::Write;
 
 use netduel_host::{Observer, snapshot_of};
 use netduel_model::observation::{InterfaceDelta, Observation, Presence};
+use netduel_sys::ethtool::Rss;
 
 use crate::fixture::{Host, Link};
 
@@ -216,4 +217,46 @@ fn a_new_device_under_an_old_name_counts_from_nothing() {
     host.set_statistics("eth0", &[("rx_packets", 7)]);
     let seen = before.after(&mut observer).unwrap();
     assert_eq!(seen.driver["eth0"]["rx_packets"], 7);
+}
+
+#[test]
+fn before_linux_5_14_containers_change_nothing_of_what_a_host_is_and_a_nic_still_has_a_bus() {
+    let host = Host::new();
+    let nic = Link { index: 2, name: "eth0", mac: Some([2, 0, 0, 0, 0, 1]), ..Link::default() };
+    let pair = |index: u32, name: &'static str| Link { index, name, kind: Some("veth"), ..Link::default() };
+    host.set_driver("veth1", "veth", "");
+    host.set_driver("veth2", "veth", "");
+    host.set_driver("eth0", "mlx5_core", "0002:00:02.0");
+    host.write("sys/bus/pci/devices/0002:00:02.0/vendor", "0x15b3\n");
+    host.write("sys/bus/pci/devices/0002:00:02.0/device", "0x1016\n");
+    let mut observer = Observer::with_sources(host.sources()).unwrap();
+    let mut seen = |links: &[Link]| {
+        host.set_links(links);
+        observer.before().unwrap().after(&mut observer).unwrap()
+    };
+    let alone = seen(std::slice::from_ref(&nic));
+    let identity = alone.identity.unwrap();
+    assert_eq!(identity.nics.len(), 1);
+    assert_eq!(
+        (identity.nics[0].driver.as_str(), identity.nics[0].model.as_deref()),
+        ("mlx5_core", Some("15b3:1016"))
+    );
+    let bus = |name: &str| alone.interfaces.iter().find(|one| one.name == name).unwrap().bus.clone();
+    assert_eq!(bus("eth0").as_deref(), Some("pci"));
+    let beside = seen(&[nic, pair(7, "veth1"), pair(8, "veth2")]);
+    assert_eq!(beside.identity.unwrap().nics, identity.nics);
+}
+
+#[test]
+fn a_table_with_a_queue_that_no_device_has_is_left_out() {
+    let host = Host::new();
+    host.set_links(&[Link { index: 2, name: "eth0", ..Link::default() }]);
+    let entries = |indirection: &[u32]| {
+        let rss = Rss { indirection: indirection.to_vec(), ..Rss::default() };
+        host.kernel.lock().unwrap().rss.insert("eth0".to_owned(), rss);
+        let seen = snapshot_of(&mut host.sources()).unwrap();
+        seen.interfaces.iter().find(|one| one.name == "eth0").unwrap().device.rss_entries.clone()
+    };
+    assert_eq!(entries(&[0, 2, 0]), [2, 0, 1]);
+    assert!(entries(&[0, u32::MAX]).is_empty());
 }

@@ -2,6 +2,7 @@
 //! orphans, and ends on a request, when the lifeline or the guard is gone, and on SIGTERM or SIGINT. Its end is the lab's.
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use netduel_model::failover::{LinkBytes, PathEventKind};
 use netduel_sys::namespace::{self, Kind};
 use netduel_sys::process::{self, SignalDescriptor};
 use netduel_sys::{descriptor_pass, mount};
@@ -12,7 +13,7 @@ use rustix::process::Signal;
 use super::{guard, report};
 use crate::error::LabError;
 use crate::protocol::{
-    self, Answer, Ask, InterfaceStatus, KeeperStatus, PolicyStatus, Report, Request, Task, VERSION,
+    self, Answer, Ask, InterfaceStatus, KeeperStatus, Performed, PolicyStatus, Report, Request, Task, VERSION,
 };
 use crate::topology::Topology;
 
@@ -159,6 +160,15 @@ impl Warden<'_> {
             Ask::SetPath { path } => {
                 self.topology.set_path(path).map_or_else(|error| Answer::Failed { error }, |()| Answer::Done)
             }
+            Ask::Perform { kind, guest } => {
+                self.perform(kind, &guest).map_or_else(|error| Answer::Failed { error }, Answer::Performed)
+            }
+            Ask::Bytes => {
+                self.bytes().map_or_else(|error| Answer::Failed { error }, |bytes| Answer::Bytes { bytes })
+            }
+            Ask::Restore => {
+                self.topology.restore().map_or_else(|error| Answer::Failed { error }, |()| Answer::Done)
+            }
             Ask::Enter { host: name } => match (self.topology.host(&name), self.own_namespaces()) {
                 (None, _) => Answer::Failed { error: LabError::NoSuchHost { host: name } },
                 (_, Err(error)) => Answer::Failed { error },
@@ -175,6 +185,22 @@ impl Warden<'_> {
             return Some(Next::End);
         }
         sent.ok().map(|()| Next::GoOn)
+    }
+
+    fn perform(&mut self, kind: PathEventKind, guest: &str) -> Result<Performed, LabError> {
+        let before = self.bytes()?;
+        let done = self.topology.perform(kind, guest)?;
+        Ok(Performed { began_ns: done.began_ns, ended_ns: done.ended_ns, before, after: self.bytes()? })
+    }
+
+    fn bytes(&mut self) -> Result<Vec<LinkBytes>, LabError> {
+        let counters = self.topology.counters()?.into_iter();
+        Ok(counters
+            .map(|(guest, interface, counters)| {
+                let bytes = counters.rx_bytes.saturating_add(counters.tx_bytes);
+                LinkBytes { guest, interface, bytes }
+            })
+            .collect())
     }
 
     /// The user namespace, when the lab has its own, and the pid namespace.

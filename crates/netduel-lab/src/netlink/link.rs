@@ -6,6 +6,7 @@ use super::socket::{Netlink, Step};
 use crate::error::{Errno, LabError};
 
 const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
 const RTM_GETLINK: u16 = 18;
 
 const IFLA_ADDRESS: u16 = 1;
@@ -168,6 +169,18 @@ pub(crate) fn no_link_local(netlink: &mut Netlink, index: u32, object: &str) -> 
 pub(crate) fn set_up(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
     let message = Message::new(RTM_NEWLINK, 0, &body(index, IFF_UP, IFF_UP));
     netlink.request(message, Step { operation: "set up", object, feature: None })
+}
+
+/// Sets an interface down: it carries nothing, and the other end of a veth pair loses its carrier.
+pub(crate) fn set_down(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
+    let message = Message::new(RTM_NEWLINK, 0, &body(index, 0, IFF_UP));
+    netlink.request(message, Step { operation: "set down", object, feature: None })
+}
+
+/// Deletes an interface; both ends of a veth pair go at once.
+pub(crate) fn delete(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
+    let message = Message::new(RTM_DELLINK, 0, &body(index, 0, 0));
+    netlink.request(message, Step { operation: "delete", object, feature: None })
 }
 
 /// Makes an interface a port of a bridge.

@@ -38,10 +38,14 @@ pub(crate) const GUEST: Interface = interface(GUEST_INTERFACE, 10);
 pub(crate) const SYNTHETIC: Interface = interface(SYNTHETIC_INTERFACE, 11);
 /// The guest's end of the accelerated path.
 pub(crate) const FUNCTION: Interface = interface(ACCELERATED_INTERFACE, 12);
+/// A second interface of the guest, while one is plugged in.
+pub(crate) const SECOND: Interface = interface("eth1", 13);
 /// The machine's software switch.
 pub(crate) const SWITCH: Interface = interface("vsw0", 20);
 /// The switch's port to the guest.
 pub(crate) const SWITCH_PORT: Interface = interface("vsyn", 21);
+/// The switch's port to a guest's second interface.
+pub(crate) const SECOND_PORT: Interface = interface("vsyn1", 23);
 /// The switch's uplink.
 pub(crate) const SWITCH_UPLINK: Interface = interface("pf1", 22);
 /// The NIC's embedded switch.
@@ -79,6 +83,7 @@ mod tests {
         let pairs = [
             (SYNTHETIC, SWITCH_PORT),
             (FUNCTION, NIC_FUNCTION),
+            (SECOND, SECOND_PORT),
             (SWITCH_UPLINK, NIC_UPLINK),
             (SIDES[0].wire, SIDES[1].wire),
         ];

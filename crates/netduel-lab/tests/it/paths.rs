@@ -174,3 +174,45 @@ fn a_vf_that_goes_away_is_replaced_by_the_synthetic_path_until_it_is_set_again()
         }
     }
 }
+
+#[test]
+fn what_is_taken_from_a_path_is_given_back_and_the_counters_tell_where_the_bytes_went() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        let lab = Standing::up(&bench, "events", &["20"]);
+        let server = bench.serve(&lab.name, ADDRESSES[0]);
+        let exchange = || {
+            let words = ["ask", ADDRESSES[0], &server.tcp, &server.udp, "50"];
+            printed(&bench.echo(&lab.name, "a", &words).output().unwrap());
+        };
+        let perform = |kind: &str, guest: &str| -> serde_json::Value {
+            serde_json::from_str(&bench.text(["perform", &lab.name, kind, guest])).unwrap()
+        };
+        bench.text(["path", &lab.name, "accelerated"]);
+        for (kind, guest) in
+            [("remove", "a"), ("graceful", "b"), ("carrier", "b"), ("carrier", "a"), ("down", "a")]
+        {
+            let done = perform(kind, guest);
+            assert!(done["began_ns"].as_u64() <= done["ended_ns"].as_u64(), "{kind}: {done}");
+            let before = bench.bytes(&lab.name, guest, "syn0");
+            exchange();
+            assert!(bench.bytes(&lab.name, guest, "syn0") - before >= 200_000, "after {kind} of {guest}");
+            let done = perform("return", guest);
+            assert_eq!(
+                bench.status(&lab.name)["observed"],
+                "accelerated",
+                "after the return of {kind}: {done}"
+            );
+            let before = bench.bytes(&lab.name, guest, "vf0");
+            exchange();
+            assert!(bench.bytes(&lab.name, guest, "vf0") - before >= 200_000, "after the return of {kind}");
+        }
+        perform("remove", "a");
+        perform("add-nic", "b");
+        exchange();
+        bench.text(["restore", &lab.name]);
+        assert_eq!(bench.status(&lab.name)["observed"], "accelerated");
+        // It can be added again only because it was taken away.
+        perform("add-nic", "b");
+        perform("remove-nic", "b");
+    }
+}

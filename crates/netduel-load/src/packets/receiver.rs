@@ -118,7 +118,7 @@ pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], s
     let ReceiverPart { mut queues, attached } = part;
     let streams: BTreeMap<u64, usize> =
         magics.iter().enumerate().map(|(stream, magic)| (*magic, stream)).collect();
-    let mut counts: Vec<FlowCount> = (0..magics.len()).map(FlowCount::new).collect();
+    let mut counts: Vec<FlowCount> = (0..magics.len()).map(|stream| FlowCount::new(stream, 0)).collect();
     let (mut last_ns, mut finishing_ns) = (0, None);
     while !worker.control.is_cut() {
         let now = clock::monotonic_ns();

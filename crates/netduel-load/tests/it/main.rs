@@ -3,6 +3,7 @@
 mod abort;
 mod accounting;
 mod datagrams;
+mod failover;
 mod greeting;
 mod harness;
 mod loaded;

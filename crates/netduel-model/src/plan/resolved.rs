@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
-use crate::plan::spec::{LabPath, Side};
+use crate::plan::spec::{LabPath, PathKind, Side};
 use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
 use crate::units::{BitRate, Nanos, Percent};
 use crate::workload::{Role, Workload};
@@ -47,6 +47,12 @@ pub struct Host {
     pub launch: Launch,
     /// Its addresses; for a guest of the lab those of the lab.
     pub addresses: Vec<IpAddr>,
+    /// Its size as the plan names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// What it can send at most, Mbit/s, as the plan says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_mbps: Option<u32>,
 }
 
 /// How an agent is started.
@@ -90,6 +96,12 @@ pub struct Arm {
     pub expect_client: Option<String>,
     /// Interface that must carry the bytes at the server.
     pub expect_server: Option<String>,
+    /// The path that must carry the bytes at both ends, whatever its interfaces are called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_path: Option<PathKind>,
+    /// What the pair can give at most, Mbit/s, as the plan says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_mbps: Option<u32>,
     /// Every workload of the plan as this arm runs it, in the plan's order.
     pub workloads: Vec<Workload>,
 }
@@ -101,6 +113,10 @@ impl Arm {
             Role::Client => self.expect_client.as_deref(),
             Role::Server => self.expect_server.as_deref(),
         }
+    }
+    /// Whether anything proves which way its bytes go.
+    pub fn is_proven(&self) -> bool {
+        self.expect_client.is_some() || self.expect_server.is_some() || self.expect_path.is_some()
     }
     /// The workload of the given name.
     pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {
@@ -262,6 +278,16 @@ pub struct Design {
 }
 
 impl ResolvedPlan {
+    /// How many verdicts the plan asks for and the blocks without which none of them can be said, when it does not allow as many.
+    pub fn too_few_blocks(&self) -> Option<(usize, u32)> {
+        let baseline = self.arms.first()?;
+        let metrics: usize = baseline.workloads.iter().map(|workload| workload.metrics.len()).sum();
+        let verdicts = metrics * (self.arms.len() - 1);
+        let may_stop_early = self.design.blocks_max > self.design.blocks_min;
+        let needed = super::check::blocks_needed(verdicts, self.design.confidence, may_stop_early);
+        (verdicts > 0 && needed > self.design.blocks_max).then_some((verdicts, needed))
+    }
+
     /// The baseline against a copy of itself. The copy is told apart by its name, NAME-again.
     #[must_use]
     pub fn into_aa(mut self) -> Self {

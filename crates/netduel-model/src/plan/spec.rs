@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shape::shape;
 use super::tuning::{PciState, Ring, VfState};
+use crate::failover::PathEventKind;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
@@ -65,6 +66,11 @@ shape! {
         /// Addresses that the other hosts reach it under; a server needs one of each IP version that is used. Hosts of the lab
         /// have those of the lab (IPv4 and IPv6), so none are written for them.
         optional addresses: Vec<IpAddr>,
+        /// The size of the cloud machine as its provider names it, for example `Standard_DS4_v2`: its bandwidth is looked up.
+        /// Default: what the host itself finds out.
+        optional size: String,
+        /// What the host can send at most, Mbit/s, 1 to 10000000; goes before `size`. Default: what the table of sizes says.
+        optional expect_mbps: u32,
     }
 }
 
@@ -100,9 +106,26 @@ shape! {
         /// Workload settings that this arm overrides, in every workload whose type has them. Default: none.
         optional set: SettingsSpec,
         /// The interface that must carry the bytes on the client and the server. Set by itself when a `path` treatment is
-        /// used. Default: nothing is proven, and the report says so.
+        /// used, but not beside `vf` or `pci`, which take the path away. Default: nothing is proven, and the report says so.
         optional expect_interface: ExpectSpec,
+        /// The path that must carry the bytes at both ends, whatever its interfaces are called: `vf` through the virtual
+        /// function beneath a synthetic NIC, `synthetic` past it. For a cloud's accelerated networking, whose VF comes back under
+        /// another name. Default: nothing is proven by it.
+        optional expect_path: PathKind,
+        /// What the smaller of the two hosts can give at most, Mbit/s, 1 to 10000000: a known cap that goes before the hosts'
+        /// `expect_mbps` and `size`. Results then show the share of it. Default: those of the hosts.
+        optional expect_mbps: u32,
     }
+}
+
+/// What carries the bytes beneath a NIC that may have a virtual function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathKind {
+    /// The virtual function.
+    Vf,
+    /// The synthetic NIC itself, through the host's switch.
+    Synthetic,
 }
 
 shape! {
@@ -130,7 +153,7 @@ shape! {
         /// test's own connections alone is the workload's `congestion`.
         optional sysctl: String,
         /// `down`: the link of a virtual function is set down, so that traffic takes the synthetic path. `interface` is the VF or the
-        /// interface above it. Refused for an interface without another above it: it may be the only way to the host.
+        /// interface above it. Refused without a device above it (bridges and bonds are none): it may be the only way to the host.
         optional vf: VfState,
         /// `removed`: the PCI function is removed from the bus, and found again by a new scan of the bus. `interface` is an
         /// interface of the function or the one above it. Refused as with `vf`.
@@ -204,6 +227,8 @@ pub enum WorkloadType {
     TcpCrr,
     /// Round trips of small probes, first on an idle path and then while TCP streams run.
     LoadedLatency,
+    /// Probes each way and TCP streams while the path is taken away and given back.
+    Failover,
 }
 
 shape! {
@@ -224,7 +249,8 @@ shape! {
         optional cooldown: Nanos,
         /// The metrics that the verdict is about. Default: throughput and cpu-per-gigabyte for tcp-stream; datagram-rate, loss
         /// and cpu-per-datagram for udp-stream; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr;
-        /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency.
+        /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency; outage, lost-in-outage and recovery-time for
+        /// failover.
         optional metrics: Vec<Metric>,
     }
     flat settings: SettingsSpec
@@ -274,22 +300,24 @@ shape! {
         optional pin_server: CoresSpec,
         /// tcp-stream: connections, 1 to 20000 (1024 with the engines `zerocopy` and `io-uring`), default 1; they share a thread for each
         /// core, but for these two, and `copy` up to 128. loaded-latency: connections that make the load, beside one that also
-        /// carries round trips, 1 to 1024, default 16.
+        /// carries round trips, 1 to 1024, default 16. failover: connections beside the probes, 0 to 64, default 1.
         optional streams: u32,
         /// tcp-stream, udp-stream: who sends, default `up` (client to server). With `both` rates are the sum of the two
-        /// directions, and loss is that of all datagrams. loaded-latency: who sends the load, default `both`.
+        /// directions, and loss is that of all datagrams. loaded-latency: who sends the load, default `both`. failover: who sends on its streams;
+        /// probes go both ways.
         optional direction: Direction,
-        /// tcp-stream, loaded-latency: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine, 128 KiB with
+        /// tcp-stream, loaded-latency, failover: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine, 128 KiB with
         /// `copy` and 256 KiB with `zerocopy` and `io-uring`.
         optional block: Bytes,
-        /// tcp-stream, loaded-latency: how bytes are moved, default `lean`.
+        /// tcp-stream, loaded-latency, failover: how bytes are moved, default `lean`.
         optional engine: TcpEngine,
-        /// tcp-stream, tcp-rr, tcp-crr, loaded-latency: congestion control as the kernel names it, 15 letters at most; default: the host's.
+        /// tcp-stream, tcp-rr, tcp-crr, loaded-latency, failover: congestion control as the kernel names it, 15 letters at most; default:
+        /// the host's.
         optional congestion: String,
         /// udp-stream: payload of a datagram, 32 B to 65507 B, default 1448 B (1428 B over IPv6). tcp-rr, udp-rr: bytes of a
         /// request and of its response, default 64 B; 1 B to 1 MiB for tcp-rr, 32 B to 65507 B for udp-rr. tcp-crr: bytes of a
         /// request, 48 B to 1 MiB, default 64 B. loaded-latency: bytes of a probe and of its response, default 64 B, 32 B to
-        /// 1472 B.
+        /// 1472 B. failover: payload of a probe, the same.
         optional size: Bytes,
         /// tcp-crr: bytes of a response, 16 B to 1 MiB, default: as the request (`size`).
         optional response_size: Bytes,
@@ -319,7 +347,7 @@ shape! {
         optional wait: Wait,
         /// tcp-rr, udp-rr, tcp-crr: an open loop at this rate, 1 /s at least, measured from the scheduled time; excludes
         /// `outstanding` but for tcp-crr. Default: a closed loop. loaded-latency: the rate of the probes, which always are an open
-        /// loop, 1 /s to 10 k/s, default 200 /s.
+        /// loop, 1 /s to 10 k/s, default 200 /s. failover: probes each way, 10 /s to 10 k/s, default 1 k/s.
         optional request_rate: PerSecond,
         /// loaded-latency: what the probes travel in, default `udp`.
         optional probe: ProbeProtocol,
@@ -330,6 +358,22 @@ shape! {
         /// smaller than 48 B (tcp-rr) or 64 B (udp-rr) cannot carry the server's times: then network and server are one part.
         /// What it costs is measured; compare with runs that do the same. Default `false`.
         optional timestamps: bool,
+        /// failover: what is done to the path while traffic runs, in the order of time; at least one, and each within the duration.
+        optional events: Vec<EventSpec>,
+    }
+}
+
+shape! {
+    /// Something that is done to a path while traffic runs. Whatever it took is given back after the trial.
+    pub struct EventSpec {
+        /// When, after the start of the traffic: later than the event before, and before the end of the duration.
+        required at: Nanos,
+        /// What is done. Hosts that are not guests of the lab have `remove` (their PCI device), `down` and `return`.
+        required kind as "do": PathEventKind,
+        /// To whose interface. Default: the client's.
+        optional on: Side,
+        /// The interface, on a host that is not a guest of the lab. Guests have theirs: the virtual function `vf0`.
+        optional interface: String,
     }
 }
 

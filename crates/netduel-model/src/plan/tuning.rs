@@ -96,15 +96,28 @@ pub fn cores(list: &str) -> Result<Vec<u16>, String> {
 
 /// The shortest list of these ascending cores, for example `0-3,6`.
 pub fn core_list(cores: &[u16]) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut at = 0;
-    while at < cores.len() {
-        let run = cores[at..].iter().zip(cores[at]..).take_while(|(core, wanted)| *core == wanted).count();
-        let (first, last) = (cores[at], cores[at + run - 1]);
-        parts.push(if run == 1 { first.to_string() } else { format!("{first}-{last}") });
-        at += run;
+    let mut parts: Vec<(u16, u16)> = Vec::new();
+    for core in cores {
+        match parts.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*core) => *last = *core,
+            _ => parts.push((*core, *core)),
+        }
     }
-    parts.join(",")
+    let part = |(first, last): &(u16, u16)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+/// The kernel's text of a set of cores, as `rps_cpus` takes it: 32 of them to a group of hexadecimal digits, the highest first.
+pub fn core_mask(cores: &[u16]) -> String {
+    let mut groups = vec![0_u32; cores.iter().max().map_or(1, |core| usize::from(*core) / 32 + 1)];
+    for core in cores {
+        groups[usize::from(*core) / 32] |= 1 << (core % 32);
+    }
+    let mut groups = groups.iter().rev();
+    let highest = groups.next().map(|group| format!("{group:x}"));
+    highest.into_iter().chain(groups.map(|group| format!("{group:08x}"))).collect::<Vec<_>>().join(",")
 }
 
 /// How an RSS table shares its slots out.
@@ -201,6 +214,14 @@ pub enum PciState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_of_cores_is_written_in_groups_of_32() {
+        let mask = |cores: std::ops::Range<u16>| core_mask(&cores.collect::<Vec<_>>());
+        assert_eq!([0..0, 0..2, 0..8, 0..32].map(mask), ["0", "3", "ff", "ffffffff"]);
+        assert_eq!([0..33, 0..64, 32..33].map(mask), ["1,ffffffff", "ffffffff,ffffffff", "1,00000000"]);
+        assert_eq!(core_mask(&[31, 32, 64]), "1,00000001,80000000");
+    }
 
     #[test]
     fn a_list_of_cores_is_read_and_written_as_the_kernel_does() {

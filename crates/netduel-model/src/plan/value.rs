@@ -223,6 +223,7 @@ macro_rules! choices {
     )+};
 }
 choices!(
+    crate::failover::PathEventKind,
     crate::metric::Metric,
     crate::workload::Direction,
     crate::workload::Family,
@@ -232,6 +233,7 @@ choices!(
     crate::workload::Wait,
     super::spec::LabPath,
     super::spec::LaunchKind,
+    super::spec::PathKind,
     super::spec::Side,
     super::spec::WorkloadType,
     super::tuning::PciState,

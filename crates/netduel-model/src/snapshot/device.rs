@@ -39,10 +39,11 @@ pub struct Device {
     /// The interrupts of the queues.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<QueueInterrupt>,
-    /// Queueing disciplines, the root first and then its children: `mq`, `fq_codel`.
+    /// Kinds of queueing disciplines, the root's first and then those below it, each once: `mq`, `fq_codel`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disciplines: Vec<String>,
-    /// Driver counters since the driver was loaded that tell of a virtual function's share or a provider's limit, by their own names.
+    /// Driver counters since the driver was loaded that tell of a virtual function's share or a provider's limit, by their own
+    /// names; of a name that a driver has for each queue the sum.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, u64>,
 }

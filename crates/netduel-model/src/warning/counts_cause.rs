@@ -1,6 +1,9 @@
 //! Why figures of programs and of interfaces do not add up, and what to do about it. Words and no arithmetic.
 use serde::{Deserialize, Serialize};
 
+use super::{Warning, trials_in_words};
+use crate::units::human_si;
+
 /// Why an interface's count differs from what the programs counted, as far as the figures tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -27,5 +30,38 @@ impl CountsCause {
                 "the interface's counter leaves out what passes it by (XDP, offloads), or the bytes took another way"
             }
         }
+    }
+}
+
+impl Warning {
+    /// The sentence of figures that do not add up.
+    pub(super) fn about_counts(&self) -> String {
+        let Self::CountsDisagree {
+            arm,
+            workload,
+            host,
+            interface,
+            sent,
+            counted_bytes,
+            expected_min_bytes,
+            expected_max_bytes,
+            sender_bytes,
+            receiver_bytes,
+            cause,
+            trials,
+        } = self
+        else {
+            unreachable!("this is the sentence of that doubt alone")
+        };
+        let [counted, min, max, sender, receiver] =
+            [counted_bytes, expected_min_bytes, expected_max_bytes, sender_bytes, receiver_bytes]
+                .map(|bytes| human_si(*bytes as f64, "B"));
+        format!(
+            "counts disagree: in {workload} of {arm} interface {interface} of host {host} {} {counted} where {min} to {max} were \
+             expected ({sender} of payload sent, {receiver} received, and headers), in {}; {}",
+            if *sent { "sent" } else { "received" },
+            trials_in_words(*trials),
+            cause.advice()
+        )
     }
 }

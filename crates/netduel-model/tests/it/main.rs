@@ -1,5 +1,6 @@
 //! Plans from the outside: those that come with the program, those that are wrong, the schema and the guide.
 #![forbid(unsafe_code)]
+mod failover;
 mod guide;
 mod mutated;
 mod resolved;

@@ -132,6 +132,59 @@ fn an_arm_overrides_only_the_workloads_whose_type_has_the_setting() {
 }
 
 #[test]
+fn an_arm_may_place_the_threads_of_every_workload() {
+    let text = minimal(
+        "set = { pin_client = [1], pin_server = \"auto\" }\n[[workloads]]\nname = \"w\"\ntype = \"tcp-stream\"\npin_client = [0]\n\
+         [[workloads]]\nname = \"v\"\ntype = \"udp-rr\"",
+    );
+    let plan = resolved(&text);
+    let placed = |arm: usize, workload: usize| {
+        let workload = &plan.arms[arm].workloads[workload];
+        (workload.pin_client.clone(), workload.pin_auto.server)
+    };
+    assert_eq!((placed(0, 0), placed(0, 1)), ((vec![0], false), (vec![], false)));
+    assert_eq!((placed(1, 0), placed(1, 1)), ((vec![1], true), (vec![1], true)));
+}
+
+#[test]
+fn every_kind_of_treatment_is_resolved_and_survives_json() {
+    let kinds = [
+        "offload = \"tso\", value = \"off\"",
+        "mtu = 9000",
+        "vf = \"down\"",
+        "pci = \"removed\"",
+        "queues = 4",
+        "rss = \"weights 6 2\"",
+        "rss = \"default\"",
+        "ring = \"tx\", value = \"512\"",
+        "coalesce = \"adaptive-tx\", value = \"on\"",
+        "rps = \"0-1\"",
+        "xps = \"spread\"",
+        "irq_affinity = \"0,2\"",
+    ];
+    let written: Vec<String> =
+        kinds.iter().map(|kind| format!("{{ {kind}, interface = \"eth0\" }}")).collect();
+    let text = minimal(&format!(
+        "treatments = [{}]\n[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"",
+        written.join(", ")
+    ));
+    let plan = resolved(&text);
+    let made = &plan.arms[1].treatments;
+    assert_eq!(made.len(), kinds.len());
+    for (index, treatment) in made.iter().enumerate() {
+        assert!(made[index + 1..].iter().all(|other| other != treatment), "{treatment:?}");
+    }
+    let json = serde_json::to_string(&plan).expect("a plan can be written");
+    assert!(
+        json.contains(
+            r#"{"kind":"irq-affinity","interface":"eth0","cores":{"choice":"cores","cores":[0,2]}}"#
+        ),
+        "{json}"
+    );
+    assert_eq!(serde_json::from_str::<ResolvedPlan>(&json).expect("and read"), plan);
+}
+
+#[test]
 fn guests_of_the_lab_bring_their_addresses() {
     let text = minimal("[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[lab]\n")
         .replace("{ launch = \"local\" }", "{ launch = \"lab\", guest = \"b\" }");

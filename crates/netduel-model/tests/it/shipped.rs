@@ -1,7 +1,7 @@
 //! The plans that come with the program say what they are meant to say.
 use netduel_model::lab;
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{ResolvedPlan, TreatmentAction, parse};
+use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction, parse};
 use netduel_model::units::{Bytes, Nanos, Percent};
 use netduel_model::workload::{Family, Role, Traffic, Wait};
 
@@ -24,7 +24,7 @@ fn every_plan_in_the_folder_is_good_and_named_after_its_file() {
         }
     }
     names.sort();
-    for shipped in ["aa", "datagrams", "demo", "engines", "families", "offloads", "streams"] {
+    for shipped in ["aa", "datagrams", "demo", "engines", "families", "offloads", "streams", "vf", "vrss"] {
         assert!(names.iter().any(|name| name == shipped), "{shipped} is missing in {names:?}");
     }
 }
@@ -90,16 +90,48 @@ fn the_other_plans_differ_in_the_one_thing_that_they_ask_about() {
         assert_eq!(left.traffic, right.traffic);
     }
 
-    let offloads = plan("offloads");
-    let states: Vec<bool> = offloads
-        .arms
+    let switched = |plan: &ResolvedPlan| -> Vec<Vec<(String, bool)>> {
+        let one = |action: &TreatmentAction| match action {
+            TreatmentAction::Offload { feature, enabled, .. } => Some((feature.clone(), *enabled)),
+            _ => None,
+        };
+        let of = |arm: &Arm| arm.treatments.iter().filter_map(|treatment| one(&treatment.action)).collect();
+        plan.arms.iter().map(of).collect()
+    };
+    let word = |name: &str, on| (name.to_owned(), on);
+    let expected = [
+        vec![word("tso", true), word("tx", true)],
+        vec![word("tso", false)],
+        vec![word("tso", false), word("gso", false)],
+        vec![word("tso", false), word("gro", true)],
+        vec![word("tx", false)],
+    ];
+    assert_eq!(switched(&plan("offloads")), expected);
+
+    for (name, on) in [("vrss", false), ("vrss-segments", true)] {
+        let vrss = plan(name);
+        let treatments = vrss.arms.iter().flat_map(|arm| &arm.treatments);
+        let steered: Vec<String> = treatments
+            .filter_map(|treatment| match &treatment.action {
+                TreatmentAction::Rps { cores, .. } => Some(cores.to_string()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(steered, ["off", "0", "0-1"]);
+        assert_eq!(switched(&vrss), vec![vec![word("tso", on)]; 3]);
+    }
+
+    let vf = plan("vf");
+    assert_eq!(vf.arms[0].expected(Role::Server), Some(lab::ACCELERATED_INTERFACE));
+    assert_eq!(vf.arms[1].expected(Role::Server), Some(lab::interface(LabPath::Synthetic)));
+
+    let by_streams: Vec<u32> = families.arms[0]
+        .workloads
         .iter()
-        .flat_map(|arm| &arm.treatments)
-        .filter_map(|treatment| match treatment.action {
-            TreatmentAction::Offload { enabled, .. } => Some(enabled),
+        .filter_map(|workload| match workload.traffic {
+            Traffic::TcpStream { streams, .. } => Some(streams),
             _ => None,
         })
         .collect();
-    assert_eq!(states, [true, false]);
-    assert_eq!(offloads.arms[0].treatments[0], offloads.arms[1].treatments[0]);
+    assert_eq!(by_streams, [1, 2, 4, 8, 16]);
 }

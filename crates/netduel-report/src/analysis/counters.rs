@@ -117,12 +117,8 @@ impl CounterKind {
     fn unit(self, traffic: &Traffic) -> &'static str {
         match (traffic, self) {
             (_, kind) if kind.is_share() => "fraction",
-            (Traffic::TcpStream { .. } | Traffic::LoadedLatency(_), kind) => {
-                if kind.is_cpu() {
-                    "s/GB"
-                } else {
-                    "/GB"
-                }
+            (Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) | Traffic::Failover(_), kind) => {
+                if kind.is_cpu() { "s/GB" } else { "/GB" }
             }
             (Traffic::UdpStream { .. }, kind) => {
                 if kind.is_cpu() {
@@ -207,10 +203,15 @@ fn spread(values: &[f64]) -> Option<Spread> {
 
 fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
     let work = match workload.traffic {
-        Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) => figures::gigabytes(trial)?,
+        Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) | Traffic::Failover(_) => {
+            figures::gigabytes(trial)?
+        }
         _ => figures::messages(&workload.traffic, trial)?,
     };
-    let by_gigabyte = matches!(workload.traffic, Traffic::TcpStream { .. } | Traffic::LoadedLatency(_));
+    let by_gigabyte = matches!(
+        workload.traffic,
+        Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) | Traffic::Failover(_)
+    );
     let cpu = |class: fn(&CoreTime) -> u64| {
         let scale = if by_gigabyte { 1e9 } else { 1e3 };
         let time = seen(trial, shared_machine, |seen| Some(seen.cores.iter().map(class).sum()))?;

@@ -118,7 +118,7 @@ impl Way {
                 })
             }
             // Opening and closing is most of what goes over the wire, or probes and load share it: not told apart here.
-            Traffic::TcpCrr(_) | Traffic::LoadedLatency(_) => None,
+            Traffic::TcpCrr(_) | Traffic::LoadedLatency(_) | Traffic::Failover(_) => None,
             Traffic::UdpRr(settings) => {
                 let packets = sent.messages as f64 * fragments(settings.size.0, network);
                 let headers = (below, below + 8.0 + LINK_EXTRA);

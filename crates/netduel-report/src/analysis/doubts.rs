@@ -51,7 +51,7 @@ pub(super) fn derive(
         let of_arm: Vec<&Trial> =
             counting.iter().copied().filter(|trial| trial.slot.arm == arm.name).collect();
         warnings.extend(left_out(arm, &of_arm));
-        if arm.expect_client.is_none() && arm.expect_server.is_none() {
+        if !arm.is_proven() {
             warnings.push(Warning::ArmNotProven { arm: arm.name.clone() });
         }
     }
@@ -124,6 +124,15 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
     let mut warnings = Vec::new();
     for arm in &analysis.arms {
         let values = arm.numbers();
+        if !arm.at_least.is_empty() {
+            warnings.push(Warning::AtLeast {
+                arm: arm.arm.clone(),
+                workload: name.clone(),
+                metric,
+                trials: arm.at_least.len() as u32,
+                of: values.len() as u32,
+            });
+        }
         if let Some(drift) = doubt::drift(&values).filter(|drift| drift.change.is_finite()) {
             warnings.push(Warning::Drift {
                 arm: arm.arm.clone(),
@@ -347,7 +356,8 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     let free = match &arm.workload.traffic {
         Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => rate.is_none(),
         Traffic::LoadedLatency(_) => true,
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => false,
+        // Its rate changes with the path, by design.
+        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::Failover(_) => false,
     };
     if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {
         return None;

@@ -2,7 +2,7 @@
 use netduel_model::ids::ArmName;
 
 use super::counters::{Counter, CounterKind, Spread};
-use super::{ArmAnalysis, WorkloadAnalysis, machine};
+use super::{ArmAnalysis, Cause, WorkloadAnalysis, machine};
 use crate::words;
 
 /// Two medians nearer than this are not worth a sentence.
@@ -36,6 +36,7 @@ pub(super) fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
             sentences.extend(pair.limit(kind, what));
         }
         sentences.extend(pair.datagrams());
+        sentences.extend(pair.cap());
     }
     sentences
 }
@@ -149,6 +150,31 @@ impl Pair<'_> {
                 words::percent(baseline.median)
             )
         })
+    }
+
+    /// A cap hides what the paths differ in.
+    fn cap(&self) -> Option<String> {
+        let is_cap = |arm: &ArmAnalysis| {
+            let cause = arm.limit.as_ref().map(|limit| limit.cause);
+            matches!(cause, Some(Cause::RateCap | Cause::TokenBucket))
+        };
+        let (baseline, arm) = self.names();
+        let at = |arm: &ArmAnalysis| arm.expected.as_ref().map(|expected| format!(" ({})", expected.whose));
+        match (is_cap(self.baseline), is_cap(self.arm)) {
+            (true, true) => Some(format!(
+                "Both arms stand at a rate cap{}: throughput cannot show a difference between the paths; CPU time and latency can.",
+                at(self.arm).unwrap_or_default()
+            )),
+            (false, true) => Some(format!(
+                "{arm} stands at a rate cap{}, so it may be faster than it could show here.",
+                at(self.arm).unwrap_or_default()
+            )),
+            (true, false) => Some(format!(
+                "{baseline} stands at a rate cap{}, so it may be faster than it could show here.",
+                at(self.baseline).unwrap_or_default()
+            )),
+            (false, false) => None,
+        }
     }
 
     fn datagrams(&self) -> Option<String> {

@@ -1,4 +1,6 @@
 //! The figure of one trial in each metric, from the raw counts of both ends. What is counted is said at each function.
+use std::collections::BTreeSet;
+
 use netduel_model::metric::Metric;
 use netduel_model::sample::{DatagramReport, Flow, HistogramRecord, IntervalSample, RoundTripReport};
 use netduel_model::trial::{Trial, TrialEnd};
@@ -25,6 +27,23 @@ pub(super) fn by_block(
     values
 }
 
+/// Blocks whose figure is what it was at least.
+pub(super) fn at_least(
+    metric: Metric,
+    workload: &Workload,
+    trials: &[&Trial],
+    shared_machine: bool,
+) -> BTreeSet<u32> {
+    let of_trial = match metric {
+        Metric::RecoveryTime => super::failover::recovery,
+        Metric::Outage => super::failover::outage,
+        _ => return BTreeSet::new(),
+    };
+    let is_bound =
+        |trial: &&&Trial| of_trial(workload, trial, shared_machine).is_some_and(|(_, known)| !known);
+    trials.iter().filter(is_bound).map(|trial| trial.slot.block).collect()
+}
+
 /// The figure of a trial in the metric's unit; absent when the trial does not have what it is made of.
 /// `shared_machine`: both hosts are one machine, whose CPU time counts once.
 pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
@@ -46,6 +65,9 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
             busy_ns(trial, shared_machine)? / 1e3 / messages(&workload.traffic, trial)?
         }
         Metric::RetransmitsPerGigabyte => retransmits(trial)? / gigabytes(trial)?,
+        Metric::Outage => super::failover::outage(workload, trial, shared_machine)?.0,
+        Metric::LostInOutage => super::failover::lost(workload, trial, shared_machine)?,
+        Metric::RecoveryTime => super::failover::recovery(workload, trial, shared_machine)?.0,
     };
     value.is_finite().then_some(value)
 }
@@ -179,7 +201,10 @@ pub(super) fn gigabytes(trial: &Trial) -> Option<f64> {
 pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
     let count = match traffic {
         Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => round_trips(trial)?.responses,
-        Traffic::TcpStream { .. } | Traffic::UdpStream { .. } | Traffic::LoadedLatency(_) => {
+        Traffic::TcpStream { .. }
+        | Traffic::UdpStream { .. }
+        | Traffic::LoadedLatency(_)
+        | Traffic::Failover(_) => {
             ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.messages).sum()
         }
     };

@@ -4,20 +4,25 @@
 mod counters;
 mod counts;
 mod datagrams;
+mod dip;
 mod doubts;
+pub mod expected;
 mod explanation;
+mod failover;
 mod figures;
+mod identities;
 mod limit;
 mod machine;
 mod parts;
 mod paths;
 mod placements;
+mod queues;
 mod responsiveness;
 mod series;
 mod stamps;
 mod verdicts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
@@ -30,15 +35,20 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
+use crate::inspect::Inspection;
+
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of};
 pub use doubts::busy_hosts;
+pub use expected::Expected;
+pub use failover::{ArmFailover, Dip, EventFigures, Line, Phase, WayFigures, quantile};
 pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, value_of};
-pub use limit::{Cause, Limit, limit_of, missed_rate};
+pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate};
 pub use machine::{CoreShare, Machine, Machines};
 pub use parts::{Part, added_by_load};
-pub use paths::PathShares;
+pub use paths::{Moved, PathShares};
 pub use placements::Placed;
+pub use queues::QueueUse;
 pub use series::SeriesPoint;
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 
@@ -57,6 +67,8 @@ pub struct Analysis {
     pub workloads: Vec<WorkloadAnalysis>,
     /// Doubts: those that were stored, then those derived from the data.
     pub warnings: Vec<Warning>,
+    /// What the hosts are and what is wrong with them; empty while a run is under way.
+    pub inspection: Inspection,
     /// How the run ended; absent when it goes on or its coordinator was killed.
     pub end: Option<RunEnd>,
 }
@@ -109,6 +121,14 @@ pub struct ArmAnalysis {
     pub placements: Vec<Placed>,
     /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
     pub datagrams: Vec<DatagramWay>,
+    /// Which queues and cores worked, by end.
+    pub queues: Vec<QueueUse>,
+    /// What the sending hosts can give at most; absent where nobody says so.
+    pub expected: Option<Expected>,
+    /// What limited its valid trials; absent without one.
+    pub limit: Option<ArmLimit>,
+    /// What each event of a failover cost; absent for other traffic.
+    pub failover: Option<ArmFailover>,
 }
 
 /// One metric over all arms.
@@ -129,6 +149,8 @@ pub struct ArmValues {
     pub arm: ArmName,
     /// Block and value of each valid trial that has the metric, by block.
     pub values: Vec<(u32, f64)>,
+    /// Blocks whose value is what it was at least: streams that had not recovered when the trial ended.
+    pub at_least: BTreeSet<u32>,
 }
 
 impl ArmValues {
@@ -145,6 +167,8 @@ pub struct Comparison {
     pub arm: ArmName,
     /// Blocks in which both arms have a value: block, the baseline's value, this arm's value.
     pub pairs: Vec<(u32, f64, f64)>,
+    /// Whether some of the baseline's values, and some of this arm's, are what it was at least.
+    pub at_least: [bool; 2],
     /// The smallest difference that matters: a fraction of the ratio, or an absolute difference in the metric's unit.
     pub margin: f64,
     /// Verdict and interval; absent for a metric that is not judged.
@@ -163,35 +187,40 @@ pub fn analyse(
     let counting: Vec<&Trial> = counting(trials).collect();
     let valid: Vec<&Trial> = counting.iter().copied().filter(|trial| trial.is_valid()).collect();
     let machines = Machines::new(plan, header);
-    let mut workloads: Vec<WorkloadAnalysis> =
-        plan.workloads.iter().map(|name| workload(plan, name, &valid, &counting, &machines)).collect();
-    verdicts::judge_all(plan, &mut workloads);
+    let mut workloads: Vec<WorkloadAnalysis> = plan
+        .workloads
+        .iter()
+        .map(|name| workload(plan, header, name, [&valid, &counting], &machines))
+        .collect();
+    let spans = identities::Spans::of(plan, &counting);
+    verdicts::judge_all(plan, &spans, &mut workloads);
     for workload in &mut workloads {
         workload.explanation = explanation::sentences(workload);
     }
     let mut all_warnings = warnings.to_vec();
-    for derived in doubts::derive(plan, &counting, &workloads, &machines) {
+    for derived in spans.warnings().into_iter().chain(doubts::derive(plan, &counting, &workloads, &machines))
+    {
         if !all_warnings.iter().any(|known| doubts::same_subject(known, &derived)) {
             all_warnings.push(derived);
         }
     }
     Analysis {
         plan: plan.clone(),
-        blocks: counting.iter().map(|trial| trial.slot.block).collect::<std::collections::BTreeSet<_>>().len()
-            as u32,
+        blocks: counting.iter().map(|trial| trial.slot.block).collect::<BTreeSet<_>>().len() as u32,
         trials_valid: valid.len() as u32,
         trials_left_out: (counting.len() - valid.len()) as u32,
         workloads,
         warnings: all_warnings,
+        inspection: header.map(|header| Inspection::of_plan(plan, &header.hosts)).unwrap_or_default(),
         end: end.cloned(),
     }
 }
 
 fn workload(
     plan: &ResolvedPlan,
+    header: Option<&RunHeader>,
     name: &WorkloadName,
-    valid: &[&Trial],
-    counting: &[&Trial],
+    [valid, counting]: [&[&Trial]; 2],
     machines: &Machines,
 ) -> WorkloadAnalysis {
     let mut arms = Vec::new();
@@ -201,6 +230,10 @@ fn workload(
         let of_arm = |trial: &&&Trial| trial.slot.arm == arm.name && &trial.slot.workload == name;
         let trials: Vec<&Trial> = valid.iter().filter(of_arm).copied().collect();
         let all: Vec<&Trial> = counting.iter().filter(of_arm).copied().collect();
+        let shared = machines.shared(&arm.pair);
+        let unknown = BTreeMap::new();
+        let hosts = header.map_or(&unknown, |header| &header.hosts);
+        let expected = expected::of(plan, hosts, arm, settings);
         arms.push(ArmAnalysis {
             arm: arm.name.clone(),
             workload: settings.clone(),
@@ -213,9 +246,15 @@ fn workload(
             latency_series: series::of_probes(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine::shares(arm, &trials, machines),
-            paths: paths::shares(arm, &all),
+            // A failover moves the bytes by design; where they went is told with its events.
+            paths: if is_failover(settings) { Vec::new() } else { paths::shares(arm, &all) },
             placements: placements::of(&trials),
-            datagrams: datagrams::ways(settings, &trials, machines.shared(&arm.pair)),
+            datagrams: datagrams::ways(settings, &trials, shared),
+            queues: queues::of_arm(arm, &trials),
+            limit: limit::of_arm(settings, &trials, shared, expected.as_ref()),
+            expected,
+            failover: failover::of_arm(settings, &trials, shared)
+                .map(|failover| ArmFailover { moved: paths::moved(plan, arm, &trials), ..failover }),
         });
         by_arm.push((arm, settings, trials));
     }
@@ -229,6 +268,7 @@ fn workload(
             .map(|(arm, settings, trials)| ArmValues {
                 arm: arm.name.clone(),
                 values: figures::by_block(metric, settings, trials, machines.shared(&arm.pair)),
+                at_least: figures::at_least(metric, settings, trials, machines.shared(&arm.pair)),
             })
             .collect(),
         comparisons: Vec::new(),
@@ -242,6 +282,10 @@ fn workload(
         .collect();
     let counters = counters::of_workload(&by_arm, machines);
     WorkloadAnalysis { name: name.clone(), arms, judged, unjudged, counters, explanation: Vec::new() }
+}
+
+fn is_failover(workload: &Workload) -> bool {
+    matches!(workload.traffic, netduel_model::workload::Traffic::Failover(_))
 }
 
 /// The trials that count for their slot, as [`Run::counting_trials`] chooses them.

@@ -1,8 +1,10 @@
 //! Which interfaces carried the bytes of an arm at each end, over its trials.
 use std::collections::BTreeMap;
 
-use netduel_model::plan::Arm;
-use netduel_model::trial::Trial;
+use netduel_model::lab;
+use netduel_model::plan::spec::{PathKind, Side};
+use netduel_model::plan::{Arm, Launch, ResolvedPlan};
+use netduel_model::trial::{PathProof, Trial};
 use netduel_model::workload::Role;
 
 /// Proof of path of one arm at one end, over the counting trials of one workload.
@@ -16,7 +18,7 @@ pub struct PathShares {
     pub expected: String,
     /// Smallest share of the expected interface in a trial that counts as valid; absent when no trial has one.
     pub share_min: Option<f64>,
-    /// Trials whose proof holds.
+    /// Trials that count, and whose proof holds.
     pub proven: u32,
     /// Trials with a proof, good or bad.
     pub trials: u32,
@@ -24,19 +26,38 @@ pub struct PathShares {
     pub bytes: Vec<(String, u64)>,
 }
 
-/// The proofs of an arm's trials, by end.
+/// The proofs of an arm's trials, by end: of the interface that the arm names, and of the kind of path.
 pub(super) fn shares(arm: &Arm, trials: &[&Trial]) -> Vec<PathShares> {
-    [Role::Client, Role::Server].into_iter().filter_map(|role| at_end(arm, role, trials)).collect()
+    let ends = [Role::Client, Role::Server];
+    let of_interfaces = ends.into_iter().filter_map(|role| {
+        let of = |proof: &&PathProof| proof.role == role && proof.kind.is_none();
+        Some(at_end(arm, role, arm.expected(role)?.to_owned(), trials, of))
+    });
+    let of_kinds = ends.into_iter().filter_map(|role| {
+        let of = |proof: &&PathProof| proof.role == role && proof.kind == arm.expect_path;
+        let expected = match arm.expect_path? {
+            PathKind::Vf => "the virtual function",
+            PathKind::Synthetic => "the synthetic path",
+        };
+        Some(at_end(arm, role, expected.to_owned(), trials, of))
+    });
+    of_interfaces.chain(of_kinds).collect()
 }
 
-fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<PathShares> {
-    let expected = arm.expected(role)?.to_owned();
+fn at_end(
+    arm: &Arm,
+    role: Role,
+    expected: String,
+    trials: &[&Trial],
+    is_of: impl Fn(&&PathProof) -> bool,
+) -> PathShares {
     let (mut proven, mut count, mut share_min) = (0, 0, None::<f64>);
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for trial in trials {
-        for proof in trial.proofs.iter().filter(|proof| proof.role == role) {
+        for proof in trial.proofs.iter().filter(&is_of) {
             count += 1;
-            proven += u32::from(proof.failure().is_none());
+            // Bytes alone do not make a proof: a path that changed under the trial left it invalid.
+            proven += u32::from(proof.failure().is_none() && trial.is_valid());
             if trial.is_valid()
                 && let Some(share) = proof.share
             {
@@ -51,5 +72,41 @@ fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<PathShares> {
         sums.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
     bytes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let host = arm.pair.host(role).to_string();
-    Some(PathShares { role, host, expected, share_min, proven, trials: count, bytes })
+    PathShares { role, host, expected, share_min, proven, trials: count, bytes }
+}
+
+/// Where the bytes of a guest went in a failover, over all valid trials.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moved {
+    /// Which end.
+    pub role: Role,
+    /// The host.
+    pub host: String,
+    /// The interface that ought to have carried the bytes before the first event, between events, and after the last.
+    pub interfaces: Vec<String>,
+    /// The smallest share that one of them had of the bytes of its part.
+    pub share_min: f64,
+    /// Trials that tell.
+    pub trials: u32,
+}
+
+/// The moves of an arm's valid trials, by end; empty where no lab made the events.
+pub(super) fn moved(plan: &ResolvedPlan, arm: &Arm, trials: &[&Trial]) -> Vec<Moved> {
+    let at_end = |(role, side): (Role, Side)| {
+        let host = arm.pair.host(role);
+        let Launch::Lab { guest } = &plan.hosts.get(host)?.launch else { return None };
+        let expected = arm.expected(role)?;
+        let mut moved =
+            Moved { role, host: host.to_string(), interfaces: Vec::new(), share_min: 1.0, trials: 0 };
+        for events in trials.iter().filter_map(|trial| trial.lab_events.as_ref()) {
+            let parts = events.moves(guest, side, expected, lab::SYNTHETIC_INTERFACE);
+            moved.trials += 1;
+            for part in parts.iter().filter(|part| part.total > 0) {
+                moved.share_min = moved.share_min.min(part.through as f64 / part.total as f64);
+            }
+            moved.interfaces = parts.into_iter().map(|part| part.interface).collect();
+        }
+        (moved.trials > 0).then_some(moved)
+    };
+    [(Role::Client, Side::Client), (Role::Server, Side::Server)].into_iter().filter_map(at_end).collect()
 }

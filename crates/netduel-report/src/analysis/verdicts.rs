@@ -1,13 +1,15 @@
 //! Pairs arms within blocks and has all comparisons of a run judged as one family.
 use std::collections::BTreeMap;
 
+use netduel_model::ids::ArmName;
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
 use netduel_stats::paired;
 use netduel_stats::sequential::guarded;
 use netduel_stats::summary;
-use netduel_stats::verdict::{Question, Rule, judge};
+use netduel_stats::verdict::{Judged, Question, Rule, Verdict, judge};
 
+use super::identities::Spans;
 use super::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
 
 /// The smallest loss that matters when the baseline loses nothing: one datagram in a thousand.
@@ -15,6 +17,13 @@ pub(super) const LOSS_MARGIN_MIN: f64 = 0.001;
 
 /// The smallest number of retransmits per gigabyte that matters when the baseline has none.
 pub(super) const RETRANSMITS_MARGIN_MIN: f64 = 1.0;
+
+/// The shortest outage that matters, nanoseconds: a probe's pace by default, so less is not seen.
+const OUTAGE_MARGIN_MIN_NS: f64 = 1e6;
+/// The smallest number of probes lost that matters.
+const LOST_MARGIN_MIN: f64 = 1.0;
+/// The shortest recovery that matters, nanoseconds: an interval of the fine series.
+const RECOVERY_MARGIN_MIN_NS: f64 = 1e7;
 
 /// The statistics' scale of a metric.
 pub(super) fn scale(metric: Metric) -> paired::Scale {
@@ -26,12 +35,14 @@ pub(super) fn scale(metric: Metric) -> paired::Scale {
 
 /// Fills in comparisons and verdicts of every judged metric. All comparisons of the run are one family: the more is asked,
 /// the more evidence each answer needs.
-pub(super) fn judge_all(plan: &ResolvedPlan, workloads: &mut [WorkloadAnalysis]) {
+pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [WorkloadAnalysis]) {
     let design = &plan.design;
     let equivalence = design.equivalence.fraction();
     for workload in workloads.iter_mut() {
+        let name = workload.name.clone();
         for metric in workload.judged.iter_mut().chain(&mut workload.unjudged) {
-            metric.comparisons = comparisons(metric, equivalence);
+            metric.comparisons =
+                comparisons(metric, equivalence, |block, arms| spans.paired(&name, block, arms));
         }
     }
     let questions: Vec<Question> = judged(workloads)
@@ -44,8 +55,24 @@ pub(super) fn judge_all(plan: &ResolvedPlan, workloads: &mut [WorkloadAnalysis])
     let rule = Rule { confidence: tested_confidence(plan), equivalence };
     let answers = judge(&questions, &rule);
     for ((_, comparison), answer) in judged(workloads).zip(answers) {
-        comparison.judged = Some(answer);
+        comparison.judged = Some(borne_out(answer, comparison.at_least));
     }
+}
+
+/// The answer, unless it rests on values that may have been larger: those of the baseline and those of the arm.
+fn borne_out(answer: Judged, at_least: [bool; 2]) -> Judged {
+    let [of_baseline, of_arm] = at_least;
+    let may_be_wrong = match answer.verdict {
+        Verdict::Higher { .. } => of_baseline,
+        Verdict::Lower { .. } => of_arm,
+        Verdict::NoDifference { .. } => of_baseline || of_arm,
+        Verdict::NotEnough { .. } => false,
+    };
+    if may_be_wrong {
+        let verdict = Verdict::NotEnough { estimate: answer.estimate, more: None };
+        return Judged { verdict, ..answer };
+    }
+    answer
 }
 
 /// The confidence that intervals are made with. A run that may stop when they are narrow needs wider ones to be right as
@@ -62,7 +89,12 @@ fn judged(workloads: &mut [WorkloadAnalysis]) -> impl Iterator<Item = (Metric, &
         .flat_map(|metric| metric.comparisons.iter_mut().map(|comparison| (metric.metric, comparison)))
 }
 
-fn comparisons(metric: &MetricAnalysis, equivalence: f64) -> Vec<Comparison> {
+/// `paired`: whether the trials of two arms in a block ran on the same hosts.
+fn comparisons(
+    metric: &MetricAnalysis,
+    equivalence: f64,
+    paired: impl Fn(u32, [&ArmName; 2]) -> bool,
+) -> Vec<Comparison> {
     let Some((baseline, others)) = metric.arms.split_first() else { return Vec::new() };
     let margin = margin(metric.metric, baseline, equivalence);
     let by_block: BTreeMap<u32, f64> = baseline.values.iter().copied().collect();
@@ -73,8 +105,10 @@ fn comparisons(metric: &MetricAnalysis, equivalence: f64) -> Vec<Comparison> {
             pairs: arm
                 .values
                 .iter()
+                .filter(|(block, _)| paired(*block, [&baseline.arm, &arm.arm]))
                 .filter_map(|(block, value)| Some((*block, *by_block.get(block)?, *value)))
                 .collect(),
+            at_least: [baseline, arm].map(|values| !values.at_least.is_empty()),
             margin,
             judged: None,
         })
@@ -88,6 +122,9 @@ fn margin(metric: Metric, baseline: &ArmValues, equivalence: f64) -> f64 {
     match metric {
         Metric::Loss => of_median.max(LOSS_MARGIN_MIN),
         Metric::RetransmitsPerGigabyte => of_median.max(RETRANSMITS_MARGIN_MIN),
+        Metric::Outage => of_median.max(OUTAGE_MARGIN_MIN_NS),
+        Metric::LostInOutage => of_median.max(LOST_MARGIN_MIN),
+        Metric::RecoveryTime => of_median.max(RECOVERY_MARGIN_MIN_NS),
         _ => equivalence,
     }
 }

@@ -4,6 +4,9 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use super::{Finding, Severity};
 
+/// So many since the driver was loaded are no accident of its start.
+const PUSHED_BACK_MANY: u64 = 1000;
+
 /// Counters of a paravirtual or virtual device that had no room for a packet.
 const PUSHED_BACK: [&str; 10] = [
     "tx_busy",
@@ -35,13 +38,15 @@ fn told(interface: &Interface, chosen: impl Fn(&str) -> bool) -> Option<String> 
     (!counted.is_empty()).then(|| counted.join(", "))
 }
 
+/// Whether a counter rises when a provider holds traffic back: ENA's allowances, but for the link-local one, which is about name and
+/// metadata services; and rate limits of virtio, whose driver tells their bytes (`tx_hw_ratelimit_bytes`).
+pub(crate) fn is_limit(name: &str) -> bool {
+    let ends = ["_allowance_exceeded", "ratelimit_bytes", "ratelimit_packets", "hw_drop_ratelimits"];
+    ends.iter().any(|end| name.ends_with(end)) && !name.contains("linklocal")
+}
+
 fn limited(interface: &Interface) -> Option<Finding> {
-    let limits = |name: &str| {
-        name.ends_with("_allowance_exceeded")
-            || name.contains("ratelimit_packets")
-            || name.contains("hw_drop_ratelimits")
-    };
-    let counted = told(interface, limits)?;
+    let counted = told(interface, is_limit)?;
     let name = &interface.name;
     Some(
         Finding::new(
@@ -58,7 +63,10 @@ fn limited(interface: &Interface) -> Option<Finding> {
 }
 
 fn pushed_back(interface: &Interface) -> Option<Finding> {
-    let counted = told(interface, |name| PUSHED_BACK.contains(&name))?;
+    let ours = |name: &str| PUSHED_BACK.contains(&name);
+    let all: u64 =
+        interface.device.counters.iter().filter(|(name, _)| ours(name)).map(|(_, count)| count).sum();
+    let counted = told(interface, ours).filter(|_| all >= PUSHED_BACK_MANY)?;
     let name = &interface.name;
     Some(
         Finding::new(

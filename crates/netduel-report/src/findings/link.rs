@@ -3,7 +3,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::units::{human_bit_rate, human_nanos};
 
 use super::nic::{carriers, is_hardware, is_synthetic, partner};
-use super::{Finding, Severity};
+use super::{Finding, Severity, size};
 
 /// Drivers whose devices segment and check sums on their own; of others nobody knows whether they could.
 const CAN_OFFLOAD: [&str; 10] =
@@ -17,8 +17,8 @@ pub(super) fn find(host: &HostSnapshot) -> Vec<Finding> {
     found.extend(host.interfaces.iter().filter_map(|interface| queueing(host, interface)));
     for interface in carriers(host) {
         found.extend(offloads(interface));
-        found.extend(buffers(host, interface));
     }
+    found.extend(buffers(host));
     found
 }
 
@@ -112,9 +112,13 @@ fn offloads(interface: &Interface) -> Option<Finding> {
     )
 }
 
-/// Whether one connection's buffers hold what is under way at the speed of the link.
-fn buffers(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
-    let speed = f64::from(interface.speed_mbps?) * 1e6;
+/// Whether one connection's buffers hold what is under way at the speed of the fastest link.
+fn buffers(host: &HostSnapshot) -> Option<Finding> {
+    let interface = carriers(host).max_by_key(|interface| interface.speed_mbps)?;
+    // A guest sees the speed of the physical link; its size lets less through.
+    let link_mbps = interface.speed_mbps?;
+    let mbps = size::known(host).map_or(link_mbps, |size| link_mbps.min(size.mbps));
+    let speed = f64::from(mbps) * 1e6;
     let most = |name: &str| host.sysctls.get(name)?.split_whitespace().last()?.parse::<u64>().ok();
     let names = ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"];
     let small: Vec<(&str, u64)> = names

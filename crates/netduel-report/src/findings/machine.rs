@@ -1,5 +1,5 @@
 //! The machine and its kernel: cores and nodes, clock rate, firewall and connection tracking, huge pages, metadata.
-use netduel_model::snapshot::{HostSnapshot, Interface};
+use netduel_model::snapshot::{HostSnapshot, Interface, Provider};
 
 use super::nic::{carriers, has_hardware};
 use super::{Finding, HostContext, Severity, drivers, ranges};
@@ -165,17 +165,52 @@ fn huge_pages(host: &HostSnapshot) -> Option<Finding> {
 fn metadata(host: &HostSnapshot) -> Option<Finding> {
     let cloud = host.cloud.as_ref()?;
     let failure = cloud.metadata_failure.as_deref().filter(|_| has_hardware(host))?;
-    Some(
-        Finding::new(
-            "metadata-unknown",
-            Severity::Note,
-            format!("{}'s metadata service told nothing", cloud.provider),
+    let asked = [
+        ("size", cloud.size.is_none()),
+        ("region", cloud.region.is_none()),
+        ("zone", cloud.zone.is_none()),
+        ("placement", cloud.placement.is_none()),
+        ("physical host", cloud.physical_host.is_none()),
+    ];
+    let unknown: Vec<&str> =
+        asked.iter().filter(|(_, is_absent)| *is_absent).map(|(what, _)| *what).collect();
+    let much = if cloud.size.is_none() && cloud.region.is_none() { "nothing" } else { "not everything" };
+    let (why, remedy) = if cloud.size.is_none() {
+        (
+            "a limit of the size cannot be named, nor how near two hosts are",
+            "let this host reach it, or name the limit with --expect-mbps",
         )
-        .seen(failure)
-        .why("size, zone and placement are unknown, so that a limit of the size cannot be named")
-        .remedy("let this host reach it, or name the limit with --expect-mbps")
-        .command(
-            "curl -s -m 2 -H Metadata:true http://169.254.169.254/metadata/instance?api-version=2021-02-01",
-        ),
+    } else {
+        ("how near two hosts are may not be known", "let this host reach it")
+    };
+    let finding = Finding::new(
+        "metadata-unknown",
+        Severity::Note,
+        format!("{}'s metadata service told {much}", cloud.provider),
     )
+    .seen(failure)
+    .seen(format!("not told: {}", unknown.join(", ")))
+    .why(why)
+    .remedy(remedy);
+    Some(match ask(cloud.provider) {
+        Some(command) => finding.command(command),
+        None => finding,
+    })
+}
+
+/// The command that asks a provider's service for the machine's size.
+fn ask(provider: Provider) -> Option<&'static str> {
+    match provider {
+        Provider::Azure => Some(
+            "curl -s -m 2 -H Metadata:true 'http://169.254.169.254/metadata/instance/compute?api-version=2021-02-01'",
+        ),
+        Provider::Aws => Some(
+            "curl -s -m 2 -H \"X-aws-ec2-metadata-token: $(curl -s -m 2 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 30' \
+             http://169.254.169.254/latest/api/token)\" http://169.254.169.254/latest/dynamic/instance-identity/document",
+        ),
+        Provider::Gcp => Some(
+            "curl -s -m 2 -H 'Metadata-Flavor: Google' http://169.254.169.254/computeMetadata/v1/instance/machine-type",
+        ),
+        _ => None,
+    }
 }

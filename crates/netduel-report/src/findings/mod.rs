@@ -10,11 +10,14 @@ mod machine;
 mod nic;
 mod pair;
 mod queues;
+mod size;
 
+use netduel_model::plan::tuning::core_list;
 use netduel_model::snapshot::HostSnapshot;
 use serde::Serialize;
 
 pub use acceleration::{Acceleration, accelerations};
+pub(crate) use counters::is_limit;
 pub(crate) use nic::{is_hardware, ports_of, queue_count};
 pub use pair::PairContext;
 
@@ -118,6 +121,7 @@ pub fn of_host(host: &HostSnapshot, context: &HostContext) -> Vec<Finding> {
     found.extend(queues::find(host));
     found.extend(machine::find(host, context));
     found.extend(counters::find(host));
+    found.extend(size::find(host));
     sorted(found)
 }
 
@@ -136,17 +140,7 @@ pub(crate) fn ranges(numbers: impl IntoIterator<Item = u16>) -> String {
     let mut sorted: Vec<u16> = numbers.into_iter().collect();
     sorted.sort_unstable();
     sorted.dedup();
-    let mut parts: Vec<(u16, u16)> = Vec::new();
-    for number in sorted {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => parts.push((number, number)),
-        }
-    }
-    let part = |(first, last): &(u16, u16)| {
-        if first == last { first.to_string() } else { format!("{first}-{last}") }
-    };
-    parts.iter().map(part).collect::<Vec<_>>().join(",")
+    core_list(&sorted)
 }
 
 #[cfg(test)]

@@ -43,18 +43,20 @@ impl<'a> Ends<'a> {
 pub(super) fn find(client: &HostSnapshot, server: &HostSnapshot, context: &PairContext) -> Vec<Finding> {
     let data = [data_interface(client, &context.addresses[0]), data_interface(server, &context.addresses[1])];
     let ends = Ends { hosts: [client, server], data, context };
+    let acceleration = acceleration(&ends);
+    // What carries the packets differs then, which is said already.
+    let other_device = || speed(&ends).into_iter().chain(device(&ends));
+    let devices: Vec<Finding> = if acceleration.is_some() { Vec::new() } else { other_device().collect() };
     let found = [
         one_machine(&ends),
-        acceleration(&ends),
+        acceleration,
         mtu(&ends),
         family(&ends),
-        speed(&ends),
-        device(&ends),
         size(&ends),
         congestion(&ends),
         kernel(&ends),
     ];
-    found.into_iter().flatten().collect()
+    found.into_iter().flatten().chain(devices).collect()
 }
 
 fn one_machine(ends: &Ends<'_>) -> Option<Finding> {
@@ -106,12 +108,13 @@ fn acceleration(ends: &Ends<'_>) -> Option<Finding> {
 fn mtu(ends: &Ends<'_>) -> Option<Finding> {
     let seen = ends.differ(|_, data| data?.mtu, |mtu| format!("{mtu} B"))?;
     let smallest = ends.data.iter().filter_map(|data| data.and_then(|data| data.mtu)).min()?;
-    let larger = ends.data.iter().flatten().find(|data| data.mtu != Some(smallest))?;
+    let end = ends.data.iter().position(|data| data.is_some_and(|data| data.mtu != Some(smallest)))?;
+    let (larger, name) = (ends.data[end]?, &ends.context.names[end]);
     Some(
         Finding::new("mtu-differs", Severity::Warning, "the two ends have different MTUs")
             .seen(seen)
             .why("large datagrams of one end are lost or cut in pieces, and the segments of TCP differ by direction")
-            .remedy("set the same at both ends; a larger one only if everything between carries it")
+            .remedy(format!("set the same at both ends, the smaller one at {name}, or a larger one if everything between carries it"))
             .command(format!("ip link set {} mtu {smallest}", larger.name)),
     )
 }

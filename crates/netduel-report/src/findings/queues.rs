@@ -1,6 +1,7 @@
 //! Queues: how many, on which cores their interrupts are served, how receive side scaling and steering spread the work.
 use std::collections::{BTreeMap, BTreeSet};
 
+use netduel_model::plan::tuning::core_mask;
 use netduel_model::snapshot::{HostSnapshot, Interface, QueueInterrupt};
 
 use super::nic::{carriers, queue_count};
@@ -8,6 +9,8 @@ use super::{Finding, Severity, ranges};
 
 /// A machine of fewer cores loses little by one queue.
 const MANY_CORES: u32 = 4;
+/// Some drivers spread over so many queues at most, however many there are (ixgbe's `ixgbe_rss_indir_tbl_max`).
+const SPREAD_MOST: u32 = 16;
 /// Rings shorter than this drop bursts; a device that has no longer ones cannot be helped.
 const RING_SMALL: u32 = 512;
 
@@ -37,7 +40,10 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let (now, most) = queue_count(interface)?;
     let name = &interface.name;
     let wanted = host.cores.min(most.unwrap_or(host.cores));
-    if host.cores < 2 || now >= host.cores {
+    // The threads of a physical core share its time: a queue for each core is as good (Documentation/networking/scaling.rst).
+    let physical = host.processor.as_ref().map(|processor| processor.physical_cores.len() as u32);
+    let enough = physical.filter(|physical| *physical > 0).unwrap_or(host.cores).min(host.cores);
+    if host.cores < 2 || now > 1 && now >= enough || now >= host.cores {
         return None;
     }
     let evidence = match most {
@@ -59,7 +65,7 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
                     "the device has no more: ask its hypervisor for queues (QEMU: mq=on,queues=N), or spread received packets by RPS where \
                      many flows are processed",
                 )
-                .command(format!("echo {} > /sys/class/net/{name}/queues/rx-0/rps_cpus", mask(host.cores)))
+                .command(format!("echo {} > /sys/class/net/{name}/queues/rx-0/rps_cpus", core_mask(&(0..host.cores as u16).collect::<Vec<_>>())))
         });
     }
     (now < wanted).then(|| {
@@ -69,20 +75,9 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
             .on(name)
             .seen(evidence)
             .why("cores without a queue take no packets, so many streams reach less than the device can")
-            .remedy("use as many queues as there are cores")
+            .remedy("use as many queues as there are cores, or physical cores")
             .command(more_queues(interface, wanted))
     })
-}
-
-/// All cores as RPS wants them: hexadecimal groups of 32 bits.
-fn mask(cores: u32) -> String {
-    let (groups, rest) = (cores / 32, cores % 32);
-    let mut parts = Vec::new();
-    if rest > 0 {
-        parts.push(format!("{:x}", (1_u64 << rest) - 1));
-    }
-    parts.extend((0..groups).map(|_| "ffffffff".to_owned()));
-    parts.join(",")
 }
 
 /// The interrupts of queues, each with the cores that serve it.
@@ -128,17 +123,20 @@ fn spread(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let commands: Vec<String> = interrupts
         .iter()
         .zip(usable.iter().cycle())
-        .map(|(interrupt, core)| format!("echo {core} > /proc/irq/{}/smp_affinity_list", interrupt.number))
+        .filter_map(|(interrupt, core)| serve(interface, interrupt, *core))
         .collect();
-    Some(
-        Finding::new(id, Severity::Warning, what)
-            .on(name)
-            .seen(counts.join(", "))
-            .seen(format!("{} queues, {} cores online", queues.len(), host.cores))
-            .why("the other cores receive nothing, so more streams give no more throughput")
-            .remedy("serve each queue on a core of its own (stop irqbalance first, or it moves them again)")
-            .command(commands.join("; ")),
-    )
+    let remedy = if interrupts.iter().all(|interrupt| is_channel(interrupt)) {
+        "serve each queue on a core of its own"
+    } else {
+        "serve each queue on a core of its own (stop irqbalance first, or it moves them again)"
+    };
+    let finding = Finding::new(id, Severity::Warning, what)
+        .on(name)
+        .seen(counts.join(", "))
+        .seen(format!("{} queues, {} cores online", queues.len(), host.cores))
+        .why("the other cores receive nothing, so more streams give no more throughput")
+        .remedy(remedy);
+    Some(with_commands(finding, &commands))
 }
 
 /// The cores of the device's own node, when the machine has several.
@@ -156,7 +154,11 @@ fn node_of_interrupts(host: &HostSnapshot, interface: &Interface) -> Option<Find
         .iter()
         .filter(|interrupt| interrupt.cores.iter().all(|core| !near.contains(core)))
         .collect();
-    let first = far.first()?;
+    if far.is_empty() {
+        return None;
+    }
+    // More queues than the node has cores have to be served elsewhere; when none is near, nobody meant it so.
+    let severity = if far.len() == interrupts.len() { Severity::Warning } else { Severity::Note };
     let name = &interface.name;
     let cores = ranges(far.iter().flat_map(|interrupt| interrupt.cores.iter().copied()));
     let what = format!(
@@ -164,17 +166,38 @@ fn node_of_interrupts(host: &HostSnapshot, interface: &Interface) -> Option<Find
         far.len(),
         interrupts.len()
     );
-    Some(
-        Finding::new("interrupts-on-other-node", Severity::Note, what)
-            .on(name)
-            .seen(format!(
-                "{name} is on node {node} (cores {}); they are served by cores {cores}",
-                ranges(near.iter().copied())
-            ))
-            .why("received packets cross between the nodes once more before a program reads them")
-            .remedy("serve them on the device's own node, as long as that has cores to spare")
-            .command(format!("echo {} > /proc/irq/{}/smp_affinity_list", near.first()?, first.number)),
-    )
+    let own = ranges(near.iter().copied());
+    let commands: Vec<String> = far
+        .iter()
+        .zip(near.iter().cycle())
+        .filter_map(|(interrupt, core)| serve(interface, interrupt, *core))
+        .collect();
+    let finding = Finding::new("interrupts-on-other-node", severity, what)
+        .on(name)
+        .seen(format!("{name} is on node {node} (cores {own}); they are served by cores {cores}"))
+        .why("received packets cross between the nodes once more before a program reads them")
+        .remedy("serve them on the device's own node, as long as that has cores to spare");
+    Some(with_commands(finding, &commands))
+}
+
+fn with_commands(finding: Finding, commands: &[String]) -> Finding {
+    if commands.is_empty() { finding } else { finding.command(commands.join("; ")) }
+}
+
+/// Whether it is a channel of the vmbus: no interrupt has its number, or another device's has.
+fn is_channel(interrupt: &QueueInterrupt) -> bool {
+    interrupt.name.is_empty()
+}
+
+/// The command that has a core serve an interrupt or a channel (Documentation/ABI/stable/sysfs-bus-vmbus); absent for a channel whose
+/// device is unknown.
+fn serve(interface: &Interface, interrupt: &QueueInterrupt, core: u16) -> Option<String> {
+    let number = interrupt.number;
+    if !is_channel(interrupt) {
+        return Some(format!("echo {core} > /proc/irq/{number}/smp_affinity_list"));
+    }
+    let device = interface.device.bus.as_deref()?;
+    Some(format!("echo {core} > /sys/bus/vmbus/devices/{device}/channels/{number}/cpu"))
 }
 
 /// The indirection table of receive side scaling: a hash picks an entry, and the entry names a queue.
@@ -199,13 +222,18 @@ fn scaling(interface: &Interface) -> Option<Finding> {
         .enumerate()
         .map(|(queue, count)| format!("queue {queue}: {count}"))
         .collect::<Vec<_>>();
-    let finding = Finding::new(
-        "rss-imbalance",
-        Severity::Warning,
-        format!("receive side scaling of {name} favours some queues"),
-    )
-    .on(name)
-    .seen(format!("entries of the indirection table: {}; even were {fair} each", seen.join(", ")));
+    // Even over the first 16 of more: that may be as far as the driver goes.
+    let first = &entries[..entries.len().min(SPREAD_MOST as usize)];
+    let even = first.iter().min().copied().unwrap_or(0) + 1 >= most && first.iter().sum::<u32>() == all;
+    let is_drivers = queues > SPREAD_MOST && first.len() == SPREAD_MOST as usize && even;
+    let (severity, what) = if is_drivers {
+        (Severity::Note, format!("receive side scaling of {name} uses {SPREAD_MOST} of {queues} queues"))
+    } else {
+        (Severity::Warning, format!("receive side scaling of {name} favours some queues"))
+    };
+    let finding = Finding::new("rss-imbalance", severity, what)
+        .on(name)
+        .seen(format!("entries of the indirection table: {}; even were {fair} each", seen.join(", ")));
     let finding = if idle.is_empty() {
         finding
     } else {
@@ -214,7 +242,11 @@ fn scaling(interface: &Interface) -> Option<Finding> {
     Some(
         finding
             .why("flows pile up on the favoured queues and their cores")
-            .remedy("spread the table evenly over the queues in use")
+            .remedy(if is_drivers {
+                "spread the table over all queues, as far as the driver allows: some take no more than 16, and refuse"
+            } else {
+                "spread the table evenly over the queues in use"
+            })
             .command(format!("ethtool -X {name} equal {queues}")),
     )
 }
@@ -245,7 +277,8 @@ fn steering(interface: &Interface) -> Option<Finding> {
 }
 
 fn rings(interface: &Interface) -> Option<Finding> {
-    let rings = interface.device.rings?;
+    // Those of the paravirtual driver of Hyper-V are sections of a buffer, not descriptors.
+    let rings = interface.device.rings.filter(|_| interface.driver.as_deref() != Some("hv_netvsc"))?;
     let small = |(now, most): (u32, u32)| now > 0 && now < RING_SMALL && most >= now.saturating_mul(2);
     if !small(rings.rx) && !small(rings.tx) {
         return None;
@@ -265,9 +298,10 @@ fn rings(interface: &Interface) -> Option<Finding> {
     )
 }
 
-/// Whether irqbalance may move interrupts while a trial runs.
+/// Whether irqbalance may move interrupts while a trial runs. It knows nothing of the vmbus' channels.
 fn moved(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
-    let interrupts = of_queues(interface);
+    let mut interrupts = of_queues(interface);
+    interrupts.retain(|interrupt| !is_channel(interrupt));
     let pinned = interrupts.iter().all(|interrupt| interrupt.cores.len() == 1);
     if host.irqbalance != Some(true) || interrupts.len() < 2 || !pinned {
         return None;
@@ -285,18 +319,4 @@ fn moved(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         .remedy("stop it while you measure")
         .command("systemctl stop irqbalance"),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::mask;
-
-    #[test]
-    fn a_mask_has_a_bit_for_each_core_in_groups_of_32() {
-        for (cores, text) in
-            [(2, "3"), (8, "ff"), (32, "ffffffff"), (33, "1,ffffffff"), (64, "ffffffff,ffffffff")]
-        {
-            assert_eq!(mask(cores), text);
-        }
-    }
 }

@@ -41,6 +41,8 @@ pub(super) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scale
         }
         Metric::Responsiveness => choose(&[(1.0, "RPM"), (1e3, "thousand RPM")]),
         Metric::Jitter
+        | Metric::Outage
+        | Metric::RecoveryTime
         | Metric::LatencyP50
         | Metric::LatencyP99
         | Metric::LatencyP999
@@ -51,6 +53,7 @@ pub(super) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scale
         Metric::CpuPerGigabyte
         | Metric::CpuPerRoundTrip
         | Metric::CpuPerDatagram
+        | Metric::LostInOutage
         | Metric::RetransmitsPerGigabyte => Scaled { factor: 1.0, unit: metric.unit() },
     }
 }

@@ -19,16 +19,19 @@ const PERCENTILES: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 /// Everything about one workload.
 pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
     let (round_trips, bulk) = (chart_data::has_round_trips(workload), chart_data::has_bulk(workload));
+    // It has a picture of its own, with the events.
+    let is_failover = workload.arms.iter().any(|arm| arm.failover.is_some());
     html! {
         section.workload {
             h2 { (workload.name) }
             @for (arm, settings) in settings(workload) {
                 p.settings { @if let Some(arm) = arm { b { (arm) } ": " } (settings) }
             }
+            (super::limits::of(workload))
             (origin(workload))
             (super::stamps::section(workload))
-            (datagrams::of(workload))
-            (placements(workload))
+            (super::failover::section(workload))
+            (datagrams::of(workload)) (super::limits::queues(workload)) (placements(workload))
             div.charts {
                 @for (position, metric) in workload.judged.iter().enumerate() {
                     (figure(&Chart {
@@ -38,7 +41,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                         label: blocks_label(workload, metric),
                     }, &blocks_table(metric)))
                 }
-                (within_a_trial(index, workload, round_trips, bulk))
+                @if !is_failover { (within_a_trial(index, workload, round_trips, bulk)) }
                 @if round_trips {
                     (figure(&Chart {
                         kind: "tail", workload: index, index: 0,
@@ -53,7 +56,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                             .to_owned(),
                         label: tail_label(workload),
                     }, &tail_table(workload)))
-                } @else {
+                } @else if !is_failover {
                     (figure(&Chart {
                         kind: "rates", workload: index, index: 0,
                         title: "Throughput of all intervals".to_owned(),

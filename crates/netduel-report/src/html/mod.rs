@@ -7,7 +7,11 @@ mod answers;
 mod chart_data;
 mod charts;
 mod datagrams;
+mod drawing;
+mod failover;
+mod hosts;
 mod intervals;
+mod limits;
 mod origin;
 mod policy;
 mod stamps;
@@ -58,13 +62,14 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
                     (head(run, analysis))
                     (answers::answers(analysis))
                     (warnings_in_brief(analysis))
+                    (hosts::in_brief(analysis))
                     (answers::verdicts(analysis))
                     @for (index, workload) in analysis.workloads.iter().enumerate() {
                         (charts::workload(index, workload))
                     }
                     (origin::path(analysis))
                     (origin::warnings(analysis))
-                    (origin::hosts(run))
+                    (hosts::hosts(run, analysis))
                     (origin::reproduction(run))
                     (origin::counting(analysis))
                 }

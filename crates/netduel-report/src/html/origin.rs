@@ -1,9 +1,8 @@
-//! What the figures stand on: path, warnings, hosts, how to do it again, how it was counted.
-use std::collections::{BTreeMap, BTreeSet};
+//! What the figures stand on: path, warnings, how to do it again, how it was counted.
+use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use netduel_model::run::Run;
-use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::human_si;
 use netduel_model::workload::Role;
 
@@ -124,85 +123,6 @@ pub(super) fn warnings(analysis: &Analysis) -> Markup {
                 }
             }
         }
-    }
-}
-
-/// A fact of a host: its name, and how to find it.
-type Fact<'a> = (&'a str, &'a dyn Fn(&HostSnapshot) -> Option<String>);
-
-/// The hosts side by side.
-pub(super) fn hosts(run: &Run) -> Markup {
-    let hosts = &run.header.hosts;
-    let memory = |host: &HostSnapshot| {
-        host.memory_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)))
-    };
-    let facts: [Fact<'_>; 9] = [
-        ("host name", &|host| host.hostname.clone()),
-        ("kernel", &|host| host.kernel.clone()),
-        ("system", &|host| host.os.clone()),
-        ("platform", &|host| host.platform.clone()),
-        ("CPU", &|host| host.cpu_model.clone()),
-        ("cores online", &|host| (host.cores > 0).then(|| host.cores.to_string())),
-        ("memory", &memory),
-        ("boot", &|host| host.boot_id.clone()),
-        ("network namespace", &|host| host.netns.map(|inode| inode.to_string())),
-    ];
-    let sysctls: BTreeSet<&String> = hosts.values().flat_map(|host| host.sysctls.keys()).collect();
-    html! {
-        section id="hosts" {
-            h2 { "Hosts" }
-            div.scroll { table.hosts {
-                thead { tr { th {} @for name in hosts.keys() { th scope="col" { (name) } } } }
-                tbody {
-                    @for (title, fact) in facts {
-                        tr { th scope="row" { (title) } @for host in hosts.values() { td { (absent(fact(host))) } } }
-                    }
-                }
-            } }
-            details {
-                summary { "Interfaces and settings" }
-                @for (name, host) in hosts { (interfaces(name.as_str(), host)) }
-                @if !sysctls.is_empty() {
-                    div.scroll { table.hosts {
-                        thead { tr { th { "sysctl" } @for name in hosts.keys() { th scope="col" { (name) } } } }
-                        tbody { @for sysctl in sysctls {
-                            tr { th scope="row" { (sysctl) } @for host in hosts.values() { td { (absent(host.sysctls.get(sysctl).cloned())) } } }
-                        } }
-                    } }
-                }
-            }
-        }
-    }
-}
-
-fn absent(text: Option<String>) -> Markup {
-    html! { @if let Some(text) = text { (words::plain(&text)) } @else { span.absent { "not told" } } }
-}
-
-fn interfaces(name: &str, host: &HostSnapshot) -> Markup {
-    html! {
-        div.scroll { table {
-            thead { tr { th { "Interface of " (name) } th { "kind" } th { "driver" } th.number { "MTU" } th { "state" } th { "above" }
-                th.number { "speed" } th.number { "queues rx/tx" } th { "qdisc" } } }
-            tbody {
-                @for interface in &host.interfaces {
-                    tr {
-                        td { (interface.name) }
-                        td { (interface.kind.as_deref().unwrap_or("hardware")) }
-                        td { (absent(interface.driver.clone())) }
-                        td.number { (absent(interface.mtu.map(|mtu| mtu.to_string()))) }
-                        td { @if interface.up { "up" } @else { "down" } }
-                        td { (interface.master.as_deref().unwrap_or("")) }
-                        td.number { (absent(interface.speed_mbps.map(|speed| format!("{speed} Mbit/s")))) }
-                        td.number { @match (interface.rx_queues, interface.tx_queues) {
-                            (Some(rx), Some(tx)) => { (rx) "/" (tx) }
-                            _ => (absent(None)),
-                        } }
-                        td { (absent(interface.qdisc.clone())) }
-                    }
-                }
-            }
-        } }
     }
 }
 

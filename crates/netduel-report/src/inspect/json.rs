@@ -41,6 +41,7 @@ pub(crate) fn host(host: &InspectedHost) -> Value {
         .collect();
     json!({
         "name": host.name,
+        "place": host.place,
         "facts": host.snapshot,
         "accelerated_networking": states,
         "findings": host.findings,

@@ -10,6 +10,7 @@ use netduel_model::plan::{Launch, Pair, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
 
 use crate::findings::{Finding, HostContext, PairContext, Severity, of_host, of_pair};
+use crate::words;
 
 pub use json::{FORMAT_VERSION, document};
 pub(crate) use json::{host as host_document, pair as pair_document};
@@ -20,6 +21,8 @@ pub use text::text;
 pub struct InspectedHost {
     /// What it was called by whoever asked.
     pub name: String,
+    /// Where a plan has it, in words; absent for a host of no plan.
+    pub place: Option<String>,
     /// The facts.
     pub snapshot: HostSnapshot,
     /// What was found, the gravest first.
@@ -48,6 +51,14 @@ pub struct Inspection {
     pub failed: Vec<(String, String)>,
 }
 
+impl InspectedHost {
+    /// The facts of the machine in words, where it is first.
+    pub fn facts(&self) -> Vec<words::Fact> {
+        let place = self.place.iter().map(|place| ("place", place.clone()));
+        place.chain(words::machine_facts(&self.snapshot)).collect()
+    }
+}
+
 impl Inspection {
     /// Of hosts that a plan names; pairs are those of its arms.
     pub fn of_plan(plan: &ResolvedPlan, hosts: &BTreeMap<HostName, HostSnapshot>) -> Self {
@@ -59,7 +70,8 @@ impl Inspection {
         }
         let host = |name: &HostName, snapshot: &HostSnapshot| {
             let context = HostContext { pinned: pinned(plan, name) };
-            inspected(name.to_string(), snapshot.clone(), &context)
+            let place = plan.hosts.get(name).map(|host| place(&host.launch));
+            InspectedHost { place, ..inspected(name.to_string(), snapshot.clone(), &context) }
         };
         Self {
             hosts: hosts.iter().map(|(name, snapshot)| host(name, snapshot)).collect(),
@@ -123,7 +135,20 @@ impl Inspection {
 
 fn inspected(name: String, snapshot: HostSnapshot, context: &HostContext) -> InspectedHost {
     let findings = of_host(&snapshot, context);
-    InspectedHost { name, snapshot, findings }
+    InspectedHost { name, place: None, snapshot, findings }
+}
+
+/// Where a host of a plan is.
+fn place(launch: &Launch) -> String {
+    match launch {
+        Launch::Local => "this machine".to_owned(),
+        Launch::Lab { guest } => {
+            format!("guest {guest} of the run's lab, a network namespace of this machine")
+        }
+        Launch::Netns { name } => format!("network namespace {name} of this machine"),
+        Launch::Command { prefix } => format!("reached by `{}`", prefix.join(" ")),
+        Launch::Paired { at } => format!("the server at {at}, which is paired"),
+    }
 }
 
 /// Cores that the workloads of a plan pin threads to on a host.

@@ -1,7 +1,7 @@
 //! An inspection for a terminal: the facts of each host, laid out to be read at a glance, then what was found.
 use netduel_model::snapshot::{HostSnapshot, Interface};
 
-use super::Inspection;
+use super::{InspectedHost, Inspection};
 use crate::findings::{Finding, Severity};
 use crate::terminal::Page;
 use crate::topology::{groups, others};
@@ -22,7 +22,7 @@ pub fn text(inspection: &Inspection, width: usize, colour: bool) -> String {
             _ => host.name.clone(),
         };
         page.title(&name);
-        facts(&mut page, &host.snapshot);
+        facts(&mut page, host);
         page.blank();
         findings(&mut page, &format!("Findings on {}", host.name), &host.findings);
     }
@@ -37,8 +37,9 @@ pub fn text(inspection: &Inspection, width: usize, colour: bool) -> String {
     page.into_text()
 }
 
-fn facts(page: &mut Page, host: &HostSnapshot) {
-    for (title, text) in words::machine_facts(host) {
+fn facts(page: &mut Page, inspected: &InspectedHost) {
+    let host = &inspected.snapshot;
+    for (title, text) in inspected.facts() {
         page.hanging(&format!("  {title:<TITLE$} "), TITLE + 3, &plain(&text));
     }
     for group in groups(host) {

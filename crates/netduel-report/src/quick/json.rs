@@ -19,7 +19,7 @@ pub fn document(
     input: SummaryInput<'_>,
     intervals: &[Interval],
 ) -> Value {
-    let SummaryInput { workload, trial, shared_machine } = input;
+    let SummaryInput { workload, trial, shared_machine, expected } = input;
     let metrics: Vec<Value> = workload
         .traffic
         .possible_metrics()
@@ -43,7 +43,9 @@ pub fn document(
         "percentiles_ns": analysis::round_trip_histogram(trial).map(|histogram| histogram.cdf_tail().iter()
             .map(|(percentile, value)| json!({ "percentile": percentile, "value_ns": value })).collect::<Vec<_>>()),
         "stamps": analysis::stamps_of(trial).as_ref().map(stamped),
-        "limit": analysis::limit_of(workload, trial, shared_machine),
+        "limit": analysis::limit_of(workload, trial, shared_machine, expected),
+        "expected": expected,
+        "validity": &trial.validity,
         "intervals": intervals.iter().map(interval).collect::<Vec<_>>(),
         "shared_machine": shared_machine,
         "addresses": plan.hosts.values().flat_map(|host| &host.addresses).collect::<Vec<_>>(),

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use netduel_model::metric::Metric;
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::sample::Flow;
-use netduel_model::trial::{Trial, TrialEnd};
+use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{human_bit_rate, human_nanos, human_si, three_digits};
 use netduel_model::workload::{Role, Traffic, Workload};
 
-use crate::analysis::{self, DatagramWay, Limit, Lost, value_of};
+use crate::analysis::{self, DatagramWay, Expected, Limit, Lost, value_of};
 use crate::words;
 
 /// More streams than this are shown as their sum and their spread.
@@ -26,6 +26,8 @@ pub struct SummaryInput<'a> {
     pub trial: &'a Trial,
     /// Whether both hosts are one machine.
     pub shared_machine: bool,
+    /// What the sender can give at most, where somebody says so.
+    pub expected: Option<&'a Expected>,
 }
 
 /// The summary, lines with their ends. A trial that failed has none.
@@ -62,7 +64,7 @@ fn stamps(trial: &Trial) -> String {
 }
 
 fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&'static str, String)> {
-    let SummaryInput { workload, trial, shared_machine } = input;
+    let SummaryInput { workload, trial, shared_machine, expected } = input;
     let mut rows = headlines(input);
     if let Some(words) = tail(workload, trial) {
         rows.push(("round trip", words));
@@ -112,7 +114,15 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
             format!("up to {tests} ran on the server at the same time, and shared the path and its cores");
         rows.push(("beside", words));
     }
-    if let Some(Limit { cause, evidence }) = analysis::limit_of(workload, trial, shared_machine) {
+    if let Validity::WrongPath { reason } = &trial.validity {
+        rows.push((
+            "path changed",
+            format!("{}; the figures are those of more than one path", words::plain(reason)),
+        ));
+    }
+    let rate = value_of(Metric::Throughput, workload, trial, shared_machine);
+    rows.extend(expected.zip(rate).map(|(expected, rate)| ("of the limit", expected.share_words(rate))));
+    if let Some(Limit { cause, evidence }) = analysis::limit_of(workload, trial, shared_machine, expected) {
         let evidence =
             if evidence.is_empty() { String::new() } else { format!(" ({})", evidence.join("; ")) };
         rows.push(("limited by", format!("{}{evidence}", cause.words())));
@@ -122,7 +132,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
 
 /// The figures of the steady window.
 fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
-    let SummaryInput { workload, trial, shared_machine } = input;
+    let SummaryInput { workload, trial, shared_machine, .. } = input;
     let figure =
         |metric: Metric| value_of(metric, workload, trial, shared_machine).map(|value| metric.human(value));
     let mut rows = Vec::new();

@@ -53,7 +53,7 @@ fn machine(host: &HostSnapshot) -> Option<String> {
         place(cloud),
         cloud.placement.as_ref().map(|group| format!("placement {group}")),
         cloud.physical_host.as_ref().map(|physical| format!("physical host {physical}")),
-        host.hypervisor.clone(),
+        host.hypervisor.clone().filter(|hypervisor| *hypervisor != cloud.provider.words()),
         cloud.metadata_failure.as_ref().map(|failure| format!("no metadata: {failure}")),
     ])
 }
@@ -97,6 +97,14 @@ fn cpu(host: &HostSnapshot) -> Option<String> {
             .filter(|processor| !processor.isolated.is_empty())
             .map(|processor| format!("isolated {}", ranges(processor.isolated.iter().copied()))),
     ])
+}
+
+/// A node for a narrow place: `node 0, 32.0 GiB`.
+pub fn node_title(node: &MemoryNode) -> String {
+    match node.memory_bytes {
+        Some(memory) => format!("node {}, {}", node.number, bytes(memory)),
+        None => format!("node {}", node.number),
+    }
 }
 
 /// One node: `node 0: cores 0-3, 32.0 GiB, 512 huge pages of 2 MiB (510 free)`.
@@ -166,7 +174,7 @@ pub fn interface_facts(host: &HostSnapshot, interface: &Interface) -> Vec<Fact> 
     let state = accelerations(host).into_iter().find(|(own, _)| own.name == interface.name);
     let facts = [
         ("device", device(interface)),
-        ("accelerated networking", state.map(|(_, state)| state.words())),
+        ("acceleration", state.map(|(_, state)| state.words())),
         ("queues", queues(interface)),
         ("spread", spread(interface)),
         ("rings", rings(interface)),

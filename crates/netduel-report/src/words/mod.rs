@@ -1,21 +1,25 @@
 //! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
 mod datagrams;
+pub mod failover;
 mod host;
+mod limits;
 mod placements;
 mod run;
 mod stamps;
 mod text;
+mod treatment;
 mod verdict;
 mod warnings;
 
 pub use datagrams::{datagrams, direction};
-pub use host::{Fact, interface, interface_facts, machine_facts, node, place};
+pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
+pub use limits::{LIMITS_TITLE, QUEUES_TITLE, limits, queues};
 pub use placements::{PLACEMENTS_TITLE, placement, placements};
 pub use run::{
-    commands, end, parts, parts_title, proofs, rules, treatment, trials, workload, workload_of_arms,
-    zero_copy,
+    commands, end, parts, parts_title, proofs, rules, trials, workload, workload_of_arms, zero_copy,
 };
 pub use stamps::{STAMPS_TITLE, StampTable, error, stamps, stamps_of_trial};
 pub use text::{date, date_and_time, percent, plain, times};
+pub use treatment::{changes, treatment};
 pub use verdict::{Clause, Tone, answer, clauses, interval, joint, tone, value, verdict};
 pub use warnings::warnings;

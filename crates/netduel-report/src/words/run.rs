@@ -2,8 +2,7 @@
 use std::fmt::Write as _;
 
 use netduel_model::ids::ArmName;
-use netduel_model::plan::tuning::CoreChoice;
-use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
+use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::units::human_nanos;
@@ -77,6 +76,7 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(round_trip.congestion.iter().cloned());
         }
         Traffic::LoadedLatency(load) => parts.extend(loaded(load)),
+        Traffic::Failover(failover) => parts.extend(super::failover::settings(failover)),
         Traffic::TcpCrr(transaction) => {
             parts.push("a connection for each transaction".to_owned());
             parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
@@ -90,10 +90,23 @@ pub fn workload(workload: &Workload) -> String {
     }
     parts.push(workload.family.to_string());
     parts.push(workload.timing.duration.to_string());
+    let ends = [
+        ("client", &workload.pin_client, workload.pin_auto.client),
+        ("server", &workload.pin_server, workload.pin_auto.server),
+    ];
+    for (end, cores, auto) in ends {
+        // No space behind the commas: parts are told apart by it.
+        let list = cores.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
+        if auto {
+            parts.push(format!("{end} on cores that it chooses"));
+        } else if !list.is_empty() {
+            parts.push(format!("{end} on {} {list}", if cores.len() == 1 { "core" } else { "cores" }));
+        }
+    }
     parts.join(", ")
 }
 
-fn engine_words(engine: TcpEngine) -> &'static str {
+pub(super) fn engine_words(engine: TcpEngine) -> &'static str {
     match engine {
         TcpEngine::Lean => "lean engine",
         TcpEngine::Copy => "copy engine",
@@ -186,11 +199,11 @@ pub fn parts(workload: &WorkloadAnalysis) -> Vec<String> {
     first.parts.iter().map(|part| sentence(part.key, part.title)).chain(load_effects(workload)).collect()
 }
 
-fn plural(count: u32, one: &str) -> String {
+pub(super) fn plural(count: u32, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-fn way(direction: Direction) -> &'static str {
+pub(super) fn way(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "client to server",
         Direction::Down => "server to client",
@@ -214,58 +227,6 @@ fn loaded(load: &LoadedLatency) -> Vec<String> {
     parts.push(engine_words(load.engine).to_owned());
     parts.extend(load.congestion.iter().cloned());
     parts
-}
-
-/// One arm in the change it makes: `path = accelerated on both`.
-pub fn treatment(treatment: &Treatment) -> String {
-    let on = format!("{:?}", treatment.on).to_lowercase();
-    match &treatment.action {
-        TreatmentAction::Path { path } => format!("lab path {}", format!("{path:?}").to_lowercase()),
-        TreatmentAction::Offload { interface, feature, enabled } => {
-            format!("{feature} {} on {interface} ({on})", if *enabled { "on" } else { "off" })
-        }
-        TreatmentAction::Mtu { interface, mtu } => format!("MTU {mtu} B on {interface} ({on})"),
-        TreatmentAction::Sysctl { name, value } => format!("{name} = {value} ({on})"),
-        TreatmentAction::Vf { interface } => format!("virtual function of {interface} down ({on})"),
-        TreatmentAction::Pci { interface } => {
-            format!("PCI function of {interface} removed from the bus ({on})")
-        }
-        TreatmentAction::Queues { interface, queues } => {
-            format!("{} on {interface} ({on})", plural(*queues, "queue"))
-        }
-        TreatmentAction::Rss { interface, table } => format!("RSS table {table} on {interface} ({on})"),
-        TreatmentAction::Ring { interface, ring, descriptors } => {
-            format!("{} ring of {descriptors} descriptors on {interface} ({on})", ring.word())
-        }
-        TreatmentAction::Coalesce { interface, parameter, value } => {
-            let value = match (parameter.starts_with("adaptive-"), value) {
-                (true, 0) => "off".to_owned(),
-                (true, _) => "on".to_owned(),
-                (false, value) => value.to_string(),
-            };
-            format!("interrupt coalescing {parameter} {value} on {interface} ({on})")
-        }
-        TreatmentAction::Rps { interface, cores } => {
-            format!("receive packet steering (RPS) {} on {interface} ({on})", core_words(cores))
-        }
-        TreatmentAction::Xps { interface, cores } => {
-            format!("transmit packet steering (XPS) {} on {interface} ({on})", core_words(cores))
-        }
-        TreatmentAction::IrqAffinity { interface, cores } => {
-            format!("interrupts of {interface} served {} ({on})", core_words(cores))
-        }
-        TreatmentAction::Command { command, .. } => format!("`{}` ({on})", command.join(" ")),
-    }
-}
-
-/// Where work goes: `off`, `over every core in turn`, `on cores 0-1`.
-fn core_words(choice: &CoreChoice) -> String {
-    match choice {
-        CoreChoice::Off => "off".to_owned(),
-        CoreChoice::Spread => "over every core in turn".to_owned(),
-        CoreChoice::Cores { cores } if cores.len() == 1 => format!("on core {choice}"),
-        CoreChoice::Cores { .. } => format!("on cores {choice}"),
-    }
 }
 
 /// How a run ended.
@@ -324,6 +285,8 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
         .filter(|path| path.role == role)
         .collect();
     let PathShares { host, expected, .. } = paths.first()?;
+    // Where an interface and a kind of path are named, the interface says it all: each trial is told once.
+    let paths: Vec<&PathShares> = paths.iter().copied().filter(|path| path.expected == *expected).collect();
     let proven: u32 = paths.iter().map(|path| path.proven).sum();
     let trials: u32 = paths.iter().map(|path| path.trials).sum();
     let expected = plain(expected);
@@ -389,6 +352,9 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
              of the lowest 95 %. No HTTP, and a fixed number of streams: docs/methodology.md."
                 .to_owned(),
         ));
+    }
+    if workloads().any(|workload| matches!(workload.traffic, Traffic::Failover(_))) {
+        rules.push(("Outage", super::failover::rule()));
     }
     rules
 }

@@ -11,6 +11,9 @@ use netduel_stats::verdict::{Judged, Verdict};
 use super::text::{figure, percent_exact, times};
 use crate::analysis::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
 
+/// So many more blocks are named; beyond it nobody would run them.
+const BLOCKS_WORTH_NAMING: u32 = 1000;
+
 /// What a verdict means for the person who asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
@@ -71,6 +74,10 @@ pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
             format!("no difference larger than {}", amount(metric, larger_than))
         }
         Verdict::NotEnough { more: Some(1), .. } => "not enough trials: 1 more block would do".to_owned(),
+        // The spread says no more than that this design will not answer the question.
+        Verdict::NotEnough { more: Some(more), .. } if more > BLOCKS_WORTH_NAMING => {
+            format!("not enough trials: more than {BLOCKS_WORTH_NAMING} more blocks would be needed")
+        }
         Verdict::NotEnough { more: Some(more), .. } => {
             format!("not enough trials: {more} more blocks would do")
         }
@@ -141,6 +148,7 @@ fn amount(metric: Metric, margin: f64) -> String {
 fn difference_unit(metric: Metric) -> (f64, &'static str) {
     match metric {
         Metric::Loss => (100.0, "percentage points"),
+        Metric::Outage | Metric::RecoveryTime => (1e-6, "ms"),
         _ => (1.0, metric.unit()),
     }
 }
@@ -331,6 +339,7 @@ mod tests {
                 "no difference larger than 0.10 percentage points",
             ),
             (Metric::Loss, more(Some(12)), "not enough trials: 12 more blocks would do"),
+            (Metric::Loss, more(Some(9819)), "not enough trials: more than 1000 more blocks would be needed"),
             (Metric::Loss, more(Some(1)), "not enough trials: 1 more block would do"),
             (Metric::Loss, more(None), "not enough trials: no block has both arms"),
         ] {

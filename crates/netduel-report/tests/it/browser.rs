@@ -6,7 +6,7 @@ use netduel_model::run::Run;
 use netduel_report::{analyse_run, html};
 
 use crate::builder::{Recipe, build};
-use crate::hostile;
+use crate::{hostile, hosts};
 
 /// A browser that can print the document after its scripts ran.
 fn chromium() -> Option<&'static str> {
@@ -86,6 +86,35 @@ fn every_chart_is_drawn_and_no_script_fails() {
     let drawn = dom.split("id=\"chart-data\"").next().unwrap();
     assert!(!drawn.contains("NaN") && !drawn.contains("undefined"), "a chart drew a number that is none");
     assert!(!drawn.contains('\u{26a0}'), "Plot warns of a chart");
+}
+
+#[test]
+fn hosts_are_drawn_with_their_queues_beneath_their_cores() {
+    let mut run = build(&Recipe::default());
+    run.header.hosts = hosts::of_a_run();
+    let Some(dom) = rendered(&run) else { return };
+    assert_eq!(root_attribute(&dom, "data-errors"), "");
+    assert_eq!(dom.matches("<svg class=\"topology\"").count(), 3);
+    // A line from each queue to its core on two hosts; the guest of the lab has no interrupts to draw.
+    let lines: usize = dom
+        .split("class=\"wires\"")
+        .skip(1)
+        .map(|part| part.split("</g>").next().unwrap().matches("<path").count())
+        .sum();
+    assert_eq!(lines, 8 + 8);
+    assert!(
+        dom.contains("accelerated networking is on at one end only") && dom.contains("ip link set enP1s1 up")
+    );
+    let drawn = dom.split("id=\"chart-data\"").next().unwrap();
+    assert!(!drawn.contains("NaN"), "a place in a drawing is none");
+}
+
+#[test]
+fn hosts_of_an_older_run_say_what_was_not_recorded() {
+    let run = build(&Recipe::default());
+    let page = html::page(&run, &analyse_run(&run));
+    assert!(page.contains("recorded without the devices, queues, nodes and cloud"));
+    assert!(page.contains("<svg class=\"topology\""), "its cores and interfaces are known");
 }
 
 #[test]

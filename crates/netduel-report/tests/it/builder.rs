@@ -268,12 +268,19 @@ fn plan(recipe: &Recipe) -> ResolvedPlan {
         }],
         expect_client: Some(format!("{}{}", PATHS[index], recipe.text)),
         expect_server: Some(format!("{}{}", PATHS[index], recipe.text)),
+        expect_path: None,
+        expect_mbps: None,
         workloads: recipe.workloads.iter().map(|name| workload(name)).collect(),
     };
     let guest = |name: &str| {
         (
             name.parse().unwrap(),
-            Host { launch: Launch::Lab { guest: name.to_owned() }, addresses: Vec::new() },
+            Host {
+                launch: Launch::Lab { guest: name.to_owned() },
+                addresses: Vec::new(),
+                size: None,
+                expect_mbps: None,
+            },
         )
     };
     ResolvedPlan {
@@ -321,6 +328,7 @@ fn trial(
         .map(|(role, end)| PathProof::from_interfaces(role, &expected, &end.observation.interfaces))
         .to_vec();
     Trial {
+        lab_events: None,
         slot: Slot {
             block: 0,
             position: 0,
@@ -371,6 +379,7 @@ fn series(noise: &mut Noise, per_second: f64, bytes_each: f64) -> Flow {
 
 fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
     EndReport {
+        failover: None,
         spread: None,
         connections: None,
         role,
@@ -385,6 +394,7 @@ fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
         zero_copy: None,
         errors: Vec::new(),
         process_cpu_ns: (120_000_000, 900_000_000),
+        thread_use: None,
     }
 }
 

@@ -6,14 +6,17 @@ use netduel_report::findings::{
     Acceleration, Finding, HostContext, PairContext, Severity, accelerations, of_host, of_pair,
 };
 
-use crate::hosts::{azure, function, lab_guest, other};
+use crate::hosts::{azure, captured, function, lab_guest, other};
 
 fn ids(found: &[Finding]) -> Vec<&'static str> {
     found.iter().map(|finding| finding.id).collect()
 }
 
+/// What is found on a host but for the limit of its size, which every host of a known size has.
 fn on_host(host: &HostSnapshot) -> Vec<Finding> {
-    of_host(host, &HostContext::default())
+    let mut found = of_host(host, &HostContext::default());
+    found.retain(|finding| finding.id != "size-limit");
+    found
 }
 
 fn pair() -> PairContext {
@@ -59,7 +62,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         interrupts.for_each(|(index, interrupt)| interrupt.cores = vec![index as u16 % 2]);
     }),
     ("rss-imbalance", Severity::Warning, |host| {
-        host.interfaces[2].device.rss_entries = vec![64, 64, 0, 0, 0, 0, 0, 0]
+        host.interfaces[2].device.rss_entries = vec![64, 64, 0, 0, 0, 0, 0, 0];
     }),
     ("rss-imbalance", Severity::Warning, |host| {
         host.interfaces[2].device.rss_entries = vec![58, 10, 10, 10, 10, 10, 10, 10];
@@ -105,8 +108,11 @@ const HARMS: &[(&str, Severity, Harm)] = &[
     ("provider-limit", Severity::Warning, |host| {
         host.interfaces[1].device.counters.insert("bw_in_allowance_exceeded".into(), 7);
     }),
+    ("provider-limit", Severity::Warning, |host| {
+        host.interfaces[1].device.counters.insert("tx_hw_ratelimit_bytes".into(), 7);
+    }),
     ("device-pushed-back", Severity::Note, |host| {
-        host.interfaces[1].device.counters.insert("tx_send_full".into(), 3);
+        host.interfaces[1].device.counters.insert("tx_send_full".into(), 3000);
     }),
     ("no-carrier", Severity::Problem, |host| host.interfaces[1].carrier = Some(false)),
     ("link-down", Severity::Warning, |host| host.interfaces[1].up = false),
@@ -117,14 +123,24 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.interfaces[2].features_on.retain(|feature| feature != "tx-tcp-segmentation");
     }),
     ("offload-off", Severity::Note, |host| {
-        host.interfaces[2].features_on.retain(|feature| feature != "rx-gro")
+        host.interfaces[2].features_on.retain(|feature| feature != "rx-gro");
     }),
     ("small-buffers", Severity::Warning, |host| {
-        host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 1048576".into());
+        host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 524288".into());
+    }),
+    ("size-limit", Severity::Note, |host| {
+        host.cloud.as_mut().unwrap().size = Some("standard_d4s_v5".into());
+    }),
+    ("size-unknown", Severity::Note, |host| {
+        host.cloud.as_mut().unwrap().size = Some("Standard_Nowhere_v9".into());
     }),
     ("interrupts-on-other-node", Severity::Note, |host| {
         host.nodes[0].cores = vec![0, 1];
         host.nodes[1].cores = (2..8).collect();
+    }),
+    ("interrupts-on-other-node", Severity::Warning, |host| {
+        host.interfaces[2].device.interrupts.truncate(4);
+        host.interfaces[2].device.node = Some(1);
     }),
 ];
 
@@ -135,6 +151,8 @@ fn a_good_host_has_no_finding() {
     let mut one_node = azure();
     one_node.nodes.truncate(1);
     assert_eq!(on_host(&one_node), []);
+    let all = of_host(&one_node, &HostContext::default());
+    assert!(all[0].what.starts_with("Standard_DS4_v2 sends at most 6.00 Gbit/s"), "{all:?}");
     assert_eq!(of_pair(&azure(), &other(), &pair()), []);
 }
 
@@ -146,7 +164,7 @@ fn each_harm_is_found_and_named_with_its_evidence_and_its_remedy() {
             host.nodes.truncate(1);
         }
         harm(&mut host);
-        let found = on_host(&host);
+        let found = of_host(&host, &HostContext::default());
         let finding = found.iter().find(|finding| finding.id == *id);
         let finding = finding.unwrap_or_else(|| panic!("{index}: no {id} in {found:?}"));
         assert_eq!(finding.severity, *severity, "{index}: {id}");
@@ -154,7 +172,7 @@ fn each_harm_is_found_and_named_with_its_evidence_and_its_remedy() {
             !finding.evidence.is_empty() && !finding.why.is_empty() && !finding.remedy.is_empty(),
             "{finding:?}"
         );
-        assert!(finding.command.is_some(), "{index}: {id} names no command");
+        assert!(finding.command.is_some() || *id == "size-limit", "{index}: {id} names no command");
         assert!(!finding.what.contains('\n') && !finding.why.contains('\n'));
     }
 }
@@ -178,9 +196,47 @@ fn the_commands_name_the_device_and_the_value() {
     assert_eq!(of("offload-off"), "ethtool -K enP1s1 tso on");
     assert_eq!(of("function-without-driver"), "modprobe mlx5_core");
     assert_eq!(of("double-queueing"), "tc qdisc replace dev enP1s1 root noqueue");
-    assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 25000000'");
+    assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'");
     // The device's own node has the cores 0 to 3.
     assert!(of("interrupts-on-one-core").ends_with("echo 3 > /proc/irq/37/smp_affinity_list"));
+}
+
+#[test]
+fn a_channel_of_the_vmbus_is_no_interrupt() {
+    let mut host = azure();
+    host.nodes.truncate(1);
+    host.irqbalance = Some(true);
+    let device = &mut host.interfaces[2].device;
+    for interrupt in &mut device.interrupts {
+        (interrupt.name, interrupt.cores) = (String::new(), vec![0]);
+    }
+    let found = |host: &HostSnapshot| {
+        let found = on_host(host);
+        assert_eq!(ids(&found), ["interrupts-on-one-core"], "irqbalance does not move channels");
+        found[0].command.clone()
+    };
+    assert_eq!(found(&host), None, "the device is not known, and /proc/irq has another's interrupt");
+    host.interfaces[2].device.bus = Some("000d3a0a-0002-0000-0001-000d3a0a0002".into());
+    let command = found(&host).unwrap();
+    let first = "echo 0 > /sys/bus/vmbus/devices/000d3a0a-0002-0000-0001-000d3a0a0002/channels/30/cpu; ";
+    assert!(command.starts_with(first) && !command.contains("/proc/irq"), "{command}");
+}
+
+#[test]
+fn a_table_that_is_even_over_as_many_queues_as_some_drivers_take_is_a_note() {
+    let spread = |entries: Vec<u32>| {
+        let mut host = azure();
+        host.nodes.truncate(1);
+        let device = &mut host.interfaces[2].device;
+        device.channels = Some(Channels { combined: (63, 63), ..Channels::default() });
+        device.rss_entries = entries;
+        let found = on_host(&host);
+        let finding = found.iter().find(|finding| finding.id == "rss-imbalance").unwrap().clone();
+        (finding.severity, finding.remedy.contains("as far as the driver allows"))
+    };
+    assert_eq!(spread(vec![8; 16]), (Severity::Note, true));
+    assert_eq!(spread(vec![32; 4]), (Severity::Warning, false));
+    assert_eq!(spread([vec![68], vec![4; 15]].concat()), (Severity::Warning, false));
 }
 
 #[test]
@@ -274,6 +330,34 @@ fn huge_pages_are_missed_only_where_a_program_has_a_function() {
 }
 
 #[test]
+fn a_metadata_service_that_fails_is_asked_in_its_own_way_and_what_it_told_counts() {
+    let found = |provider, told_size: bool| {
+        let mut host = azure();
+        host.nodes.truncate(1);
+        let cloud = host.cloud.as_mut().unwrap();
+        (cloud.provider, cloud.metadata_failure) = (provider, Some("no answer within 300 ms".into()));
+        if !told_size {
+            (cloud.size, cloud.region, cloud.zone) = (None, None, None);
+        }
+        on_host(&host).into_iter().find(|finding| finding.id == "metadata-unknown").unwrap()
+    };
+    for (provider, header, other) in [
+        (Provider::Azure, "Metadata:true", "Google"),
+        (Provider::Aws, "X-aws-ec2-metadata-token: $(curl", "Metadata:true"),
+        (Provider::Gcp, "Metadata-Flavor: Google", "Metadata:true"),
+    ] {
+        let nothing = found(provider, false);
+        let command = nothing.command.unwrap();
+        assert!(command.contains(header) && !command.contains(other), "{command}");
+        assert!(nothing.what.ends_with("told nothing") && nothing.remedy.contains("--expect-mbps"));
+        assert!(nothing.evidence.contains(&"not told: size, region, zone, placement".to_owned()));
+        let some = found(provider, true);
+        assert!(some.what.ends_with("told not everything") && !some.remedy.contains("--expect-mbps"));
+        assert!(some.evidence.contains(&"not told: placement".to_owned()), "{:?}", some.evidence);
+    }
+}
+
+#[test]
 fn cores_that_a_plan_pins_count_before_those_that_are_allowed() {
     let pinned = |cores: &[u16]| ids(&of_host(&azure(), &HostContext { pinned: cores.to_vec() }));
     assert!(pinned(&[5, 6]).contains(&"other-node"));
@@ -348,4 +432,59 @@ fn the_gravest_findings_come_first() {
     let severities: Vec<Severity> = on_host(&host).iter().map(|finding| finding.severity).collect();
     assert!(severities.is_sorted(), "{severities:?}");
     assert_eq!(severities[0], Severity::Problem);
+}
+
+#[test]
+fn what_is_found_on_hosts_of_each_cloud_and_state() {
+    let mut lines = Vec::new();
+    for (name, host) in captured() {
+        lines.push(name);
+        for finding in of_host(&host, &HostContext::default()) {
+            let evidence = finding.evidence.join("; ");
+            lines.push(format!(
+                "  {} [{}] {} ({evidence})",
+                finding.severity.word(),
+                finding.id,
+                finding.what
+            ));
+            lines.extend(finding.command.map(|command| format!("    {command}")));
+        }
+    }
+    let text = lines.join("\n");
+    insta::assert_snapshot!("captured_hosts", text);
+}
+
+#[test]
+fn the_state_of_acceleration_of_captured_hosts_is_that_of_their_names() {
+    for (name, word) in [
+        ("azure-mana-active", "active"),
+        ("azure-mana-no-driver", "no driver"),
+        ("azure-mlx5-active", "active"),
+        ("azure-mlx5-idle", "idle"),
+        ("azure-mlx5-unpaired", "not paired"),
+        ("azure-synthetic-only", "none"),
+    ] {
+        let host = captured().into_iter().find(|(own, _)| own == name).unwrap().1;
+        let states = accelerations(&host);
+        assert!(states.iter().any(|(_, state)| state.words().starts_with(word)), "{name}: {states:?}");
+    }
+}
+
+#[test]
+fn every_finding_stands_in_the_guide() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let ids = HARMS.iter().chain(DIFFERENCES).map(|(id, ..)| *id);
+    let captured = captured().into_iter().flat_map(|(_, host)| on_host(&host)).map(|finding| finding.id);
+    for id in ids.chain(captured) {
+        assert!(guide.contains(&format!("| `{id}` |")), "docs/inspect.md does not name {id}");
+    }
+}
+
+#[test]
+fn every_finding_of_the_guide_is_made_of_a_host_here() {
+    let guide = include_str!("../../../../docs/inspect.md");
+    let named = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    for id in named {
+        assert!(HARMS.iter().chain(DIFFERENCES).any(|(own, ..)| *own == id), "nothing shows {id}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Made-up hosts for the tests of findings and of what is drawn of a host.
 use std::collections::BTreeMap;
 
+use netduel_model::ids::HostName;
 use netduel_model::snapshot::{
     Channels, Cloud, Device, HostSnapshot, Interface, MemoryNode, PciFunction, Processor, Provider,
     QueueInterrupt, Rings,
@@ -34,12 +35,10 @@ pub fn function() -> PciFunction {
     }
 }
 
-/// A virtual machine on Azure as it should be: 8 cores on two nodes, accelerated networking active, a queue for each core.
-pub fn azure() -> HostSnapshot {
+/// Its paravirtual interface.
+fn synthetic() -> Interface {
     let features = ["tx-tcp-segmentation", "tx-checksum-ip-generic", "tx-generic-segmentation", "rx-gro"];
-    let features: Vec<String> = features.iter().map(|name| (*name).to_owned()).collect();
-    let channels = Some(Channels { combined: (8, 8), ..Channels::default() });
-    let synthetic = Interface {
+    Interface {
         name: "eth0".into(),
         index: 2,
         driver: Some("hv_netvsc".into()),
@@ -50,19 +49,22 @@ pub fn azure() -> HostSnapshot {
         speed_mbps: Some(50_000),
         addresses: vec!["10.0.0.4".parse().unwrap(), "fd00::4".parse().unwrap()],
         qdisc: Some("mq".into()),
-        features_on: features.clone(),
+        features_on: features.map(str::to_owned).to_vec(),
         device: Device {
-            channels,
-            counters: BTreeMap::from([
-                ("vf_rx_packets".into(), 5_000_000),
-                ("vf_tx_packets".into(), 4_000_000),
-            ]),
+            channels: Some(Channels { combined: (8, 8), ..Channels::default() }),
+            counters: [("vf_rx_packets", 5_000_000), ("vf_tx_packets", 4_000_000)]
+                .map(|(name, count)| (name.to_owned(), count))
+                .into(),
             disciplines: vec!["mq".into(), "fq".into()],
             ..Device::default()
         },
         ..Interface::default()
-    };
-    let vf = Interface {
+    }
+}
+
+/// The interface of the virtual function beneath it.
+fn beneath() -> Interface {
+    Interface {
         name: "enP1s1".into(),
         index: 3,
         driver: Some("mlx5_core".into()),
@@ -73,17 +75,19 @@ pub fn azure() -> HostSnapshot {
             pci: Some(function()),
             firmware: Some("14.25.8362".into()),
             node: Some(0),
-            channels,
             rings: Some(Rings { rx: (1024, 8192), tx: (1024, 8192) }),
             rss_entries: vec![16; 8],
             interrupts: interrupts(8, 8),
             disciplines: vec!["noqueue".into()],
+            channels: synthetic().device.channels,
             ..Device::default()
         },
-        features_on: features,
-        ..synthetic.clone()
-    };
-    let loopback = Interface {
+        ..synthetic()
+    }
+}
+
+fn loopback() -> Interface {
+    Interface {
         name: "lo".into(),
         index: 1,
         up: true,
@@ -91,7 +95,28 @@ pub fn azure() -> HostSnapshot {
         mtu: Some(65_536),
         addresses: vec!["127.0.0.1".parse().unwrap()],
         ..Interface::default()
-    };
+    }
+}
+
+fn cloud() -> Cloud {
+    Cloud {
+        provider: Provider::Azure,
+        evidence: "chassis asset tag 7783-7084-3265-9085-8269-3286-77".into(),
+        size: Some("Standard_DS4_v2".into()),
+        region: Some("westeurope".into()),
+        zone: Some("1".into()),
+        physical_zone: Some("westeurope-az2".into()),
+        instance: Some("6c9c1d0e".into()),
+        placement: None,
+        fault_domain: Some("0".into()),
+        physical_host: Some("AMS20140215".into()),
+        image: None,
+        metadata_failure: None,
+    }
+}
+
+/// A virtual machine on Azure as it should be: 8 cores on two nodes, accelerated networking active, a queue for each core.
+pub fn azure() -> HostSnapshot {
     HostSnapshot {
         hostname: Some("vm-a".into()),
         kernel: Some("6.8.0-1017-azure".into()),
@@ -103,7 +128,7 @@ pub fn azure() -> HostSnapshot {
         cpu_model: Some("Intel(R) Xeon(R) Platinum 8272CL CPU @ 2.60GHz".into()),
         cores: 8,
         memory_bytes: Some(2 * NODE_MEMORY),
-        interfaces: vec![loopback, synthetic, vf],
+        interfaces: vec![loopback(), synthetic(), beneath()],
         sysctls: sysctls(),
         processor: Some(Processor {
             sockets: Some(2),
@@ -112,20 +137,7 @@ pub fn azure() -> HostSnapshot {
         }),
         nodes: (0..2).map(|number| node(number, u16::try_from(number).unwrap() * 4)).collect(),
         hypervisor: Some("Hyper-V 10.0.20348.1-1-0".into()),
-        cloud: Some(Cloud {
-            provider: Provider::Azure,
-            evidence: "chassis asset tag 7783-7084-3265-9085-8269-3286-77".into(),
-            size: Some("Standard_DS4_v2".into()),
-            region: Some("westeurope".into()),
-            zone: Some("1".into()),
-            physical_zone: Some("westeurope-az2".into()),
-            instance: Some("6c9c1d0e".into()),
-            placement: None,
-            fault_domain: Some("0".into()),
-            physical_host: Some("AMS20140215".into()),
-            image: None,
-            metadata_failure: None,
-        }),
+        cloud: Some(cloud()),
         pci_functions: vec![function()],
         default_routes: vec!["eth0".into()],
         ..HostSnapshot::default()
@@ -198,4 +210,31 @@ pub fn lab_guest() -> HostSnapshot {
         sysctls: sysctls(),
         ..HostSnapshot::default()
     }
+}
+
+/// The hosts that were captured or written from the kernel's own tables, by name.
+pub fn captured() -> Vec<(String, HostSnapshot)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
+    let mut hosts: Vec<(String, HostSnapshot)> = std::fs::read_dir(folder)
+        .unwrap()
+        .flatten()
+        .map(|file| {
+            let name = file.path().file_stem().unwrap().to_string_lossy().into_owned();
+            (name, serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap())
+        })
+        .collect();
+    hosts.sort_by(|a, b| a.0.cmp(&b.0));
+    hosts
+}
+
+/// Hosts of a run: `a` as it should be; `b`, whose virtual function is down, with one core for all interrupts; and a guest of a lab.
+pub fn of_a_run() -> BTreeMap<HostName, HostSnapshot> {
+    let mut faulty = other();
+    faulty.interfaces[2].up = false;
+    faulty.interfaces[1].device.interrupts = interrupts(8, 1);
+    faulty.interfaces[1].mtu = Some(3900);
+    faulty.irqbalance = Some(true);
+    [("a", azure()), ("b", faulty), ("guest", lab_guest())]
+        .map(|(name, host)| (name.parse().unwrap(), host))
+        .into()
 }

@@ -4,6 +4,8 @@
 mod browser;
 mod builder;
 mod datagrams;
+mod evidence;
+mod failover;
 mod figures;
 mod findings;
 mod formats;

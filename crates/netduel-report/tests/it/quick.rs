@@ -62,7 +62,7 @@ fn round_trips_of_figures_that_came_early_are_of_the_same_interval() {
 fn a_stamped_test_says_where_the_time_went() {
     let run = stamps::run([true, true], |_| {});
     let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
-    let input = SummaryInput { workload, trial, shared_machine: false };
+    let input = SummaryInput { workload, trial, shared_machine: false, expected: None };
     let text = quick::summary(input);
     assert!(text.contains("network, both ways") && text.contains("one way up"), "{text}");
     let document = quick::document(&run.header.plan, None, input, &[]);

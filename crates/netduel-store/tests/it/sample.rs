@@ -164,6 +164,7 @@ fn snapshot() -> HostSnapshot {
 /// A valid trial in which every field is filled.
 pub fn trial(block: u32) -> Trial {
     Trial {
+        lab_events: None,
         slot: Slot { block, position: 3, arm: arm("synthetic"), workload: workload("bulk") },
         attempt: 1,
         started_unix_ms: 1_795_257_902_000 + u64::from(block),
@@ -171,6 +172,7 @@ pub fn trial(block: u32) -> Trial {
         client: Some(TrialEnd { report: report(Role::Client), observation: observation() }),
         server: Some(TrialEnd { report: report(Role::Server), observation: observation() }),
         proofs: vec![PathProof {
+            kind: None,
             role: Role::Client,
             expected: "syn0".to_owned(),
             bytes: vec![("syn0".to_owned(), 999), ("lo".to_owned(), 1)],
@@ -201,6 +203,7 @@ fn flow() -> Flow {
 
 fn report(role: Role) -> EndReport {
     EndReport {
+        failover: None,
         spread: None,
         connections: None,
         role,
@@ -246,6 +249,7 @@ fn report(role: Role) -> EndReport {
             count: 7,
         }],
         process_cpu_ns: (11, 12),
+        thread_use: None,
     }
 }
 
@@ -255,6 +259,8 @@ pub fn histogram() -> HistogramRecord {
 
 fn tcp_info() -> TcpInfo {
     TcpInfo {
+        rcv_wnd: None,
+        sndbuf: None,
         congestion: Some("cubic".to_owned()),
         snd_mss: Some(1448),
         pmtu: Some(1500),
@@ -278,6 +284,8 @@ fn tcp_info() -> TcpInfo {
 
 fn observation() -> Observation {
     Observation {
+        link_events: None,
+        identity: None,
         concurrent_tests: 0,
         placement: None,
         wall_ns: 1_000_100_000,
@@ -305,6 +313,8 @@ fn observation() -> Observation {
 
 fn interface(presence: Presence) -> InterfaceDelta {
     InterfaceDelta {
+        bus: None,
+        qdisc_overlimits: None,
         name: "syn0".to_owned(),
         index: 3,
         is_master: true,

@@ -71,7 +71,7 @@ impl Ethtool {
     }
 
     /// Sets the table and leaves key and function as they are. An empty table asks for the driver's default, which is
-    /// spread evenly.
+    /// spread evenly. The device is asked for its settings first, since the request holds them all.
     ///
     /// # Errors
     /// `EINVAL` when the table's length is not the device's or a queue does not exist, `EOPNOTSUPP` without a table,
@@ -80,8 +80,14 @@ impl Ethtool {
         if self.memory.bytes().len() < HEAD_LEN + table.len() * 4 {
             return Err(too_large());
         }
+        self.memory.clear(HEAD_LEN);
+        self.exchange(interface, GET_RSS)?;
+        // `hfunc` and `input_xfrm` stand in one word with two reserved bytes. A function of 0 is "no change", but 0 is as well
+        // "no symmetric hashing".
+        let [_, transform, ..] = self.memory.word(16).to_ne_bytes();
         self.memory.clear(HEAD_LEN + table.len() * 4);
         self.memory.set_word(8, table.len() as u32);
+        self.memory.set_word(16, u32::from_ne_bytes([0, transform, 0, 0]));
         for (index, queue) in table.iter().enumerate() {
             self.memory.set_word(HEAD_LEN + index * 4, *queue);
         }

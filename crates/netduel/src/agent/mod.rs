@@ -1,5 +1,6 @@
 //! The agent's work: traffic from `load`, readings from `host`, treatments with their guard. `control` speaks the protocol.
 mod lock;
+mod path_events;
 mod placement;
 
 use std::net::IpAddr;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
 use netduel_host::{Before, HostError, Observer, Sources};
 use netduel_load::{ClientEnd, LoadError, Running, ServerEnd};
+use netduel_model::failover::PathEvent;
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::Placement;
 use netduel_model::plan::TreatmentAction;
@@ -16,6 +18,7 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::{Role, Workload};
 
+use path_events::PathEvents;
 pub use placement::{DataAddress, placed};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
@@ -55,7 +58,7 @@ enum Stage {
     /// Connected, and both ends have shown the token.
     Client(ClientEnd),
     /// Traffic runs.
-    Running(Running, Before),
+    Running(Running, Before, Option<PathEvents>),
 }
 
 /// This host's part in a run.
@@ -66,18 +69,20 @@ pub struct AgentWork {
     lock: Option<lock::HostLock>,
     /// The cores that were chosen for what is prepared.
     placement: Option<Placement>,
+    /// What is done to this host's interfaces while the prepared traffic runs, by place in the plan.
+    path_events: Vec<(u32, PathEvent)>,
 }
 
 impl AgentWork {
     /// With nothing prepared.
     pub fn new() -> Self {
-        let guard = GuardCommand { program: "/proc/self/exe".into(), words: vec!["undo-guard".to_owned()] };
         Self {
             stage: Stage::Idle,
             observer: None,
-            treatments: Treatments::new(guard),
+            treatments: Treatments::new(guard()),
             lock: None,
             placement: None,
+            path_events: Vec::new(),
         }
     }
 
@@ -93,6 +98,11 @@ impl AgentWork {
         }
         self.observer.as_mut().ok_or_else(|| misplaced("an observer", "one was made"))
     }
+}
+
+/// How a guard is started.
+fn guard() -> GuardCommand {
+    GuardCommand { program: "/proc/self/exe".into(), words: vec!["undo-guard".to_owned()] }
 }
 
 /// The facts of this host; `metadata`: also those that only a cloud's metadata service tells.
@@ -159,6 +169,7 @@ impl Work for AgentWork {
         let (workload, placement) = placed(workload, Role::Server, DataAddress::Own(bind))?;
         let end = netduel_load::prepare_server(&workload, bind, token).map_err(traffic_error)?;
         let ports = end.ports().to_vec();
+        self.path_events = path_events::of(&workload, Role::Server);
         self.hold_server(end, placement);
         Ok(ports)
     }
@@ -174,6 +185,7 @@ impl Work for AgentWork {
         let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer))?;
         let end =
             netduel_load::prepare_client(&workload, peer, ports, token, deadline).map_err(traffic_error)?;
+        self.path_events = path_events::of(&workload, Role::Client);
         self.stage = Stage::Client(end);
         self.placement = placement;
         Ok(())
@@ -190,40 +202,67 @@ impl Work for AgentWork {
                 return Err(misplaced("start", "a trial was prepared"));
             }
         };
-        self.stage = Stage::Running(running, before);
-        Ok(())
+        let events = std::mem::take(&mut self.path_events);
+        let begun = if events.is_empty() {
+            Ok(None)
+        } else {
+            PathEvents::begin(events, Treatments::new(guard())).map(Some)
+        };
+        let (events, result) = match begun {
+            Ok(events) => (events, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        // Traffic that began without its events is stopped by the coordinator, who hears of them.
+        self.stage = Stage::Running(running, before, events);
+        result.map_err(|error| WorkError {
+            kind: FailureKind::Environment,
+            message: format!("failed to start a thread for the events of the path: {error}"),
+        })
     }
 
     fn live(&self) -> LiveFigures {
         match &self.stage {
-            Stage::Running(running, _) => running.live(),
+            Stage::Running(running, ..) => running.live(),
             _ => LiveFigures::default(),
         }
     }
 
     fn finish(&mut self) {
-        if let Stage::Running(running, _) = &self.stage {
+        if let Stage::Running(running, ..) = &self.stage {
             running.finish();
         }
     }
 
     fn is_done(&self) -> bool {
-        matches!(&self.stage, Stage::Running(running, _) if running.is_done())
+        matches!(&self.stage, Stage::Running(running, ..) if running.is_done())
     }
 
     fn take_result(&mut self) -> Result<TrialEnd, WorkError> {
-        let Stage::Running(running, before) = std::mem::take(&mut self.stage) else {
+        let Stage::Running(running, before, events) = std::mem::take(&mut self.stage) else {
             return Err(misplaced("a result", "traffic was started"));
         };
-        let report = running.join().map_err(traffic_error)?;
+        // Before the traffic's own result: whatever became of it, the interface is given back.
+        let made = events.map(PathEvents::end);
+        let mut report = running.join().map_err(traffic_error)?;
+        if let Some((events, problems)) = made {
+            if !problems.is_empty() {
+                return Err(WorkError { kind: FailureKind::Environment, message: problems.join("; ") });
+            }
+            if let Some(failover) = &mut report.failover {
+                failover.events = events;
+            }
+        }
         let mut observation = before.after(self.observer()?).map_err(environment)?;
         observation.placement = self.placement.take();
         Ok(TrialEnd { report, observation })
     }
 
     fn abort(&mut self) {
-        if let Stage::Running(running, _) = std::mem::take(&mut self.stage) {
+        if let Stage::Running(running, _, events) = std::mem::take(&mut self.stage) {
             running.abort();
+            for problem in events.map(PathEvents::end).into_iter().flat_map(|(_, problems)| problems) {
+                eprintln!("netduel: {problem}");
+            }
             // The report of an aborted trial is of no use, but its threads must be gone before the next trial.
             drop(running.join());
         }

@@ -80,6 +80,8 @@ fn demand(traffic: &Traffic) -> Demand {
         Traffic::TcpCrr(settings) => Demand::RoundTrips(settings.outstanding as usize),
         // The streams, the one that also carries round trips, and the probes.
         Traffic::LoadedLatency(settings) => Demand::Bulk(settings.streams as usize + 2),
+        // The streams and the probes.
+        Traffic::Failover(settings) => Demand::Bulk(settings.streams as usize + 1),
     }
 }
 

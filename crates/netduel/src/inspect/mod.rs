@@ -92,8 +92,9 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspection, Failure> {
 /// Hosts that were named on the command line.
 fn of_targets(args: &InspectArgs) -> Result<Inspection, Failure> {
     let targets = target::targets(&args.hosts)?;
-    let hosts =
-        targets.keys().map(|name| (name.clone(), Host { launch: Launch::Local, addresses: Vec::new() }));
+    let hosts = targets.keys().map(|name| {
+        (name.clone(), Host { launch: Launch::Local, addresses: Vec::new(), size: None, expect_mbps: None })
+    });
     let plan = without_traffic(hosts.collect());
     let argv = targets.iter().map(|(name, target)| (name.clone(), Ok(target.argv.clone()))).collect();
     let (hosts, failed) = asked(&plan, argv, !args.no_metadata)?;

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use netduel_model::plan::CoresSpec;
+use netduel_model::size::MBPS_MOST;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 
 use crate::cli::StoreArgs;
@@ -41,6 +42,9 @@ pub struct CommonArgs {
     /// Cores for the server's threads, or "auto".
     #[arg(long, value_name = "CORES", value_parser = cores)]
     pub pin_server: Option<CoresSpec>,
+    /// What the sender can give at most, Mbit/s: the result shows the share of it [default: the cloud's limit for its size]
+    #[arg(long, value_name = "MBPS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MBPS_MOST)))]
+    pub expect_mbps: Option<u32>,
     /// Print the result as one JSON document.
     #[arg(short = 'J', long)]
     pub json: bool,

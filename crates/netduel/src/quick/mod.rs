@@ -20,6 +20,7 @@ use netduel_model::run::RunEnd;
 use netduel_model::trial::Validity;
 use netduel_model::units::Nanos;
 use netduel_model::workload::Workload;
+use netduel_report::analysis::expected;
 
 use crate::exit::{Failure, Kind};
 use crate::run::{RunSource, System, open_store, run_failure};
@@ -112,7 +113,8 @@ fn execute(
                 (Some(one), Some(other)) => one.same_machine(other),
                 _ => false,
             };
-            output.borrow_mut().end(plan, workload, trial, shared)?;
+            let expected = plan.arms.first().and_then(|arm| expected::of(plan, &hosts, arm, workload));
+            output.borrow_mut().end(plan, workload, trial, (shared, expected.as_ref()))?;
             if let Some(id) = closed.id.filter(|_| common.save) {
                 eprintln!("kept as run {id} (netduel report {id})");
             }

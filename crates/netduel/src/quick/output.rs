@@ -7,6 +7,7 @@ use netduel_model::sample::LiveFigures;
 use netduel_model::trial::Trial;
 use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_report::analysis::Expected;
 use netduel_report::quick::{self, Interval, Intervals, SummaryInput};
 use netduel_report::words;
 use serde_json::{Value, json};
@@ -124,14 +125,14 @@ impl Output {
         plan: &ResolvedPlan,
         workload: &Workload,
         trial: &Trial,
-        shared_machine: bool,
+        (shared_machine, expected): (bool, Option<&Expected>),
     ) -> Result<(), Failure> {
         if self.lines
             && let Some(rest) = self.intervals.finish(trial)
         {
             self.show(rest);
         }
-        let input = SummaryInput { workload, trial, shared_machine };
+        let input = SummaryInput { workload, trial, shared_machine, expected };
         match self.format {
             Format::Text => print(&format!("\n{}", quick::summary(input))),
             Format::Json => {

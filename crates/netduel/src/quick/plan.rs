@@ -171,11 +171,12 @@ impl Test {
             "name = \"quick-{kind}\"\nquestion = \"What does {kind} give on this path?\"\n\
              [hosts.client]\nlaunch = \"local\"\n\
              [hosts.server]\nlaunch = \"paired\"\nserve = {at}\naddresses = [\"{address}\"]\n\
-             [[arms]]\nname = \"path\"\nclient = \"client\"\nserver = \"server\"\n\
+             [[arms]]\nname = \"path\"\nclient = \"client\"\nserver = \"server\"\n{expect}\
              [design]\naa = true\n\
              [[workloads]]\nname = \"{kind}\"\ntype = \"{kind}\"\nfamily = \"{family}\"\nduration = \"{time}\"\n",
             kind = self.kind,
             at = quoted(at),
+            expect = common.expect_mbps.map(|mbps| format!("expect_mbps = {mbps}\n")).unwrap_or_default(),
             family = if address.is_ipv4() { "ipv4" } else { "ipv6" },
             time = Nanos(common.time.0.saturating_add(common.omit.map_or(0, |omit| omit.0))),
         );

@@ -1,5 +1,6 @@
 //! `netduel run`: a plan from a file, or a stored run that goes on.
 mod outcome;
+mod path_events;
 mod progress;
 mod surroundings;
 
@@ -48,6 +49,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     if args.seed.is_some() {
         plan.design.seed = args.seed;
     }
+    crate::plan::warn_of_few_blocks(&plan);
     let lab = build_lab(&plan)?;
     execute(&plan, RunSource::New { plan_text: text }, store, lab, &output)
 }

@@ -22,7 +22,12 @@ pub fn finish(
     output: &Output<'_>,
 ) -> Result<(), Failure> {
     let Some(id) = id else {
-        return result.map(|_| ()).map_err(run_failure);
+        return match result.map_err(run_failure)? {
+            RunEnd::Interrupted => {
+                Err(Failure::message(Kind::Interrupted, "stopped by you before anything was measured"))
+            }
+            _ => Ok(()),
+        };
     };
     let run = store.read(id.as_str()).kind(Kind::Store)?;
     let analysis = netduel_report::analyse_run(&run);

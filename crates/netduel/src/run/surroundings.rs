@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use netduel_control::coordinator::{StoreProblem, Surroundings};
 use netduel_lab::{KeeperCommand, Lab, Lifetime};
 use netduel_model::event::Event;
+use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{HostName, LabName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{Host, Launch, ResolvedPlan};
+use netduel_model::plan::{Host, Launch, Pair, ResolvedPlan};
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
@@ -18,6 +19,7 @@ use netduel_report::inspect::Inspection;
 use netduel_store::{RunWriter, Store, StoreError};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
+use crate::run::path_events::PathEvents;
 use crate::{program, signal};
 
 /// Where a run comes from.
@@ -51,6 +53,7 @@ pub struct System<'a> {
     writer: Option<RunWriter>,
     id: Option<RunId>,
     lab: Option<Lab>,
+    path_events: Option<PathEvents>,
     interrupted: Arc<AtomicBool>,
     listener: Box<dyn FnMut(&Event) + 'a>,
 }
@@ -72,6 +75,7 @@ impl<'a> System<'a> {
             writer: None,
             id: None,
             lab,
+            path_events: None,
             interrupted,
             listener: Box::new(listener),
         })
@@ -174,6 +178,17 @@ impl Surroundings for System<'_> {
     fn set_path(&mut self, path: LabPath) -> Result<(), String> {
         let lab = self.lab.as_ref().ok_or("a path treatment needs a lab, and the plan has none")?;
         lab.set_path(path).map_err(|error| format!("failed to {error}"))
+    }
+
+    fn begin_events(&mut self, pair: &Pair, events: &[PathEvent]) -> Result<(), String> {
+        let lab = self.lab.as_ref().ok_or("events of a lab were asked for, and the plan has none")?;
+        self.path_events = Some(PathEvents::begin(lab, &self.plan, pair, events)?);
+        Ok(())
+    }
+
+    fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
+        let (Some(events), Some(lab)) = (self.path_events.take(), self.lab.as_ref()) else { return Ok(None) };
+        events.end(lab).map(Some)
     }
 
     fn hosts_known(

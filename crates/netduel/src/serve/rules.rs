@@ -53,6 +53,7 @@ fn streams(traffic: &Traffic) -> u32 {
         Traffic::TcpStream { streams, .. } => *streams,
         Traffic::UdpStream { flows, .. } => *flows,
         Traffic::LoadedLatency(settings) => settings.streams,
+        Traffic::Failover(settings) => settings.streams,
         Traffic::TcpRr(settings) | Traffic::UdpRr(settings) => settings.outstanding,
         Traffic::TcpCrr(settings) => settings.outstanding,
     }
@@ -80,6 +81,10 @@ fn demand(traffic: &Traffic) -> Demand {
             rate.map_or(Demand::Unlimited, Demand::Rate)
         }
         Traffic::LoadedLatency(_) => Demand::Unlimited,
+        Traffic::Failover(settings) if settings.streams > 0 => Demand::Unlimited,
+        Traffic::Failover(settings) => {
+            Demand::Rate(BitRate(settings.rate.0.saturating_mul(settings.size.0).saturating_mul(8)))
+        }
         Traffic::TcpRr(settings) | Traffic::UdpRr(settings) => {
             of_requests(settings.outstanding, settings.size, settings.rate)
         }

@@ -126,8 +126,8 @@ pub enum TreatmentError {
     },
     /// Without another interface above it, it may carry the control connection.
     #[error(
-        "take {interface} away: no interface is above it (and none beneath), so it may be the only way to this host; name a virtual \
-         function that has a synthetic interface above it"
+        "take {interface} away: no interface that is a device itself is above it (bridges and bonds are none), nor is such a one beneath \
+         it, so it may be the only way to this host; name a virtual function that has a synthetic interface above it"
     )]
     OnlyWay {
         /// Interface.
@@ -160,7 +160,7 @@ pub enum TreatmentError {
         /// What was being done, as a fragment.
         doing: String,
         /// Its process number.
-        process: String,
+        process: u32,
     },
     /// The kernel placed it and does not let it be moved.
     #[error(

@@ -4,20 +4,29 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use netduel_model::plan::tuning::{CoreChoice, cores};
+use serde::{Deserialize, Serialize};
 
 use super::Roots;
 use super::error::TreatmentError;
 use super::offload::door;
-use super::steering::check;
+use super::steering::{all, check};
 use super::undo::Undo;
 
-/// Parts of the names that drivers give to the interrupts of queues; others are for the link's state and for commands.
-const QUEUE_WORDS: [&str; 7] = ["input", "output", "rx", "tx", "comp", "queue", "mana_q"];
+/// The cores of an interrupt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct IrqCores {
+    /// `smp_affinity_list` of its number.
+    pub file: PathBuf,
+    /// Its handler, by which it is known from another device's that was given the same number later.
+    pub handler: String,
+    /// The cores, as the kernel writes them.
+    pub list: String,
+}
 
 /// A change that is ready to be made.
 #[derive(Debug)]
 pub(super) struct IrqChange {
-    wanted: Vec<(PathBuf, String)>,
+    wanted: Vec<IrqCores>,
 }
 
 /// An interrupt that has a handler.
@@ -35,7 +44,7 @@ pub(super) fn prepare(
 ) -> Result<(Undo, IrqChange), TreatmentError> {
     let doing = || format!("have the interrupts of {interface} served on {choice}");
     let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
-    if let Some(process) = balancer(&roots.proc) {
+    if let Some(process) = netduel_host::irqbalance_process(&roots.proc) {
         return Err(TreatmentError::Balanced { doing: doing(), process });
     }
     let online = fs::read_to_string(roots.sys.join("devices/system/cpu/online")).map_err(refused)?;
@@ -50,20 +59,22 @@ pub(super) fn prepare(
     }
     let mut original = Vec::new();
     let mut wanted = Vec::new();
-    for (place, interrupt) in interrupts.iter().enumerate() {
+    for (place, (interrupt, queue)) in interrupts.iter().enumerate() {
         let file = roots.proc.join(format!("irq/{}/smp_affinity_list", interrupt.number));
-        original.push((file.clone(), read(&file).map_err(refused)?));
+        let handler = &interrupt.handler;
+        let cores = |list| IrqCores { file: file.clone(), handler: handler.clone(), list };
+        original.push(cores(read(&file).map_err(refused)?));
         let list = match choice {
             CoreChoice::Spread => {
                 // The receiving and the sending interrupt of a queue have its number, and share a core.
-                let queue = queue_number(&interrupt.handler).unwrap_or(place);
+                let queue = queue.map_or(place, |queue| queue as usize);
                 online[queue % online.len()].to_string()
             }
             other => other.to_string(),
         };
-        wanted.push((file, list));
+        wanted.push(cores(list));
     }
-    Ok((Undo::IrqAffinity { interface: interface.to_owned(), files: original }, IrqChange { wanted }))
+    Ok((Undo::IrqAffinity { interface: interface.to_owned(), interrupts: original }, IrqChange { wanted }))
 }
 
 /// The interrupts of the interface's PCI function, or those named after it, that have a handler.
@@ -106,30 +117,12 @@ fn interrupts(roots: &Roots, interface: &str) -> io::Result<Vec<Interrupt>> {
     Ok(found)
 }
 
-/// Those of queues; all, where no name tells.
-fn of_queues(all: Vec<Interrupt>) -> Vec<Interrupt> {
-    let is_queue = |interrupt: &Interrupt| {
-        let name = interrupt.handler.to_lowercase();
-        QUEUE_WORDS.iter().any(|word| name.contains(word))
-    };
-    if all.iter().any(is_queue) { all.into_iter().filter(is_queue).collect() } else { all }
-}
-
-/// The number at the end of a name, before what drivers put behind an `@`.
-fn queue_number(handler: &str) -> Option<usize> {
-    let name = handler.split('@').next().unwrap_or_default();
-    let digits = name.len() - name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len();
-    name[name.len() - digits..].parse().ok()
-}
-
-/// The process number of an irqbalance that runs.
-fn balancer(proc: &Path) -> Option<String> {
-    fs::read_dir(proc).ok()?.flatten().find_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        name.parse::<u32>().ok()?;
-        let command = fs::read_to_string(entry.path().join("comm")).ok()?;
-        (command.trim() == "irqbalance").then_some(name)
-    })
+/// Those of queues, each with its queue; all, where no name tells.
+fn of_queues(all: Vec<Interrupt>) -> Vec<(Interrupt, Option<u32>)> {
+    let names: Vec<&str> = all.iter().map(|interrupt| interrupt.handler.as_str()).collect();
+    let queues = netduel_host::interrupt_queues(&names);
+    let any_told = queues.iter().any(Option::is_some);
+    all.into_iter().zip(queues).filter(|(_, queue)| queue.is_some() || !any_told).collect()
 }
 
 fn read(file: &Path) -> io::Result<String> {
@@ -139,35 +132,48 @@ fn read(file: &Path) -> io::Result<String> {
 impl IrqChange {
     /// Makes the change and reads back whether it took.
     pub(super) fn make(&self) -> Result<(), TreatmentError> {
-        set(&self.wanted)
+        self.wanted.iter().try_for_each(set)
     }
 }
 
-/// Writes each file that differs and reads it back.
-pub(super) fn set(files: &[(PathBuf, String)]) -> Result<(), TreatmentError> {
-    for (file, list) in files {
-        let doing = || format!("set {} to {list}", file.display());
-        let refused = |cause: io::Error| match cause.raw_os_error() {
-            Some(code) if code == rustix::io::Errno::IO.raw_os_error() => {
-                TreatmentError::ManagedInterrupt { doing: doing() }
-            }
-            _ => TreatmentError::Refused { doing: doing(), cause },
-        };
-        if read(file).map_err(refused)? == *list {
-            continue;
+/// Sets the cores of all interrupts that are still there; one that cannot be set keeps none of the others.
+pub(super) fn restore(interrupts: &[IrqCores]) -> Result<(), TreatmentError> {
+    all(interrupts.iter().filter(|interrupt| interrupt.is_there()).map(|interrupt| {
+        match set(interrupt) {
+            // It went while it was being set.
+            Err(_) if !interrupt.is_there() => Ok(()),
+            result => result,
         }
-        OpenOptions::new()
-            .write(true)
-            .truncate(true)
-            .open(file)
-            .and_then(|mut file| file.write_all(list.as_bytes()))
-            .map_err(refused)?;
-        let now = read(file).map_err(refused)?;
-        if now != *list {
-            return Err(TreatmentError::NotTaken { doing: doing(), answered: now });
-        }
+    }))
+}
+
+impl IrqCores {
+    fn is_there(&self) -> bool {
+        self.file.with_file_name(&self.handler).exists()
     }
-    Ok(())
+}
+
+/// Writes the file if it differs and reads it back.
+fn set(interrupt: &IrqCores) -> Result<(), TreatmentError> {
+    let IrqCores { file, list, .. } = interrupt;
+    let doing = || format!("set {} to {list}", file.display());
+    let refused = |cause: io::Error| match cause.raw_os_error() {
+        Some(code) if code == rustix::io::Errno::IO.raw_os_error() => {
+            TreatmentError::ManagedInterrupt { doing: doing() }
+        }
+        _ => TreatmentError::Refused { doing: doing(), cause },
+    };
+    if read(file).map_err(refused)? == *list {
+        return Ok(());
+    }
+    OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(file)
+        .and_then(|mut file| file.write_all(list.as_bytes()))
+        .map_err(refused)?;
+    let now = read(file).map_err(refused)?;
+    if now == *list { Ok(()) } else { Err(TreatmentError::NotTaken { doing: doing(), answered: now }) }
 }
 
 #[cfg(test)]
@@ -203,7 +209,11 @@ mod tests {
     }
 
     fn lists(roots: &Roots) -> Vec<String> {
-        [37, 38, 39, 40, 41, 50]
+        lists_of(roots, &[37, 38, 39, 40, 41, 50])
+    }
+
+    fn lists_of(roots: &Roots, numbers: &[u32]) -> Vec<String> {
+        numbers
             .iter()
             .map(|n| read(&roots.proc.join(format!("irq/{n}/smp_affinity_list"))).unwrap())
             .collect()
@@ -224,6 +234,27 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupt_that_is_gone_or_another_s_or_refuses_keeps_no_other_from_its_cores() {
+        let (_folder, roots) = roots();
+        let (undo, change) = prepare(&roots, "netduel-none", &CoreChoice::Spread).unwrap();
+        change.make().unwrap();
+        // The first is gone, and the second has the number of another device's now.
+        fs::remove_dir_all(roots.proc.join("irq/38")).unwrap();
+        fs::rename(roots.proc.join("irq/39/virtio2-output.0"), roots.proc.join("irq/39/nvme0q1")).unwrap();
+        undo.undo().unwrap();
+        assert_eq!(lists_of(&roots, &[39, 40, 41]), ["0", "0-3", "0-3"]);
+
+        change.make().unwrap_err();
+        let third = roots.proc.join("irq/40/smp_affinity_list");
+        fs::remove_file(&third).unwrap();
+        fs::create_dir(&third).unwrap();
+        fs::write(roots.proc.join("irq/41/smp_affinity_list"), "1").unwrap();
+        let failed = undo.undo().unwrap_err().to_string();
+        assert!(failed.contains("irq/40/smp_affinity_list to 0-3"), "{failed}");
+        assert_eq!(lists_of(&roots, &[41]), ["0-3"]);
+    }
+
+    #[test]
     fn a_balancer_a_core_that_is_not_there_and_an_interface_without_interrupts_are_refused() {
         let (_folder, roots) = roots();
         let refused = |interface: &str, choice: &str| {
@@ -238,16 +269,18 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_queue_stands_at_the_end_of_its_name() {
-        for (handler, queue) in [
-            ("virtio2-input.3", Some(3)),
-            ("mlx5_comp12@pci:0001:00:02.0", Some(12)),
-            ("eth0-Tx-Rx-4", Some(4)),
-            ("mana_q7@pci:7870:00:00.0", Some(7)),
-            ("eth0", Some(0)),
-            ("virtio2-config", None),
-        ] {
-            assert_eq!(queue_number(handler), queue, "{handler}");
-        }
+    fn interrupts_of_no_queue_stay_where_they_are() {
+        let chosen = |handlers: &[&str]| -> Vec<(String, Option<u32>)> {
+            let all = (0..).zip(handlers);
+            let all = all.map(|(number, handler)| Interrupt { number, handler: (*handler).to_owned() });
+            of_queues(all.collect())
+                .into_iter()
+                .map(|(interrupt, queue)| (interrupt.handler, queue))
+                .collect()
+        };
+        let blocks = ["gve-mgmnt@pci:0000:00:04.0", "gve-ntfy-blk1@pci:0000:00:04.0"];
+        assert_eq!(chosen(&blocks), [(blocks[1].to_owned(), Some(1))]);
+        assert_eq!(chosen(&["eth0", "eth0-Tx-Rx-4"]), [("eth0-Tx-Rx-4".to_owned(), Some(4))]);
+        assert_eq!(chosen(&["some", "other"]), [("some".to_owned(), None), ("other".to_owned(), None)]);
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::error::TreatmentError;
 use super::offload::door;
 use super::undo::Undo;
-use super::vf::{RETURN_DEADLINE, beneath};
+use super::vf::{RETURN_DEADLINE, beneath, has_other_way};
 
 /// An interface that has to be there again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub(super) fn prepare(sys: &Path, interface: &str) -> Result<(Undo, PciChange), 
             of_function.push(link);
         }
     }
-    let expected = of_function.iter().map(|link| returning(link)).collect::<Result<Vec<_>, _>>()?;
+    let expected = of_function.iter().map(|link| returning(link, &links)).collect::<Result<Vec<_>, _>>()?;
     for file in [device.join("remove"), sys.join("bus/pci/rescan")] {
         fs::OpenOptions::new().write(true).open(&file).map_err(|cause| refused(&slot, &file, cause))?;
     }
@@ -80,8 +80,9 @@ fn slot(sys: &Path, link: &LinkState) -> Result<String, TreatmentError> {
 }
 
 /// What has to be so again; refused for an interface that nothing is above of, and for addresses that would be lost.
-fn returning(link: &LinkState) -> Result<Returning, TreatmentError> {
-    let (Some(master), Some(mac)) = (link.master, link.mac.clone()) else {
+fn returning(link: &LinkState, links: &[LinkState]) -> Result<Returning, TreatmentError> {
+    let master = link.master.filter(|_| has_other_way(link, links));
+    let (Some(master), Some(mac)) = (master, link.mac.clone()) else {
         return Err(TreatmentError::OnlyWay { interface: link.name.clone() });
     };
     let addresses = netduel_host::addresses_of(&link.name)?;
@@ -140,9 +141,10 @@ pub(super) fn restore(sys: &Path, slot: &str, expected: &[Returning]) -> Result<
 /// What an interface lacks of what it was.
 fn lacks(returning: &Returning, links: &[LinkState]) -> Option<String> {
     let Returning { name, mac, master, up, carrier } = returning;
-    // The interface above it has the same address.
-    let mut same = links.iter().filter(|link| link.mac.as_ref() == Some(mac) && link.index != *master);
-    let Some(back) = same.next() else { return Some(format!("no {name} ({mac})")) };
+    // The interface above it has the same address, and so do VLANs and macvlans on it.
+    let same = || links.iter().filter(|link| link.mac.as_ref() == Some(mac) && link.index != *master);
+    let beneath = same().find(|link| link.master == Some(*master));
+    let Some(back) = beneath.or_else(|| same().next()) else { return Some(format!("no {name} ({mac})")) };
     let now = &back.name;
     if back.master != Some(*master) {
         let above = links.iter().find(|link| link.index == *master);
@@ -179,11 +181,14 @@ mod tests {
             name: "enP1".to_owned(),
             mac: Some(returning.mac.clone()),
             master: Some(2),
+            bus: None,
             up: true,
             carrier: Some(true),
         };
         let with = |vf: LinkState| lacks(&returning, &[master.clone(), vf]);
         assert_eq!(with(back.clone()), None);
+        let vlan = LinkState { index: 5, name: "eth0.7".to_owned(), master: None, ..back.clone() };
+        assert_eq!(lacks(&returning, &[master.clone(), vlan, back.clone()]), None);
         assert_eq!(lacks(&returning, std::slice::from_ref(&master)).unwrap(), "no vf (02:00:00:00:00:01)");
         assert!(
             with(LinkState { master: None, ..back.clone() }).unwrap().starts_with("enP1 not beneath eth0")

@@ -89,10 +89,9 @@ pub(super) fn restore(
     files: &QueueFiles,
 ) -> Result<(), TreatmentError> {
     set(interface, Channels { rx, tx, other, combined, ..Channels::default() })?;
-    if !table.is_empty() {
-        rss::restore(interface, table)?;
-    }
-    steering::set(interface, files)
+    let dealt = if table.is_empty() { Ok(()) } else { rss::restore(interface, table) };
+    // A table that does not come back keeps the files from nothing.
+    dealt.and(steering::restore(interface, files))
 }
 
 #[cfg(test)]

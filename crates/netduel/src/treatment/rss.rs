@@ -36,6 +36,10 @@ fn table(spread: &RssSpread, slots: usize, queues: u64) -> Result<Vec<u32>, Stri
         let fits = count as u64 <= queues && count <= slots;
         if fits { Ok(()) } else { Err(format!("1 to {} queues", queues.min(slots as u64))) }
     };
+    // Some drivers answer so while the link is down.
+    if queues == 0 {
+        return Err("none, since the driver names no receive queue (is the link up?)".to_owned());
+    }
     match spread {
         RssSpread::Default => {
             table(&RssSpread::Equal { queues: queues.min(slots as u64) as u32 }, slots, queues)
@@ -124,6 +128,14 @@ mod tests {
             (of("equal 4"), of("weights 1 1 1")),
             ("1 to 2 queues".to_owned(), "1 to 2 queues".to_owned())
         );
+    }
+
+    #[test]
+    fn a_driver_that_names_no_queue_is_refused_without_a_panic() {
+        for text in ["default", "equal 1", "weights 1"] {
+            let refused = table(&text.parse().unwrap(), 128, 0).unwrap_err();
+            assert!(refused.contains("no receive queue"), "{text}: {refused}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! (Documentation/networking/scaling.rst of the kernel).
 use std::io;
 
-use netduel_model::plan::tuning::{CoreChoice, cores};
+use netduel_model::plan::tuning::{CoreChoice, core_list, core_mask, cores};
 use rustix::io::Errno;
 
 use super::error::TreatmentError;
@@ -59,7 +59,7 @@ pub(super) fn prepare(
         let value =
             sysfs.read(&in_folder(interface, &path)).map_err(|cause| single(interface, doing(), cause))?;
         original.push((path.clone(), value));
-        wanted.push((path, mask(&dealt(choice, &online, place, queues.len()))));
+        wanted.push((path, core_mask(&dealt(choice, &online, place, queues.len()))));
     }
     let undo = Undo::QueueFiles { interface: interface.to_owned(), index, files: original };
     Ok((undo, SteeringChange { interface: interface.to_owned(), wanted }))
@@ -68,7 +68,8 @@ pub(super) fn prepare(
 impl SteeringChange {
     /// Makes the change and reads back whether it took.
     pub(super) fn make(&self) -> Result<(), TreatmentError> {
-        set(&self.interface, &self.wanted)
+        let sysfs = Sysfs::open()?;
+        self.wanted.iter().try_for_each(|(path, value)| set(&sysfs, &self.interface, path, value))
     }
 }
 
@@ -88,8 +89,7 @@ pub(super) fn check(
     if let CoreChoice::Cores { cores } = choice
         && cores.iter().any(|core| !online.contains(core))
     {
-        let allowed =
-            format!("the cores that are online here: {}", netduel_model::plan::tuning::core_list(online));
+        let allowed = format!("the cores that are online here: {}", core_list(online));
         return Err(TreatmentError::Range { doing: doing(), allowed });
     }
     Ok(())
@@ -106,15 +106,6 @@ fn dealt(choice: &CoreChoice, online: &[u16], place: usize, count: usize) -> Vec
         }
         CoreChoice::Spread => online.iter().copied().skip(place).step_by(count.max(1)).collect(),
     }
-}
-
-/// The kernel's text of a set of cores: 32 of them to a group of hexadecimal digits, the highest first.
-fn mask(cores: &[u16]) -> String {
-    let mut groups = vec![0u32; cores.iter().max().map_or(1, |core| usize::from(*core) / 32 + 1)];
-    for core in cores {
-        groups[usize::from(*core) / 32] |= 1 << (core % 32);
-    }
-    groups.iter().rev().map(|group| format!("{group:08x}")).collect::<Vec<_>>().join(",")
 }
 
 /// Masks say the same when they differ in leading zeros alone; numbers as well.
@@ -165,26 +156,41 @@ pub(super) fn all_files(interface: &str) -> QueueFiles {
         .collect()
 }
 
-/// Writes the files that differ and reads them back.
-pub(super) fn set(interface: &str, files: &QueueFiles) -> Result<(), TreatmentError> {
+/// Sets the files as they were, as far as their queues are still there; one that cannot be set keeps none of the others.
+pub(super) fn restore(interface: &str, files: &QueueFiles) -> Result<(), TreatmentError> {
     if files.is_empty() {
         return Ok(());
     }
     let sysfs = Sysfs::open()?;
-    for (path, value) in files {
-        let doing = || format!("set {path} of {interface} to `{value}`");
-        let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
-        let path = in_folder(interface, path);
-        if same(&sysfs.read(&path).map_err(refused)?, value) {
-            continue;
-        }
-        sysfs.write(&path, value).map_err(refused)?;
-        let now = sysfs.read(&path).map_err(refused)?;
-        if !same(&now, value) {
-            return Err(TreatmentError::NotTaken { doing: doing(), answered: format!("`{now}`") });
-        }
+    let is_there = |path: &str| {
+        let gone = sysfs.read(&in_folder(interface, path)).err();
+        gone.is_none_or(|cause| cause.kind() != io::ErrorKind::NotFound)
+    };
+    all(files
+        .iter()
+        .filter(|(path, _)| is_there(path))
+        .map(|(path, value)| set(&sysfs, interface, path, value)))
+}
+
+/// Does all of it, whatever becomes of a part, and gives the first failure.
+pub(super) fn all(steps: impl Iterator<Item = Result<(), TreatmentError>>) -> Result<(), TreatmentError> {
+    steps.fold(Ok(()), Result::and)
+}
+
+/// Writes the file if it differs and reads it back.
+fn set(sysfs: &Sysfs, interface: &str, path: &str, value: &str) -> Result<(), TreatmentError> {
+    let doing = || format!("set {path} of {interface} to `{value}`");
+    let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
+    let path = in_folder(interface, path);
+    if same(&sysfs.read(&path).map_err(refused)?, value) {
+        return Ok(());
     }
-    Ok(())
+    sysfs.write(&path, value).map_err(refused)?;
+    let now = sysfs.read(&path).map_err(refused)?;
+    if same(&now, value) {
+        return Ok(());
+    }
+    Err(TreatmentError::NotTaken { doing: doing(), answered: format!("`{now}`") })
 }
 
 #[cfg(test)]
@@ -192,10 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_of_cores_is_written_in_groups_of_32() {
-        assert_eq!(mask(&[]), "00000000");
-        assert_eq!(mask(&[0, 1, 5]), "00000023");
-        assert_eq!(mask(&[31, 32, 64]), "00000001,00000001,80000000");
+    fn masks_are_the_same_whatever_zeros_lead() {
         assert!(same("00000000,00000003", "3") && same("0", "00000000") && !same("3", "30"));
     }
 

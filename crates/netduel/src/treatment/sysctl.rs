@@ -10,6 +10,12 @@ use super::undo::Undo;
 /// The tree of settings. What lies below `net` is that of the calling thread's network namespace.
 const ROOT: &str = "/proc/sys";
 
+/// `tcp_set_default_congestion_control` in net/ipv4/tcp_cong.c: another namespace than the first takes unrestricted ones only.
+const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+const CONGESTION_CONTROL_HELD: &str = "the kernel does not permit it; it takes root, and in a network namespace only what the \
+     machine allows to everybody (`net.ipv4.tcp_allowed_congestion_control`); the workload's `congestion` sets that of the test's own \
+     connections";
+
 /// A change that is ready to be made.
 #[derive(Debug)]
 pub(super) struct SysctlChange {
@@ -84,6 +90,9 @@ pub(super) fn set(name: &str, value: &str) -> Result<(), TreatmentError> {
     let mut file =
         OpenOptions::new().write(true).open(&path).map_err(|cause| refused(name, doing(), cause))?;
     file.write_all(value.as_bytes()).map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied if name == CONGESTION_CONTROL => {
+            TreatmentError::SysctlFixed { name: name.to_owned(), why: CONGESTION_CONTROL_HELD }
+        }
         io::ErrorKind::PermissionDenied => refused(name, doing(), cause),
         _ => TreatmentError::SysctlValue { name: name.to_owned(), value: value.to_owned(), cause },
     })?;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::command;
 use super::error::TreatmentError;
+use super::irq::IrqCores;
 use super::offload::{self, feature_words};
 use super::pci::Returning;
 use super::steering::QueueFiles;
@@ -49,7 +50,7 @@ pub(super) enum Undo {
     /// Files of an interface's queues.
     QueueFiles { interface: String, index: u32, files: QueueFiles },
     /// The cores of interrupts.
-    IrqAffinity { interface: String, files: Vec<(PathBuf, String)> },
+    IrqAffinity { interface: String, interrupts: Vec<IrqCores> },
     /// A command.
     Command {
         command: Vec<String>,
@@ -74,7 +75,7 @@ impl Undo {
             Self::Sysctl { name, value } => sysctl::set(name, value),
             Self::Command { undo, mark, .. } => command::run(undo, mark),
             Self::Pci { sys, slot, expected } => pci::restore(sys, slot, expected),
-            Self::IrqAffinity { files, .. } => irq::set(files),
+            Self::IrqAffinity { interrupts, .. } => irq::restore(interrupts),
             Self::Offload { index, .. }
             | Self::Mtu { index, .. }
             | Self::Link { index, .. }
@@ -101,7 +102,7 @@ impl Undo {
             Self::Rss { table, .. } => rss::restore(interface, table),
             Self::Ring { ring, descriptors, .. } => ring::set(interface, *ring, *descriptors),
             Self::Coalesce { original, .. } => coalesce::restore(interface, original),
-            Self::QueueFiles { files, .. } => steering::set(interface, files),
+            Self::QueueFiles { files, .. } => steering::restore(interface, files),
             Self::Sysctl { .. } | Self::Command { .. } | Self::Pci { .. } | Self::IrqAffinity { .. } => {
                 Ok(())
             }
@@ -184,19 +185,31 @@ impl Undo {
             Self::Ring { interface, ring, descriptors, .. } => {
                 format!("`ethtool -G {interface} {} {descriptors}`", ring.word())
             }
-            Self::Queues { .. } | Self::Rss { .. } | Self::Coalesce { .. } => self.by_ethtool(),
-            Self::QueueFiles { interface, files, .. } => {
-                let echo = |(path, value): &(String, String)| {
-                    format!("`echo {value} > /sys/class/net/{interface}/queues/{path}`")
-                };
-                files.iter().map(echo).collect::<Vec<_>>().join(", ")
+            Self::Rss { .. } | Self::Coalesce { .. } => self.by_ethtool(),
+            Self::Queues { interface, table, files, .. } => {
+                let mut steps = vec![self.by_ethtool()];
+                if !table.is_empty() {
+                    steps.push(format!("`ethtool -X {interface} weight {}`", weights(table)));
+                }
+                steps.extend(echoes(interface, files));
+                steps.join(", ")
             }
-            Self::IrqAffinity { files, .. } => {
-                let echo = |(file, list): &(PathBuf, String)| format!("`echo {list} > {}`", file.display());
-                files.iter().map(echo).collect::<Vec<_>>().join(", ")
+            Self::QueueFiles { interface, files, .. } => echoes(interface, files).join(", "),
+            Self::IrqAffinity { interrupts, .. } => {
+                let echo =
+                    |IrqCores { file, list, .. }: &IrqCores| format!("`echo {list} > {}`", file.display());
+                interrupts.iter().map(echo).collect::<Vec<_>>().join(", ")
             }
         }
     }
+}
+
+/// The commands that write the files of an interface's queues.
+fn echoes(interface: &str, files: &QueueFiles) -> Vec<String> {
+    let echo = |(path, value): &(String, String)| {
+        format!("`echo {value} > /sys/class/net/{interface}/queues/{path}`")
+    };
+    files.iter().map(echo).collect()
 }
 
 /// How many slots of a table each queue had, as `ethtool -X` takes it; the order of the slots is lost.
@@ -229,6 +242,21 @@ mod tests {
     fn a_device_that_is_gone_needs_no_undoing() {
         let gone = Undo::Mtu { interface: "lo".to_owned(), index: u32::MAX >> 1, mtu: 1 };
         assert!(gone.undo().is_ok());
+    }
+
+    #[test]
+    fn queues_come_back_by_hand_with_all_that_went_with_them() {
+        let undo = Undo::Queues {
+            interface: "va".to_owned(),
+            index: 1,
+            channels: [0, 0, 0, 4],
+            table: vec![0, 0, 1],
+            files: vec![("rx-1/rps_cpus".to_owned(), "3".to_owned())],
+        };
+        assert_eq!(
+            undo.by_hand(),
+            "`ethtool -L va combined 4`, `ethtool -X va weight 2 1`, `echo 3 > /sys/class/net/va/queues/rx-1/rps_cpus`"
+        );
     }
 
     #[test]

@@ -2,13 +2,18 @@
 use std::time::Duration;
 
 use netduel_host::LinkState;
+use netduel_model::failover::RETURN_DEADLINE_NS;
+use netduel_model::lab;
 use netduel_sys::link;
 
 use super::error::TreatmentError;
 use super::undo::Undo;
 
-/// A NIC negotiates its link for some seconds.
-pub(super) const RETURN_DEADLINE: Duration = Duration::from_secs(20);
+/// Longest wait for an interface that is taken or given back.
+pub(super) const RETURN_DEADLINE: Duration = Duration::from_nanos(RETURN_DEADLINE_NS);
+/// Drivers of interfaces that have virtual functions beneath them. Before Linux 5.14 their bus is not told with the link, and
+/// the second is on none.
+const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", "net_failover"];
 
 /// A change that is ready to be made.
 #[derive(Debug)]
@@ -36,14 +41,25 @@ pub(super) fn prepare(interface: &str) -> Result<(Undo, VfChange), TreatmentErro
 
 /// The virtual function that is meant: the interface itself when another is above it, or the one beneath it.
 pub(super) fn beneath<'a>(interface: &str, links: &'a [LinkState]) -> Result<&'a LinkState, TreatmentError> {
+    chosen(interface, links, &is_device)
+}
+
+fn chosen<'a>(
+    interface: &str,
+    links: &'a [LinkState],
+    is_device: &dyn Fn(&LinkState) -> bool,
+) -> Result<&'a LinkState, TreatmentError> {
     let named = links
         .iter()
         .find(|link| link.name == interface)
         .ok_or_else(|| TreatmentError::no_interface(interface))?;
-    if named.master.is_some() {
+    if is_spare(named, links, is_device) {
         return Ok(named);
     }
-    let below: Vec<&LinkState> = links.iter().filter(|link| link.master == Some(named.index)).collect();
+    let below: Vec<&LinkState> = links
+        .iter()
+        .filter(|link| link.master == Some(named.index) && is_spare(link, links, is_device))
+        .collect();
     match below[..] {
         [vf] => Ok(vf),
         [] => Err(TreatmentError::OnlyWay { interface: interface.to_owned() }),
@@ -52,6 +68,32 @@ pub(super) fn beneath<'a>(interface: &str, links: &'a [LinkState]) -> Result<&'a
             Err(TreatmentError::Several { interface: interface.to_owned(), names })
         }
     }
+}
+
+/// Whether traffic has another way without this link: the interface above it is a device itself, or it is one of the lab's
+/// pair and the other one is up. The only NIC of a host may well be a port of a bridge or of a bond.
+pub(super) fn has_other_way(link: &LinkState, links: &[LinkState]) -> bool {
+    is_spare(link, links, &is_device)
+}
+
+fn is_spare(link: &LinkState, links: &[LinkState], is_device: &dyn Fn(&LinkState) -> bool) -> bool {
+    let Some(master) = link.master else { return false };
+    if links.iter().any(|above| above.index == master && is_device(above)) {
+        return true;
+    }
+    let pair = [lab::ACCELERATED_INTERFACE, lab::SYNTHETIC_INTERFACE];
+    let is_of_pair = |link: &LinkState| pair.contains(&link.name.as_str());
+    let beside = |other: &&LinkState| other.master == Some(master) && other.index != link.index;
+    is_of_pair(link) && links.iter().filter(beside).any(|other| is_of_pair(other) && other.up)
+}
+
+/// Whether a device is behind the interface, which bridges and bonds have none of.
+fn is_device(link: &LinkState) -> bool {
+    link.bus.is_some()
+        || super::offload::door()
+            .ok()
+            .and_then(|mut door| door.driver(&link.name).ok())
+            .is_some_and(|driver| SYNTHETIC_DRIVERS.contains(&driver.driver.as_str()))
 }
 
 impl VfChange {
@@ -98,19 +140,51 @@ mod tests {
         LinkState { index, name: name.to_owned(), master, ..LinkState::default() }
     }
 
+    /// `eth0` is a device, as hv_netvsc is.
+    fn of<'a>(interface: &str, links: &'a [LinkState]) -> Result<&'a str, String> {
+        chosen(interface, links, &|link| link.name == "eth0")
+            .map(|link| link.name.as_str())
+            .map_err(|refused| refused.to_string())
+    }
+
     #[test]
     fn the_function_is_the_interface_itself_or_the_one_beneath() {
         let links = [link(2, "eth0", None), link(3, "enP1", Some(2)), link(4, "eth1", None)];
-        assert_eq!(beneath("eth0", &links).unwrap().index, 3);
-        assert_eq!(beneath("enP1", &links).unwrap().index, 3);
-        let alone = beneath("eth1", &links).unwrap_err().to_string();
+        assert_eq!(of("eth0", &links).unwrap(), "enP1");
+        assert_eq!(of("enP1", &links).unwrap(), "enP1");
+        let alone = of("eth1", &links).unwrap_err();
         assert!(alone.contains("eth1") && alone.contains("only way"), "{alone}");
+        // A bridge above the synthetic interface changes nothing for the function beneath that.
+        let bridged = [link(2, "eth0", Some(5)), link(3, "enP1", Some(2)), link(5, "br0", None)];
+        assert_eq!(of("eth0", &bridged).unwrap(), "enP1");
+        assert!(of("br0", &bridged).unwrap_err().contains("only way"));
+    }
+
+    #[test]
+    fn a_port_of_a_bridge_or_bond_may_be_the_only_nic() {
+        let one = [link(2, "br0", None), link(3, "eno1", Some(2))];
+        let guest = LinkState { up: true, ..link(4, "vnet0", Some(2)) };
+        let two = [one[0].clone(), one[1].clone(), guest];
+        for (links, named) in [(&one[..], "br0"), (&one[..], "eno1"), (&two[..], "br0"), (&two[..], "eno1")] {
+            let refused = of(named, links).unwrap_err();
+            assert!(refused.contains("only way"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn of_the_lab_s_pair_one_may_go_while_the_other_is_up() {
+        let pair = |up: bool| {
+            let other = LinkState { up, ..link(4, lab::SYNTHETIC_INTERFACE, Some(2)) };
+            [link(2, "br0", None), link(3, lab::ACCELERATED_INTERFACE, Some(2)), other]
+        };
+        assert_eq!(of("vf0", &pair(true)).unwrap(), "vf0");
+        assert!(of("vf0", &pair(false)).unwrap_err().contains("only way"));
     }
 
     #[test]
     fn of_several_none_is_chosen() {
-        let links = [link(2, "br0", None), link(3, "va", Some(2)), link(4, "vb", Some(2))];
-        let several = beneath("br0", &links).unwrap_err().to_string();
+        let links = [link(2, "eth0", None), link(3, "va", Some(2)), link(4, "vb", Some(2))];
+        let several = of("eth0", &links).unwrap_err();
         assert!(several.contains("va, vb"), "{several}");
     }
 }

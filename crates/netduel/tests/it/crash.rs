@@ -1,4 +1,5 @@
 //! kill -9 of any one process: nothing is left behind, finished trials are kept.
+use netduel_sys::clock;
 use rustix::process::Signal;
 
 use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, UnderWay, short_plan, signal, wait_gone};
@@ -56,4 +57,26 @@ fn a_killed_lab_keeper_ends_the_run_with_a_clear_message() {
     assert!(run.stderr.contains("--resume"), "{}", run.stderr);
     bench.assert_nothing_left();
     assert!(stored_trials(&bench) >= 4);
+}
+
+#[test]
+fn a_run_that_waits_for_a_host_that_says_nothing_is_stopped_at_once_and_says_so() {
+    let bench = Bench::new();
+    // The words of the agent become the shell's, which does not look at them.
+    let mute =
+        "launch = \"command\"\ncommand = [\"sh\", \"-c\", \"exec sleep 54321\"]\naddresses = [\"127.0.0.1\"]";
+    let plan = format!(
+        "name = \"mute\"\nquestion = \"q?\"\n[hosts.a]\n{mute}\n[hosts.b]\n{mute}\n[[arms]]\nname = \"one\"\nclient = \"a\"\n\
+         server = \"b\"\n[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[design]\naa = true\n"
+    );
+    let plan = bench.plan(&plan);
+    let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    let deadline = clock::monotonic_ns() + 60_000_000_000;
+    while bench.find(&["sleep", "54321"]).len() < 2 {
+        assert!(clock::monotonic_ns() < deadline, "the hosts were not started");
+    }
+    signal(under_way.pid(), Signal::INT);
+    let run = under_way.finish().expect_code(130);
+    assert!(run.stderr.contains("stopped by you before anything was measured"), "{}", run.stderr);
+    bench.assert_nothing_left();
 }

@@ -57,10 +57,10 @@ fn scripted_plan(bench: &Bench) -> std::path::PathBuf {
             SCRIPTED.replace("PROTOCOL", &protocol).replace("SNAPSHOT", &azure(name, works).to_string());
         let path = bench.path().join(format!("{name}.sh"));
         std::fs::write(&path, script).unwrap();
-        hosts += &format!(
-            "[hosts.{name}]\nlaunch = \"command\"\ncommand = [\"sh\", \"{}\"]\naddresses = [\"{address}\"]\n",
-            path.display()
-        );
+        let command = path.display();
+        let table =
+            format!("launch = \"command\"\ncommand = [\"sh\", \"{command}\"]\naddresses = [\"{address}\"]");
+        hosts = format!("{hosts}[hosts.{name}]\n{table}\n");
     }
     bench.plan(&format!(
         "name = \"scripted\"\nquestion = \"Does it?\"\n{hosts}\n[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n\

@@ -1,5 +1,5 @@
 //! The proof of path: a trial whose bytes took another way than its label says does not count.
-use crate::support::{Bench, UnderWay, short_plan};
+use crate::support::{Bench, UnderWay, short_plan, until};
 
 /// One arm pair, and a workload long enough to change the path under it.
 const LONG: &str = r#"
@@ -33,19 +33,53 @@ fn a_path_that_is_swapped_under_a_running_trial_makes_it_invalid() {
     bench.assert_nothing_left();
 }
 
+#[test]
+fn a_vf_that_goes_and_comes_back_under_a_running_trial_makes_it_invalid_with_what_and_when() {
+    let bench = Bench::new();
+    let arm = "[[arms]]\nname = \"accelerated\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]\n\
+               expect_path = \"vf\"";
+    let plan = bench.plan(&short_plan(arm, LONG, "aa = true\nblocks_min = 2\nblocks_max = 2"));
+    let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    let lab = format!("run-short-{}", under_way.pid().as_raw_nonzero());
+    assert!(wait_for_bytes(&bench, &lab), "no traffic was seen on the accelerated path");
+    for state in ["down", "up"] {
+        let words = ["lab", "exec", "--lab", &lab, "a", "--", "ip", "link", "set", "vf0", state];
+        bench.run(words).expect_code(0);
+    }
+    let run = under_way.finish();
+    // The bytes that the counters saw are as many as were asked for; the events alone tell.
+    assert!(
+        run.stderr.contains("at the client the path changed under the trial")
+            && run.stderr.contains("after the start vf0 went down"),
+        "{}",
+        run.stderr
+    );
+    let run = netduel_store::Store::open(bench.store()).unwrap().read("last").unwrap();
+    let invalid: Vec<_> = run.trials.iter().filter(|trial| !trial.is_valid()).collect();
+    assert_eq!((run.trials.len(), invalid.len()), (4, 1));
+    let changes = |trial: &netduel_model::trial::Trial| -> Vec<String> {
+        let events = trial.client.as_ref().unwrap().observation.link_events.as_ref().unwrap();
+        events.iter().map(|event| format!("{} {:?}", event.interface, event.change)).collect()
+    };
+    assert_eq!(changes(invalid[0])[..2], ["vf0 Down", "vf0 Up"]);
+    for trial in run.trials.iter().filter(|trial| trial.is_valid()) {
+        assert_eq!(changes(trial), Vec::<String>::new());
+        // The interface and the kind of path, at both ends.
+        assert_eq!(trial.proofs.len(), 4);
+        assert!(trial.proofs.iter().all(|proof| proof.failure().is_none()), "{:?}", trial.proofs);
+    }
+    bench.assert_nothing_left();
+}
+
 /// Asks the lab for its counters until the accelerated interface of guest a has carried a megabyte.
-fn wait_for_bytes(bench: &Bench, lab: &str) -> bool {
-    for _ in 0..2000 {
+pub fn wait_for_bytes(bench: &Bench, lab: &str) -> bool {
+    until(|| {
         let counters = bench.run(["lab", "exec", "--lab", lab, "a", "--", "cat", "/proc/net/dev"]);
-        let carried = counters
+        counters
             .stdout
             .lines()
             .filter(|line| line.trim_start().starts_with("vf0:"))
             .filter_map(|line| line.split_whitespace().nth(9)?.parse::<u64>().ok())
-            .any(|sent| sent > 1_000_000);
-        if carried {
-            return true;
-        }
-    }
-    false
+            .any(|sent| sent > 1_000_000)
+    })
 }

@@ -186,6 +186,20 @@ fn every_quick_test_gives_its_figures_over_one_port() {
 }
 
 #[test]
+fn the_share_of_a_limit_that_the_user_states_is_told() {
+    let served = Served::start("limit", &["--port", "0"]);
+    let known = served.string(false).to_owned();
+    // Of a limit that somebody states, the share is told; a quarter of it and less is no cap that was reached.
+    let words = ["tcp", &known, "-t", "0.3", "-i", "0", "-b", "100M", "--expect-mbps", "400"];
+    let text = served.client(&words).expect_code(0).stdout;
+    assert!(text.contains("of the limit") && text.contains("of payload of 400 Mbit/s"), "{text}");
+    let document = served.client(&[&words[..], &["-J"]].concat()).expect_code(0).json();
+    assert_eq!(document["expected"]["bps"], 4e8, "{document}");
+    served.client(&["tcp", &known, "--expect-mbps", "0"]).expect_code(2);
+    served.end();
+}
+
+#[test]
 fn who_is_not_paired_gets_nothing_and_keeps_nobody_out() {
     let mut served = Served::start("strangers", &["--port", "0"]);
     let string = served.string(false).to_owned();

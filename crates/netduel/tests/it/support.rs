@@ -4,11 +4,14 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
+use netduel_sys::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// The variable by which every process of a test is known: children inherit it.
 const MARK: &str = "NETDUEL_TEST_MARK";
+/// How long something may take to be seen on a machine that is busy.
+const SEEN_DEADLINE_NS: u64 = 60_000_000_000;
 /// How long a process may take to be gone after its end was decided.
 const GONE_DEADLINE_S: i64 = 20;
 
@@ -216,6 +219,19 @@ impl UnderWay {
         self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         let status = self.child.wait().unwrap();
         Finished { code: status.code(), stdout, stderr: self.seen }
+    }
+}
+
+/// Looks again and again until something is so; false when it never was by the deadline.
+pub fn until(mut seen: impl FnMut() -> bool) -> bool {
+    let deadline_ns = monotonic_ns() + SEEN_DEADLINE_NS;
+    loop {
+        if seen() {
+            return true;
+        }
+        if monotonic_ns() >= deadline_ns {
+            return false;
+        }
     }
 }
 

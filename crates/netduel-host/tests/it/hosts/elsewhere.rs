@@ -151,7 +151,7 @@ pub fn virtio() -> Host {
             ("rx_queue_0_packets", 1_000_000),
             ("rx_queue_0_drops", 0),
             ("rx_queue_1_drops", 9),
-            ("tx0_hw_drop_ratelimits", 5120),
+            ("tx_hw_ratelimit_bytes", 7_864_320),
         ],
         ..Nic::default()
     });

@@ -161,7 +161,7 @@ fn counters_of_a_limit_are_told_by_the_names_that_each_driver_gives_them() {
     assert_eq!(cloud.physical_host.as_deref(), Some("/5f1a/b2/0c77"));
 
     let virtio = of("kvm-virtio-2-nodes");
-    assert_eq!(nic(&virtio, "eth0").device.counters["tx0_hw_drop_ratelimits"], 5120);
+    assert_eq!(nic(&virtio, "eth0").device.counters["tx_hw_ratelimit_bytes"], 7_864_320);
     // Each queue has one; the driver gives them all the same name.
     assert_eq!(nic(&of("vmware-vmxnet3"), "ens192").device.counters["pkts rx OOB"], 3 + 4);
 }

@@ -234,6 +234,7 @@ impl Tree {
         let mac = (nic.mac > 0).then_some([0, 0x0d, 0x3a, 0x10, 0x20, nic.mac]);
         let queues = nic.combined.map_or(1, |(now, _)| now);
         self.links.push(Link {
+            kind: None,
             index: nic.index,
             name: nic.name,
             master: nic.master,

@@ -5,11 +5,11 @@ use crate::ids::{ArmName, HostName, NAME_LEN_MAX};
 use crate::lab;
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path};
-use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment};
+use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction};
 use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
-use super::{check_interface, settings, treatments, workloads};
+use super::{check_interface, check_mbps, failover, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
 const COPY_SUFFIX: &str = "-again";
@@ -127,8 +127,13 @@ fn resolve_arm(
             workloads::resolve(workload, &element_path("workloads", index), arm, path, problems)
         })
         .collect();
-    for workload in resolved.iter().flatten() {
+    let ends = failover::Ends { client, server, treatments: &treatments };
+    for (index, (written, workload)) in specs.iter().zip(&resolved).enumerate() {
+        let Some(workload) = workload else { continue };
         check_family(arm, client, server, workload, problems);
+        let written_path = element_path("workloads", index);
+        let run = (&workload.traffic, workload.timing.duration);
+        failover::check((written, &written_path), (arm, path), run, ends, problems);
     }
     Some(Arm {
         name: arm.name.clone()?,
@@ -136,6 +141,8 @@ fn resolve_arm(
         treatments,
         expect_client,
         expect_server,
+        expect_path: arm.expect_path,
+        expect_mbps: check_mbps(arm.expect_mbps, path, problems),
         workloads: resolved.into_iter().collect::<Option<_>>()?,
     })
 }
@@ -220,14 +227,18 @@ fn check_pair(
     );
 }
 
-/// The interfaces that must carry the bytes: those of the path, or those that the plan names.
+/// The interfaces that must carry the bytes: those of the path, or those that the plan names. Where a treatment takes the
+/// virtual function away, only the plan's author knows what carries them then.
 fn resolve_expectation(
     arm: &ArmSpec,
     treatments: &[Treatment],
     path: &str,
     problems: &mut Problems<'_>,
 ) -> (Option<String>, Option<String>) {
-    let carried = treatments::lab_path(treatments).map(lab::interface);
+    let moved = treatments.iter().any(|treatment| {
+        matches!(treatment.action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
+    });
+    let carried = treatments::lab_path(treatments).map(lab::interface).filter(|_| !moved);
     let expected = arm.expect_interface.clone().unwrap_or_default();
     let path = key_path(path, "expect_interface");
     let mut resolve = |key: &str, named: Option<String>| {

@@ -15,7 +15,7 @@ const BLOCKS: (u32, u32) = (2, 10_000);
 /// Checks the design and fills in its defaults. `comparisons`: how many verdicts the plan asks for.
 pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Problems<'_>) -> Design {
     let confidence = spec.confidence.unwrap_or(Percent(95.0));
-    let enough = BLOCKS_MIN.max(blocks_needed(comparisons, confidence));
+    let enough = BLOCKS_MIN.max(blocks_needed(comparisons, confidence, true));
     let blocks_min = spec.blocks_min.unwrap_or(enough.min(spec.blocks_max.unwrap_or(enough)));
     let blocks_max = spec.blocks_max.unwrap_or(BLOCKS_MAX.max(blocks_min));
     if let Some(blocks) = spec.blocks_min {
@@ -54,8 +54,9 @@ pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Prob
 /// Blocks without which not even a difference in every block is evidence enough for the first of `comparisons` verdicts.
 /// All blocks agree by chance in 2 of 2^n cases; Holm's procedure asks of the first that this is at most a share of the
 /// level, and a run that may stop early tests at seven tenths of it (`docs/design/0002-statistics.md`).
-fn blocks_needed(comparisons: usize, confidence: Percent) -> u32 {
-    let level = 0.7 * (1.0 - confidence.fraction()) / comparisons.max(1) as f64;
+pub(crate) fn blocks_needed(comparisons: usize, confidence: Percent, may_stop_early: bool) -> u32 {
+    let share = if may_stop_early { 0.7 } else { 1.0 };
+    let level = share * (1.0 - confidence.fraction()) / comparisons.max(1) as f64;
     if level <= 0.0 {
         return BLOCKS_MIN;
     }
@@ -69,7 +70,7 @@ mod tests {
     #[test]
     fn more_verdicts_need_more_blocks() {
         for (comparisons, blocks) in [(1, 6), (4, 8), (5, 9), (16, 10)] {
-            assert_eq!(blocks_needed(comparisons, Percent(95.0)), blocks, "{comparisons}");
+            assert_eq!(blocks_needed(comparisons, Percent(95.0), true), blocks, "{comparisons}");
         }
     }
 }

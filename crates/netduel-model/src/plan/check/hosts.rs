@@ -4,13 +4,15 @@ use std::net::IpAddr;
 
 use crate::ids::HostName;
 use crate::lab;
+use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Host, Launch};
 use crate::plan::spec::{HostSpec, LaunchKind, PlanSpec};
 use crate::plan::value::name_rule;
+use crate::size;
 use crate::socket_name::SocketName;
 
-use super::check_command;
+use super::{check_command, check_mbps};
 
 /// The hosts that could be resolved. A host with a problem is left out unless the problem is only one of its addresses.
 pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<HostName, Host> {
@@ -35,7 +37,11 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<
                 Launch::Lab { guest } => lab::addresses(guest),
                 _ => addresses,
             };
-            hosts.insert(name, Host { launch, addresses });
+            let expect_mbps = check_mbps(host.expect_mbps, &path, problems);
+            hosts.insert(
+                name,
+                Host { launch, addresses, size: check_size(host, &path, problems), expect_mbps },
+            );
         }
     }
     hosts
@@ -167,6 +173,22 @@ fn resolve_guest(
         return None;
     }
     Some(Launch::Lab { guest: guest.to_owned() })
+}
+
+/// Notes a size that the table does not have: nothing could be looked up.
+fn check_size(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Option<String> {
+    let name = host.size.as_deref()?;
+    if size::named(name).is_none() {
+        let meant = nearest(name, size::table().iter().map(|size| size.name.as_str()));
+        let meant = meant.map(|name| format!("did you mean \"{name}\"? ")).unwrap_or_default();
+        let wrong = format!("is {name:?}, which is not in the table of sizes");
+        problems.add(
+            &key_path(path, "size"),
+            wrong,
+            format!("{meant}write `expect_mbps` with what its provider states"),
+        );
+    }
+    Some(name.to_owned())
 }
 
 /// Notes addresses that no traffic may or can be sent to.

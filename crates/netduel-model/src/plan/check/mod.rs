@@ -1,6 +1,7 @@
 //! Whether a plan makes sense, and its defaults. Each file judges one table; none of them stops at the first problem.
 mod arms;
 mod design;
+mod failover;
 mod hosts;
 mod settings;
 mod treatments;
@@ -11,6 +12,8 @@ use super::problem::Problems;
 use super::resolved::{Lab, ResolvedPlan};
 use super::spec::{DesignSpec, LabSpec, PlanSpec};
 use crate::ids::{NAME_LEN_MAX, RunId};
+
+pub(super) use design::blocks_needed;
 
 /// Checks everything and resolves it; `None` when what is missing or unreadable leaves nothing to run. A plan with
 /// problems may be resolved all the same: the caller looks at the problems.
@@ -81,6 +84,13 @@ fn check_interface(problems: &mut Problems<'_>, path: &str, name: &str) {
         let rule = "1 to 15 bytes without space, `/` and `:` are allowed, as `ip link` shows it";
         problems.add(path, format!("{name:?} is not the name of an interface"), rule);
     }
+}
+
+/// A known cap in its range, Mbit/s.
+fn check_mbps(mbps: Option<u32>, path: &str, problems: &mut Problems<'_>) -> Option<u32> {
+    let mbps = mbps?;
+    range(problems, &super::problem::key_path(path, "expect_mbps"), mbps, 1, crate::size::MBPS_MOST);
+    Some(mbps)
 }
 
 /// Notes a command without a first word.

@@ -9,6 +9,8 @@ use crate::workload::{
     UdpOffload, Wait,
 };
 
+use super::failover;
+
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
 const BLOCK_LEAN: Bytes = Bytes(1 << 20);
 const BLOCK_COPY: Bytes = Bytes(128 << 10);
@@ -105,6 +107,19 @@ const LOADED_LATENCY: &[&str] = &[
     "request_rate",
     "idle_share",
 ];
+const FAILOVER: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "streams",
+    "direction",
+    "block",
+    "engine",
+    "congestion",
+    "size",
+    "request_rate",
+    "events",
+];
 const TCP_CRR: &[&str] = &[
     "family",
     "pin_client",
@@ -126,6 +141,7 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
         WorkloadType::UdpRr => UDP_RR,
         WorkloadType::LoadedLatency => LOADED_LATENCY,
         WorkloadType::TcpCrr => TCP_CRR,
+        WorkloadType::Failover => FAILOVER,
     }
 }
 
@@ -138,6 +154,7 @@ pub(super) const fn word(kind: WorkloadType) -> &'static str {
         WorkloadType::UdpRr => "udp-rr",
         WorkloadType::TcpCrr => "tcp-crr",
         WorkloadType::LoadedLatency => "loaded-latency",
+        WorkloadType::Failover => "failover",
     }
 }
 
@@ -182,7 +199,7 @@ pub(super) fn check_ranges(
     path: &str,
     problems: &mut Problems<'_>,
 ) {
-    use WorkloadType::{LoadedLatency, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
+    use WorkloadType::{Failover, LoadedLatency, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
     let mut within = |key: &str, value: Option<u64>, least: u64, most: u64, show: fn(u64) -> String| {
         let Some(value) = value.filter(|_| of(kind).contains(&key)) else { return };
         if value < least || value > most {
@@ -192,7 +209,8 @@ pub(super) fn check_ranges(
         }
     };
     let count = |value: Option<u32>| value.map(u64::from);
-    within("streams", count(settings.streams), 1, streams_most(settings, kind), plain);
+    let streams_least = u64::from(kind != Failover);
+    within("streams", count(settings.streams), streams_least, streams_most(settings, kind), plain);
     within("flows", count(settings.flows), 1, 1024, plain);
     within("outstanding", count(settings.outstanding), 1, 1024, plain);
     within("volume", settings.volume.map(|volume| volume.0), 1, i64::MAX as u64, bytes);
@@ -203,7 +221,7 @@ pub(super) fn check_ranges(
         TcpStream | TcpRr => (Bytes(1), REQUEST_TCP_MOST),
         UdpStream | UdpRr => (DATAGRAM_LEAST, DATAGRAM_MOST),
         TcpCrr => (TRANSACTION_REQUEST_LEAST, REQUEST_TCP_MOST),
-        LoadedLatency => (DATAGRAM_LEAST, PROBE_MOST),
+        LoadedLatency | Failover => (DATAGRAM_LEAST, PROBE_MOST),
     };
     let is_datagram = matches!(kind, UdpStream | UdpRr);
     if !(is_datagram && settings.size.is_some_and(|size| size < DATAGRAM_LEAST)) {
@@ -227,7 +245,7 @@ pub(super) fn check_ranges(
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
     }
     check_probes(settings, kind, path, problems);
-    if matches!(kind, TcpStream | TcpRr | TcpCrr | LoadedLatency)
+    if matches!(kind, TcpStream | TcpRr | TcpCrr | LoadedLatency | Failover)
         && let Some(name) = &settings.congestion
     {
         // TCP_CA_NAME_MAX in include/net/tcp.h is 16 with the final zero byte.
@@ -266,15 +284,18 @@ fn check_datagrams(settings: &SettingsSpec, kind: WorkloadType, path: &str, prob
 }
 
 fn check_probes(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
-    if kind != WorkloadType::LoadedLatency {
-        return;
-    }
-    if let Some(rate) = settings.request_rate.filter(|rate| rate.0 == 0 || *rate > PROBE_RATE_MOST) {
-        let allowed = format!("\"1 /s\" to \"{PROBE_RATE_MOST}\" is allowed for loaded-latency");
+    let least = match kind {
+        WorkloadType::LoadedLatency => PerSecond(1),
+        WorkloadType::Failover => PerSecond(10),
+        _ => return,
+    };
+    if let Some(rate) = settings.request_rate.filter(|rate| *rate < least || *rate > PROBE_RATE_MOST) {
+        let allowed = format!("\"{least}\" to \"{PROBE_RATE_MOST}\" is allowed for {}", word(kind));
         problems.add(&key_path(path, "request_rate"), format!("is \"{rate}\""), allowed);
     }
     let (least, most) = IDLE_SHARE_RANGE;
-    if let Some(share) = settings.idle_share.filter(|share| !(least.0..=most.0).contains(&share.0)) {
+    let share = settings.idle_share.filter(|_| kind == WorkloadType::LoadedLatency);
+    if let Some(share) = share.filter(|share| !(least.0..=most.0).contains(&share.0)) {
         let allowed = format!("{least} to {most} is allowed");
         problems.add(&key_path(path, "idle_share"), format!("is {share}"), allowed);
     }
@@ -343,6 +364,7 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         probe: arm.probe.or(workload.probe),
         idle_share: arm.idle_share.or(workload.idle_share),
         timestamps: arm.timestamps.or(workload.timestamps),
+        events: arm.events.clone().or_else(|| workload.events.clone()),
     }
 }
 
@@ -368,11 +390,14 @@ fn loaded_latency(settings: &SettingsSpec, duration: Nanos) -> LoadedLatency {
 
 /// Most streams.
 fn streams_most(settings: &SettingsSpec, kind: WorkloadType) -> u64 {
+    if kind == WorkloadType::Failover {
+        return 64;
+    }
     let has_thread_each = settings.engine.is_some_and(TcpEngine::has_thread_each);
     if kind == WorkloadType::TcpStream && !has_thread_each { 20_000 } else { 1024 }
 }
 
-fn block(engine: TcpEngine) -> Bytes {
+pub(super) fn block(engine: TcpEngine) -> Bytes {
     match engine {
         TcpEngine::Lean => BLOCK_LEAN,
         TcpEngine::Copy => BLOCK_COPY,
@@ -426,6 +451,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
         WorkloadType::TcpRr => Traffic::TcpRr(round_trip()),
         WorkloadType::UdpRr => Traffic::UdpRr(round_trip()),
         WorkloadType::LoadedLatency => Traffic::LoadedLatency(loaded_latency(settings, duration)),
+        WorkloadType::Failover => Traffic::Failover(failover::resolve(settings)),
         WorkloadType::TcpCrr => {
             let request = settings.size.unwrap_or(REQUEST);
             let outstanding = if settings.request_rate.is_some() { TRANSACTIONS_OPEN } else { 1 };

@@ -1,4 +1,4 @@
-//! The kinds of treatment that need a device of their own: a port of a bridge as the virtual function, a tap for interrupt
+//! The kinds of treatment that need a device of their own: the lab's pair as ports of a bridge for a virtual function, a tap for interrupt
 //! coalescing, and a folder in place of `/sys` and `/proc` in which the test plays the PCI bus.
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,7 +19,7 @@ fn ip(words: &str) {
     must("ip", &words.split(' ').collect::<Vec<_>>());
 }
 
-/// `vv` and `vp` as ports of `br0`, and `tap0`; a bus on which `vp` is a function that can be taken away and found again.
+/// `syn0` and `vf0` as ports of `br0`, and `tap0`; a bus on which `vf0` is a function that can be taken away and found again.
 struct Bench {
     folder: tempfile::TempDir,
     before: String,
@@ -30,17 +30,20 @@ impl Bench {
         for words in [
             "link add br0 type bridge",
             "link set br0 up",
-            "link add vv numrxqueues 2 numtxqueues 2 type veth peer name vw",
-            "link set vv up master br0",
+            "link add syn0 numrxqueues 2 numtxqueues 2 type veth peer name vw",
+            "link set syn0 up master br0",
             "link set vw up",
-            "tuntap add tap0 mode tap",
         ] {
             ip(words);
+        }
+        // Its device file is root's on most machines.
+        if owns_the_machine() {
+            ip("tuntap add tap0 mode tap");
         }
         plug_in();
         let folder = tempfile::tempdir().unwrap();
         bus(folder.path());
-        fs::create_dir_all(folder.path().join("proc/irq/7/vv-rx-1")).unwrap();
+        fs::create_dir_all(folder.path().join("proc/irq/7/syn0-rx-1")).unwrap();
         fs::write(folder.path().join("proc/irq/7/smp_affinity_list"), "0-1\n").unwrap();
         fs::create_dir_all(folder.path().join("sys/devices/system/cpu")).unwrap();
         fs::write(folder.path().join("sys/devices/system/cpu/online"), "0-1\n").unwrap();
@@ -55,12 +58,12 @@ impl Bench {
 
     /// Everything that the treatments of this file change, as text.
     fn state(&self) -> String {
-        let script = "mount -t sysfs none /sys && grep -r . /sys/class/net/vv/queues/*/?ps_cpus";
+        let script = "mount -t sysfs none /sys && grep -r . /sys/class/net/syn0/queues/*/?ps_cpus";
         let queues = output("unshare", &["--mount", "sh", "-c", script]);
         let links = output("ip", &["-o", "link", "show"]);
         let mut ports: Vec<String> = links
             .lines()
-            .filter(|line| [" vv@", " vp@"].iter().any(|name| line.contains(name)))
+            .filter(|line| [" syn0@", " vf0@"].iter().any(|name| line.contains(name)))
             .map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
             // The pair of a port that came back has another number, so its peer is left out.
             .map(|line| line.split_once('@').map_or(line.clone(), |(name, rest)| name.to_owned() + rest))
@@ -68,9 +71,13 @@ impl Bench {
         ports.sort_unstable();
         let interrupt = fs::read_to_string(self.folder.path().join("proc/irq/7/smp_affinity_list")).unwrap();
         let mut door = netduel_sys::ethtool::Ethtool::open().unwrap();
-        let channels = door.channels("vv").unwrap();
-        let coalesce = door.coalesce("tap0").unwrap();
-        format!("{ports:?}\n{queues}\nirq {}\n{channels:?}\n{coalesce:?}", interrupt.trim())
+        let channels = door.channels("syn0").unwrap();
+        let coalesce = owns_the_machine().then(|| door.coalesce("tap0").unwrap());
+        format!(
+            "{} ports {ports:?}\n{queues}\nirq {}\n{channels:?}\n{coalesce:?}",
+            ports.len(),
+            interrupt.trim()
+        )
     }
 }
 
@@ -79,9 +86,9 @@ fn output(program: &str, words: &[&str]) -> String {
 }
 
 fn plug_in() {
-    ip(&format!("link add vp address {MAC} type veth peer name vq"));
+    ip(&format!("link add vf0 address {MAC} type veth peer name vq"));
     ip("link set vq up");
-    ip("link set vp up master br0");
+    ip("link set vf0 up master br0");
 }
 
 /// A PCI bus of one function. Its files are pipes, and threads of the test do what the kernel does when they are written to.
@@ -89,8 +96,8 @@ fn bus(folder: &Path) {
     let sys = folder.join("sys");
     let device = sys.join("bus/pci/devices").join(SLOT);
     fs::create_dir_all(sys.join("bus/pci/devices")).unwrap();
-    fs::create_dir_all(sys.join("class/net/vp")).unwrap();
-    symlink(&device, sys.join("class/net/vp/device")).unwrap();
+    fs::create_dir_all(sys.join("class/net/vf0")).unwrap();
+    symlink(&device, sys.join("class/net/vf0/device")).unwrap();
     let (remove, rescan) = (folder.join("remove"), sys.join("bus/pci/rescan"));
     must("mkfifo", &[remove.to_str().unwrap(), rescan.to_str().unwrap()]);
     let appear = move || {
@@ -113,7 +120,7 @@ fn bus(folder: &Path) {
         remove,
         Box::new(move || {
             fs::remove_dir_all(&gone).unwrap();
-            ip("link del vp");
+            ip("link del vf0");
         }),
     );
     wait_for(
@@ -130,31 +137,32 @@ fn owns_the_machine() -> bool {
     fs::read_to_string("/proc/self/uid_map").unwrap().split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-fn vv() -> String {
-    "vv".to_owned()
+fn coalesce(interface: &str, value: u32) -> TreatmentAction {
+    TreatmentAction::Coalesce { interface: interface.to_owned(), parameter: "rx-frames".to_owned(), value }
+}
+
+fn syn0() -> String {
+    "syn0".to_owned()
 }
 
 /// One of each kind of this file, with what the state then shows.
 fn kinds() -> Vec<(TreatmentAction, &'static str)> {
-    let coalesce = TreatmentAction::Coalesce {
-        interface: "tap0".to_owned(),
-        parameter: "rx-frames".to_owned(),
-        value: 16,
-    };
+    let coalesce = coalesce("tap0", 16);
     let mut kinds = vec![
-        (TreatmentAction::IrqAffinity { interface: vv(), cores: "spread".parse().unwrap() }, "irq 1\n"),
-        (coalesce, "values: [0, 16, 0,"),
-        (TreatmentAction::Pci { interface: "vp".to_owned() }, "[\"vv"),
-        (TreatmentAction::Vf { interface: vv() }, "state DOWN"),
+        (TreatmentAction::IrqAffinity { interface: syn0(), cores: "spread".parse().unwrap() }, "irq 1\n"),
+        // The other of the pair has to stay up, so both kinds take the same one.
+        (TreatmentAction::Vf { interface: "vf0".to_owned() }, "state DOWN"),
+        (TreatmentAction::Pci { interface: "vf0".to_owned() }, "1 ports"),
     ];
     if owns_the_machine() {
-        let rps = TreatmentAction::Rps { interface: vv(), cores: "1".parse().unwrap() };
-        let xps = TreatmentAction::Xps { interface: vv(), cores: "0".parse().unwrap() };
+        let rps = TreatmentAction::Rps { interface: syn0(), cores: "1".parse().unwrap() };
+        let xps = TreatmentAction::Xps { interface: syn0(), cores: "0".parse().unwrap() };
+        kinds.push((coalesce, "values: [0, 16, 0,"));
         kinds.push((rps, "rx-1/rps_cpus:2"));
         kinds.push((xps, "tx-1/xps_cpus:1"));
     }
     // The last, for it takes the files of the second queue along.
-    kinds.push((TreatmentAction::Queues { interface: vv(), queues: 1 }, "rx: 1, tx: 1,"));
+    kinds.push((TreatmentAction::Queues { interface: syn0(), queues: 1 }, "rx: 1, tx: 1,"));
     kinds
 }
 
@@ -222,10 +230,10 @@ fn what_a_queue_had_comes_back_with_it() {
         let bench = Bench::new();
         let mut treatments = Treatments::new(guard());
         let cores = "0-1".parse().unwrap();
-        treatments.apply(&[TreatmentAction::Rps { interface: vv(), cores }]).unwrap();
+        treatments.apply(&[TreatmentAction::Rps { interface: syn0(), cores }]).unwrap();
         let with_cores = bench.state();
         let mut fewer = Treatments::new(guard());
-        fewer.apply(&[TreatmentAction::Queues { interface: vv(), queues: 1 }]).unwrap();
+        fewer.apply(&[TreatmentAction::Queues { interface: syn0(), queues: 1 }]).unwrap();
         assert!(!bench.state().contains("rx-1/"), "{}", bench.state());
         fewer.undo_all().unwrap();
         assert_eq!(bench.state(), with_cores);
@@ -253,39 +261,47 @@ fn checksums_take_segmentation_along_and_bring_it_back() {
 fn what_a_device_does_not_allow_is_refused_with_what_it_does() {
     in_namespace("kinds::what_a_device_does_not_allow_is_refused_with_what_it_does", || {
         let bench = Bench::new();
-        let queues = |queues| TreatmentAction::Queues { interface: vv(), queues };
-        let coalesce = |interface: &str, value| TreatmentAction::Coalesce {
-            interface: interface.to_owned(),
-            parameter: "rx-frames".to_owned(),
-            value,
-        };
-        let ring = TreatmentAction::Ring { interface: vv(), ring: Ring::Rx, descriptors: 64 };
-        let rss = TreatmentAction::Rss { interface: vv(), table: "equal 2".parse().unwrap() };
+        for words in [
+            "link add br1 type bridge",
+            "link add only type veth peer name away",
+            "link set only up master br1",
+        ] {
+            ip(words);
+        }
+        let queues = |queues| TreatmentAction::Queues { interface: syn0(), queues };
+        let ring = TreatmentAction::Ring { interface: syn0(), ring: Ring::Rx, descriptors: 64 };
+        let rss = TreatmentAction::Rss { interface: syn0(), table: "equal 2".parse().unwrap() };
         let cores = |text: &str| text.parse().unwrap();
         let named = |name: &str| name.to_owned();
-        let cases = [
-            (queues(4), vec!["set 4 queues on vv", "1 to 2 receive and transmit queues each"]),
+        let mut cases = vec![
+            (queues(4), vec!["set 4 queues on syn0", "1 to 2 receive and transmit queues each"]),
             (queues(0), vec!["1 to 2 receive"]),
             (coalesce("va", 8), vec!["set rx-frames of va to 8", "driver does not support"]),
-            (coalesce("tap0", 1000), vec!["set rx-frames of tap0 to 1000", "now has 64", "round"]),
-            (ring, vec!["set the rx ring of vv to 64 descriptors", "driver does not support"]),
-            (rss, vec!["set the RSS table of vv to equal 2", "driver does not support"]),
-            (
-                TreatmentAction::Rps { interface: vv(), cores: cores("4000") },
-                vec!["set RPS of vv", "online here: 0"],
-            ),
-            (TreatmentAction::Xps { interface: named("lo"), cores: cores("0") }, vec!["one transmit queue"]),
+            (ring, vec!["set the rx ring of syn0 to 64 descriptors", "driver does not support"]),
+            (rss, vec!["set the RSS table of syn0 to equal 2", "driver does not support"]),
             (
                 TreatmentAction::IrqAffinity { interface: named("va"), cores: cores("0") },
                 vec!["no interrupts of its own"],
             ),
-            (TreatmentAction::IrqAffinity { interface: vv(), cores: cores("7") }, vec!["online here: 0-1"]),
+            (TreatmentAction::IrqAffinity { interface: syn0(), cores: cores("7") }, vec!["online here: 0-1"]),
             (TreatmentAction::Vf { interface: named("va") }, vec!["take va away", "only way to this host"]),
-            (TreatmentAction::Vf { interface: named("br0") }, vec!["several interfaces", "vp", "vv"]),
+            (TreatmentAction::Vf { interface: named("only") }, vec!["take only away", "bridges and bonds"]),
+            (TreatmentAction::Vf { interface: named("br1") }, vec!["take br1 away", "only way to this host"]),
+            (TreatmentAction::Vf { interface: named("br0") }, vec!["several interfaces", "vf0", "syn0"]),
             (TreatmentAction::Vf { interface: named("no") }, vec!["`no`", "there are lo"]),
             (TreatmentAction::Pci { interface: named("va") }, vec!["take va away", "only way"]),
-            (TreatmentAction::Pci { interface: vv() }, vec!["not a function of a PCI bus"]),
+            (TreatmentAction::Pci { interface: syn0() }, vec!["not a function of a PCI bus"]),
         ];
+        let steer = TreatmentAction::Rps { interface: syn0(), cores: cores("4000") };
+        let single = TreatmentAction::Xps { interface: named("lo"), cores: cores("0") };
+        if owns_the_machine() {
+            cases.push((steer, vec!["set RPS of syn0", "online here: 0"]));
+            cases.push((single, vec!["one transmit queue"]));
+            let parts = vec!["set rx-frames of tap0 to 1000", "now has 64", "round"];
+            cases.push((coalesce("tap0", 1000), parts));
+        } else {
+            cases.push((steer, vec!["shows another network namespace", "run the agent as root"]));
+        }
         let mut treatments = Treatments::with_roots(guard(), bench.roots());
         for (action, parts) in cases {
             let failed = treatments.apply(std::slice::from_ref(&action));
@@ -296,4 +312,37 @@ fn what_a_device_does_not_allow_is_refused_with_what_it_does() {
             assert_eq!((treatments.applied(), &bench.state()), (0, &bench.before), "{action:?}");
         }
     });
+}
+
+#[test]
+fn a_congestion_control_that_a_namespace_may_not_have_is_refused_with_the_way_round() {
+    in_namespace(
+        "kinds::a_congestion_control_that_a_namespace_may_not_have_is_refused_with_the_way_round",
+        || {
+            let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+            let allowed = read("tcp_allowed_congestion_control");
+            let available = read("tcp_available_congestion_control");
+            let before = read("tcp_congestion_control");
+            for name in available.split_whitespace() {
+                let action = TreatmentAction::Sysctl {
+                    name: "net.ipv4.tcp_congestion_control".to_owned(),
+                    value: name.to_owned(),
+                };
+                let mut treatments = Treatments::new(guard());
+                match treatments.apply(&[action]) {
+                    Ok(()) => {
+                        assert!(allowed.split_whitespace().any(|word| word == name) || before.trim() == name);
+                        assert_eq!(read("tcp_congestion_control").trim(), name);
+                    }
+                    Err(failed) => {
+                        let text = failed.to_string();
+                        assert!(text.contains("tcp_allowed_congestion_control"), "{text}");
+                        assert!(text.contains("the workload's `congestion`"), "{text}");
+                    }
+                }
+                drop(treatments);
+                assert_eq!(read("tcp_congestion_control"), before);
+            }
+        },
+    );
 }

@@ -109,12 +109,14 @@ pub struct Hosts {
     pub b: Namespace,
     /// Whether all bytes have to go over `va` and `vb` alone.
     pub proven: bool,
+    /// What else the plan says of its arm, lines with their ends left out.
+    pub arm: String,
 }
 
 impl Hosts {
     /// On one wire.
     pub fn on_a_wire() -> Self {
-        let hosts = Self { a: Namespace::new(), b: Namespace::new(), proven: true };
+        let hosts = Self { a: Namespace::new(), b: Namespace::new(), proven: true, arm: String::new() };
         wire(&hosts.a, "va", &hosts.b, "vb");
         hosts.address();
         hosts
@@ -159,9 +161,10 @@ impl Hosts {
         format!(
             "name = \"truth\"\nquestion = \"Is what is read what is there?\"\n{}{}\
              [[arms]]\nname = \"wire\"\nclient = \"a\"\nserver = \"b\"\n\
-             {expectation}\n{workloads}\n[design]\naa = true\nblocks_min = {blocks}\nblocks_max = {blocks}\n",
+             {expectation}\n{}\n{workloads}\n[design]\naa = true\nblocks_min = {blocks}\nblocks_max = {blocks}\n",
             host("a", &self.a),
-            host("b", &self.b)
+            host("b", &self.b),
+            self.arm
         )
     }
 

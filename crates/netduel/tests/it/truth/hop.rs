@@ -55,7 +55,7 @@ struct Held {
 impl Hop {
     /// Two hosts with the hop between them, which holds each frame for `hold_ns`.
     pub fn between_hosts(hold_ns: u64) -> (Hosts, Self) {
-        let hosts = Hosts { a: Namespace::new(), b: Namespace::new(), proven: true };
+        let hosts = Hosts { a: Namespace::new(), b: Namespace::new(), proven: true, arm: String::new() };
         let middle = Namespace::new();
         wire(&hosts.a, "va", &middle, "ha");
         wire(&middle, "hb", &hosts.b, "vb");

@@ -9,4 +9,5 @@ mod datagrams;
 mod delay;
 mod fates;
 mod hop;
+mod limits;
 mod queue;

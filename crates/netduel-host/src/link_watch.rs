@@ -1,0 +1,338 @@
+//! Listens to what changes on the links of a network namespace while traffic runs: netlink's group of links, and the kernel's
+//! log where it may be read. A thread that sleeps until something is told; must not read counters.
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::thread::JoinHandle;
+
+use netduel_model::link_event::{LinkChange, LinkEvent};
+use netduel_sys::clock::monotonic_ns;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+use crate::link::{Link, link, links};
+use crate::netlink::{MESSAGE_LINK, MESSAGE_LINK_GONE, RouteSocket, messages};
+use crate::source::LinkSource as _;
+use crate::watch::subscribed;
+
+/// The kernel's notices are far shorter than a list's datagrams, which have 32 KiB.
+const RECEIVE_LEN: usize = 32 << 10;
+/// A record of `/dev/kmsg` is 1 KiB at most, with its tags 8 KiB.
+const RECORD_LEN: usize = 8 << 10;
+/// What `hv_netvsc` says when its data path moves or its VF comes or goes (drivers/net/hyperv/netvsc_drv.c).
+const PATH_WORDS: [&str; 5] =
+    ["Data path switched", "VF slot", "VF registering", "VF unregistering", "joined to"];
+/// Whose words they are.
+const PATH_DRIVER: &str = "hv_netvsc";
+
+/// A listener at work. It ends, and its thread with it, when it goes out of sight.
+pub(crate) struct Watch {
+    stop: OwnedFd,
+    thread: Option<JoinHandle<Vec<LinkEvent>>>,
+}
+
+impl Watch {
+    /// Begins to listen in the calling thread's network namespace; times count from now.
+    pub fn begin() -> io::Result<Self> {
+        Self::with_log(kernel_log())
+    }
+
+    fn with_log(log: Option<OwnedFd>) -> io::Result<Self> {
+        let notices = subscribed()?;
+        let mut lists = RouteSocket::open()?;
+        // After the group was joined: what changes while the list is made is told again, and is then no change.
+        let known = known(&mut lists)?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let listener = Listener {
+            notices,
+            log,
+            stop: stop.try_clone()?,
+            lists,
+            known,
+            begun_ns: monotonic_ns(),
+            events: Vec::new(),
+        };
+        let thread = std::thread::Builder::new().name("link-watch".to_owned()).spawn(|| listener.run())?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Everything that was told until now.
+    pub fn finish(mut self) -> Vec<LinkEvent> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Vec<LinkEvent> {
+        // The counter of an eventfd that is read by nobody has room for one more.
+        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// The kernel's log from here on; absent where this user may not read it.
+fn kernel_log() -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let log = open("/dev/kmsg", flags, Mode::empty()).ok()?;
+    seek(&log, SeekFrom::End(0)).ok()?;
+    Some(log)
+}
+
+fn known(lists: &mut RouteSocket) -> io::Result<Known> {
+    let mut list = Vec::new();
+    lists.links(&mut list)?;
+    Ok(links(&list).into_iter().map(|link| (link.index, State::of(&link))).collect())
+}
+
+/// What is known of a link, by index.
+type Known = BTreeMap<u32, State>;
+
+/// As much of a link as its changes are told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct State {
+    name: String,
+    up: bool,
+    carrier: Option<bool>,
+    master: Option<u32>,
+}
+
+impl State {
+    fn of(link: &Link) -> Self {
+        Self { name: link.name.clone(), up: link.up, carrier: link.carrier, master: link.master }
+    }
+}
+
+struct Listener {
+    notices: OwnedFd,
+    log: Option<OwnedFd>,
+    stop: OwnedFd,
+    lists: RouteSocket,
+    known: Known,
+    begun_ns: u64,
+    events: Vec<LinkEvent>,
+}
+
+impl Listener {
+    fn run(mut self) -> Vec<LinkEvent> {
+        let mut received = vec![0; RECEIVE_LEN];
+        loop {
+            let (stopped, log_ended) = self.wait();
+            if log_ended {
+                self.log = None;
+            }
+            self.take_notices(&mut received);
+            self.take_log(&mut received[..RECORD_LEN]);
+            if stopped {
+                return self.events;
+            }
+        }
+    }
+
+    /// Waits until something is told. Whether it is time to end, and whether the log gives nothing any more.
+    fn wait(&self) -> (bool, bool) {
+        let log = self.log.as_ref().unwrap_or(&self.stop);
+        let mut sources = [
+            PollFd::new(&self.stop, PollFlags::IN),
+            PollFd::new(&self.notices, PollFlags::IN),
+            PollFd::new(log, PollFlags::IN),
+        ];
+        match poll(&mut sources, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            // Nothing could be waited for any more; what was heard so far is kept.
+            Err(_) => return (true, false),
+        }
+        let ended = sources[2].revents().intersects(PollFlags::HUP | PollFlags::NVAL);
+        (sources[0].revents().contains(PollFlags::IN), self.log.is_some() && ended)
+    }
+
+    fn note(&mut self, interface: String, master: Option<String>, change: LinkChange) {
+        let at_ns = monotonic_ns().saturating_sub(self.begun_ns);
+        self.events.push(LinkEvent { at_ns, interface, master, change });
+    }
+
+    fn take_notices(&mut self, buffer: &mut [u8]) {
+        loop {
+            match recv(&self.notices, &mut *buffer, RecvFlags::empty()) {
+                Ok((_, length)) => {
+                    for message in messages(buffer.get(..length).unwrap_or_default()) {
+                        let Some(told) = link(message.payload) else { continue };
+                        for (interface, master, change) in apply(&mut self.known, message.kind, &told) {
+                            self.note(interface, master, change);
+                        }
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::NOBUFS) => {
+                    self.note(String::new(), None, LinkChange::Missed);
+                    if let Ok(now) = known(&mut self.lists) {
+                        self.known = now;
+                    }
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn take_log(&mut self, buffer: &mut [u8]) {
+        loop {
+            let Some(log) = &self.log else { return };
+            match rustix::io::read(log.as_fd(), &mut *buffer) {
+                // No log ends: containers have another file in its place, such as `/dev/null`.
+                Ok(0) => {
+                    self.log = None;
+                    return;
+                }
+                Ok(length) => {
+                    let record =
+                        String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()).into_owned();
+                    if let Some((interface, words)) = path_message(&record) {
+                        self.note(interface, None, LinkChange::DataPath { words });
+                    }
+                }
+                // Records were overwritten before they were read (EPIPE): the next one follows.
+                Err(Errno::INTR | Errno::PIPE) => {}
+                Err(Errno::AGAIN) => return,
+                // One that cannot be read would be ready for ever.
+                Err(_) => {
+                    self.log = None;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// What a notice changes of what is known. A bridge tells of its ports in notices of its own, which are no links' and are not
+/// taken for links by [`link`].
+fn apply(known: &mut Known, kind: u16, told: &Link) -> Vec<(String, Option<String>, LinkChange)> {
+    let name_of = |known: &Known, index: u32| {
+        known.get(&index).map_or_else(|| index.to_string(), |state| state.name.clone())
+    };
+    let before = known.get(&told.index).cloned();
+    let above = before.as_ref().and_then(|state| state.master).map(|index| name_of(known, index));
+    if kind == MESSAGE_LINK_GONE {
+        return match known.remove(&told.index) {
+            Some(state) => vec![(state.name, above, LinkChange::Vanished)],
+            None => Vec::new(),
+        };
+    }
+    if kind != MESSAGE_LINK {
+        return Vec::new();
+    }
+    let now = State::of(told);
+    let mut changes = Vec::new();
+    match before {
+        None => changes.push(LinkChange::Appeared),
+        Some(before) => {
+            if before.name != now.name {
+                changes.push(LinkChange::Renamed { from: before.name });
+            }
+            match now.master {
+                Some(master) if before.master != now.master => {
+                    changes.push(LinkChange::Enslaved { to: name_of(known, master) });
+                }
+                None if before.master.is_some() => changes.push(LinkChange::Released),
+                _ => {}
+            }
+            match (before.up, now.up) {
+                (true, false) => changes.push(LinkChange::Down),
+                (false, true) => changes.push(LinkChange::Up),
+                // A link that is set down loses carrier with it, which is one change and not two.
+                (true, true) if before.carrier == Some(true) && now.carrier == Some(false) => {
+                    changes.push(LinkChange::CarrierLost);
+                }
+                (true, true) if before.carrier == Some(false) && now.carrier == Some(true) => {
+                    changes.push(LinkChange::CarrierGained);
+                }
+                _ => {}
+            }
+        }
+    }
+    let name = now.name.clone();
+    known.insert(told.index, now);
+    changes.into_iter().map(|change| (name.clone(), above.clone(), change)).collect()
+}
+
+/// Interface and words of a record of the kernel's log that tells of a synthetic NIC's data path, as in
+/// `6,1,2,-;hv_netvsc 000d3a eth0: Data path switched to VF: enP1s1`.
+fn path_message(record: &str) -> Option<(String, String)> {
+    let (_, text) = record.split_once(';')?;
+    let text = text.lines().next()?;
+    if !text.contains(PATH_DRIVER) || !PATH_WORDS.iter().any(|words| text.contains(words)) {
+        return None;
+    }
+    let (head, words) = text.split_once(": ")?;
+    Some((head.split_whitespace().last()?.to_owned(), words.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(index: u32, name: &str, up: bool, carrier: bool, master: Option<u32>) -> Link {
+        Link { index, name: name.into(), up, carrier: Some(carrier), master, ..Link::default() }
+    }
+
+    /// The changes of a course of notices, each as `interface: change`.
+    fn course(notices: &[(u16, Link)]) -> Vec<String> {
+        let first = [told(1, "eth0", true, true, None), told(2, "vf0", true, true, Some(1))];
+        let mut known: Known = first.iter().map(|link| (link.index, State::of(link))).collect();
+        let changes = notices.iter().flat_map(|(kind, link)| apply(&mut known, *kind, link));
+        changes.map(|(name, master, change)| format!("{name} {master:?} {change:?}")).collect()
+    }
+
+    #[test]
+    fn a_vf_that_goes_and_comes_back_is_told_step_by_step_and_other_notices_are_none() {
+        let seen = course(&[
+            (MESSAGE_LINK, told(2, "vf0", true, true, Some(1))),
+            (MESSAGE_LINK, told(2, "vf0", true, false, Some(1))),
+            (MESSAGE_LINK, told(2, "vf0", false, false, Some(1))),
+            (MESSAGE_LINK, told(2, "vf0", false, false, None)),
+            (MESSAGE_LINK_GONE, told(2, "vf0", false, false, None)),
+            (MESSAGE_LINK_GONE, told(2, "vf0", false, false, None)),
+            (MESSAGE_LINK, told(9, "vf0", false, false, None)),
+            (MESSAGE_LINK, told(9, "enP1s1", false, false, None)),
+            (MESSAGE_LINK, told(9, "enP1s1", true, false, Some(1))),
+            (MESSAGE_LINK, told(9, "enP1s1", true, true, Some(1))),
+        ]);
+        assert_eq!(
+            seen,
+            [
+                "vf0 Some(\"eth0\") CarrierLost",
+                "vf0 Some(\"eth0\") Down",
+                "vf0 Some(\"eth0\") Released",
+                "vf0 None Vanished",
+                "vf0 None Appeared",
+                "enP1s1 None Renamed { from: \"vf0\" }",
+                "enP1s1 None Enslaved { to: \"eth0\" }",
+                "enP1s1 None Up",
+                "enP1s1 Some(\"eth0\") CarrierGained",
+            ]
+        );
+    }
+
+    #[test]
+    fn another_file_in_place_of_the_log_ends_neither_late_nor_never() {
+        let other = open("/dev/null", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+        let watch = Watch::with_log(Some(other.unwrap())).unwrap();
+        let told = watch.finish();
+        assert!(told.iter().all(|event| !matches!(event.change, LinkChange::DataPath { .. })), "{told:?}");
+    }
+
+    #[test]
+    fn the_log_is_read_for_data_paths_alone() {
+        let record = "6,339,5140900,-;hv_netvsc 000d3a12-3456 eth0: Data path switched to VF: enP1s1\n SUBSYSTEM=vmbus\n";
+        let told = path_message(record).unwrap();
+        assert_eq!(told, ("eth0".to_owned(), "Data path switched to VF: enP1s1".to_owned()));
+        for other in ["6,1,2,-;eth0: Data path switched to VF: x", "6,1,2,-;hv_netvsc a eth0: hello", "", ";"]
+        {
+            assert_eq!(path_message(other), None, "{other}");
+        }
+    }
+}

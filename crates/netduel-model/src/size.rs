@@ -1,0 +1,143 @@
+//! What machines of a cloud can send at most by their size, from a table that names the page of each figure and its date.
+//!
+//! A figure is a limit that the provider states, and neither guaranteed nor measured; who knows better says so in a plan.
+use std::sync::LazyLock;
+
+use crate::units::BitRate;
+
+/// The table of Azure.
+const AZURE: &str = include_str!("size/azure.csv");
+/// The columns of a table, in order.
+const COLUMNS: &str = "name,vcpus,nics,mbps,accelerated,page,dated,read,doubt";
+/// The most that can be expected of a host, Mbit/s: 10 Tbit/s.
+pub const MBPS_MOST: u32 = 10_000_000;
+
+/// A size of machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Size {
+    /// As the provider names it.
+    pub name: String,
+    /// Processors that a guest of this size sees.
+    pub vcpus: u32,
+    /// Network cards at most.
+    pub nics: u32,
+    /// What all its network cards send together at most, Mbit/s.
+    pub mbps: u32,
+    /// Whether accelerated networking is `supported` or `required`.
+    pub accelerated: String,
+    /// The page that says so.
+    pub page: String,
+    /// The page's own date, year-month-day; empty where it was not noted.
+    pub dated: String,
+    /// When the row was taken over, year-month-day.
+    pub read: String,
+    /// Why the figure may be wrong or for whom it holds; empty where nothing is known against it.
+    pub doubt: String,
+}
+
+impl Size {
+    /// What it sends at most.
+    pub fn rate(&self) -> BitRate {
+        BitRate(u64::from(self.mbps) * 1_000_000)
+    }
+
+    /// The page and its date, for example `dsv2-series of 2024-07-29`.
+    pub fn source(&self) -> String {
+        let page = self.page.rsplit('/').next().unwrap_or_default();
+        match self.dated.as_str() {
+            "" => format!("{page}, read {}", self.read),
+            dated => format!("{page} of {dated}"),
+        }
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.split(',').collect();
+        let [name, vcpus, nics, mbps, accelerated, page, dated, read, doubt] = fields.as_slice() else {
+            return None;
+        };
+        Some(Self {
+            name: (*name).to_owned(),
+            vcpus: vcpus.parse().ok()?,
+            nics: nics.parse().ok()?,
+            mbps: mbps.parse().ok()?,
+            accelerated: (*accelerated).to_owned(),
+            page: (*page).to_owned(),
+            dated: (*dated).to_owned(),
+            read: (*read).to_owned(),
+            doubt: (*doubt).to_owned(),
+        })
+    }
+}
+
+/// Every size that is known, in the order of the table.
+pub fn table() -> &'static [Size] {
+    static TABLE: LazyLock<Vec<Size>> = LazyLock::new(|| rows(AZURE).filter_map(Size::from_line).collect());
+    &TABLE
+}
+
+/// The lines of a table that are sizes.
+fn rows(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.starts_with('#') && *line != COLUMNS)
+}
+
+/// The size of a name, whose letters may be of either case: metadata services and command lines spell them differently.
+pub fn named(name: &str) -> Option<&'static Size> {
+    table().iter().find(|size| size.name.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_table_is_read_and_makes_sense() {
+        assert_eq!(rows(AZURE).count(), table().len());
+        assert!(AZURE.lines().any(|line| line == COLUMNS));
+        let names: BTreeSet<&str> = table().iter().map(|size| size.name.as_str()).collect();
+        assert_eq!(names.len(), table().len(), "a size stands there twice");
+        let is_date = |text: &str| {
+            let parts: Vec<Option<u32>> = text.split('-').map(|part| part.parse().ok()).collect();
+            matches!(parts.as_slice(), [Some(2020..=2099), Some(1..=12), Some(1..=31)])
+        };
+        for size in table() {
+            assert!(size.name.starts_with("Standard_") && (1..=512).contains(&size.vcpus), "{size:?}");
+            assert!((1..=16).contains(&size.nics) && (100..=400_000).contains(&size.mbps), "{size:?}");
+            assert!(matches!(size.accelerated.as_str(), "supported" | "required"), "{size:?}");
+            assert!(is_date(&size.read) && (size.dated.is_empty() || is_date(&size.dated)), "{size:?}");
+            assert!(size.page.split_once('/').is_some_and(|(_, page)| !page.is_empty()), "{size:?}");
+        }
+    }
+
+    /// Within a series a larger machine never sends less, and one that sends no more than a machine of a quarter of its
+    /// processors or of half of them below 16 is suspicious, unless the whole series stands at one floor.
+    #[test]
+    fn what_looks_wrong_is_marked() {
+        for size in table() {
+            let of_series = || table().iter().filter(|other| other.page == size.page);
+            assert!(
+                of_series().all(|other| other.vcpus > size.vcpus
+                    || other.mbps <= size.mbps
+                    || !size.doubt.is_empty())
+            );
+            let smaller_sends_as_much =
+                of_series().any(|other| other.vcpus * 2 <= size.vcpus && other.mbps >= size.mbps);
+            let is_slow = size.mbps < 12_500;
+            assert!(!(smaller_sends_as_much && is_slow && size.doubt.is_empty()), "{size:?}");
+        }
+        assert!(!named("Standard_D8s_v3").unwrap().doubt.is_empty());
+        assert!(named("Standard_DS4_v2").unwrap().doubt.is_empty());
+    }
+
+    #[test]
+    fn a_size_is_found_in_any_case_and_tells_its_source() {
+        let size = named("standard_ds4_V2").unwrap();
+        assert_eq!(
+            (size.rate(), size.source()),
+            (BitRate(6_000_000_000), "dsv2-series of 2024-07-29".to_owned())
+        );
+        assert_eq!(named("Standard_D4as_v5").unwrap().source(), "dasv5-series, read 2026-11-21");
+        assert_eq!(named("Standard_B2s"), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! What the hosts of an arm can send at most, as far as somebody says so: the plan, the size that it names, or the cloud.
+use std::collections::BTreeMap;
+
+use netduel_model::ids::HostName;
+use netduel_model::plan::{Arm, ResolvedPlan};
+use netduel_model::size;
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::units::human_bit_rate;
+use netduel_model::workload::{Direction, Role, Workload};
+use serde::Serialize;
+
+/// A known limit of the rate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Expected {
+    /// The limit, bit/s; of traffic both ways the sum of both.
+    pub bps: f64,
+    /// Whose limit it is and who says so, for example `Standard_DS4_v2's limit (dsv2-series of 2024-07-29)`.
+    pub whose: String,
+    /// Why the figure may be wrong; absent when nothing is known against it.
+    pub doubt: Option<String>,
+}
+
+/// From so many times the limit on, it is not what it is said to be. Buckets let some more pass for a while.
+const BEYOND: f64 = 1.1;
+
+impl Expected {
+    /// `5.7 Gbit/s of 6 Gbit/s, 95 % of Standard_DS4_v2's limit (dsv2-series of 2024-07-29)`.
+    pub fn share_words(&self, rate_bps: f64) -> String {
+        let mut doubt = self.doubt.as_ref().map(|doubt| format!("; that figure {doubt}")).unwrap_or_default();
+        if rate_bps > self.bps * BEYOND {
+            doubt.push_str("; more than a limit allows, so it is none here");
+        }
+        format!(
+            "{} of payload of {}, {:.0} % of {}{doubt}",
+            human_bit_rate(rate_bps),
+            human_bit_rate(self.bps),
+            rate_bps / self.bps * 100.0,
+            self.whose
+        )
+    }
+}
+
+/// The limit of a workload on an arm; absent where nobody says one, or the traffic is not bulk data. What a plan says of the arm
+/// goes before what it says of a host, and that before the size that it names, and that before the size that the host found out.
+/// Only what is sent is limited: of two hosts that both send, both have to be known.
+pub fn of(
+    plan: &ResolvedPlan,
+    hosts: &BTreeMap<HostName, HostSnapshot>,
+    arm: &Arm,
+    workload: &Workload,
+) -> Option<Expected> {
+    let senders: &[Role] = match workload.traffic.bulk()? {
+        Direction::Up => &[Role::Client],
+        Direction::Down => &[Role::Server],
+        Direction::Both => &[Role::Client, Role::Server],
+    };
+    if let Some(mbps) = arm.expect_mbps {
+        let bps = f64::from(mbps) * 1e6 * senders.len() as f64;
+        return Some(Expected { bps, whose: "what is expected of the pair".to_owned(), doubt: None });
+    }
+    let limits: Vec<Expected> =
+        senders.iter().map(|role| of_host(plan, hosts, arm.pair.host(*role))).collect::<Option<_>>()?;
+    limits.into_iter().reduce(|one, other| Expected {
+        bps: one.bps + other.bps,
+        whose: if one.whose == other.whose {
+            one.whose
+        } else {
+            format!("{} and {}", one.whose, other.whose)
+        },
+        doubt: one.doubt.or(other.doubt),
+    })
+}
+
+fn of_host(
+    plan: &ResolvedPlan,
+    hosts: &BTreeMap<HostName, HostSnapshot>,
+    name: &HostName,
+) -> Option<Expected> {
+    let planned = plan.hosts.get(name)?;
+    if let Some(mbps) = planned.expect_mbps {
+        let whose = format!("what the plan expects of host {name}");
+        return Some(Expected { bps: f64::from(mbps) * 1e6, whose, doubt: None });
+    }
+    let found = hosts.get(name).and_then(size_of);
+    let size = size::named(planned.size.as_deref().or(found)?)?;
+    Some(Expected {
+        bps: size.rate().0 as f64,
+        whose: format!("{}'s limit ({})", size.name, size.source()),
+        doubt: Some(size.doubt.clone()).filter(|doubt| !doubt.is_empty()),
+    })
+}
+
+/// The size that a host found out by itself.
+fn size_of(host: &HostSnapshot) -> Option<&str> {
+    host.cloud.as_ref()?.size.as_deref()
+}

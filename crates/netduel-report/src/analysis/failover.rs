@@ -1,0 +1,499 @@
+//! What a lost path cost: outage, loss, latency and throughput around each event of a failover, from every probe's arrival.
+//!
+//! Times are nanoseconds on the receiver's axis. An event's window ends with the next event; what is found without an event is told
+//! beside it, because on a busy host a receiver is late by milliseconds without any.
+use std::collections::BTreeSet;
+
+use netduel_model::failover::{Failover, FailoverReport, PathEvent, PathEventRecord, ProbeArrival};
+use netduel_model::trial::Trial;
+use netduel_model::workload::{Role, Traffic, Workload};
+
+pub use super::dip::Dip;
+use super::dip::dip;
+
+/// An outage of an event begins this long after it at the latest.
+pub(super) const REACH_NS: i64 = 500_000_000;
+/// How much of the time before and after an event its figures are compared with.
+pub(super) const AROUND_NS: i64 = 500_000_000;
+/// A probe that was sent this long before an event may still be lost to it.
+const IN_FLIGHT_NS: i64 = 20_000_000;
+/// Points of a line in a picture at most.
+const POINTS_MAX: i64 = 300;
+/// The shortest interval of a picture.
+const POINT_NS: i64 = 10_000_000;
+
+/// What the events of an arm cost, over its valid trials.
+#[derive(Debug, Clone)]
+pub struct ArmFailover {
+    /// Each event of the plan, in order.
+    pub events: Vec<EventFigures>,
+    /// Probes sent and lost, client to server and back, all trials together.
+    pub probes: [(u64, u64); 2],
+    /// Largest doubt of one-way delays, nanoseconds: 0 where both hosts share a clock.
+    pub clock_error_ns: f64,
+    /// Where the bytes of each guest of the lab went between the events.
+    pub moved: Vec<super::Moved>,
+    /// Each trial as lines over time.
+    pub lines: Vec<Line>,
+}
+
+/// An event over all trials.
+#[derive(Debug, Clone)]
+pub struct EventFigures {
+    /// As the plan has it.
+    pub event: PathEvent,
+    /// When it began, seconds on the client's axis, by trial.
+    pub began_s: Vec<f64>,
+    /// How long the calls to the kernel took, nanoseconds, by trial.
+    pub took_ns: Vec<f64>,
+    /// Client to server, and server to client.
+    pub ways: [WayFigures; 2],
+}
+
+/// One direction around an event.
+#[derive(Debug, Clone, Default)]
+pub struct WayFigures {
+    /// Longest time without a probe, less the pace, nanoseconds, by trial.
+    pub outage_ns: Vec<f64>,
+    /// Trials in which it had not ended with the traffic: there it is what it was at least.
+    pub never_over: u32,
+    /// The same in the time before the event: what is seen without one.
+    pub without_ns: Vec<f64>,
+    /// Probes lost, by trial.
+    pub lost: Vec<f64>,
+    /// Probes that arrived more than once, by trial.
+    pub duplicated: Vec<f64>,
+    /// Probes that arrived after later ones, by trial.
+    pub reordered: Vec<f64>,
+    /// One-way delays of all trials before, during and after, nanoseconds, ascending.
+    pub delay_ns: [Vec<f64>; 3],
+    /// What became of the streams, by trial; empty where none was received.
+    pub dips: Vec<Dip>,
+}
+
+/// The parts of the time around an event, in the order of [`WayFigures::delay_ns`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Half a second before.
+    Before,
+    /// From the event to the end of the outage and of the kernel's work.
+    During,
+    /// Half a second after that.
+    After,
+}
+
+impl Phase {
+    /// All, in order.
+    pub const ALL: [Self; 3] = [Self::Before, Self::During, Self::After];
+}
+
+/// A trial as lines: seconds on the client's axis, and a value.
+#[derive(Debug, Clone, Default)]
+pub struct Line {
+    /// Longest gap between probes that ended in the interval, less the pace, nanoseconds, each way.
+    pub gap_ns: [Vec<(f64, f64)>; 2],
+    /// Largest one-way delay, nanoseconds, each way.
+    pub delay_ns: [Vec<(f64, f64)>; 2],
+    /// Received, bit/s, each way.
+    pub rate_bps: [Vec<(f64, f64)>; 2],
+}
+
+/// The value that a share of ascending values does not exceed (nearest rank); absent when there is none.
+pub fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
+    let rank = (share * ascending.len() as f64).ceil() as usize;
+    ascending.get(rank.clamp(1, ascending.len().max(1)) - 1).copied()
+}
+
+/// Where an event lies on an end's axis.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub began: i64,
+    pub ended: i64,
+    /// The end of the event before, or the start.
+    pub from: i64,
+    /// The begin of the next event, or the end of the traffic.
+    pub until: i64,
+}
+
+/// An event on the client's clock.
+struct Timed<'a> {
+    record: &'a PathEventRecord,
+    began: i64,
+    ended: i64,
+}
+
+impl<'a> Timed<'a> {
+    /// `ahead_ns`: what the clock that it was timed by is ahead of the client's.
+    fn new(record: &'a PathEventRecord, ahead_ns: i64) -> Self {
+        let at = |time: u64| time.cast_signed().wrapping_sub(ahead_ns);
+        Self { record, began: at(record.began_ns), ended: at(record.ended_ns) }
+    }
+}
+
+/// One direction of one trial.
+struct Way<'a> {
+    settings: &'a Failover,
+    sent: u64,
+    receiver: &'a FailoverReport,
+    /// What the receiver's clock is ahead of the sender's, as far as it is known.
+    lead_ns: i64,
+    /// What the receiver's axis is ahead of the client's.
+    shift_ns: i64,
+    /// First arrivals, in order, with whether the number is lower than one before.
+    firsts: Vec<(ProbeArrival, bool)>,
+    /// When a copy arrived.
+    copies: Vec<i64>,
+    spans: Vec<(Span, &'a PathEventRecord)>,
+}
+
+/// A time without a probe, on the receiver's axis.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    began: i64,
+    ended: i64,
+    /// How much longer than the pace, less what the sender was late.
+    excess: i64,
+    /// Whether a probe came after it; else it is what it was at least.
+    is_over: bool,
+}
+
+/// One direction of one trial at one event.
+struct Seen {
+    outage: f64,
+    /// Whether a probe came after it.
+    is_over: bool,
+    without: f64,
+    lost: u64,
+    duplicated: usize,
+    reordered: usize,
+    delays: [Vec<f64>; 3],
+    dip: Option<Dip>,
+}
+
+/// What the receiver's clock is ahead of the sender's when the server receives, and how wrong that may be, nanoseconds. Of the
+/// fastest probes each way half the difference is the clocks', as far as both ways are equally fast.
+fn clock_lead(client: &FailoverReport, server: &FailoverReport, shared: bool) -> (i64, f64) {
+    if shared {
+        return (0, 0.0);
+    }
+    let fastest = |report: &FailoverReport| report.arrivals.delays_ns.iter().copied().min();
+    match (fastest(server), fastest(client)) {
+        (Some(up), Some(down)) => (up.wrapping_sub(down) / 2, (up.wrapping_add(down) as f64 / 2.0).abs()),
+        _ => (0, f64::NAN),
+    }
+}
+
+/// Both directions of a trial; absent when it has not all that it takes.
+fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([Way<'a>; 2], f64)> {
+    let Traffic::Failover(settings) = &workload.traffic else { return None };
+    let report = |role: Role| trial.end(role)?.report.failover.as_ref();
+    let (client, server) = (report(Role::Client)?, report(Role::Server)?);
+    let shared = shared || trial.lab_events.is_some();
+    let (lead, error) = clock_lead(client, server, shared);
+    // What a clock is ahead of the client's.
+    let ahead = |role: Role| if role == Role::Server { lead } else { 0 };
+    let mut events: Vec<Timed<'_>> =
+        trial.lab_events.iter().flat_map(|lab| &lab.events).map(|event| Timed::new(event, 0)).collect();
+    for role in [Role::Client, Role::Server] {
+        events.extend(report(role)?.events.iter().map(|event| Timed::new(event, ahead(role))));
+    }
+    events.retain(|event| event.record.error.is_none());
+    events.sort_by_key(|event| (event.record.index, event.began));
+    // At both ends at once: from the first to begin until the last is done.
+    events.dedup_by(|later, first| {
+        let is_same = later.record.index == first.record.index;
+        if is_same {
+            first.ended = first.ended.max(later.ended);
+        }
+        is_same
+    });
+    let way = |receiver: Role, sent: u64| {
+        let report = if receiver == Role::Server { server } else { client };
+        let on_axis =
+            |time: i64| time.wrapping_add(ahead(receiver)).wrapping_sub(report.started_ns.cast_signed());
+        let duration = workload.timing.duration.0.cast_signed();
+        let times: Vec<(i64, i64)> =
+            events.iter().map(|event| (on_axis(event.began), on_axis(event.ended))).collect();
+        let spans = events.iter().enumerate().map(|(index, event)| {
+            let (began, ended) = times[index];
+            let from = index.checked_sub(1).map_or(0, |before| times[before].1);
+            let until = times.get(index + 1).map_or(duration, |next| next.0);
+            (Span { began, ended, from, until }, event.record)
+        });
+        let shift_ns = report
+            .started_ns
+            .cast_signed()
+            .wrapping_sub(ahead(receiver))
+            .wrapping_sub(client.started_ns.cast_signed());
+        let lead_ns = if receiver == Role::Server { lead } else { lead.wrapping_neg() };
+        let spans = spans.collect();
+        let (firsts, copies) = told_apart(report);
+        Way { settings, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans }
+    };
+    Some(([way(Role::Server, client.probes_sent), way(Role::Client, server.probes_sent)], error))
+}
+
+/// First arrivals, and when copies came.
+fn told_apart(report: &FailoverReport) -> (Vec<(ProbeArrival, bool)>, Vec<i64>) {
+    let (mut seen, mut highest) = (BTreeSet::new(), None);
+    let (mut firsts, mut copies) = (Vec::with_capacity(report.arrivals.len()), Vec::new());
+    for arrival in report.arrivals.iter() {
+        if !seen.insert(arrival.number) {
+            copies.push(arrival.arrived_ns);
+            continue;
+        }
+        firsts.push((arrival, highest.is_some_and(|highest| arrival.number < highest)));
+        highest = highest.max(Some(arrival.number));
+    }
+    (firsts, copies)
+}
+
+impl Way<'_> {
+    fn pace_ns(&self) -> i64 {
+        (1_000_000_000 / self.settings.rate.0.max(1)).cast_signed()
+    }
+
+    /// How much longer than the pace nothing arrived between two neighbours, less what the sender was late: how much longer than
+    /// the pace asks it took to send from the one to the other.
+    fn excess(&self, before: &ProbeArrival, next: &ProbeArrival) -> i64 {
+        let gap = next.arrived_ns.saturating_sub(before.arrived_ns);
+        let sent = gap.saturating_sub(next.delay_ns.saturating_sub(before.delay_ns));
+        let steps = i64::try_from(next.number.saturating_sub(before.number)).unwrap_or(i64::MAX);
+        let late = sent.saturating_sub(self.pace_ns().saturating_mul(steps.max(1))).max(0);
+        gap.saturating_sub(self.pace_ns()).saturating_sub(late).max(0)
+    }
+
+    /// Times without a probe, longer than the pace: those between neighbours, and the one in which the last were lost.
+    fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
+        let pairs = self.firsts.windows(2).map(|pair| (&pair[0].0, &pair[1].0)).map(|(before, next)| Gap {
+            began: before.arrived_ns,
+            ended: next.arrived_ns,
+            excess: self.excess(before, next),
+            is_over: true,
+        });
+        let highest =
+            self.firsts.iter().map(|(arrival, _)| arrival.number.saturating_add(1)).max().unwrap_or(0);
+        let began = self.firsts.last().map_or(0, |(arrival, _)| arrival.arrived_ns);
+        let rest = i64::try_from(self.sent.saturating_sub(highest)).unwrap_or(i64::MAX);
+        let excess = rest.saturating_mul(self.pace_ns());
+        let open = Gap {
+            began,
+            ended: began.saturating_add(self.pace_ns()).saturating_add(excess),
+            excess,
+            is_over: false,
+        };
+        pairs.chain((rest > 0).then_some(open))
+    }
+
+    /// The longest gap in `from..until`; of one that had begun long before, what was left of it.
+    fn longest(&self, from: i64, until: i64) -> Gap {
+        let own = |gap: Gap| {
+            let excess = if gap.began < from.saturating_sub(IN_FLIGHT_NS) {
+                gap.excess.min(gap.ended.saturating_sub(from))
+            } else {
+                gap.excess
+            };
+            Gap { excess, ..gap }
+        };
+        let nothing = Gap { began: from, ended: from, excess: 0, is_over: true };
+        let here = self.gaps().filter(|gap| gap.ended > from && gap.began < until);
+        here.map(own).max_by_key(|gap| gap.excess).unwrap_or(nothing)
+    }
+
+    /// Runs of numbers that never arrived: when about the first of them would have, and how many they are.
+    fn missing(&self) -> Vec<(i64, u64)> {
+        let mut arrived: Vec<&ProbeArrival> = self.firsts.iter().map(|(arrival, _)| arrival).collect();
+        arrived.sort_by_key(|arrival| arrival.number);
+        let (mut runs, mut next, mut last_ns) = (Vec::new(), 0, 0);
+        for arrival in arrived {
+            if arrival.number > next {
+                runs.push((last_ns, arrival.number - next));
+            }
+            next = arrival.number.saturating_add(1);
+            last_ns = arrival.arrived_ns.saturating_add(self.pace_ns());
+        }
+        if self.sent > next {
+            runs.push((last_ns, self.sent - next));
+        }
+        runs
+    }
+
+    /// Probes that were sent and never arrived.
+    fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.firsts.len() as u64)
+    }
+
+    fn at(&self, index: usize, span: Span) -> Seen {
+        let outage = self.longest(span.began, span.until.min(span.ended.saturating_add(REACH_NS)));
+        let starts =
+            |index: usize| self.spans.get(index).map_or(i64::MAX, |(span, _)| span.began - IN_FLIGHT_NS);
+        let here = starts(index)..starts(index + 1);
+        let lost =
+            self.missing().iter().filter(|(when, _)| here.contains(when)).map(|(_, count)| count).sum();
+        let (from, to) = (span.began.saturating_sub(AROUND_NS).max(span.from), span.began);
+        let without =
+            self.gaps().filter(|gap| gap.began >= from && gap.ended <= to).map(|gap| gap.excess).max();
+        let over = if outage.excess > 0 { outage.ended } else { span.ended };
+        let recovered = over.max(span.ended);
+        let within = |from: i64, until: i64| move |time: &i64| (from..until).contains(time);
+        let (before, after) = (
+            span.began.saturating_sub(AROUND_NS).max(span.from),
+            recovered.saturating_add(AROUND_NS).min(span.until),
+        );
+        let delays =
+            [(before, span.began), (span.began, recovered.saturating_add(1)), (recovered + 1, after)].map(
+                |(from, until)| {
+                    let inside =
+                        self.firsts.iter().filter(|(arrival, _)| within(from, until)(&arrival.arrived_ns));
+                    inside
+                        .map(|(arrival, _)| arrival.delay_ns.saturating_sub(self.lead_ns).max(0) as f64)
+                        .collect()
+                },
+            );
+        let around = within(span.began, span.until);
+        Seen {
+            outage: outage.excess as f64,
+            is_over: outage.is_over,
+            without: without.unwrap_or(0) as f64,
+            lost,
+            duplicated: self.copies.iter().filter(|time| around(time)).count(),
+            reordered: self.firsts.iter().filter(|(first, late)| *late && around(&first.arrived_ns)).count(),
+            delays,
+            dip: dip(&self.receiver.series, span),
+        }
+    }
+}
+
+/// The longest outage of a trial, nanoseconds, and whether all were over: else it is what it was at least.
+pub(super) fn outage(workload: &Workload, trial: &Trial, shared: bool) -> Option<(f64, bool)> {
+    let (ways, _) = ways(workload, trial, shared)?;
+    let seen = ways
+        .iter()
+        .flat_map(|way| way.spans.iter().enumerate().map(|(index, (span, _))| way.at(index, *span)));
+    seen.fold(None, |longest: Option<(f64, bool)>, seen| {
+        let (most, all_known) = longest.unwrap_or((0.0, true));
+        Some((most.max(seen.outage), all_known && seen.is_over))
+    })
+}
+
+/// Probes lost in a trial.
+pub(super) fn lost(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
+    Some(ways(workload, trial, shared)?.0.iter().map(Way::lost).sum::<u64>() as f64)
+}
+
+/// The longest recovery of a trial, nanoseconds, and whether it is known: where the streams did not recover from an event before the
+/// next one or the end, the time until then is what it took at least.
+pub(super) fn recovery(workload: &Workload, trial: &Trial, shared: bool) -> Option<(f64, bool)> {
+    let (ways, _) = ways(workload, trial, shared)?;
+    let spans = ways.iter().flat_map(|way| way.spans.iter().map(move |(span, _)| (way, span)));
+    let recoveries = spans.filter_map(|(way, span)| {
+        let dip = dip(&way.receiver.series, *span)?;
+        Some(match dip.recovery_ns {
+            Some(took) => (took, true),
+            None => (span.until.saturating_sub(span.began).max(0) as f64, false),
+        })
+    });
+    recoveries.fold(None, |longest, (took, known)| match longest {
+        Some((most, all_known)) => Some((took.max(most), known && all_known)),
+        None => Some((took, known)),
+    })
+}
+
+/// What the events of an arm cost.
+pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Option<ArmFailover> {
+    let Traffic::Failover(settings) = &workload.traffic else { return None };
+    let figures = |event: &PathEvent| EventFigures {
+        event: event.clone(),
+        began_s: Vec::new(),
+        took_ns: Vec::new(),
+        ways: Default::default(),
+    };
+    let mut arm = ArmFailover {
+        events: settings.events.iter().map(figures).collect(),
+        probes: [(0, 0); 2],
+        clock_error_ns: 0.0,
+        moved: Vec::new(),
+        lines: Vec::new(),
+    };
+    for trial in trials {
+        let Some((ways, error)) = ways(workload, trial, shared) else { continue };
+        arm.clock_error_ns = arm.clock_error_ns.max(error);
+        let mut line = Line::default();
+        for (number, way) in ways.iter().enumerate() {
+            arm.probes[number].0 += way.sent;
+            arm.probes[number].1 += way.lost();
+            for (index, (span, record)) in way.spans.iter().enumerate() {
+                let Some(event) = arm.events.get_mut(record.index as usize) else { continue };
+                if number == 0 {
+                    event.began_s.push(span.began.saturating_add(way.shift_ns) as f64 / 1e9);
+                    event.took_ns.push(span.ended.saturating_sub(span.began) as f64);
+                }
+                event.ways[number].take(way.at(index, *span));
+            }
+            draw(&mut line, number, way, workload.timing.duration.0.cast_signed());
+        }
+        arm.lines.push(line);
+    }
+    for way in arm.events.iter_mut().flat_map(|event| &mut event.ways) {
+        for delays in &mut way.delay_ns {
+            delays.sort_by(f64::total_cmp);
+        }
+    }
+    Some(arm)
+}
+
+impl WayFigures {
+    fn take(&mut self, seen: Seen) {
+        self.outage_ns.push(seen.outage);
+        self.never_over += u32::from(!seen.is_over);
+        self.without_ns.push(seen.without);
+        self.lost.push(seen.lost as f64);
+        self.duplicated.push(seen.duplicated as f64);
+        self.reordered.push(seen.reordered as f64);
+        for (all, delays) in self.delay_ns.iter_mut().zip(seen.delays) {
+            all.extend(delays);
+        }
+        self.dips.extend(seen.dip);
+    }
+}
+
+/// Adds a direction to the lines of a trial.
+fn draw(line: &mut Line, number: usize, way: &Way<'_>, duration: i64) {
+    let width = (duration / POINTS_MAX).max(POINT_NS);
+    let bins = (duration / width).max(1) as usize;
+    let bin =
+        |time: i64| usize::try_from(time.saturating_add(way.shift_ns) / width).ok().filter(|bin| *bin < bins);
+    let mut gaps = vec![None::<f64>; bins];
+    let mut delays = vec![None::<f64>; bins];
+    let raise = |bins: &mut [Option<f64>], bin: Option<usize>, value: f64| {
+        if let Some(old) = bin.and_then(|bin| bins.get_mut(bin)) {
+            *old = Some(old.map_or(value, |old| old.max(value)));
+        }
+    };
+    for gap in way.gaps() {
+        // One that is not over is drawn where the traffic ends.
+        let at = if gap.is_over { bin(gap.ended) } else { Some(bins - 1) };
+        raise(&mut gaps, at, gap.excess as f64);
+    }
+    for (next, _) in way.firsts.iter().skip(1) {
+        let delay = next.delay_ns.saturating_sub(way.lead_ns).max(0);
+        raise(&mut delays, bin(next.arrived_ns), delay as f64);
+    }
+    let (mut bytes, mut lengths) = (vec![0.0; bins], vec![0.0; bins]);
+    for sample in &way.receiver.series {
+        let middle = (sample.end_ns - sample.length_ns.min(sample.end_ns) / 2).cast_signed();
+        if let Some(bin) = bin(middle) {
+            bytes[bin] += sample.bytes as f64;
+            lengths[bin] += sample.length_ns as f64;
+        }
+    }
+    let time = |bin: usize| (bin as f64 + 0.5) * width as f64 / 1e9;
+    let known = |values: Vec<Option<f64>>| -> Vec<(f64, f64)> {
+        values.into_iter().enumerate().filter_map(|(bin, value)| Some((time(bin), value?))).collect()
+    };
+    line.gap_ns[number] = known(gaps);
+    line.delay_ns[number] = known(delays);
+    let rates =
+        bytes.iter().zip(&lengths).map(|(bytes, length)| (*length > 0.0).then(|| bytes * 8e9 / length));
+    line.rate_bps[number] = known(rates.collect());
+}

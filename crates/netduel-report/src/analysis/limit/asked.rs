@@ -1,0 +1,56 @@
+//! What a workload asks for, and whether it was reached.
+use netduel_model::metric::Metric;
+use netduel_model::trial::Trial;
+use netduel_model::units::{human_bit_rate, human_si};
+use netduel_model::workload::{Direction, Traffic, Workload};
+
+use super::super::figures;
+
+/// From this share of the rate that was asked for on, it was reached.
+pub(super) const RATE_REACHED: f64 = 0.98;
+/// What a paced stream sends at a time at most, bytes.
+const PACED_BYTES: f64 = 65_536.0;
+
+/// The rate that the workload asks for and what arrived of it in the steady window. So low a rate that less than one message
+/// was due is reached by sending nothing.
+pub(super) fn asked_rate(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
+    let (rate, message) = match &workload.traffic {
+        Traffic::UdpStream { rate, size, .. } => ((*rate)?, size.0 as f64),
+        // A stream that is paced sends some bytes at a time.
+        Traffic::TcpStream { rate, .. } => ((*rate)?, PACED_BYTES),
+        _ => return None,
+    };
+    let asked = rate.0 as f64 * ways(&workload.traffic);
+    let due = asked / 8.0 * workload.timing.duration.0 as f64 / 1e9;
+    let reached = figures::value_of(Metric::Throughput, workload, trial, false);
+    Some((asked, reached.unwrap_or(if due < message { asked } else { 0.0 })))
+}
+
+/// The requests a second that the workload asks for, and the round trips a second that began in the steady window.
+pub(super) fn asked_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
+    let asked = match &workload.traffic {
+        Traffic::LoadedLatency(_) => return None,
+        traffic => traffic.request_rate()?.0 as f64,
+    };
+    let reached = figures::value_of(Metric::RoundTripRate, workload, trial, false)?;
+    Some((asked, reached))
+}
+
+/// What was asked for and not reached, in words; absent when nothing was asked for, or it was reached.
+pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
+    let missed = |(asked, reached): &(f64, f64)| *reached < asked * RATE_REACHED;
+    let told = |asked: String, reached: String| format!("{reached} of the {asked} that were asked for");
+    let bits = asked_rate(workload, trial).filter(missed);
+    let requests = asked_requests(workload, trial).filter(missed);
+    bits.map(|(asked, reached)| told(human_bit_rate(asked), human_bit_rate(reached)))
+        .or_else(|| requests.map(|(asked, reached)| told(human_si(asked, "/s"), human_si(reached, "/s"))))
+}
+
+/// In how many directions traffic goes at once.
+fn ways(traffic: &Traffic) -> f64 {
+    match traffic {
+        Traffic::TcpStream { direction: Direction::Both, .. }
+        | Traffic::UdpStream { direction: Direction::Both, .. } => 2.0,
+        _ => 1.0,
+    }
+}

@@ -1,0 +1,235 @@
+//! Causes in the hosts' processors: threads, the cores they were pinned to, packet processing on one core or from one queue.
+use netduel_model::observation::{CoreTime, Observation};
+use netduel_model::trial::TrialEnd;
+
+use super::super::queues::{self, carrier};
+use super::evidence::{Evidence, Finding, HELD_UP, name_of};
+use super::{Cause, percent};
+
+/// From this share of its time on, a thread had none left for more traffic.
+const THREAD_FULL: f64 = 0.85;
+/// From this share on, a core had no time left.
+const CORE_FULL: f64 = 0.90;
+/// From this share of a host's packets on, one queue or core had them all. The rest is other talk of the host.
+const ALL_PACKETS: f64 = 0.95;
+/// From this share of its time on, a thread that waited for a core was kept from its work, whatever else it did.
+const WAITED_MOST: f64 = 0.4;
+/// Threads that waited so many times as long as they ran had no part in what the cores did.
+const OTHERS_MOST: f64 = 2.0;
+/// From this share of their time on, threads that waited for a core say why.
+const WAITED_MUCH: f64 = 0.1;
+/// The share of a machine's packets that the core of one queue has; others' traffic has the rest.
+const MOST_PACKETS: f64 = 0.8;
+/// Fewer packets say nothing of how packets are spread.
+const PACKETS_MIN: u64 = 1000;
+/// From this share of its time in soft interrupts on, a full core of a single queue is full of packets. Programs beside it get
+/// the rest, for the kernel hands overlong packet processing to a thread like theirs.
+const SOFTIRQ_MUCH: f64 = 0.3;
+/// Of all datagrams, this many dropped in front of a full core are its limit.
+const BACKLOG_LOST: f64 = 0.01;
+/// Time that the hypervisor withheld is worth words from here on.
+const STOLEN: f64 = 0.01;
+
+/// How full a core was.
+#[derive(Debug, Clone, Copy)]
+struct Core {
+    number: u16,
+    busy: f64,
+    softirq: f64,
+}
+
+fn cores(observation: &Observation) -> Vec<Core> {
+    let wall = observation.wall_ns.max(1) as f64;
+    let share = |core: &CoreTime| Core {
+        number: core.core,
+        busy: core.busy_ns() as f64 / wall,
+        softirq: (core.softirq_ns + core.irq_ns) as f64 / wall,
+    };
+    observation.cores.iter().map(share).collect()
+}
+
+fn busiest(observation: &Observation) -> Option<Core> {
+    cores(observation).into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy))
+}
+
+fn share_of_all(observation: &Observation, part: impl Fn(&CoreTime) -> u64) -> f64 {
+    let sum: u64 = observation.cores.iter().map(part).sum();
+    sum as f64 / observation.wall_ns.max(1) as f64 / observation.cores.len().max(1) as f64
+}
+
+/// Shares of its time that each thread of an end ran, and waited for a core, on average. In runs of earlier versions the second is
+/// not known.
+fn thread_shares(end: &TrialEnd) -> (f64, f64) {
+    let wall = end.observation.wall_ns.max(1) as f64;
+    if let Some(told) = end.report.thread_use {
+        let of = |ns: u64| ns as f64 / wall / f64::from(told.threads.max(1));
+        return (of(told.ran_ns), of(told.waited_ns));
+    }
+    let threads = end.report.streams.len().min(end.observation.cores.len().max(1)).max(1);
+    let (user, system) = end.report.process_cpu_ns;
+    ((user + system) as f64 / wall / threads as f64, 0.0)
+}
+
+/// The full core that all threads of an end were pinned to.
+fn pinned_full(end: &TrialEnd) -> Option<Core> {
+    let mut pinned: Vec<u16> = end.report.streams.iter().filter_map(|stream| stream.core).collect();
+    pinned.sort_unstable();
+    pinned.dedup();
+    let [core] = pinned.as_slice() else { return None };
+    cores(&end.observation).into_iter().find(|seen| seen.number == *core && seen.busy >= CORE_FULL)
+}
+
+impl Evidence<'_> {
+    /// Threads without time left, and threads whose only core had none. A sender that is full decides before a receiver that is,
+    /// for the receiver may be full because it asks again and again; but not where the window was closed.
+    pub(super) fn threads(&self) -> Vec<Finding> {
+        let window_closed = self.tcp.is_some_and(|tcp| tcp.window >= HELD_UP);
+        let mut ends = [(self.sender, Cause::SenderCore), (self.receiver, Cause::ReceiverCore)];
+        if window_closed {
+            ends.reverse();
+        }
+        let mut found = Vec::new();
+        for (end, cause) in ends {
+            let name = name_of(end.report.role);
+            let (ran, waited) = thread_shares(end);
+            if ran + waited >= THREAD_FULL || waited >= WAITED_MOST {
+                let waiting = if waited >= WAITED_MUCH {
+                    format!(" and waited for a core for {}, which others had", percent(waited))
+                } else {
+                    String::new()
+                };
+                let pinned = pinned_full(end)
+                    .map(|core| format!(" on core {}, {} busy", core.number, percent(core.busy)));
+                let words = format!(
+                    "the {name}'s threads used {} of their time{waiting}{}",
+                    percent(ran),
+                    pinned.as_deref().unwrap_or_default()
+                );
+                // A core that the plan pinned to is the end's, whoever has it; else it is whoever has them all.
+                let others = waited >= ran * OTHERS_MOST && pinned.is_none();
+                found.push((if others { Cause::OtherPrograms } else { cause }, words));
+            }
+        }
+        found
+    }
+
+    /// All packets of the receiving host in one queue or on one core, and that core full.
+    pub(super) fn single_queue(&self) -> Vec<Finding> {
+        let (observation, name) = (&self.receiver.observation, name_of(self.receiver.report.role));
+        let processed: u64 = observation.softnet.iter().map(|core| core.processed).sum();
+        let Some(most) = observation.softnet.iter().max_by_key(|core| core.processed) else {
+            return Vec::new();
+        };
+        let share = most.processed as f64 / processed.max(1) as f64;
+        if processed < PACKETS_MIN || share < MOST_PACKETS || observation.softnet.len() < 2 {
+            return Vec::new();
+        }
+        let Some(core) = cores(observation).into_iter().find(|core| core.number == most.core) else {
+            return Vec::new();
+        };
+        let dropped = self.sent > 0 && most.dropped as f64 >= self.sent as f64 * BACKLOG_LOST;
+        let full = core.busy >= CORE_FULL && core.softirq >= SOFTIRQ_MUCH;
+        let Some(queue) = one_queue(observation) else { return Vec::new() };
+        if !dropped && !full {
+            return Vec::new();
+        }
+        let mut words = format!(
+            "core {} processed {} of the packets that reached the {name}, {} busy, {} of its time in softirq; {queue}",
+            core.number,
+            percent(share),
+            percent(core.busy),
+            percent(core.softirq)
+        );
+        if dropped {
+            words = format!("{} packets dropped because the core's backlog was full; {words}", most.dropped);
+        }
+        vec![(Cause::SingleQueue, words)]
+    }
+
+    /// One core full of packet processing, or of whatever at a host of its own.
+    pub(super) fn full_core(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for (end, name) in self.ends() {
+            let Some(core) = busiest(&end.observation).filter(|core| core.busy >= CORE_FULL) else {
+                continue;
+            };
+            let is_softirq = core.softirq >= core.busy / 2.0;
+            // On one machine a full core belongs to both ends; only its softirq share says whose work it was.
+            if self.shared_machine && !is_softirq {
+                continue;
+            }
+            let own = if end.report.role == self.sender.report.role {
+                Cause::SenderCore
+            } else {
+                Cause::ReceiverCore
+            };
+            let whose = if self.shared_machine { "this machine".to_owned() } else { format!("the {name}") };
+            let words = format!(
+                "core {} of {whose} was {} busy, {} of it in softirq",
+                core.number,
+                percent(core.busy),
+                percent(core.softirq / core.busy)
+            );
+            found.push((if is_softirq { Cause::SoftirqCore } else { own }, words));
+        }
+        found
+    }
+
+    /// A machine that had no time left at all.
+    pub(super) fn all_cores(&self) -> Vec<Finding> {
+        let full = |end: &TrialEnd| share_of_all(&end.observation, CoreTime::busy_ns);
+        // Cores that others filled are no limit of threads that never waited for one.
+        let told = [self.sender, self.receiver]
+            .map(|end| end.report.thread_use.is_none() || thread_shares(end).1 >= WAITED_MUCH);
+        if !told.contains(&true) {
+            return Vec::new();
+        }
+        self.ends()
+            .into_iter()
+            .filter(|(end, _)| full(end) >= CORE_FULL)
+            .map(|(end, name)| {
+                let whose =
+                    if self.shared_machine { "this machine".to_owned() } else { format!("the {name}") };
+                let words = format!(
+                    "all {} cores of {whose} were {} busy on average",
+                    end.observation.cores.len(),
+                    percent(full(end))
+                );
+                (Cause::AllCores, words)
+            })
+            .collect()
+    }
+
+    /// How full cores were, where that is no cause.
+    pub(super) fn core_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for (end, name) in self.ends() {
+            if let Some(core) = busiest(&end.observation) {
+                let whose = if self.shared_machine { "this machine" } else { name };
+                words.push(format!("busiest core of {whose} {}", percent(core.busy)));
+            }
+            let stolen = share_of_all(&end.observation, |core| core.steal_ns);
+            if stolen >= STOLEN {
+                words.push(format!("{} of the {name}'s CPU time stolen by its hypervisor", percent(stolen)));
+            }
+        }
+        words
+    }
+}
+
+/// That one receive queue had all packets, in words: by the driver's counters, or because there is no other queue.
+fn one_queue(observation: &Observation) -> Option<String> {
+    let carrier = carrier(observation)?;
+    let by_queue = observation.driver.get(&carrier.name).map(queues::received).unwrap_or_default();
+    let all: u64 = by_queue.values().sum();
+    if let Some((queue, most)) =
+        by_queue.iter().max_by_key(|(_, packets)| **packets).filter(|_| all >= PACKETS_MIN)
+    {
+        let share = *most as f64 / all as f64;
+        return (share >= ALL_PACKETS)
+            .then(|| format!("receive queue {queue} of {} took {} of them", carrier.name, percent(share)));
+    }
+    let nics = &observation.identity.as_ref()?.nics;
+    let alone = !nics.is_empty() && nics.iter().all(|nic| nic.rx_queues == Some(1));
+    alone.then(|| format!("{} has one receive queue", carrier.name))
+}

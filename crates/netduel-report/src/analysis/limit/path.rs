@@ -1,0 +1,329 @@
+//! Causes on the path: caps that are known, counted or seen in the course of the rate, windows and buffers, loss.
+use netduel_model::observation::Observation;
+use netduel_model::units::{human_bit_rate, human_nanos, human_si};
+use netduel_model::workload::Traffic;
+use netduel_stats::doubt;
+
+use super::super::queues::carrier;
+use super::evidence::{Connections, Evidence, Finding, HELD_UP, name_of};
+use super::{Cause, percent};
+use crate::findings::is_limit;
+
+/// From this share of segments or datagrams on, loss is what keeps a sender back.
+const LOSSY: f64 = 0.001;
+/// Datagrams of which this share is lost on the way are more than the path takes.
+const DATAGRAMS_LOSSY: f64 = 0.01;
+/// A payload within these shares of a known limit stands at it: headers are 4 % and more of what a limit counts.
+const AT_LIMIT: std::ops::RangeInclusive<f64> = 0.90..=1.05;
+/// A round trip this many times the smallest one, and longer by this much, microseconds, waits in a queue.
+const QUEUED: (f64, f64) = (2.0, 500.0);
+/// A queueing discipline that held packets back so often had a rate to keep.
+const HELD_BACK_MIN: u64 = 100;
+/// A window below this may be too small for a path; a larger one is full because nobody reads.
+const WINDOW_LARGE: f64 = 512.0 * 1024.0;
+/// From this share of the busy time on, a window was never open.
+const WINDOW_SHUT: f64 = 0.9;
+/// A window so many times what was under way is no limit of the path.
+const WINDOW_SPARE: f64 = 4.0;
+/// With data under way for this share of its time a sender always had some.
+const BUSY_ALL: f64 = 0.9;
+/// A congestion window this many times what was under way is no limit.
+const WINDOW_UNUSED: f64 = 1.5;
+/// With this share of what the buffer takes under way it is full: the kernel counts its own bookkeeping, too.
+const BUFFER_FULL: f64 = 0.3;
+/// With data under way for less than this share of its time a sender had none to send.
+const BUSY_LITTLE: f64 = 0.7;
+/// Neighbours joined at most: the mean of many is flat whatever they are.
+const JOINED_MOST: usize = 2;
+/// Intervals that a level, and a fall between two, are told by at least, after neighbours were joined.
+const INTERVALS_OF_LEVEL: usize = 10;
+const INTERVALS_OF_FALL: usize = 8;
+/// A provider that holds back this share of an interface's packets, or bytes, is what limits. Bursts of less than a millisecond are held
+/// back on many paths that are no limit.
+const HELD_BACK_SHARE: f64 = 0.001;
+
+impl Connections {
+    /// Whether segments wait in a queue on their way.
+    fn is_queued(&self) -> bool {
+        match (self.rtt_us, self.min_rtt_us) {
+            (Some(rtt), Some(least)) => rtt >= least * QUEUED.0 && rtt >= least + QUEUED.1,
+            _ => false,
+        }
+    }
+
+    fn round_trips(&self) -> String {
+        match (self.rtt_us, self.min_rtt_us) {
+            (Some(rtt), Some(least)) => {
+                format!("round trip {}, {} at least", human_nanos(rtt * 1e3), human_nanos(least * 1e3))
+            }
+            _ => "round trip not known".to_owned(),
+        }
+    }
+}
+
+/// What a provider held back of the interface that carried the trial.
+struct HeldBack {
+    /// Whether it is enough to be the limit.
+    is_cause: bool,
+    words: String,
+}
+
+fn held_back(observation: &Observation) -> Option<HeldBack> {
+    let carrier = carrier(observation)?;
+    let counters = observation.driver.get(&carrier.name)?;
+    let (mut is_cause, mut words) = (false, Vec::new());
+    for (name, change) in counters.iter().filter(|(name, change)| is_limit(name) && **change > 0) {
+        let all = if name.ends_with("_bytes") {
+            carrier.rx_bytes + carrier.tx_bytes
+        } else {
+            carrier.rx_packets + carrier.tx_packets
+        };
+        is_cause |= *change as f64 >= all as f64 * HELD_BACK_SHARE;
+        words.push(format!("{name} of {} rose by {change}", carrier.name));
+    }
+    (!words.is_empty()).then(|| HeldBack { is_cause, words: words.join(", ") })
+}
+
+impl Evidence<'_> {
+    /// A cap that somebody states: a provider's counter, or a known limit that was reached.
+    pub(super) fn told_cap(&self) -> Vec<Finding> {
+        let held = self.held_back().filter(|(_, held)| held.is_cause);
+        let mut found: Vec<Finding> =
+            held.map(|(end, held)| (Cause::RateCap, format!("at the {end} {}", held.words))).collect();
+        if let (Some(expected), Some(rate)) = (self.expected, self.rate_bps)
+            && AT_LIMIT.contains(&(rate / expected.bps))
+        {
+            found.push((Cause::RateCap, expected.share_words(rate)));
+        }
+        found
+    }
+
+    fn held_back(&self) -> impl Iterator<Item = (&'static str, HeldBack)> {
+        [self.sender, self.receiver]
+            .into_iter()
+            .filter_map(|end| Some((name_of(end.report.role), held_back(&end.observation)?)))
+    }
+
+    /// Packets that a provider held back, and that were too few to be the cause.
+    pub(super) fn little_held_back(&self) -> Vec<String> {
+        let little = self.held_back().filter(|(_, held)| !held.is_cause);
+        let share = percent(HELD_BACK_SHARE);
+        little
+            .map(|(end, held)| {
+                format!("at the {end} {}, less than {share} of what it carried and not the cause", held.words)
+            })
+            .collect()
+    }
+
+    /// A queueing discipline of the sender that kept a rate.
+    pub(super) fn queue_held_back(&self) -> Vec<Finding> {
+        let Some(carrier) = carrier(&self.sender.observation) else { return Vec::new() };
+        let held = carrier.qdisc_overlimits.filter(|held| *held >= HELD_BACK_MIN);
+        let words = held.map(|held| {
+            format!(
+                "the queueing discipline of {} held packets back {held} times for the sake of a rate",
+                carrier.name
+            )
+        });
+        let fell = self.fall().map(|(cause, fall)| {
+            (cause, format!("{fall}{}", words.as_ref().map(|w| format!("; {w}")).unwrap_or_default()))
+        });
+        match (fell, words) {
+            (Some(fell), Some(_)) => vec![fell],
+            (_, words) => words.into_iter().map(|words| (Cause::RateCap, words)).collect(),
+        }
+    }
+
+    /// The course of the rate with neighbours joined, finest first.
+    fn courses(&self, least: usize) -> impl Iterator<Item = Vec<f64>> {
+        let most = (self.course.len() / least).clamp(1, JOINED_MOST);
+        (1..=most).map(|joined| {
+            let exact = self.course.chunks_exact(joined);
+            exact.map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64).collect()
+        })
+    }
+
+    /// A fall from one level to another within the trial.
+    fn fall(&self) -> Option<Finding> {
+        let fall = self.courses(INTERVALS_OF_FALL).find_map(|course| doubt::burst(&course))?;
+        let words = format!(
+            "the rate fell from {} to {} within the trial",
+            human_bit_rate(fall.before),
+            human_bit_rate(fall.after)
+        );
+        Some((Cause::TokenBucket, words))
+    }
+
+    /// A rate that falls once to a lower level, or stands flat while packets wait or are lost. A flat rate alone may be that of a
+    /// window.
+    pub(super) fn shape(&self) -> Vec<Finding> {
+        let Some(tcp) = &self.tcp else { return Vec::new() };
+        let presses = tcp.is_queued() || tcp.lost >= LOSSY;
+        // A small window holds no queue that could grow: round trips are long then because somebody else is slow.
+        let is_small = self.receive_window().is_some_and(|window| window < WINDOW_LARGE);
+        let window_closed = tcp.window >= HELD_UP && (is_small || !tcp.is_queued());
+        if !self.is_free() || !presses || window_closed {
+            return Vec::new();
+        }
+        let why = format!("{}, {} segments sent again", tcp.round_trips(), tcp.resent);
+        if let Some((cause, words)) = self.fall() {
+            return vec![(cause, format!("{words} ({why})"))];
+        }
+        let level = self.courses(INTERVALS_OF_LEVEL).find_map(|course| doubt::plateau(&course));
+        let words = level.map(|level| {
+            format!("the rate stood flat at {} while more was ready ({why})", human_bit_rate(level))
+        });
+        words.into_iter().map(|words| (Cause::RateCap, words)).collect()
+    }
+
+    /// Whether the traffic was free to go as fast as it could.
+    fn is_free(&self) -> bool {
+        match &self.workload.traffic {
+            Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => rate.is_none(),
+            _ => true,
+        }
+    }
+
+    /// What each connection needs under way on a path whose queues are empty, bytes: its rate times its smallest round trip.
+    fn needed(&self) -> Option<f64> {
+        let connections: u32 = self.sender.report.streams.iter().map(|stream| stream.members).sum();
+        let (rate, rtt) = self.rate_bps.zip(self.tcp?.min_rtt_us)?;
+        Some(rate / 8.0 * rtt / 1e6 / f64::from(connections.max(1)))
+    }
+
+    /// That a connection was busy all the time, and had as much under way as its send buffer takes, while its congestion window
+    /// allowed more: the kernel counts the buffer as the limit only where a write happens to wait at the right moment.
+    fn full_buffer(&self) -> Option<String> {
+        let (tcp, under_way) = (self.tcp?, self.needed()?);
+        let (window, buffer) = (tcp.congestion_window?, tcp.send_buffer?);
+        let held =
+            tcp.busy >= BUSY_ALL && under_way * WINDOW_UNUSED <= window && under_way >= buffer * BUFFER_FULL;
+        held.then(|| {
+            format!(
+                "{} were under way, all that a send buffer of {} takes, while the congestion window allowed {}",
+                human_si(under_way, "B"),
+                human_si(buffer, "B"),
+                human_si(window, "B")
+            )
+        })
+    }
+
+    /// Whether the window was small, and full all but all of the time.
+    pub(super) fn is_shut(&self) -> bool {
+        let is_small = self.receive_window().is_some_and(|window| window < WINDOW_LARGE);
+        is_small && self.tcp.is_some_and(|tcp| tcp.window >= WINDOW_SHUT)
+    }
+
+    /// The smallest window that a connection's receiver granted at the end, bytes.
+    fn receive_window(&self) -> Option<f64> {
+        let streams = self.receiver.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.rcv_wnd);
+        streams.min().map(f64::from)
+    }
+
+    /// A window that was full: too small, or full because the receiver's program did not read.
+    pub(super) fn window(&self) -> Vec<Finding> {
+        let Some(tcp) = self.tcp.filter(|tcp| tcp.window >= HELD_UP) else { return Vec::new() };
+        let words = format!("the window was full {} of the time", percent(tcp.window));
+        let window = self.receive_window();
+        let under_way = self.needed();
+        let found = match (window, under_way) {
+            (Some(window), Some(under_way))
+                if window >= WINDOW_LARGE && window >= under_way * WINDOW_SPARE =>
+            {
+                (
+                    Cause::ReceiverProgram,
+                    format!(
+                        "{words}, though it is {} and the path needs {}: what arrived was not read",
+                        human_si(window, "B"),
+                        human_si(under_way, "B")
+                    ),
+                )
+            }
+            (Some(window), _) => {
+                (Cause::ReceiveWindow, format!("{words}; it was {} at the end", human_si(window, "B")))
+            }
+            _ => (Cause::ReceiveWindow, words),
+        };
+        vec![found]
+    }
+
+    /// Segments that were lost: between the hosts, in a queue that grew, or somewhere.
+    pub(super) fn segments_lost(&self) -> Vec<Finding> {
+        let Some(tcp) = self.tcp.filter(|tcp| tcp.lost >= LOSSY) else { return Vec::new() };
+        let words = format!("{} segments sent again, {} of all", tcp.resent, percent(tcp.lost));
+        let between = self.lost_between();
+        if let Some((bytes, told)) = between.filter(|(bytes, _)| *bytes >= tcp.resent_bytes / 2.0) {
+            return vec![(Cause::Switch, format!("{told}, {}; {words}", human_si(bytes, "B")))];
+        }
+        let cause = if tcp.is_queued() { Cause::Congestion } else { Cause::Loss };
+        vec![(cause, format!("{words}; {}", tcp.round_trips()))]
+    }
+
+    /// Bytes that the sender's interface sent and the receiver's never counted.
+    fn lost_between(&self) -> Option<(f64, String)> {
+        let (from, to) = (carrier(&self.sender.observation)?, carrier(&self.receiver.observation)?);
+        let missing = from.tx_bytes.checked_sub(to.rx_bytes).filter(|bytes| *bytes > 0)?;
+        let words = format!(
+            "{} of the {} sent {} packets and {} of the {} received {}",
+            from.name,
+            name_of(self.sender.report.role),
+            from.tx_packets,
+            to.name,
+            name_of(self.receiver.report.role),
+            to.rx_packets
+        );
+        Some((missing as f64, words))
+    }
+
+    /// Datagrams lost on their way: at a cap, at the hosts' own interfaces, or between them.
+    pub(super) fn datagrams_lost(&self) -> Vec<Finding> {
+        let elsewhere = self.lost.all.saturating_sub(self.lost.at_socket);
+        if self.sent == 0 || (elsewhere as f64) < self.sent as f64 * DATAGRAMS_LOSSY {
+            return Vec::new();
+        }
+        let words = format!(
+            "{elsewhere} of {} datagrams were lost on their way ({})",
+            self.sent,
+            percent(elsewhere as f64 / self.sent as f64)
+        );
+        if let Some((cause, fall)) = self.fall() {
+            return vec![(cause, format!("{fall}; {words}"))];
+        }
+        if let Some(level) = self.courses(INTERVALS_OF_LEVEL).find_map(|course| doubt::plateau(&course)) {
+            return vec![(
+                Cause::RateCap,
+                format!("what arrived stood flat at {}; {words}", human_bit_rate(level)),
+            )];
+        }
+        let between = self.lost.at_interface * 2 < elsewhere;
+        match self.lost_between().filter(|_| between) {
+            Some((_, told)) => vec![(Cause::Switch, format!("{words}; {told}"))],
+            None => vec![(Cause::Loss, words)],
+        }
+    }
+
+    /// A send buffer that is too small, and a program that had nothing to send.
+    pub(super) fn buffer_and_program(&self) -> Vec<Finding> {
+        let Some(tcp) = &self.tcp else { return Vec::new() };
+        let mut found = Vec::new();
+        if tcp.buffer >= HELD_UP {
+            let words = format!("the send buffer was the limit {} of the time", percent(tcp.buffer));
+            found.push((Cause::SendBuffer, words));
+        } else if let Some(words) = self.full_buffer() {
+            found.push((Cause::SendBuffer, words));
+        }
+        let is_whole = self.workload.traffic.volume().is_none();
+        if tcp.busy < BUSY_LITTLE
+            && is_whole
+            && self.is_free()
+            && matches!(self.workload.traffic, Traffic::TcpStream { .. })
+        {
+            let words = format!(
+                "data was under way for {} of the time; in the rest there was nothing to send",
+                percent(tcp.busy)
+            );
+            found.push((Cause::Application, words));
+        }
+        found
+    }
+}

@@ -1,0 +1,162 @@
+//! Packets by queue, from the counters that drivers keep under names of their own.
+use std::collections::BTreeMap;
+
+use netduel_model::observation::{InterfaceDelta, Observation};
+use netduel_model::plan::Arm;
+use netduel_model::trial::Trial;
+use netduel_model::workload::Role;
+use serde::Serialize;
+
+/// Packets by queue of one direction.
+pub type ByQueue = BTreeMap<u32, u64>;
+
+/// What each receive queue took, from a driver's counters; empty where the driver does not count by queue.
+///
+/// Known names: `rx_queue_0_packets` (virtio, ixgbe, netvsc), `rx0_packets` (mlx4, mlx5), `rx_0_packets` (mana), `queue_0_rx_cnt`
+/// (ena), `rx-0.packets` (i40e, iavf), `rx_queue_0_xdp_packets` (veth).
+pub fn received(counters: &BTreeMap<String, i64>) -> ByQueue {
+    by_queue(counters, "rx")
+}
+
+/// What each transmit queue sent.
+pub fn sent(counters: &BTreeMap<String, i64>) -> ByQueue {
+    by_queue(counters, "tx")
+}
+
+fn by_queue(counters: &BTreeMap<String, i64>, direction: &str) -> ByQueue {
+    let [mut plain, mut express] = [ByQueue::new(), ByQueue::new()];
+    for (name, change) in counters {
+        let Some((queue, is_express)) = queue_of(name, direction) else { continue };
+        let packets = u64::try_from(*change).unwrap_or(0);
+        *if is_express { &mut express } else { &mut plain }.entry(queue).or_default() += packets;
+    }
+    // A driver that counts both counts the packets of XDP among the others.
+    if plain.is_empty() { express } else { plain }
+}
+
+/// The queue that a counter of packets is about, and whether it counts those of XDP alone.
+fn queue_of(name: &str, direction: &str) -> Option<(u32, bool)> {
+    let (mut queue, mut directed, mut counts, mut express) = (None, false, false, false);
+    for word in words(name) {
+        match word {
+            "queue" => {}
+            "packets" | "pkts" | "cnt" => counts = true,
+            "xdp" => express = true,
+            word if word == direction && !directed => directed = true,
+            word => {
+                let number: u32 = word.parse().ok()?;
+                if queue.replace(number).is_some() {
+                    return None;
+                }
+            }
+        }
+    }
+    (directed && counts).then_some(())?;
+    Some((queue?, express))
+}
+
+/// Letters and digits apart, other signs left out: `rx0_packets` is `rx`, `0`, `packets`.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|sign: char| !sign.is_ascii_alphanumeric())
+        .flat_map(|part| {
+            let digits = part.find(|sign: char| sign.is_ascii_digit()).unwrap_or(part.len());
+            let (head, tail) = part.split_at(digits);
+            [head, tail]
+        })
+        .filter(|word| !word.is_empty())
+}
+
+/// Which queues and cores worked for an arm at one end, all its valid trials together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QueueUse {
+    /// Which end.
+    pub role: Role,
+    /// The host.
+    pub host: String,
+    /// The interface that carried most bytes.
+    pub interface: String,
+    /// Packets by receive queue; empty where the driver does not tell.
+    pub received: ByQueue,
+    /// Packets by transmit queue.
+    pub sent: ByQueue,
+    /// Packets by the core that processed them (`softnet_stat`); cores without any are left out.
+    pub cores: BTreeMap<u16, u64>,
+}
+
+/// The queues and cores of an arm, by end. On a shared machine the cores are those of both ends.
+pub(super) fn of_arm(arm: &Arm, trials: &[&Trial]) -> Vec<QueueUse> {
+    [Role::Client, Role::Server].into_iter().filter_map(|role| at_end(arm, role, trials)).collect()
+}
+
+fn at_end(arm: &Arm, role: Role, trials: &[&Trial]) -> Option<QueueUse> {
+    let seen: Vec<&Observation> =
+        trials.iter().filter_map(|trial| Some(&trial.end(role)?.observation)).collect();
+    let interface = carrier(seen.first()?)?.name.clone();
+    let (mut received_by, mut sent_by, mut cores) = (ByQueue::new(), ByQueue::new(), BTreeMap::new());
+    for observation in seen {
+        if let Some(counters) = observation.driver.get(&interface) {
+            add(&mut received_by, received(counters));
+            add(&mut sent_by, sent(counters));
+        }
+        add(&mut cores, observation.softnet.iter().map(|core| (core.core, core.processed)));
+    }
+    cores.retain(|_, packets| *packets > 0);
+    let host = arm.pair.host(role).to_string();
+    Some(QueueUse { role, host, interface, received: received_by, sent: sent_by, cores })
+}
+
+fn add<K: Ord>(all: &mut BTreeMap<K, u64>, more: impl IntoIterator<Item = (K, u64)>) {
+    for (key, packets) in more {
+        *all.entry(key).or_default() += packets;
+    }
+}
+
+/// The interface that carried most bytes of a host; a master's bytes are counted below it.
+pub(super) fn carrier(observation: &Observation) -> Option<&InterfaceDelta> {
+    observation
+        .interfaces
+        .iter()
+        .filter(|interface| !interface.is_master && interface.rx_bytes + interface.tx_bytes > 0)
+        .max_by_key(|interface| interface.rx_bytes + interface.tx_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(names: &[(&str, i64)]) -> BTreeMap<String, i64> {
+        names.iter().map(|(name, change)| ((*name).to_owned(), *change)).collect()
+    }
+
+    #[test]
+    fn every_drivers_spelling_of_a_queue_is_understood() {
+        for name in [
+            "rx_queue_3_packets",
+            "rx3_packets",
+            "rx_3_packets",
+            "queue_3_rx_cnt",
+            "rx-3.packets",
+            "rx_queue_3_xdp_packets",
+        ] {
+            assert_eq!(received(&counters(&[(name, 7)])), [(3, 7)].into(), "{name}");
+            assert_eq!(sent(&counters(&[(&name.replace("rx", "tx"), 7)])), [(3, 7)].into(), "{name}");
+        }
+        for name in [
+            "rx_packets",
+            "rx_queue_3_bytes",
+            "rx3_xdp_drop",
+            "queue_3_rx_drops",
+            "cpu3_rx_packets",
+            "rx_3_4_packets",
+        ] {
+            assert_eq!(received(&counters(&[(name, 7)])), ByQueue::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn packets_of_xdp_are_not_counted_twice() {
+        let both =
+            counters(&[("rx_queue_0_packets", 10), ("rx_queue_0_xdp_packets", 4), ("rx_queue_1_packets", 5)]);
+        assert_eq!(received(&both), [(0, 10), (1, 5)].into());
+    }
+}

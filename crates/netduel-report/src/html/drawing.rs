@@ -1,0 +1,319 @@
+//! A host drawn: its nodes and cores, its interfaces with what lies beneath each, the queues and the cores that serve them.
+//!
+//! One drawing is as wide as a phone and grows downwards, so that it stands beside the facts on a screen and above them on a phone.
+//! What it shows stands in the facts in words too.
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+use netduel_model::snapshot::{HostSnapshot, Interface};
+
+use crate::findings::{Acceleration, accelerations, queue_count, ranges};
+use crate::topology::{Group, groups, queues_by_core};
+use crate::words::plain;
+
+/// Width of the drawing, pixels.
+const WIDTH: f64 = 328.0;
+/// Between a box and what is in it, pixels.
+const PAD: f64 = 8.0;
+/// Between cells, pixels.
+const GAP: f64 = 2.0;
+/// Interfaces with what is beneath them that are drawn.
+const GROUPS_MOST: usize = 6;
+/// Queues that are drawn of an interface; more would say nothing to the eye.
+const QUEUES_MOST: u32 = 128;
+/// Characters of a line that fit its box, by the size of its letters.
+const LINE_CHARS: usize = 48;
+
+/// A place in the drawing.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    x: f64,
+    y: f64,
+}
+
+/// Cells of equal size in rows.
+#[derive(Debug, Clone, Copy)]
+struct Grid {
+    left: f64,
+    top: f64,
+    columns: usize,
+    cell: (f64, f64),
+}
+
+impl Grid {
+    /// As many columns as fit. Many cells are small ones.
+    fn within(left: f64, top: f64, width: f64, count: usize, tall: bool) -> Self {
+        let cell = match (count > 40, tall) {
+            (true, _) => (20.0, 15.0),
+            (false, true) => (29.0, 27.0),
+            (false, false) => (29.0, 19.0),
+        };
+        let columns = (((width + GAP) / (cell.0 + GAP)) as usize).max(1);
+        Self { left, top, columns, cell }
+    }
+
+    fn at(&self, index: usize) -> Point {
+        let (column, row) = ((index % self.columns) as f64, (index / self.columns) as f64);
+        Point { x: self.left + column * (self.cell.0 + GAP), y: self.top + row * (self.cell.1 + GAP) }
+    }
+
+    fn height(&self, count: usize) -> f64 {
+        count.div_ceil(self.columns) as f64 * (self.cell.1 + GAP) - GAP
+    }
+}
+
+/// What is drawn so far, from the top down.
+struct Drawing<'a> {
+    host: &'a HostSnapshot,
+    /// Where the next box begins.
+    y: f64,
+    /// Layers, the lowest first: frames, lines between queues and cores, cells and words.
+    frames: Vec<Markup>,
+    lines: Vec<Markup>,
+    boxes: Vec<Markup>,
+    /// Where lines to a core end, while all cores stand in one row.
+    core_ends: Vec<(u16, Point)>,
+    /// Whether the lines of an interface are drawn already; those of a second one would cross the first.
+    lined: bool,
+    busy: BTreeSet<u16>,
+}
+
+/// The drawing; absent for a host that told neither cores nor interfaces.
+pub(super) fn drawing(name: &str, host: &HostSnapshot) -> Option<Markup> {
+    let groups = groups(host);
+    if host.cores == 0 && groups.is_empty() {
+        return None;
+    }
+    let shown = groups.iter().take(GROUPS_MOST).flat_map(|group| group.ports.iter().chain([&group.top]));
+    let busy = shown.flat_map(|interface| queues_by_core(interface)).map(|(core, _)| core).collect();
+    let mut drawing = Drawing {
+        host,
+        y: 1.0,
+        frames: Vec::new(),
+        boxes: Vec::new(),
+        lines: Vec::new(),
+        core_ends: Vec::new(),
+        lined: false,
+        busy,
+    };
+    drawing.nodes();
+    for group in groups.iter().take(GROUPS_MOST) {
+        drawing.group(group);
+    }
+    let left = groups.len().saturating_sub(GROUPS_MOST);
+    if left > 0 {
+        let text = format!("and {left} more interfaces");
+        drawing.boxes.push(line(Point { x: 0.0, y: drawing.y + 12.0 }, "small", &text));
+        drawing.y += 18.0;
+    }
+    let height = drawing.y;
+    Some(html! {
+        svg.topology viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img"
+            aria-label={ "Cores, nodes, interfaces and queues of " (name) "; the same stands in the facts in words" } {
+            @for part in &drawing.frames { (part) }
+            g.wires { @for part in &drawing.lines { (part) } }
+            @for part in &drawing.boxes { (part) }
+        }
+    })
+}
+
+fn line(at: Point, class: &str, text: &str) -> Markup {
+    html! { text class=(class) x=(at.x) y=(at.y) { (short(&plain(text), LINE_CHARS)) } }
+}
+
+/// A text that fits its box.
+fn short(text: &str, chars: usize) -> String {
+    if text.chars().count() <= chars {
+        return text.to_owned();
+    }
+    text.chars().take(chars.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn frame(class: &str, at: Point, size: (f64, f64)) -> Markup {
+    html! { rect class=(class) x=(at.x) y=(at.y) width=(size.0) height=(size.1) rx="3" {} }
+}
+
+impl Drawing<'_> {
+    /// The nodes with their cores: side by side when there are two small ones, else one beneath the other.
+    fn nodes(&mut self) {
+        let mut nodes: Vec<(String, Vec<u16>)> =
+            self.host.nodes.iter().map(|node| (crate::words::node_title(node), node.cores.clone())).collect();
+        if nodes.iter().all(|(_, cores)| cores.is_empty()) {
+            let cores: Vec<u16> = (0..self.host.cores as u16).collect();
+            nodes = vec![("cores".to_owned(), cores)];
+        }
+        nodes.retain(|(_, cores)| !cores.is_empty());
+        let all: usize = nodes.iter().map(|(_, cores)| cores.len()).sum();
+        let beside = nodes.len() == 2 && nodes.iter().all(|(_, cores)| cores.len() <= 4);
+        let one_row = beside || nodes.len() == 1 && all <= 10;
+        let width = if beside { (WIDTH - PAD) / 2.0 - 1.0 } else { WIDTH - 2.0 };
+        let mut tallest: f64 = 0.0;
+        for (index, (title, cores)) in nodes.iter().enumerate() {
+            let left = if beside { 1.0 + index as f64 * (width + PAD) } else { 1.0 };
+            let height = self.node(Point { x: left, y: self.y }, width, title, (cores, all), one_row);
+            if beside {
+                tallest = tallest.max(height);
+            } else {
+                self.y += height + PAD;
+            }
+        }
+        if beside {
+            self.y += tallest + PAD;
+        }
+        if one_row && all > 0 {
+            // Room for the lines from queues to cores.
+            self.y += 14.0;
+        }
+    }
+
+    fn node(
+        &mut self,
+        at: Point,
+        width: f64,
+        title: &str,
+        (cores, all): (&[u16], usize),
+        one_row: bool,
+    ) -> f64 {
+        let grid = Grid::within(at.x + PAD, at.y + 22.0, width - 2.0 * PAD, all, false);
+        let height = 22.0 + grid.height(cores.len()) + PAD;
+        self.frames.push(frame("node", at, (width, height)));
+        self.boxes.push(line(Point { x: at.x + PAD, y: at.y + 15.0 }, "small", title));
+        let allowed = self.host.processor.as_ref().and_then(|processor| processor.allowed.as_ref());
+        for (index, core) in cores.iter().enumerate() {
+            let place = grid.at(index);
+            let class = match () {
+                () if allowed.is_some_and(|allowed| !allowed.contains(core)) => "cell withheld",
+                () if self.busy.contains(core) => "cell serves",
+                () => "cell",
+            };
+            self.boxes.push(cell(class, place, grid.cell, &core.to_string(), ""));
+            if one_row {
+                let end = Point { x: place.x + grid.cell.0 / 2.0, y: place.y + grid.cell.1 };
+                self.core_ends.push((*core, end));
+            }
+        }
+        height
+    }
+
+    /// An interface, and inside its box those beneath it.
+    fn group(&mut self, group: &Group<'_>) {
+        let top = Point { x: 1.0, y: self.y };
+        let states = accelerations(self.host);
+        let state =
+            states.iter().find(|(interface, _)| interface.name == group.top.name).map(|(_, state)| state);
+        // The frame comes first, so that it lies beneath what is in it; its height is known at the end.
+        let place = self.frames.len();
+        self.y += 4.0;
+        self.interface(group.top, Point { x: top.x + PAD, y: self.y }, WIDTH - 2.0 - 2.0 * PAD, state);
+        for port in &group.ports {
+            let at = Point { x: top.x + PAD, y: self.y };
+            let width = WIDTH - 2.0 - 2.0 * PAD;
+            let inner = self.frames.len();
+            self.y += 3.0;
+            self.interface(port, Point { x: at.x + PAD, y: self.y }, width - 2.0 * PAD, None);
+            let class = if is_carrier(port, state) { "port carries" } else { "port" };
+            self.frames.insert(inner, frame(class, at, (width, self.y - at.y)));
+            self.y += 5.0;
+        }
+        if group.ports_left > 0 {
+            let text = format!("and {} more beneath it", group.ports_left);
+            self.boxes.push(line(Point { x: top.x + PAD, y: self.y + 10.0 }, "small", &text));
+            self.y += 16.0;
+        }
+        self.frames.insert(place, frame("nic", top, (WIDTH - 2.0, self.y - top.y)));
+        self.y += PAD;
+    }
+
+    fn interface(&mut self, interface: &Interface, at: Point, width: f64, state: Option<&Acceleration>) {
+        let mut words: Vec<String> = Vec::new();
+        words.extend(interface.driver.clone().or_else(|| interface.kind.clone()));
+        let is_function = interface.device.pci.as_ref().is_some_and(|pci| pci.virtual_function == Some(true));
+        words.extend(is_function.then(|| "virtual function".to_owned()));
+        words.extend(interface.speed_mbps.map(|speed| format!("{} Gbit/s", f64::from(speed) / 1000.0)));
+        words.extend(interface.device.node.map(|node| format!("node {node}")));
+        words.extend((!interface.up).then(|| "down".to_owned()));
+        // The letters of the name are larger and bold.
+        let room = LINE_CHARS.saturating_sub(interface.name.chars().count() * 4 / 3);
+        self.boxes.push(html! {
+            text x=(at.x) y=(at.y + 13.0) {
+                tspan.name { (plain(&interface.name)) } " " tspan.small { (short(&plain(&words.join(", ")), room)) }
+            }
+        });
+        self.y = at.y + 19.0;
+        let addresses: Vec<String> = interface.addresses.iter().take(2).map(ToString::to_string).collect();
+        if !addresses.is_empty() {
+            self.boxes.push(line(Point { x: at.x, y: self.y + 9.0 }, "small", &addresses.join(", ")));
+            self.y += 14.0;
+        }
+        if let Some(state) = state {
+            let class = if state.is_on() { "small on" } else { "small off" };
+            let text = format!("acceleration {}", state.words());
+            self.boxes.push(line(Point { x: at.x, y: self.y + 9.0 }, class, &text));
+            self.y += 14.0;
+        }
+        self.queues(interface, at.x, width);
+        self.y += 3.0;
+    }
+
+    fn queues(&mut self, interface: &Interface, left: f64, width: f64) {
+        let by_core = queues_by_core(interface);
+        let Some((now, _)) = queue_count(interface).filter(|(now, _)| *now > 1 || !by_core.is_empty()) else {
+            return;
+        };
+        let shown = now.min(QUEUES_MOST);
+        let wired = self.wires(shown, &by_core);
+        if wired && !self.lined {
+            // Between the words above and the queues the lines come in.
+            self.y += 6.0;
+        }
+        let grid = Grid::within(left, self.y + 2.0, width, shown as usize, true);
+        let tall = grid.cell.1 > 20.0;
+        for queue in 0..shown {
+            let cores: Vec<u16> =
+                by_core.iter().filter(|(_, queues)| queues.contains(&queue)).map(|(core, _)| *core).collect();
+            let place = grid.at(queue as usize);
+            let class = if cores.is_empty() { "cell" } else { "cell serves" };
+            let beneath = if tall && !cores.is_empty() {
+                format!("c{}", ranges(cores.iter().copied()))
+            } else {
+                String::new()
+            };
+            self.boxes.push(cell(class, place, grid.cell, &format!("q{queue}"), &beneath));
+            for core in cores.iter().filter(|_| wired) {
+                let Some((_, end)) = self.core_ends.iter().find(|(own, _)| own == core) else { continue };
+                let from = Point { x: place.x + grid.cell.0 / 2.0, y: place.y };
+                let middle = f64::midpoint(from.y, end.y);
+                let path = format!(
+                    "M{} {} C{} {middle} {} {middle} {} {}",
+                    from.x, from.y, from.x, end.x, end.x, end.y
+                );
+                self.lines.push(html! { path d=(path) {} });
+            }
+        }
+        self.lined |= wired;
+        self.y += 2.0 + grid.height(shown as usize) + 4.0;
+    }
+
+    /// Whether lines from queues to cores can be read: cores and queues each in one row, and no other interface between.
+    fn wires(&self, queues: u32, by_core: &[(u16, Vec<u32>)]) -> bool {
+        !self.lined && !self.core_ends.is_empty() && queues <= 9 && !by_core.is_empty()
+    }
+}
+
+/// Whether a port is the one that carries the packets, as far as its master knows.
+fn is_carrier(port: &Interface, state: Option<&Acceleration>) -> bool {
+    match state {
+        Some(Acceleration::Active { function } | Acceleration::Paired { function }) => *function == port.name,
+        _ => false,
+    }
+}
+
+fn cell(class: &str, at: Point, size: (f64, f64), text: &str, beneath: &str) -> Markup {
+    let middle = at.x + size.0 / 2.0;
+    let line = if beneath.is_empty() { at.y + size.1 / 2.0 + 3.5 } else { at.y + 11.5 };
+    html! {
+        rect class=(class) x=(at.x) y=(at.y) width=(size.0) height=(size.1) rx="2" {}
+        text.number x=(middle) y=(line) text-anchor="middle" { (text) }
+        @if !beneath.is_empty() { text.core x=(middle) y=(at.y + 22.5) text-anchor="middle" { (beneath) } }
+    }
+}

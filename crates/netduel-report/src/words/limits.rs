@@ -1,0 +1,73 @@
+//! What limited each arm, in words.
+use std::collections::BTreeMap;
+
+use netduel_model::metric::Metric;
+use netduel_stats::summary;
+
+use super::text::percent;
+use crate::analysis::{ArmAnalysis, ArmLimit, QueueUse, WorkloadAnalysis};
+
+/// The heading over what [`limits`] says.
+pub const LIMITS_TITLE: &str = "What limited each arm";
+
+/// What limited the trials of each arm, with the numbers, and the share of a known limit that was reached.
+pub fn limits(workload: &WorkloadAnalysis) -> Vec<String> {
+    workload.arms.iter().flat_map(|arm| [of_arm(arm), share(workload, arm)]).flatten().collect()
+}
+
+/// The heading over what [`queues`] says.
+pub const QUEUES_TITLE: &str = "Queues and cores that carried the packets";
+
+/// Which queues and cores worked at each end of each arm, all valid trials together.
+pub fn queues(workload: &WorkloadAnalysis) -> Vec<String> {
+    let of_end = |arm: &ArmAnalysis, end: &QueueUse| {
+        let mut parts = Vec::new();
+        for (what, queues) in [("received by", &end.received), ("sent by", &end.sent)] {
+            parts.extend(spread(queues).map(|said| format!("{what} queue {said}")));
+        }
+        parts.extend(spread(&end.cores).map(|said| format!("processed by core {said}")));
+        let QueueUse { role, host, interface, .. } = end;
+        (!parts.is_empty()).then(|| {
+            format!("{}: at {role} {host} packets of {interface} were {}", arm.arm, parts.join("; "))
+        })
+    };
+    workload.arms.iter().flat_map(|arm| arm.queues.iter().filter_map(move |end| of_end(arm, end))).collect()
+}
+
+/// The busiest of several and their shares: `0 (61 %), 1 (39 %)`; absent without packets.
+fn spread<K: Ord + Copy + std::fmt::Display>(packets: &BTreeMap<K, u64>) -> Option<String> {
+    const MOST: usize = 8;
+    let all: u64 = packets.values().sum();
+    let mut by_packets: Vec<(K, u64)> = packets.iter().map(|(key, packets)| (*key, *packets)).collect();
+    by_packets.sort_by_key(|(key, packets)| (std::cmp::Reverse(*packets), *key));
+    let told: Vec<String> = by_packets
+        .iter()
+        .take(MOST)
+        .map(|(key, packets)| format!("{key} ({})", percent(*packets as f64 / all.max(1) as f64)))
+        .collect();
+    let more = by_packets.len().saturating_sub(MOST);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (all > 0).then(|| told.join(", ") + &more)
+}
+
+fn of_arm(arm: &ArmAnalysis) -> Option<String> {
+    let ArmLimit { cause, trials, of, evidence, others } = arm.limit.as_ref()?;
+    let evidence = if evidence.is_empty() { String::new() } else { format!(": {}", evidence.join("; ")) };
+    let others: Vec<String> =
+        others.iter().map(|(cause, count)| format!("{} in {count}", cause.words())).collect();
+    let others = if others.is_empty() { String::new() } else { format!("; otherwise {}", others.join(", ")) };
+    Some(format!("{}: {} in {trials} of {of} trials{evidence}{others}", arm.arm, cause.words()))
+}
+
+/// The share of the limit that an arm's throughput reached, on average.
+fn share(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Option<String> {
+    let expected = arm.expected.as_ref()?;
+    let throughput = workload
+        .judged
+        .iter()
+        .chain(&workload.unjudged)
+        .find(|metric| metric.metric == Metric::Throughput)?;
+    let values = throughput.arms.iter().find(|values| values.arm == arm.arm)?;
+    let mean = summary::mean(&values.numbers())?;
+    Some(format!("{}: {}", arm.arm, expected.share_words(mean.mean)))
+}

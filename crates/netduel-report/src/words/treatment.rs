@@ -1,0 +1,118 @@
+//! What the arms of a plan change on their hosts.
+use netduel_model::plan::tuning::CoreChoice;
+use netduel_model::plan::{Arm, ResolvedPlan, Treatment, TreatmentAction};
+
+use super::run::plural;
+
+/// What each arm changes, an arm a line. Empty when no arm changes more than the lab's path, which is told with its proof.
+pub fn changes(plan: &ResolvedPlan) -> Vec<String> {
+    let is_path = |treatment: &Treatment| matches!(treatment.action, TreatmentAction::Path { .. });
+    if plan.arms.iter().flat_map(|arm| &arm.treatments).all(is_path) {
+        return Vec::new();
+    }
+    let line = |arm: &Arm| {
+        let words: Vec<String> = arm.treatments.iter().map(treatment).collect();
+        let words = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+        format!("{}: {words}", arm.name)
+    };
+    plan.arms.iter().map(line).collect()
+}
+
+/// One change in words: `lab path accelerated`, `tso of eth0 off (both)`.
+pub fn treatment(treatment: &Treatment) -> String {
+    let on = format!("{:?}", treatment.on).to_lowercase();
+    match &treatment.action {
+        TreatmentAction::Path { path } => format!("lab path {}", format!("{path:?}").to_lowercase()),
+        TreatmentAction::Offload { interface, feature, enabled } => {
+            format!("{feature} of {interface} {} ({on})", if *enabled { "on" } else { "off" })
+        }
+        TreatmentAction::Mtu { interface, mtu } => format!("MTU {mtu} B on {interface} ({on})"),
+        TreatmentAction::Sysctl { name, value } => format!("{name} = {value} ({on})"),
+        TreatmentAction::Vf { interface } => format!("virtual function of {interface} down ({on})"),
+        TreatmentAction::Pci { interface } => {
+            format!("PCI function of {interface} removed from the bus ({on})")
+        }
+        TreatmentAction::Queues { interface, queues } => {
+            format!("{} on {interface} ({on})", plural(*queues, "queue"))
+        }
+        TreatmentAction::Rss { interface, table } => format!("RSS table {table} on {interface} ({on})"),
+        TreatmentAction::Ring { interface, ring, descriptors } => {
+            format!("{} ring of {descriptors} descriptors on {interface} ({on})", ring.word())
+        }
+        TreatmentAction::Coalesce { interface, parameter, value } => {
+            let value = match (parameter.starts_with("adaptive-"), value) {
+                (true, 0) => "off".to_owned(),
+                (true, _) => "on".to_owned(),
+                (false, value) => value.to_string(),
+            };
+            format!("interrupt coalescing {parameter} {value} on {interface} ({on})")
+        }
+        TreatmentAction::Rps { interface, cores } => {
+            format!("receive packet steering (RPS) of {interface} {} ({on})", core_words(cores))
+        }
+        TreatmentAction::Xps { interface, cores } => {
+            format!("transmit packet steering (XPS) of {interface} {} ({on})", core_words(cores))
+        }
+        TreatmentAction::IrqAffinity { interface, cores } => {
+            format!("interrupts of {interface} served {} ({on})", core_words(cores))
+        }
+        TreatmentAction::Command { command, .. } => format!("`{}` ({on})", command.join(" ")),
+    }
+}
+
+/// Where work goes: `off`, `over every core in turn`, `on cores 0-1`.
+fn core_words(choice: &CoreChoice) -> String {
+    match choice {
+        CoreChoice::Off => "off".to_owned(),
+        CoreChoice::Spread => "over every core in turn".to_owned(),
+        CoreChoice::Cores { cores } if cores.len() == 1 => format!("on core {choice}"),
+        CoreChoice::Cores { .. } => format!("on cores {choice}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use netduel_model::plan::parse;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_is_told_what_each_treatment_changes() {
+        let mut plan = "name = \"p\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\naddresses = [\"192.0.2.1\"]\n[hosts.b]\n\
+             launch = \"netns\"\nnetns = \"n\"\naddresses = [\"192.0.2.2\"]\n[[workloads]]\nname = \"w\"\ntype = \"tcp-stream\"\n"
+            .to_owned();
+        let cases = [
+            ("vf = \"down\"", "virtual function of eth0 down (server)"),
+            ("pci = \"removed\"", "PCI function of eth0 removed from the bus (server)"),
+            ("offload = \"tso\", value = \"on\"", "tso of eth0 on (server)"),
+            ("queues = 4", "4 queues on eth0 (server)"),
+            ("queues = 1", "1 queue on eth0 (server)"),
+            ("rss = \"weights 6 2\"", "RSS table weights 6 2 on eth0 (server)"),
+            ("ring = \"rx\", value = \"512\"", "rx ring of 512 descriptors on eth0 (server)"),
+            ("coalesce = \"rx-usecs\", value = \"8\"", "interrupt coalescing rx-usecs 8 on eth0 (server)"),
+            (
+                "coalesce = \"adaptive-rx\", value = \"off\"",
+                "interrupt coalescing adaptive-rx off on eth0 (server)",
+            ),
+            ("rps = \"0-1\"", "receive packet steering (RPS) of eth0 on cores 0-1 (server)"),
+            ("rps = \"off\"", "receive packet steering (RPS) of eth0 off (server)"),
+            ("xps = \"spread\"", "transmit packet steering (XPS) of eth0 over every core in turn (server)"),
+            ("irq_affinity = \"3\"", "interrupts of eth0 served on core 3 (server)"),
+        ];
+        for (index, (written, _)) in cases.iter().enumerate() {
+            let _ = write!(
+                plan,
+                "[[arms]]\nname = \"a{index}\"\nclient = \"a\"\nserver = \"b\"\n\
+                 treatments = [{{ {written}, interface = \"eth0\", on = \"server\" }}]\n"
+            );
+        }
+        let plan = parse(&plan, "p").unwrap();
+        for (arm, (_, told)) in plan.arms.iter().zip(cases) {
+            assert_eq!(treatment(&arm.treatments[0]), told);
+        }
+        assert_eq!(changes(&plan)[0], "a0: virtual function of eth0 down (server)");
+        assert_eq!(changes(&plan).len(), plan.arms.len());
+    }
+}

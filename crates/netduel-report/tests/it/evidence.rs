@@ -1,0 +1,285 @@
+//! Evidence about made-up trials: hosts that became others, known limits, and causes that no lab makes.
+use std::collections::BTreeMap;
+
+use netduel_model::observation::{HostIdentity, NicIdentity, Observation};
+use netduel_model::run::Run;
+use netduel_model::sample::TcpInfo;
+use netduel_model::snapshot::Cloud;
+use netduel_model::trial::Trial;
+use netduel_model::warning::Warning;
+use netduel_model::workload::Role;
+use netduel_report::analysis::{Cause, Limit, expected, limit_of};
+use netduel_report::{analyse_run, terminal};
+
+use crate::builder::{Recipe, build};
+
+fn bulk(blocks: u32, effect: f64) -> Run {
+    build(&Recipe { workloads: vec!["bulk"], blocks, effect, ..Recipe::default() })
+}
+
+fn observations(trial: &mut Trial) -> impl Iterator<Item = &mut Observation> {
+    [&mut trial.client, &mut trial.server].into_iter().flatten().map(|end| &mut end.observation)
+}
+
+fn on(boot: &str, model: &str, queues: u32) -> HostIdentity {
+    let nic = NicIdentity {
+        driver: "mlx5_core".into(),
+        model: Some(model.into()),
+        rx_queues: Some(queues),
+        tx_queues: Some(queues),
+    };
+    HostIdentity { boot_id: Some(boot.into()), physical_host: None, cores: 4, nics: vec![nic] }
+}
+
+/// Pairs of the judged metric, and the doubts about placement: host, block, what.
+fn placement(run: &Run) -> (usize, Vec<(String, u32, String)>) {
+    let analysis = analyse_run(run);
+    let pairs = analysis.workloads[0].judged[0].comparisons[0].pairs.len();
+    let doubts = analysis.warnings.iter().filter_map(|warning| match warning {
+        Warning::PlacementChanged { host, block, detail } => Some((host.to_string(), *block, detail.clone())),
+        _ => None,
+    });
+    (pairs, doubts.collect())
+}
+
+#[test]
+fn a_host_that_moves_within_a_block_breaks_its_pair_and_is_named_once() {
+    let mut run = bulk(8, 3.0);
+    for trial in &mut run.trials {
+        let moved = (trial.slot.block, trial.slot.position) >= (4, 1);
+        for seen in observations(trial) {
+            seen.identity =
+                Some(if moved { on("second", "1414:00ba", 4) } else { on("first", "15b3:101a", 4) });
+        }
+    }
+    let (pairs, doubts) = placement(&run);
+    assert_eq!(pairs, 7, "the block in which it moved has no pair");
+    assert_eq!(doubts.len(), 2, "each host once: {doubts:?}");
+    let (_, block, detail) = &doubts[0];
+    assert_eq!(*block, 4);
+    assert!(
+        detail.contains("booted anew") && detail.contains("15b3:101a") && detail.contains("1414:00ba"),
+        "{detail}"
+    );
+    // What a treatment changes on the host of one arm is no move.
+    for trial in &mut run.trials {
+        let queues = if trial.slot.arm.as_str() == "accelerated" { 8 } else { 1 };
+        for seen in observations(trial) {
+            seen.identity = Some(on("first", "15b3:101a", queues));
+        }
+    }
+    assert_eq!(placement(&run), (8, Vec::new()));
+}
+
+#[test]
+fn what_is_unknown_for_a_while_is_no_move_and_hides_none() {
+    let told = |physical: [Option<&str>; 8]| {
+        let mut run = bulk(8, 3.0);
+        for trial in &mut run.trials {
+            let host = physical[trial.slot.block as usize];
+            for seen in observations(trial) {
+                let boot_id = host.map(|_| "one".to_owned());
+                let physical_host = host.map(str::to_owned);
+                seen.identity = Some(HostIdentity { boot_id, physical_host, ..on("", "15b3:101a", 4) });
+            }
+        }
+        placement(&run)
+    };
+    let (a, b) = (Some("A"), Some("B"));
+    assert_eq!(told([None, a, a, None, None, a, a, None]), (8, Vec::new()));
+    let (pairs, doubts) = told([a, a, None, None, b, b, b, None]);
+    let blocks: Vec<u32> = doubts.iter().map(|(_, block, _)| *block).collect();
+    assert_eq!((pairs, blocks), (8, vec![4, 4]), "{doubts:?}");
+    assert_eq!(doubts[0].2, "it moved from physical host A to B");
+}
+
+#[test]
+fn a_known_limit_is_the_arms_the_hosts_the_sizes_or_the_clouds_in_this_order() {
+    let mut run = bulk(2, 1.0);
+    let whose = |run: &Run| {
+        let (plan, arm) = (&run.header.plan, &run.header.plan.arms[0]);
+        let found = expected::of(plan, &run.header.hosts, arm, &arm.workloads[0]);
+        found.map(|found| (found.bps / 1e6, found.whose, found.doubt))
+    };
+    assert_eq!(whose(&run), None);
+    let sender = run.header.plan.arms[0].pair.client.clone();
+    let cloud: Cloud = serde_json::from_value(serde_json::json!({
+        "provider": "azure", "evidence": "a test", "size": "Standard_D8s_v3",
+    }))
+    .unwrap();
+    run.header.hosts.get_mut(&sender).unwrap().cloud = Some(cloud);
+    let (mbps, size, doubt) = whose(&run).unwrap();
+    assert!(
+        mbps.to_bits() == 2000_f64.to_bits() && size.contains("dsv3-series of 2024-09-24") && doubt.is_some()
+    );
+    let text = terminal::table(&analyse_run(&run), 120, false);
+    assert!(text.contains("Standard_D8s_v3's limit") && text.contains("looks wrong"), "{text}");
+    run.header.plan.hosts.get_mut(&sender).unwrap().size = Some("Standard_DS4_v2".into());
+    assert_eq!(
+        whose(&run).unwrap(),
+        (6000.0, "Standard_DS4_v2's limit (dsv2-series of 2024-07-29)".into(), None)
+    );
+    run.header.plan.hosts.get_mut(&sender).unwrap().expect_mbps = Some(700);
+    assert_eq!(whose(&run).unwrap().0.to_bits(), 700_f64.to_bits());
+    run.header.plan.arms[0].expect_mbps = Some(800);
+    assert_eq!(whose(&run).unwrap().0.to_bits(), 800_f64.to_bits());
+}
+
+#[test]
+fn two_arms_at_the_limit_of_their_size_explain_that_there_is_no_difference() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], effect: 1.0, noise: 0.005, ..Recipe::default() });
+    // The recipe moves 5.5 to 6 Gbit/s.
+    for host in run.header.plan.hosts.values_mut() {
+        host.size = Some("Standard_DS4_v2".into());
+    }
+    let text = terminal::table(&analyse_run(&run), 200, false);
+    assert!(text.contains("of payload of 6.00 Gbit/s") && text.contains("Standard_DS4_v2's limit"), "{text}");
+    assert!(text.contains("a rate cap in 8 of 8 trials"), "{text}");
+    assert!(text.contains("Both arms stand at a rate cap (Standard_DS4_v2's limit"), "{text}");
+}
+
+/// What limited the first trial after a change of it. Both hosts have a machine of their own and time to spare.
+fn changed(change: impl FnOnce(&mut Trial)) -> Limit {
+    let mut run = bulk(1, 1.0);
+    let workload = run.header.plan.arms[0].workloads[0].clone();
+    let trial = &mut run.trials[0];
+    for seen in observations(trial) {
+        seen.driver.clear();
+        seen.softnet.clear();
+        for core in &mut seen.cores {
+            (core.user_ns, core.system_ns, core.softirq_ns, core.irq_ns) = (0, 0, 0, 0);
+        }
+    }
+    *tcp(trial) = TcpInfo { busy_us: Some(4_900_000), ..TcpInfo::default() };
+    change(trial);
+    limit_of(&workload, trial, false, None).unwrap()
+}
+
+fn tcp(trial: &mut Trial) -> &mut TcpInfo {
+    trial.client.as_mut().unwrap().report.streams[0].tcp.as_mut().unwrap()
+}
+
+/// What limited a trial in which a counter of the client's interface rose, by so many thousandths of what that carried: packets, or bytes.
+fn rose(name: &'static str, thousandths: u64, on_carrier: bool) -> (Limit, String) {
+    let mut said = String::new();
+    let limit = changed(|trial| {
+        let seen = &mut trial.client.as_mut().unwrap().observation;
+        let ports = seen.interfaces.iter().filter(|interface| !interface.is_master);
+        let carrier = ports.max_by_key(|interface| interface.tx_bytes).unwrap();
+        let [packets, bytes] = [carrier.rx_packets + carrier.tx_packets, carrier.rx_bytes + carrier.tx_bytes];
+        let all = if name.ends_with("bytes") { bytes } else { packets };
+        let change = (all * thousandths / 1000).max(1);
+        let interface = if on_carrier { carrier.name.clone() } else { "ens9".to_owned() };
+        said = format!("{name} of {interface} rose by {change}");
+        seen.driver.insert(interface, BTreeMap::from([(name.to_owned(), change.cast_signed())]));
+    });
+    (limit, said)
+}
+
+#[test]
+fn counters_of_a_provider_name_its_cap_and_nothing_is_unknown() {
+    let limits = [
+        "bw_out_allowance_exceeded",
+        "pps_allowance_exceeded",
+        "tx_hw_drop_ratelimits",
+        "tx0_hw_ratelimit_bytes",
+    ];
+    for name in limits {
+        let (limit, said) = rose(name, 2, true);
+        assert_eq!(limit.cause, Cause::RateCap, "{name}");
+        assert!(limit.evidence[0].contains(&said), "{limit:?}");
+    }
+    for name in ["linklocal_allowance_exceeded", "tx_packets", "conntrack_allowance_available"] {
+        assert_eq!(rose(name, 2, true).0.cause, Cause::Unknown, "{name}");
+    }
+    let nothing = changed(|_| {});
+    assert!(nothing.cause == Cause::Unknown && !nothing.evidence.is_empty(), "{nothing:?}");
+}
+
+#[test]
+fn a_few_packets_of_a_burst_and_those_of_another_interface_are_no_cause() {
+    let (few, said) = rose("bw_out_allowance_exceeded", 0, true);
+    assert_eq!(few.cause, Cause::Unknown);
+    let told = few.evidence.last().unwrap();
+    assert!(told.contains(&said) && told.contains("not the cause"), "{few:?}");
+    let (elsewhere, said) = rose("bw_out_allowance_exceeded", 500, false);
+    assert_eq!(elsewhere.cause, Cause::Unknown);
+    assert!(elsewhere.evidence.iter().all(|words| !words.contains(&said)), "{elsewhere:?}");
+}
+
+#[test]
+fn loss_is_congestion_where_round_trips_grow() {
+    let lossy = |rtt_us: u32| {
+        changed(|trial| {
+            let (resent, all) = (Some(200), Some(10_000));
+            *tcp(trial) = TcpInfo {
+                busy_us: Some(4_900_000),
+                retransmits: resent,
+                segs_out: all,
+                snd_mss: Some(1448),
+                rtt_us: Some(rtt_us),
+                min_rtt_us: Some(1000),
+                ..TcpInfo::default()
+            };
+            // A rate that goes up and down is that of no cap.
+            let received = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
+            for (index, sample) in received.series.iter_mut().enumerate() {
+                sample.bytes = sample.bytes / 10 * (6 + index as u64 * 7 % 9);
+            }
+            // Both interfaces counted the same.
+            let sent = trial.client.as_ref().unwrap().observation.interfaces.clone();
+            for (interface, other) in
+                trial.server.as_mut().unwrap().observation.interfaces.iter_mut().zip(sent)
+            {
+                (interface.rx_bytes, interface.tx_bytes) = (other.tx_bytes, other.rx_bytes);
+            }
+        })
+    };
+    assert_eq!((lossy(1100).cause, lossy(9000).cause), (Cause::Loss, Cause::Congestion));
+}
+
+#[test]
+fn threads_that_waited_for_a_core_say_so_and_idle_ones_beside_a_full_core_do_not() {
+    use netduel_model::sample::ThreadUse;
+    let waited = |client_ms: u64, server_ms: u64| {
+        changed(|trial| {
+            for (role, ms) in [(Role::Client, client_ms), (Role::Server, server_ms)] {
+                let end = if role == Role::Client { &mut trial.client } else { &mut trial.server };
+                let end = end.as_mut().unwrap();
+                let wall_ns = end.observation.wall_ns;
+                end.report.thread_use =
+                    Some(ThreadUse { threads: 1, ran_ns: wall_ns / 10, waited_ns: wall_ns / 1000 * ms });
+                for core in &mut end.observation.cores {
+                    core.user_ns = wall_ns;
+                }
+            }
+        })
+    };
+    let starved = waited(800, 0);
+    assert_eq!(starved.cause, Cause::SenderCore);
+    assert!(starved.evidence[0].contains("waited for a core for 80 %"), "{starved:?}");
+    // Without a core of its own, a thread that waited far longer than it ran was kept from its work by others.
+    let starved = waited(0, 800);
+    assert_eq!(starved.cause, Cause::OtherPrograms, "{starved:?}");
+    assert!(starved.evidence[0].contains("the server's threads used 10 % of their time"), "{starved:?}");
+}
+
+#[test]
+fn a_small_window_that_was_never_open_is_the_limit_however_busy_the_cores_were() {
+    let shut = |window: u32| {
+        changed(|trial| {
+            tcp(trial).rwnd_limited_us = Some(4_850_000);
+            let mut received = trial.client.as_ref().unwrap().report.streams[0].clone();
+            received.tcp = Some(TcpInfo { rcv_wnd: Some(window), ..TcpInfo::default() });
+            trial.server.as_mut().unwrap().report.streams = vec![received];
+            for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+                let wall_ns = end.observation.wall_ns;
+                for core in &mut end.observation.cores {
+                    (core.user_ns, core.softirq_ns, core.idle_ns) = (wall_ns / 3, wall_ns / 3 * 2, 0);
+                }
+            }
+        })
+    };
+    assert_eq!(shut(8830).cause, Cause::ReceiveWindow);
+    assert_ne!(shut(4 << 20).cause, Cause::ReceiveWindow);
+}

@@ -1,0 +1,356 @@
+//! Failover: arrivals with a known gap, loss, copy and delay give exactly these figures, and hostile ones do not hang or panic.
+use netduel_model::failover::{
+    FailoverReport, LabEvents, PathEventKind, PathEventRecord, ProbeArrival, ProbeArrivals,
+};
+use netduel_model::metric::Metric;
+use netduel_model::plan::spec::Side;
+use netduel_model::plan::{self, ResolvedPlan};
+use netduel_model::sample::IntervalSample;
+use netduel_model::trial::{Trial, Validity};
+use netduel_model::warning::Warning;
+use netduel_report::analysis::{analyse, quantile, value_of};
+use netduel_report::{markdown, terminal};
+use netduel_stats::verdict::Verdict;
+
+use crate::builder::{Recipe, build};
+
+const MS: i64 = 1_000_000;
+const PLAN: &str = r#"name = "failover"
+question = "What does it cost?"
+[lab]
+[hosts.a]
+launch = "lab"
+[hosts.b]
+launch = "lab"
+[[arms]]
+name = "surprise"
+client = "a"
+server = "b"
+treatments = [{ path = "accelerated" }]
+[[arms]]
+name = "carrier"
+client = "a"
+server = "b"
+treatments = [{ path = "accelerated" }]
+[[workloads]]
+name = "lost"
+type = "failover"
+duration = "3 s"
+events = [{ at = "1 s", do = "remove" }, { at = "2 s", do = "return" }]
+"#;
+
+/// Probes every millisecond with 50 us of delay, each 0.5 ms after its due time; `lost` never arrive.
+fn probes(lost: std::ops::Range<u64>) -> Vec<ProbeArrival> {
+    (0..3000)
+        .filter(|number| !lost.contains(number))
+        .map(|number| ProbeArrival {
+            number,
+            arrived_ns: number.cast_signed() * MS + MS / 2,
+            delay_ns: 50_000,
+        })
+        .collect()
+}
+
+/// A trial whose client started 7 s and whose server 7.002 s after the machine; events after 1 and 2 s.
+fn trial(arm: &str, up: Vec<ProbeArrival>, down: Vec<ProbeArrival>, rate: impl Fn(u64) -> u64) -> Trial {
+    let mut trial = build(&Recipe::default()).trials.swap_remove(0);
+    (trial.slot.arm, trial.slot.workload) = (arm.parse().unwrap(), "lost".parse().unwrap());
+    (trial.validity, trial.proofs) = (Validity::Valid, Vec::new());
+    let series = (0..300)
+        .map(|step| IntervalSample {
+            end_ns: (step + 1) * 10_000_000,
+            length_ns: 10_000_000,
+            bytes: rate(step),
+            messages: 0,
+        })
+        .collect();
+    let (client_ns, server_ns) = (7_000_000_000, 7_002_000_000);
+    let report = |started_ns, arrivals: Vec<ProbeArrival>, series| FailoverReport {
+        started_ns,
+        probes_sent: 3000,
+        arrivals: ProbeArrivals::of(arrivals),
+        series,
+        events: Vec::new(),
+    };
+    trial.client.as_mut().unwrap().report.failover = Some(report(client_ns, down, Vec::new()));
+    trial.server.as_mut().unwrap().report.failover = Some(report(server_ns, up, series));
+    let event = |index, kind, after_ns| PathEventRecord {
+        index,
+        kind,
+        on: Side::Client,
+        began_ns: client_ns + after_ns,
+        ended_ns: client_ns + after_ns + 20_000_000,
+        before: Vec::new(),
+        after: Vec::new(),
+        error: None,
+    };
+    let events =
+        vec![event(0, PathEventKind::Remove, 1_000_000_000), event(1, PathEventKind::Return, 2_000_000_000)];
+    trial.lab_events = Some(LabEvents { start: Vec::new(), events, end: Vec::new() });
+    trial
+}
+
+fn plan() -> ResolvedPlan {
+    plan::parse(PLAN, "p").unwrap()
+}
+
+fn value(metric: Metric, trial: &Trial) -> Option<f64> {
+    value_of(metric, &plan().arms[0].workloads[0], trial, true)
+}
+
+#[test]
+fn an_outage_is_the_longest_gap_less_the_pace_and_loss_is_exact() {
+    // Numbers 1000 to 1011 are lost: 12 probes, so the gap is 13 ms and the outage 12 ms.
+    let trial = trial("surprise", probes(1000..1012), probes(0..0), |_| 1_000_000);
+    assert_eq!(value(Metric::Outage, &trial), Some(12e6));
+    assert_eq!(value(Metric::LostInOutage, &trial), Some(12.0));
+    // The rate never falls.
+    assert_eq!(value(Metric::RecoveryTime, &trial), Some(0.0));
+}
+
+#[test]
+fn a_sender_that_was_late_is_no_outage_but_a_delay_is() {
+    let mut late = probes(0..0);
+    for arrival in &mut late[1100..] {
+        // All that follow leave, and so arrive, 30 ms later: none is missing.
+        arrival.arrived_ns += 30 * MS;
+    }
+    let quiet = trial("surprise", late.clone(), probes(0..0), |_| 1);
+    assert_eq!(value(Metric::Outage, &quiet), Some(0.0));
+    for arrival in &mut late[1100..] {
+        arrival.delay_ns += 30 * MS;
+    }
+    let delayed = trial("surprise", late, probes(0..0), |_| 1);
+    assert_eq!(value(Metric::Outage, &delayed), Some(30e6));
+}
+
+#[test]
+fn a_sender_that_did_not_run_is_no_outage_though_some_of_what_it_sent_is_missing() {
+    let mut stalled = probes(1100..1103);
+    for arrival in &mut stalled[1100..] {
+        arrival.arrived_ns += 500 * MS;
+    }
+    let trial = trial("surprise", stalled, probes(0..0), |_| 1);
+    assert_eq!(value(Metric::Outage, &trial), Some(3e6));
+}
+
+#[test]
+fn what_never_comes_back_is_an_outage_to_the_end() {
+    let trial = trial("surprise", probes(0..0), probes(2100..3000), |_| 1);
+    assert_eq!(value(Metric::LostInOutage, &trial), Some(900.0));
+    assert_eq!(value(Metric::Outage, &trial), Some(900e6));
+}
+
+#[test]
+fn what_dies_at_the_first_event_and_never_comes_back_is_an_outage_of_at_least_the_rest() {
+    // From 1.1 s on nothing arrives, though the path was to be back at 2 s.
+    let gone = |arm| trial(arm, probes(1100..3000), probes(1100..3000), |_| 1);
+    assert_eq!(value(Metric::Outage, &gone("surprise")), Some(1900e6));
+    let arms = |block: u32| {
+        let arms = [gone("surprise"), trial("carrier", probes(1000..1012), probes(0..0), |_| 1)];
+        arms.map(|mut trial| {
+            trial.slot.block = block;
+            trial
+        })
+    };
+    let trials: Vec<Trial> = (0..12).flat_map(arms).collect();
+    let analysis = analyse(&plan(), None, &trials, &[], None);
+    let text = terminal::table(&analysis, 200, false);
+    assert!(text.contains("not over in 12"), "{text}");
+    let told = |warning: &Warning| {
+        matches!(warning, Warning::AtLeast { metric: Metric::Outage, trials: 12, of: 12, .. })
+    };
+    assert!(analysis.warnings.iter().any(told), "{:?}", analysis.warnings);
+    // The baseline may have been worse: that the other is faster stands.
+    let metric = analysis.workloads[0].judged.iter().find(|metric| metric.metric == Metric::Outage).unwrap();
+    assert!(!metric.arms[0].at_least.is_empty() && metric.arms[1].at_least.is_empty());
+}
+
+#[test]
+fn a_gap_that_had_begun_long_before_an_event_counts_from_the_event() {
+    // Nothing from 0.9 s to 1.3 s; the event is at 1 s, on the axis of a server that started 2 ms later.
+    let mut held = probes(0..0);
+    for arrival in &mut held[900..1300] {
+        let until = 1300 * MS;
+        arrival.delay_ns += until - arrival.arrived_ns;
+        arrival.arrived_ns = until;
+    }
+    let trial = trial("surprise", held, probes(0..0), |_| 1);
+    assert_eq!(value(Metric::Outage, &trial), Some(302e6));
+}
+
+#[test]
+fn a_gap_far_from_any_event_belongs_to_none() {
+    let trial = trial("surprise", probes(300..350), probes(1700..1750), |_| 1);
+    assert_eq!(value(Metric::LostInOutage, &trial), Some(100.0));
+    assert_eq!(value(Metric::Outage, &trial), Some(0.0));
+}
+
+#[test]
+fn recovery_is_until_the_streams_give_what_the_path_then_gives() {
+    // 1 MB an interval before; nothing from 1.01 to 1.13 s of the server's axis, then 400 kB until the end.
+    let rate = |step: u64| match step {
+        0..=100 => 1_000_000,
+        101..=112 => 0,
+        _ => 400_000,
+    };
+    let trial = trial("surprise", probes(0..0), probes(0..0), rate);
+    // The event is at 0.998 s of the server's axis; steady from 1.13 s on.
+    assert_eq!(value(Metric::RecoveryTime, &trial), Some(132e6));
+}
+
+#[test]
+fn reads_of_a_late_thread_at_one_moment_are_no_stall() {
+    // Nothing from 1.01 to 1.09 s; then the thread wakes at 1.12 s and reads three times.
+    let mut trial =
+        trial(
+            "surprise",
+            probes(0..0),
+            probes(0..0),
+            |step| {
+                if (101..109).contains(&step) { 0 } else { 1_000_000 }
+            },
+        );
+    let report = trial.server.as_mut().unwrap().report.failover.as_mut().unwrap();
+    for (step, (end_ns, length_ns, bytes)) in [
+        (109, (1_120_000_000, 30_000_000, 3_000_000)),
+        (110, (1_120_001_000, 1_000, 0)),
+        (111, (1_120_002_000, 1_000, 0)),
+    ] {
+        report.series[step] = IntervalSample { end_ns, length_ns, bytes, messages: 0 };
+    }
+    // From the event at 0.998 s to 1.09 s.
+    assert_eq!(value(Metric::RecoveryTime, &trial), Some(92e6));
+}
+
+#[test]
+fn streams_that_never_recover_are_slower_and_never_faster_nor_alike() {
+    // The streams of the arms named here stop at 1.2 s, and those of the others have a gap of 50 ms and go on.
+    let verdict = |stopped: &[&str]| {
+        let mut trials = Vec::new();
+        for block in 0..8_u32 {
+            for arm in ["surprise", "carrier"] {
+                let is_stopped = stopped.contains(&arm);
+                let gap = 101..105 + u64::from(block % 3);
+                let mut trial = trial(arm, probes(0..0), probes(0..0), |step| match step {
+                    step if gap.contains(&step) => 0,
+                    // The path itself gives as much as before: every other interval nothing.
+                    step if step > 100 && is_stopped => 2_000_000 * (step % 2),
+                    _ => 1_000_000,
+                });
+                trial.slot.block = block;
+                trials.push(trial);
+            }
+        }
+        let mut plan = plan();
+        for workload in plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
+            workload.metrics = vec![Metric::RecoveryTime];
+        }
+        let analysis = analyse(&plan, None, &trials, &[], None);
+        let bounds: Vec<(String, u32, u32)> = analysis
+            .warnings
+            .iter()
+            .filter_map(|warning| match warning {
+                Warning::AtLeast { arm, trials, of, metric: Metric::RecoveryTime, .. } => {
+                    Some((arm.to_string(), *trials, *of))
+                }
+                _ => None,
+            })
+            .collect();
+        let comparison = &analysis.workloads[0].judged[0].comparisons[0];
+        assert_eq!(comparison.pairs.len(), 8, "no trial is left out");
+        (comparison.judged.unwrap().verdict, bounds)
+    };
+    let all = |arm: &str| (arm.to_owned(), 8, 8);
+    assert!(matches!(verdict(&[]), (Verdict::NoDifference { .. }, bounds) if bounds.is_empty()));
+    assert!(matches!(verdict(&["carrier"]), (Verdict::Higher { .. }, bounds) if bounds == [all("carrier")]));
+    assert!(matches!(verdict(&["surprise"]), (Verdict::Lower { .. }, bounds) if bounds == [all("surprise")]));
+    let (both, bounds) = verdict(&["surprise", "carrier"]);
+    assert!(matches!(both, Verdict::NotEnough { more: None, .. }), "{both:?}");
+    assert_eq!(bounds, [all("surprise"), all("carrier")]);
+}
+
+#[test]
+fn an_event_at_both_ends_lasts_from_the_first_to_begin_until_the_last_is_done() {
+    let outage = |lost: std::ops::Range<u64>| {
+        let mut trial = trial("surprise", probes(lost), probes(0..0), |_| 1);
+        let mut at_client = trial.lab_events.take().unwrap().events.remove(0);
+        let mut at_server = at_client.clone();
+        (at_client.began_ns, at_client.ended_ns) = (8_200_000_000, 8_201_000_000);
+        (at_server.began_ns, at_server.ended_ns) = (8_000_000_000, 8_001_000_000);
+        for (end, record) in [(&mut trial.client, at_client), (&mut trial.server, at_server)] {
+            end.as_mut().unwrap().report.failover.as_mut().unwrap().events = vec![record];
+        }
+        value(Metric::Outage, &trial)
+    };
+    assert_eq!(outage(1000..1012), Some(12e6), "the server's began first");
+    assert_eq!(outage(1600..1620), Some(20e6), "the client's was done last");
+}
+
+#[test]
+fn every_event_and_direction_has_its_row_with_its_n_in_every_format() {
+    let plan = plan();
+    let mut up = probes(1000..1003);
+    // A copy, and one that was overtaken, after the removal.
+    up.insert(1500, ProbeArrival { number: 1400, arrived_ns: up[1500].arrived_ns, delay_ns: 50_000 });
+    let overtaken = up.remove(1200);
+    up.insert(1202, ProbeArrival { arrived_ns: up[1202].arrived_ns, ..overtaken });
+    let mut trials = Vec::new();
+    for block in 0..3 {
+        for arm in ["surprise", "carrier"] {
+            let mut trial = trial(arm, up.clone(), probes(0..0), |_| 1_000_000);
+            trial.slot.block = block;
+            trials.push(trial);
+        }
+    }
+    let analysis = analyse(&plan, None, &trials, &[], None);
+    let failover = analysis.workloads[0].arms[0].failover.as_ref().unwrap();
+    let [removal, given_back] = failover.events.as_slice() else { panic!("{:?}", failover.events) };
+    assert_eq!(removal.ways[0].outage_ns, [3e6; 3]);
+    assert_eq!((&removal.ways[0].lost[..], &removal.ways[0].duplicated[..]), (&[3.0; 3][..], &[1.0; 3][..]));
+    assert_eq!(removal.ways[0].reordered, [1.0; 3]);
+    assert_eq!(
+        (removal.ways[1].lost.iter().sum::<f64>(), given_back.ways[0].lost.iter().sum::<f64>()),
+        (0.0, 0.0)
+    );
+    assert_eq!(removal.began_s, [1.0; 3]);
+    assert_eq!(failover.probes, [(9000, 9), (9000, 0)]);
+    assert_eq!(removal.ways[0].delay_ns[0].len(), 3 * 500);
+    assert!(
+        removal.ways.iter().flat_map(|way| &way.delay_ns).flatten().all(|delay| (*delay - 50e3).abs() < 1.0)
+    );
+    assert_eq!(failover.lines.len(), 3);
+    let text = terminal::table(&analysis, 200, false);
+    assert!(text.contains("surprise, remove at 1 s") && text.contains("max 3.00 ms of 3"), "{text}");
+    let mut run = build(&Recipe::default());
+    run.header.plan = plan;
+    run.trials = trials;
+    let markdown = markdown::page(&run, &analysis);
+    assert!(markdown.contains("| surprise | remove at 1 s | up | 3 | 3.00 ms |"), "{markdown}");
+}
+
+#[test]
+fn quantiles_are_nearest_ranks() {
+    let values: Vec<f64> = (1..=10).map(f64::from).collect();
+    assert_eq!(
+        [0.0, 0.5, 0.9, 0.91, 1.0].map(|share| quantile(&values, share)),
+        [1.0, 5.0, 9.0, 10.0, 10.0].map(Some)
+    );
+    assert_eq!(quantile(&[], 0.5), None);
+}
+
+#[test]
+fn columns_that_make_no_sense_are_borne() {
+    let far = i64::MAX / 2;
+    let hostile = vec![
+        ProbeArrival { number: u64::MAX / 3, arrived_ns: far, delay_ns: i64::MIN / 2 },
+        ProbeArrival { number: 0, arrived_ns: -far, delay_ns: i64::MAX / 2 },
+        ProbeArrival { number: u64::MAX / 3, arrived_ns: 0, delay_ns: 0 },
+    ];
+    let mut trial = trial("surprise", hostile.clone(), hostile, |_| u64::MAX / 400);
+    for record in &mut trial.lab_events.as_mut().unwrap().events {
+        (record.index, record.began_ns, record.ended_ns) = (u32::MAX, u64::MAX / 2, 0);
+    }
+    let analysis = analyse(&plan(), None, &[trial], &[], None);
+    terminal::table(&analysis, 100, false);
+}
