@@ -46,7 +46,7 @@ fn with_ethernet_mtu(name: &str, body: fn()) {
 }
 
 fn udp(direction: Direction, size: u64, offload: UdpOffload) -> Traffic {
-    Traffic::UdpStream {
+    Traffic::UdpStream { packets: None,
         flows: 1,
         direction,
         size: Bytes(size),
