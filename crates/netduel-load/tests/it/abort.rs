@@ -10,7 +10,8 @@ use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, paced, tcp,
 #[test]
 fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
     let _turn = turn();
-    let udp = |rate| Traffic::UdpStream { packets: None,
+    let udp = |rate| Traffic::UdpStream {
+        packets: None,
         flows: 2,
         direction: Direction::Both,
         size: Bytes(500),

@@ -17,7 +17,8 @@ fn bulk() -> Workload {
 }
 
 fn datagrams() -> Workload {
-    let traffic = Traffic::UdpStream { packets: None,
+    let traffic = Traffic::UdpStream {
+        packets: None,
         flows: 2,
         direction: Direction::Both,
         size: Bytes(100),
@@ -129,7 +130,8 @@ fn a_udp_echo_server_gets_no_traffic() {
             echo.send_to(&buffer[..length], peer).unwrap();
         }
     });
-    let traffic = Traffic::UdpStream { packets: None,
+    let traffic = Traffic::UdpStream {
+        packets: None,
         flows: 1,
         direction: Direction::Up,
         size: Bytes(1000),

@@ -32,7 +32,8 @@ pub fn token(number: usize) -> Token {
 }
 
 pub fn datagrams(flows: u32, direction: Direction, rate: u64) -> Traffic {
-    Traffic::UdpStream { packets: None,
+    Traffic::UdpStream {
+        packets: None,
         flows,
         direction,
         size: Bytes(200),

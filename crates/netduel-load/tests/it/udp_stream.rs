@@ -12,7 +12,8 @@ const OFFLOADS: [UdpOffload; 3] = [UdpOffload::None, UdpOffload::Gso, UdpOffload
 const MARKERS: u64 = 5;
 
 fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: UdpOffload) -> Traffic {
-    Traffic::UdpStream { packets: None,
+    Traffic::UdpStream {
+        packets: None,
         flows,
         direction,
         size: Bytes(size),

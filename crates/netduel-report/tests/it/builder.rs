@@ -213,7 +213,8 @@ fn workload(name: &str) -> Workload {
             rate: None,
             congestion: None,
         }),
-        "udp" => Traffic::UdpStream { packets: None,
+        "udp" => Traffic::UdpStream {
+            packets: None,
             flows: 1,
             direction: Direction::Up,
             size: Bytes(1448),
@@ -378,7 +379,8 @@ fn series(noise: &mut Noise, per_second: f64, bytes_each: f64) -> Flow {
 }
 
 fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
-    EndReport { packets: None,
+    EndReport {
+        packets: None,
         failover: None,
         spread: None,
         connections: None,
