@@ -2,6 +2,7 @@
 //!
 //! The format has a version. Fields are only ever added within one; whatever else changes raises it.
 mod failover;
+mod search;
 
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
@@ -189,6 +190,7 @@ fn arm(arm: &ArmAnalysis) -> Value {
         })).collect::<Vec<_>>(),
         "datagrams": arm.datagrams.iter().map(datagrams).collect::<Vec<_>>(),
         "failover": arm.failover.as_ref().map(failover::arm),
+        "search": arm.search.as_ref().map(search::arm),
     })
 }
 

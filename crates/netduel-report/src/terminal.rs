@@ -181,6 +181,13 @@ impl Page {
                 self.item("- ", &plain(&limit));
             }
         }
+        let searches = words::search::sentences(workload);
+        if !searches.is_empty() {
+            self.paragraph("  ", words::search::TITLE);
+            for sentence in searches {
+                self.item("- ", &plain(&sentence));
+            }
+        }
         let events = words::failover::sentences(workload);
         if !events.is_empty() {
             self.paragraph("  ", words::failover::TITLE);

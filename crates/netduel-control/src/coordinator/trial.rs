@@ -44,10 +44,11 @@ impl Conductor<'_> {
             server: None,
             proofs: Vec::new(),
             lab_events: None,
+            search: None,
         };
         // Words about an earlier trial that failed.
         self.heard.clear();
-        let mut result = self.perform(arm, workload);
+        let mut result = self.perform(arm, workload, &mut trial);
         self.stopping = true;
         if result.is_err() {
             self.abort(arm, workload);
@@ -76,8 +77,21 @@ impl Conductor<'_> {
         }
     }
 
-    fn perform(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
+    fn perform(
+        &mut self,
+        arm: &Arm,
+        workload: &Workload,
+        trial: &mut Trial,
+    ) -> Result<[TrialEnd; 2], Trouble> {
         self.treat(arm)?;
+        match workload.traffic.packets().and_then(|packets| packets.search.as_ref()) {
+            Some(search) => self.search(arm, workload, search, trial),
+            None => self.once(arm, workload),
+        }
+    }
+
+    /// The traffic of a workload, once.
+    pub(super) fn once(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
         let token = self.surroundings.token().map_err(Trouble::Local)?;
         self.prepare(arm, workload, token)?;
         self.traffic(arm, workload)
@@ -262,7 +276,16 @@ fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
 /// Proves the path at each end for which the arm names an interface or a kind of path, and looks for changes of the links that
 /// carried the bytes. A trial without proof, or whose path changed under it, is invalid.
 fn judge_path(arm: &Arm, trial: &mut Trial, client: &TrialEnd, server: &TrialEnd) {
-    let mut failures = Vec::new();
+    let (proofs, failures) = path_of(arm, client, server);
+    trial.proofs.extend(proofs);
+    if !failures.is_empty() {
+        trial.validity = Validity::WrongPath { reason: failures.join("; ") };
+    }
+}
+
+/// The proofs of the path of two ends, and what speaks against it.
+pub(super) fn path_of(arm: &Arm, client: &TrialEnd, server: &TrialEnd) -> (Vec<PathProof>, Vec<String>) {
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
     for (role, end) in [(Role::Client, client), (Role::Server, server)] {
         let observation = &end.observation;
         let mut proofs = Vec::new();
@@ -273,7 +296,7 @@ fn judge_path(arm: &Arm, trial: &mut Trial, client: &TrialEnd, server: &TrialEnd
             proofs.push(PathProof::from_kinds(role, kind, observation));
         }
         failures.extend(proofs.iter().filter_map(PathProof::failure));
-        trial.proofs.extend(proofs);
+        all.extend(proofs);
         let events = observation.link_events.as_deref().unwrap_or_default();
         let told: Vec<String> = of_the_path(events, &observation.interfaces, arm.expected(role))
             .into_iter()
@@ -283,9 +306,7 @@ fn judge_path(arm: &Arm, trial: &mut Trial, client: &TrialEnd, server: &TrialEnd
             failures.push(format!("at the {role} the path changed under the trial: {}", shortened(&told)));
         }
     }
-    if !failures.is_empty() {
-        trial.validity = Validity::WrongPath { reason: failures.join("; ") };
-    }
+    (all, failures)
 }
 
 /// The first of many.

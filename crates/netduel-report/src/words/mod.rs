@@ -5,6 +5,7 @@ mod host;
 mod limits;
 mod placements;
 mod run;
+pub mod search;
 mod stamps;
 mod text;
 mod treatment;

@@ -56,7 +56,9 @@ pub fn workload(workload: &Workload) -> String {
             parts.push(format!("from {} to {}", packets.engine.word(), packets.receiver.word()));
             parts.push(plural(*flows, "flow"));
             parts.push(way(*direction).to_owned());
-            parts.push(rate.map_or("as fast as it can".to_owned(), |rate| {
+            let paced =
+                packets.search.as_ref().map_or("as fast as it can".to_owned(), super::search::settings);
+            parts.push(rate.map_or(paced, |rate| {
                 format!("at {} packets", human_si(rate.0 as f64 / 8.0 / size.0.max(1) as f64, "/s"))
             }));
             parts.extend(packets.queues.map(|queues| plural(queues, "queue")));
@@ -101,7 +103,9 @@ pub fn workload(workload: &Workload) -> String {
         }
     }
     parts.push(workload.family.to_string());
-    parts.push(workload.timing.duration.to_string());
+    let is_search = workload.traffic.packets().is_some_and(|packets| packets.search.is_some());
+    let most = if is_search { "at most " } else { "" };
+    parts.push(format!("{most}{}", workload.timing.duration));
     let ends = [
         ("client", &workload.pin_client, workload.pin_auto.client),
         ("server", &workload.pin_server, workload.pin_auto.server),
@@ -367,6 +371,10 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     }
     if workloads().any(|workload| matches!(workload.traffic, Traffic::Failover(_))) {
         rules.push(("Outage", super::failover::rule()));
+    }
+    if workloads().any(|workload| workload.traffic.packets().is_some_and(|packets| packets.search.is_some()))
+    {
+        rules.push(("Search", super::search::rule()));
     }
     rules
 }

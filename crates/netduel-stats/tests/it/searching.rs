@@ -56,12 +56,27 @@ fn regular(result: &GoalResult) -> (f64, f64) {
     (bound(result.bounds.lower), bound(result.bounds.upper))
 }
 
-const PRESETS: [(&str, Goal); 4] = [
-    ("no-drop", Goal::NO_DROP),
-    ("partial-drop", Goal::PARTIAL_DROP),
-    ("rfc2544", Goal::RFC2544),
-    ("tst009", Goal::TST009),
-];
+const S: u64 = 1_000_000_000;
+/// The goals that have a name in a plan.
+const NO_DROP: Goal = Goal {
+    final_trial_ns: 2 * S,
+    duration_sum_ns: 6 * S,
+    loss_ratio: 0.0,
+    exceed_ratio: 0.5,
+    width: 0.01,
+    initial_trial_ns: S / 2,
+};
+const PARTIAL_DROP: Goal = Goal { loss_ratio: 0.005, ..NO_DROP };
+const RFC2544: Goal = Goal {
+    final_trial_ns: 60 * S,
+    duration_sum_ns: 60 * S,
+    exceed_ratio: 0.0,
+    initial_trial_ns: S,
+    ..NO_DROP
+};
+const TST009: Goal = Goal { duration_sum_ns: 120 * S, exceed_ratio: 0.5, ..RFC2544 };
+const PRESETS: [(&str, Goal); 4] =
+    [("no-drop", NO_DROP), ("partial-drop", PARTIAL_DROP), ("rfc2544", RFC2544), ("tst009", TST009)];
 
 #[test]
 fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
@@ -98,7 +113,7 @@ fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
 
 #[test]
 fn one_search_serves_several_goals_for_less_than_a_search_each() {
-    let goals = [Goal::NO_DROP, Goal::PARTIAL_DROP];
+    let goals = [NO_DROP, PARTIAL_DROP];
     let mut together = Path::new(Device::Noisy, CAPACITY, CEILING, 3);
     let results = complete(&goals, &mut together);
     let (no_drop, partial) = (regular(&results[0]), regular(&results[1]));
@@ -125,7 +140,7 @@ fn a_path_that_loses_at_any_load_ends_with_that_and_soon() {
 fn a_generator_that_cannot_send_what_it_is_asked_is_named_as_the_limit() {
     // The path takes all of 1 Mpps; the plan allows 2 Mpps of which the generator makes 1.
     let mut path = Path::new(Device::Clean, 5e6, 1e6, 1);
-    let settings = Settings { goals: vec![Goal::NO_DROP], max_load: Some(2_000_000), budget: NO_LIMIT };
+    let settings = Settings { goals: vec![NO_DROP], max_load: Some(2_000_000), budget: NO_LIMIT };
     let mut search = Search::new(settings).unwrap();
     while let Next::Measure(ask) = search.wanted() {
         assert!(ask.load.is_some_and(|load| load <= 2_000_000), "the highest load that is allowed: {ask:?}");
@@ -142,7 +157,7 @@ fn a_generator_that_cannot_send_what_it_is_asked_is_named_as_the_limit() {
 fn a_spent_budget_ends_the_search_with_what_was_reached() {
     for trials in 0..12 {
         let mut path = Path::new(Device::Clean, CAPACITY, CEILING, 1);
-        let (search, end) = search(&[Goal::TST009], Budget { trials, ..NO_LIMIT }, &mut path);
+        let (search, end) = search(&[TST009], Budget { trials, ..NO_LIMIT }, &mut path);
         assert!(path.trials <= trials);
         let result = search.results()[0];
         if end == End::Budget {
@@ -154,7 +169,7 @@ fn a_spent_budget_ends_the_search_with_what_was_reached() {
     }
     let mut path = Path::new(Device::Clean, CAPACITY, CEILING, 1);
     let budget = Budget { spent_ns: 30_000_000_000, ..NO_LIMIT };
-    let (_, end) = search(&[Goal::RFC2544], budget, &mut path);
+    let (_, end) = search(&[RFC2544], budget, &mut path);
     assert_eq!(end, End::Budget);
     assert!(path.spent_ns <= budget.spent_ns, "a trial that would not fit is not begun");
 }
@@ -162,7 +177,7 @@ fn a_spent_budget_ends_the_search_with_what_was_reached() {
 #[test]
 fn a_generator_that_sends_nothing_ends_the_search() {
     let mut path = Path::new(Device::Clean, CAPACITY, 0.0, 1);
-    let (search, end) = search(&[Goal::NO_DROP], NO_LIMIT, &mut path);
+    let (search, end) = search(&[NO_DROP], NO_LIMIT, &mut path);
     assert_eq!((end, search.steps().len()), (End::NothingSent, 1));
     assert_eq!(search.results()[0].state, GoalState::Unfinished);
 }
@@ -170,7 +185,7 @@ fn a_generator_that_sends_nothing_ends_the_search() {
 #[test]
 fn asking_twice_changes_nothing() {
     let mut path = Path::new(Device::Noisy, CAPACITY, CEILING, 9);
-    let settings = Settings { goals: vec![Goal::TST009], max_load: None, budget: NO_LIMIT };
+    let settings = Settings { goals: vec![TST009], max_load: None, budget: NO_LIMIT };
     let mut search = Search::new(settings).unwrap();
     while let Next::Measure(ask) = search.wanted() {
         assert_eq!(search.wanted(), Next::Measure(ask));

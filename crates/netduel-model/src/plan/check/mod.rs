@@ -4,6 +4,7 @@ mod design;
 mod failover;
 mod hosts;
 mod packets;
+mod search;
 mod settings;
 mod treatments;
 mod tuning;
