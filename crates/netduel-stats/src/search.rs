@@ -25,6 +25,11 @@ const LOAD_SHARE_MIN: f64 = 0.001;
 /// leaves the share to the implementation): half of the narrowest width.
 const SHORTFALL_SHARE: f64 = 0.5;
 
+/// The highest load that is tried of what the generator sent without pacing, when none of that was lost. At its own limit a generator
+/// does not keep to a rate, and to find out where exactly it begins to is no search for what the path carries (RFC 9971, section
+/// 4.9.1, recommends a highest load that can be offered).
+const KEPT_SHARE: f64 = 0.95;
+
 /// What to search for, and for how long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -221,7 +226,8 @@ impl Search {
         let loss_ratio = (1.0 - forwarded).max(0.0);
         let trial = Trial { load, duration_ns: ask.duration_ns, loss_ratio };
         let step = Step { ask, trial, offered, fell_short };
-        self.max_load.get_or_insert(load);
+        let kept = if loss_ratio == 0.0 && ask.load.is_none() { KEPT_SHARE } else { 1.0 };
+        self.max_load.get_or_insert((load as f64 * kept) as u64);
         self.spent_ns = self.spent_ns.saturating_add(outcome.spent_ns);
         self.steps.push(step);
         step

@@ -9,8 +9,7 @@ pub(super) fn words(
     workload: &WorkloadName,
     [trials, of]: [u32; 2],
 ) -> String {
-    let (title, seen) =
-        (metric.title(), format!("in {trials} of {of} trials of {arm} in {workload}"));
+    let (title, seen) = (metric.title(), format!("in {trials} of {of} trials of {arm} in {workload}"));
     match metric {
         Metric::NoDropRate | Metric::PartialDropRate => format!(
             "{title} not seen to its end: {seen} no rate was found that is too much, because the generator sends no more or the search \

@@ -40,9 +40,7 @@ pub(super) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scale
         | Metric::PacketRate
         | Metric::NoDropRate
         | Metric::PartialDropRate
-        | Metric::RoundTripRate => {
-            choose(&[(1.0, "/s"), (1e3, "thousand/s"), (1e6, "million/s")])
-        }
+        | Metric::RoundTripRate => choose(&[(1.0, "/s"), (1e3, "thousand/s"), (1e6, "million/s")]),
         Metric::Responsiveness => choose(&[(1.0, "RPM"), (1e3, "thousand RPM")]),
         Metric::Jitter
         | Metric::Outage

@@ -4,6 +4,7 @@ use netduel_model::search::{
     SearchStep,
 };
 use netduel_model::units::{human_nanos, human_si};
+use netduel_stats::summary;
 
 use super::text::{percent, percent_exact, plain};
 use crate::analysis::{ArmSearch, WorkloadAnalysis};
@@ -139,9 +140,12 @@ fn pacing<'a>(steps: impl Iterator<Item = &'a SearchStep> + Clone) -> Option<Str
     let kept = steps.clone().filter(|step| !step.fell_short);
     let errors = kept.filter_map(SearchStep::pacing_error).map(f64::abs);
     let worst = errors.reduce(f64::max)?;
-    let late = steps.filter(|step| !step.fell_short).filter_map(|step| step.count.late_p99_ns).max();
-    let late = late.map_or(String::new(), |late| {
-        format!("; 99 of 100 bursts left at most {} late", human_nanos(late as f64))
+    let late: Vec<f64> = steps
+        .filter(|step| !step.fell_short)
+        .filter_map(|step| Some(step.count.late_p99_ns? as f64))
+        .collect();
+    let late = summary::median(&late).map_or(String::new(), |late| {
+        format!(", and in the middle trial 99 of 100 bursts left no more than {} late", human_nanos(late))
     });
     Some(format!("rates were kept to {}{late}", percent(worst)))
 }
@@ -165,6 +169,12 @@ pub fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
         let steps = search.trials.iter().flat_map(|(_, report)| &report.steps);
         let pacing = pacing(steps).map_or(String::new(), |pacing| format!("; {pacing}"));
         sentences.push(format!("{}: {}{pacing}", plain(arm.arm.as_str()), costs(search)));
+    }
+    if !sentences.is_empty() {
+        sentences.push(
+            "packets, CPU, paths and limits are told of one trial of each search: at the lower bound of its first goal, or its last"
+                .to_owned(),
+        );
     }
     sentences
 }

@@ -104,7 +104,9 @@ fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
                     assert_eq!(result.state, GoalState::MaxLoadReached, "{name}: {result:?}");
                     let throughput = result.conditional_throughput.unwrap();
                     let livelock = if let Device::Livelock = device { capacity / 2e6 } else { 1.0 };
-                    assert!((throughput - capacity * livelock).abs() < 1.0, "{name}: {result:?}");
+                    // Where nothing is lost of what the generator sends at most, rates are tried that it can keep.
+                    let kept = if factor < 1.0 { 1.0 } else { 0.95 };
+                    assert!((throughput - capacity * livelock * kept).abs() < 1.0, "{name}: {result:?}");
                 }
             }
         }
