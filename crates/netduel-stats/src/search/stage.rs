@@ -184,7 +184,12 @@ impl Stage {
     /// One side of what arrives of a load that is far too high: on a path that takes what it can, that is its capacity.
     fn guess(&self, view: &View<'_>, found: Bounds) -> Option<u64> {
         let from = found.upper.unwrap_or(view.max_load);
-        let loss_ratio = trials_at(view.steps, from).map(|trial| trial.loss_ratio).reduce(f64::min)?;
+        // A trial that is too short may have lost nothing where a buffer took it all.
+        let lost = |least_ns: u64| {
+            let trials = trials_at(view.steps, from).filter(|trial| trial.duration_ns >= least_ns);
+            trials.map(|trial| trial.loss_ratio).reduce(f64::min)
+        };
+        let loss_ratio = lost(self.target.final_trial_ns).or_else(|| lost(0))?;
         if self.guesses >= GUESSES_MAX || loss_ratio <= self.target.loss_ratio + self.target.width {
             return None;
         }

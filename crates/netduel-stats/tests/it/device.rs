@@ -20,6 +20,8 @@ pub enum Device {
     Drifting,
     /// Loses one packet in a hundred at any load.
     Lossy,
+    /// As clean, behind a buffer that holds what comes in a second at its capacity: a short trial loses nothing at far more.
+    Buffered,
     /// As clean up to its capacity; beyond it the more is offered, the less gets through.
     Livelock,
 }
@@ -62,6 +64,7 @@ impl Path {
         let mut received = match self.device {
             Device::Livelock if rate > capacity => capacity * capacity / rate * seconds,
             Device::Lossy => sent * 0.99,
+            Device::Buffered => sent.min(capacity * (seconds + 1.0)),
             _ => sent.min(capacity * seconds),
         };
         if let Device::Noisy = self.device {

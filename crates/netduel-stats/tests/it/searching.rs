@@ -239,9 +239,10 @@ fn cost(device: Device, mut way: impl FnMut(&mut Path) -> f64) -> Cost {
 type Gain = f64;
 
 /// On 200 paths each. Where a goal lets no trial fail, one bad moment spoils any search, and `spread` says so.
-const CASES: [(Device, [Gain; 4]); 5] = [
+const CASES: [(Device, [Gain; 4]); 6] = [
     (Device::Clean, [3.0, 3.0, 7.0, 5.0]),
     (Device::Livelock, [1.8, 1.8, 5.5, 4.0]),
+    (Device::Buffered, [2.0, 2.0, 2.0, 1.5]),
     (Device::Noisy, [1.1, 3.0, 2.0, 2.0]),
     (Device::Bursty, [3.0, 3.0, 7.0, 5.0]),
     (Device::Drifting, [3.0, 3.0, 7.0, 5.0]),
