@@ -14,6 +14,7 @@ mod intervals;
 mod limits;
 mod origin;
 mod policy;
+mod search;
 mod stamps;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
