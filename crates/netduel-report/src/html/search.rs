@@ -58,7 +58,7 @@ impl Axis {
 
     fn y(&self, rate: f64) -> f64 {
         let share = (rate.max(1.0) / self.low).ln() / (self.high / self.low).ln();
-        HEIGHT - 10.0 - share.clamp(0.0, 1.0) * (HEIGHT - 10.0 - HEAD)
+        HEIGHT - 20.0 - share.clamp(0.0, 1.0) * (HEIGHT - 20.0 - HEAD)
     }
 }
 
