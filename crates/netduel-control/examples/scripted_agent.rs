@@ -132,6 +132,7 @@ impl Work for Script {
             InterfaceDelta { name: carrier.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
         let observation = Observation { interfaces: vec![carried], ..Observation::default() };
         let report = EndReport {
+            packets: None,
             failover: None,
             spread: None,
             connections: None,

@@ -1,5 +1,6 @@
 //! Why a host could not be read. A missing file or counter is no error: it is absent in the result.
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// A reader failed. The text completes "failed to ..." and holds the cause.
@@ -20,6 +21,14 @@ pub enum HostError {
         what: &'static str,
         /// What the kernel said.
         cause: io::Error,
+    },
+    /// There is no way for frames that go past the network stack.
+    #[error("find the way of frames to {peer} past the network stack: {reason}")]
+    NoWay {
+        /// To whom.
+        peer: IpAddr,
+        /// What is missing, and what to do.
+        reason: String,
     },
     /// A file that is there could not be read.
     #[error("read {}: {cause}", path.display())]

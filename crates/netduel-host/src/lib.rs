@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod counter;
+mod data_path;
 mod device;
 mod difference;
 mod error;
@@ -35,6 +36,7 @@ mod softnet;
 mod source;
 mod watch;
 
+pub use data_path::DataPath;
 pub use error::HostError;
 pub use filter::irqbalance_process;
 pub use link::MtuRange;

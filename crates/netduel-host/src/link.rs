@@ -148,7 +148,7 @@ pub(crate) fn addresses(list: &[u8]) -> Vec<(u32, IpAddr)> {
         .collect()
 }
 
-fn ip(value: &[u8]) -> Option<IpAddr> {
+pub(crate) fn ip(value: &[u8]) -> Option<IpAddr> {
     if let Ok(four) = <[u8; 4]>::try_from(value) {
         return Some(Ipv4Addr::from(four).into());
     }

@@ -3,6 +3,7 @@
 //! A walk over the bytes instead of a parser of every attribute: a newer kernel's attributes must not make a reading
 //! fail, and a reading around a trial must stay cheap.
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::net::netlink::NETFILTER;
@@ -28,6 +29,8 @@ pub(crate) const MESSAGE_ADDRESS: u16 = 20;
 pub(crate) const MESSAGE_QUEUEING: u16 = 36;
 /// `RTM_NEWROUTE`.
 pub(crate) const MESSAGE_ROUTE: u16 = 24;
+/// `RTM_NEWNEIGH`.
+pub(crate) const MESSAGE_NEIGHBOUR: u16 = 28;
 /// What is asked for, and how long its head is: `struct ifinfomsg`, `struct ifaddrmsg` (shorter, but the kernel takes a longer
 /// one), `struct tcmsg`, `struct rtmsg` and `struct nfgenmsg`.
 type Request = (u16, usize);
@@ -35,16 +38,21 @@ const REQUEST_LINKS: Request = (18, 16);
 const REQUEST_ADDRESSES: Request = (22, 16);
 const REQUEST_QUEUEING: Request = (38, 20);
 const REQUEST_ROUTES: Request = (26, 12);
+const REQUEST_NEIGHBOURS: Request = (30, 12);
+/// `RTA_DST`.
+const ATTRIBUTE_DESTINATION: u16 = 1;
 /// `NFT_MSG_GETRULE` of the subsystem `NFNL_SUBSYS_NFTABLES`; a head of zeros asks for every family.
 const REQUEST_RULES: Request = (10 << 8 | 7, 4);
 /// `NFT_MSG_NEWRULE`.
 const MESSAGE_RULE: u16 = 10 << 8 | 6;
+/// `NLM_F_REQUEST`: one answer.
+const FLAGS_ONE: u16 = 1;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const FLAGS_LIST: u16 = 0x301;
 /// `NLM_F_DUMP_INTR`: something changed while the list was made.
 const FLAG_INTERRUPTED: u16 = 0x10;
 /// Room for the longest request.
-const REQUEST_LEN: usize = HEADER_LEN + 20;
+const REQUEST_LEN: usize = HEADER_LEN + 32;
 /// The kernel fills datagrams of up to 32 KiB when it is given room for them.
 const RECEIVE_LEN: usize = 64 << 10;
 /// A list that changes under the reader is asked for again this often; then the last one is taken as it is.
@@ -143,17 +151,23 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether the list changed while it was made.
-    fn list_once(&mut self, (request, head): Request, mut take: impl FnMut(Message<'_>)) -> io::Result<bool> {
+    fn ask(&mut self, request: u16, flags: u16, body: &[u8]) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut bytes = [0; REQUEST_LEN];
-        let length = HEADER_LEN + head;
+        let length = HEADER_LEN + body.len();
         bytes[0..4].copy_from_slice(&(length as u32).to_ne_bytes());
         bytes[4..6].copy_from_slice(&request.to_ne_bytes());
-        bytes[6..8].copy_from_slice(&FLAGS_LIST.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
+        bytes[HEADER_LEN..length].copy_from_slice(body);
         // Without an address a netlink socket speaks to the kernel.
         send(&self.descriptor, &bytes[..length], SendFlags::empty())?;
+        Ok(())
+    }
+
+    /// Whether the list changed while it was made.
+    fn list_once(&mut self, (request, head): Request, mut take: impl FnMut(Message<'_>)) -> io::Result<bool> {
+        self.ask(request, FLAGS_LIST, &[0; REQUEST_LEN - HEADER_LEN][..head])?;
         let mut interrupted = false;
         loop {
             let (_, length) = rustix::io::retry_on_intr(|| {
@@ -189,6 +203,41 @@ impl RouteSocket {
     /// Without a descriptor to spare.
     pub fn open() -> io::Result<Self> {
         Socket::open(None).map(Self)
+    }
+}
+
+impl RouteSocket {
+    /// The route that a packet to this address takes now, as one `RTM_NEWROUTE` message.
+    ///
+    /// # Errors
+    /// `ENETUNREACH` without one; what else the kernel said.
+    pub(crate) fn route_to(&mut self, address: IpAddr) -> io::Result<Vec<u8>> {
+        let (family, bytes) = match address {
+            IpAddr::V4(address) => (AddressFamily::INET, address.octets().to_vec()),
+            IpAddr::V6(address) => (AddressFamily::INET6, address.octets().to_vec()),
+        };
+        // `struct rtmsg` with the length of the prefix, and an attribute with the address.
+        let mut body = vec![family.as_raw() as u8, bytes.len() as u8 * 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        body.extend((bytes.len() as u16 + 4).to_ne_bytes());
+        body.extend(ATTRIBUTE_DESTINATION.to_ne_bytes());
+        body.extend(bytes);
+        self.0.ask(REQUEST_ROUTES.0, FLAGS_ONE, &body)?;
+        let (_, length) = rustix::io::retry_on_intr(|| {
+            recv(&self.0.descriptor, &mut self.0.received[..], RecvFlags::TRUNC)
+        })?;
+        let answer = self.0.received.get(..length).unwrap_or_default();
+        let Some(message) = messages(answer).find(|message| message.sequence == self.0.sequence) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is none"));
+        };
+        match (message.kind, number32(message.payload, 0).map(u32::cast_signed)) {
+            (MESSAGE_ERROR, Some(code)) => Err(io::Error::from_raw_os_error(-code)),
+            _ => Ok(message.raw.to_vec()),
+        }
+    }
+
+    /// Replaces `into` by the `RTM_NEWNEIGH` messages of every neighbour.
+    pub(crate) fn neighbours(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        self.0.list(REQUEST_NEIGHBOURS, into)
     }
 }
 

@@ -94,6 +94,19 @@ pub enum LoadError {
         /// What to do.
         remedy: &'static str,
     },
+    /// More queues than the interface has.
+    #[error(
+        "open {asked} queues of {interface}: it has {has}; ask for no more, or give it more with the treatment `queues` \
+         (`ethtool -L {interface} combined {asked}`) where it may have them (`ethtool -l {interface}`)"
+    )]
+    Queues {
+        /// Which interface.
+        interface: String,
+        /// How many it has in that direction.
+        has: u32,
+        /// How many were asked for.
+        asked: u32,
+    },
     /// Too few local ports for the connections.
     #[error(
         "connect {needed} times to one port of the peer: net.ipv4.ip_local_port_range of this host is {first} to {last}; widen it, or \

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
+use netduel_model::packet_path::PacketReport;
 use netduel_model::sample::{IntervalSample, RoundTripReport, UnderLoad, ZeroCopyReport};
 use netduel_model::stamps::StampReport;
 use netduel_model::workload::{Direction, Role, Traffic, Workload};
@@ -46,6 +47,8 @@ pub(crate) struct Worker {
     pub datagrams: Vec<FlowCount>,
     /// What its flows sent.
     pub datagrams_sent: Option<SendCount>,
+    /// What it sent or took past the network stack.
+    pub packets: Option<PacketReport>,
     /// Why there is no traffic that could be counted.
     pub failure: Option<LoadError>,
     pub round_trips: Option<RoundTripReport>,
@@ -140,6 +143,7 @@ impl Worker {
             tally: Tally::new(),
             datagrams: Vec::new(),
             datagrams_sent: None,
+            packets: None,
             failure: None,
             round_trips: None,
             under_load: None,

@@ -34,6 +34,14 @@ impl Lane {
         self.last_ns.store(now_ns, Relaxed);
     }
 
+    /// As [`Self::add`], where several threads may add: for what is told of many messages at a time.
+    pub(crate) fn add_shared(&self, bytes: u64, messages: u64, now_ns: u64) {
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.messages.fetch_add(messages, Relaxed);
+        let _ = self.first_ns.compare_exchange(0, now_ns, Relaxed, Relaxed);
+        self.last_ns.fetch_max(now_ns, Relaxed);
+    }
+
     /// Notes how many messages there are up to the newest, and the jitter of their arrival, nanoseconds. For the thread that adds.
     #[inline]
     pub(crate) fn note_arrival(&self, due: u64, jitter_ns: u64) {

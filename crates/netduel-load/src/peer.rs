@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use netduel_model::workload::{Family, Role, TcpEngine, Traffic, Wait, Workload};
 use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 
-use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX};
+use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::error::LoadError;
 use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
 use crate::{failover, loaded};

@@ -1,6 +1,7 @@
 //! From counters to an `EndReport`: series, flows and streams. Pure but for reading TCP_INFO.
 use std::net::TcpStream;
 
+use netduel_model::packet_path::PacketReport;
 use netduel_model::sample::{
     Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, TcpInfo, ThreadUse, UnderLoad,
 };
@@ -117,6 +118,18 @@ pub(crate) fn joined(one: Option<UnderLoad>, other: Option<UnderLoad>) -> Option
         in_band_requests: in_band.in_band_requests,
         in_band: in_band.in_band.clone(),
     })
+}
+
+/// What the threads of one end did past the network stack.
+pub(crate) fn packets(all: Option<PacketReport>, next: Option<PacketReport>) -> Option<PacketReport> {
+    let (Some(mut all), Some(next)) = (all.clone(), next.clone()) else { return all.or(next) };
+    all.queues.extend(next.queues);
+    all.queues.sort_by_key(|queue| (queue.queue, queue.core));
+    all.zero_copy = all.zero_copy.zip(next.zero_copy).map(|(one, other)| one && other);
+    for (name, count) in next.drops {
+        *all.drops.entry(name).or_default() += count;
+    }
+    Some(all)
 }
 
 /// What threads had of their cores, together; absent when one of them does not know.

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use netduel_model::ids::Token;
+use netduel_model::packet_path::PacketReport;
 use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, StreamReport, ZeroCopyReport};
 use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_sys::{affinity, clock, tcp, udp, usage};
@@ -63,7 +64,13 @@ impl Supervisor {
             return Ok(());
         };
         if packets.is_raw(self.role) {
-            self.raw = Some(Raw::open(packets, self.role, path, *flows, self.token)?);
+            self.raw = Some(Raw::open(
+                packets,
+                self.role,
+                path,
+                (*flows, peer::pins(&self.workload, self.role)),
+                self.token,
+            )?);
         }
         Ok(())
     }
@@ -202,7 +209,9 @@ impl Supervisor {
         let mut jitters = Vec::new();
         let mut sent_counts = Vec::new();
         let thread_use = report::thread_use(workers.iter().map(|worker| worker.run_and_wait));
+        let mut packets: Option<PacketReport> = None;
         for worker in workers {
+            packets = report::packets(packets, worker.packets);
             for index in std::iter::once(worker.stream).chain(worker.others) {
                 if let Some(stream) = streams.get_mut(index) {
                     stream.core = stream.core.or(worker.pinned);
@@ -243,6 +252,7 @@ impl Supervisor {
             connections: self.connections,
             datagrams,
             datagrams_sent: SendCount::report(sent_counts),
+            packets,
             round_trips,
             under_load,
             stamps,

@@ -255,6 +255,7 @@ pub(crate) fn send(
     worker.datagrams_sent = Some(sender.count);
     if let Outgoing::Raw { sender, .. } = &mut outgoing {
         worker.tally.count_times("AF_XDP send", "never left the interface's queue", sender.flush() as u64);
+        worker.packets = Some(sender.report(worker.pinned));
     }
     if !worker.control.is_cut() {
         send_markers(|| courses.iter().map(|Course { flow, .. }| (&*flow.socket, flow.end_magic)));
@@ -490,6 +491,6 @@ mod tests {
         assert_eq!(joined.capacity(), udp_segment::SEGMENTS_OLD);
         assert_eq!(joined.payload_mut(63).len(), 100);
         assert!(!joined.shrink());
-        assert!(!Outgoing::new(settings(UdpOffload::None), None).shrink(), None);
+        assert!(!Outgoing::new(settings(UdpOffload::None), None, None).shrink());
     }
 }

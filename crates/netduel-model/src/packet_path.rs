@@ -1,12 +1,20 @@
 //! How the packets of a `pps` workload are made and taken: by sockets, past the network stack, or in the kernel itself.
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
-use crate::workload::Role;
+use crate::workload::{Family, Role};
 
 /// Ethernet's check sequence, bytes: part of a frame's size as RFC 2544 counts it, never seen by a program.
-pub const CHECK_SEQUENCE: u64 = 4;
+pub const CHECK_SEQUENCE: u32 = 4;
+/// Ethernet's least frame with its check sequence, bytes (IEEE 802.3).
+pub const FRAME_LEAST: u32 = 64;
+/// The longest frame of an ordinary interface, with its check sequence, bytes (RFC 2544 section 9.1).
+pub const FRAME_MOST: u32 = 1518;
+/// A datagram of these workloads begins with its trial's magic and its number.
+const DATAGRAM_LEAST: u32 = 16;
 
 /// Who makes packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +52,11 @@ impl PacketEngine {
         }
     }
 
+    /// Whether it keeps to a rate. What cannot refuses one.
+    pub fn keeps_a_rate(self) -> bool {
+        self != Self::Kernel
+    }
+
     /// Who takes what this engine makes, when the plan does not say.
     pub fn receiver(self) -> PacketReceiver {
         match self {
@@ -65,19 +78,22 @@ impl PacketReceiver {
     }
 }
 
-/// The way of a workload's packets.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The way of a workload's packets, which its client sends past the network stack or its sockets do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketPath {
     /// Who makes them.
     pub engine: PacketEngine,
     /// Who takes them.
     pub receiver: PacketReceiver,
-    /// Size of a frame with its check sequence, as RFC 2544 counts it.
-    pub frame: Bytes,
-    /// Interface that the client uses past the network stack; absent: the one with the address of the data.
+    /// Size of a frame with its check sequence, as RFC 2544 counts it, bytes.
+    pub frame: u32,
+    /// Queues that either end drives past the network stack, from the first on; absent: all that its interface has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<u32>,
+    /// Interface that the client uses past the network stack; absent: the one that leads to the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_interface: Option<String>,
-    /// The server's.
+    /// The server's; absent: the one with the address of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_interface: Option<String>,
 }
@@ -91,6 +107,11 @@ impl PacketPath {
         }
     }
 
+    /// Whether either end does.
+    pub fn is_any_raw(&self) -> bool {
+        self.is_raw(Role::Client) || self.is_raw(Role::Server)
+    }
+
     /// The interface that the plan names for an end.
     pub fn interface(&self, role: Role) -> Option<&str> {
         match role {
@@ -98,4 +119,51 @@ impl PacketPath {
             Role::Server => self.server_interface.as_deref(),
         }
     }
+
+    /// Payload of the datagram in a frame of this size; `None` when no datagram of ours fits.
+    pub fn payload(frame: u32, family: Family) -> Option<Bytes> {
+        frame.checked_sub(overhead(family)).map(|bytes| Bytes(bytes.into()))
+    }
+
+    /// The least frame that carries a datagram with its magic and its number.
+    pub fn frame_least(family: Family) -> u32 {
+        FRAME_LEAST.max(overhead(family) + DATAGRAM_LEAST)
+    }
+}
+
+/// Bytes of a frame that are not payload of its datagram: Ethernet, IP, UDP and the check sequence.
+fn overhead(family: Family) -> u32 {
+    let ip = match family {
+        Family::Ipv4 => 20,
+        Family::Ipv6 => 40,
+    };
+    14 + ip + 8 + CHECK_SEQUENCE
+}
+
+/// What an end tells of packets that it sent or took past the network stack.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PacketReport {
+    /// The interface that it used.
+    pub interface: String,
+    /// Each queue that it drove, or each core on which its counting program ran.
+    pub queues: Vec<QueuePackets>,
+    /// Whether driver and program shared the frames without a copy, in AF_XDP's sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_copy: Option<bool>,
+    /// Packets that this end counted as lost before its program had them, by the name of the counter.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub drops: BTreeMap<String, u64>,
+}
+
+/// Packets of one queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct QueuePackets {
+    /// The interface's number of the queue; absent where a core is counted whichever queue it serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u32>,
+    /// The core that did the work, when it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<u16>,
+    /// Packets sent or taken there.
+    pub packets: u64,
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::failover::FailoverReport;
+use crate::packet_path::PacketReport;
 use crate::stamps::StampReport;
 use crate::workload::Role;
 
@@ -57,6 +58,9 @@ pub struct EndReport {
     /// How datagrams were handed to the kernel, at the sender of a `udp-stream`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams_sent: Option<DatagramSendReport>,
+    /// Packets of a `pps` workload, at an end past the network stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<PacketReport>,
     /// Round trips, at the client of a request-response workload.
     pub round_trips: Option<RoundTripReport>,
     /// What else was measured under load, at the client of `loaded-latency`.

@@ -18,6 +18,7 @@ pub fn workload() -> Workload {
 /// A trial's end without figures.
 pub fn trial_end(role: Role) -> TrialEnd {
     let report = EndReport {
+        packets: None,
         failover: None,
         spread: None,
         connections: None,

@@ -13,11 +13,6 @@ const PROTOCOL_UDP: u8 = 17;
 /// Hops that a packet may make.
 const HOPS: u8 = 64;
 
-/// Bytes of a frame before the datagram's payload.
-pub(crate) fn headers(is_ipv4: bool) -> usize {
-    ETHERNET + if is_ipv4 { IPV4 } else { IPV6 } + UDP
-}
-
 /// The frames of one flow: all alike but for what begins the payload.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {

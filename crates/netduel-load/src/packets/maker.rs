@@ -2,6 +2,7 @@
 //! cannot be paced: a rate that is asked for is refused before.
 use std::io;
 
+use netduel_model::packet_path::{PacketReport, QueuePackets};
 use netduel_sys::bpf::{
     ArrayMap, Code, Condition, Helper, Live, LoadError, Operand, Operation, Program, ProgramKind, Register,
     Width, run_live,
@@ -70,6 +71,12 @@ pub(crate) fn make(
             clock::sleep_until(now + READ_NS);
         }
         running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    let packets = next.read(0).unwrap_or(0);
+    worker.packets = Some(PacketReport {
+        interface: path.interface.clone(),
+        queues: vec![QueuePackets { queue: None, core: worker.pinned, packets }],
+        ..PacketReport::default()
     });
     if let Err(error) = result {
         worker.failure =

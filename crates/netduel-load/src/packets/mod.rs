@@ -9,7 +9,6 @@ mod receiver;
 mod sender;
 
 pub(crate) use raw::Raw;
-pub(crate) use receiver::Refused;
 pub(crate) use sender::RawSender;
 
 /// Where frames leave or arrive: what an agent knows of the interface, because this crate does not read it.
@@ -21,8 +20,8 @@ pub struct RawPath {
     pub index: u32,
     /// Its queues: for sending at the sender, for receiving at the receiver.
     pub queues: u32,
-    /// Its hardware address.
+    /// The hardware address of this host's end of the path; of no use to a receiver.
     pub own_mac: [u8; 6],
-    /// That of the next hop to the peer.
+    /// That of the next hop to the peer; of no use to a receiver.
     pub peer_mac: [u8; 6],
 }

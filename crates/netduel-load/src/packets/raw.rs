@@ -12,6 +12,7 @@ use super::{RawPath, RawSender, maker};
 use crate::datagram::{self, Kind};
 use crate::error::LoadError;
 use crate::jobs::{Job, Worker};
+use crate::udp_jobs;
 use crate::udp_send::{self, SendFlow, UdpSettings};
 
 /// The doors of an end.
@@ -21,19 +22,19 @@ pub(crate) enum Raw {
     Senders(Vec<RawSender>),
     /// Where the kernel is to make frames.
     Maker(RawPath),
-    /// AF_XDP sockets to receive by.
-    Receiver(RawReceiver),
+    /// AF_XDP sockets to receive by, and how many threads they have.
+    Receiver(RawReceiver, usize),
     /// A program that counts.
     Counter(Counter),
 }
 
 impl Raw {
-    /// Opens what the packets of this end need. `flows`: how many there are.
+    /// Opens what the packets of this end need. `flows`: how many there are; `pins`: the cores that the plan names.
     pub(crate) fn open(
         packets: &PacketPath,
         role: Role,
         path: &RawPath,
-        flows: u32,
+        (flows, pins): (u32, &[u16]),
         token: Token,
     ) -> Result<Self, LoadError> {
         let refused = |(doing, error): Refused| LoadError::raw(doing, &path.interface, error);
@@ -42,7 +43,8 @@ impl Raw {
         match (role, packets.engine, packets.receiver) {
             (Role::Client, PacketEngine::Kernel, _) => Ok(Self::Maker(path.clone())),
             (Role::Client, _, _) => {
-                let queues = path.queues.clamp(1, flows.max(1));
+                let threads = udp_jobs::threads(flows as usize, pins) as u32;
+                let queues = asked(packets, path)?.unwrap_or(path.queues.min(threads)).clamp(1, flows.max(1));
                 let open = |queue| {
                     RawSender::open(path, queue).map_err(|error| refused(("open an AF_XDP socket", error)))
                 };
@@ -51,7 +53,12 @@ impl Raw {
             (Role::Server, _, PacketReceiver::Count) => {
                 Counter::open(path, &magics()).map(Self::Counter).map_err(refused)
             }
-            (Role::Server, _, _) => RawReceiver::open(path, &magics()).map(Self::Receiver).map_err(refused),
+            (Role::Server, _, _) => {
+                let threads = udp_jobs::threads(path.queues as usize, pins);
+                let threads = asked(packets, path)?.map_or(threads, |queues| queues as usize);
+                let receiver = RawReceiver::open(path, &magics()).map_err(refused)?;
+                Ok(Self::Receiver(receiver, threads))
+            }
         }
     }
 
@@ -86,13 +93,13 @@ impl Raw {
                     Job { stream, thread: stream, work: Box::new(work) }
                 })
                 .collect(),
-            Self::Receiver(receiver) => {
-                let parts = receiver.parts(sockets.len()).into_iter().enumerate();
+            Self::Receiver(receiver, threads) => {
+                let parts = receiver.parts(threads).into_iter().enumerate();
                 parts
                     .map(|(thread, part)| {
                         let magics = magics.clone();
                         let work = move |worker: &mut Worker| {
-                            receiver::receive(worker, part, &magics, settings.size, thread);
+                            receiver::receive(worker, part, &magics, settings.size);
                         };
                         Job { stream: thread, thread, work: Box::new(work) }
                     })
@@ -103,6 +110,17 @@ impl Raw {
                 vec![Job { stream: 0, thread: 0, work: Box::new(work) }]
             }
         }
+    }
+}
+
+/// The queues that the plan asks for, when the interface has them.
+fn asked(packets: &PacketPath, path: &RawPath) -> Result<Option<u32>, LoadError> {
+    match packets.queues {
+        Some(queues) if queues > path.queues => {
+            let interface = path.interface.clone();
+            Err(LoadError::Queues { interface, has: path.queues, asked: queues })
+        }
+        queues => Ok(queues),
     }
 }
 

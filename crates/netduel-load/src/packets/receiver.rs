@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use netduel_model::packet_path::{PacketReport, QueuePackets};
 use netduel_sys::bpf::{Attach, HashMap, Link, PerCoreArray, SocketMap};
 use netduel_sys::clock;
 use netduel_sys::xdp::{Settings, XdpSocket};
@@ -34,12 +35,15 @@ struct Attached {
 #[derive(Debug)]
 pub(crate) struct RawReceiver {
     queues: Vec<XdpSocket>,
+    interface: String,
     attached: Attached,
 }
 
 /// A thread's part of them. The first holds the program.
 pub(crate) struct ReceiverPart {
-    queues: Vec<XdpSocket>,
+    /// Each with its number.
+    queues: Vec<(u32, XdpSocket)>,
+    interface: String,
     attached: Option<Attached>,
 }
 
@@ -47,6 +51,7 @@ pub(crate) struct ReceiverPart {
 #[derive(Debug)]
 pub(crate) struct Counter {
     counts: PerCoreArray,
+    interface: String,
     #[expect(dead_code, reason = "held for its end alone")]
     attached: Attached,
 }
@@ -71,16 +76,17 @@ impl RawReceiver {
         let program = programs::leader(&flows, &map).map_err(unloaded)?;
         let link =
             Link::attach(&program, Attach::Xdp, path.index).map_err(refused("attach an XDP program"))?;
-        Ok(Self { queues, attached: Attached { link, flows } })
+        Ok(Self { queues, interface: path.interface.clone(), attached: Attached { link, flows } })
     }
 
     /// Shares the queues among so many threads, or fewer.
     pub(crate) fn parts(self, threads: usize) -> Vec<ReceiverPart> {
         let threads = threads.clamp(1, self.queues.len());
-        let mut parts: Vec<ReceiverPart> =
-            (0..threads).map(|_| ReceiverPart { queues: Vec::new(), attached: None }).collect();
-        for (index, queue) in self.queues.into_iter().enumerate() {
-            parts[index % threads].queues.push(queue);
+        let mut parts: Vec<ReceiverPart> = (0..threads)
+            .map(|_| ReceiverPart { queues: Vec::new(), interface: self.interface.clone(), attached: None })
+            .collect();
+        for (index, socket) in self.queues.into_iter().enumerate() {
+            parts[index % threads].queues.push((index as u32, socket));
         }
         parts[0].attached = Some(self.attached);
         parts
@@ -96,7 +102,7 @@ impl Counter {
         let program = programs::counter(&flows, &counts).map_err(unloaded)?;
         let link =
             Link::attach(&program, Attach::Xdp, path.index).map_err(refused("attach an XDP program"))?;
-        Ok(Self { counts, attached: Attached { link, flows } })
+        Ok(Self { counts, interface: path.interface.clone(), attached: Attached { link, flows } })
     }
 }
 
@@ -113,23 +119,29 @@ fn unloaded(error: netduel_sys::bpf::LoadError) -> Refused {
     )
 }
 
-/// Takes frames off some queues until the peer is done and nothing is under way. `lane` is the stream that this thread counts for.
-pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], size: usize, lane: usize) {
-    let ReceiverPart { mut queues, attached } = part;
+/// Takes frames off some queues until the peer is done and nothing is under way.
+pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], size: usize) {
+    let ReceiverPart { mut queues, interface, attached } = part;
     let streams: BTreeMap<u64, usize> =
         magics.iter().enumerate().map(|(stream, magic)| (*magic, stream)).collect();
     let mut counts: Vec<FlowCount> = (0..magics.len()).map(|stream| FlowCount::new(stream, 0)).collect();
+    let mut fresh: Vec<u64> = vec![0; magics.len()];
+    let mut taken_of: Vec<u64> = vec![0; queues.len()];
     let (mut last_ns, mut finishing_ns) = (0, None);
     while !worker.control.is_cut() {
         let now = clock::monotonic_ns();
-        let (mut taken, mut new) = (0, 0);
-        for socket in &mut queues {
-            taken += socket
-                .receive(BATCH, |bytes| new += u64::from(count(bytes, &streams, size, now, &mut counts)));
+        let mut taken = 0;
+        for ((_, socket), taken_of) in queues.iter_mut().zip(&mut taken_of) {
+            let count =
+                socket.receive(BATCH, |bytes| count(bytes, &streams, size, now, &mut counts, &mut fresh));
+            *taken_of += u64::from(count);
+            taken += count;
         }
         if taken > 0 {
             last_ns = now;
-            worker.control.received[lane].add(new * size as u64, new, now);
+            for (lane, new) in worker.control.received.iter().zip(&mut fresh).filter(|(_, new)| **new > 0) {
+                lane.add_shared(*new * size as u64, std::mem::take(new), now);
+            }
             worker.was_served();
             continue;
         }
@@ -143,21 +155,27 @@ pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], s
     }
     // The program goes first, so that nothing is led to a socket that is closed.
     drop(attached);
-    for socket in &queues {
+    let mut report = PacketReport { interface, zero_copy: Some(true), ..PacketReport::default() };
+    let core = worker.pinned;
+    for ((queue, socket), packets) in queues.iter().zip(taken_of) {
+        report.queues.push(QueuePackets { queue: Some(*queue), core, packets });
+        report.zero_copy = Some(report.zero_copy == Some(true) && socket.is_zero_copy());
         match socket.counters() {
             Ok(counters) => {
-                let drops = counters.rx_dropped + counters.rx_ring_full;
-                counts[lane].add_socket_drops(drops);
-                worker.tally.count_times("AF_XDP", "rx_ring_full", counters.rx_ring_full);
-                worker.tally.count_times("AF_XDP", "rx_dropped", counters.rx_dropped);
+                counts[0].add_socket_drops(counters.rx_dropped + counters.rx_ring_full);
+                let drops = [("rx_ring_full", counters.rx_ring_full), ("rx_dropped", counters.rx_dropped)];
+                for (name, count) in drops.into_iter().filter(|(_, count)| *count > 0) {
+                    *report.drops.entry(name.to_owned()).or_default() += count;
+                }
             }
             Err(error) => worker.tally.count("getsockopt XDP_STATISTICS", &error),
         }
     }
+    worker.packets = Some(report);
     worker.datagrams.extend(counts.into_iter().filter(FlowCount::has_any));
 }
 
-/// Accounts for a frame; true when it is new.
+/// Accounts for a frame, and notes a new one in `fresh`.
 #[inline]
 fn count(
     bytes: &[u8],
@@ -165,19 +183,17 @@ fn count(
     size: usize,
     now: u64,
     counts: &mut [FlowCount],
-) -> bool {
-    let Some((_, payload)) = frame::payload(bytes) else { return false };
+    fresh: &mut [u64],
+) {
+    let Some((_, payload)) = frame::payload(bytes) else { return };
     let (magic, number) = (datagram::read_magic(payload), datagram::read_number(payload));
     let stream = magic.and_then(|magic| streams.get(&magic));
     match (stream, number) {
         (Some(stream), Some(number)) if payload.len() == size => {
             let arrival = counts[*stream].arrive(number, datagram::read_time(payload), now);
-            matches!(arrival, Arrival::InOrder | Arrival::Reordered)
+            fresh[*stream] += u64::from(matches!(arrival, Arrival::InOrder | Arrival::Reordered));
         }
-        _ => {
-            counts[0].add_foreign();
-            false
-        }
+        _ => counts[0].add_foreign(),
     }
 }
 
@@ -185,12 +201,18 @@ fn count(
 pub(crate) fn watch(worker: &mut Worker, counter: Counter, size: usize) {
     let flows = counter.counts.entries();
     let mut counted = vec![0; flows as usize];
+    let mut by_core: Vec<u64> = Vec::new();
     let (mut last_ns, mut finishing_ns) = (0, None);
     while !worker.control.is_cut() {
         let now = clock::monotonic_ns();
+        by_core.fill(0);
         for flow in 0..flows {
             let sum = match counter.counts.read(flow) {
-                Ok(cores) => cores.iter().sum::<u64>(),
+                Ok(cores) => {
+                    by_core.resize(cores.len(), 0);
+                    by_core.iter_mut().zip(&cores).for_each(|(all, one)| *all += one);
+                    cores.iter().sum::<u64>()
+                }
                 Err(error) => {
                     worker.tally.count("bpf BPF_MAP_LOOKUP_ELEM", &error);
                     continue;
@@ -211,6 +233,17 @@ pub(crate) fn watch(worker: &mut Worker, counter: Counter, size: usize) {
         }
         clock::sleep_until(now + READ_NS);
     }
+    let of_core = |(core, packets): (usize, &u64)| QueuePackets {
+        queue: None,
+        core: Some(core as u16),
+        packets: *packets,
+    };
+    let cores = by_core.iter().enumerate().filter(|(_, packets)| **packets > 0);
+    worker.packets = Some(PacketReport {
+        interface: counter.interface.clone(),
+        queues: cores.map(of_core).collect(),
+        ..PacketReport::default()
+    });
     worker
         .datagrams
         .extend(counted.iter().enumerate().map(|(stream, count)| FlowCount::counted(stream, *count)));

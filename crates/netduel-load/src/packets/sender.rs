@@ -2,13 +2,16 @@
 use std::io;
 use std::net::UdpSocket;
 
-use netduel_sys::clock;
+use netduel_model::packet_path::{PacketReport, QueuePackets};
 use netduel_sys::xdp::{Settings, XdpSocket};
+use netduel_sys::{clock, error_name};
 
 use super::RawPath;
 use super::frame::Template;
 
-/// Frames under way of a thread. The kernel takes 32 in a call when it copies.
+/// The kernel takes so many in a call when it copies (TX_BATCH_SIZE in net/xdp/xsk.c).
+const TAKEN: usize = 32;
+/// Frames under way of a thread.
 const FRAMES: u32 = 2048;
 /// How long the last frames may take to leave, nanoseconds.
 const FLUSH_NS: u64 = 1_000_000_000;
@@ -19,13 +22,18 @@ pub(crate) struct RawSender {
     socket: XdpSocket,
     path: RawPath,
     templates: Vec<(usize, Template)>,
+    queue: u32,
+    sent: u64,
+    /// Frames that the kernel took and the interface then refused.
+    refused: u64,
 }
 
 impl RawSender {
     /// On a queue of the path's interface.
     pub(crate) fn open(path: &RawPath, queue: u32) -> io::Result<Self> {
         let settings = Settings { interface: path.index, queue, send_frames: FRAMES, ..Settings::default() };
-        Ok(Self { socket: XdpSocket::open(&settings)?, path: path.clone(), templates: Vec::new() })
+        let (socket, path) = (XdpSocket::open(&settings)?, path.clone());
+        Ok(Self { socket, path, templates: Vec::new(), queue, sent: 0, refused: 0 })
     }
 
     /// Makes the frames that this flow's socket would send.
@@ -48,19 +56,36 @@ impl RawSender {
         let taken = self
             .socket
             .send(count, |frame| payloads.next().map_or(0, |payload| template.write(payload, frame)));
-        self.kick()?;
-        if taken == 0 {
-            Err(io::Error::from_raw_os_error(rustix::io::Errno::NOBUFS.raw_os_error()))
-        } else {
-            Ok(taken)
+        self.sent += taken as u64;
+        for _ in 0..taken.div_ceil(TAKEN).max(1) {
+            self.kick()?;
+        }
+        if taken == 0 { Err(netduel_sys::xdp::no_room()) } else { Ok(taken) }
+    }
+
+    fn kick(&mut self) -> io::Result<()> {
+        let Err(error) = self.socket.kick() else { return Ok(()) };
+        match error.raw_os_error().and_then(error_name::of) {
+            // The interface's queue is full: what is under way stays so.
+            Some("EAGAIN" | "ENOBUFS" | "EINTR") => Ok(()),
+            // The interface dropped the frame that was handed to it (`NET_XMIT_DROP` in net/xdp/xsk.c).
+            Some("EBUSY") => {
+                self.refused += 1;
+                Ok(())
+            }
+            _ => Err(error),
         }
     }
 
-    fn kick(&self) -> io::Result<()> {
-        match self.socket.kick() {
-            // The interface's queue is full, or another core is at it: what is under way stays so.
-            Err(error) if is_full(&error) => Ok(()),
-            other => other,
+    /// What became of the frames.
+    pub(crate) fn report(&self, core: Option<u16>) -> PacketReport {
+        let queue = QueuePackets { queue: Some(self.queue), core, packets: self.sent };
+        let dropped = ("dropped by the sender's interface".to_owned(), self.refused);
+        PacketReport {
+            interface: self.path.interface.clone(),
+            queues: vec![queue],
+            zero_copy: Some(self.socket.is_zero_copy()),
+            drops: Some(dropped).filter(|(_, count)| *count > 0).into_iter().collect(),
         }
     }
 
@@ -75,10 +100,4 @@ impl RawSender {
             }
         }
     }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let full = [Errno::AGAIN, Errno::BUSY, Errno::NOBUFS, Errno::INTR];
-    error.raw_os_error().is_some_and(|code| full.iter().any(|errno| errno.raw_os_error() == code))
 }

@@ -11,6 +11,7 @@ use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, paced, tcp,
 fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
     let _turn = turn();
     let udp = |rate| Traffic::UdpStream {
+        packets: None,
         flows: 2,
         direction: Direction::Both,
         size: Bytes(500),

@@ -95,6 +95,7 @@ fn forward(socket: &UdpSocket, server: SocketAddr) -> Deeds {
 fn loss_duplicates_reordering_and_strangers_are_counted_to_the_datagram_whoever_cuts_them() {
     for offload in [UdpOffload::None, UdpOffload::Gso, UdpOffload::GsoGro] {
         let traffic = Traffic::UdpStream {
+            packets: None,
             flows: 1,
             direction: Direction::Up,
             size: Bytes(SIZE as u64),
@@ -164,6 +165,7 @@ fn lost_requests_are_given_up_and_counted_and_the_loop_goes_on() {
 #[test]
 fn a_datagram_of_a_foreign_sender_is_not_counted() {
     let traffic = Traffic::UdpStream {
+        packets: None,
         flows: 1,
         direction: Direction::Up,
         size: Bytes(SIZE as u64),

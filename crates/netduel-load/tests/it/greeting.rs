@@ -18,6 +18,7 @@ fn bulk() -> Workload {
 
 fn datagrams() -> Workload {
     let traffic = Traffic::UdpStream {
+        packets: None,
         flows: 2,
         direction: Direction::Both,
         size: Bytes(100),
@@ -130,6 +131,7 @@ fn a_udp_echo_server_gets_no_traffic() {
         }
     });
     let traffic = Traffic::UdpStream {
+        packets: None,
         flows: 1,
         direction: Direction::Up,
         size: Bytes(1000),

@@ -47,6 +47,7 @@ fn with_ethernet_mtu(name: &str, body: fn()) {
 
 fn udp(direction: Direction, size: u64, offload: UdpOffload) -> Traffic {
     Traffic::UdpStream {
+        packets: None,
         flows: 1,
         direction,
         size: Bytes(size),

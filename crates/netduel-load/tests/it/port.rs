@@ -33,6 +33,7 @@ pub fn token(number: usize) -> Token {
 
 pub fn datagrams(flows: u32, direction: Direction, rate: u64) -> Traffic {
     Traffic::UdpStream {
+        packets: None,
         flows,
         direction,
         size: Bytes(200),

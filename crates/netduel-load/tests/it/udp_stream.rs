@@ -13,6 +13,7 @@ const MARKERS: u64 = 5;
 
 fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: UdpOffload) -> Traffic {
     Traffic::UdpStream {
+        packets: None,
         flows,
         direction,
         size: Bytes(size),

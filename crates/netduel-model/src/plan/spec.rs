@@ -13,6 +13,7 @@ use super::tuning::{PciState, Ring, VfState};
 use crate::failover::PathEventKind;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
+use crate::packet_path::{PacketEngine, PacketReceiver};
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 use crate::workload::{Direction, Family, ProbeProtocol, TcpEngine, UdpOffload, Wait};
 
@@ -229,6 +230,8 @@ pub enum WorkloadType {
     LoadedLatency,
     /// Probes each way and TCP streams while the path is taken away and given back.
     Failover,
+    /// Packets of one size: how many a second, with which queues and cores.
+    Pps,
 }
 
 shape! {
@@ -248,10 +251,13 @@ shape! {
         /// than a tenth of the shorter one.
         optional cooldown: Nanos,
         /// The metrics that the verdict is about. Default: throughput and cpu-per-gigabyte for tcp-stream; datagram-rate, loss
-        /// and cpu-per-datagram for udp-stream; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr;
+        /// and cpu-per-datagram for udp-stream; datagram-rate, loss and cpu-per-datagram for pps, where each datagram is a packet; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr;
         /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency; outage, lost-in-outage and recovery-time for
         /// failover.
         optional metrics: Vec<Metric>,
+        /// pps: sizes of frames, each as `frame`: one workload for each of them, named after this one and its size
+        /// (`name-64`, `name-128` ...). Default: the one size of `frame`.
+        optional frames: Vec<u32>,
     }
     flat settings: SettingsSpec
 }
@@ -302,8 +308,8 @@ shape! {
         /// core, but for these two, and `copy` up to 128. loaded-latency: connections that make the load, beside one that also
         /// carries round trips, 1 to 1024, default 16. failover: connections beside the probes, 0 to 64, default 1.
         optional streams: u32,
-        /// tcp-stream, udp-stream: who sends, default `up` (client to server). With `both` rates are the sum of the two
-        /// directions, and loss is that of all datagrams. loaded-latency: who sends the load, default `both`. failover: who sends on its streams;
+        /// tcp-stream, udp-stream, pps: who sends, default `up` (client to server). With `both` rates are the sum of the two
+        /// directions, and loss is that of all datagrams. pps: sockets alone have other directions than `up`. loaded-latency: who sends the load, default `both`. failover: who sends on its streams;
         /// probes go both ways.
         optional direction: Direction,
         /// tcp-stream, loaded-latency, failover: bytes a call, 1 B to 64 MiB, default 1 MiB with the `lean` engine, 128 KiB with
@@ -328,12 +334,13 @@ shape! {
         /// tcp-stream, udp-stream: each direction ends after this much payload of all streams or flows together, 1 B at least, or with
         /// `duration`, whichever comes first; default: with `duration` alone. Flows send whole datagrams, the last one, too.
         optional volume: Bytes,
-        /// tcp-stream, udp-stream: send and receive buffer of each socket at both ends, 4 KiB to 1 GiB, as far as net.core.wmem_max and
+        /// tcp-stream, udp-stream, pps: send and receive buffer of each socket at both ends, 4 KiB to 1 GiB, as far as net.core.wmem_max and
         /// rmem_max allow; default: the kernel grows those of TCP, and flows share 64 MiB for receiving.
         optional window: Bytes,
         /// tcp-stream: largest segment, 88 B to 32767 B; default: that of the path's MTU.
         optional mss: u32,
-        /// udp-stream: source ports, 1 to 1024, default 1. They share as many threads as there are cores, or as `pin_client` and
+        /// udp-stream, pps: source ports, 1 to 1024, default 1 for udp-stream and 16 for pps (1 with the generator `kernel`, where each has
+        /// a thread that keeps a core, 64 at most). They share as many threads as there are cores or queues, or as `pin_client` and
         /// `pin_server` name.
         optional flows: u32,
         /// udp-stream: who cuts and joins datagrams. Default: `gso` without a `rate` when `size` is at most its default, for then
@@ -358,6 +365,19 @@ shape! {
         /// smaller than 48 B (tcp-rr) or 64 B (udp-rr) cannot carry the server's times: then network and server are one part.
         /// What it costs is measured; compare with runs that do the same. Default `false`.
         optional timestamps: bool,
+        /// pps: who makes the packets, default `socket`.
+        optional generator: PacketEngine,
+        /// pps: who takes the packets. Default: `socket`, `xdp` or `count` for the generator `socket`, `xdp` or `kernel`.
+        optional receiver: PacketReceiver,
+        /// pps: size of a frame with its check sequence, bytes, 64 to 1518 (82 at least over IPv6), default 64 (82). What a socket sends
+        /// is filled up by the interface when it is shorter than Ethernet's least frame.
+        optional frame: u32,
+        /// pps: packets a second of all flows together, 1 /s at least; default: as fast as it can. The generator `kernel` keeps no
+        /// rate.
+        optional packet_rate: PerSecond,
+        /// pps: queues that the generator `xdp` sends by and the receiver `xdp` has threads for, from the first on, 1 to 1024, default: all
+        /// that the interface has (for sending: no more than cores or flows).
+        optional queues: u32,
         /// failover: what is done to the path while traffic runs, in the order of time; at least one, and each within the duration.
         optional events: Vec<EventSpec>,
     }

@@ -225,6 +225,8 @@ macro_rules! choices {
 choices!(
     crate::failover::PathEventKind,
     crate::metric::Metric,
+    crate::packet_path::PacketEngine,
+    crate::packet_path::PacketReceiver,
     crate::workload::Direction,
     crate::workload::Family,
     crate::workload::ProbeProtocol,

@@ -6,6 +6,7 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::units::human_nanos;
+use netduel_model::units::human_si;
 use netduel_model::workload::{
     Direction, LoadedLatency, ProbeProtocol, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload,
 };
@@ -50,7 +51,18 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(tuning.window.map(|window| format!("{window} buffers")));
             parts.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
         }
-        Traffic::UdpStream { flows, direction, size, rate, offload, tuning } => {
+        Traffic::UdpStream { flows, direction, size, rate, tuning, packets: Some(packets), .. } => {
+            parts.push(format!("{} B frames", packets.frame));
+            parts.push(format!("from {} to {}", packets.engine.word(), packets.receiver.word()));
+            parts.push(plural(*flows, "flow"));
+            parts.push(way(*direction).to_owned());
+            parts.push(rate.map_or("as fast as it can".to_owned(), |rate| {
+                format!("at {} packets", human_si(rate.0 as f64 / 8.0 / size.0.max(1) as f64, "/s"))
+            }));
+            parts.extend(packets.queues.map(|queues| plural(queues, "queue")));
+            parts.extend(tuning.window.map(|window| format!("{window} buffers")));
+        }
+        Traffic::UdpStream { flows, direction, size, rate, offload, tuning, packets: None } => {
             parts.push(plural(*flows, "flow"));
             parts.push(way(*direction).to_owned());
             parts.push(format!("{size} datagrams"));

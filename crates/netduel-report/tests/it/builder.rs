@@ -214,6 +214,7 @@ fn workload(name: &str) -> Workload {
             congestion: None,
         }),
         "udp" => Traffic::UdpStream {
+            packets: None,
             flows: 1,
             direction: Direction::Up,
             size: Bytes(1448),
@@ -379,6 +380,7 @@ fn series(noise: &mut Noise, per_second: f64, bytes_each: f64) -> Flow {
 
 fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
     EndReport {
+        packets: None,
         failover: None,
         spread: None,
         connections: None,

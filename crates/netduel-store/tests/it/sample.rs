@@ -203,6 +203,7 @@ fn flow() -> Flow {
 
 fn report(role: Role) -> EndReport {
     EndReport {
+        packets: None,
         failover: None,
         spread: None,
         connections: None,

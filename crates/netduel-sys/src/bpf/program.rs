@@ -8,6 +8,9 @@ use super::{Code, Command, NAME_LENGTH, call, object_name, own};
 const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
 /// Room for the verifier's words; it keeps the last ones when there are more (Linux 6.4 and later).
 const LOG_LENGTH: usize = 64 * 1024;
+/// `BPF_F_XDP_HAS_FRAGS`: the program may meet frames that lie in several pages, of which it sees the first. Without it an interface
+/// whose packets may be longer than a page refuses it. Since Linux 5.18.
+const FRAGMENTS: u32 = 1 << 5;
 
 /// What a program works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,12 +69,17 @@ impl Program {
     /// When the code jumps to a label without a place.
     pub fn load(kind: ProgramKind, name: &str, code: &Code<'_>) -> Result<Self, LoadError> {
         let bytes = code.finish();
-        match load(kind, name, &bytes, &mut []) {
+        if kind == ProgramKind::Xdp
+            && let Ok(descriptor) = load((kind, FRAGMENTS), name, &bytes, &mut [])
+        {
+            return Ok(Self { descriptor, kind });
+        }
+        match load((kind, 0), name, &bytes, &mut []) {
             Ok(descriptor) => Ok(Self { descriptor, kind }),
             Err(source) if matches!(source.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) => {
                 // Once more, with somebody who takes notes: that costs too much to be done each time.
                 let mut log = vec![0; LOG_LENGTH];
-                match load(kind, name, &bytes, &mut log) {
+                match load((kind, 0), name, &bytes, &mut log) {
                     Ok(descriptor) => Ok(Self { descriptor, kind }),
                     Err(source) => {
                         let length = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
@@ -94,7 +102,7 @@ impl Program {
     }
 }
 
-fn load(kind: ProgramKind, name: &str, code: &[u8], log: &mut [u8]) -> io::Result<OwnedFd> {
+fn load((kind, flags): (ProgramKind, u32), name: &str, code: &[u8], log: &mut [u8]) -> io::Result<OwnedFd> {
     let mut attributes = LoadAttributes {
         program_type: kind as u32,
         instruction_count: (code.len() / 8) as u32,
@@ -102,6 +110,7 @@ fn load(kind: ProgramKind, name: &str, code: &[u8], log: &mut [u8]) -> io::Resul
         licence: LICENCE.as_ptr() as u64,
         log_level: u32::from(!log.is_empty()),
         log_size: log.len() as u32,
+        flags,
         log_buffer: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
         name: object_name(name),
         ..LoadAttributes::default()

@@ -278,6 +278,11 @@ impl AsFd for XdpSocket {
     }
 }
 
+/// What a system call would say of a ring without room: `ENOBUFS`.
+pub fn no_room() -> io::Error {
+    io::Error::from_raw_os_error(libc::ENOBUFS)
+}
+
 fn register(descriptor: &OwnedFd, memory: &Umem) -> io::Result<()> {
     let (addr, len) = memory.region();
     // SAFETY: the structure is integers, for all of which zero is a valid value.

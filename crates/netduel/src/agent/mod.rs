@@ -1,5 +1,6 @@
 //! The agent's work: traffic from `load`, readings from `host`, treatments with their guard. `control` speaks the protocol.
 mod lock;
+mod past_stack;
 mod path_events;
 mod placement;
 
@@ -18,6 +19,7 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::{Role, Workload};
 
+pub use past_stack::server_over;
 use path_events::PathEvents;
 pub use placement::{DataAddress, placed};
 
@@ -168,6 +170,7 @@ impl Work for AgentWork {
     ) -> Result<Vec<u16>, WorkError> {
         let (workload, placement) = placed(workload, Role::Server, DataAddress::Own(bind))?;
         let end = netduel_load::prepare_server(&workload, bind, token).map_err(traffic_error)?;
+        let end = server_over(end, &workload, DataAddress::Own(bind))?;
         let ports = end.ports().to_vec();
         self.path_events = path_events::of(&workload, Role::Server);
         self.hold_server(end, placement);
@@ -185,6 +188,7 @@ impl Work for AgentWork {
         let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer))?;
         let end =
             netduel_load::prepare_client(&workload, peer, ports, token, deadline).map_err(traffic_error)?;
+        let end = past_stack::client_over(end, &workload, peer)?;
         self.path_events = path_events::of(&workload, Role::Client);
         self.stage = Stage::Client(end);
         self.placement = placement;

@@ -22,6 +22,16 @@ pub enum DataAddress {
     Towards(IpAddr),
 }
 
+impl DataAddress {
+    /// The address of this host.
+    pub fn own(self) -> io::Result<IpAddr> {
+        match self {
+            Self::Own(address) => Ok(address),
+            Self::Towards(peer) => towards(peer),
+        }
+    }
+}
+
 /// The workload with the cores that this end has chosen, and the choice; as it was when it is not asked to choose.
 pub fn placed(
     workload: &Workload,
@@ -33,10 +43,7 @@ pub fn placed(
         return Ok((workload, None));
     }
     let allowed = netduel_sys::affinity::allowed().map_err(environment)?;
-    let address = match address {
-        DataAddress::Own(address) => address,
-        DataAddress::Towards(peer) => towards(peer).map_err(environment)?,
-    };
+    let address = address.own().map_err(environment)?;
     let mut sources = Sources::live().map_err(environment)?;
     let nearness = Nearness::read(&mut sources, address, &allowed).map_err(environment)?;
     let placement = choose(&nearness, demand(&workload.traffic), role);

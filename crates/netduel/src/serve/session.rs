@@ -19,7 +19,7 @@ use netduel_sys::clock;
 use super::concurrency::{Test, Tests};
 use super::log::Log;
 use super::rules::Rules;
-use crate::agent::{AgentWork, DataAddress, Monotonic, placed, traffic_error};
+use crate::agent::{AgentWork, DataAddress, Monotonic, placed, server_over, traffic_error};
 use crate::exit::chain;
 use crate::program;
 
@@ -182,6 +182,7 @@ impl Work for Session {
         let towards = DataAddress::Towards(self.peer.ip().to_canonical());
         let (workload, placement) = placed(workload, Role::Server, towards)?;
         let end = self.port.prepare_server(&workload, token).map_err(traffic_error)?;
+        let end = server_over(end, &workload, towards)?;
         let ports = end.ports().to_vec();
         self.work.hold_server(end, placement);
         self.workload = Some(workload);

@@ -9,7 +9,7 @@ use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction}
 use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
-use super::{check_interface, check_mbps, failover, settings, treatments, workloads};
+use super::{check_interface, check_mbps, failover, packets, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
 const COPY_SUFFIX: &str = "-again";
@@ -111,10 +111,10 @@ fn resolve_arm(
     let treatments = treatments::resolve(specs, &key_path(path, "treatments"), in_lab, problems);
     check_changeable(&treatments, [(Side::Client, client), (Side::Server, server)], path, problems);
     let (expect_client, expect_server) = resolve_expectation(arm, &treatments, path, problems);
-    let specs = spec.workloads.as_deref().unwrap_or_default();
+    let specs = workloads::written(spec);
     if let Some(set) = &arm.set {
         let path = key_path(path, "set");
-        let kinds: Vec<WorkloadType> = specs.iter().filter_map(|workload| workload.kind).collect();
+        let kinds: Vec<WorkloadType> = specs.iter().filter_map(|(_, workload)| workload.kind).collect();
         settings::check_override(set, &kinds, &path, problems);
         for kind in kinds {
             settings::check_ranges(set, kind, &path, problems);
@@ -122,16 +122,19 @@ fn resolve_arm(
     }
     let resolved: Vec<Option<Workload>> = specs
         .iter()
-        .enumerate()
         .map(|(index, workload)| {
-            workloads::resolve(workload, &element_path("workloads", index), arm, path, problems)
+            let written_path = element_path("workloads", *index);
+            let mut resolved = workloads::resolve(workload, &written_path, arm, path, problems)?;
+            packets::over(&mut resolved, expect_client.as_ref(), expect_server.as_ref());
+            packets::check_arm(&resolved, (workload, &written_path), (arm, path), problems);
+            Some(resolved)
         })
         .collect();
     let ends = failover::Ends { client, server, treatments: &treatments };
-    for (index, (written, workload)) in specs.iter().zip(&resolved).enumerate() {
+    for ((index, written), workload) in specs.iter().zip(&resolved) {
         let Some(workload) = workload else { continue };
         check_family(arm, client, server, workload, problems);
-        let written_path = element_path("workloads", index);
+        let written_path = element_path("workloads", *index);
         let run = (&workload.traffic, workload.timing.duration);
         failover::check((written, &written_path), (arm, path), run, ends, problems);
     }

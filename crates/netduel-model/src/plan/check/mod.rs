@@ -3,6 +3,7 @@ mod arms;
 mod design;
 mod failover;
 mod hosts;
+mod packets;
 mod settings;
 mod treatments;
 mod tuning;

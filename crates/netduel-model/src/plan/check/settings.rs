@@ -9,7 +9,7 @@ use crate::workload::{
     UdpOffload, Wait,
 };
 
-use super::failover;
+use super::{failover, packets};
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
 const BLOCK_LEAN: Bytes = Bytes(1 << 20);
@@ -120,6 +120,19 @@ const FAILOVER: &[&str] = &[
     "request_rate",
     "events",
 ];
+const PPS: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "flows",
+    "direction",
+    "window",
+    "generator",
+    "receiver",
+    "frame",
+    "packet_rate",
+    "queues",
+];
 const TCP_CRR: &[&str] = &[
     "family",
     "pin_client",
@@ -142,6 +155,7 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
         WorkloadType::LoadedLatency => LOADED_LATENCY,
         WorkloadType::TcpCrr => TCP_CRR,
         WorkloadType::Failover => FAILOVER,
+        WorkloadType::Pps => PPS,
     }
 }
 
@@ -155,6 +169,7 @@ pub(super) const fn word(kind: WorkloadType) -> &'static str {
         WorkloadType::TcpCrr => "tcp-crr",
         WorkloadType::LoadedLatency => "loaded-latency",
         WorkloadType::Failover => "failover",
+        WorkloadType::Pps => "pps",
     }
 }
 
@@ -199,7 +214,7 @@ pub(super) fn check_ranges(
     path: &str,
     problems: &mut Problems<'_>,
 ) {
-    use WorkloadType::{Failover, LoadedLatency, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
+    use WorkloadType::{Failover, LoadedLatency, Pps, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
     let mut within = |key: &str, value: Option<u64>, least: u64, most: u64, show: fn(u64) -> String| {
         let Some(value) = value.filter(|_| of(kind).contains(&key)) else { return };
         if value < least || value > most {
@@ -219,7 +234,7 @@ pub(super) fn check_ranges(
     within("block", settings.block.map(|block| block.0), 1, BLOCK_MOST.0, bytes);
     let (least, most) = match kind {
         TcpStream | TcpRr => (Bytes(1), REQUEST_TCP_MOST),
-        UdpStream | UdpRr => (DATAGRAM_LEAST, DATAGRAM_MOST),
+        UdpStream | UdpRr | Pps => (DATAGRAM_LEAST, DATAGRAM_MOST),
         TcpCrr => (TRANSACTION_REQUEST_LEAST, REQUEST_TCP_MOST),
         LoadedLatency | Failover => (DATAGRAM_LEAST, PROBE_MOST),
     };
@@ -245,6 +260,7 @@ pub(super) fn check_ranges(
         problems.add(&key_path(path, "request_rate"), "is 0", allowed);
     }
     check_probes(settings, kind, path, problems);
+    packets::check_ranges(settings, kind, path, problems);
     if matches!(kind, TcpStream | TcpRr | TcpCrr | LoadedLatency | Failover)
         && let Some(name) = &settings.congestion
     {
@@ -364,6 +380,11 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         probe: arm.probe.or(workload.probe),
         idle_share: arm.idle_share.or(workload.idle_share),
         timestamps: arm.timestamps.or(workload.timestamps),
+        generator: arm.generator.or(workload.generator),
+        receiver: arm.receiver.or(workload.receiver),
+        frame: arm.frame.or(workload.frame),
+        packet_rate: arm.packet_rate.or(workload.packet_rate),
+        queues: arm.queues.or(workload.queues),
         events: arm.events.clone().or_else(|| workload.events.clone()),
     }
 }
@@ -446,12 +467,14 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
                     UdpOffload::None
                 }),
                 tuning: FlowTuning { volume: settings.volume, window: settings.window },
+                packets: None,
             }
         }
         WorkloadType::TcpRr => Traffic::TcpRr(round_trip()),
         WorkloadType::UdpRr => Traffic::UdpRr(round_trip()),
         WorkloadType::LoadedLatency => Traffic::LoadedLatency(loaded_latency(settings, duration)),
         WorkloadType::Failover => Traffic::Failover(failover::resolve(settings)),
+        WorkloadType::Pps => packets::resolve(settings),
         WorkloadType::TcpCrr => {
             let request = settings.size.unwrap_or(REQUEST);
             let outstanding = if settings.request_rate.is_some() { TRANSACTIONS_OPEN } else { 1 };

@@ -8,12 +8,19 @@ use crate::plan::spec::{ArmSpec, CoresSpec, PlanSpec, SettingsSpec, WorkloadSpec
 use crate::units::Nanos;
 use crate::workload::{PinAuto, Timing, Traffic, Workload};
 
-use super::settings;
+use super::{packets, settings};
 
 const DURATION: Nanos = Nanos(10_000_000_000);
 const DURATION_LEAST: Nanos = Nanos::from_millis(100);
 const DURATION_MOST: Nanos = Nanos(24 * 3_600_000_000_000);
 const WARMUP_LEAST: Nanos = Nanos::from_millis(100);
+
+/// The workloads one by one, those of several sizes of frames once for each, with their places in the plan.
+pub(super) fn written(spec: &PlanSpec) -> Vec<(usize, WorkloadSpec)> {
+    let workloads = spec.workloads.as_deref().unwrap_or_default();
+    let each = |(index, workload)| packets::by_frames(workload).into_iter().map(move |one| (index, one));
+    workloads.iter().enumerate().flat_map(each).collect()
+}
 
 /// Checks every workload by itself, as it is without any arm; gives their names in order.
 pub(super) fn check(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Vec<WorkloadName>> {
@@ -21,9 +28,13 @@ pub(super) fn check(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Vec<
     if workloads.is_empty() {
         problems.add("workloads", "has no workload", "write at least one table [[workloads]]");
     }
-    let mut names = BTreeSet::new();
     for (index, workload) in workloads.iter().enumerate() {
-        let path = element_path("workloads", index);
+        packets::check_frames(workload, &element_path("workloads", index), problems);
+    }
+    let all = written(spec);
+    let mut names = BTreeSet::new();
+    for (index, workload) in &all {
+        let path = element_path("workloads", *index);
         if let Some(name) = &workload.name
             && !names.insert(name)
         {
@@ -37,7 +48,7 @@ pub(super) fn check(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Vec<
         let traffic = settings::traffic(&workload.settings, kind, duration(workload));
         check_metrics(workload, &traffic, &path, problems);
     }
-    workloads.iter().map(|workload| workload.name.clone()).collect()
+    all.iter().map(|(_, workload)| workload.name.clone()).collect()
 }
 
 /// The workload as an arm runs it.

@@ -1,0 +1,242 @@
+//! Where frames of a trial leave and arrive when they go past the network stack: the interface, its queues, and the hardware
+//! addresses of both ends of the first hop (rtnetlink(7), `RTM_GETROUTE` and `RTM_GETNEIGH`).
+use std::net::IpAddr;
+
+use netduel_sys::ethtool::Ethtool;
+
+use crate::error::HostError;
+use crate::link::{Link, addresses, ip, links};
+use crate::netlink::{MESSAGE_NEIGHBOUR, RouteSocket, attributes, messages, number16, number32};
+use crate::source::LinkSource as _;
+
+/// Bytes of `struct rtmsg` and of `struct ndmsg`.
+const HEAD_LEN: usize = 12;
+/// `RTA_OIF`, `RTA_GATEWAY` and `RTA_VIA`.
+const ROUTE_LINK: u16 = 4;
+const ROUTE_GATEWAY: u16 = 5;
+const ROUTE_VIA: u16 = 18;
+/// `NDA_DST` and `NDA_LLADDR`.
+const NEIGHBOUR_ADDRESS: u16 = 1;
+const NEIGHBOUR_HARDWARE: u16 = 2;
+/// `NUD_INCOMPLETE | NUD_FAILED | NUD_NOARP`: no hardware address is known, or there is none.
+const STATES_WITHOUT: u16 = 0x01 | 0x20 | 0x40;
+
+/// An interface, and whom its frames go to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataPath {
+    /// Name of the interface.
+    pub interface: String,
+    /// Its index.
+    pub index: u32,
+    /// Queues that it receives by.
+    pub rx_queues: u32,
+    /// Queues that it sends by.
+    pub tx_queues: u32,
+    /// The hardware address of this host towards the peer: of the interface that the route names, which may lie above the one that
+    /// carries the frames.
+    pub own_mac: [u8; 6],
+    /// That of the next hop; zeros for [`DataPath::at`].
+    pub peer_mac: [u8; 6],
+}
+
+impl DataPath {
+    /// The path from this network namespace to a peer, over the named interface or the one that its route names. The peer has been
+    /// spoken to: its next hop is known.
+    ///
+    /// # Errors
+    /// Without a route, over the loopback, without the named interface, without the next hop's hardware address.
+    pub fn to_peer(peer: IpAddr, named: Option<&str>) -> Result<Self, HostError> {
+        let (mut socket, all) = listed()?;
+        let failed = |reason: String| HostError::NoWay { peer, reason };
+        let told =
+            socket.route_to(peer).map_err(|error| failed(format!("the kernel has no route: {error}")))?;
+        let route = messages(&told).find_map(|message| route(message.payload));
+        let (index, hop) = route.ok_or_else(|| failed("its route names no interface".to_owned()))?;
+        let routed = all.iter().find(|link| link.index == index);
+        let routed = routed.ok_or_else(|| failed("the interface of its route is gone".to_owned()))?;
+        let hop = hop.unwrap_or(peer);
+        let mut neighbours = Vec::new();
+        socket.neighbours(&mut neighbours).map_err(|cause| HostError::List { what: "neighbours", cause })?;
+        let peer_mac = neighbour(&neighbours, index, hop).ok_or_else(|| {
+            failed(format!(
+                "{} is on {}, and no hardware address of it is known there; frames can only be written for an Ethernet interface whose \
+                 next hop answers (see `ip neigh`); the generator `socket` works everywhere",
+                if hop == peer { "it".to_owned() } else { format!("its next hop {hop}") },
+                routed.name
+            ))
+        })?;
+        let own_mac = routed.mac.as_deref().and_then(hardware).unwrap_or_default();
+        let link = match named {
+            Some(name) => by_name(&all, name).map_err(failed)?,
+            None => routed,
+        };
+        let (rx_queues, tx_queues) = queues(link);
+        Ok(Self { interface: link.name.clone(), index: link.index, rx_queues, tx_queues, own_mac, peer_mac })
+    }
+
+    /// Where frames to an address of this network namespace arrive: at the named interface, or at the one that has the address.
+    ///
+    /// # Errors
+    /// When no interface has that name or that address.
+    pub fn at(own: IpAddr, named: Option<&str>) -> Result<Self, HostError> {
+        let (mut socket, all) = listed()?;
+        let failed = |reason: String| HostError::NoWay { peer: own, reason };
+        let link = if let Some(name) = named {
+            by_name(&all, name).map_err(failed)?
+        } else {
+            let mut list = Vec::new();
+            socket.addresses(&mut list).map_err(|cause| HostError::List { what: "addresses", cause })?;
+            let index =
+                addresses(&list).into_iter().find(|(_, address)| *address == own).map(|(index, _)| index);
+            let found = all.iter().find(|link| Some(link.index) == index);
+            found.ok_or_else(|| failed("no interface of this host has that address".to_owned()))?
+        };
+        let (rx_queues, tx_queues) = queues(link);
+        let own_mac = link.mac.as_deref().and_then(hardware).unwrap_or_default();
+        let interface = link.name.clone();
+        Ok(Self { interface, index: link.index, rx_queues, tx_queues, own_mac, peer_mac: [0; 6] })
+    }
+}
+
+fn listed() -> Result<(RouteSocket, Vec<Link>), HostError> {
+    let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "netlink", cause })?;
+    let mut list = Vec::new();
+    socket.links(&mut list).map_err(|cause| HostError::List { what: "links", cause })?;
+    Ok((socket, links(&list)))
+}
+
+fn by_name<'a>(all: &'a [Link], name: &str) -> Result<&'a Link, String> {
+    all.iter().find(|link| link.name == name).ok_or_else(|| {
+        let names = all.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
+        format!("there is no interface {name}; there are {names}")
+    })
+}
+
+/// Queues in use, for receiving and for sending; one where nobody tells.
+fn queues(link: &Link) -> (u32, u32) {
+    let told = Ethtool::open().and_then(|mut ethtool| ethtool.channels(&link.name));
+    let (rx, tx) = match told {
+        Ok(channels) => (channels.rx + channels.combined, channels.tx + channels.combined),
+        Err(_) => (0, 0),
+    };
+    let or = |told: u32, link: Option<u32>| if told > 0 { told } else { link.unwrap_or(1).max(1) };
+    (or(rx, link.rx_queues), or(tx, link.tx_queues))
+}
+
+/// The index of the link that a route leaves by, and its gateway if it has one.
+fn route(payload: &[u8]) -> Option<(u32, Option<IpAddr>)> {
+    let (mut index, mut gateway) = (None, None);
+    for (kind, value) in attributes(payload.get(HEAD_LEN..)?) {
+        match kind {
+            ROUTE_LINK => index = number32(value, 0),
+            ROUTE_GATEWAY => gateway = ip(value),
+            // A family before the address.
+            ROUTE_VIA => gateway = value.get(2..).and_then(ip),
+            _ => {}
+        }
+    }
+    Some((index?, gateway))
+}
+
+/// The hardware address of a neighbour on a link.
+fn neighbour(list: &[u8], index: u32, address: IpAddr) -> Option<[u8; 6]> {
+    messages(list).filter(|message| message.kind == MESSAGE_NEIGHBOUR).find_map(|message| {
+        let of = (number32(message.payload, 4)?, number16(message.payload, 8)?);
+        if of.0 != index || of.1 & STATES_WITHOUT != 0 {
+            return None;
+        }
+        let (mut is_wanted, mut found) = (false, None);
+        for (kind, value) in attributes(message.payload.get(HEAD_LEN..)?) {
+            match kind {
+                NEIGHBOUR_ADDRESS => is_wanted = ip(value) == Some(address),
+                NEIGHBOUR_HARDWARE => found = value.try_into().ok(),
+                _ => {}
+            }
+        }
+        found.filter(|_| is_wanted)
+    })
+}
+
+/// `02:70:6c:00:00:0a` as bytes.
+fn hardware(text: &str) -> Option<[u8; 6]> {
+    let bytes: Vec<u8> =
+        text.split(':').map(|part| u8::from_str_radix(part, 16)).collect::<Result<_, _>>().ok()?;
+    bytes.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::MESSAGE_ROUTE;
+
+    fn message(kind: u16, head: &[u8], listed: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut payload = head.to_vec();
+        payload.resize(HEAD_LEN, 0);
+        for (kind, value) in listed {
+            payload.extend((value.len() as u16 + 4).to_ne_bytes());
+            payload.extend(kind.to_ne_bytes());
+            payload.extend(*value);
+            payload.resize(payload.len().next_multiple_of(4), 0);
+        }
+        let mut bytes = (16 + payload.len() as u32).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend(payload);
+        bytes
+    }
+
+    #[test]
+    fn the_neighbour_is_that_of_the_link_and_answers() {
+        let head = |index: u8, state: u8| [2, 0, 0, 0, index, 0, 0, 0, state, 0, 0, 0];
+        let mac = |last: u8| [2, 0, 0, 0, 0, last];
+        let of = |index, state, address: [u8; 4], last| {
+            let mac = mac(last);
+            message(
+                MESSAGE_NEIGHBOUR,
+                &head(index, state),
+                &[(NEIGHBOUR_ADDRESS, &address), (NEIGHBOUR_HARDWARE, &mac)],
+            )
+        };
+        let list = [
+            of(3, 2, [10, 0, 0, 1], 1),
+            of(4, 2, [10, 0, 0, 2], 2),
+            // Failed, and then reachable.
+            of(4, 0x20, [10, 0, 0, 1], 3),
+            of(4, 2, [10, 0, 0, 1], 4),
+        ]
+        .concat();
+        assert_eq!(neighbour(&list, 4, "10.0.0.1".parse().unwrap()), Some(mac(4)));
+        assert_eq!(neighbour(&list, 4, "10.0.0.3".parse().unwrap()), None);
+        for cut in 0..list.len() {
+            let _ = neighbour(&list[..cut], 4, "10.0.0.1".parse().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_route_names_its_link_and_its_gateway() {
+        let direct = message(MESSAGE_ROUTE, &[2], &[(ROUTE_LINK, &7_u32.to_ne_bytes())]);
+        let by = message(
+            MESSAGE_ROUTE,
+            &[2],
+            &[(ROUTE_GATEWAY, &[10, 0, 0, 9]), (ROUTE_LINK, &7_u32.to_ne_bytes())],
+        );
+        let of = |bytes: &[u8]| messages(bytes).find_map(|message| route(message.payload));
+        assert_eq!(of(&direct), Some((7, None)));
+        assert_eq!(of(&by), Some((7, Some("10.0.0.9".parse().unwrap()))));
+    }
+
+    #[test]
+    fn the_kernel_tells_the_route_to_the_loopback_and_there_is_no_neighbour() {
+        let told = DataPath::to_peer("127.0.0.1".parse().unwrap(), None).unwrap_err().to_string();
+        assert!(told.contains("is on lo"), "{told}");
+        let told = DataPath::at("192.0.2.1".parse().unwrap(), Some("nonesuch0")).unwrap_err().to_string();
+        assert!(told.contains("there is no interface nonesuch0"), "{told}");
+        assert_eq!(DataPath::at("127.0.0.1".parse().unwrap(), None).unwrap().interface, "lo");
+    }
+
+    #[test]
+    fn hardware_addresses_are_read() {
+        assert_eq!(hardware("02:70:6c:00:00:0a"), Some([2, 0x70, 0x6c, 0, 0, 10]));
+        assert_eq!(hardware("02:70"), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! Settings of `pps`: who makes and takes packets of which size, and what goes together.
+use crate::packet_path::{FRAME_MOST, PacketEngine, PacketPath, PacketReceiver};
+use crate::plan::problem::{Problems, key_path};
+use crate::plan::spec::{ArmSpec, SettingsSpec, WorkloadSpec, WorkloadType};
+use crate::units::{BitRate, Bytes};
+use crate::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, Workload};
+
+/// Enough for the hashes of a NIC to reach all of some queues, and few enough for the flow tables of a cloud.
+const FLOWS: u32 = 16;
+/// Each has a thread that never leaves its core.
+const FLOWS_OF_THE_KERNEL_MOST: u32 = 64;
+const QUEUES_MOST: u32 = 1024;
+/// More than any interface carries; keeps the payload rate within its type.
+const PACKET_RATE_MOST: u64 = 1_000_000_000;
+
+/// Notes values that are out of range.
+pub(super) fn check_ranges(
+    settings: &SettingsSpec,
+    kind: WorkloadType,
+    path: &str,
+    problems: &mut Problems<'_>,
+) {
+    if kind != WorkloadType::Pps {
+        return;
+    }
+    if let Some(frame) = settings.frame {
+        check_frame(frame, settings.family.unwrap_or_default(), &key_path(path, "frame"), problems);
+    }
+    if let Some(queues) = settings.queues.filter(|queues| !(1..=QUEUES_MOST).contains(queues)) {
+        let allowed = format!("1 to {QUEUES_MOST} is allowed; leave `queues` out for all of the interface");
+        problems.add(&key_path(path, "queues"), format!("is {queues}"), allowed);
+    }
+    if let Some(rate) = settings.packet_rate.filter(|rate| !(1..=PACKET_RATE_MOST).contains(&rate.0)) {
+        let allowed = "1 /s to 1 G/s is allowed; leave `packet_rate` out to send as fast as it can";
+        problems.add(&key_path(path, "packet_rate"), format!("is \"{rate}\""), allowed);
+    }
+}
+
+/// Notes a size that no frame has.
+fn check_frame(frame: u32, family: Family, path: &str, problems: &mut Problems<'_>) {
+    let least = PacketPath::frame_least(family);
+    if !(least..=FRAME_MOST).contains(&frame) {
+        let allowed = format!(
+            "{least} to {FRAME_MOST} bytes with the check sequence of 4 are allowed over {family}: a datagram carries its trial's \
+             magic and its number"
+        );
+        problems.add(path, format!("is {frame}"), allowed);
+    }
+}
+
+/// A workload, once for each of its sizes of frames.
+pub(super) fn by_frames(workload: &WorkloadSpec) -> Vec<WorkloadSpec> {
+    let Some(frames) = workload.frames.as_ref().filter(|_| workload.kind == Some(WorkloadType::Pps)) else {
+        return vec![workload.clone()];
+    };
+    let of = |frame: &u32| {
+        let mut one = workload.clone();
+        one.frames = None;
+        one.settings.frame = Some(*frame);
+        // A name that grows too long is left as it is, and then noted as one that is there twice.
+        let name = one.name.as_ref().and_then(|name| format!("{name}-{frame}").parse().ok());
+        one.name = name.or(one.name);
+        one
+    };
+    frames.iter().map(of).collect()
+}
+
+/// Notes a list of sizes that is none, and one beside the single size.
+pub(super) fn check_frames(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'_>) {
+    let Some(frames) = &workload.frames else { return };
+    let path = key_path(path, "frames");
+    if workload.kind.is_some_and(|kind| kind != WorkloadType::Pps) {
+        problems.add(&path, "is a key of another type", "only pps has sizes of frames");
+    } else if workload.settings.frame.is_some() {
+        problems.add(&path, "stands beside `frame`", "set one of frame, frames");
+    } else if frames.is_empty() {
+        problems.add(&path, "is empty", "name at least one size, for example [64, 512, 1518]");
+    }
+    for (index, frame) in frames.iter().enumerate() {
+        if frames[..index].contains(frame) {
+            problems.add(&path, format!("has {frame} twice"), "name each size once");
+        }
+    }
+}
+
+/// Notes what does not go together in an arm's packets. `path`: the workload's, where the arm does not set it.
+pub(super) fn check_arm(
+    workload: &Workload,
+    (written, path): (&WorkloadSpec, &str),
+    (arm, arm_path): (&ArmSpec, &str),
+    problems: &mut Problems<'_>,
+) {
+    let Traffic::UdpStream { packets: Some(packets), direction, rate, flows, .. } = &workload.traffic else {
+        return;
+    };
+    let set = arm.set.clone().unwrap_or_default();
+    let at = |key: &str| {
+        let path = if set.given().contains(&key) { key_path(arm_path, "set") } else { path.to_owned() };
+        if key == "frame" && written.frames.is_some() {
+            key_path(&path, "frames")
+        } else {
+            key_path(&path, key)
+        }
+    };
+    if *direction != Direction::Up && packets.is_any_raw() {
+        let wrong = format!("is \"{}\" for packets past the network stack", direction.word());
+        let allowed = "only `up` is there: the client sends; exchange `client` and `server` of the arm";
+        problems.add(&at("direction"), wrong, allowed);
+    }
+    if rate.is_some() && !packets.engine.keeps_a_rate() {
+        let wrong = format!("is asked of the generator `{}`, which cannot be paced", packets.engine.word());
+        let allowed =
+            "leave it out to find the most, or use the generator `xdp` or `socket`, which keep a rate";
+        problems.add(&at("packet_rate"), wrong, allowed);
+    }
+    if packets.engine == PacketEngine::Kernel && *flows > FLOWS_OF_THE_KERNEL_MOST {
+        let allowed = format!(
+            "{FLOWS_OF_THE_KERNEL_MOST} at most with the generator `kernel`: each has a thread that never leaves its core"
+        );
+        problems.add(&at("flows"), format!("is {flows}"), allowed);
+    }
+    if packets.queues.is_some()
+        && packets.engine != PacketEngine::Xdp
+        && packets.receiver != PacketReceiver::Xdp
+    {
+        let wrong = "is given where neither end opens queues itself";
+        let allowed = "the treatment `queues` changes how many an interface has; this setting is for `xdp`";
+        problems.add(&at("queues"), wrong, allowed);
+    }
+    if workload.family == Family::Ipv6 && packets.engine == PacketEngine::Kernel {
+        let wrong = "is IPv6, whose datagrams need a sum that the generator `kernel` does not write";
+        problems.add(&at("family"), wrong, "use IPv4, or the generator `xdp` or `socket`");
+    }
+    check_frame(packets.frame, workload.family, &at("frame"), problems);
+}
+
+/// The traffic with every default.
+pub(super) fn resolve(settings: &SettingsSpec) -> Traffic {
+    let family = settings.family.unwrap_or_default();
+    let engine = settings.generator.unwrap_or_default();
+    let receiver = settings.receiver.unwrap_or(engine.receiver());
+    let frame = settings.frame.unwrap_or(PacketPath::frame_least(family));
+    // A frame without room for a payload is noted by `check_arm`.
+    let size = PacketPath::payload(frame, family).unwrap_or(Bytes(1));
+    let flows = if engine == PacketEngine::Kernel { 1 } else { FLOWS };
+    Traffic::UdpStream {
+        flows: settings.flows.unwrap_or(flows),
+        direction: settings.direction.unwrap_or_default(),
+        size,
+        rate: settings.packet_rate.map(|rate| BitRate(rate.0.saturating_mul(size.0).saturating_mul(8))),
+        offload: UdpOffload::None,
+        tuning: FlowTuning { volume: None, window: settings.window },
+        packets: Some(PacketPath {
+            engine,
+            receiver,
+            frame,
+            queues: settings.queues,
+            client_interface: None,
+            server_interface: None,
+        }),
+    }
+}
+
+/// Has the packets of an arm go over the interfaces that are expected to carry its bytes.
+pub(super) fn over(workload: &mut Workload, client: Option<&String>, server: Option<&String>) {
+    if let Traffic::UdpStream { packets: Some(packets), .. } = &mut workload.traffic
+        && packets.is_any_raw()
+    {
+        packets.client_interface = client.cloned();
+        packets.server_interface = server.cloned();
+    }
+}

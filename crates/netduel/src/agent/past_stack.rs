@@ -1,0 +1,44 @@
+//! What an end needs when its packets go past the network stack: the interface that they use, and whom its frames go to.
+use netduel_control::agent::WorkError;
+use netduel_host::DataPath;
+use netduel_load::{ClientEnd, RawPath, ServerEnd};
+use netduel_model::workload::{Role, Workload};
+
+use super::placement::DataAddress;
+use super::{environment, traffic_error};
+
+/// The server's end over its interface; as it was when its packets go through the stack.
+pub fn server_over(
+    end: ServerEnd,
+    workload: &Workload,
+    address: DataAddress,
+) -> Result<ServerEnd, WorkError> {
+    let Some(packets) = workload.traffic.packets().filter(|packets| packets.is_raw(Role::Server)) else {
+        return Ok(end);
+    };
+    let own = address.own().map_err(environment)?;
+    let path = DataPath::at(own, packets.interface(Role::Server)).map_err(environment)?;
+    end.over(&raw(path, Role::Server)).map_err(traffic_error)
+}
+
+/// The client's.
+pub fn client_over(
+    end: ClientEnd,
+    workload: &Workload,
+    peer: std::net::IpAddr,
+) -> Result<ClientEnd, WorkError> {
+    let Some(packets) = workload.traffic.packets().filter(|packets| packets.is_raw(Role::Client)) else {
+        return Ok(end);
+    };
+    let path = DataPath::to_peer(peer, packets.interface(Role::Client)).map_err(environment)?;
+    end.over(&raw(path, Role::Client)).map_err(traffic_error)
+}
+
+fn raw(path: DataPath, role: Role) -> RawPath {
+    let queues = match role {
+        Role::Client => path.tx_queues,
+        Role::Server => path.rx_queues,
+    };
+    let DataPath { interface, index, own_mac, peer_mac, .. } = path;
+    RawPath { interface, index, queues, own_mac, peer_mac }
+}
