@@ -104,7 +104,8 @@ impl Device {
         let allow = |slot: &String| vec!["-a".to_owned(), slot.clone()];
         match self {
             Self::AfPacket { interface } => {
-                let mut words = format!("--vdev=net_af_packet0,iface={interface},qpairs={queues},qdisc_bypass=1");
+                let mut words =
+                    format!("--vdev=net_af_packet0,iface={interface},qpairs={queues},qdisc_bypass=1");
                 if let Some(descriptors) = descriptors {
                     let _ = write!(words, ",framecnt={descriptors}");
                 }
@@ -115,7 +116,8 @@ impl Device {
             }
             Self::Memif { socket, serves } => {
                 let (role, socket) = (if *serves { "server" } else { "client" }, socket.display());
-                let mut words = format!("--vdev=net_memif0,role={role},id=0,socket-abstract=no,socket={socket}");
+                let mut words =
+                    format!("--vdev=net_memif0,role={role},id=0,socket-abstract=no,socket={socket}");
                 if let Some(descriptors) = descriptors {
                     let _ = write!(words, ",rsize={}", descriptors.max(2).ilog2());
                 }
@@ -147,7 +149,8 @@ pub struct Cores {
 impl Cores {
     fn words(&self) -> Vec<String> {
         let Self { main, forwarding } = self;
-        let is_plain = !forwarding.contains(main) && forwarding.iter().chain([main]).all(|core| *core < LCORES);
+        let is_plain =
+            !forwarding.contains(main) && forwarding.iter().chain([main]).all(|core| *core < LCORES);
         if is_plain {
             let mut list: Vec<u16> = forwarding.iter().copied().chain([*main]).collect();
             list.sort_unstable();
@@ -155,8 +158,12 @@ impl Cores {
             return vec!["-l".to_owned(), list.join(","), "--main-lcore".to_owned(), main.to_string()];
         }
         // Numbers of DPDK's own, each on its core: the main one may share one, and a core's number may be too large.
-        let map: Vec<String> =
-            [main].into_iter().chain(forwarding).enumerate().map(|(own, core)| format!("{own}@{core}")).collect();
+        let map: Vec<String> = [main]
+            .into_iter()
+            .chain(forwarding)
+            .enumerate()
+            .map(|(own, core)| format!("{own}@{core}"))
+            .collect();
         vec!["--lcores".to_owned(), map.join(","), "--main-lcore".to_owned(), "0".to_owned()]
     }
 }
@@ -255,7 +262,9 @@ impl Command {
                 }
             }
             // Source ports vary, and testpmd spreads by addresses alone unless it is told.
-            Mode::ReceiveOnly if self.queues > 1 && !self.device.is_virtual() => words.push("--rss-udp".to_owned()),
+            Mode::ReceiveOnly if self.queues > 1 && !self.device.is_virtual() => {
+                words.push("--rss-udp".to_owned())
+            }
             Mode::ReceiveOnly => {}
         }
         words
@@ -316,7 +325,10 @@ mod tests {
     fn the_receiver_of_the_azure_report_is_told_the_same_as_there() {
         let receiver = Command {
             mode: Mode::ReceiveOnly,
-            device: Device::Mana { slot: "7870:00:00.0".to_owned(), mac: [0x7c, 0x1e, 0x52, 0x0f, 0xc6, 0x95] },
+            device: Device::Mana {
+                slot: "7870:00:00.0".to_owned(),
+                mac: [0x7c, 0x1e, 0x52, 0x0f, 0xc6, 0x95],
+            },
             cores: Cores { main: 3, forwarding: (0..8).map(|core| 5 + 2 * core).collect() },
             memory: Memory::Huge,
             queues: 8,
@@ -338,7 +350,8 @@ mod tests {
 
     #[test]
     fn a_main_core_that_also_forwards_and_cores_with_large_numbers_are_mapped() {
-        let words = |main, forwarding: &[u16]| Cores { main, forwarding: forwarding.to_vec() }.words().join(" ");
+        let words =
+            |main, forwarding: &[u16]| Cores { main, forwarding: forwarding.to_vec() }.words().join(" ");
         assert_eq!(words(0, &[0]), "--lcores 0@0,1@0 --main-lcore 0");
         assert_eq!(words(0, &[144, 146]), "--lcores 0@0,1@144,2@146 --main-lcore 0");
         assert_eq!(words(2, &[1, 3]), "-l 1,2,3 --main-lcore 2");
@@ -348,7 +361,10 @@ mod tests {
     fn devices_are_named_as_their_drivers_want_it() {
         let words = |device: Device| device.words(2, Some(1024), 60).join(" ");
         let memif = Device::Memif { socket: "/tmp/m".into(), serves: false };
-        assert_eq!(words(memif), "--vdev=net_memif0,role=client,id=0,socket-abstract=no,socket=/tmp/m,rsize=10");
+        assert_eq!(
+            words(memif),
+            "--vdev=net_memif0,role=client,id=0,socket-abstract=no,socket=/tmp/m,rsize=10"
+        );
         let failsafe =
             Device::Failsafe { interface: "eth1".to_owned(), function: Some("0002:00:02.0".to_owned()) };
         assert_eq!(words(failsafe), "--vdev=net_vdev_netvsc0,iface=eth1 -a 0002:00:02.0");

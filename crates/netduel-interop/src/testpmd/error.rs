@@ -60,7 +60,9 @@ pub enum DpdkError {
         said: String,
     },
     /// It said something that this program does not understand.
-    #[error("read {what} of testpmd {version}: `{line}` is not of the form that is known; please report it with this line")]
+    #[error(
+        "read {what} of testpmd {version}: `{line}` is not of the form that is known; please report it with this line"
+    )]
     Unreadable {
         /// What was to be read.
         what: &'static str,
@@ -125,7 +127,10 @@ const HINTS: [(&str, &str); 9] = [
         "Cannot get hugepage information",
         "no huge pages are free here: reserve some (`echo 1024 > /proc/sys/vm/nr_hugepages`), or use a device that needs none",
     ),
-    ("No free 2048 kB hugepages", "no huge pages are free here: reserve some (`echo 1024 > /proc/sys/vm/nr_hugepages`)"),
+    (
+        "No free 2048 kB hugepages",
+        "no huge pages are free here: reserve some (`echo 1024 > /proc/sys/vm/nr_hugepages`)",
+    ),
     (
         "Creation of mbuf pool",
         "there is too little memory for its buffers: reserve more huge pages, or ask for fewer queues or descriptors",
@@ -134,11 +139,17 @@ const HINTS: [(&str, &str); 9] = [
         "failed to parse device",
         "this DPDK has no driver for the device: install the one it needs (Debian 12: `librte-net-af-xdp23` and the like)",
     ),
-    ("No probed ethernet devices", "no driver of this DPDK took the device: see whether it has one, and the device's binding"),
+    (
+        "No probed ethernet devices",
+        "no driver of this DPDK took the device: see whether it has one, and the device's binding",
+    ),
     ("Cannot create lock on", "another DPDK program uses the same prefix"),
     ("ioctl SIOCGIFINDEX failed", "there is no such interface in this network namespace"),
     ("Operation not permitted", "DPDK needs root, or CAP_NET_RAW, CAP_NET_ADMIN and, for AF_XDP, CAP_BPF"),
-    ("Failed to create xsk socket", "the interface or one of its queues is in use by another AF_XDP program, or has fewer queues"),
+    (
+        "Failed to create xsk socket",
+        "the interface or one of its queues is in use by another AF_XDP program, or has fewer queues",
+    ),
 ];
 
 fn hint(said: &str) -> String {
@@ -156,7 +167,9 @@ pub(super) fn last_words(output: &str) -> String {
     // The usage text is long and follows what was wrong.
     let told: Vec<&str> = match lines.iter().position(|line| line.starts_with("Usage:")) {
         Some(usage) => {
-            let told = |line: &&&str| line.starts_with("EAL:") || line.contains("unrecognized option") || line.starts_with("Cause:");
+            let told = |line: &&&str| {
+                line.starts_with("EAL:") || line.contains("unrecognized option") || line.starts_with("Cause:")
+            };
             lines[..usage].iter().chain(lines[usage..].iter().filter(told)).copied().collect()
         }
         None => lines,

@@ -66,7 +66,9 @@ impl Forwarded {
         let mut seen = false;
         for line in text.lines() {
             if line.contains("Forward Stats for RX Port=") {
-                let [_, receive_queue, _, transmit_queue] = numbers(line)[..] else { return Err(unreadable(line)) };
+                let [_, receive_queue, _, transmit_queue] = numbers(line)[..] else {
+                    return Err(unreadable(line));
+                };
                 let queues = (receive_queue as u16, transmit_queue as u16);
                 forwarded.streams.push(StreamCounts {
                     receive_queue: queues.0,
@@ -82,9 +84,11 @@ impl Forwarded {
                 for (name, count) in pairs(line).ok_or_else(|| unreadable(line))? {
                     let place = match block {
                         Block::Port => Some(forwarded.port.place(name).ok_or_else(|| unreadable(line))?),
-                        Block::Stream => {
-                            forwarded.streams.last_mut().map(|stream| stream.place(name)).ok_or_else(|| unreadable(line))?
-                        }
+                        Block::Stream => forwarded
+                            .streams
+                            .last_mut()
+                            .map(|stream| stream.place(name))
+                            .ok_or_else(|| unreadable(line))?,
                         Block::All | Block::None => None,
                     };
                     if let Some(place) = place {
@@ -95,7 +99,9 @@ impl Forwarded {
             }
         }
         if !seen {
-            return Err(unreadable(text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default()));
+            return Err(unreadable(
+                text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default(),
+            ));
         }
         Ok(forwarded)
     }
@@ -188,8 +194,11 @@ Done.
             forwarded.port,
             ForwardCounts { received: 7, missed: 5, errors: 3, without_buffer: 2, sent: 2010, refused: 390 }
         );
-        let streams: Vec<_> =
-            forwarded.streams.iter().map(|s| (s.receive_queue, s.transmit_queue, s.sent, s.refused)).collect();
+        let streams: Vec<_> = forwarded
+            .streams
+            .iter()
+            .map(|s| (s.receive_queue, s.transmit_queue, s.sent, s.refused))
+            .collect();
         assert_eq!(streams, [(0, 0, 1000, 200), (1, 1, 1010, 190)]);
     }
 

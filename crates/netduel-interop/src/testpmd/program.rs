@@ -39,11 +39,15 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Result<Self, DpdkError> {
-        let failed = |error: std::io::Error| DpdkError::system("make a folder for the files of testpmd", error);
-        let name: String = random::bytes16().map_err(failed)?[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        let failed =
+            |error: std::io::Error| DpdkError::system("make a folder for the files of testpmd", error);
+        let name: String =
+            random::bytes16().map_err(failed)?[..6].iter().map(|byte| format!("{byte:02x}")).collect();
         // Short, because the path of a socket is at most 107 bytes.
         let path = std::env::temp_dir().join(format!("netduel-dpdk-{name}"));
-        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path).map_err(failed)?;
+        std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
+            .create(&path)
+            .map_err(failed)?;
         Ok(Self(path))
     }
 }
@@ -184,6 +188,9 @@ mod tests {
     #[test]
     fn cores_that_forward_are_read_from_its_words() {
         assert_eq!(forwarding_core("Logical Core 13 (socket 0) forwards packets on 2 streams:"), Some(13));
-        assert_eq!(forwarding_core("  RX P=0/Q=0 (socket 0) -> TX P=0/Q=0 (socket 0) peer=02:00:00:00:00:09"), None);
+        assert_eq!(
+            forwarding_core("  RX P=0/Q=0 (socket 0) -> TX P=0/Q=0 (socket 0) peer=02:00:00:00:00:09"),
+            None
+        );
     }
 }

@@ -45,8 +45,7 @@ impl Prompt {
             program.try_clone().map_err(|error| DpdkError::system("open a terminal for testpmd", error))?;
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::from(program)).stderr(Stdio::from(copy)).process_group(0);
-        let mut child =
-            spawn_bound(command).map_err(|source| DpdkError::Start { program: name, source })?;
+        let mut child = spawn_bound(command).map_err(|source| DpdkError::Start { program: name, source })?;
         // The command holds this process's copies of the terminal, with which it would never seem closed.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let input = child.stdin.take();
@@ -96,7 +95,11 @@ impl Prompt {
     }
 
     /// What the program says up to its next prompt.
-    pub(super) fn until_prompt(&mut self, doing: &'static str, within: Duration) -> Result<String, DpdkError> {
+    pub(super) fn until_prompt(
+        &mut self,
+        doing: &'static str,
+        within: Duration,
+    ) -> Result<String, DpdkError> {
         match self.wait_for_prompt(within) {
             Ok(said) => Ok(said),
             Err(Missed::Ended) => Err(self.ended(doing)),
@@ -231,7 +234,8 @@ mod tests {
 
     #[test]
     fn a_program_that_ends_is_told_with_its_code_and_its_last_words() {
-        let error = shell("echo no such device; exit 3").until_prompt("start it", SOON).unwrap_err().to_string();
+        let error =
+            shell("echo no such device; exit 3").until_prompt("start it", SOON).unwrap_err().to_string();
         assert_eq!(error, "start it: testpmd ended with exit code 3; its last words: no such device");
         let mut prompt = shell("printf '> '; read -r line; kill -9 $$");
         prompt.until_prompt("start it", SOON).unwrap();
@@ -252,6 +256,9 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_an_error_with_what_to_install() {
         let error = Prompt::start(&mut Command::new("/nonexistent/testpmd"), "> ").unwrap_err().to_string();
-        assert!(error.contains("/nonexistent/testpmd") && error.contains("apt-get install dpdk-dev"), "{error}");
+        assert!(
+            error.contains("/nonexistent/testpmd") && error.contains("apt-get install dpdk-dev"),
+            "{error}"
+        );
     }
 }

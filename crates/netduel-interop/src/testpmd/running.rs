@@ -36,8 +36,6 @@ pub struct Traffic {
     pub many_flows: bool,
     /// The kernel's interface beneath, or DPDK's name of the port.
     pub interface: String,
-    /// The cores of the streams, in their order.
-    pub cores: Vec<u16>,
 }
 
 /// What the thread and its owner share.
@@ -79,7 +77,8 @@ impl Running {
         let thread = std::thread::Builder::new()
             .name("testpmd-traffic".to_owned())
             .spawn(move || {
-                let watch = Watch { testpmd, traffic, shared: own, base, series: Vec::new(), last: Seen::default() };
+                let watch =
+                    Watch { testpmd, traffic, shared: own, base, series: Vec::new(), last: Seen::default() };
                 let shared = Arc::clone(&watch.shared);
                 let result = watch.run(used);
                 shared.is_done.store(true, Ordering::Release);
@@ -333,7 +332,11 @@ fn end_report(
         interface: traffic.interface.clone(),
         queues: queues(mode, forwarded, &dpdk),
         zero_copy: None,
-        drops: lost.iter().filter(|(_, count)| *count > 0).map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+        drops: lost
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect(),
     };
     let received = (mode == Mode::ReceiveOnly).then(|| flow.clone());
     let datagrams = received
@@ -385,14 +388,17 @@ mod tests {
     fn a_run_without_a_packet_is_a_failure_that_says_why() {
         let with = |mode, port| {
             let forwarded = Forwarded { port, streams: Vec::new() };
-            refuse_nothing(mode, "net_null0", &forwarded, &PortStats::default()).map_err(|error| error.to_string())
+            refuse_nothing(mode, "net_null0", &forwarded, &PortStats::default())
+                .map_err(|error| error.to_string())
         };
         let none = ForwardCounts::default();
         assert!(with(Mode::TransmitOnly, none).unwrap_err().contains("no packet at all. No core made"));
         let refused = ForwardCounts { refused: 7, ..none };
         assert!(with(Mode::TransmitOnly, refused).unwrap_err().contains("took none of the 7 packets"));
         assert!(with(Mode::ReceiveOnly, none).unwrap_err().contains("hardware address"));
-        assert!(with(Mode::ReceiveOnly, ForwardCounts { missed: 3, ..none }).unwrap_err().contains("dropped 3"));
+        assert!(
+            with(Mode::ReceiveOnly, ForwardCounts { missed: 3, ..none }).unwrap_err().contains("dropped 3")
+        );
         assert_eq!(with(Mode::TransmitOnly, ForwardCounts { sent: 1, ..none }), Ok(()));
         // What was sent is none of what was received.
         assert!(with(Mode::ReceiveOnly, ForwardCounts { sent: 1, ..none }).is_err());
@@ -407,8 +413,14 @@ mod tests {
 
     #[test]
     fn queues_are_told_with_their_cores() {
-        let stream = |queue, sent| StreamCounts { receive_queue: queue, transmit_queue: queue, sent, ..StreamCounts::default() };
-        let forwarded = Forwarded { streams: vec![stream(0, 5), stream(1, 6), stream(2, 7)], ..Forwarded::default() };
+        let stream = |queue, sent| StreamCounts {
+            receive_queue: queue,
+            transmit_queue: queue,
+            sent,
+            ..StreamCounts::default()
+        };
+        let forwarded =
+            Forwarded { streams: vec![stream(0, 5), stream(1, 6), stream(2, 7)], ..Forwarded::default() };
         let dpdk = DpdkReport { cores: vec![3, 5], ..DpdkReport::default() };
         let told: Vec<_> = queues(Mode::TransmitOnly, &forwarded, &dpdk)
             .iter()

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
+    socket_with, sockopt,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -94,8 +95,8 @@ impl Telemetry {
         let doing = || format!("connect to the telemetry socket {}", path.display());
         let failed = |error: rustix::io::Errno| DpdkError::system(doing(), error);
         let address = SocketAddrUnix::new(&path).map_err(failed)?;
-        let socket =
-            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed)?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .map_err(failed)?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_TIMEOUT)).map_err(failed)?;
         connect(&socket, &address).map_err(failed)?;
         let mut telemetry = Self { socket, version: String::new(), answer: vec![0; ANSWER_LEN] };
@@ -105,8 +106,11 @@ impl Telemetry {
     }
 
     fn receive(&mut self) -> Result<String, DpdkError> {
-        let failed = |error: rustix::io::Errno| DpdkError::system("receive from the telemetry socket of testpmd", error);
-        let (length, _) = recv(&self.socket, self.answer.as_mut_slice(), RecvFlags::empty()).map_err(failed)?;
+        let failed = |error: rustix::io::Errno| {
+            DpdkError::system("receive from the telemetry socket of testpmd", error)
+        };
+        let (length, _) =
+            recv(&self.socket, self.answer.as_mut_slice(), RecvFlags::empty()).map_err(failed)?;
         if length == 0 {
             return Err(failed(rustix::io::Errno::CONNRESET));
         }
@@ -173,7 +177,8 @@ mod tests {
 
     /// A process that answers one request.
     fn answering(folder: &Path, answer: &'static str) -> std::thread::JoinHandle<()> {
-        let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let listener =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         bind(&listener, &SocketAddrUnix::new(folder.join(SOCKET_NAME)).unwrap()).unwrap();
         listen(&listener, 1).unwrap();
         std::thread::spawn(move || {
