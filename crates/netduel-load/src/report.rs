@@ -120,16 +120,17 @@ pub(crate) fn joined(one: Option<UnderLoad>, other: Option<UnderLoad>) -> Option
     })
 }
 
-/// What the threads of one end did past the network stack.
-pub(crate) fn packets(all: Option<PacketReport>, next: Option<PacketReport>) -> Option<PacketReport> {
-    let (Some(mut all), Some(next)) = (all.clone(), next.clone()) else { return all.or(next) };
-    all.queues.extend(next.queues);
-    all.queues.sort_by_key(|queue| (queue.queue, queue.core));
-    all.zero_copy = all.zero_copy.zip(next.zero_copy).map(|(one, other)| one && other);
-    for (name, count) in next.drops {
-        *all.drops.entry(name).or_default() += count;
-    }
-    Some(all)
+/// What the threads of one end did past the network stack, together; absent when none did.
+pub(crate) fn packets(threads: impl Iterator<Item = PacketReport>) -> Option<PacketReport> {
+    threads.reduce(|mut all, next| {
+        all.queues.extend(next.queues);
+        all.queues.sort_by_key(|queue| (queue.queue, queue.core));
+        all.zero_copy = all.zero_copy.zip(next.zero_copy).map(|(one, other)| one && other);
+        for (name, count) in next.drops {
+            *all.drops.entry(name).or_default() += count;
+        }
+        all
+    })
 }
 
 /// What threads had of their cores, together; absent when one of them does not know.

@@ -5,7 +5,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use netduel_model::ids::Token;
-use netduel_model::packet_path::PacketReport;
 use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, StreamReport, ZeroCopyReport};
 use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_sys::{affinity, clock, tcp, udp, usage};
@@ -206,12 +205,10 @@ impl Supervisor {
         let (mut datagrams, mut round_trips, mut stamps) = (None, None, None);
         let mut zero_copy: Option<ZeroCopyReport> = None;
         let mut under_load = None;
-        let mut jitters = Vec::new();
-        let mut sent_counts = Vec::new();
+        let (mut jitters, mut sent_counts) = (Vec::new(), Vec::new());
         let thread_use = report::thread_use(workers.iter().map(|worker| worker.run_and_wait));
-        let mut packets: Option<PacketReport> = None;
+        let packets = report::packets(workers.iter_mut().filter_map(|worker| worker.packets.take()));
         for worker in workers {
-            packets = report::packets(packets, worker.packets);
             for index in std::iter::once(worker.stream).chain(worker.others) {
                 if let Some(stream) = streams.get_mut(index) {
                     stream.core = stream.core.or(worker.pinned);

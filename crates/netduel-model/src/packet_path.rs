@@ -167,3 +167,17 @@ pub struct QueuePackets {
     /// Packets sent or taken there.
     pub packets: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_frame_has_room_for_magic_and_number() {
+        assert_eq!(PacketPath::frame_least(Family::Ipv4), 64);
+        assert_eq!(PacketPath::payload(64, Family::Ipv4), Some(Bytes(18)));
+        assert_eq!(PacketPath::frame_least(Family::Ipv6), 82);
+        assert_eq!(PacketPath::payload(82, Family::Ipv6), Some(Bytes(16)));
+        assert_eq!(PacketPath::payload(40, Family::Ipv4), None);
+    }
+}

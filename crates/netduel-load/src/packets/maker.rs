@@ -113,7 +113,8 @@ fn run(
 /// Numbers the frame, and sends it on by the interface that it seems to come from.
 fn program(next: &ArrayMap, payload_at: usize) -> Result<Program, LoadError> {
     use Register::{R0, R1, R2, R3, R6, R7, R8, R10};
-    let number_at = payload_at as i16 + 8;
+    // A head of 62 bytes at most.
+    let number_at = i16::try_from(payload_at).unwrap_or(i16::MAX - 16) + 8;
     let mut code = Code::new();
     let drop = code.label();
     code.set(R6, Operand::Of(R1))

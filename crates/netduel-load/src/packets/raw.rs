@@ -106,7 +106,7 @@ impl Raw {
                     .collect()
             }
             Self::Counter(counter) => {
-                let work = move |worker: &mut Worker| receiver::watch(worker, counter, settings.size);
+                let work = move |worker: &mut Worker| receiver::watch(worker, &counter, settings.size);
                 vec![Job { stream: 0, thread: 0, work: Box::new(work) }]
             }
         }

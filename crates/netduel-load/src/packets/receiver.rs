@@ -198,7 +198,7 @@ fn count(
 }
 
 /// Reads the counts of the program until the peer is done and they stand still.
-pub(crate) fn watch(worker: &mut Worker, counter: Counter, size: usize) {
+pub(crate) fn watch(worker: &mut Worker, counter: &Counter, size: usize) {
     let flows = counter.counts.entries();
     let mut counted = vec![0; flows as usize];
     let mut by_core: Vec<u64> = Vec::new();

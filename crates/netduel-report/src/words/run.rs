@@ -5,8 +5,7 @@ use netduel_model::ids::ArmName;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
-use netduel_model::units::human_nanos;
-use netduel_model::units::human_si;
+use netduel_model::units::{BitRate, human_nanos, human_si};
 use netduel_model::workload::{
     Direction, LoadedLatency, ProbeProtocol, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload,
 };
@@ -51,30 +50,7 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(tuning.window.map(|window| format!("{window} buffers")));
             parts.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
         }
-        Traffic::UdpStream { flows, direction, size, rate, tuning, packets: Some(packets), .. } => {
-            parts.push(format!("{} B frames", packets.frame));
-            parts.push(format!("from {} to {}", packets.engine.word(), packets.receiver.word()));
-            parts.push(plural(*flows, "flow"));
-            parts.push(way(*direction).to_owned());
-            parts.push(rate.map_or("as fast as it can".to_owned(), |rate| {
-                format!("at {} packets", human_si(rate.0 as f64 / 8.0 / size.0.max(1) as f64, "/s"))
-            }));
-            parts.extend(packets.queues.map(|queues| plural(queues, "queue")));
-            parts.extend(tuning.window.map(|window| format!("{window} buffers")));
-        }
-        Traffic::UdpStream { flows, direction, size, rate, offload, tuning, packets: None } => {
-            parts.push(plural(*flows, "flow"));
-            parts.push(way(*direction).to_owned());
-            parts.push(format!("{size} datagrams"));
-            parts.push(rate.map_or("as fast as it can".to_owned(), |rate| format!("at {rate}")));
-            parts.push(match offload {
-                UdpOffload::None => "no segmentation offload".to_owned(),
-                UdpOffload::Gso => "GSO".to_owned(),
-                UdpOffload::GsoGro => "GSO and GRO".to_owned(),
-            });
-            parts.extend(tuning.volume.map(|volume| format!("{volume} in all")));
-            parts.extend(tuning.window.map(|window| format!("{window} buffers")));
-        }
+        Traffic::UdpStream { .. } => parts.extend(datagrams(&workload.traffic)),
         Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => {
             parts.push(format!("{} messages", round_trip.size));
             parts.push(match round_trip.rate {
@@ -116,6 +92,38 @@ pub fn workload(workload: &Workload) -> String {
         }
     }
     parts.join(", ")
+}
+
+/// The settings of datagrams, or of packets where they are what it is about.
+fn datagrams(traffic: &Traffic) -> Vec<String> {
+    let Traffic::UdpStream { flows, direction, size, rate, offload, tuning, packets } = traffic else {
+        return Vec::new();
+    };
+    let mut parts = Vec::new();
+    if let Some(packets) = packets {
+        parts.push(format!("{} B frames", packets.frame));
+        parts.push(format!("from {} to {}", packets.engine.word(), packets.receiver.word()));
+    }
+    parts.push(plural(*flows, "flow"));
+    parts.push(way(*direction).to_owned());
+    if let Some(packets) = packets {
+        let packet_rate = |rate: BitRate| human_si(rate.0 as f64 / 8.0 / size.0.max(1) as f64, "/s");
+        parts.push(
+            rate.map_or("as fast as it can".to_owned(), |rate| format!("at {} packets", packet_rate(rate))),
+        );
+        parts.extend(packets.queues.map(|queues| plural(queues, "queue")));
+    } else {
+        parts.push(format!("{size} datagrams"));
+        parts.push(rate.map_or("as fast as it can".to_owned(), |rate| format!("at {rate}")));
+        parts.push(match offload {
+            UdpOffload::None => "no segmentation offload".to_owned(),
+            UdpOffload::Gso => "GSO".to_owned(),
+            UdpOffload::GsoGro => "GSO and GRO".to_owned(),
+        });
+    }
+    parts.extend(tuning.volume.map(|volume| format!("{volume} in all")));
+    parts.extend(tuning.window.map(|window| format!("{window} buffers")));
+    parts
 }
 
 pub(super) fn engine_words(engine: TcpEngine) -> &'static str {

@@ -62,7 +62,8 @@ pub(super) fn by_frames(workload: &WorkloadSpec) -> Vec<WorkloadSpec> {
         one.name = name.or(one.name);
         one
     };
-    frames.iter().map(of).collect()
+    let is_first = |(index, frame): &(usize, &u32)| !frames[..*index].contains(frame);
+    frames.iter().enumerate().filter(is_first).map(|(_, frame)| of(frame)).collect()
 }
 
 /// Notes a list of sizes that is none, and one beside the single size.

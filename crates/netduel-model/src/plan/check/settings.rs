@@ -248,11 +248,8 @@ pub(super) fn check_ranges(
         check_datagrams(settings, kind, path, problems);
     }
     if matches!(kind, TcpStream | UdpStream) && settings.rate.is_some_and(|rate| rate.0 == 0) {
-        problems.add(
-            &key_path(path, "rate"),
-            "is 0",
-            "1 bit/s at least; leave `rate` out to send as fast as it can",
-        );
+        let allowed = "1 bit/s at least; leave `rate` out to send as fast as it can";
+        problems.add(&key_path(path, "rate"), "is 0", allowed);
     }
     check_wait(settings, kind, path, problems);
     if matches!(kind, TcpRr | UdpRr | TcpCrr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
