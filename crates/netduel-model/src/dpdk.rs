@@ -1,7 +1,9 @@
 //! DPDK as the generator or receiver of a `pps` workload: how testpmd is run, and what it told.
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::workload::Role;
@@ -85,6 +87,18 @@ impl From<DpdkDevice> for String {
     }
 }
 
+impl JsonSchema for DpdkDevice {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "DpdkDevice".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
 impl fmt::Display for DpdkDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())
@@ -116,12 +130,6 @@ pub struct DpdkSettings {
     /// Descriptors of each queue; absent: as many as the driver likes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptors: Option<u32>,
-    /// The core of the prompt and then those that forward, at the sender; empty: chosen there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub client_cores: Vec<u16>,
-    /// At the receiver.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub server_cores: Vec<u16>,
     /// Further words for testpmd, at the end of its command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
@@ -136,14 +144,6 @@ impl DpdkSettings {
         match role {
             Role::Client => self.queues,
             Role::Server => self.receive_queues,
-        }
-    }
-
-    /// The cores that the plan names for an end.
-    pub fn cores(&self, role: Role) -> &[u16] {
-        match role {
-            Role::Client => &self.client_cores,
-            Role::Server => &self.server_cores,
         }
     }
 }
