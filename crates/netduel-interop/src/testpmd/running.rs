@@ -55,7 +55,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct Running {
     shared: Arc<Shared>,
-    thread: JoinHandle<Result<EndReport, DpdkError>>,
+    thread: JoinHandle<Result<(EndReport, Testpmd), DpdkError>>,
     mode: Mode,
     payload: u64,
 }
@@ -119,14 +119,14 @@ impl Running {
         self.shared.is_done.load(Ordering::Acquire)
     }
 
-    /// Waits for the end and gives what was counted. testpmd has ended then.
+    /// Waits for the end of the traffic, and gives what was counted and testpmd, which is at its prompt again.
     ///
     /// # Errors
     /// When testpmd ended before its time, what it said was not understood, or no packet went through.
     ///
     /// # Panics
     /// When the thread panicked, which is a bug of this program.
-    pub fn join(self) -> Result<EndReport, DpdkError> {
+    pub fn join(self) -> Result<(EndReport, Testpmd), DpdkError> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
@@ -149,7 +149,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn run(mut self, used: Vec<u16>) -> Result<EndReport, DpdkError> {
+    fn run(mut self, used: Vec<u16>) -> Result<(EndReport, Testpmd), DpdkError> {
         let cpu_before = cpu_ns(self.testpmd.pid());
         self.watch()?;
         let forwarded = self.testpmd.halt()?;
@@ -160,7 +160,6 @@ impl Watch {
         let Self { testpmd, traffic, shared, series, .. } = self;
         let (mode, version, info) = (testpmd.mode(), testpmd.version(), testpmd.info().clone());
         let words = testpmd.words().to_vec();
-        testpmd.quit()?;
         if !shared.is_cut.load(Ordering::Relaxed) {
             refuse_nothing(mode, &info.name, &forwarded, &stats)?;
         }
@@ -185,7 +184,7 @@ impl Watch {
             extended,
             cores: used,
         };
-        Ok(end_report(&traffic, mode, flow, dpdk, &forwarded, [cpu_before, cpu]))
+        Ok((end_report(&traffic, mode, flow, dpdk, &forwarded, [cpu_before, cpu]), testpmd))
     }
 
     /// Samples until the end: of its time at a sender, of what is under way at a receiver.

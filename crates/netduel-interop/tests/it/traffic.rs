@@ -50,6 +50,13 @@ pub fn begin(testpmd: Testpmd, notify: impl Fn() + Send + Sync + 'static) -> Run
     Running::begin(testpmd, traffic, Box::new(notify)).unwrap()
 }
 
+/// What an end counted; its testpmd ends well.
+pub fn ended(running: Running) -> EndReport {
+    let (report, testpmd) = running.join().unwrap();
+    testpmd.quit().unwrap();
+    report
+}
+
 /// Runs a sender to its end and then ends the receiver.
 fn between(wire: &Wire, device: impl Fn(&str) -> Device, queues: u32) -> [EndReport; 2] {
     let (near, far) = (device("va"), device("vb"));
@@ -63,10 +70,10 @@ fn between(wire: &Wire, device: impl Fn(&str) -> Device, queues: u32) -> [EndRep
         let running = begin(testpmd, move || done.send(()).unwrap());
         is_done.recv().unwrap();
         assert!(running.is_done());
-        running.join().unwrap()
+        ended(running)
     });
     receiver.finish();
-    let received = wire.far.run(move || receiver.join().unwrap());
+    let received = wire.far.run(move || ended(receiver));
     [sender, received]
 }
 

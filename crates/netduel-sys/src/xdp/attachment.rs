@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::net::netlink::ROUTE;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
 /// Bytes of `struct nlmsghdr` and of `struct ifinfomsg`.
@@ -83,8 +82,9 @@ fn encoded(kind: u16, value: &[u8]) -> Vec<u8> {
 }
 
 fn ask(message: &[u8]) -> io::Result<Vec<u8>> {
+    // Protocol 0 is `NETLINK_ROUTE`.
     let socket: OwnedFd =
-        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(ROUTE))?;
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     send(&socket, message, SendFlags::empty())?;
     let mut answer = vec![0; ANSWER_LEN];
     let (length, _) = recv(&socket, answer.as_mut_slice(), RecvFlags::empty())?;
