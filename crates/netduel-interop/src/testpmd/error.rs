@@ -122,7 +122,12 @@ impl fmt::Display for Ending {
 }
 
 /// Words of DPDK that have one cause, and what to do.
-const HINTS: [(&str, &str); 9] = [
+const HINTS: [(&str, &str); 10] = [
+    (
+        "Peer MTU is too large",
+        "DPDK's XDP program takes no frames of several pages, and the other end of this veth may send some: give that end an MTU of 3500 or \
+         less, or use net_af_packet",
+    ),
     (
         "Cannot get hugepage information",
         "no huge pages are free here: reserve some (`echo 1024 > /proc/sys/vm/nr_hugepages`), or use a device that needs none",

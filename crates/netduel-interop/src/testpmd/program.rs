@@ -89,6 +89,9 @@ impl Testpmd {
             return Err(DpdkError::Port { why });
         }
         let info = telemetry.info(PORT)?;
+        if info.dev_started == Some(0) {
+            return Err(DpdkError::Refused { doing: DOING, said: last_words(&said) });
+        }
         if (info.nb_rx_queues, info.nb_tx_queues) != (command.queues, command.queues) {
             let why = format!(
                 "{} has {} receive and {} transmit queues where {} of each were asked for",

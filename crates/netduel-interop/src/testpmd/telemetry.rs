@@ -50,6 +50,9 @@ pub struct PortInfo {
     /// NUMA node; absent and -1: none is known.
     #[serde(default)]
     pub numa_node: Option<i64>,
+    /// Whether it was started: testpmd comes to its prompt with a port that could not be set up, too.
+    #[serde(default)]
+    pub dev_started: Option<u8>,
     /// MTU, bytes.
     #[serde(default)]
     pub mtu: Option<u32>,
