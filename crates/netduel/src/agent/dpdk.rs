@@ -2,7 +2,7 @@
 //!
 //! The greeting goes over ordinary sockets before testpmd has the device, so no packet is sent to a host that runs no agent, and the
 //! kernel has learnt the next hop's hardware address by it.
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ use crate::treatment::{Loan, Treatments};
 /// How long testpmd may take to its prompt: less than the coordinator waits for an answer.
 const PROMPT_WITHIN: Duration = Duration::from_secs(25);
 
+/// The port to which testpmd sends when it is not told otherwise (RFC 863).
+const DISCARD: u16 = 9;
+
 /// How testpmd is to be run at an end of this workload; `None` when it has no part there.
 pub fn settings(workload: &Workload, role: Role) -> Option<(&PacketPath, &DpdkSettings)> {
     let packets = workload.traffic.packets()?;
@@ -36,6 +39,8 @@ pub struct Ready {
     command: Command,
     traffic: Traffic,
     loans: Vec<Loan>,
+    /// A receiver's own address, where the kernel gets the packets, too.
+    sink: Option<IpAddr>,
     /// The cores that were chosen.
     pub placement: Option<Placement>,
 }
@@ -44,6 +49,7 @@ pub struct Ready {
 pub struct Launched {
     testpmd: Testpmd,
     traffic: Traffic,
+    sink: Option<IpAddr>,
     /// Goes after testpmd, so that it is given back last.
     lent: Treatments,
 }
@@ -52,8 +58,10 @@ pub struct Launched {
 pub struct Flowing {
     running: Running,
     lent: Treatments,
-    /// A server's sockets stay, so that packets that the kernel also gets find somebody.
+    /// A server's sockets stay open, for a client that sends to them.
     _greeter: Option<ServerEnd>,
+    /// Where the kernel puts the packets that it also gets.
+    _sink: Option<UdpSocket>,
 }
 
 impl Ready {
@@ -104,7 +112,11 @@ impl Ready {
             many_flows: *flows > 1,
             interface: path.map_or_else(|| dpdk.device.to_string(), |path| path.interface),
         };
-        Ok(Self { command, traffic, loans, placement })
+        let sink = match address {
+            DataAddress::Own(own) if dpdk.device.keeps_the_interface() && dpdk.device.has_interface() => Some(own),
+            _ => None,
+        };
+        Ok(Self { command, traffic, loans, sink, placement })
     }
 
     /// Lends it what it needs and starts it. The calling thread has to live as long as it.
@@ -112,16 +124,19 @@ impl Ready {
         let mut lent = Treatments::new(guard());
         lent.lend(&self.loans).map_err(environment)?;
         let testpmd = Testpmd::start(&self.command, PROMPT_WITHIN).map_err(dpdk_error)?;
-        Ok(Launched { testpmd, traffic: self.traffic, lent })
+        Ok(Launched { testpmd, traffic: self.traffic, sink: self.sink, lent })
     }
 }
 
 impl Launched {
     /// Begins the traffic.
     pub fn begin(self, greeter: Option<ServerEnd>, notify: Notify) -> Result<Flowing, WorkError> {
-        let Self { testpmd, traffic, lent } = self;
+        let Self { testpmd, traffic, sink, lent } = self;
+        // Without somebody there the kernel answers with errors (ICMP), which would be counted as packets. When the port is taken,
+        // somebody is there.
+        let sink = sink.and_then(|own| UdpSocket::bind((own, DISCARD)).ok());
         let running = Running::begin(testpmd, traffic, notify).map_err(dpdk_error)?;
-        Ok(Flowing { running, lent, _greeter: greeter })
+        Ok(Flowing { running, lent, _greeter: greeter, _sink: sink })
     }
 }
 
