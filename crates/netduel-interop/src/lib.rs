@@ -2,4 +2,5 @@
 //! and never linked; nothing of this crate is on the way of the data.
 #![forbid(unsafe_code)]
 
+pub mod dpdk_host;
 pub mod testpmd;

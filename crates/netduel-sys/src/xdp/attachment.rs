@@ -83,8 +83,7 @@ fn encoded(kind: u16, value: &[u8]) -> Vec<u8> {
 
 fn ask(message: &[u8]) -> io::Result<Vec<u8>> {
     // Protocol 0 is `NETLINK_ROUTE`.
-    let socket: OwnedFd =
-        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    let socket: OwnedFd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     send(&socket, message, SendFlags::empty())?;
     let mut answer = vec![0; ANSWER_LEN];
     let (length, _) = recv(&socket, answer.as_mut_slice(), RecvFlags::empty())?;

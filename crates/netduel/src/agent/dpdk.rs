@@ -113,7 +113,9 @@ impl Ready {
             interface: path.map_or_else(|| dpdk.device.to_string(), |path| path.interface),
         };
         let sink = match address {
-            DataAddress::Own(own) if dpdk.device.keeps_the_interface() && dpdk.device.has_interface() => Some(own),
+            DataAddress::Own(own) if dpdk.device.keeps_the_interface() && dpdk.device.has_interface() => {
+                Some(own)
+            }
             _ => None,
         };
         Ok(Self { command, traffic, loans, sink, placement })
@@ -248,7 +250,9 @@ fn path(
 fn own(address: DataAddress) -> Result<Ipv4Addr, WorkError> {
     match address.own().map_err(environment)? {
         IpAddr::V4(own) => Ok(own),
-        IpAddr::V6(_) => Err(usage("testpmd's packets are IPv4's: give the workload `family = \"ipv4\"`".to_owned())),
+        IpAddr::V6(_) => {
+            Err(usage("testpmd's packets are IPv4's: give the workload `family = \"ipv4\"`".to_owned()))
+        }
     }
 }
 

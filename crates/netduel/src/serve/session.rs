@@ -181,7 +181,9 @@ impl Work for Session {
         }
         if crate::agent::dpdk::settings(workload, Role::Server).is_some() {
             // The program and its words are the client's.
-            return Err(refused("a standing server starts no testpmd for its clients: use a plan, whose agents do".to_owned()));
+            return Err(refused(
+                "a standing server starts no testpmd for its clients: use a plan, whose agents do".to_owned(),
+            ));
         }
         let towards = DataAddress::Towards(self.peer.ip().to_canonical());
         let (workload, placement) = placed(workload, Role::Server, towards)?;

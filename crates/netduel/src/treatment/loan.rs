@@ -37,7 +37,11 @@ pub(super) fn prepare(loan: &Loan) -> Result<(Undo, LoanChange), TreatmentError>
                     "an XDP program is on it (number {number} in `bpftool prog`): another program uses it; end that, or take it off with \
                      `ip link set dev {interface} xdp off`"
                 );
-                return Err(TreatmentError::Unsupported { doing: doing(), interface: interface.clone(), why });
+                return Err(TreatmentError::Unsupported {
+                    doing: doing(),
+                    interface: interface.clone(),
+                    why,
+                });
             }
             let promiscuous = link::is_promiscuous(interface).map_err(refused)?;
             let lent = Lent::Interface { interface: interface.clone(), index, promiscuous };
