@@ -130,6 +130,9 @@ pub struct DpdkSettings {
     /// Descriptors of each queue; absent: as many as the driver likes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptors: Option<u32>,
+    /// Whether its buffers are huge pages with a device that needs none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub huge_pages: bool,
     /// Further words for testpmd, at the end of its command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,

@@ -85,6 +85,14 @@ impl Hyperv {
         Ok(Self { binding: Binding { device, instance, driver }, function })
     }
 
+    /// The function that MANA's driver needs.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn function(interface: &str, function: Option<String>) -> Result<String, BindingError> {
+        function.ok_or_else(|| BindingError::NoFunction { interface: interface.to_owned() })
+    }
+
     /// Checks that a module of the kernel is there.
     ///
     /// # Errors

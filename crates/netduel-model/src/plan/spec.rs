@@ -402,6 +402,9 @@ shape! {
         optional receive_queues: u32,
         /// Descriptors of each queue, 32 to 32768. Default: as many as the driver likes.
         optional descriptors: u32,
+        /// Whether its buffers are huge pages with one of the devices `net_...`, too; the others need them in any case. What lacks is
+        /// reserved for the trial. Default `false`.
+        optional huge_pages: bool,
         /// Further words for testpmd, at the end of its command line, for example `["--burst=64"]`.
         optional args: Vec<String>,
     }

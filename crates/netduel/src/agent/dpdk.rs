@@ -3,12 +3,12 @@
 //! The greeting goes over ordinary sockets before testpmd has the device, so no packet is sent to a host that runs no agent, and the
 //! kernel has learnt the next hop's hardware address by it.
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_host::DataPath;
-use netduel_interop::testpmd::{Command, Cores, Device, DpdkError, Memory, Mode, Running, Testpmd, Traffic};
+use netduel_interop::testpmd::{Command, Cores, DpdkError, Memory, Mode, Running, Testpmd, Traffic};
 use netduel_load::{Notify, ServerEnd};
 use netduel_model::dpdk::{DpdkDevice, DpdkSettings};
 use netduel_model::ids::Token;
@@ -17,6 +17,7 @@ use netduel_model::packet_path::{CHECK_SEQUENCE, PacketPath};
 use netduel_model::sample::{EndReport, LiveFigures};
 use netduel_model::workload::{Role, Traffic as Workloads, Workload};
 
+use super::dpdk_host::{self, Given, Ways};
 use super::placement::{DataAddress, placed};
 use super::{environment, guard};
 use crate::exit::chain;
@@ -81,7 +82,12 @@ impl Ready {
             Role::Server => Mode::ReceiveOnly,
         };
         let path = path(dpdk, packets, role, address)?;
-        let (device, loans) = device(&dpdk.device, path.as_ref(), role, token)?;
+        let Given { device, mut loans } = match (&dpdk.device, &path) {
+            (DpdkDevice::Memif, _) => Given::memif(token, role),
+            (DpdkDevice::Null, _) | (_, None) => Given::null(),
+            (device, Some(path)) => Given::on(device, path, &Ways::read(), Path::new("/sys"))?,
+        };
+        dpdk_host::check_driver(&dpdk.device, Path::new("/"))?;
         let addresses = match address {
             DataAddress::Towards(IpAddr::V4(peer)) => Some((own(address)?, peer)),
             _ => None,
@@ -89,7 +95,8 @@ impl Ready {
         let Workloads::UdpStream { flows, size, .. } = &workload.traffic else {
             return Err(super::misplaced("testpmd", "a workload of packets was"));
         };
-        let memory = if device.needs_huge_pages() { Memory::Huge } else { Memory::Ordinary };
+        let is_huge = dpdk.huge_pages || device.needs_huge_pages();
+        let memory = if is_huge { Memory::Huge } else { Memory::Ordinary };
         let command = Command {
             program: dpdk.program.clone(),
             mode,
@@ -105,6 +112,10 @@ impl Ready {
             addresses,
             further: dpdk.args.clone(),
         };
+        if is_huge {
+            let interface = path.as_ref().map(|path| path.interface.as_str());
+            loans.extend(dpdk_host::pages(Path::new("/sys"), interface, command.memory_mib())?);
+        }
         let traffic = Traffic {
             role,
             duration: workload.timing.duration,
@@ -256,36 +267,7 @@ fn own(address: DataAddress) -> Result<Ipv4Addr, WorkError> {
     }
 }
 
-/// What testpmd is given, and what is lent for it.
-fn device(
-    device: &DpdkDevice,
-    path: Option<&DataPath>,
-    role: Role,
-    token: Token,
-) -> Result<(Device, Vec<Loan>), WorkError> {
-    let interface = path.map(|path| path.interface.clone()).unwrap_or_default();
-    let lent = || vec![Loan::Interface { interface: interface.clone() }];
-    Ok(match device {
-        DpdkDevice::AfPacket => (Device::AfPacket { interface: interface.clone() }, lent()),
-        DpdkDevice::AfXdp => (Device::AfXdp { interface: interface.clone() }, lent()),
-        DpdkDevice::Memif => {
-            let device = Device::Memif { socket: memif_socket(token), serves: role == Role::Server };
-            (device, Vec::new())
-        }
-        DpdkDevice::Null => (Device::Null, Vec::new()),
-        other => return Err(usage(format!("the device `{other}` is not there yet"))),
-    })
-}
-
-/// Both ends of a trial have the same.
-fn memif_socket(token: Token) -> PathBuf {
-    // The token itself is a secret, and the names of files are none.
-    let digest = ring::digest::digest(&ring::digest::SHA256, &token.0);
-    let name: String = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    std::env::temp_dir().join(format!("netduel-memif-{name}"))
-}
-
-fn usage(message: String) -> WorkError {
+pub(super) fn usage(message: String) -> WorkError {
     WorkError { kind: FailureKind::Usage, message }
 }
 

@@ -1,5 +1,6 @@
 //! The agent's work: traffic from `load`, readings from `host`, treatments with their guard. `control` speaks the protocol.
 pub mod dpdk;
+mod dpdk_host;
 mod lock;
 mod past_stack;
 mod path_events;

@@ -11,6 +11,7 @@ mod command;
 mod error;
 mod guard;
 mod irq;
+mod lent_device;
 mod lifeline;
 mod loan;
 mod mtu;

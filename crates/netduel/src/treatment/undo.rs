@@ -79,9 +79,9 @@ impl Undo {
             Self::Command { undo, mark, .. } => command::run(undo, mark),
             Self::Pci { sys, slot, expected } => pci::restore(sys, slot, expected),
             Self::IrqAffinity { interrupts, .. } => irq::restore(interrupts),
-            Self::Lent(lent) => match present(lent.index())? {
-                Some(interface) => lent.give_back(&interface),
-                None => Ok(()),
+            Self::Lent(lent) => match lent.index().map(present).transpose()? {
+                Some(None) => Ok(()),
+                interface => lent.give_back(&interface.flatten().unwrap_or_default()),
             },
             Self::Offload { index, .. }
             | Self::Mtu { index, .. }

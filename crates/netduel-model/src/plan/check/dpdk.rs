@@ -39,6 +39,7 @@ pub(super) fn overlaid(workload: Option<&DpdkSpec>, arm: Option<&DpdkSpec>) -> O
         queues: arm.queues.or(workload.queues),
         receive_queues: arm.receive_queues.or(workload.receive_queues),
         descriptors: arm.descriptors.or(workload.descriptors),
+        huge_pages: arm.huge_pages.or(workload.huge_pages),
         args: arm.args.clone().or_else(|| workload.args.clone()),
     })
 }
@@ -62,6 +63,7 @@ pub(super) fn resolve(
         queues,
         receive_queues: spec.receive_queues.unwrap_or(queues),
         descriptors: spec.descriptors,
+        huge_pages: spec.huge_pages.unwrap_or(false),
         args: spec.args.unwrap_or_default(),
     })
 }
