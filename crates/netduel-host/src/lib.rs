@@ -36,7 +36,7 @@ mod softnet;
 mod source;
 mod watch;
 
-pub use data_path::DataPath;
+pub use data_path::{DataPath, packets_sent};
 pub use error::HostError;
 pub use filter::irqbalance_process;
 pub use link::MtuRange;

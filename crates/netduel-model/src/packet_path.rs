@@ -170,6 +170,10 @@ pub struct PacketReport {
     /// Whether driver and program shared the frames without a copy, in AF_XDP's sockets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_copy: Option<bool>,
+    /// Whether the interface was seen to cut joined datagrams into packets, so that the sender's sockets handed over joined ones; absent
+    /// at other ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segmentation: Option<bool>,
     /// Packets that this end counted as lost before its program had them, by the name of the counter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drops: BTreeMap<String, u64>,
