@@ -176,6 +176,7 @@ impl Work for Script {
         let observation = Observation { interfaces: vec![carried], ..Observation::default() };
         let mut report = EndReport {
             packets: None,
+            dpdk: None,
             failover: None,
             spread: None,
             connections: None,

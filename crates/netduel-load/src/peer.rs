@@ -117,9 +117,10 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
             range("block (bytes)", block.0, 1, 1 << 30)?;
             rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
         }
-        Traffic::UdpStream { flows, size, rate, .. } => {
+        Traffic::UdpStream { flows, size, rate, packets, .. } => {
+            let least = if packets.is_some() { MESSAGE_HEADER } else { STREAM_HEADER };
             range("flows", u64::from(*flows), 1, u64::from(STREAMS_MAX))?;
-            range("size (bytes)", size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
+            range("size (bytes)", size.0, least as u64, PAYLOAD_MAX as u64)?;
             rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, UDP_RATE_MAX))?;
         }
         Traffic::TcpRr(settings) => {

@@ -51,6 +51,7 @@ fn reference() -> String {
         ("`[[workloads]]`", Some("WorkloadSpec")),
         ("`search` of a workload, as a list of tables", Some("SearchGoalSpec")),
         ("`set` of an arm", Some("SettingsSpec")),
+        ("`[workloads.dpdk]`", Some("DpdkSpec")),
         ("`[design]`", Some("DesignSpec")),
     ];
     let mut text = String::new();
