@@ -33,6 +33,11 @@ pub(super) fn settings(search: &Search) -> String {
     format!("search for {}", goals.join(" and "))
 }
 
+/// The load of a step.
+pub fn load(step: &SearchStep) -> String {
+    rate(step.load as f64)
+}
+
 /// What is tried now.
 pub fn tries(ask: &SearchAsk) -> String {
     match ask.load {
@@ -177,6 +182,24 @@ pub fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
         );
     }
     sentences
+}
+
+/// What one search found, each goal with its name, and what it cost.
+pub fn of_trial(search: &Search, report: &SearchReport) -> Vec<(String, String)> {
+    let mut rows: Vec<(String, String)> = search
+        .goals
+        .iter()
+        .zip(&report.results)
+        .map(|(goal, result)| {
+            let arrives = result
+                .conditional_throughput
+                .map_or(String::new(), |throughput| format!("{} arrive; ", rate(throughput)));
+            (plain(&goal.name), format!("{arrives}{}", found(result)))
+        })
+        .collect();
+    let pacing = pacing(report.steps.iter()).map_or(String::new(), |pacing| format!("; {pacing}"));
+    rows.push(("search".to_owned(), format!("{}{pacing}", cost(report))));
+    rows
 }
 
 /// The bounds of a goal over the searches of an arm.
