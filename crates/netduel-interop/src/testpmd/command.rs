@@ -263,7 +263,7 @@ impl Command {
             }
             // Source ports vary, and testpmd spreads by addresses alone unless it is told.
             Mode::ReceiveOnly if self.queues > 1 && !self.device.is_virtual() => {
-                words.push("--rss-udp".to_owned())
+                words.push("--rss-udp".to_owned());
             }
             Mode::ReceiveOnly => {}
         }

@@ -41,8 +41,8 @@ impl Folder {
     fn new() -> Result<Self, DpdkError> {
         let failed =
             |error: std::io::Error| DpdkError::system("make a folder for the files of testpmd", error);
-        let name: String =
-            random::bytes16().map_err(failed)?[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        let bytes = random::bytes16().map_err(failed)?;
+        let name = format!("{:08x}", u128::from_ne_bytes(bytes) as u32);
         // Short, because the path of a socket is at most 107 bytes.
         let path = std::env::temp_dir().join(format!("netduel-dpdk-{name}"));
         std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)

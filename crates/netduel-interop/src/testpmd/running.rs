@@ -331,6 +331,7 @@ fn end_report(
         interface: traffic.interface.clone(),
         queues: queues(mode, forwarded, &dpdk),
         zero_copy: None,
+        segmentation: None,
         drops: lost
             .iter()
             .filter(|(_, count)| *count > 0)
