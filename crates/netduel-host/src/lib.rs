@@ -35,6 +35,7 @@ mod snapshot;
 mod softnet;
 mod source;
 mod watch;
+mod xdp;
 
 pub use data_path::{DataPath, packets_sent};
 pub use error::HostError;

@@ -160,6 +160,26 @@ fn overhead(family: Family) -> u32 {
     14 + ip + 8 + CHECK_SEQUENCE
 }
 
+/// Where packets past the network stack are sent or taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum XdpMode {
+    /// In the driver, before the kernel makes a socket buffer of the frame.
+    Native,
+    /// Behind the driver, which has no XDP: each frame becomes a socket buffer of the kernel first.
+    Generic,
+}
+
+impl XdpMode {
+    /// One word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+}
+
 /// What an end tells of packets that it sent or took past the network stack.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PacketReport {
@@ -174,6 +194,9 @@ pub struct PacketReport {
     /// at other ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segmentation: Option<bool>,
+    /// Where a receiver's XDP program runs; absent for a sender, and where the kernel does not tell (before Linux 6.3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<XdpMode>,
     /// Packets that this end counted as lost before its program had them, by the name of the counter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drops: BTreeMap<String, u64>,

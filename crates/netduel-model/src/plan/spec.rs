@@ -39,15 +39,17 @@ shape! {
 }
 
 shape! {
-    /// The local lab: two guests, and two paths between them.
+    /// The local lab: two guests, and three paths between them.
     pub struct LabSpec {
         /// Policy rules that the synthetic path walks one by one for every packet; the accelerated path meets the same
         /// policy as one hashed lookup. 0 to 10000, default 600.
         optional rules: u32,
         /// Emulated rate cap on the wire between the hosts, for both paths, 1 bit/s at least. Default: none.
         optional cap: BitRate,
-        /// MTU of the guests in bytes, 1280 to 9000, default 1500.
+        /// MTU of the guests in bytes, 1280 to 9000, default 1500. XDP on a veth needs 3500 or less, in pages of 4 KiB.
         optional mtu: u32,
+        /// Transmit and receive queues of each end of the direct path, 1 to 64, default 1. Each receive queue is served by itself.
+        optional queues: u32,
     }
 }
 
@@ -198,6 +200,9 @@ pub enum LabPath {
     Synthetic,
     /// Past it, through a virtual function of the NIC.
     Accelerated,
+    /// One veth pair straight between the guests, past both machines: a hand-over in the kernel's memory, without switch, policy or
+    /// cap, with the lab's `queues`. What packet engines reach there is a figure of the kernel and its cores, of no NIC.
+    Direct,
 }
 
 /// Which host of a pair.

@@ -44,6 +44,6 @@ fn raw(path: DataPath, role: Role) -> RawPath {
         Role::Client => path.tx_queues,
         Role::Server => path.rx_queues,
     };
-    let DataPath { interface, index, own_mac, peer_mac, .. } = path;
-    RawPath { interface, index, queues, own_mac, peer_mac }
+    let DataPath { interface, index, xdp, own_mac, peer_mac, .. } = path;
+    RawPath { interface, index, xdp, queues, own_mac, peer_mac }
 }
