@@ -330,13 +330,12 @@ fn end_report(
     let packets = PacketReport {
         interface: traffic.interface.clone(),
         queues: queues(mode, forwarded, &dpdk),
-        zero_copy: None,
-        segmentation: None,
         drops: lost
             .iter()
             .filter(|(_, count)| *count > 0)
             .map(|(name, count)| ((*name).to_owned(), *count))
             .collect(),
+        ..PacketReport::default()
     };
     let received = (mode == Mode::ReceiveOnly).then(|| flow.clone());
     let datagrams = received
