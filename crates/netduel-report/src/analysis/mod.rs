@@ -23,6 +23,7 @@ mod responsiveness;
 mod series;
 mod spread;
 mod stamps;
+mod sweep;
 mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +59,7 @@ pub use queues::QueueUse;
 pub use series::SeriesPoint;
 pub use spread::{PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
+pub use sweep::{Sweep, SweepPoint, SweptBy};
 
 /// Everything that is derived from a run.
 #[derive(Debug, Clone)]
@@ -72,6 +74,8 @@ pub struct Analysis {
     pub trials_left_out: u32,
     /// Each workload of the plan, in its order.
     pub workloads: Vec<WorkloadAnalysis>,
+    /// Workloads of packets that differ in one thing, seen together.
+    pub sweeps: Vec<Sweep>,
     /// Doubts: those that were stored, then those derived from the data.
     pub warnings: Vec<Warning>,
     /// What the hosts are and what is wrong with them; empty while a run is under way.
@@ -237,6 +241,7 @@ pub fn analyse(
         blocks: counting.iter().map(|trial| trial.slot.block).collect::<BTreeSet<_>>().len() as u32,
         trials_valid: valid.len() as u32,
         trials_left_out: (counting.len() - valid.len()) as u32,
+        sweeps: sweep::of_run(plan, &workloads),
         workloads,
         warnings: all_warnings,
         inspection: header.map(|header| Inspection::of_plan(plan, &header.hosts)).unwrap_or_default(),

@@ -36,6 +36,8 @@ pub struct ArmPackets {
     pub sent: Option<PacketRates>,
     /// What the receiver took.
     pub received: Option<PacketRates>,
+    /// Smallest and largest mean of a trial, received, packets per second; absent without trials.
+    pub received_range: Option<(f64, f64)>,
     /// What the sender sent in all, packets.
     pub sent_count: u64,
     /// What the receiver took in all, each packet once.
@@ -141,6 +143,7 @@ fn one_way(
         sender,
         sent: rates(workload, trials, sent),
         received: rates_received,
+        received_range: range(workload, trials, received),
         sent_count: sum(|way| way.sent),
         received_count: sum(|way| way.received),
         interface_sent: on_interface(ways, |way| (way.sent, &way.packets_sent)),
@@ -217,6 +220,18 @@ fn rates(
         min: intervals.iter().copied().reduce(f64::min),
         max: intervals.iter().copied().reduce(f64::max),
     })
+}
+
+/// The smallest and the largest of the trials' means.
+fn range(
+    workload: &Workload,
+    trials: &[&Trial],
+    flow: impl Fn(&Trial) -> Option<Flow>,
+) -> Option<(f64, f64)> {
+    let (from, to) = figures::steady_bounds(workload);
+    let means: Vec<f64> =
+        trials.iter().filter_map(|trial| rate_between(&flow(trial)?, from, to)).collect();
+    means.iter().copied().reduce(f64::min).zip(means.iter().copied().reduce(f64::max))
 }
 
 fn course(workload: &Workload, trials: &[&Trial], flow: impl Fn(&Trial) -> Option<Flow>) -> Vec<SeriesPoint> {

@@ -31,6 +31,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
             (origin(workload))
             (super::stamps::section(workload))
             (super::failover::section(workload))
+            (super::packets::section(workload))
             (datagrams::of(workload)) (super::limits::queues(workload)) (placements(workload))
             div.charts {
                 @for (position, metric) in workload.judged.iter().enumerate() {
@@ -90,6 +91,9 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
 /// The course of a trial: one chart, or throughput and round trips under each other on one axis of time.
 fn within_a_trial(index: usize, workload: &WorkloadAnalysis, round_trips: bool, bulk: bool) -> Markup {
     let reading = "Line: median over the valid trials; band: from the smallest to the largest. Shaded time does not count.";
+    if chart_data::is_of_packets(workload) {
+        return super::packets::both_ends(index, workload);
+    }
     let both = bulk && round_trips;
     let chart = Chart {
         kind: if both { "load" } else { "series" },
@@ -159,16 +163,16 @@ fn counted(counter: &Counter, spread: Option<&Spread>) -> String {
 }
 
 /// A chart: what the script draws, and what a reader who does not see it is told.
-struct Chart {
-    kind: &'static str,
-    workload: usize,
-    index: usize,
-    title: String,
-    reading: String,
-    label: String,
+pub(super) struct Chart {
+    pub(super) kind: &'static str,
+    pub(super) workload: usize,
+    pub(super) index: usize,
+    pub(super) title: String,
+    pub(super) reading: String,
+    pub(super) label: String,
 }
 
-fn figure(chart: &Chart, table: &Markup) -> Markup {
+pub(super) fn figure(chart: &Chart, table: &Markup) -> Markup {
     html! {
         figure class={ "chart " (chart.kind) } {
             figcaption {
@@ -421,12 +425,12 @@ fn also_measured(workload: &WorkloadAnalysis) -> Markup {
     html! { details { summary { "Also measured, not judged" } div.scroll { (table(header, rows)) } } }
 }
 
-fn number(value: Option<f64>, scale: Scaled) -> String {
+pub(super) fn number(value: Option<f64>, scale: Scaled) -> String {
     value.map(|value| three_digits(value * scale.factor)).unwrap_or_default()
 }
 
 /// A plain table: texts left, numbers right.
-fn table(header: Vec<String>, rows: Vec<Vec<String>>) -> Markup {
+pub(super) fn table(header: Vec<String>, rows: Vec<Vec<String>>) -> Markup {
     let is_number =
         |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '-') || text.is_empty();
     html! {
