@@ -2,12 +2,16 @@
 //! addresses of both ends of the first hop (rtnetlink(7), `RTM_GETROUTE` and `RTM_GETNEIGH`).
 use std::net::IpAddr;
 
+use netduel_model::snapshot::XdpFeature;
 use netduel_sys::ethtool::Ethtool;
 
 use crate::error::HostError;
 use crate::link::{Link, addresses, ip, links};
-use crate::netlink::{MESSAGE_NEIGHBOUR, RouteSocket, attributes, messages, number16, number32};
+use crate::netlink::{
+    MESSAGE_NEIGHBOUR, RouteSocket, attributes, messages, number16, number32, xdp_devices,
+};
 use crate::source::LinkSource as _;
+use crate::xdp;
 
 /// Bytes of `struct rtmsg` and of `struct ndmsg`.
 const HEAD_LEN: usize = 12;
@@ -28,6 +32,8 @@ pub struct DataPath {
     pub interface: String,
     /// Its index.
     pub index: u32,
+    /// What its driver can do with XDP now; absent where the kernel does not tell (before Linux 6.3).
+    pub xdp: Option<Vec<XdpFeature>>,
     /// Queues that it receives by.
     pub rx_queues: u32,
     /// Queues that it sends by.
@@ -71,7 +77,8 @@ impl DataPath {
             None => routed,
         };
         let (rx_queues, tx_queues) = queues(link);
-        Ok(Self { interface: link.name.clone(), index: link.index, rx_queues, tx_queues, own_mac, peer_mac })
+        let (interface, index, xdp) = (link.name.clone(), link.index, xdp_of(link));
+        Ok(Self { interface, index, xdp, rx_queues, tx_queues, own_mac, peer_mac })
     }
 
     /// Where frames to an address of this network namespace arrive: at the named interface, or at the one that has the address.
@@ -93,9 +100,19 @@ impl DataPath {
         };
         let (rx_queues, tx_queues) = queues(link);
         let own_mac = link.mac.as_deref().and_then(hardware).unwrap_or_default();
-        let interface = link.name.clone();
-        Ok(Self { interface, index: link.index, rx_queues, tx_queues, own_mac, peer_mac: [0; 6] })
+        let (interface, index, xdp) = (link.name.clone(), link.index, xdp_of(link));
+        Ok(Self { interface, index, xdp, rx_queues, tx_queues, own_mac, peer_mac: [0; 6] })
     }
+}
+
+/// Packets that an interface of this network namespace has sent, as it counts them.
+///
+/// # Errors
+/// When links cannot be listed.
+pub fn packets_sent(index: u32) -> Result<Option<u64>, HostError> {
+    let (_, all) = listed()?;
+    let link = all.into_iter().find(|link| link.index == index);
+    Ok(link.and_then(|link| link.counters).map(|counters| counters.tx_packets))
 }
 
 fn listed() -> Result<(RouteSocket, Vec<Link>), HostError> {
@@ -110,6 +127,10 @@ fn by_name<'a>(all: &'a [Link], name: &str) -> Result<&'a Link, String> {
         let names = all.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
         format!("there is no interface {name}; there are {names}")
     })
+}
+
+fn xdp_of(link: &Link) -> Option<Vec<XdpFeature>> {
+    xdp::features(&xdp_devices().ok()?).remove(&link.index)
 }
 
 /// Queues in use, for receiving and for sending; one where nobody tells.

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use netduel_model::snapshot::{Channels, Coalescing, Device, ReceiveSteering, Rings};
+use netduel_model::snapshot::{Channels, Coalescing, Device, ReceiveSteering, Rings, XdpFeature};
 use netduel_sys::ethtool::{Coalesce, CoalesceParameter, DriverInfo};
 
 use crate::counter::is_telling;
@@ -21,6 +21,8 @@ pub(crate) struct Surroundings {
     pub interrupts: Table,
     /// Kinds of queueing disciplines by the index of the interface.
     pub disciplines: BTreeMap<u32, Vec<String>>,
+    /// What drivers can do with XDP by the index of the interface; empty where the kernel does not tell.
+    pub xdp: BTreeMap<u32, Vec<XdpFeature>>,
     /// Whether `/sys/class/net` shows the network namespace that the links are of.
     pub sees_own_queues: bool,
 }
@@ -56,6 +58,7 @@ pub(crate) fn device(
             .map(|folder| queue_interrupts(&around.root, folder, &around.interrupts))
             .unwrap_or_default(),
         disciplines: around.disciplines.get(&link.index).cloned().unwrap_or_default(),
+        xdp: around.xdp.get(&link.index).cloned(),
         counters: counters(&link.name, source),
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use rustix::net::netlink::NETFILTER;
+use rustix::net::netlink::{GENERIC, NETFILTER};
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
@@ -39,6 +39,16 @@ const REQUEST_ADDRESSES: Request = (22, 16);
 const REQUEST_QUEUEING: Request = (38, 20);
 const REQUEST_ROUTES: Request = (26, 12);
 const REQUEST_NEIGHBOURS: Request = (30, 12);
+/// Generic netlink (include/uapi/linux/genetlink.h): `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY` and its attributes, `struct genlmsghdr`.
+const GENERIC_CONTROL: u16 = 16;
+const CONTROL_GET_FAMILY: u8 = 3;
+const CONTROL_FAMILY_ID: u16 = 1;
+const CONTROL_FAMILY_NAME: u16 = 2;
+const GENERIC_VERSION: u8 = 1;
+pub(crate) const GENERIC_HEAD: usize = 4;
+/// The family of network devices and its `NETDEV_CMD_DEV_GET` (include/uapi/linux/netdev.h).
+const NETDEV_FAMILY: &[u8] = b"netdev\0";
+const NETDEV_GET_DEVICE: u8 = 1;
 /// `RTA_DST`.
 const ATTRIBUTE_DESTINATION: u16 = 1;
 /// `NFT_MSG_GETRULE` of the subsystem `NFNL_SUBSYS_NFTABLES`; a head of zeros asks for every family.
@@ -142,9 +152,11 @@ impl Socket {
         into: &mut T,
         mut take: impl FnMut(&mut T, Message<'_>),
     ) -> io::Result<()> {
+        let (kind, head) = request;
         for _ in 0..ATTEMPTS {
             *into = T::default();
-            if !self.list_once(request, |message| take(into, message))? {
+            let body = &[0; REQUEST_LEN - HEADER_LEN][..head];
+            if !self.list_once(kind, body, |message| take(into, message))? {
                 break;
             }
         }
@@ -165,9 +177,30 @@ impl Socket {
         Ok(())
     }
 
+    /// The one message that answers a request.
+    fn one(&mut self, request: u16, body: &[u8]) -> io::Result<Vec<u8>> {
+        self.ask(request, FLAGS_ONE, body)?;
+        let (_, length) = rustix::io::retry_on_intr(|| {
+            recv(&self.descriptor, &mut self.received[..], RecvFlags::TRUNC)
+        })?;
+        let answer = self.received.get(..length).unwrap_or_default();
+        let Some(message) = messages(answer).find(|message| message.sequence == self.sequence) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is none"));
+        };
+        match (message.kind, number32(message.payload, 0).map(u32::cast_signed)) {
+            (MESSAGE_ERROR, Some(code)) => Err(io::Error::from_raw_os_error(-code)),
+            _ => Ok(message.raw.to_vec()),
+        }
+    }
+
     /// Whether the list changed while it was made.
-    fn list_once(&mut self, (request, head): Request, mut take: impl FnMut(Message<'_>)) -> io::Result<bool> {
-        self.ask(request, FLAGS_LIST, &[0; REQUEST_LEN - HEADER_LEN][..head])?;
+    fn list_once(
+        &mut self,
+        request: u16,
+        body: &[u8],
+        mut take: impl FnMut(Message<'_>),
+    ) -> io::Result<bool> {
+        self.ask(request, FLAGS_LIST, body)?;
         let mut interrupted = false;
         loop {
             let (_, length) = rustix::io::retry_on_intr(|| {
@@ -221,18 +254,7 @@ impl RouteSocket {
         body.extend((bytes.len() as u16 + 4).to_ne_bytes());
         body.extend(ATTRIBUTE_DESTINATION.to_ne_bytes());
         body.extend(bytes);
-        self.0.ask(REQUEST_ROUTES.0, FLAGS_ONE, &body)?;
-        let (_, length) = rustix::io::retry_on_intr(|| {
-            recv(&self.0.descriptor, &mut self.0.received[..], RecvFlags::TRUNC)
-        })?;
-        let answer = self.0.received.get(..length).unwrap_or_default();
-        let Some(message) = messages(answer).find(|message| message.sequence == self.0.sequence) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is none"));
-        };
-        match (message.kind, number32(message.payload, 0).map(u32::cast_signed)) {
-            (MESSAGE_ERROR, Some(code)) => Err(io::Error::from_raw_os_error(-code)),
-            _ => Ok(message.raw.to_vec()),
-        }
+        self.0.one(REQUEST_ROUTES.0, &body)
     }
 
     /// Replaces `into` by the `RTM_NEWNEIGH` messages of every neighbour.
@@ -254,6 +276,11 @@ impl LinkSource for RouteSocket {
         self.0.list(REQUEST_QUEUEING, into)
     }
 
+    fn xdp(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        *into = xdp_devices()?;
+        Ok(())
+    }
+
     fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         // A router has a million others, which nobody asked for.
         self.0.list_some(REQUEST_ROUTES, into, |into, message| {
@@ -262,6 +289,31 @@ impl LinkSource for RouteSocket {
             }
         })
     }
+}
+
+/// The devices of the calling thread's network namespace with what they can do with XDP: messages of the generic netlink family
+/// `netdev` (Linux 6.3), whose number the kernel gives out when it starts.
+pub(crate) fn xdp_devices() -> io::Result<Vec<u8>> {
+    let mut socket = Socket::open(Some(GENERIC))?;
+    let mut body = vec![CONTROL_GET_FAMILY, GENERIC_VERSION, 0, 0];
+    body.extend((NETDEV_FAMILY.len() as u16 + 4).to_ne_bytes());
+    body.extend(CONTROL_FAMILY_NAME.to_ne_bytes());
+    body.extend(NETDEV_FAMILY);
+    body.resize(body.len().next_multiple_of(4), 0);
+    let told = socket.one(GENERIC_CONTROL, &body)?;
+    let family = messages(&told)
+        .flat_map(|message| attributes(message.payload.get(GENERIC_HEAD..).unwrap_or_default()))
+        .find(|(kind, _)| *kind == CONTROL_FAMILY_ID)
+        .and_then(|(_, value)| number16(value, 0));
+    let family = family.ok_or(io::ErrorKind::InvalidData)?;
+    for _ in 0..ATTEMPTS {
+        let mut list = Vec::new();
+        let take = |message: Message<'_>| list.extend_from_slice(message.raw);
+        if !socket.list_once(family, &[NETDEV_GET_DEVICE, GENERIC_VERSION, 0, 0], take)? {
+            return Ok(list);
+        }
+    }
+    Err(io::ErrorKind::Interrupted.into())
 }
 
 /// nftables of the network namespace of the thread that asks. No socket is open between two questions, because opening

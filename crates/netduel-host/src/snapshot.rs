@@ -17,7 +17,7 @@ use crate::processor::core_count;
 use crate::queueing::disciplines;
 use crate::route::links_of_default;
 use crate::source::{DeviceSource, LinkSource, Sources};
-use crate::{filter, interrupts, metadata, pci, platform};
+use crate::{filter, interrupts, metadata, pci, platform, xdp};
 
 /// Sysctls that bear on a network measurement. One that a kernel or a namespace does not have is left out.
 const SYSCTLS: &[&str] = &[
@@ -228,7 +228,9 @@ fn interfaces(sources: &mut Sources, links: &[Link]) -> Result<Vec<Interface>, H
     let addresses = addresses(&list);
     // A kernel without queueing disciplines has none.
     let disciplines = sources.links.queueing(&mut list).map(|()| disciplines(&list)).unwrap_or_default();
+    let xdp = sources.links.xdp(&mut list).map(|()| xdp::features(&list)).unwrap_or_default();
     let around = Surroundings {
+        xdp,
         interrupts: whole(&sources.root.join("proc/interrupts"))
             .map(|text| interrupts::table(&text))
             .unwrap_or_default(),

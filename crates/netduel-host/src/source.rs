@@ -25,6 +25,11 @@ pub trait LinkSource: Send {
     /// # Errors
     /// What the kernel said; `EOPNOTSUPP` when it is built without them.
     fn queueing(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
+    /// Replaces `into` by the messages of `NETDEV_CMD_DEV_GET` of every device: what it can do with XDP.
+    ///
+    /// # Errors
+    /// What the kernel said; `ENOENT` before Linux 6.3.
+    fn xdp(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
     /// Replaces `into` by the `RTM_NEWROUTE` messages of the routes to everywhere, of either family and any table.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! A lab by hand: `lab up NAME [RULES [CAP [MTU]]]`, `lab down NAME`, `lab status NAME`, `lab path NAME synthetic|accelerated`,
+//! A lab by hand: `lab up NAME [RULES [CAP [MTU [QUEUES]]]]`, `lab down NAME`, `lab status NAME`, `lab path NAME synthetic|accelerated|direct`,
 //! `lab exec NAME HOST PROGRAM...`, `lab list`, `lab hold NAME` (attached, until standard input ends). It is its own keeper.
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ fn code(status: i32) -> ExitCode {
 
 fn usage() -> i32 {
     eprintln!(
-        "usage: lab up|hold NAME [RULES [CAP [MTU]]] | down|status NAME | path NAME PATH | perform NAME EVENT GUEST | restore NAME | exec NAME HOST ARGV | list"
+        "usage: lab up|hold NAME [RULES [CAP [MTU [QUEUES]]]] | down|status NAME | path NAME PATH | perform NAME EVENT GUEST | restore NAME | exec NAME HOST ARGV | list"
     );
     2
 }
@@ -41,7 +41,8 @@ fn spec(words: &[String]) -> Option<resolved::Lab> {
         Some(text) => Some(text.parse().ok()?),
     };
     let mtu = words.get(2).map_or(Some(1500), |word| word.parse().ok())?;
-    Some(resolved::Lab { rules, cap, mtu })
+    let queues = words.get(3).map_or(Some(1), |word| word.parse().ok())?;
+    Some(resolved::Lab { rules, cap, mtu, queues })
 }
 
 fn run(words: &[String]) -> Result<i32, LabError> {
@@ -78,10 +79,14 @@ fn run(words: &[String]) -> Result<i32, LabError> {
                 Ok(0)
             },
         ),
-        ["path", lab, path @ ("synthetic" | "accelerated")] => name(lab).map_or_else(
+        ["path", lab, path @ ("synthetic" | "accelerated" | "direct")] => name(lab).map_or_else(
             || Ok(usage()),
             |name| {
-                let path = if *path == "synthetic" { LabPath::Synthetic } else { LabPath::Accelerated };
+                let path = match *path {
+                    "synthetic" => LabPath::Synthetic,
+                    "accelerated" => LabPath::Accelerated,
+                    _ => LabPath::Direct,
+                };
                 let lab = Lab::connect(&name)?;
                 let begin = netduel_sys::clock::monotonic_ns();
                 lab.set_path(path)?;

@@ -188,7 +188,7 @@ pub struct Status {
 pub struct InterfaceStatus {
     /// `a` or `b`.
     pub guest: String,
-    /// `syn0` or `vf0`.
+    /// `syn0`, `vf0` or `dir0`.
     pub interface: String,
     /// Since the interface was made.
     pub counters: Counters,

@@ -94,6 +94,16 @@ pub enum LoadError {
         /// What to do.
         remedy: &'static str,
     },
+    /// The driver does not take frames that the kernel makes.
+    #[error(
+        "send frames that the kernel makes (`generator = \"kernel\"`) by {interface}: its driver takes none now (it has no `ndo-xmit` among \
+         its XDP features, see `netduel inspect`); on a veth, switch GRO on at its other end (`ethtool -K PEER gro on`) or have an XDP \
+         program there, in the lab use the path `direct`; else use the generator `xdp` or `socket`"
+    )]
+    TakesNoFrames {
+        /// Which interface.
+        interface: String,
+    },
     /// More queues than the interface has.
     #[error(
         "open {asked} queues of {interface}: it has {has}; ask for no more, or give it more with the treatment `queues` \
@@ -235,6 +245,9 @@ pub enum LoadError {
     },
 }
 
+/// What is done when a program is put on an interface.
+pub(crate) const ATTACH: &str = "attach an XDP program";
+
 impl LoadError {
     /// A failed system call that has no remedy of its own.
     pub(crate) fn system(operation: impl Into<String>, source: io::Error) -> Self {
@@ -247,9 +260,21 @@ impl LoadError {
             Some("EPERM" | "EACCES") => {
                 "it needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or use the engine `socket`"
             }
-            Some("EBUSY") | None => {
-                "another program has this queue, or an XDP program is attached: see `ip link show` and `bpftool net`"
+            Some("EBUSY") if doing == ATTACH => {
+                "another XDP program is attached there: `ip link show` and `bpftool net` tell which; end what attached it, or detach it \
+                 (`ip link set INTERFACE xdp off`)"
             }
+            Some("EBUSY") => {
+                "an AF_XDP socket of another program has this queue: `ss --xdp -p` tells whose; end it, or use another interface"
+            }
+            Some("ERANGE") => {
+                "its MTU is too large for XDP, which wants a frame in one page: about 3500 bytes at most (`ip link set INTERFACE mtu 3498`)"
+            }
+            Some("ENOSPC") if doing == ATTACH => {
+                "a veth needs as many receive queues as its other end has for sending, or more (`ethtool -L INTERFACE rx N`)"
+            }
+            Some("ENXIO") => "its other end takes no frames now: it is down, or a veth's that needs GRO or an XDP program there",
+            Some("ENETDOWN") => "it is down: set it up (`ip link set INTERFACE up`)",
             Some("EINVAL" | "EOPNOTSUPP") => {
                 "the interface or this kernel has no such thing (AF_XDP and XDP links need Linux 5.9, frames made in the kernel 5.18): \
                  use the engine `socket`"
@@ -258,7 +283,7 @@ impl LoadError {
                 "no memory that may be locked: raise RLIMIT_MEMLOCK (`ulimit -l unlimited`)"
             }
             Some("ENODEV") => "the interface is gone",
-            Some(_) => "see the kernel's log (`dmesg`)",
+            _ => "see the kernel's log (`dmesg`)",
         };
         Self::Raw { doing, interface: interface.to_owned(), source, remedy }
     }

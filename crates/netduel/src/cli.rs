@@ -106,7 +106,7 @@ pub enum Command {
         after_help = "Examples:\n  netduel plan check my.toml\n  netduel plan schema > plan.schema.json"
     )]
     Plan(PlanCommand),
-    /// The local lab by hand: namespaces as hosts and two paths between them.
+    /// The local lab by hand: namespaces as hosts and three paths between them.
     #[command(
         subcommand,
         after_help = "Example:\n  netduel lab up\n  netduel lab exec a -- cat /proc/net/dev\n  \
@@ -246,6 +246,9 @@ pub enum LabCommand {
         /// MTU of the guests in bytes, 1280 to 9000.
         #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
         mtu: u32,
+        /// Transmit and receive queues of each end of the direct path, 1 to 64.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+        queues: u32,
     },
     /// Remove a lab with everything that runs in it.
     Down {
@@ -288,6 +291,8 @@ pub enum PathArg {
     Synthetic,
     /// Past it.
     Accelerated,
+    /// One veth pair straight between the guests, with the lab's queues.
+    Direct,
 }
 
 impl From<PathArg> for LabPath {
@@ -295,6 +300,7 @@ impl From<PathArg> for LabPath {
         match path {
             PathArg::Synthetic => Self::Synthetic,
             PathArg::Accelerated => Self::Accelerated,
+            PathArg::Direct => Self::Direct,
         }
     }
 }

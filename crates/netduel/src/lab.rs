@@ -4,7 +4,7 @@ use netduel_model::ids::LabName;
 use netduel_model::plan::resolved;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::units::human_si;
-use netduel_model::{lab, units};
+use netduel_model::lab;
 
 use crate::cli::LabCommand;
 use crate::exit::{Failure, Kind, OrFail as _};
@@ -27,7 +27,9 @@ pub fn failed(error: LabError) -> Failure {
 /// Runs the command; `Ok` holds the exit code of a command that was run on a host.
 pub fn command(command: &LabCommand) -> Result<i32, Failure> {
     match command {
-        LabCommand::Up { name, rules, cap, mtu } => up(name, *rules, *cap, *mtu)?,
+        LabCommand::Up { name, rules, cap, mtu, queues } => {
+            up(name, &resolved::Lab { rules: *rules, cap: *cap, mtu: *mtu, queues: *queues })?;
+        }
         LabCommand::Down { all: true, .. } => {
             for name in netduel_lab::list().map_err(failed)? {
                 down(&name)?;
@@ -45,9 +47,8 @@ pub fn command(command: &LabCommand) -> Result<i32, Failure> {
     Ok(0)
 }
 
-fn up(name: &LabName, rules: u32, cap: Option<units::BitRate>, mtu: u32) -> Result<(), Failure> {
-    let spec = resolved::Lab { rules, cap, mtu };
-    Lab::up(name, &spec, Lifetime::Standing, &keeper_command()).map_err(failed)?;
+fn up(name: &LabName, spec: &resolved::Lab) -> Result<(), Failure> {
+    Lab::up(name, spec, Lifetime::Standing, &keeper_command()).map_err(failed)?;
     let addresses =
         |guest: &str| lab::addresses(guest).iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
     print(&format!(
@@ -88,6 +89,7 @@ fn status_lines(name: &LabName, status: &Status) -> String {
     let path = match status.path {
         LabPath::Synthetic => "synthetic",
         LabPath::Accelerated => "accelerated",
+        LabPath::Direct => "direct",
     };
     let cap = status.spec.cap.map_or_else(|| "no cap".to_owned(), |cap| format!("cap {cap}"));
     let interfaces = status.interfaces.iter().map(|interface| {
@@ -103,8 +105,11 @@ fn status_lines(name: &LabName, status: &Status) -> String {
         )
     });
     let head = format!(
-        "lab {name}: path {path}, {} rules, {cap}, MTU {}, held by process {}",
-        status.spec.rules, status.spec.mtu, status.keeper_pid
+        "lab {name}: path {path}, {} rules, {cap}, MTU {}, direct path of {}, held by process {}",
+        status.spec.rules,
+        status.spec.mtu,
+        if status.spec.queues == 1 { "1 queue".to_owned() } else { format!("{} queues", status.spec.queues) },
+        status.keeper_pid
     );
     let lines: Vec<String> = std::iter::once(head).chain(interfaces).collect();
     lines.join("\n") + "\n"

@@ -143,6 +143,10 @@ impl LinkSource for Door {
         into.clone_from(&self.0.lock().unwrap().queueing);
         if into.is_empty() { Err(absent()) } else { Ok(()) }
     }
+    fn xdp(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        into.clear();
+        Err(absent())
+    }
     fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         into.clone_from(&self.0.lock().unwrap().default_routes);
         Ok(())

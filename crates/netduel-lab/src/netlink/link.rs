@@ -18,6 +18,8 @@ const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
 const IFLA_AF_SPEC: u16 = 26;
 const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_NUM_TX_QUEUES: u16 = 31;
+const IFLA_NUM_RX_QUEUES: u16 = 32;
 
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
@@ -65,6 +67,8 @@ pub(crate) struct NewLink<'a> {
     pub mtu: u32,
     /// Fixed address; the kernel makes one up when absent.
     pub mac: Option<Mac>,
+    /// Queues in each direction; the kernel's own number when absent.
+    pub queues: Option<u32>,
 }
 
 /// What a bridge port does.
@@ -115,8 +119,12 @@ fn body(index: u32, flags: u32, change: u32) -> [u8; 16] {
 /// solicitations or listener reports that would show up in a path's counters.
 fn describe(message: Message, link: NewLink<'_>) -> Message {
     let message = message.text(IFLA_IFNAME, link.name).u32(IFLA_MTU, link.mtu);
-    match link.mac {
+    let message = match link.mac {
         Some(mac) => message.bytes(IFLA_ADDRESS, &mac),
+        None => message,
+    };
+    match link.queues {
+        Some(queues) => message.u32(IFLA_NUM_TX_QUEUES, queues).u32(IFLA_NUM_RX_QUEUES, queues),
         None => message,
     }
 }

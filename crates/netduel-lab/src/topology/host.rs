@@ -1,6 +1,7 @@
 //! A host of the lab: a network and a host-name namespace, and the sockets that stay in it.
 use std::os::fd::OwnedFd;
 
+use netduel_sys::ethtool::Ethtool;
 use netduel_sys::namespace::{self, Kind};
 
 use crate::error::LabError;
@@ -18,6 +19,8 @@ pub(crate) struct Host {
     pub route: Netlink,
     /// nftables.
     pub filter: Netlink,
+    /// Features of its interfaces.
+    pub drivers: Ethtool,
 }
 
 impl Host {
@@ -36,6 +39,7 @@ impl Host {
             network,
             names,
             route: Netlink::route().map_err(socket("NETLINK_ROUTE"))?,
+            drivers: Ethtool::open().map_err(socket("ethtool"))?,
             filter: Netlink::netfilter().map_err(socket("NETLINK_NETFILTER (CONFIG_NETFILTER_NETLINK)"))?,
         })
     }

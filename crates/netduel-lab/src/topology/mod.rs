@@ -3,6 +3,7 @@
 pub(crate) mod event;
 pub(crate) mod host;
 pub(crate) mod policy;
+mod direct;
 mod probe;
 pub(crate) mod wiring;
 
@@ -42,7 +43,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Builds everything, proves that both paths carry traffic, and leaves the synthetic path in use.
+    /// Builds everything, proves that all paths carry traffic, and leaves the synthetic path in use.
     pub(crate) fn build(spec: &resolved::Lab) -> Result<Self, LabError> {
         if spec.rules > policy::RULES_MAX {
             return Err(LabError::Kernel {
@@ -68,7 +69,7 @@ impl Topology {
         };
         let mut topology = Self { spec: spec.clone(), path: LabPath::Synthetic, halves };
         topology.connect()?;
-        for path in [LabPath::Accelerated, LabPath::Synthetic] {
+        for path in [LabPath::Direct, LabPath::Accelerated, LabPath::Synthetic] {
             topology.set_path(path)?;
             probe::reach([from, to], path)?;
         }
@@ -84,6 +85,9 @@ impl Topology {
             }
             self.wait_for_ports()?;
         }
+        if path == LabPath::Direct {
+            self.plug_direct()?;
+        }
         for half in &mut self.halves {
             half.steer_inbound(path)?;
         }
@@ -92,7 +96,7 @@ impl Topology {
             half.steer_outbound(path, far_mac)?;
         }
         let found = self.observe()?;
-        if found.iter().any(|(_, observed)| *observed != Some(path)) {
+        if !is_of(&found, path) {
             return Err(LabError::PathMixed { detail: format!("{found:?} after {path:?} was set") });
         }
         self.path = path;
@@ -107,8 +111,7 @@ impl Topology {
     /// The path in use, read from the kernel; absent when both sides' ways out and in are not those of one path.
     pub(crate) fn observed(&mut self) -> Result<Option<LabPath>, LabError> {
         let found = self.observe()?;
-        let first = found[0].1;
-        Ok(first.filter(|_| found.iter().all(|(_, observed)| *observed == first)))
+        Ok(found[0].1.filter(|path| is_of(&found, *path)))
     }
 
     /// The paths out of and in to each guest.
@@ -126,7 +129,7 @@ impl Topology {
     pub(crate) fn counters(&mut self) -> Result<Vec<(String, String, Counters)>, LabError> {
         let mut found = Vec::new();
         for half in &mut self.halves {
-            for interface in [SYNTHETIC, FUNCTION] {
+            for interface in [SYNTHETIC, FUNCTION, half.side.direct] {
                 let object = half.guest.object(interface.name);
                 if let Some(state) = link::state(&mut half.guest.route, interface.index, &object)? {
                     found.push((half.side.guest.to_owned(), interface.name.to_owned(), state.counters));
@@ -166,7 +169,8 @@ impl Topology {
         for half in &mut self.halves {
             half.plug_function(self.spec.mtu)?;
         }
-        self.wait_for_ports()
+        self.wait_for_ports()?;
+        self.plug_direct()
     }
 
     /// Waits until every port forwards: a path that is used before loses its first packets.
@@ -188,6 +192,13 @@ impl Topology {
         }
         Ok(())
     }
+}
+
+/// Whether the ways out of and in to the guests are those of one path. The direct one passes no machine, whose entries lead to the
+/// synthetic path then, which carries what is flooded and takes over when the direct one has no carrier.
+fn is_of(found: &[(&'static str, Option<LabPath>); 4], path: LabPath) -> bool {
+    let inward = if path == LabPath::Direct { LabPath::Synthetic } else { path };
+    found.iter().zip([path, inward].iter().cycle()).all(|((_, observed), wanted)| *observed == Some(*wanted))
 }
 
 fn wait_for_port(host: &mut Host, interface: Interface, deadline_ns: u64) -> Result<(), LabError> {
@@ -212,7 +223,7 @@ fn wait_for_port(host: &mut Host, interface: Interface, deadline_ns: u64) -> Res
 }
 
 fn new_link(interface: Interface, mtu: u32) -> NewLink<'static> {
-    NewLink { name: interface.name, index: interface.index, mtu, mac: None }
+    NewLink { name: interface.name, index: interface.index, mtu, mac: None, queues: None }
 }
 
 /// Makes an interface an active port of a bridge, in the order that a hot-plugged device takes.
@@ -318,38 +329,45 @@ impl Half {
     }
 
     fn steer_outbound(&mut self, path: LabPath, far_mac: [u8; 6]) -> Result<(), LabError> {
-        let port = if path == LabPath::Accelerated { FUNCTION } else { SYNTHETIC };
+        let port = match path {
+            LabPath::Accelerated => FUNCTION,
+            LabPath::Synthetic => SYNTHETIC,
+            LabPath::Direct => self.side.direct,
+        };
         let object = self.guest.object(port.name);
         neighbour::steer(&mut self.guest.route, port.index, far_mac, &object)
     }
 
     fn outbound(&mut self, far_mac: [u8; 6]) -> Result<Option<LabPath>, LabError> {
         let ports = neighbour::steered_to(&mut self.guest.route, far_mac, self.guest.name)?;
-        path_of(&mut self.guest, &ports, FUNCTION, SYNTHETIC)
+        let direct = self.side.direct;
+        let faster = [(FUNCTION, LabPath::Accelerated), (direct, LabPath::Direct)];
+        path_of(&mut self.guest, &ports, &faster, SYNTHETIC)
     }
 
     /// The software switch has an entry for the guest too, which says nothing of the path.
     fn inbound(&mut self) -> Result<Option<LabPath>, LabError> {
         let mut ports = neighbour::steered_to(&mut self.machine.route, self.side.mac, self.machine.name)?;
         ports.retain(|port| *port != SWITCH_PORT.index);
-        path_of(&mut self.machine, &ports, NIC_FUNCTION, NIC_UPLINK)
+        path_of(&mut self.machine, &ports, &[(NIC_FUNCTION, LabPath::Accelerated)], NIC_UPLINK)
     }
 }
 
-/// The path that a host's forwarding entries lead to. A VF without carrier carries nothing, whatever the entries say.
+/// The path that a host's forwarding entries lead to. A VF or a direct veth without carrier carries nothing, whatever the entries say.
 fn path_of(
     host: &mut Host,
     ports: &[u32],
-    accelerated: Interface,
+    faster: &[(Interface, LabPath)],
     synthetic: Interface,
 ) -> Result<Option<LabPath>, LabError> {
-    match ports {
-        [port] if *port == synthetic.index => Ok(Some(LabPath::Synthetic)),
-        [port] if *port == accelerated.index => {
-            let object = host.object(accelerated.name);
-            let state = link::state(&mut host.route, accelerated.index, &object)?;
-            Ok(state.filter(|state| state.operational).map(|_| LabPath::Accelerated))
-        }
-        _ => Ok(None),
+    let [port] = ports else { return Ok(None) };
+    if *port == synthetic.index {
+        return Ok(Some(LabPath::Synthetic));
     }
+    let Some((interface, path)) = faster.iter().find(|(interface, _)| interface.index == *port) else {
+        return Ok(None);
+    };
+    let object = host.object(interface.name);
+    let state = link::state(&mut host.route, interface.index, &object)?;
+    Ok(state.filter(|state| state.operational).map(|_| *path))
 }

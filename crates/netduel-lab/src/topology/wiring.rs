@@ -5,10 +5,12 @@
 //! eth0 (bridge, IP)     vsw0: software switch, linear policy        (mirror image)
 //!  |- syn0 --- veth --- vsyn - vsw0 - pf1
 //!  |                                   | veth = the NIC's uplink
-//!  '- vf0  --- veth --- vvf  - nic0 - pf0
-//!                       nic0: the NIC's embedded switch --- wire --- nic0 ...
+//!  |- vf0  --- veth --- vvf  - nic0 - pf0
+//!  |                    nic0: the NIC's embedded switch --- wire --- nic0 ...
+//!  |
+//!  '- dir0 ------------- veth, with as many queues as asked for -------------------------------- dir0 of guest b
 //! ```
-use netduel_model::lab::{ACCELERATED_INTERFACE, GUEST_INTERFACE, SYNTHETIC_INTERFACE};
+use netduel_model::lab::{ACCELERATED_INTERFACE, DIRECT_INTERFACE, GUEST_INTERFACE, SYNTHETIC_INTERFACE};
 
 use crate::netlink::link::Mac;
 
@@ -64,14 +66,28 @@ pub(crate) struct Side {
     pub machine: &'static str,
     /// The machine's end of the wire.
     pub wire: Interface,
+    /// The guest's end of the direct path.
+    pub direct: Interface,
     /// The guest's address, whichever path is used.
     pub mac: Mac,
 }
 
 /// The two sides, in the order of `netduel_model::lab::GUESTS`.
 pub(crate) const SIDES: [Side; 2] = [
-    Side { guest: "a", machine: "h1", wire: interface("wire", 41), mac: [0x02, 0x70, 0x6c, 0, 0, 0x0a] },
-    Side { guest: "b", machine: "h2", wire: interface("wire", 42), mac: [0x02, 0x70, 0x6c, 0, 0, 0x0b] },
+    Side {
+        guest: "a",
+        machine: "h1",
+        wire: interface("wire", 41),
+        direct: interface(DIRECT_INTERFACE, 14),
+        mac: [0x02, 0x70, 0x6c, 0, 0, 0x0a],
+    },
+    Side {
+        guest: "b",
+        machine: "h2",
+        wire: interface("wire", 42),
+        direct: interface(DIRECT_INTERFACE, 15),
+        mac: [0x02, 0x70, 0x6c, 0, 0, 0x0b],
+    },
 ];
 
 #[cfg(test)]
@@ -86,6 +102,7 @@ mod tests {
             (SECOND, SECOND_PORT),
             (SWITCH_UPLINK, NIC_UPLINK),
             (SIDES[0].wire, SIDES[1].wire),
+            (SIDES[0].direct, SIDES[1].direct),
         ];
         for (near, far) in pairs {
             assert_ne!(near.index, far.index, "{} {}", near.name, far.name);

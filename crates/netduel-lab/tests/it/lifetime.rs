@@ -131,7 +131,7 @@ fn dropping_an_attached_lab_takes_it_down_before_it_returns() {
     let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
     let keeper = KeeperCommand { program: bench.program("lab"), words: vec!["lab-keeper".to_owned()] };
     let name = LabName::new(name_for("drop")).unwrap();
-    let spec = resolved::Lab { rules: 5, cap: None, mtu: 1500 };
+    let spec = resolved::Lab { rules: 5, cap: None, mtu: 1500, queues: 1 };
     let lab = Lab::up(&name, &spec, Lifetime::Attached, &keeper).unwrap();
     let status = lab.status().unwrap();
     assert_eq!((status.spec, status.lifetime), (spec, Lifetime::Attached));

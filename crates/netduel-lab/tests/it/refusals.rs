@@ -7,7 +7,7 @@ use netduel_model::plan::resolved;
 
 use crate::bench::{Bench, Standing, name_for, skip, users};
 
-const SPEC: resolved::Lab = resolved::Lab { rules: 0, cap: None, mtu: 1500 };
+const SPEC: resolved::Lab = resolved::Lab { rules: 0, cap: None, mtu: 1500, queues: 1 };
 
 #[test]
 fn a_lab_that_is_not_up_is_not_found() {

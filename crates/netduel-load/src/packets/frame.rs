@@ -140,6 +140,7 @@ mod tests {
         let path = RawPath {
             interface: "veth0".to_owned(),
             index: 1,
+            xdp: None,
             queues: 1,
             own_mac: [2, 0, 0, 0, 0, 1],
             peer_mac: [2, 0, 0, 0, 0, 2],

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use netduel_model::ids::Token;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
+use netduel_model::snapshot::XdpFeature;
 use netduel_model::workload::Role;
 
 use super::frame::Template;
@@ -41,6 +42,9 @@ impl Raw {
         let magics =
             || (0..flows).map(|flow| datagram::magic(token, flow, Kind::FromClient)).collect::<Vec<_>>();
         match (role, packets.engine, packets.receiver) {
+            (Role::Client, PacketEngine::Kernel, _) if path.lacks(XdpFeature::NdoXmit) => {
+                Err(LoadError::TakesNoFrames { interface: path.interface.clone() })
+            }
             (Role::Client, PacketEngine::Kernel, _) => Ok(Self::Maker(path.clone())),
             (Role::Client, _, _) => {
                 let threads = udp_jobs::threads(flows as usize, pins) as u32;

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use netduel_model::packet_path::{PacketReport, QueuePackets};
+use netduel_model::packet_path::{PacketReport, QueuePackets, XdpMode};
 use netduel_sys::bpf::{Attach, HashMap, Link, PerCoreArray, SocketMap};
 use netduel_sys::clock;
 use netduel_sys::xdp::{Settings, XdpSocket};
@@ -10,6 +10,7 @@ use netduel_sys::xdp::{Settings, XdpSocket};
 use super::{RawPath, frame, programs};
 use crate::accounting::Arrival;
 use crate::datagram;
+use crate::error::ATTACH;
 use crate::jobs::Worker;
 use crate::udp_receive::FlowCount;
 
@@ -36,6 +37,7 @@ struct Attached {
 pub(crate) struct RawReceiver {
     queues: Vec<XdpSocket>,
     interface: String,
+    mode: Option<XdpMode>,
     attached: Attached,
 }
 
@@ -44,6 +46,7 @@ pub(crate) struct ReceiverPart {
     /// Each with its number.
     queues: Vec<(u32, XdpSocket)>,
     interface: String,
+    mode: Option<XdpMode>,
     attached: Option<Attached>,
 }
 
@@ -52,6 +55,7 @@ pub(crate) struct ReceiverPart {
 pub(crate) struct Counter {
     counts: PerCoreArray,
     interface: String,
+    mode: Option<XdpMode>,
     #[expect(dead_code, reason = "held for its end alone")]
     attached: Attached,
 }
@@ -75,16 +79,21 @@ impl RawReceiver {
         let flows = programs::flows(magics).map_err(refused("make a map of flows"))?;
         let program = programs::leader(&flows, &map).map_err(unloaded)?;
         let link =
-            Link::attach(&program, Attach::Xdp, path.index).map_err(refused("attach an XDP program"))?;
-        Ok(Self { queues, interface: path.interface.clone(), attached: Attached { link, flows } })
+            Link::attach(&program, Attach::Xdp, path.index).map_err(refused(ATTACH))?;
+        let interface = path.interface.clone();
+        Ok(Self { queues, interface, mode: path.mode(), attached: Attached { link, flows } })
     }
 
     /// Shares the queues among so many threads, or fewer.
     pub(crate) fn parts(self, threads: usize) -> Vec<ReceiverPart> {
         let threads = threads.clamp(1, self.queues.len());
-        let mut parts: Vec<ReceiverPart> = (0..threads)
-            .map(|_| ReceiverPart { queues: Vec::new(), interface: self.interface.clone(), attached: None })
-            .collect();
+        let part = || ReceiverPart {
+            queues: Vec::new(),
+            interface: self.interface.clone(),
+            mode: self.mode,
+            attached: None,
+        };
+        let mut parts: Vec<ReceiverPart> = (0..threads).map(|_| part()).collect();
         for (index, socket) in self.queues.into_iter().enumerate() {
             parts[index % threads].queues.push((index as u32, socket));
         }
@@ -101,8 +110,9 @@ impl Counter {
         let flows = programs::flows(magics).map_err(refused("make a map of flows"))?;
         let program = programs::counter(&flows, &counts).map_err(unloaded)?;
         let link =
-            Link::attach(&program, Attach::Xdp, path.index).map_err(refused("attach an XDP program"))?;
-        Ok(Self { counts, interface: path.interface.clone(), attached: Attached { link, flows } })
+            Link::attach(&program, Attach::Xdp, path.index).map_err(refused(ATTACH))?;
+        let interface = path.interface.clone();
+        Ok(Self { counts, interface, mode: path.mode(), attached: Attached { link, flows } })
     }
 }
 
@@ -121,7 +131,7 @@ fn unloaded(error: netduel_sys::bpf::LoadError) -> Refused {
 
 /// Takes frames off some queues until the peer is done and nothing is under way.
 pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], size: usize) {
-    let ReceiverPart { mut queues, interface, attached } = part;
+    let ReceiverPart { mut queues, interface, mode, attached } = part;
     let streams: BTreeMap<u64, usize> =
         magics.iter().enumerate().map(|(stream, magic)| (*magic, stream)).collect();
     let mut counts: Vec<FlowCount> = (0..magics.len()).map(|stream| FlowCount::new(stream, 0)).collect();
@@ -155,7 +165,7 @@ pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], s
     }
     // The program goes first, so that nothing is led to a socket that is closed.
     drop(attached);
-    let mut report = PacketReport { interface, zero_copy: Some(true), ..PacketReport::default() };
+    let mut report = PacketReport { interface, zero_copy: Some(true), mode, ..PacketReport::default() };
     let core = worker.pinned;
     for ((queue, socket), packets) in queues.iter().zip(taken_of) {
         report.queues.push(QueuePackets { queue: Some(*queue), core, packets });
@@ -241,6 +251,7 @@ pub(crate) fn watch(worker: &mut Worker, counter: &Counter, size: usize) {
     let cores = by_core.iter().enumerate().filter(|(_, packets)| **packets > 0);
     worker.packets = Some(PacketReport {
         interface: counter.interface.clone(),
+        mode: counter.mode,
         queues: cores.map(of_core).collect(),
         ..PacketReport::default()
     });

@@ -38,6 +38,18 @@ pub struct Lab {
     pub cap: Option<BitRate>,
     /// MTU of the guests, bytes.
     pub mtu: u32,
+    /// Queues of either end of the direct path, in each direction; 1 in a run of before there was one.
+    #[serde(default = "one_queue", skip_serializing_if = "is_one_queue")]
+    pub queues: u32,
+}
+
+fn one_queue() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one_queue(queues: &u32) -> bool {
+    *queues == one_queue()
 }
 
 /// A host of a plan.

@@ -42,6 +42,9 @@ pub struct Device {
     /// Kinds of queueing disciplines, the root's first and then those below it, each once: `mq`, `fq_codel`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disciplines: Vec<String>,
+    /// What its driver can do with XDP now; absent where the kernel does not tell (before Linux 6.3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xdp: Option<Vec<XdpFeature>>,
     /// Driver counters since the driver was loaded that tell of a virtual function's share or a provider's limit, by their own
     /// names; of a name that a driver has for each queue the sum.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -52,6 +55,52 @@ impl Device {
     /// Whether nothing is known of it.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// What a driver can do with XDP: a bit of `enum netdev_xdp_act` (include/uapi/linux/netdev.h, Linux 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum XdpFeature {
+    /// Runs programs itself, that may drop, pass and send back.
+    Basic,
+    /// And that may lead frames elsewhere, to AF_XDP sockets among others.
+    Redirect,
+    /// Takes frames that others redirect to it, such as the kernel makes (`ndo_xdp_xmit`).
+    NdoXmit,
+    /// Shares frames with AF_XDP sockets without a copy.
+    XskZerocopy,
+    /// Runs programs on the device.
+    HwOffload,
+    /// Receives frames of several buffers.
+    RxSg,
+    /// Takes frames of several buffers that others redirect to it.
+    NdoXmitSg,
+}
+
+impl XdpFeature {
+    /// All, in the order of their bits.
+    pub const ALL: [Self; 7] = [
+        Self::Basic,
+        Self::Redirect,
+        Self::NdoXmit,
+        Self::XskZerocopy,
+        Self::HwOffload,
+        Self::RxSg,
+        Self::NdoXmitSg,
+    ];
+
+    /// As the kernel's own tools name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Basic => "basic",
+            Self::Redirect => "redirect",
+            Self::NdoXmit => "ndo-xmit",
+            Self::XskZerocopy => "xsk-zerocopy",
+            Self::HwOffload => "hw-offload",
+            Self::RxSg => "rx-sg",
+            Self::NdoXmitSg => "ndo-xmit-sg",
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! segments of 64 KiB whole counts such a segment as one packet with one header. So for P bytes of payload in N packets
 //! of H bytes of headers each, P + N * H has to come out either with the interface's own N, or with that of TCP or UDP.
 use netduel_model::observation::{InterfaceDelta, Presence};
+use netduel_model::packet_path::PacketPath;
 use netduel_model::plan::Arm;
 use netduel_model::sample::EndReport;
 use netduel_model::trial::Trial;
@@ -107,7 +108,10 @@ impl Way {
                     + datagrams::dropped_at_socket(*offload, count);
                 let arrived = received_bytes + beyond * size.0 as f64;
                 let packets = sent.messages as f64 * fragments(size.0, network);
-                let headers = (below, below + 8.0 + LINK_EXTRA);
+                // A veth counts frames that XDP or NAPI takes without their Ethernet headers (drivers/net/veth.c, `veth_xdp_rcv`).
+                let is_past_stack = workload.traffic.packets().is_some_and(PacketPath::is_any_raw);
+                let least = if is_past_stack { below - LINK_HEADER } else { below };
+                let headers = (least, below + 8.0 + LINK_EXTRA);
                 Some(Self {
                     sent: sent_bytes,
                     received: received_bytes,

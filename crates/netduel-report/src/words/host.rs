@@ -179,6 +179,7 @@ pub fn interface_facts(host: &HostSnapshot, interface: &Interface) -> Vec<Fact> 
         ("spread", spread(interface)),
         ("rings", rings(interface)),
         ("offloads", offloads(interface)),
+        ("XDP", xdp(interface)),
         ("queueing", queueing(interface)),
         ("coalescing", coalescing(interface)),
         ("counters", counters(interface)),
@@ -274,6 +275,15 @@ fn offloads(interface: &Interface) -> Option<String> {
         (!on.is_empty()).then(|| format!("on: {}", words(&on))),
         (!off.is_empty()).then(|| format!("off: {}", words(&off))),
     ])
+}
+
+/// What the driver can do with XDP. The kernel runs programs itself for one that cannot.
+fn xdp(interface: &Interface) -> Option<String> {
+    let has = interface.device.xdp.as_ref()?;
+    if has.is_empty() {
+        return Some("none in the driver: programs run in generic mode".to_owned());
+    }
+    Some(has.iter().map(|feature| feature.word()).collect::<Vec<_>>().join(" "))
 }
 
 fn queueing(interface: &Interface) -> Option<String> {

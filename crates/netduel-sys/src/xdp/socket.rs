@@ -7,7 +7,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::ring::{Consumer, Producer};
 use super::umem::{FRAME, Umem};
-use crate::{busy_poll, socket_option};
+use crate::{busy_poll, clock, socket_option};
 
 /// Whether frames are copied between the driver's memory and ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +54,11 @@ pub struct Counters {
     pub tx_ring_empty: u64,
 }
 
+/// How long a queue may still belong to a socket that was closed: a worker of the kernel gives it back, which on a loaded machine comes
+/// late (`xp_release_deferred` in net/xdp/xsk_buff_pool.c). Nothing tells when it has, so it is asked for again.
+const RELEASE_NS: u64 = 2_000_000_000;
+const RELEASE_PAUSE_NS: u64 = 1_000_000;
+
 /// An AF_XDP socket on one queue.
 #[derive(Debug)]
 pub struct XdpSocket {
@@ -75,7 +80,7 @@ impl XdpSocket {
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW (and CAP_BPF for the program), `ENODEV` without the interface, `EINVAL` without the queue or for
-    /// numbers that are no powers of two, `EBUSY` when the queue has a socket already, `EOPNOTSUPP` without zero-copy where
+    /// numbers that are no powers of two, `EBUSY` when the queue has a socket already and keeps it for two seconds, `EOPNOTSUPP` without zero-copy where
     /// it is asked for, `ENOBUFS` beyond RLIMIT_MEMLOCK.
     pub fn open(settings: &Settings) -> io::Result<Self> {
         let Settings { send_frames, receive_frames, .. } = *settings;
@@ -143,10 +148,19 @@ impl XdpSocket {
         };
         let pointer: *const libc::sockaddr_xdp = &raw const address;
         let length = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
-        // SAFETY: `pointer` is to a live structure of `length` bytes, which the kernel only reads; the descriptor is open.
-        let result = unsafe { libc::bind(self.descriptor.as_raw_fd(), pointer.cast(), length) };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
+        let patience_ends = clock::monotonic_ns() + RELEASE_NS;
+        loop {
+            // SAFETY: `pointer` is to a live structure of `length` bytes, which the kernel only reads; the descriptor is open.
+            let result = unsafe { libc::bind(self.descriptor.as_raw_fd(), pointer.cast(), length) };
+            if result == 0 {
+                break;
+            }
+            let error = io::Error::last_os_error();
+            let now = clock::monotonic_ns();
+            if error.raw_os_error() != Some(libc::EBUSY) || now > patience_ends {
+                return Err(error);
+            }
+            clock::sleep_until(now + RELEASE_PAUSE_NS);
         }
         if let Some(microseconds) = settings.busy_poll_us {
             let length = Duration::from_micros(microseconds.into());

@@ -1,6 +1,7 @@
 //! Whether a plan makes sense, and its defaults. Each file judges one table; none of them stops at the first problem.
 mod arms;
 mod design;
+mod dpdk;
 mod failover;
 mod hosts;
 mod packets;
@@ -59,7 +60,9 @@ fn resolve_lab(lab: &LabSpec, problems: &mut Problems<'_>) -> Lab {
     if lab.cap.is_some_and(|cap| cap.0 == 0) {
         problems.add("lab.cap", "is 0", "1 bit/s at least; leave `cap` out for none");
     }
-    Lab { rules, cap: lab.cap, mtu }
+    let queues = lab.queues.unwrap_or(1);
+    range(problems, "lab.queues", queues, 1, crate::lab::QUEUES_MAX);
+    Lab { rules, cap: lab.cap, mtu, queues }
 }
 
 /// Notes a value that is not in its range.

@@ -1,0 +1,67 @@
+//! What the drivers of a network namespace can do with XDP, out of the kernel's list of devices (generic netlink, family `netdev`,
+//! Linux 6.3). Pure: bytes in, facts out.
+use std::collections::BTreeMap;
+
+use netduel_model::snapshot::XdpFeature;
+
+use crate::netlink::{GENERIC_HEAD, attributes, messages, number32, number64};
+
+/// `NETDEV_A_DEV_IFINDEX` and `NETDEV_A_DEV_XDP_FEATURES` (include/uapi/linux/netdev.h).
+const INDEX: u16 = 1;
+const FEATURES: u16 = 3;
+
+/// The features by the index of the interface; none known for one that is not there.
+pub(crate) fn features(list: &[u8]) -> BTreeMap<u32, Vec<XdpFeature>> {
+    messages(list)
+        .filter_map(|message| {
+            let (mut index, mut bits) = (None, None);
+            for (kind, value) in attributes(message.payload.get(GENERIC_HEAD..)?) {
+                match kind {
+                    INDEX => index = number32(value, 0),
+                    FEATURES => bits = number64(value, 0),
+                    _ => {}
+                }
+            }
+            let (index, bits) = (index?, bits?);
+            let has = |(bit, _): &(usize, XdpFeature)| bits & (1 << bit) != 0;
+            let named = XdpFeature::ALL.into_iter().enumerate();
+            Some((index, named.filter(has).map(|(_, feature)| feature).collect()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(index: u32, bits: u64) -> Vec<u8> {
+        let mut bytes = 40_u32.to_ne_bytes().to_vec();
+        bytes.extend([0; 12]);
+        bytes.extend([1, 1, 0, 0]);
+        bytes.extend([8, 0, 1, 0]);
+        bytes.extend(index.to_ne_bytes());
+        bytes.extend([12, 0, 3, 0]);
+        bytes.extend(bits.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn each_bit_has_its_name_and_unknown_ones_have_none() {
+        let list = [device(3, 0b000_0111), device(4, 0), device(5, 1 << 40 | 1 << 6)].concat();
+        let told = features(&list);
+        assert_eq!(told[&3], [XdpFeature::Basic, XdpFeature::Redirect, XdpFeature::NdoXmit]);
+        assert_eq!((&told[&4][..], &told[&5][..]), (&[][..], &[XdpFeature::NdoXmitSg][..]));
+        for cut in 0..list.len() {
+            assert!(features(&list[..cut]).len() < 3, "{cut}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_tells_of_the_loopback_that_it_has_none() {
+        match crate::netlink::xdp_devices() {
+            Ok(list) => assert_eq!(features(&list)[&1], []),
+            // ENOENT: no such family.
+            Err(error) => assert_eq!(error.raw_os_error(), Some(2), "{error}"),
+        }
+    }
+}
