@@ -273,7 +273,9 @@ impl LoadError {
             Some("ENOSPC") if doing == ATTACH => {
                 "a veth needs as many receive queues as its other end has for sending, or more (`ethtool -L INTERFACE rx N`)"
             }
-            Some("ENXIO") => "its other end takes no frames now: it is down, or a veth's that needs GRO or an XDP program there",
+            Some("ENXIO") => {
+                "its other end takes no frames now: it is down, or a veth's that needs GRO or an XDP program there"
+            }
             Some("ENETDOWN") => "it is down: set it up (`ip link set INTERFACE up`)",
             Some("EINVAL" | "EOPNOTSUPP") => {
                 "the interface or this kernel has no such thing (AF_XDP and XDP links need Linux 5.9, frames made in the kernel 5.18): \

@@ -28,14 +28,14 @@ impl Topology {
         }
         for half in &mut self.halves {
             let (direct, guest) = (half.side.direct, &mut half.guest);
-            guest.drivers.request_features(direct.name, &[(NAPI_FEATURE.to_owned(), true)]).map_err(|error| {
-                LabError::Kernel {
+            guest.drivers.request_features(direct.name, &[(NAPI_FEATURE.to_owned(), true)]).map_err(
+                |error| LabError::Kernel {
                     operation: "switch on the NAPI (generic receive offload) of".to_owned(),
                     object: guest.object(direct.name),
                     errno: Errno::from(error),
                     detail: String::new(),
-                }
-            })?;
+                },
+            )?;
             // As the VF, and so never a second copy of what is flooded.
             let port = PortSettings { isolated: true, flood: false, backup: Some(SYNTHETIC.index) };
             plug(guest, direct, GUEST, port)?;

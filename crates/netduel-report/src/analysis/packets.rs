@@ -229,8 +229,7 @@ fn range(
     flow: impl Fn(&Trial) -> Option<Flow>,
 ) -> Option<(f64, f64)> {
     let (from, to) = figures::steady_bounds(workload);
-    let means: Vec<f64> =
-        trials.iter().filter_map(|trial| rate_between(&flow(trial)?, from, to)).collect();
+    let means: Vec<f64> = trials.iter().filter_map(|trial| rate_between(&flow(trial)?, from, to)).collect();
     means.iter().copied().reduce(f64::min).zip(means.iter().copied().reduce(f64::max))
 }
 

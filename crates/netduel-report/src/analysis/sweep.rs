@@ -43,7 +43,10 @@ pub struct SweepPoint {
 
 /// The sweeps of a run; empty where nothing was swept.
 pub(super) fn of_run(plan: &ResolvedPlan, workloads: &[WorkloadAnalysis]) -> Vec<Sweep> {
-    frames(workloads).into_iter().chain(workloads.iter().filter_map(|workload| queues(plan, workload))).collect()
+    frames(workloads)
+        .into_iter()
+        .chain(workloads.iter().filter_map(|workload| queues(plan, workload)))
+        .collect()
 }
 
 /// The one direction of an arm's packets.

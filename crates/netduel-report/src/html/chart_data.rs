@@ -4,7 +4,9 @@ use netduel_model::workload::{Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 use serde_json::{Value, json};
 
-use crate::analysis::{Analysis, ArmAnalysis, MetricAnalysis, SeriesPoint, Sweep, SweepPoint, WorkloadAnalysis};
+use crate::analysis::{
+    Analysis, ArmAnalysis, MetricAnalysis, SeriesPoint, Sweep, SweepPoint, WorkloadAnalysis,
+};
 
 /// Bins of a density: enough for two modes, few enough that noise does not look like modes.
 const DENSITY_BINS: usize = 70;
@@ -79,6 +81,18 @@ pub(super) fn scaled_packets(rates: impl Iterator<Item = f64>) -> Scaled {
 pub(super) fn scaled_series(workload: &WorkloadAnalysis) -> Scaled {
     let metric = if has_bulk(workload) { Metric::Throughput } else { Metric::LatencyP50 };
     scaled(metric, workload.arms.iter().flat_map(|arm| arm.series.iter().map(|point| point.median)))
+}
+
+/// The unit of a workload's intervals, which are bit/s: packets per second of packets, whose payloads are all alike.
+pub(super) fn scaled_intervals(workload: &WorkloadAnalysis) -> Scaled {
+    let first = workload.arms.first().map(|arm| &arm.workload.traffic);
+    let Some(Traffic::UdpStream { size, packets: Some(_), .. }) = first else {
+        return scaled_series(workload);
+    };
+    let per_bit = 1.0 / 8.0 / size.0.max(1) as f64;
+    let rates = workload.arms.iter().flat_map(|arm| arm.intervals.iter().map(|bps| bps * per_bit));
+    let scale = scaled_packets(rates);
+    Scaled { factor: scale.factor * per_bit, unit: scale.unit }
 }
 
 /// The unit of the round trips within a trial, beside bulk data.
@@ -257,7 +271,7 @@ fn density(histogram: &Histogram, scale: Scaled) -> Vec<Value> {
 
 /// Shares of the steady intervals of each arm in bins of equal width that all arms have in common.
 fn rates(workload: &WorkloadAnalysis) -> Value {
-    let scale = scaled_series(workload);
+    let scale = scaled_intervals(workload);
     let range = |rates: &[f64]| {
         Some((rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?))
     };
@@ -330,7 +344,8 @@ fn ends(workload: &WorkloadAnalysis) -> Value {
 pub(super) fn published(sweep: &Sweep, analysis: &Analysis) -> Option<f64> {
     let size = crate::words::common_size(analysis)?;
     let figures = crate::published::of_size(&size);
-    let figure = figures.iter().find(|figure| sweep.points.iter().any(|point| point.frame == figure.frame))?;
+    let figure =
+        figures.iter().find(|figure| sweep.points.iter().any(|point| point.frame == figure.frame))?;
     Some(figure.receiver_pps)
 }
 

@@ -60,7 +60,12 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                 } @else if !is_failover {
                     (figure(&Chart {
                         kind: "rates", workload: index, index: 0,
-                        title: "Throughput of all intervals".to_owned(),
+                        title: if chart_data::is_of_packets(workload) {
+                            "Packets received in all intervals"
+                        } else {
+                            "Throughput of all intervals"
+                        }
+                        .to_owned(),
                         reading: "Share of the intervals of all steady windows, in bins of equal width; all valid trials together."
                             .to_owned(),
                         label: series_label(workload),
@@ -225,7 +230,7 @@ fn blocks_table(metric: &MetricAnalysis) -> Markup {
 }
 
 fn intervals_table(workload: &WorkloadAnalysis) -> Markup {
-    let scale = chart_data::scaled_series(workload);
+    let scale = chart_data::scaled_intervals(workload);
     let header = ["Arm", "n", "smallest", "quarter", "median", "three quarters", "largest"]
         .into_iter()
         .enumerate()

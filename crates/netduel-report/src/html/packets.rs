@@ -2,8 +2,8 @@
 use maud::{Markup, html};
 use netduel_model::run::Run;
 
-use super::charts::{self, Chart};
 use super::chart_data;
+use super::charts::{self, Chart};
 use crate::analysis::{Analysis, PacketRates, Sweep, SweptBy, WorkloadAnalysis};
 use crate::words::{self, plain};
 
@@ -99,7 +99,8 @@ fn bars(index: usize, sweep: &Sweep, analysis: &Analysis) -> Markup {
         .points
         .iter()
         .map(|point| {
-            let received = point.received.map_or("not told".to_owned(), |rates| words::packet_rate(rates.mean));
+            let received =
+                point.received.map_or("not told".to_owned(), |rates| words::packet_rate(rates.mean));
             format!("{} {} {received}", point.arm, point.label)
         })
         .collect();
@@ -165,8 +166,9 @@ pub(super) fn section(workload: &WorkloadAnalysis) -> Markup {
 pub(super) fn both_ends(index: usize, workload: &WorkloadAnalysis) -> Markup {
     let scale = chart_data::scaled_ends(workload);
     let ways = || workload.arms.iter().flat_map(|arm| arm.packets.iter().map(move |way| (arm, way)));
-    let mean =
-        |rates: Option<PacketRates>| rates.map_or("not told".to_owned(), |rates| words::packet_rate(rates.mean));
+    let mean = |rates: Option<PacketRates>| {
+        rates.map_or("not told".to_owned(), |rates| words::packet_rate(rates.mean))
+    };
     let said: Vec<String> = ways()
         .map(|(arm, way)| format!("{} sent {}, received {}", arm.arm, mean(way.sent), mean(way.received)))
         .collect();
@@ -174,11 +176,17 @@ pub(super) fn both_ends(index: usize, workload: &WorkloadAnalysis) -> Markup {
     for (arm, way) in ways() {
         for (end, series) in [("sent", &way.sent_series), ("received", &way.received_series)] {
             rows.extend(series.iter().map(|point| {
-                let rates = [point.median, point.min, point.max].map(|rate| charts::number(Some(rate), scale));
-                [arm.arm.to_string(), end.to_owned(), format!("{:.2}", point.time_s), point.trials.to_string()]
-                    .into_iter()
-                    .chain(rates)
-                    .collect()
+                let rates =
+                    [point.median, point.min, point.max].map(|rate| charts::number(Some(rate), scale));
+                [
+                    arm.arm.to_string(),
+                    end.to_owned(),
+                    format!("{:.2}", point.time_s),
+                    point.trials.to_string(),
+                ]
+                .into_iter()
+                .chain(rates)
+                .collect()
             }));
         }
     }

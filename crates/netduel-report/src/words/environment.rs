@@ -21,7 +21,8 @@ pub fn environment_hosts(analysis: &Analysis) -> Vec<String> {
 
 /// The size that the hosts of a run have in common, as the plan or their cloud names it.
 pub fn common_size(analysis: &Analysis) -> Option<String> {
-    let mut sizes = analysis.inspection.hosts.iter().map(|host| size_of(analysis, &host.name, &host.snapshot));
+    let mut sizes =
+        analysis.inspection.hosts.iter().map(|host| size_of(analysis, &host.name, &host.snapshot));
     let first = sizes.next()??;
     sizes.all(|size| size.as_deref() == Some(first.as_str())).then_some(first)
 }
@@ -46,14 +47,15 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         (
             "Network bandwidth of the size",
             of(&|name, host| {
-                known(name, host).map(|size| format!("{} ({})", human_bit_rate(size.rate().0 as f64), size.source()))
+                known(name, host)
+                    .map(|size| format!("{} ({})", human_bit_rate(size.rate().0 as f64), size.source()))
             }),
         ),
         ("NICs of the size at most", of(&|name, host| known(name, host).map(|size| size.nics.to_string()))),
         ("Cores online", of(&|_, host| (host.cores > 0).then(|| host.cores.to_string()))),
         ("Memory", of(&|_, host| host.memory_bytes.map(bytes))),
         ("NICs", of(&|_, host| nics(host))),
-        ("Interface of the packets", of(&|name, host| interfaces(host, &used(name), interface_words))),
+        ("Interface of the packets", of(&|name, host| interfaces(host, &used(name), interface_words_of))),
         (
             "Its queues",
             of(&|name, host| {
@@ -86,6 +88,12 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
     rows.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
 }
 
+/// An interface in a line, without the speed that software only calls its own.
+fn interface_words_of(interface: &Interface) -> String {
+    let speed = interface.speed_mbps.filter(|_| interface.kind.is_none());
+    interface_words(&Interface { speed_mbps: speed, ..interface.clone() })
+}
+
 /// Interfaces that a host used for packets, over all arms.
 fn used_interfaces(analysis: &Analysis, host: &str) -> Vec<String> {
     let mut names: Vec<String> = analysis
@@ -103,11 +111,7 @@ fn used_interfaces(analysis: &Analysis, host: &str) -> Vec<String> {
 }
 
 /// A fact of each of some interfaces, with its name where there are several.
-fn interfaces(
-    host: &HostSnapshot,
-    names: &[String],
-    fact: impl Fn(&Interface) -> String,
-) -> Option<String> {
+fn interfaces(host: &HostSnapshot, names: &[String], fact: impl Fn(&Interface) -> String) -> Option<String> {
     let told: Vec<String> = host
         .interfaces
         .iter()
@@ -121,7 +125,8 @@ fn interfaces(
 
 /// Interfaces with hardware behind them.
 fn nics(host: &HostSnapshot) -> Option<String> {
-    let hardware = host.interfaces.iter().filter(|interface| interface.kind.is_none() && interface.name != "lo");
+    let hardware =
+        host.interfaces.iter().filter(|interface| interface.kind.is_none() && interface.name != "lo");
     let names: Vec<&str> = hardware.map(|interface| interface.name.as_str()).collect();
     match names.as_slice() {
         [] if host.interfaces.is_empty() => None,
@@ -191,10 +196,12 @@ fn description(arm: &crate::analysis::ArmAnalysis, way: &ArmPackets) -> String {
     let maker = match way.path.engine {
         PacketEngine::Socket => "through UDP sockets, a batch in each system call",
         PacketEngine::Xdp => "past the network stack (AF_XDP)",
+        PacketEngine::Dpdk => "from a program that drives the NIC itself (DPDK testpmd, txonly)",
         PacketEngine::Kernel => "from the kernel itself, in the place of the driver (BPF test run)",
     };
     let taker = match way.path.receiver {
         PacketReceiver::Socket => "through UDP sockets",
+        PacketReceiver::Dpdk => "by a program that drives the NIC itself (DPDK testpmd, rxonly)",
         PacketReceiver::Xdp => "past the network stack (AF_XDP), one by one",
         PacketReceiver::Count => "by counting each in the driver (XDP) and dropping it there",
     };

@@ -200,8 +200,9 @@ fn away(end: &PacketSpread) -> Option<String> {
 
 /// What is to be known of a run's packets beside its figures: uneven spreads, cores away from their interface, what virtual wires are.
 pub fn packets_commentary(analysis: &Analysis) -> Vec<String> {
-    let arms =
-        || analysis.workloads.iter().flat_map(|workload| workload.arms.iter().map(move |arm| (workload, arm)));
+    let arms = || {
+        analysis.workloads.iter().flat_map(|workload| workload.arms.iter().map(move |arm| (workload, arm)))
+    };
     let mut sentences = Vec::new();
     for (workload, arm) in arms() {
         for end in arm.packets.iter().flat_map(|way| &way.spread) {
@@ -220,7 +221,8 @@ pub fn packets_commentary(analysis: &Analysis) -> Vec<String> {
     }
     if arms().flat_map(|(_, arm)| &arm.packets).any(|way| way.loss().is_some_and(|loss| loss > 0.0)) {
         sentences.push(
-            "Where more was sent than received, what the receiver took is the measure of the path.".to_owned(),
+            "Where more was sent than received, what the receiver took is the measure of the path."
+                .to_owned(),
         );
     }
     let ends = || arms().flat_map(|(_, arm)| &arm.packets).flat_map(|way| &way.spread);
