@@ -336,6 +336,7 @@ fn end_report(
             .filter(|(_, count)| *count > 0)
             .map(|(name, count)| ((*name).to_owned(), *count))
             .collect(),
+        ..PacketReport::default()
     };
     let received = (mode == Mode::ReceiveOnly).then(|| flow.clone());
     let datagrams = received

@@ -91,7 +91,7 @@ pub(super) fn check_arm(
         let allowed = "use IPv4: testpmd's packets have no other head";
         problems.add(&at("family"), "is \"ipv6\" for the generator `dpdk`", allowed);
     }
-    if !dpdk.device.has_interface() && !(sends && receives) {
+    if !(dpdk.device.has_interface() || sends && receives) {
         let wrong = format!("has the device `{}`, which only testpmd speaks", dpdk.device);
         let allowed = "use it at both ends, or another device";
         problems.add(&key_path(&at("dpdk"), "device"), wrong, allowed);
