@@ -57,7 +57,7 @@ pub use paths::{Moved, PathShares};
 pub use placements::Placed;
 pub use queues::QueueUse;
 pub use series::SeriesPoint;
-pub use spread::{PacketSpread, Uneven};
+pub use spread::{DpdkEnd, PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 pub use sweep::{Sweep, SweepPoint, SweptBy};
 

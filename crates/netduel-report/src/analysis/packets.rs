@@ -50,6 +50,8 @@ pub struct ArmPackets {
     /// Times that the sender had to wait because the ring or queue of its interface was full: back-pressure, no loss. Absent where
     /// the generator cannot know.
     pub back_pressure: Option<u64>,
+    /// Packets that the device of a testpmd did not take because its ring was full: back-pressure, too. Absent for other generators.
+    pub not_taken: Option<u64>,
     /// Packets that were lost, by who counted them, those that nobody counted last; absent when more arrived than were sent.
     pub lost: Option<Vec<lost::LostPackets>>,
     /// What the received rate is of the sender's wire; absent for an interface without one, or of unknown speed.
@@ -149,6 +151,10 @@ fn one_way(
         interface_sent: on_interface(ways, |way| (way.sent, &way.packets_sent)),
         interface_received: on_interface(ways, |way| (way.received, &way.packets_received)),
         back_pressure: ways.iter().map(|way| way.refused).sum::<Option<u64>>(),
+        not_taken: trials
+            .iter()
+            .map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.refused))
+            .sum(),
         lost: lost::of_trials(trials, ways, around.shared),
         line: rates_received.and_then(|rates| line(path, sender, trials, rates.mean, around)),
         sent_series: course(workload, trials, sent),

@@ -1,8 +1,10 @@
 //! Which queues and cores of an end had a workload's packets, how evenly, and where they stand in the machine.
 use std::collections::BTreeMap;
 
+use netduel_model::packet_path::XdpMode;
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
+use serde::Serialize;
 
 use super::packets::{Surroundings, interface_of};
 
@@ -37,8 +39,23 @@ pub struct PacketSpread {
     pub interface_node: Option<u32>,
     /// NUMA node of each of the cores above, on a machine with several.
     pub core_nodes: BTreeMap<u16, u32>,
+    /// Where a receiver's XDP program ran; absent elsewhere, and where the kernel does not tell.
+    pub mode: Option<XdpMode>,
+    /// DPDK's version, its port and the command line of testpmd, where that was the end.
+    pub dpdk: Option<DpdkEnd>,
     /// Whether frames were shared with the driver without a copy, at an AF_XDP end.
     pub zero_copy: Option<bool>,
+}
+
+/// testpmd as it was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DpdkEnd {
+    /// DPDK's version.
+    pub version: String,
+    /// DPDK's name of the port.
+    pub port: String,
+    /// The command line, word by word.
+    pub command: Vec<String>,
 }
 
 /// The most loaded of several.
@@ -118,6 +135,12 @@ pub(super) fn at_end(
         busy: named().filter_map(|core| Some((core, busy(role, core, around)?))).collect(),
         interface_node: told.and_then(|told| told.device.node),
         core_nodes: named().filter_map(|core| Some((core, node_of(core)?))).collect(),
+        mode: ends.iter().find_map(|end| end.report.packets.as_ref()?.mode),
+        dpdk: ends.iter().find_map(|end| end.report.dpdk.as_ref()).map(|told| DpdkEnd {
+            version: told.version.clone(),
+            port: told.port.clone(),
+            command: told.command.clone(),
+        }),
         zero_copy: ends.iter().find_map(|end| end.report.packets.as_ref()?.zero_copy),
         threads: ends.iter().filter_map(|end| end.report.thread_use).map(|told| told.threads).max(),
         interface,

@@ -25,6 +25,8 @@ pub(super) fn page(run: &Run, analysis: &Analysis) -> Markup {
                     dt { (workload.name) }
                     dd { @for said in words::test_description(workload) { (plain(&said)) " " } }
                 } }
+                @let commands = words::testpmd_commands(analysis);
+                @if !commands.is_empty() { pre { @for line in &commands { code { (plain(line)) } "\n" } } }
                 h3 { "Results" }
                 (results(&workloads))
                 @for said in workloads.iter().flat_map(|workload| words::published(workload, size.as_deref())) {

@@ -7,8 +7,8 @@ use netduel_model::units::human_bit_rate;
 use super::host::{bytes, interface as interface_words};
 use super::metric::packet_rate;
 use super::run::plural;
-use super::text::plain;
-use crate::analysis::{Analysis, ArmPackets, WorkloadAnalysis};
+use super::text::{plain, shell_word};
+use crate::analysis::{Analysis, ArmPackets, PacketSpread, WorkloadAnalysis};
 use crate::findings::{queue_count, ranges};
 
 /// A fact of each host, in the order of the hosts; `None` where one did not tell.
@@ -83,6 +83,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("System", of(&|_, host| host.os.clone())),
         ("Kernel", of(&|_, host| host.kernel.clone())),
         ("Hypervisor", of(&|_, host| host.hypervisor.clone().or_else(|| host.platform.clone()))),
+        ("DPDK", of(&|name, _| dpdk(analysis, name))),
         ("Image", of(&|_, host| host.cloud.as_ref()?.image.clone())),
     ];
     rows.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
@@ -96,15 +97,8 @@ fn interface_words_of(interface: &Interface) -> String {
 
 /// Interfaces that a host used for packets, over all arms.
 fn used_interfaces(analysis: &Analysis, host: &str) -> Vec<String> {
-    let mut names: Vec<String> = analysis
-        .workloads
-        .iter()
-        .flat_map(|workload| &workload.arms)
-        .flat_map(|arm| &arm.packets)
-        .flat_map(|way| &way.spread)
-        .filter(|end| end.host == host)
-        .map(|end| end.interface.clone())
-        .collect();
+    let mut names: Vec<String> =
+        ends(analysis).filter(|end| end.host == host).map(|end| end.interface.clone()).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -121,6 +115,30 @@ fn interfaces(host: &HostSnapshot, names: &[String], fact: impl Fn(&Interface) -
         .map(|(interface, fact)| format!("{}: {fact}", interface.name))
         .collect();
     (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// DPDK's version, where testpmd was an end.
+fn dpdk(analysis: &Analysis, host: &str) -> Option<String> {
+    ends(analysis).filter(|end| end.host == host).find_map(|end| Some(end.dpdk.as_ref()?.version.clone()))
+}
+
+/// Every end of every arm.
+fn ends(analysis: &Analysis) -> impl Iterator<Item = &PacketSpread> {
+    let arms = analysis.workloads.iter().flat_map(|workload| &workload.arms);
+    arms.flat_map(|arm| &arm.packets).flat_map(|way| &way.spread)
+}
+
+/// The command lines of testpmd, each once: `client a: dpdk-testpmd -l 0,1 ...`.
+pub fn testpmd_commands(analysis: &Analysis) -> Vec<String> {
+    let mut lines: Vec<String> = ends(analysis)
+        .filter_map(|end| {
+            let words: Vec<String> = end.dpdk.as_ref()?.command.iter().map(|word| shell_word(word)).collect();
+            Some(plain(&format!("{} {}: {}", end.role, end.host, words.join(" "))))
+        })
+        .collect();
+    lines.sort();
+    lines.dedup();
+    lines
 }
 
 /// Interfaces with hardware behind them.

@@ -15,7 +15,9 @@ mod verdict;
 mod warnings;
 
 pub use datagrams::{datagrams, datagrams_title, direction};
-pub use environment::{EnvironmentRow, common_size, environment, environment_hosts, test_description};
+pub use environment::{
+    EnvironmentRow, common_size, environment, environment_hosts, test_description, testpmd_commands,
+};
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{LIMITS_TITLE, QUEUES_TITLE, limits, queues};
 pub use metric::{PPS, is_of_packets, metric_title, metric_value, packet_rate};

@@ -95,6 +95,9 @@ fn of_way(way: &ArmPackets) -> Vec<String> {
             way.sender
         )
     }));
+    notes.extend(way.not_taken.filter(|packets| *packets > 0).map(|packets| {
+        format!("the device did not take {packets} packets that testpmd offered it: back-pressure, not loss")
+    }));
     notes.extend(way.line.as_ref().map(|line| {
         format!(
             "what arrived took {} of the {} of {}, each {} B frame with 20 B of preamble and gap",
@@ -168,6 +171,10 @@ fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> String {
         parts.push(format!("busy share of core {}", busy.join(", ")));
     }
     parts.extend(away(end));
+    parts.extend(end.mode.map(|mode| format!("XDP in {} mode", mode.word())));
+    parts.extend(
+        end.dpdk.as_ref().map(|dpdk| format!("by testpmd of DPDK {} as port {}", dpdk.version, dpdk.port)),
+    );
     parts.extend(end.zero_copy.map(|zero| {
         if zero {
             "frames shared with the driver (zero copy)"

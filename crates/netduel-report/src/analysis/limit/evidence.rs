@@ -97,7 +97,9 @@ impl<'a> Evidence<'a> {
     pub fn findings(&self) -> Vec<Finding> {
         let mut found = self.reached();
         found.extend(self.not_taken());
-        let at_socket = (self.lost.at_socket > 0).then(|| {
+        // testpmd has no socket, but counts what it did not take in time.
+        let at_receiver = self.lost.at_socket.max(self.ring_drops());
+        let at_socket = (at_receiver > 0).then(|| {
             self.ring_full().unwrap_or_else(|| {
                 let words =
                     format!("{} {} dropped at the receiver's socket", self.lost.at_socket, self.noun());
@@ -106,7 +108,7 @@ impl<'a> Evidence<'a> {
         });
         // Where more are lost before the socket, that is what comes first.
         let (socket_first, socket_later) =
-            if self.lost.at_socket * 2 >= self.lost.all { (at_socket, None) } else { (None, at_socket) };
+            if at_receiver * 2 >= self.lost.all { (at_socket, None) } else { (None, at_socket) };
         found.extend(socket_first);
         if let Some(outstanding) = self.outstanding {
             let plural = if outstanding == 1 { "request" } else { "requests" };

@@ -27,7 +27,7 @@ pub enum Cause {
     AskedRate,
     /// The sending thread, or the core it was pinned to, had no CPU time left.
     SenderCore,
-    /// The kernel's generator made packets as fast as it can.
+    /// A generator that is not ours (the kernel's, testpmd) made packets as fast as it can.
     Generator,
     /// The sender's interface took no frame of the generator.
     NotTaken,
@@ -63,7 +63,7 @@ pub enum Cause {
     Congestion,
     /// Segments were lost, and TCP sent less.
     Loss,
-    /// The receiver's program did not take frames out of its AF_XDP ring as fast as they came.
+    /// The receiver's program did not take frames out of its ring (AF_XDP, DPDK) as fast as they came.
     ReceiverRing,
     /// The receiver's program did not take datagrams as fast as they came.
     ReceiverSocket,
@@ -79,7 +79,7 @@ impl Cause {
         match self {
             Self::AskedRate => "the rate that was asked for",
             Self::SenderCore => "the sender's core",
-            Self::Generator => "the generator: the kernel makes no more packets on its core",
+            Self::Generator => "the generator: it makes no more packets on its cores",
             Self::NotTaken => "the sender's interface: it took none of the generator's frames",
             Self::BackPressure => "the sender's interface: its ring or queue was full (back-pressure)",
             Self::ReceiverCore => "the receiver's core",
@@ -97,7 +97,7 @@ impl Cause {
             Self::HostDrops => "an interface or queue of the two hosts: it drops what it has no room for",
             Self::Congestion => "congestion: a queue on the path is full",
             Self::Loss => "loss: TCP held back",
-            Self::ReceiverRing => "the receiver's program: its AF_XDP ring was full",
+            Self::ReceiverRing => "the receiver's program: its ring was full",
             Self::ReceiverSocket => "the receiver's program: its socket overflowed",
             Self::RoundTrip => "the round trip: a closed loop waits for each response",
             Self::Unknown => "unknown",

@@ -1,4 +1,5 @@
 //! Causes of packets alone: rings, generators, and ends that are busy whatever they do.
+use netduel_model::dpdk::DpdkCounts;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::trial::TrialEnd;
 
@@ -26,16 +27,25 @@ impl Evidence<'_> {
         asked::human_rate(&self.workload.traffic, bps)
     }
 
-    /// Whether an end runs all the time whatever there is to do, so that a full core alone says nothing of it: an AF_XDP receiver asks
-    /// its rings again and again, and the kernel's generator has a finding of its own.
+    /// Whether an end runs all the time whatever there is to do, so that a full core alone says nothing of it: an AF_XDP receiver and
+    /// testpmd ask their rings again and again, and the kernel's generator has a finding of its own.
     pub(super) fn always_runs(&self, end: &TrialEnd) -> bool {
         let is_sender = end.report.role == self.sender.report.role;
         self.path().is_some_and(|path| {
-            if is_sender { path.engine == PacketEngine::Kernel } else { path.receiver == PacketReceiver::Xdp }
+            if is_sender {
+                matches!(path.engine, PacketEngine::Kernel | PacketEngine::Dpdk)
+            } else {
+                matches!(path.receiver, PacketReceiver::Xdp | PacketReceiver::Dpdk)
+            }
         })
     }
 
-    /// Frames that found the ring of an AF_XDP receiver full.
+    /// Packets that a receiver past the network stack counted as lost before its program had them.
+    pub(super) fn ring_drops(&self) -> u64 {
+        self.receiver.report.packets.as_ref().map_or(0, |packets| packets.drops.values().sum())
+    }
+
+    /// Frames that found the ring of an AF_XDP receiver, or the queues of a testpmd, full.
     pub(super) fn ring_full(&self) -> Option<Finding> {
         let drops = &self.receiver.report.packets.as_ref()?.drops;
         let (counter, count) =
@@ -61,6 +71,9 @@ impl Evidence<'_> {
     /// A ring or queue that was full when the sender came with more.
     pub(super) fn back_pressure(&self) -> Option<Finding> {
         self.path()?;
+        if let Some(testpmd) = &self.sender.report.dpdk {
+            return self.testpmd(&testpmd.counts);
+        }
         let handed = self.sender.report.datagrams_sent.as_ref()?;
         let share = handed.refused as f64 / (handed.calls + handed.refused).max(1) as f64;
         (share >= RING_FULL).then(|| {
@@ -72,6 +85,20 @@ impl Evidence<'_> {
             );
             (Cause::BackPressure, words)
         })
+    }
+
+    /// testpmd always offers more than its device takes, or makes all that it can.
+    fn testpmd(&self, counts: &DpdkCounts) -> Option<Finding> {
+        let offered = counts.sent + counts.refused;
+        let share = counts.refused as f64 / offered.max(1) as f64;
+        let words = format!(
+            "the device did not take {} of the {offered} packets that testpmd offered it",
+            percent(share)
+        );
+        match share {
+            share if share >= RING_FULL => Some((Cause::BackPressure, words)),
+            _ => (offered > 0).then(|| (Cause::Generator, format!("{words}: it took what was made"))),
+        }
     }
 
     /// The kernel's generator, which runs in the call of a thread that is not among those of the trial.
