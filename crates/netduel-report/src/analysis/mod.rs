@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
-use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
@@ -296,8 +296,18 @@ fn workload(
         });
         by_arm.push((arm, settings, trials));
     }
-    let metrics = |of: &Workload| of.metrics.clone();
-    let judged_metrics = arms.first().map(|first| metrics(&first.workload)).unwrap_or_default();
+    let counters = counters::of_workload(&by_arm, machines);
+    let [judged, unjudged] = metrics_of(&arms, &by_arm, machines);
+    WorkloadAnalysis { name: name.clone(), arms, judged, unjudged, counters, explanation: Vec::new() }
+}
+
+/// The metrics of a workload: those that a verdict is about, and the others that its traffic yields.
+fn metrics_of(
+    arms: &[ArmAnalysis],
+    by_arm: &[(&Arm, &Workload, Vec<&Trial>)],
+    machines: &Machines,
+) -> [Vec<MetricAnalysis>; 2] {
+    let judged_metrics = arms.first().map(|first| first.workload.metrics.clone()).unwrap_or_default();
     let possible = arms.first().map_or(&[][..], |first| first.workload.traffic.possible_metrics());
     let of_packets = arms.first().is_some_and(|arm| words::is_of_packets(&arm.workload.traffic));
     let table = |metric: Metric| MetricAnalysis {
@@ -320,8 +330,7 @@ fn workload(
         .map(table)
         .filter(|metric| metric.arms.iter().any(|arm| !arm.values.is_empty()))
         .collect();
-    let counters = counters::of_workload(&by_arm, machines);
-    WorkloadAnalysis { name: name.clone(), arms, judged, unjudged, counters, explanation: Vec::new() }
+    [judged, unjudged]
 }
 
 fn is_failover(workload: &Workload) -> bool {

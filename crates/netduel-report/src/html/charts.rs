@@ -58,18 +58,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                         label: tail_label(workload),
                     }, &tail_table(workload)))
                 } @else if !is_failover {
-                    (figure(&Chart {
-                        kind: "rates", workload: index, index: 0,
-                        title: if chart_data::is_of_packets(workload) {
-                            "Packets received in all intervals"
-                        } else {
-                            "Throughput of all intervals"
-                        }
-                        .to_owned(),
-                        reading: "Share of the intervals of all steady windows, in bins of equal width; all valid trials together."
-                            .to_owned(),
-                        label: series_label(workload),
-                    }, &intervals_table(workload)))
+                    (all_intervals(index, workload))
                 }
                 @if chart_data::has_parts(workload) {
                     (figure(&Chart {
@@ -91,6 +80,23 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
             @if !workload.unjudged.is_empty() { (also_measured(workload)) }
         }
     }
+}
+
+/// Rates of all intervals of the steady windows.
+fn all_intervals(index: usize, workload: &WorkloadAnalysis) -> Markup {
+    let of_packets = chart_data::is_of_packets(workload);
+    let title = if of_packets { "Packets received in all intervals" } else { "Throughput of all intervals" };
+    let chart = Chart {
+        kind: "rates",
+        workload: index,
+        index: 0,
+        title: title.to_owned(),
+        reading:
+            "Share of the intervals of all steady windows, in bins of equal width; all valid trials together."
+                .to_owned(),
+        label: series_label(workload),
+    };
+    figure(&chart, &intervals_table(workload))
 }
 
 /// The course of a trial: one chart, or throughput and round trips under each other on one axis of time.

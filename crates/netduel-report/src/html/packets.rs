@@ -23,7 +23,7 @@ pub(super) fn page(run: &Run, analysis: &Analysis) -> Markup {
                 h3 { "Test" }
                 dl.facts { @for workload in &workloads {
                     dt { (workload.name) }
-                    dd { @for said in words::test_description(workload) { (plain(&said)) " " } }
+                    dd { @for said in words::test_description(workload) { p { (plain(&said)) } } }
                 } }
                 @let commands = words::testpmd_commands(analysis);
                 @if !commands.is_empty() { pre { @for line in &commands { code { (plain(line)) } "\n" } } }

@@ -3,12 +3,13 @@ use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::size;
 use netduel_model::snapshot::{HostSnapshot, Interface, Processor};
 use netduel_model::units::human_bit_rate;
+use netduel_model::workload::Traffic;
 
 use super::host::{bytes, interface as interface_words};
 use super::metric::packet_rate;
 use super::run::plural;
 use super::text::{plain, shell_word};
-use crate::analysis::{Analysis, ArmPackets, PacketSpread, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
 use crate::findings::{queue_count, ranges};
 
 /// A fact of each host, in the order of the hosts; `None` where one did not tell.
@@ -198,19 +199,28 @@ fn huge_pages(host: &HostSnapshot) -> Option<String> {
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// What a workload does, in sentences that need no knowledge of plans; empty where it is not about packets.
+/// What a workload does, in sentences that need no knowledge of plans: once where all arms do the same, else by arm. Empty where it is
+/// not about packets.
 pub fn test_description(workload: &WorkloadAnalysis) -> Vec<String> {
-    let Some(arm) = workload.arms.iter().find(|arm| !arm.packets.is_empty()) else { return Vec::new() };
-    arm.packets.iter().map(|way| description(arm, way)).collect()
+    let each: Vec<(&str, String)> = workload
+        .arms
+        .iter()
+        .flat_map(|arm| arm.packets.iter().map(move |way| (arm.arm.as_str(), description(arm, way))))
+        .collect();
+    match each.as_slice() {
+        [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => vec![first.clone()],
+        each => each.iter().map(|(arm, said)| format!("{arm}: {said}")).collect(),
+    }
 }
 
-fn description(arm: &crate::analysis::ArmAnalysis, way: &ArmPackets) -> String {
-    use netduel_model::workload::Traffic;
+fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
     let Traffic::UdpStream { flows, rate, size, .. } = &arm.workload.traffic else { return String::new() };
     let pace = rate.map_or_else(
         || "as fast as it can".to_owned(),
         |rate| format!("at {}", packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64)),
     );
+    let queues =
+        way.path.queues.map(|queues| format!(" over {}", plural(queues, "queue"))).unwrap_or_default();
     let maker = match way.path.engine {
         PacketEngine::Socket => "through UDP sockets, a batch in each system call",
         PacketEngine::Xdp => "past the network stack (AF_XDP)",
@@ -224,8 +234,8 @@ fn description(arm: &crate::analysis::ArmAnalysis, way: &ArmPackets) -> String {
         PacketReceiver::Count => "by counting each in the driver (XDP) and dropping it there",
     };
     format!(
-        "The {} sends frames of {} B ({size} of UDP payload) in {} {pace}, {maker}; the other end takes them {taker}. Each trial \
-         takes {}.",
+        "The {} sends frames of {} B ({size} of UDP payload) in {}{queues} {pace}, {maker}; the other end takes them {taker}. Each \
+         trial takes {}.",
         way.sender,
         way.path.frame,
         plural(*flows, "flow"),

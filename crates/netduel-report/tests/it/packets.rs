@@ -151,7 +151,7 @@ fn what_is_lost_goes_to_the_counter_that_names_it_and_no_packet_to_two() {
     );
     // No more is named than was lost.
     let all = lost(|trial| {
-        ends(trial)[1].report.packets.as_mut().unwrap().drops = [("rx_ring_full".to_owned(), 9_000)].into()
+        ends(trial)[1].report.packets.as_mut().unwrap().drops = [("rx_ring_full".to_owned(), 9_000)].into();
     });
     assert_eq!(all, Some(vec![named("rx_ring_full at the receiver", 10_000)]));
 }
@@ -209,8 +209,11 @@ fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
         arm.workloads.push(large);
     }
     let mut second = trials.clone();
-    second.iter_mut().for_each(|trial| trial.slot.workload = "small-512".parse().unwrap());
-    trials.iter_mut().for_each(|trial| trial.slot.workload = "small-64".parse().unwrap());
+    for (trials, name) in [(&mut *trials, "small-64"), (&mut second, "small-512")] {
+        for trial in trials {
+            trial.slot.workload = name.parse().unwrap();
+        }
+    }
     trials.extend(second);
     let analysis = analyse_run(&run);
     let [sweep] = analysis.sweeps.as_slice() else { panic!("{:?}", analysis.sweeps) };

@@ -107,8 +107,11 @@ impl<'a> Evidence<'a> {
             })
         });
         // Where more are lost before the socket, that is what comes first.
-        let (socket_first, socket_later) =
-            if at_receiver * 2 >= self.lost.all { (at_socket, None) } else { (None, at_socket) };
+        let (socket_first, socket_later) = if at_receiver * 2 >= self.lost.all && self.is_worth(at_receiver) {
+            (at_socket, None)
+        } else {
+            (None, at_socket)
+        };
         found.extend(socket_first);
         if let Some(outstanding) = self.outstanding {
             let plural = if outstanding == 1 { "request" } else { "requests" };

@@ -59,6 +59,8 @@ pub enum Cause {
     Switch,
     /// An interface or queue of one of the two hosts dropped packets that it had no room for.
     HostDrops,
+    /// Packets were lost where no counter of the two hosts tells.
+    LostUncounted,
     /// A queue on the path grew, and TCP sent less.
     Congestion,
     /// Segments were lost, and TCP sent less.
@@ -95,6 +97,7 @@ impl Cause {
             Self::TokenBucket => "a rate cap that lets a burst pass (token bucket)",
             Self::Switch => "the path: it drops packets between the hosts",
             Self::HostDrops => "an interface or queue of the two hosts: it drops what it has no room for",
+            Self::LostUncounted => "loss where no counter of the two hosts tells",
             Self::Congestion => "congestion: a queue on the path is full",
             Self::Loss => "loss: TCP held back",
             Self::ReceiverRing => "the receiver's program: its ring was full",

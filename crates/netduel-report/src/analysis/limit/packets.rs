@@ -9,6 +9,8 @@ use super::{Cause, percent};
 
 /// A sender that found its ring full in this share of its calls, or more, had time to wait for it.
 const RING_FULL: f64 = 0.1;
+/// Fewer lost packets than this share of those sent are no limit of what arrives.
+const LOST_LITTLE: f64 = 0.01;
 /// A generator in the kernel that ran for this share of the time had no time left for more.
 const GENERATOR_FULL: f64 = 0.5;
 
@@ -38,6 +40,11 @@ impl Evidence<'_> {
                 matches!(path.receiver, PacketReceiver::Xdp | PacketReceiver::Dpdk)
             }
         })
+    }
+
+    /// Whether so many lost ones say what the limit is: of packets as fast as they can a few are lost whatever it is.
+    pub(super) fn is_worth(&self, lost: u64) -> bool {
+        self.path().is_none() || lost as f64 >= self.sent as f64 * LOST_LITTLE
     }
 
     /// Packets that a receiver past the network stack counted as lost before its program had them.
@@ -72,7 +79,7 @@ impl Evidence<'_> {
     pub(super) fn back_pressure(&self) -> Option<Finding> {
         self.path()?;
         if let Some(testpmd) = &self.sender.report.dpdk {
-            return self.testpmd(&testpmd.counts);
+            return offered(&testpmd.counts);
         }
         let handed = self.sender.report.datagrams_sent.as_ref()?;
         let share = handed.refused as f64 / (handed.calls + handed.refused).max(1) as f64;
@@ -87,20 +94,6 @@ impl Evidence<'_> {
         })
     }
 
-    /// testpmd always offers more than its device takes, or makes all that it can.
-    fn testpmd(&self, counts: &DpdkCounts) -> Option<Finding> {
-        let offered = counts.sent + counts.refused;
-        let share = counts.refused as f64 / offered.max(1) as f64;
-        let words = format!(
-            "the device did not take {} of the {offered} packets that testpmd offered it",
-            percent(share)
-        );
-        match share {
-            share if share >= RING_FULL => Some((Cause::BackPressure, words)),
-            _ => (offered > 0).then(|| (Cause::Generator, format!("{words}: it took what was made"))),
-        }
-    }
-
     /// The kernel's generator, which runs in the call of a thread that is not among those of the trial.
     pub(super) fn generator(&self) -> Option<Finding> {
         self.path().filter(|path| path.engine == PacketEngine::Kernel)?;
@@ -112,5 +105,19 @@ impl Evidence<'_> {
                 format!("the kernel made packets for {} of the time of one core", percent(ran)),
             )
         })
+    }
+}
+
+/// testpmd always offers more than its device takes, or makes all that it can.
+fn offered(counts: &DpdkCounts) -> Option<Finding> {
+    let offered = counts.sent + counts.refused;
+    let share = counts.refused as f64 / offered.max(1) as f64;
+    let words = format!(
+        "the device did not take {} of the {offered} packets that testpmd offered it",
+        percent(share)
+    );
+    match share {
+        share if share >= RING_FULL => Some((Cause::BackPressure, words)),
+        _ => (offered > 0).then(|| (Cause::Generator, format!("{words}: it took what was made"))),
     }
 }

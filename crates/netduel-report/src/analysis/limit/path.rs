@@ -297,9 +297,19 @@ impl Evidence<'_> {
             )];
         }
         let between = self.lost.at_interface * 2 < elsewhere;
-        match self.lost_between().filter(|_| between) {
-            Some((_, told)) => vec![(Cause::Switch, format!("{words}; {told}"))],
-            None => vec![(Cause::HostDrops, words)],
+        if !between {
+            return vec![(Cause::HostDrops, words)];
+        }
+        if let Some((_, told)) = self.lost_between() {
+            return vec![(Cause::Switch, format!("{words}; {told}"))];
+        }
+        match carrier(&self.receiver.observation) {
+            Some(carrier) if carrier.rx_packets + elsewhere / 2 >= self.sent => {
+                let told =
+                    format!("{} of the {} received them", carrier.name, name_of(self.receiver.report.role));
+                vec![(Cause::ReceiverProgram, format!("{words}; {told}"))]
+            }
+            _ => vec![(Cause::LostUncounted, words)],
         }
     }
 
