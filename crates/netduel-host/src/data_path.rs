@@ -7,9 +7,7 @@ use netduel_sys::ethtool::Ethtool;
 
 use crate::error::HostError;
 use crate::link::{Link, addresses, ip, links};
-use crate::netlink::{
-    MESSAGE_NEIGHBOUR, RouteSocket, attributes, messages, number16, number32, xdp_devices,
-};
+use crate::netlink::{MESSAGE_NEIGHBOUR, RouteSocket, attributes, messages, number16, number32, xdp_devices};
 use crate::source::LinkSource as _;
 use crate::xdp;
 

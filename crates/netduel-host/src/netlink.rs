@@ -180,9 +180,8 @@ impl Socket {
     /// The one message that answers a request.
     fn one(&mut self, request: u16, body: &[u8]) -> io::Result<Vec<u8>> {
         self.ask(request, FLAGS_ONE, body)?;
-        let (_, length) = rustix::io::retry_on_intr(|| {
-            recv(&self.descriptor, &mut self.received[..], RecvFlags::TRUNC)
-        })?;
+        let (_, length) =
+            rustix::io::retry_on_intr(|| recv(&self.descriptor, &mut self.received[..], RecvFlags::TRUNC))?;
         let answer = self.received.get(..length).unwrap_or_default();
         let Some(message) = messages(answer).find(|message| message.sequence == self.sequence) else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is none"));

@@ -97,8 +97,8 @@ pub enum LoadError {
     /// The driver does not take frames that the kernel makes.
     #[error(
         "send frames that the kernel makes (`generator = \"kernel\"`) by {interface}: its driver takes none now (it has no `ndo-xmit` among \
-         its XDP features, see `netduel inspect`); on a veth, switch GRO on at its other end (`ethtool -K PEER gro on`) or have an XDP \
-         program there, in the lab use the path `direct`; else use the generator `xdp` or `socket`"
+         its XDP features, see `netduel inspect`); on a veth, switch GRO on at its other end while that is up (`ethtool -K PEER gro off`, \
+         then `gro on`) or have an XDP program there, in the lab use the path `direct`; else use the generator `xdp` or `socket`"
     )]
     TakesNoFrames {
         /// Which interface.
@@ -273,7 +273,9 @@ impl LoadError {
             Some("ENOSPC") if doing == ATTACH => {
                 "a veth needs as many receive queues as its other end has for sending, or more (`ethtool -L INTERFACE rx N`)"
             }
-            Some("ENXIO") => "its other end takes no frames now: it is down, or a veth's that needs GRO or an XDP program there",
+            Some("ENXIO") => {
+                "its other end takes no frames now: it is down, or a veth's that needs GRO or an XDP program there"
+            }
             Some("ENETDOWN") => "it is down: set it up (`ip link set INTERFACE up`)",
             Some("EINVAL" | "EOPNOTSUPP") => {
                 "the interface or this kernel has no such thing (AF_XDP and XDP links need Linux 5.9, frames made in the kernel 5.18): \

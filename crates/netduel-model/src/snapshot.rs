@@ -9,7 +9,9 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 pub use cloud::{Cloud, Provider};
-pub use device::{Channels, Coalescing, Device, PciFunction, QueueInterrupt, ReceiveSteering, Rings, XdpFeature};
+pub use device::{
+    Channels, Coalescing, Device, PciFunction, QueueInterrupt, ReceiveSteering, Rings, XdpFeature,
+};
 pub use machine::{Cache, HugePages, MemoryNode, Processor};
 
 /// The facts of a host at the beginning of a run. What a host does not tell is absent.

@@ -1,10 +1,10 @@
 //! `netduel lab`: the local lab by hand.
 use netduel_lab::{Lab, LabError, Lifetime, Status};
 use netduel_model::ids::LabName;
+use netduel_model::lab;
 use netduel_model::plan::resolved;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::units::human_si;
-use netduel_model::lab;
 
 use crate::cli::LabCommand;
 use crate::exit::{Failure, Kind, OrFail as _};

@@ -1,9 +1,9 @@
 //! The lab's hosts and what connects them, and the change from one path to the other. Must be driven by one thread, in a
 //! process that may change namespaces; it does not know how that process is reached.
+mod direct;
 pub(crate) mod event;
 pub(crate) mod host;
 pub(crate) mod policy;
-mod direct;
 mod probe;
 pub(crate) mod wiring;
 

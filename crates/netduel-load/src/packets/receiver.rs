@@ -78,8 +78,7 @@ impl RawReceiver {
         }
         let flows = programs::flows(magics).map_err(refused("make a map of flows"))?;
         let program = programs::leader(&flows, &map).map_err(unloaded)?;
-        let link =
-            Link::attach(&program, Attach::Xdp, path.index).map_err(refused(ATTACH))?;
+        let link = Link::attach(&program, Attach::Xdp, path.index).map_err(refused(ATTACH))?;
         let interface = path.interface.clone();
         Ok(Self { queues, interface, mode: path.mode(), attached: Attached { link, flows } })
     }
@@ -109,8 +108,7 @@ impl Counter {
             .map_err(refused("make a map of counts"))?;
         let flows = programs::flows(magics).map_err(refused("make a map of flows"))?;
         let program = programs::counter(&flows, &counts).map_err(unloaded)?;
-        let link =
-            Link::attach(&program, Attach::Xdp, path.index).map_err(refused(ATTACH))?;
+        let link = Link::attach(&program, Attach::Xdp, path.index).map_err(refused(ATTACH))?;
         let interface = path.interface.clone();
         Ok(Self { counts, interface, mode: path.mode(), attached: Attached { link, flows } })
     }
