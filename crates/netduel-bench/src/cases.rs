@@ -102,6 +102,28 @@ const UDP_1400_MERGED: Ours = ours(
     "UDP 1400 B, GSO and GRO",
     r#"{"type":"udp-stream","flows":1,"direction":"up","size":"1400 B","offload":"gso-gro"}"#,
 );
+const PPS_SOCKET: Ours = ours(
+    "64 B frames, sockets",
+    r#"{"type":"udp-stream","flows":1,"direction":"up","size":"18 B","offload":"gso-gro","packets":{"engine":"socket","receiver":"socket","frame":64}}"#,
+);
+const PPS_XDP: Ours = ours(
+    "64 B frames, AF_XDP at both ends",
+    r#"{"type":"udp-stream","flows":1,"direction":"up","size":"18 B","packets":{"engine":"xdp","receiver":"xdp","frame":64}}"#,
+);
+const PPS_XDP_COUNT: Ours = ours(
+    "64 B frames, AF_XDP into a counting drop",
+    r#"{"type":"udp-stream","flows":1,"direction":"up","size":"18 B","packets":{"engine":"xdp","receiver":"count","frame":64}}"#,
+);
+const PPS_KERNEL: Ours = ours(
+    "64 B frames, from the kernel into a counting drop",
+    r#"{"type":"udp-stream","flows":1,"direction":"up","size":"18 B","packets":{"engine":"kernel","receiver":"count","frame":64}}"#,
+);
+const PPS_KERNEL_XDP: Ours = ours(
+    "64 B frames, from the kernel to AF_XDP",
+    r#"{"type":"udp-stream","flows":1,"direction":"up","size":"18 B","packets":{"engine":"kernel","receiver":"xdp","frame":64}}"#,
+);
+/// Datagrams that fill a frame of 64 bytes.
+const IPERF3_64: Tool = Iperf3(&["-u", "-l", "18", "-b", "0"]);
 const OPEN: Ours = ours(
     "open loop, 20,000/s",
     r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"spin","rate":"20 k/s"}"#,
@@ -116,7 +138,7 @@ const STALLED_CLOSED: Ours = Ours { name: "closed loop, server stopped 50 ms", s
 const KEPT: &[Ask] = &[at_least(ScheduleKept, 0.99), at_most(ScheduleKept, 1.01)];
 
 /// All comparisons.
-pub const CASES: [Case; 31] = [
+pub const CASES: [Case; 36] = [
     case("tcp-1", Stream, LEAN, Iperf3(&[]), &[at_least(Throughput, 1.8), at_most(CpuPerGigabyte, 0.4)]),
     case("tcp-1", Stream, LEAN, Iperf3(&["-Z"]), &[at_least(Throughput, 1.1), at_most(CpuPerGigabyte, 0.6)]),
     case("tcp-1", Stream, COPY, Iperf3(&[]), &[at_least(Throughput, 1.0), at_most(CpuPerGigabyte, 0.9)]),
@@ -155,6 +177,11 @@ pub const CASES: [Case; 31] = [
     packets("udp-mtu", UDP_1400, Iperf3(&["-u", "-l", "1400", "-b", "0"]), &[]),
     packets("udp-mtu", UDP_1400, Nuttcp(&["-u", "-l1400", "-R0"]), &[]),
     case("udp-mtu-offload", Datagrams, UDP_1400_MERGED, Iperf3(&["-u", "-l", "1400", "-b", "0"]), &[]),
+    packets("pps-socket", PPS_SOCKET, IPERF3_64, &[at_least(PacketsOut, 4.0), at_least(Delivered, 6.0)]),
+    packets("pps-xdp", PPS_XDP, IPERF3_64, &[]),
+    packets("pps-xdp", PPS_XDP_COUNT, IPERF3_64, &[]),
+    packets("pps-kernel", PPS_KERNEL, IPERF3_64, &[at_least(Delivered, 15.0)]),
+    packets("pps-kernel", PPS_KERNEL_XDP, IPERF3_64, &[]),
     alone("open-loop", OpenLoop, OPEN, KEPT),
     alone("open-loop", OpenLoop, OPEN_BLOCK, KEPT),
     alone("open-loop-stall", Stall, STALLED, &[at_least(StallLongest, 0.99), at_least(StallShown, 0.95)]),
@@ -217,7 +244,7 @@ mod tests {
         assert_eq!(names(&["tcp-1"]), ["tcp-1"]);
         assert_eq!(names(&["rr"]), ["rr-block", "rr-spin"]);
         assert_eq!(names(&["udp-64", "open-loop"]), ["udp-64", "open-loop"]);
-        assert_eq!(names(&[]).len(), 14);
+        assert_eq!(names(&[]).len(), 17);
         let error = chosen(&["tpc-1".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("`tpc-1`") && error.contains("tcp-1000"), "{error}");
     }

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use netduel_load::{prepare_client, prepare_server};
+use netduel_host::{DataPath, packets_sent};
+use netduel_load::{RawPath, prepare_client, prepare_server};
 use netduel_model::ids::Token;
 use netduel_model::sample::EndReport;
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Role, Workload};
 
 use crate::hosts::SERVER;
 
@@ -28,6 +29,10 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     let running = match role.as_str() {
         "server" => {
             let end = prepare_server(&workload, server, TOKEN)?;
+            let end = match workload.traffic.packets().filter(|packets| packets.is_raw(Role::Server)) {
+                Some(_) => end.over(&raw(DataPath::at(server, None)?, Role::Server))?,
+                None => end,
+            };
             let ports: Vec<String> = end.ports().iter().map(u16::to_string).collect();
             say(&ports.join(" "))?;
             end.start(Box::new(|| ()))
@@ -39,6 +44,12 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
                 .collect::<Result<_, _>>()
                 .context("a port is a number")?;
             let end = prepare_client(&workload, server, &ports, TOKEN, CONNECT_WITHIN)?;
+            let path = DataPath::to_peer(server, None)?;
+            let end = match workload.traffic.packets() {
+                Some(packets) if packets.is_raw(Role::Client) => end.over(&raw(path, Role::Client))?,
+                Some(_) => end.try_segmentation(&path.interface, || packets_sent(path.index).ok().flatten()),
+                None => end,
+            };
             let running = end.start(Box::new(|| ()));
             say("started")?;
             running
@@ -55,6 +66,12 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     let report: EndReport = running.join()?;
     say(&serde_json::to_string(&report)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn raw(path: DataPath, role: Role) -> RawPath {
+    let queues = if role == Role::Client { path.tx_queues } else { path.rx_queues };
+    let DataPath { interface, index, own_mac, peer_mac, .. } = path;
+    RawPath { interface, index, queues, own_mac, peer_mac }
 }
 
 fn say(line: &str) -> Result<()> {

@@ -103,6 +103,16 @@ impl DataPath {
     }
 }
 
+/// Packets that an interface of this network namespace has sent, as it counts them.
+///
+/// # Errors
+/// When links cannot be listed.
+pub fn packets_sent(index: u32) -> Result<Option<u64>, HostError> {
+    let (_, all) = listed()?;
+    let link = all.into_iter().find(|link| link.index == index);
+    Ok(link.and_then(|link| link.counters).map(|counters| counters.tx_packets))
+}
+
 fn listed() -> Result<(RouteSocket, Vec<Link>), HostError> {
     let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "netlink", cause })?;
     let mut list = Vec::new();

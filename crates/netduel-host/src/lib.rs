@@ -37,7 +37,7 @@ mod source;
 mod watch;
 mod xdp;
 
-pub use data_path::DataPath;
+pub use data_path::{DataPath, packets_sent};
 pub use error::HostError;
 pub use filter::irqbalance_process;
 pub use link::MtuRange;

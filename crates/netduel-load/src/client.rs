@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::sample::ConnectionReport;
-use netduel_model::workload::{Role, Workload};
+use netduel_model::workload::{Role, Traffic, UdpOffload, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
 
 use crate::control::{Control, Sockets};
+use crate::datagram::{self, Kind};
 use crate::error::LoadError;
 use crate::gate::Gate;
 use crate::packets::RawPath;
 use crate::peer;
 use crate::round_trip::recorder;
 use crate::running::{Notify, Running};
+use crate::segmentation;
 use crate::supervisor::Supervisor;
 use crate::tally::Tally;
 use crate::{local_ports, tcp_gate, udp_gate};
@@ -101,6 +103,7 @@ pub fn prepare_client(
             setup,
             connections,
             raw: None,
+            segmentation: None,
             registration: None,
         },
     })
@@ -150,6 +153,23 @@ impl ClientEnd {
     pub fn over(mut self, path: &RawPath) -> Result<Self, LoadError> {
         self.supervisor.open_raw(path)?;
         Ok(self)
+    }
+
+    /// Has sockets that send packets hand over joined datagrams when this interface is seen to cut them: `sent` reads how many packets it
+    /// has sent. Without it each datagram is sent by itself. Nothing for other workloads.
+    #[must_use]
+    pub fn try_segmentation(mut self, interface: &str, sent: impl FnMut() -> Option<u64>) -> Self {
+        let Supervisor { workload, token, gate, .. } = &self.supervisor;
+        if let Traffic::UdpStream { packets: Some(_), size, offload, .. } = &workload.traffic
+            && *offload != UdpOffload::None
+            && let Gate::Open(sockets) = gate
+            && let Some(socket) = sockets.udp.first()
+        {
+            let magic = datagram::magic(*token, 0, Kind::Trial);
+            let is_real = segmentation::is_real(socket, magic, size.0 as usize, sent);
+            self.supervisor.segmentation = Some((interface.to_owned(), is_real));
+        }
+        self
     }
 
     /// Runs this end. `notify` is called once, when it is over.

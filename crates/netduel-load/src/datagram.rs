@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     ClientEnds = 3,
     /// The server sends no more.
     ServerEnds = 4,
+    /// The client tries out its interface; no part of the traffic.
+    Trial = 5,
 }
 
 /// The number that begins each datagram of a trial. It is derived from the token, so that neither an earlier trial's

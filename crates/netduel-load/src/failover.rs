@@ -52,6 +52,7 @@ pub(crate) fn jobs(
     let probe_lane = settings.streams as usize;
     let size = settings.size.0;
     let probes = UdpSettings {
+        sends_apart: false,
         size: size as usize,
         rate_bps: Some(settings.rate.0.saturating_mul(size).saturating_mul(8)),
         flows: 1,

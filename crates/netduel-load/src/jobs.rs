@@ -241,7 +241,7 @@ pub(crate) fn of(
     role: Role,
     token: Token,
     sockets: &Sockets,
-    raw: Option<Raw>,
+    (raw, sends_apart): (Option<Raw>, bool),
 ) -> Result<Vec<Job>, LoadError> {
     Ok(match &workload.traffic {
         Traffic::TcpStream { streams, direction, block, engine, rate, tuning, .. } => {
@@ -269,6 +269,7 @@ pub(crate) fn of(
                 rate_bps: rate.map(|rate| rate.0),
                 flows: *flows,
                 offload: *offload,
+                sends_apart,
                 datagrams: tuning.volume.map(|volume| volume.0.div_ceil(size.0)),
                 window: tuning.window.map(|window| window.0 as usize),
                 timing: workload.timing,

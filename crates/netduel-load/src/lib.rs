@@ -32,6 +32,7 @@ mod port;
 mod report;
 mod round_trip;
 mod running;
+mod segmentation;
 mod server;
 mod supervisor;
 mod tally;

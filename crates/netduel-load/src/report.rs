@@ -7,6 +7,7 @@ use netduel_model::sample::{
 };
 use netduel_sys::{socket, tcp, tcp_info};
 
+use crate::jobs::Worker;
 use crate::lane::{self, Lane, Reading};
 
 /// The series of one direction while it is gathered.
@@ -120,9 +121,15 @@ pub(crate) fn joined(one: Option<UnderLoad>, other: Option<UnderLoad>) -> Option
     })
 }
 
-/// What the threads of one end did past the network stack, together; absent when none did.
-pub(crate) fn packets(threads: impl Iterator<Item = PacketReport>) -> Option<PacketReport> {
-    threads.reduce(|mut all, next| {
+/// What the threads of one end did past the network stack, together, or how its sockets sent; absent when there is nothing to tell.
+pub(crate) fn packets(segmentation: Option<(String, bool)>, workers: &mut [Worker]) -> Option<PacketReport> {
+    let of_sockets = segmentation.map(|(interface, is_real)| PacketReport {
+        interface,
+        segmentation: Some(is_real),
+        ..PacketReport::default()
+    });
+    let threads = workers.iter_mut().filter_map(|worker| worker.packets.take());
+    threads.chain(of_sockets).reduce(|mut all, next| {
         all.queues.extend(next.queues);
         all.queues.sort_by_key(|queue| (queue.queue, queue.core));
         all.zero_copy = all.zero_copy.zip(next.zero_copy).map(|(one, other)| one && other);

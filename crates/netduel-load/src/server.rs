@@ -154,6 +154,7 @@ impl ServerEnd {
             setup,
             connections: None,
             raw: None,
+            segmentation: None,
             registration,
         };
         Self { ports, supervisor }

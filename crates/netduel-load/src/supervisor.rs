@@ -45,6 +45,8 @@ pub(crate) struct Supervisor {
     pub connections: Option<ConnectionReport>,
     /// What is open past the network stack.
     pub raw: Option<Raw>,
+    /// Whether the named interface was seen to cut joined datagrams into packets, where packets are what it is about.
+    pub segmentation: Option<(String, bool)>,
     /// Keeps the end known to the port that it shares with others, if it does.
     pub registration: Option<Registration>,
 }
@@ -93,7 +95,9 @@ impl Supervisor {
             }
         }
         self.control.hold(sockets.clone());
-        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets, self.raw.take())?;
+        let is_proven = matches!(self.segmentation, Some((_, true)));
+        let sends_apart = self.workload.traffic.packets().is_some() && !is_proven;
+        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets, (self.raw.take(), sends_apart))?;
         let count = jobs.len();
         let (sender, results) = channel();
         for job in jobs {
@@ -207,7 +211,7 @@ impl Supervisor {
         let mut under_load = None;
         let (mut jitters, mut sent_counts) = (Vec::new(), Vec::new());
         let thread_use = report::thread_use(workers.iter().map(|worker| worker.run_and_wait));
-        let packets = report::packets(workers.iter_mut().filter_map(|worker| worker.packets.take()));
+        let packets = report::packets(self.segmentation, &mut workers);
         for worker in workers {
             for index in std::iter::once(worker.stream).chain(worker.others) {
                 if let Some(stream) = streams.get_mut(index) {

@@ -6,7 +6,7 @@ use netduel_model::ids::Token;
 use netduel_model::workload::{Role, UdpOffload};
 use netduel_sys::{affinity, udp};
 
-use crate::datagram;
+use crate::datagram::{self, Kind};
 use crate::error::LoadError;
 use crate::jobs::{Job, Worker, kinds};
 use crate::udp_receive::{self, ReceiveFlow};
@@ -48,6 +48,10 @@ pub(crate) fn jobs_from(
 ) -> Vec<Job> {
     let ((data_out, end_out), (data_in, end_in)) = kinds(role);
     let threads = threads(connections.len(), pins);
+    let sending = UdpSettings {
+        offload: if settings.sends_apart { UdpOffload::None } else { settings.offload },
+        ..settings
+    };
     let flows = |thread: usize, data, end| {
         connections.iter().enumerate().skip(thread).step_by(threads).map(move |(stream, socket)| {
             let magic = |kind| datagram::magic(token, stream as u32, kind);
@@ -60,7 +64,12 @@ pub(crate) fn jobs_from(
         let others: Vec<usize> = flow_lanes.map(|flow| first_lane + flow).collect();
         if receives {
             let flows: Vec<ReceiveFlow> = flows(thread, data_in, end_in)
-                .map(|(stream, socket, magic, end_magic)| ReceiveFlow { stream, socket, magic, end_magic })
+                .enumerate()
+                .map(|(index, (stream, socket, magic, end_magic))| {
+                    let flow = (thread + index * threads) as u32;
+                    let trial_magic = datagram::magic(token, flow, Kind::Trial);
+                    ReceiveFlow { stream, socket, magic, end_magic, trial_magic }
+                })
                 .collect();
             let others = others.clone();
             let work = Box::new(move |worker: &mut Worker| {
@@ -75,7 +84,7 @@ pub(crate) fn jobs_from(
                 .collect();
             let work = Box::new(move |worker: &mut Worker| {
                 worker.others = others;
-                udp_send::send(worker, flows, settings, None);
+                udp_send::send(worker, flows, sending, None);
             });
             jobs.push(Job { stream: first_lane + thread, thread: first_lane + thread, work });
         }
@@ -85,7 +94,7 @@ pub(crate) fn jobs_from(
 
 /// Refuses datagrams that the sender's kernel could not cut for this path: with `UDP_SEGMENT` each must fit the MTU.
 pub(crate) fn check_mtu(settings: UdpSettings, connections: &[Arc<UdpSocket>]) -> Result<(), LoadError> {
-    if settings.offload == UdpOffload::None {
+    if settings.sends_apart || settings.offload == UdpOffload::None {
         return Ok(());
     }
     for socket in connections {

@@ -148,6 +148,8 @@ pub(crate) struct ReceiveFlow {
     pub socket: Arc<UdpSocket>,
     pub magic: u64,
     pub end_magic: u64,
+    /// Of datagrams that only try out the sender's interface.
+    pub trial_magic: u64,
 }
 
 /// A flow on its way.
@@ -190,7 +192,7 @@ impl Course {
         match result {
             Ok(taken) => {
                 let before = self.count.accounting.unique();
-                let magics = (self.flow.magic, self.flow.end_magic);
+                let magics = [self.flow.magic, self.flow.end_magic, self.flow.trial_magic];
                 let ended = take_in(batch, taken, size, magics, now, &mut self.count);
                 let new = self.count.accounting.unique() - before;
                 if new > 0 {
@@ -327,7 +329,7 @@ fn take_in(
     batch: &ReceiveBatch,
     taken: usize,
     size: usize,
-    (magic, end_magic): (u64, u64),
+    [magic, end_magic, trial_magic]: [u64; 3],
     now: u64,
     count: &mut FlowCount,
 ) -> bool {
@@ -341,6 +343,7 @@ fn take_in(
                     count.arrive(number, sent_ns, now);
                 }
                 _ if datagram::read_magic(payload) == Some(end_magic) => ended = true,
+                _ if datagram::read_magic(payload) == Some(trial_magic) => {}
                 // A repeated greeting whose answer was late is ours, too.
                 _ if Greeting::from_bytes(payload).is_some() => {}
                 _ => count.foreign += 1,

@@ -53,6 +53,8 @@ pub(crate) struct UdpSettings {
     pub rate_bps: Option<u64>,
     pub flows: u32,
     pub offload: UdpOffload,
+    /// Whether this end sends each datagram by itself, whatever is said of joined ones.
+    pub sends_apart: bool,
     /// Datagrams of all flows after which this direction ends.
     pub datagrams: Option<u64>,
     /// Size of both buffers, bytes; `None` is what is best.
@@ -480,6 +482,7 @@ mod tests {
             rate_bps: None,
             flows: 1,
             offload,
+            sends_apart: false,
             datagrams: None,
             window: None,
             timing: no_time,

@@ -173,6 +173,10 @@ pub struct PacketReport {
     /// Where a receiver's XDP program runs; absent for a sender, and where the kernel does not tell (before Linux 6.3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<XdpMode>,
+    /// Whether the interface was seen to cut joined datagrams into packets, so that the sender's sockets handed over joined ones; absent
+    /// at other ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segmentation: Option<bool>,
     /// Packets that this end counted as lost before its program had them, by the name of the counter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drops: BTreeMap<String, u64>,

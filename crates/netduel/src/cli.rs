@@ -8,7 +8,7 @@ use netduel_model::plan::spec::LabPath;
 use netduel_model::units::BitRate;
 
 use crate::inspect::args::InspectArgs;
-use crate::quick::args::{CrrArgs, RrArgs, TcpArgs, UdpArgs};
+use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use crate::serve::args::ServeArgs;
 
 /// netduel puts two network paths to the test, side by side, and says with evidence which is faster, by how much, at what cost, and why.
@@ -63,6 +63,18 @@ pub enum Command {
     /// Connections to a host that runs `netduel serve`: connect, request, response, close.
     #[command(after_help = "Example:\n  netduel crr far -P 8")]
     Crr(CrrArgs),
+    /// Packets a second to a host that runs `netduel serve`: small frames, by sockets, past the network stack, or from the kernel.
+    ///
+    /// The figure is that of the receiver, each packet counted once; what was sent and not received is the loss. `xdp` and
+    /// `count` put a program on the receiver's interface that knows this test's packets alone, and goes with it.
+    #[command(
+        after_help = "Examples:\n  netduel pps far                       64-byte frames by UDP sockets\n  \
+        netduel pps far -b 200k               paced: what is lost was lost on the way\n  \
+        netduel pps far --generator xdp --queues 1,2,4\n  \
+        netduel pps far --generator kernel    the ceiling of the path: made in the kernel, counted in the driver\n  \
+        netduel pps far -l 64,128,256,512,1024,1280,1518 --generator xdp -t 3"
+    )]
+    Pps(PpsArgs),
     /// Serve quick tests and paired plans: many clients at once over one port, which pair with the string that is printed.
     ///
     /// Control is TLS 1.3 to a certificate that the string names; whoever does not know the string's secret gets a closed

@@ -47,6 +47,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Run(args) => run::command(args)?,
         Command::Tcp(args) => quick::tcp(args)?,
         Command::Udp(args) => quick::udp(args)?,
+        Command::Pps(args) => quick::packets(args)?,
         Command::Rr(args) => quick::round_trip(args)?,
         Command::Crr(args) => quick::connections(args)?,
         Command::Serve(args) => serve::command(args)?,

@@ -86,6 +86,7 @@ impl RawSender {
             queues: vec![queue],
             zero_copy: Some(self.socket.is_zero_copy()),
             mode: None,
+            segmentation: None,
             drops: Some(dropped).filter(|(_, count)| *count > 0).into_iter().collect(),
         }
     }

@@ -5,7 +5,9 @@
 mod intervals;
 mod json;
 mod summary;
+mod sweep;
 
 pub use intervals::{Interval, Intervals, heading, line};
 pub use json::{document, failure, interval as interval_json};
 pub use summary::{SummaryInput, summary};
+pub use sweep::sweep;

@@ -1,6 +1,6 @@
 //! What an end needs when its packets go past the network stack: the interface that they use, and whom its frames go to.
 use netduel_control::agent::WorkError;
-use netduel_host::DataPath;
+use netduel_host::{DataPath, packets_sent};
 use netduel_load::{ClientEnd, RawPath, ServerEnd};
 use netduel_model::workload::{Role, Workload};
 
@@ -27,9 +27,14 @@ pub fn client_over(
     workload: &Workload,
     peer: std::net::IpAddr,
 ) -> Result<ClientEnd, WorkError> {
-    let Some(packets) = workload.traffic.packets().filter(|packets| packets.is_raw(Role::Client)) else {
-        return Ok(end);
-    };
+    let Some(packets) = workload.traffic.packets() else { return Ok(end) };
+    if !packets.is_raw(Role::Client) {
+        // Without a next hop, as on the loopback, there is no interface to ask.
+        return Ok(match DataPath::to_peer(peer, packets.interface(Role::Client)) {
+            Ok(path) => end.try_segmentation(&path.interface, || packets_sent(path.index).ok().flatten()),
+            Err(_) => end,
+        });
+    }
     let path = DataPath::to_peer(peer, packets.interface(Role::Client)).map_err(environment)?;
     end.over(&raw(path, Role::Client)).map_err(traffic_error)
 }

@@ -132,6 +132,38 @@ pub struct UdpArgs {
     pub offload: Option<String>,
 }
 
+/// `netduel pps`.
+#[derive(Debug, Clone, Args)]
+pub struct PpsArgs {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Size of a frame with its check sequence, bytes, as RFC 2544 counts it; several make a sweep: 64,128,256,512,1024,1280,1518
+    /// [default: 64, or 82 over IPv6]
+    #[arg(short = 'l', long, value_name = "BYTES", value_delimiter = ',')]
+    pub frame: Vec<u32>,
+    /// Packets a second of all flows together, for example 200k [default: as fast as it can]
+    #[arg(short = 'b', long, value_name = "RATE", value_parser = per_second)]
+    pub rate: Option<PerSecond>,
+    /// Flows at a time, each from a port of its own [default: 16, or 1 from the kernel]
+    #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub parallel: Option<u32>,
+    /// Who makes the packets: socket (UDP), xdp (AF_XDP, past the network stack), kernel (the ceiling of the path); the last two
+    /// need root [default: socket]
+    #[arg(long, value_name = "ENGINE")]
+    pub generator: Option<String>,
+    /// Who takes them: socket, xdp, or count (an XDP program that counts and drops) [default: as the generator]
+    #[arg(long, value_name = "ENGINE")]
+    pub receiver: Option<String>,
+    /// Queues that xdp uses at either end; several make a sweep: 1,2,4,8 [default: all of the interface]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub queues: Vec<u32>,
+    #[command(flatten)]
+    pub way: WayArgs,
+    /// Send and receive buffer of each socket [default: a share of 64 MiB for receiving, the kernel's for sending]
+    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
+    pub window: Option<Bytes>,
+}
+
 /// What waits for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WaitArg {

@@ -17,14 +17,15 @@ use std::collections::BTreeMap;
 use netduel_control::coordinator;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
-use netduel_model::trial::Validity;
+use netduel_model::trial::{Trial, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::workload::Workload;
 use netduel_report::analysis::expected;
+use netduel_report::quick::SummaryInput;
 
 use crate::exit::{Failure, Kind};
-use crate::run::{RunSource, System, open_store, run_failure};
-use args::{CommonArgs, CrrArgs, RrArgs, TcpArgs, UdpArgs};
+use crate::run::{RunSource, System, open_store, print, run_failure};
+use args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use output::{Format, Output};
 use plan::Test;
 use surroundings::QuickSystem;
@@ -55,7 +56,48 @@ pub fn connections(args: &CrrArgs) -> Result<(), Failure> {
     run(&args.common, &Test::connections(args))
 }
 
+/// `netduel pps`: one test, or one after the other for a sweep, whose figures stand in a table at the end.
+pub fn packets(args: &PpsArgs) -> Result<(), Failure> {
+    let tests = Test::packets(args);
+    // All are checked before the first runs: the last size may be the wrong one.
+    let placeholder = if args.common.ipv6 { reach::ANY_IPV6 } else { reach::ANY_IPV4 };
+    for test in &tests {
+        test.plan(&args.common, "server", placeholder)
+            .inspect_err(|failure| output::failed_before(Format::of(&args.common), failure))?;
+    }
+    let mut done = Vec::new();
+    for test in &tests {
+        if !done.is_empty() && Format::of(&args.common) == Format::Text {
+            print("\n")?;
+        }
+        done.push(run_for(&args.common, test)?);
+    }
+    if done.len() > 1 && Format::of(&args.common) == Format::Text {
+        let rows: Vec<SummaryInput<'_>> = done.iter().map(Tested::input).collect();
+        print(&format!("\n{}", netduel_report::quick::sweep(&rows)))?;
+    }
+    Ok(())
+}
+
 fn run(common: &CommonArgs, test: &Test) -> Result<(), Failure> {
+    run_for(common, test).map(drop)
+}
+
+/// A test that has its figures.
+struct Tested {
+    workload: Workload,
+    trial: Trial,
+    shared_machine: bool,
+}
+
+impl Tested {
+    fn input(&self) -> SummaryInput<'_> {
+        let Self { workload, trial, shared_machine } = self;
+        SummaryInput { workload, trial, shared_machine: *shared_machine, expected: None }
+    }
+}
+
+fn run_for(common: &CommonArgs, test: &Test) -> Result<Tested, Failure> {
     let (server, text, plan) =
         ready(common, test).inspect_err(|failure| output::failed_before(Format::of(common), failure))?;
     let workload = plan.arms.first().and_then(|arm| arm.workloads.first());
@@ -88,7 +130,7 @@ fn execute(
     server: &reach::Server,
     (plan_text, plan, workload): (String, &ResolvedPlan, &Workload),
     output: &RefCell<Output>,
-) -> Result<(), Failure> {
+) -> Result<Tested, Failure> {
     output.borrow().begin(plan, workload, &server.words())?;
     let source = if common.save { RunSource::New { plan_text } } else { RunSource::Unstored };
     let store = open_store(&common.store)?;
@@ -118,7 +160,7 @@ fn execute(
             if let Some(id) = closed.id.filter(|_| common.save) {
                 eprintln!("kept as run {id} (netduel report {id})");
             }
-            Ok(())
+            Ok(Tested { workload: workload.clone(), trial: trial.clone(), shared_machine: shared })
         }
         (None, Err(error)) => Err(run_failure(error)),
         (None, Ok(_)) => Err(Failure::message(Kind::Host, "the test ended without a result")),

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use netduel_model::plan::{self, CoresSpec, ResolvedPlan};
 use netduel_model::units::Nanos;
 
-use super::args::{CommonArgs, CrrArgs, RrArgs, TcpArgs, UdpArgs, WaitArg, WayArgs};
+use super::args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs, WaitArg, WayArgs};
 use super::options;
 use crate::exit::{Failure, Kind};
 
@@ -16,7 +16,7 @@ const SOURCE: &str = "the command line";
 /// A quick test as the command line gives it: what type of workload, and its settings as they stand in a plan.
 #[derive(Debug)]
 pub struct Test {
-    /// `tcp-stream`, `udp-stream`, `tcp-rr`, `udp-rr` or `tcp-crr`.
+    /// `tcp-stream`, `udp-stream`, `tcp-rr`, `udp-rr`, `tcp-crr` or `pps`.
     kind: &'static str,
     /// Key and value as TOML.
     settings: Vec<(&'static str, String)>,
@@ -110,6 +110,30 @@ impl Test {
         test.set_quantity("window", args.window);
         test.set_quantity("offload", args.offload.as_deref());
         test
+    }
+
+    /// `netduel pps`: a test for each size of frames and number of queues, sizes first.
+    pub fn packets(args: &PpsArgs) -> Vec<Self> {
+        let or_default = |list: &[u32]| -> Vec<Option<u32>> {
+            if list.is_empty() { vec![None] } else { list.iter().copied().map(Some).collect() }
+        };
+        let of = |frame: Option<u32>, queues: Option<u32>| {
+            let mut test = Self::new("pps");
+            test.set_way(args.way);
+            test.set_quantity("generator", args.generator.as_deref());
+            test.set_quantity("receiver", args.receiver.as_deref());
+            test.set_quantity("packet_rate", args.rate);
+            test.set_quantity("window", args.window);
+            for (key, value) in [("frame", frame), ("queues", queues), ("flows", args.parallel)] {
+                if let Some(value) = value {
+                    test.set(key, &value);
+                }
+            }
+            test
+        };
+        let queues = or_default(&args.queues);
+        let frames = or_default(&args.frame);
+        frames.iter().flat_map(|frame| queues.iter().map(|queues| of(*frame, *queues))).collect()
     }
 
     /// `netduel rr`.

@@ -12,6 +12,7 @@ mod ordinary_user;
 mod path_proof;
 mod placement;
 mod quick;
+mod quick_packets;
 mod run;
 mod serve;
 mod support;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::{Bench, Finished, signal, wait_gone};
 
 /// A lab with a server in guest `b`.
-struct Served {
+pub struct Served {
     bench: Bench,
     lab: String,
     server: Child,
@@ -17,7 +17,7 @@ struct Served {
 }
 
 impl Served {
-    fn start(name: &str, options: &[&str]) -> Self {
+    pub fn start(name: &str, options: &[&str]) -> Self {
         let bench = Bench::new();
         let lab = format!("{name}-{}", std::process::id());
         bench.run(["lab", "up", &lab, "--rules", "0"]).expect_code(0);
@@ -27,12 +27,12 @@ impl Served {
     }
 
     /// The pairing string of an address, for example the IPv4 one.
-    fn string(&self, ipv6: bool) -> &str {
+    pub fn string(&self, ipv6: bool) -> &str {
         let (_, string) = self.strings.iter().find(|(host, _)| host.contains(':') == ipv6).unwrap();
         string
     }
 
-    fn client(&self, words: &[&str]) -> Finished {
+    pub fn client(&self, words: &[&str]) -> Finished {
         Finished::from(self.client_command(words).output().unwrap())
     }
 
@@ -46,7 +46,7 @@ impl Served {
         next_event(&mut self.lines)
     }
 
-    fn end(mut self) {
+    pub fn end(mut self) {
         stop(&self.bench, Signal::TERM);
         assert_eq!(self.server.wait().unwrap().code(), Some(0));
         self.bench.run(["lab", "down", &self.lab]).expect_code(0);
@@ -89,7 +89,7 @@ fn serve(bench: &Bench, lab: &str, options: &[&str]) -> Server {
     (server, lines, strings)
 }
 
-fn metric(document: &Value, key: &str) -> f64 {
+pub fn metric(document: &Value, key: &str) -> f64 {
     let metrics = document["metrics"].as_array().unwrap();
     let found = metrics.iter().find(|metric| metric["metric"] == key);
     found.and_then(|metric| metric["value"].as_f64()).unwrap_or_else(|| panic!("no {key} in {document}"))

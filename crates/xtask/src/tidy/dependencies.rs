@@ -36,7 +36,7 @@ const ROOMS: [(&str, &[&str]); 13] = [
     ),
     // Measures the engines against other tools. Nothing imports it, so that no parser of another tool's text and no
     // benchmark code gets into the product.
-    ("netduel-bench", &["netduel-model", "netduel-stats", "netduel-sys", "netduel-load"]),
+    ("netduel-bench", &["netduel-model", "netduel-stats", "netduel-sys", "netduel-host", "netduel-load"]),
     ("xtask", &[]),
 ];
 

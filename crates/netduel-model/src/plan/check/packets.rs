@@ -149,7 +149,12 @@ pub(super) fn resolve(settings: &SettingsSpec) -> Traffic {
         direction: settings.direction.unwrap_or_default(),
         size,
         rate: settings.packet_rate.map(|rate| BitRate(rate.0.saturating_mul(size.0).saturating_mul(8))),
-        offload: UdpOffload::None,
+        // A sender joins datagrams only where its interface is seen to cut them.
+        offload: if engine == PacketEngine::Socket || receiver == PacketReceiver::Socket {
+            UdpOffload::GsoGro
+        } else {
+            UdpOffload::None
+        },
         tuning: FlowTuning { volume: None, window: settings.window },
         packets: Some(PacketPath {
             engine,
@@ -164,9 +169,7 @@ pub(super) fn resolve(settings: &SettingsSpec) -> Traffic {
 
 /// Has the packets of an arm go over the interfaces that are expected to carry its bytes.
 pub(super) fn over(workload: &mut Workload, client: Option<&String>, server: Option<&String>) {
-    if let Traffic::UdpStream { packets: Some(packets), .. } = &mut workload.traffic
-        && packets.is_any_raw()
-    {
+    if let Traffic::UdpStream { packets: Some(packets), .. } = &mut workload.traffic {
         packets.client_interface = client.cloned();
         packets.server_interface = server.cloned();
     }

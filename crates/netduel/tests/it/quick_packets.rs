@@ -1,0 +1,105 @@
+//! `netduel pps` against a standing server: exact to the packet for each generator and receiver, sweeps, and what is refused.
+use serde_json::Value;
+
+use crate::quick::{Served, metric};
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+}
+
+/// What the client sent and what the server received, each packet once, and what it held from others.
+fn counts(document: &Value) -> (u64, u64, u64) {
+    let report = |role: &str| &document["trial"][role]["report"];
+    let datagrams = &report("server")["datagrams"];
+    (
+        number(&report("client")["sent"]["messages"]),
+        number(&datagrams["unique"]),
+        number(&datagrams["duplicates"]) + number(&datagrams["foreign"]),
+    )
+}
+
+#[test]
+fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
+    let served = Served::start("pps", &["--port", "0"]);
+    for ipv6 in [false, true] {
+        let string = served.string(ipv6).to_owned();
+        for (generator, receiver) in [
+            ("socket", "socket"),
+            ("socket", "xdp"),
+            ("socket", "count"),
+            ("xdp", "socket"),
+            ("xdp", "xdp"),
+            ("xdp", "count"),
+        ] {
+            let ends = ["--generator", generator, "--receiver", receiver];
+            let words = [&["pps", &string, "-t", "0.3", "-b", "5k", "-P", "3", "-J"], &ends[..]].concat();
+            let document = served.client(&words).expect_code(0).json();
+            let (sent, received, others) = counts(&document);
+            assert!(sent > 0 && metric(&document, "datagram-rate") > 0.0, "{ends:?}: {document}");
+            // What a busy machine's receiver does not take in time is dropped at its socket, and counted there.
+            let dropped = &document["trial"]["server"]["report"]["datagrams"]["socket_drops"];
+            assert_eq!(received + dropped.as_u64().unwrap_or(0), sent, "{ends:?}: {document}");
+            assert_eq!(others, 0, "{ends:?}");
+            let frame = if ipv6 { 82 } else { 64 };
+            assert_eq!(document["workload"]["traffic"]["packets"]["frame"], frame);
+            let told = &document["trial"]["server"]["report"]["packets"];
+            if receiver == "socket" {
+                assert!(told.is_null(), "{told}");
+            } else {
+                let queues = told["queues"].as_array().unwrap();
+                let taken: u64 = queues.iter().map(|queue| number(&queue["packets"])).sum();
+                assert_eq!((taken, &told["interface"]), (received, &Value::from("eth0")), "{told}");
+            }
+        }
+    }
+    served.end();
+}
+
+#[test]
+fn a_sweep_is_a_test_for_each_size_and_a_table() {
+    let served = Served::start("ppssweep", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    let words = ["pps", &string, "-t", "0.2", "-b", "2k", "-l", "64,512,1518"];
+    let text = served.client(&words).expect_code(0).stdout;
+    let table: Vec<&str> = text.lines().skip_while(|line| !line.trim_start().starts_with("frame")).collect();
+    for size in ["64 B", "512 B", "1518 B"] {
+        assert!(table.iter().any(|line| line.trim_start().starts_with(size)), "{size} in {table:#?}");
+    }
+    let json = [&words[..], &["-J"]].concat();
+    let documents = served.client(&json).expect_code(0).stdout;
+    let frames: Vec<u64> = serde_json::Deserializer::from_str(&documents)
+        .into_iter::<Value>()
+        .map(|document| number(&document.unwrap()["workload"]["traffic"]["packets"]["frame"]))
+        .collect();
+    assert_eq!(frames, [64, 512, 1518]);
+    served.end();
+}
+
+#[test]
+fn what_packets_cannot_be_is_refused_in_the_words_of_the_command_line() {
+    let served = Served::start("ppswrong", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    for (options, words) in [
+        (&["-l", "63"][..], "-l (--frame): is 63; 64 to 1518 bytes"),
+        (&["-l", "64,2000"], "-l (--frame): is 2000"),
+        (
+            &["--generator", "kernel", "-b", "1k"],
+            "-b (--rate): is asked of the generator `kernel`, which cannot be paced",
+        ),
+        (
+            &["--generator", "xdp", "-R"],
+            "-R (--reverse) or --bidir: is \"down\" for packets past the network stack",
+        ),
+        (&["--queues", "2"], "--queues: is given where neither end opens queues itself"),
+        (&["--generator", "pktgen"], "--generator: is the text \"pktgen\""),
+    ] {
+        let all = [&["pps", &string, "-t", "0.2"], options].concat();
+        let refused = served.client(&all).expect_code(2);
+        assert!(refused.stderr.contains(words), "{options:?}: {}", refused.stderr);
+        assert_eq!(refused.stdout, "", "{options:?}");
+    }
+    let queues = ["pps", &string, "-t", "0.2", "--generator", "xdp", "--queues", "9"];
+    let refused = served.client(&queues).expect_code(4);
+    assert!(refused.stderr.contains("open 9 queues of eth0: it has 1;"), "{}", refused.stderr);
+    served.end();
+}
