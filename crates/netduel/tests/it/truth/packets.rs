@@ -1,6 +1,7 @@
 //! Packets of which a program on the way drops a known set: whoever makes them and whoever takes them, the loss that is read is that
 //! set, to the packet.
 use netduel_model::metric::Metric;
+use netduel_model::packet_path::XdpMode;
 use netduel_report::analysis::value_of;
 use netduel_sys::bpf::{
     ArrayMap, Attach, Code, Condition, Helper, Link, Operand, Operation, Program, ProgramKind, Register,
@@ -131,7 +132,7 @@ fn what_a_program_drops_on_the_way_is_the_loss_of_every_generator_and_receiver()
                 if receiver != "socket" {
                     let queues = &told.unwrap().queues;
                     assert_eq!(queues.iter().map(|queue| queue.packets).sum::<u64>(), seen.unique, "{pair}");
-                    assert_eq!(told.unwrap().mode.map(|mode| mode.word()), Some("native"), "{pair}");
+                    assert_eq!(told.unwrap().mode.map(XdpMode::word), Some("native"), "{pair}");
                 }
             }
             let [sent, received, own] = read;
