@@ -87,7 +87,7 @@ impl Conductor<'_> {
             let is_good = ask.purpose == SearchPurpose::Confirm && !step.high_loss;
             self.surroundings.event(Event::SearchTried { step: step.clone() });
             let index = steps.len() as u32;
-            let is_wrong = !path_of(arm, &client, &server).1.is_empty();
+            let is_wrong = !path_of(arm, workload, [&client, &server]).1.is_empty();
             if is_good {
                 kept.good.insert(step.load, (index, [client.clone(), server.clone()]));
             }

@@ -11,7 +11,7 @@ use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, Family, Role, Traffic, Workload};
 
 use super::conductor::Conductor;
-use super::{Trouble, failover};
+use super::{Trouble, arrival, failover};
 use crate::peer::Heard;
 use crate::protocol::{FromAgent, ToAgent};
 
@@ -63,8 +63,9 @@ impl Conductor<'_> {
             Ok([client, server]) => {
                 match &workload.traffic {
                     Traffic::Failover(_) => failover::judge(self.plan, arm, &mut trial, [&client, &server]),
-                    _ => judge_path(arm, &mut trial, &client, &server),
+                    _ => judge_path(arm, workload, &mut trial, [&client, &server]),
                 }
+                arrival::judge(workload, &mut trial, [&client, &server]);
                 trial.client = Some(client);
                 trial.server = Some(server);
                 // An agent that is lost while it undoes takes nothing away from what was measured before.
@@ -275,18 +276,23 @@ fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
 
 /// Proves the path at each end for which the arm names an interface or a kind of path, and looks for changes of the links that
 /// carried the bytes. A trial without proof, or whose path changed under it, is invalid.
-fn judge_path(arm: &Arm, trial: &mut Trial, client: &TrialEnd, server: &TrialEnd) {
-    let (proofs, failures) = path_of(arm, client, server);
+fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEnd; 2]) {
+    let (proofs, failures) = path_of(arm, workload, ends);
     trial.proofs.extend(proofs);
     if !failures.is_empty() {
         trial.validity = Validity::WrongPath { reason: failures.join("; ") };
     }
 }
 
-/// The proofs of the path of two ends, and what speaks against it.
-pub(super) fn path_of(arm: &Arm, client: &TrialEnd, server: &TrialEnd) -> (Vec<PathProof>, Vec<String>) {
+/// The proofs of the path of two ends, and what speaks against it. What an end's testpmd sends by a device of its own is counted by no
+/// interface, so there is nothing to prove it by.
+pub(super) fn path_of(arm: &Arm, workload: &Workload, ends: [&TrialEnd; 2]) -> (Vec<PathProof>, Vec<String>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
-    for (role, end) in [(Role::Client, client), (Role::Server, server)] {
+    let seen = |role: &Role| {
+        let dpdk = workload.traffic.packets().and_then(|packets| packets.dpdk(*role));
+        dpdk.is_none_or(|dpdk| dpdk.device.is_counted_by_the_interface())
+    };
+    for (role, end) in ROLES.into_iter().zip(ends).filter(|(role, _)| seen(role)) {
         let observation = &end.observation;
         let mut proofs = Vec::new();
         if let Some(expected) = arm.expected(role) {

@@ -7,8 +7,8 @@ use crate::support::{Bench, TWO_PATHS, UnderWay, short_plan, signal};
 
 /// The wire of the lab lets 5000 frames of 60 bytes a second through, and its bucket and queue hold less than 200 kB (150 were seen).
 const CAP: &str = "cap = \"2400 kbit/s\"";
-/// So a trial of 500 ms that loses nothing sends no more packets a second than these.
-const TAKEN: f64 = 5000.0 + 200_000.0 / 60.0 / 0.5;
+/// So a trial of 300 ms that loses nothing sends no more packets a second than these.
+const TAKEN: f64 = 5000.0 + 200_000.0 / 60.0 / 0.3;
 
 const SEARCH: &str = r#"
 [[workloads]]
@@ -17,8 +17,8 @@ type = "pps"
 flows = 2
 duration = "30 s"
 search = [
-  { final_trial = "500 ms", duration_sum = "500 ms", initial_trial = "200 ms", exceed_ratio = "0 %" },
-  { final_trial = "500 ms", duration_sum = "500 ms", initial_trial = "200 ms", exceed_ratio = "0 %", loss_ratio = "2 %" },
+  { final_trial = "300 ms", duration_sum = "300 ms", initial_trial = "100 ms", exceed_ratio = "0 %" },
+  { final_trial = "300 ms", duration_sum = "300 ms", initial_trial = "100 ms", exceed_ratio = "0 %", loss_ratio = "2 %" },
 ]
 "#;
 
@@ -43,7 +43,7 @@ fn assert_sound(step: &Value) {
     } else {
         assert!((loss - lost).abs() < 1e-9, "{step}");
     }
-    assert!(count("spent_ns") >= step["ask"]["duration"].as_str().map_or(0, |_| 200_000_000), "{step}");
+    assert!(count("spent_ns") >= count("elapsed_ns"), "{step}");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_search_finds_bounds_that_a_known_limit_allows_and_every_report_has_its_step
     let plan = bench.plan(&plan_of("blocks_min = 2\nblocks_max = 2"));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
     assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
-    assert!(run.stderr.contains("trying the most for 200 ms: lost "), "{}", run.stderr);
+    assert!(run.stderr.contains("trying the most for 100 ms: lost "), "{}", run.stderr);
     let document = run.json();
     let searches = searches(&document);
     assert_eq!(searches.len(), 4, "{document}");
