@@ -177,20 +177,8 @@ impl Page {
         if let Some(table) = words::stamps(workload) {
             self.stamps(&table);
         }
-        let limits = words::limits(workload);
-        if !limits.is_empty() {
-            self.paragraph("  ", words::LIMITS_TITLE);
-            for limit in limits {
-                self.item("- ", &plain(&limit));
-            }
-        }
-        let searches = words::search::sentences(workload);
-        if !searches.is_empty() {
-            self.paragraph("  ", words::search::TITLE);
-            for sentence in searches {
-                self.item("- ", &plain(&sentence));
-            }
-        }
+        self.list(words::LIMITS_TITLE, &words::limits(workload));
+        self.list(words::search::TITLE, &words::search::sentences(workload));
         if workload.arms.iter().any(|arm| !arm.packets.is_empty()) {
             self.paragraph("  ", words::QUEUES_TITLE);
             for said in words::queues(workload) {
@@ -209,18 +197,23 @@ impl Page {
                 }
             }
         }
-        let placements = words::placements(workload);
-        if !placements.is_empty() {
-            self.paragraph("  ", words::PLACEMENTS_TITLE);
-            for placement in placements {
-                self.item("- ", &plain(&placement));
-            }
-        }
+        self.list(words::PLACEMENTS_TITLE, &words::placements(workload));
         if !workload.explanation.is_empty() {
             self.paragraph("  ", "What the counters say (medians of the trials)");
             for sentence in &workload.explanation {
                 self.item("- ", &plain(sentence));
             }
+        }
+    }
+
+    /// Sentences beneath their title; nothing without any.
+    fn list(&mut self, title: &str, sentences: &[String]) {
+        if sentences.is_empty() {
+            return;
+        }
+        self.paragraph("  ", title);
+        for sentence in sentences {
+            self.item("- ", &plain(sentence));
         }
     }
 
