@@ -275,7 +275,8 @@ fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
 }
 
 /// Proves the path at each end for which the arm names an interface or a kind of path, and looks for changes of the links that
-/// carried the bytes. A trial without proof, or whose path changed under it, is invalid.
+/// carried the bytes. A trial without proof, or whose path changed under it, is invalid. What an end's testpmd sends by a device of its own
+/// is counted by no interface, so there is nothing to prove it by.
 fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEnd; 2]) {
     let (proofs, failures) = path_of(arm, workload, ends);
     trial.proofs.extend(proofs);
@@ -284,8 +285,7 @@ fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEn
     }
 }
 
-/// The proofs of the path of two ends, and what speaks against it. What an end's testpmd sends by a device of its own is counted by no
-/// interface, so there is nothing to prove it by.
+/// The proofs of the path of two ends, and what speaks against it.
 pub(super) fn path_of(arm: &Arm, workload: &Workload, ends: [&TrialEnd; 2]) -> (Vec<PathProof>, Vec<String>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     let seen = |role: &Role| {
