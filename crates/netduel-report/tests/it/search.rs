@@ -95,8 +95,8 @@ fn verdict(analysis: &Analysis) -> &Verdict {
 fn the_figure_is_what_arrives_at_the_lower_bound_and_the_verdict_rests_on_it() {
     let analysis = analyse_run(&run([SearchState::Regular; 2]));
     let arms = &analysis.workloads[0].judged[0].arms;
-    assert_eq!(arms[0].numbers()[0], 1_000_000.0);
-    assert_eq!(arms[1].numbers()[7], 3_007_000.0);
+    let figures = [arms[0].numbers()[0], arms[1].numbers()[7]];
+    assert_eq!(figures.map(|rate| rate as u64), [1_000_000, 3_007_000]);
     assert!(matches!(verdict(&analysis), Verdict::Higher { .. }), "{:?}", verdict(&analysis));
     assert!(analysis.workloads[0].unjudged.is_empty(), "a search has no other figures");
 }
