@@ -57,6 +57,8 @@ pub trait Surroundings {
     fn search(&mut self, _search: &Search, _most: Nanos) -> Result<Box<dyn Seeker>, String> {
         Err("a search was asked for of a coordinator that cannot judge one".to_owned())
     }
+    /// Lets this much time pass before the next step of a search, less when somebody wants the run to stop.
+    fn settle(&mut self, _time: Nanos) {}
     /// How often the ends of a trial tell how it goes.
     fn progress_interval(&self) -> Nanos {
         Limits::PROGRESS

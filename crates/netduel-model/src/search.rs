@@ -49,6 +49,7 @@ impl SearchPreset {
             exceed_ratio: 0.5,
             width: 0.01,
             initial_trial: Nanos(S / 2),
+            settle: Nanos(S / 2),
         };
         let minute = Nanos(60 * S);
         // RFC 9971, sections 4.10.1 and 4.10.2.
@@ -56,6 +57,8 @@ impl SearchPreset {
             final_trial: minute,
             duration_sum: minute,
             initial_trial: Nanos(S),
+            // RFC 2544, section 23: 2 s for what is still under way, and 5 s for the device to settle.
+            settle: Nanos(7 * S),
             ..short.clone()
         };
         match self {
@@ -78,6 +81,11 @@ pub struct Search {
 }
 
 impl Search {
+    /// The pause before each of its trials.
+    pub fn settle(&self) -> Nanos {
+        self.goals.iter().map(|goal| goal.settle).max().unwrap_or_default()
+    }
+
     /// The metrics of its goals, each once.
     pub fn metrics(&self) -> Vec<Metric> {
         let mut metrics: Vec<Metric> = self.goals.iter().map(SearchGoal::metric).collect();
@@ -113,6 +121,9 @@ pub struct SearchGoal {
     pub width: f64,
     /// The shortest trial.
     pub initial_trial: Nanos,
+    /// Pause before each trial, so that what the one before left in buffers and buckets is gone. A search takes the longest of its goals.
+    #[serde(default)]
+    pub settle: Nanos,
 }
 
 impl SearchGoal {

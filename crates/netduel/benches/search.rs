@@ -15,8 +15,8 @@ use netduel_store::Store;
 /// What the wire lets through: 5000 frames of 60 bytes a second, and in two seconds what its bucket and its queue hold (some 1200 a
 /// second more).
 const CAP: &str = "2400 kbit/s";
-/// Rates of the sweep, packets a second: 40 % on either side of what the search finds at that cap.
-const RANGE: (f64, f64) = (3_700.0, 8_800.0);
+/// Rates of the sweep, packets a second: about a sixth on either side of what the path carries at that cap.
+const RANGE: (f64, f64) = (5_400.0, 7_500.0);
 /// From one rate of the sweep to the next.
 const STEP: f64 = 1.01;
 /// Blocks of either plan, in each of which the path runs twice.

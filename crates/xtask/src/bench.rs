@@ -58,7 +58,7 @@ const BENCHES: [Bench; 5] = [
     },
     Bench {
         name: "search",
-        what: "the search for the rate without loss against a sweep of all rates (about fifteen minutes)",
+        what: "the search for the rate without loss against a sweep of all rates (about eight minutes)",
         package: "netduel",
         form: Form::Target,
     },

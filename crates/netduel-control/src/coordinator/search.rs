@@ -46,7 +46,7 @@ impl Conductor<'_> {
         let mut seeker =
             self.surroundings.search(search, workload.timing.duration).map_err(Trouble::Local)?;
         let (mut steps, mut kept) = (Vec::new(), Kept::default());
-        let stopped = self.steps(arm, workload, seeker.as_mut(), &mut steps, &mut kept);
+        let stopped = self.steps(arm, (workload, search), seeker.as_mut(), &mut steps, &mut kept);
         let (results, end) = seeker.found();
         let lower = results.first().and_then(|result| result.lower);
         let shown = match stopped {
@@ -68,7 +68,7 @@ impl Conductor<'_> {
     fn steps(
         &mut self,
         arm: &Arm,
-        workload: &Workload,
+        (workload, search): (&Workload, &Search),
         seeker: &mut dyn Seeker,
         steps: &mut Vec<SearchStep>,
         kept: &mut Kept,
@@ -76,6 +76,7 @@ impl Conductor<'_> {
         while let Some(ask) = seeker.wanted() {
             self.surroundings.event(Event::SearchTries { ask });
             let begun_ns = self.surroundings.now_ns();
+            self.surroundings.settle(search.settle());
             let of_step = step(workload, ask);
             let [client, server] = self.once(arm, &of_step)?;
             let spent_ns = self.surroundings.now_ns().saturating_sub(begun_ns);

@@ -64,6 +64,10 @@ impl Surroundings for QuickSystem<'_> {
         self.system.search(search, most)
     }
 
+    fn settle(&mut self, time: Nanos) {
+        self.system.settle(time);
+    }
+
     fn progress_interval(&self) -> Nanos {
         self.progress
     }

@@ -252,6 +252,12 @@ impl Surroundings for System<'_> {
         crate::search::begin(search, most)
     }
 
+    fn settle(&mut self, time: Nanos) {
+        let deadline_ns = netduel_sys::clock::monotonic_ns().saturating_add(time.0);
+        // Whoever asks next sees that somebody wants the run to stop.
+        netduel_sys::clock::sleep_until_or(deadline_ns, &self.interrupted);
+    }
+
     fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }

@@ -9,6 +9,7 @@ use crate::workload::Traffic;
 /// A trial shorter than this is mostly its beginning and its end.
 const TRIAL_LEAST: Nanos = Nanos::from_millis(100);
 const TRIAL_MOST: Nanos = Nanos(3_600_000_000_000);
+const SETTLE_MOST: Nanos = Nanos(60_000_000_000);
 const SUM_MOST: Nanos = Nanos(24 * 3_600_000_000_000);
 /// Narrower than pacing and clocks allow.
 const WIDTH_LEAST: Percent = Percent(0.05);
@@ -46,6 +47,7 @@ fn resolve_goal(spec: &SearchGoalSpec, index: usize) -> SearchGoal {
         exceed_ratio: share(spec.exceed_ratio, preset.exceed_ratio),
         width: share(spec.width, preset.width.max(loss_ratio)),
         initial_trial: spec.initial_trial.unwrap_or(preset.initial_trial.min(final_trial)),
+        settle: spec.settle.unwrap_or(preset.settle),
     }
 }
 
@@ -101,6 +103,7 @@ fn check_goal(goal: &SearchGoal, path: &str, problems: &mut Problems<'_>) {
         }
     };
     range("initial_trial", goal.initial_trial, (TRIAL_LEAST, trial), "no longer than `final_trial`");
+    range("settle", goal.settle, (Nanos(0), SETTLE_MOST), "after a longer one a trial says nothing else");
     let why = "a load is not decided by less than one `final_trial`";
     range("duration_sum", goal.duration_sum, (trial, SUM_MOST), why);
     let mut share = |key: &str, value: f64, range: std::ops::Range<f64>, allowed: &str| {

@@ -51,5 +51,8 @@ shape! {
         optional width: Percent,
         /// Initial trial duration: the shortest trial, 100 ms to `final_trial`.
         optional initial_trial: Nanos,
+        /// Pause before each trial, in which buffers run empty, 0 s to 1 min: 500 ms of `no-drop` and `partial-drop`, and the 7 s of RFC 2544
+        /// (section 23) of the others. A search takes the longest of its goals.
+        optional settle: Nanos,
     }
 }
