@@ -74,7 +74,7 @@ fn results(workloads: &[&WorkloadAnalysis]) -> Markup {
             } }
             tbody { @for (workload, arm, way) in rows {
                 tr {
-                    td { (workload.name) } td { (arm.arm) } td.number { (way.path.frame) " B" }
+                    td.name { (workload.name) } td.name { (arm.arm) } td.number { (way.path.frame) " B" }
                     @for cell in [rate(way.sent.map(|rates| rates.mean)), rate(way.received.map(|rates| rates.mean)),
                         way.loss().map(words::percent)] {
                         td.number { @if let Some(cell) = cell { (cell) } @else { span.absent { "not told" } } }
@@ -156,7 +156,7 @@ pub(super) fn section(workload: &WorkloadAnalysis) -> Markup {
                     th.number[(2..6).contains(&column)] { (title) }
                 } } }
                 tbody { @for row in &table.rows { tr { @for (column, cell) in row.iter().enumerate() {
-                    td.number[(2..6).contains(&column)] { (cell) }
+                    td.number[(2..6).contains(&column)].name[column == 0] { (cell) }
                 } } } }
             } }
             ul { @for note in &table.notes { li { (plain(note)) } } }

@@ -255,7 +255,8 @@ pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String>
         for (way, figure) in arm.packets.iter().flat_map(|way| figures.iter().map(move |one| (way, one))) {
             let Some(received) = way.received.filter(|_| way.path.frame == figure.frame) else { continue };
             sentences.push(format!(
-                "{}: {} received here, {} of the {} that {} has for {} ({}; it sent {})",
+                "{} of {}: {} received here, {} of the {} that {} has for {} ({}; it sent {})",
+                workload.name,
                 arm.arm,
                 packet_rate(received.mean),
                 percent(received.mean / figure.receiver_pps),
