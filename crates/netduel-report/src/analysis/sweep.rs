@@ -104,12 +104,11 @@ fn frames(workloads: &[WorkloadAnalysis]) -> Vec<Sweep> {
             let packets = only(arm)?;
             Some(point(format!("{} B", packets.path.frame), workload, arm, packets))
         });
-        match sweeps.iter_mut().find(|sweep| sweep.name == name) {
-            Some(sweep) => sweep.points.extend(points),
-            None => {
-                let search = searched(workload).map(|metric| metric.metric);
-                sweeps.push(Sweep { by: SweptBy::Frames, name, search, points: points.collect() });
-            }
+        if let Some(sweep) = sweeps.iter_mut().find(|sweep| sweep.name == name) {
+            sweep.points.extend(points);
+        } else {
+            let search = searched(workload).map(|metric| metric.metric);
+            sweeps.push(Sweep { by: SweptBy::Frames, name, search, points: points.collect() });
         }
     }
     sweeps.retain(|sweep| sweep.points.iter().any(|point| point.frame != sweep.points[0].frame));
