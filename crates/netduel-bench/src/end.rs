@@ -70,8 +70,8 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
 
 fn raw(path: DataPath, role: Role) -> RawPath {
     let queues = if role == Role::Client { path.tx_queues } else { path.rx_queues };
-    let DataPath { interface, index, xdp, own_mac, peer_mac, .. } = path;
-    RawPath { interface, index, xdp, queues, own_mac, peer_mac }
+    let DataPath { interface, index, own_mac, peer_mac, xdp, .. } = path;
+    RawPath { interface, index, queues, own_mac, peer_mac, xdp }
 }
 
 fn say(line: &str) -> Result<()> {

@@ -133,6 +133,7 @@ impl Work for Script {
         let observation = Observation { interfaces: vec![carried], ..Observation::default() };
         let report = EndReport {
             packets: None,
+            dpdk: None,
             failover: None,
             spread: None,
             connections: None,

@@ -254,6 +254,7 @@ impl Supervisor {
             datagrams,
             datagrams_sent: SendCount::report(sent_counts),
             packets,
+            dpdk: None,
             round_trips,
             under_load,
             stamps,

@@ -7,6 +7,7 @@
 //! changes a format: the golden files of `netduel-store` and `netduel-control` fail until the format's version is raised.
 #![forbid(unsafe_code)]
 
+pub mod dpdk;
 pub mod event;
 pub mod failover;
 pub mod ids;

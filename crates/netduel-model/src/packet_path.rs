@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::dpdk::DpdkSettings;
 use crate::units::Bytes;
 use crate::workload::{Family, Role};
 
@@ -27,6 +28,8 @@ pub enum PacketEngine {
     Xdp,
     /// The kernel makes the frames itself, in the driver's place (BPF test run with live frames): the ceiling of the path.
     Kernel,
+    /// DPDK's testpmd, run as a program of its own.
+    Dpdk,
 }
 
 /// Who takes packets.
@@ -40,6 +43,8 @@ pub enum PacketReceiver {
     Xdp,
     /// An XDP program counts each packet in the driver and drops it.
     Count,
+    /// DPDK's testpmd, run as a program of its own. It counts whatever reaches its port.
+    Dpdk,
 }
 
 impl PacketEngine {
@@ -49,12 +54,13 @@ impl PacketEngine {
             Self::Socket => "socket",
             Self::Xdp => "xdp",
             Self::Kernel => "kernel",
+            Self::Dpdk => "dpdk",
         }
     }
 
     /// Whether it keeps to a rate. What cannot refuses one.
     pub fn keeps_a_rate(self) -> bool {
-        self != Self::Kernel
+        !matches!(self, Self::Kernel | Self::Dpdk)
     }
 
     /// Who takes what this engine makes, when the plan does not say.
@@ -63,6 +69,7 @@ impl PacketEngine {
             Self::Socket => PacketReceiver::Socket,
             Self::Xdp => PacketReceiver::Xdp,
             Self::Kernel => PacketReceiver::Count,
+            Self::Dpdk => PacketReceiver::Dpdk,
         }
     }
 }
@@ -74,6 +81,7 @@ impl PacketReceiver {
             Self::Socket => "socket",
             Self::Xdp => "xdp",
             Self::Count => "count",
+            Self::Dpdk => "dpdk",
         }
     }
 }
@@ -96,6 +104,9 @@ pub struct PacketPath {
     /// The server's; absent: the one with the address of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_interface: Option<String>,
+    /// How testpmd is run at the ends that are its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dpdk: Option<DpdkSettings>,
 }
 
 impl PacketPath {
@@ -110,6 +121,15 @@ impl PacketPath {
     /// Whether either end does.
     pub fn is_any_raw(&self) -> bool {
         self.is_raw(Role::Client) || self.is_raw(Role::Server)
+    }
+
+    /// How testpmd is run at an end, when it is testpmd's.
+    pub fn dpdk(&self, role: Role) -> Option<&DpdkSettings> {
+        let is_its = match role {
+            Role::Client => self.engine == PacketEngine::Dpdk,
+            Role::Server => self.receiver == PacketReceiver::Dpdk,
+        };
+        self.dpdk.as_ref().filter(|_| is_its)
     }
 
     /// The interface that the plan names for an end.
@@ -170,13 +190,13 @@ pub struct PacketReport {
     /// Whether driver and program shared the frames without a copy, in AF_XDP's sockets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_copy: Option<bool>,
-    /// Where a receiver's XDP program runs; absent for a sender, and where the kernel does not tell (before Linux 6.3).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<XdpMode>,
     /// Whether the interface was seen to cut joined datagrams into packets, so that the sender's sockets handed over joined ones; absent
     /// at other ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segmentation: Option<bool>,
+    /// Where a receiver's XDP program runs; absent for a sender, and where the kernel does not tell (before Linux 6.3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<XdpMode>,
     /// Packets that this end counted as lost before its program had them, by the name of the counter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub drops: BTreeMap<String, u64>,

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dpdk::DpdkReport;
 use crate::failover::FailoverReport;
 use crate::packet_path::PacketReport;
 use crate::stamps::StampReport;
@@ -61,6 +62,9 @@ pub struct EndReport {
     /// Packets of a `pps` workload, at an end past the network stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<PacketReport>,
+    /// What testpmd told, at an end where it made or took the packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dpdk: Option<DpdkReport>,
     /// Round trips, at the client of a request-response workload.
     pub round_trips: Option<RoundTripReport>,
     /// What else was measured under load, at the client of `loaded-latency`.

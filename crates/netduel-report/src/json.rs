@@ -2,6 +2,7 @@
 //!
 //! The format has a version. Fields are only ever added within one; whatever else changes raises it.
 mod failover;
+mod packets;
 
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
@@ -86,7 +87,7 @@ fn metric(analysis: &MetricAnalysis, judged: bool) -> Value {
     let metric = analysis.metric;
     json!({
         "metric": metric.key(),
-        "title": metric.title(),
+        "title": analysis.title(),
         "unit": metric.unit(),
         "judged": judged,
         "arms": analysis.arms.iter().map(values).collect::<Vec<_>>(),
@@ -188,6 +189,7 @@ fn arm(arm: &ArmAnalysis) -> Value {
             "trials": placed.trials,
         })).collect::<Vec<_>>(),
         "datagrams": arm.datagrams.iter().map(datagrams).collect::<Vec<_>>(),
+        "packets": arm.packets.iter().map(packets::arm).collect::<Vec<_>>(),
         "failover": arm.failover.as_ref().map(failover::arm),
     })
 }

@@ -4,7 +4,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use crate::analysis::{Analysis, MetricAnalysis, WorkloadAnalysis};
 use crate::topology;
-use crate::words::{self, StampTable};
+use crate::words::{self, PacketTable, StampTable};
 
 /// The page. GitHub's dialect: tables, no HTML.
 pub fn page(run: &Run, analysis: &Analysis) -> String {
@@ -92,9 +92,13 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     for metric in &workload.judged {
         rows(metric, lines);
     }
+    if let Some(table) = words::packets(workload) {
+        packets(&table, lines);
+    }
     let datagrams = words::datagrams(workload);
     if !datagrams.is_empty() {
-        lines.extend([String::new(), "Datagrams and packets, all valid trials:".to_owned(), String::new()]);
+        let title = format!("{}, all valid trials:", words::datagrams_title(workload));
+        lines.extend([String::new(), title, String::new()]);
         lines.extend(datagrams.iter().map(|sentence| format!("- {}", text(sentence))));
     }
     let parts = words::parts(workload);
@@ -143,6 +147,18 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
     }
 }
 
+fn packets(table: &PacketTable, lines: &mut Vec<String>) {
+    lines.extend([String::new(), format!("{}:", words::PACKETS_TITLE), String::new()]);
+    lines.push(format!("| {} |", table.header.join(" | ")));
+    lines.push("|---|---|---:|---:|---:|---:|---|".to_owned());
+    for row in &table.rows {
+        let cells: Vec<String> = row.iter().map(|cell| text(cell)).collect();
+        lines.push(format!("| {} |", cells.join(" | ")));
+    }
+    lines.push(String::new());
+    lines.extend(table.notes.iter().map(|note| format!("- {}", text(note))));
+}
+
 fn stamps(table: &StampTable, lines: &mut Vec<String>) {
     let cells = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>().join(" | ");
     lines.extend([String::new(), format!("{}:", words::STAMPS_TITLE), String::new()]);
@@ -155,7 +171,7 @@ fn stamps(table: &StampTable, lines: &mut Vec<String>) {
 
 fn rows(metric: &MetricAnalysis, lines: &mut Vec<String>) {
     for (index, arm) in metric.arms.iter().enumerate() {
-        let title = if index == 0 { metric.metric.title() } else { "" };
+        let title = if index == 0 { metric.title() } else { "" };
         let comparison = metric.comparisons.iter().find(|comparison| comparison.arm == arm.arm);
         let judged = comparison.and_then(|comparison| comparison.judged.as_ref());
         let verdict = match comparison {
@@ -169,7 +185,7 @@ fn rows(metric: &MetricAnalysis, lines: &mut Vec<String>) {
         lines.push(format!(
             "| {title} | {} | {} | {} | {} |",
             text(arm.arm.as_str()),
-            text(&words::value(metric.metric, arm)),
+            text(&words::value(metric, arm)),
             text(&verdict),
             text(&interval)
         ));

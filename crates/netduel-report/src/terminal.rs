@@ -5,7 +5,7 @@ use netduel_model::metric::Metric;
 
 use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::findings::Severity;
-use crate::words::{self, StampTable, Tone, plain};
+use crate::words::{self, PacketTable, StampTable, Tone, plain};
 
 /// Narrower than this nothing is laid out; lines just run over.
 const WIDTH_MIN: usize = 40;
@@ -157,9 +157,12 @@ impl Page {
         for metric in &workload.judged {
             self.metric(metric, &widths);
         }
+        if let Some(table) = words::packets(workload) {
+            self.packets(&table);
+        }
         let datagrams = words::datagrams(workload);
         if !datagrams.is_empty() {
-            self.paragraph("  ", "Datagrams and packets (all valid trials)");
+            self.paragraph("  ", &format!("{} (all valid trials)", words::datagrams_title(workload)));
             for sentence in datagrams {
                 self.item("- ", &plain(&sentence));
             }
@@ -179,6 +182,12 @@ impl Page {
             self.paragraph("  ", words::LIMITS_TITLE);
             for limit in limits {
                 self.item("- ", &plain(&limit));
+            }
+        }
+        if workload.arms.iter().any(|arm| !arm.packets.is_empty()) {
+            self.paragraph("  ", words::QUEUES_TITLE);
+            for said in words::queues(workload) {
+                self.item("- ", &plain(&said));
             }
         }
         let events = words::failover::sentences(workload);
@@ -210,8 +219,8 @@ impl Page {
 
     fn metric(&mut self, metric: &MetricAnalysis, widths: &Widths) {
         for (index, arm) in metric.arms.iter().enumerate() {
-            let title = if index == 0 { metric.metric.title() } else { "" };
-            let value = words::value(metric.metric, arm);
+            let title = if index == 0 { metric.title() } else { "" };
+            let value = words::value(metric, arm);
             let comparison = metric.comparisons.iter().find(|comparison| comparison.arm == arm.arm);
             let line = format!(
                 "  {}  {}  {}",
@@ -259,6 +268,40 @@ impl Page {
         }
     }
 
+    /// Both ends of each arm: a table, or a paragraph for each row where it does not fit.
+    fn packets(&mut self, table: &PacketTable) {
+        self.paragraph("  ", words::PACKETS_TITLE);
+        let widths: Vec<usize> = (0..table.header.len())
+            .map(|column| {
+                let cells = table.rows.iter().map(|row| columns(&row[column]));
+                cells.chain([columns(table.header[column])]).max().unwrap_or(0)
+            })
+            .collect();
+        let fits = 2 + widths.iter().map(|width| width + 2).sum::<usize>() <= self.width;
+        let header: Vec<String> = table.header.iter().map(|title| (*title).to_owned()).collect();
+        for row in std::iter::once(&header).filter(|_| fits).chain(&table.rows) {
+            if fits {
+                let cells: Vec<String> = row
+                    .iter()
+                    .zip(&widths)
+                    .enumerate()
+                    .map(|(column, (cell, width))| match column {
+                        0 | 1 | 6 => padded(cell, *width),
+                        _ => format!("{}{cell}", " ".repeat(width.saturating_sub(columns(cell)))),
+                    })
+                    .collect();
+                self.line(&format!("    {}", cells.join("  ")));
+            } else {
+                let told = table.header.iter().zip(row).skip(2);
+                let told: Vec<String> = told.map(|(title, cell)| format!("{title} {cell}")).collect();
+                self.item("- ", &format!("{}, {}: {}", row[0], row[1], told.join(", ")));
+            }
+        }
+        for note in &table.notes {
+            self.item("- ", &plain(note));
+        }
+    }
+
     /// A verdict at the end of its line, or beneath it when the line is too narrow.
     fn with_verdict(&mut self, line: &str, metric: Metric, comparison: &Comparison) {
         let judged = comparison.judged.as_ref();
@@ -284,10 +327,9 @@ struct Widths {
 
 impl Widths {
     fn of(workload: &WorkloadAnalysis) -> Self {
-        let arms = || {
-            workload.judged.iter().flat_map(|metric| metric.arms.iter().map(move |arm| (metric.metric, arm)))
-        };
-        let widest = |text: &dyn Fn(Metric, &ArmValues) -> String| {
+        let arms =
+            || workload.judged.iter().flat_map(|metric| metric.arms.iter().map(move |arm| (metric, arm)));
+        let widest = |text: &dyn Fn(&MetricAnalysis, &ArmValues) -> String| {
             arms().map(|(metric, arm)| columns(&text(metric, arm))).max().unwrap_or(0)
         };
         Self {

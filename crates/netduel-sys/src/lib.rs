@@ -19,6 +19,7 @@ pub mod page_pipe;
 pub mod pages;
 pub mod pattern;
 pub mod process;
+pub mod pty;
 pub mod random;
 pub mod readiness;
 pub mod shared_port;

@@ -9,6 +9,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 pub const NAME_LEN_MAX: usize = 15;
 /// `IFF_UP`.
 const UP: libc::c_short = 1;
+/// `IFF_PROMISC`.
+const PROMISCUOUS: libc::c_short = 0x100;
 
 /// Any socket will do for these ioctls; it says which network namespace is meant: that of the thread that made it.
 ///
@@ -79,10 +81,31 @@ pub fn is_up(interface: &str) -> io::Result<bool> {
 /// # Errors
 /// `EPERM` without `CAP_NET_ADMIN`, `ENODEV` without such an interface, and whatever the driver answers when it is opened.
 pub fn set_up(interface: &str, up: bool) -> io::Result<()> {
+    set_flag(interface, UP, up)
+}
+
+/// Whether somebody has set the interface to take every frame (`IFF_PROMISC`): what a program asked for by the flag, not what
+/// the kernel counts of packet sockets.
+///
+/// # Errors
+/// `ENODEV` when there is no such interface in this network namespace.
+pub fn is_promiscuous(interface: &str) -> io::Result<bool> {
+    Ok(flags(&request_socket()?, interface)? & PROMISCUOUS != 0)
+}
+
+/// Sets or clears that flag; the others stay.
+///
+/// # Errors
+/// As [`set_up`].
+pub fn set_promiscuous(interface: &str, promiscuous: bool) -> io::Result<()> {
+    set_flag(interface, PROMISCUOUS, promiscuous)
+}
+
+fn set_flag(interface: &str, flag: libc::c_short, set: bool) -> io::Result<()> {
     let socket = request_socket()?;
     let now = flags(&socket, interface)?;
     let mut request = request(interface)?;
-    request.ifr_ifru.ifru_flags = if up { now | UP } else { now & !UP };
+    request.ifr_ifru.ifru_flags = if set { now | flag } else { now & !flag };
     let argument = (&raw mut request).cast::<c_void>();
     // SAFETY: SIOCSIFFLAGS reads one `ifreq`, which `argument` points to and which lives through the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, argument) };

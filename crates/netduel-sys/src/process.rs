@@ -123,6 +123,27 @@ impl Drop for KeyboardSignalsIgnored {
     }
 }
 
+/// Starts `command` so that the kernel kills it when the calling thread ends, however that happens. So call it from a thread that
+/// lives as long as the program is needed.
+///
+/// # Errors
+/// When the fork fails, the program cannot be executed, or the caller was gone already.
+pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
+    let caller = rustix::process::getpid();
+    let bind = move || {
+        die_with_parent()?;
+        // Whoever ended before the line above sends no signal any more.
+        if rustix::process::getppid() == Some(caller) {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(libc::ESRCH))
+        }
+    };
+    // SAFETY: between fork and exec `bind` makes system calls only; it takes no lock and no memory.
+    unsafe { command.pre_exec(bind) };
+    command.spawn()
+}
+
 /// Starts `command` inside the given namespaces, which are entered in this order: put a user namespace first. It gets a
 /// mount namespace of its own with `/proc` and `/sys` of the others, and it is killed when the calling process ends.
 ///

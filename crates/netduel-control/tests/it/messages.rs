@@ -19,6 +19,7 @@ pub fn workload() -> Workload {
 pub fn trial_end(role: Role) -> TrialEnd {
     let report = EndReport {
         packets: None,
+        dpdk: None,
         failover: None,
         spread: None,
         connections: None,

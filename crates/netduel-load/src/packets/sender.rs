@@ -85,8 +85,8 @@ impl RawSender {
             interface: self.path.interface.clone(),
             queues: vec![queue],
             zero_copy: Some(self.socket.is_zero_copy()),
-            mode: None,
             segmentation: None,
+            mode: None,
             drops: Some(dropped).filter(|(_, count)| *count > 0).into_iter().collect(),
         }
     }

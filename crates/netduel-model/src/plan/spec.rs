@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shape::shape;
 use super::tuning::{PciState, Ring, VfState};
+use crate::dpdk::DpdkDevice;
 use crate::failover::PathEventKind;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
@@ -345,7 +346,7 @@ shape! {
         /// tcp-stream: largest segment, 88 B to 32767 B; default: that of the path's MTU.
         optional mss: u32,
         /// udp-stream, pps: source ports, 1 to 1024, default 1 for udp-stream and 16 for pps (1 with the generator `kernel`, where each has
-        /// a thread that keeps a core, 64 at most). They share as many threads as there are cores or queues, or as `pin_client` and
+        /// a thread that keeps a core, 64 at most; with `dpdk` more than 1 means as many as testpmd makes, default 1 for a receiver of one queue). They share as many threads as there are cores or queues, or as `pin_client` and
         /// `pin_server` name.
         optional flows: u32,
         /// udp-stream: who cuts and joins datagrams. Default: `gso` without a `rate` when `size` is at most its default, for then
@@ -372,19 +373,45 @@ shape! {
         optional timestamps: bool,
         /// pps: who makes the packets, default `socket`.
         optional generator: PacketEngine,
-        /// pps: who takes the packets. Default: `socket`, `xdp` or `count` for the generator `socket`, `xdp` or `kernel`.
+        /// pps: who takes the packets. Default: `socket`, `xdp`, `count` or `dpdk` for the generator `socket`, `xdp`, `kernel` or `dpdk`.
         optional receiver: PacketReceiver,
         /// pps: size of a frame with its check sequence, bytes, 64 to 1518 (82 at least over IPv6), default 64 (82). What a socket sends
         /// is filled up by the interface when it is shorter than Ethernet's least frame.
         optional frame: u32,
-        /// pps: packets a second of all flows together, 1 /s at least; default: as fast as it can. The generator `kernel` keeps no
-        /// rate.
+        /// pps: packets a second of all flows together, 1 /s at least; default: as fast as it can. The generators `kernel` and `dpdk` keep
+        /// no rate.
         optional packet_rate: PerSecond,
         /// pps: queues that the generator `xdp` sends by and the receiver `xdp` has threads for, from the first on, 1 to 1024, default: all
         /// that the interface has (for sending: no more than cores or flows).
         optional queues: u32,
+        /// pps: how testpmd is run, with the generator or receiver `dpdk`.
+        optional dpdk: DpdkSpec,
         /// failover: what is done to the path while traffic runs, in the order of time; at least one, and each within the duration.
         optional events: Vec<EventSpec>,
+    }
+}
+
+shape! {
+    /// DPDK's testpmd as the generator or receiver of a `pps` workload. Its cores are `pin_client` and `pin_server`: that of its prompt first,
+    /// then those that forward; without them each end chooses, as with `auto`.
+    pub struct DpdkSpec {
+        /// The program, to be looked for in PATH unless it is a path. Default `dpdk-testpmd`.
+        optional program: String,
+        /// The device: `net_af_packet` (default) or `net_af_xdp` on the interface of the data, `net_memif` between ends on one machine,
+        /// `net_null` for no network at all, `netvsc`, `mana` or `failsafe` on Azure, or the place of a PCI function,
+        /// for example `0000:00:05.0`.
+        optional device: DpdkDevice,
+        /// Queues in either direction, each with a core of its own while there are enough, 1 to 128, default 1.
+        optional queues: u32,
+        /// Queues of the receiver, when it has others, 1 to 128. Default: `queues`.
+        optional receive_queues: u32,
+        /// Descriptors of each queue, 32 to 32768. Default: as many as the driver likes.
+        optional descriptors: u32,
+        /// Whether its buffers are huge pages with one of the devices `net_...`, too; the others need them in any case. What lacks is
+        /// reserved for the trial. Default `false`.
+        optional huge_pages: bool,
+        /// Further words for testpmd, at the end of its command line, for example `["--burst=64"]`.
+        optional args: Vec<String>,
     }
 }
 

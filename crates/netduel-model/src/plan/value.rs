@@ -13,6 +13,7 @@ use toml::de::DeValue;
 
 use super::problem::{Problems, element_path, key_path, one_of};
 use super::spec::CoresSpec;
+use crate::dpdk::DpdkDevice;
 use crate::ids::{ArmName, HostName, NameError, WorkloadName};
 use crate::nearest::nearest;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent, UnitError};
@@ -156,6 +157,22 @@ impl<T: Value> Value for Vec<T> {
             elements.push(T::read(element, &path, problems));
         }
         elements.into_iter().collect()
+    }
+}
+
+impl Value for DpdkDevice {
+    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
+        match Self::try_from(String::read(raw, path, problems)?) {
+            Ok(device) => Some(device),
+            Err(wrong) => {
+                problems.add(
+                    path,
+                    format!("{}, which is no device", found(raw)),
+                    wrong.split_once(": ").map_or("", |(_, rest)| rest),
+                );
+                None
+            }
+        }
     }
 }
 

@@ -50,6 +50,7 @@ fn reference() -> String {
         ("`expect_interface` of an arm", Some("ExpectSpec")),
         ("`[[workloads]]`", Some("WorkloadSpec")),
         ("`set` of an arm", Some("SettingsSpec")),
+        ("`[workloads.dpdk]`", Some("DpdkSpec")),
         ("`[design]`", Some("DesignSpec")),
     ];
     let mut text = String::new();

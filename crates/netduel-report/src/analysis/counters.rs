@@ -120,6 +120,13 @@ impl CounterKind {
             (Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) | Traffic::Failover(_), kind) => {
                 if kind.is_cpu() { "s/GB" } else { "/GB" }
             }
+            (Traffic::UdpStream { packets: Some(_), .. }, kind) => {
+                if kind.is_cpu() {
+                    "us/packet"
+                } else {
+                    "/1000 packets"
+                }
+            }
             (Traffic::UdpStream { .. }, kind) => {
                 if kind.is_cpu() {
                     "us/datagram"

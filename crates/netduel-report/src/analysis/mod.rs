@@ -12,13 +12,16 @@ mod failover;
 mod figures;
 mod identities;
 mod limit;
+mod lost;
 mod machine;
+mod packets;
 mod parts;
 mod paths;
 mod placements;
 mod queues;
 mod responsiveness;
 mod series;
+mod spread;
 mod stamps;
 mod verdicts;
 
@@ -36,6 +39,7 @@ use netduel_stats::sequential;
 use netduel_stats::verdict::Judged;
 
 use crate::inspect::Inspection;
+use crate::words;
 
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of};
@@ -44,12 +48,15 @@ pub use expected::Expected;
 pub use failover::{ArmFailover, Dip, EventFigures, Line, Phase, WayFigures, quantile};
 pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, value_of};
 pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate};
+pub use lost::LostPackets;
 pub use machine::{CoreShare, Machine, Machines};
+pub use packets::{ArmPackets, LineShare, PacketRates};
 pub use parts::{Part, added_by_load};
 pub use paths::{Moved, PathShares};
 pub use placements::Placed;
 pub use queues::QueueUse;
 pub use series::SeriesPoint;
+pub use spread::{PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 
 /// Everything that is derived from a run.
@@ -121,6 +128,8 @@ pub struct ArmAnalysis {
     pub placements: Vec<Placed>,
     /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
     pub datagrams: Vec<DatagramWay>,
+    /// Packets in each direction that they went in; empty for workloads that are about anything else.
+    pub packets: Vec<ArmPackets>,
     /// Which queues and cores worked, by end.
     pub queues: Vec<QueueUse>,
     /// What the sending hosts can give at most; absent where nobody says so.
@@ -136,10 +145,29 @@ pub struct ArmAnalysis {
 pub struct MetricAnalysis {
     /// Which metric.
     pub metric: Metric,
+    /// Whether packets are what its workload is about: each datagram is one then.
+    pub of_packets: bool,
     /// Its values by arm, baseline first.
     pub arms: Vec<ArmValues>,
     /// Every other arm against the baseline.
     pub comparisons: Vec<Comparison>,
+}
+
+impl MetricAnalysis {
+    /// The words for people.
+    pub fn title(&self) -> &'static str {
+        words::metric_title(self.metric, self.of_packets)
+    }
+
+    /// A value for people, with its unit.
+    pub fn human(&self, value: f64) -> String {
+        words::metric_value(self.metric, self.of_packets, value)
+    }
+
+    /// Whether its values are packets per second.
+    pub fn is_packet_rate(&self) -> bool {
+        self.of_packets && matches!(self.metric, Metric::DatagramRate | Metric::PacketRate)
+    }
 }
 
 /// The values of one metric on one arm.
@@ -234,7 +262,12 @@ fn workload(
         let unknown = BTreeMap::new();
         let hosts = header.map_or(&unknown, |header| &header.hosts);
         let expected = expected::of(plan, hosts, arm, settings);
+        let machine_shares = machine::shares(arm, &trials, machines);
+        let ways = datagrams::ways(settings, &trials, shared);
+        let queues = queues::of_arm(arm, &trials);
+        let around = packets::Surroundings { arm, hosts, machines: &machine_shares, queues: &queues, shared };
         arms.push(ArmAnalysis {
+            packets: packets::of_arm(settings, &trials, &ways, around),
             arm: arm.name.clone(),
             workload: settings.clone(),
             trials: trials.len() as u32,
@@ -245,12 +278,12 @@ fn workload(
             series: series::over_trials(settings, &trials),
             latency_series: series::of_probes(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
-            machines: machine::shares(arm, &trials, machines),
+            machines: machine_shares,
             // A failover moves the bytes by design; where they went is told with its events.
             paths: if is_failover(settings) { Vec::new() } else { paths::shares(arm, &all) },
             placements: placements::of(&trials),
-            datagrams: datagrams::ways(settings, &trials, shared),
-            queues: queues::of_arm(arm, &trials),
+            datagrams: ways,
+            queues,
             limit: limit::of_arm(settings, &trials, shared, expected.as_ref()),
             expected,
             failover: failover::of_arm(settings, &trials, shared)
@@ -261,8 +294,10 @@ fn workload(
     let metrics = |of: &Workload| of.metrics.clone();
     let judged_metrics = arms.first().map(|first| metrics(&first.workload)).unwrap_or_default();
     let possible = arms.first().map_or(&[][..], |first| first.workload.traffic.possible_metrics());
+    let of_packets = arms.first().is_some_and(|arm| words::is_of_packets(&arm.workload.traffic));
     let table = |metric: Metric| MetricAnalysis {
         metric,
+        of_packets,
         arms: by_arm
             .iter()
             .map(|(arm, settings, trials)| ArmValues {

@@ -84,7 +84,7 @@ pub(super) fn of_probes(workload: &Workload, trials: &[&Trial]) -> Vec<SeriesPoi
     summarised(workload, trials, round_trip_in_bin)
 }
 
-fn summarised(
+pub(super) fn summarised(
     workload: &Workload,
     trials: &[&Trial],
     in_bin: impl Fn(&Trial, u64, u64) -> Option<f64>,

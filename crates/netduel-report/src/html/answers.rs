@@ -99,7 +99,7 @@ fn group(workload: &WorkloadAnalysis, axis: &Axis) -> Markup {
 fn alone(metric: &MetricAnalysis) -> Markup {
     html! {
         tr {
-            th scope="row" { (metric.metric.title()) }
+            th scope="row" { (metric.title()) }
             td.number { @if let Some(arm) = metric.arms.first() { (value(metric, arm)) } }
             td {} td {} td { "one arm, nothing to compare" }
         }
@@ -113,7 +113,7 @@ fn row(metric: &MetricAnalysis, comparison: &Comparison, axis: &Axis) -> Markup 
     let interval = estimate.map(|estimate| words::interval(metric.metric, estimate));
     html! {
         tr class=(tone.word()) {
-            th scope="row" { (metric.metric.title()) }
+            th scope="row" { (metric.title()) }
             td.number { @if let Some(baseline) = metric.arms.first() { span.arm { (baseline.arm) } (value(metric, baseline)) } }
             td.number {
                 @if let Some(arm) = metric.arms.iter().find(|arm| arm.arm == comparison.arm) {
@@ -134,7 +134,7 @@ fn row(metric: &MetricAnalysis, comparison: &Comparison, axis: &Axis) -> Markup 
 
 /// A mean with error and n, broken so that the numbers of a column stand under each other.
 fn value(metric: &MetricAnalysis, values: &ArmValues) -> Markup {
-    let text = words::value(metric.metric, values);
+    let text = words::value(metric, values);
     html! {
         @if let Some((mean, rest)) = text.split_once(" ± ") { span.mean { (mean) } " " span.error { "± " (rest) } }
         @else { span.mean { (text) } }

@@ -60,7 +60,19 @@ pub(super) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scale
 
 /// The unit of a metric's values over all arms.
 pub(super) fn scaled_values(metric: &MetricAnalysis) -> Scaled {
-    scaled(metric.metric, metric.arms.iter().flat_map(|arm| arm.values.iter().map(|(_, value)| *value)))
+    let values = metric.arms.iter().flat_map(|arm| arm.values.iter().map(|(_, value)| *value));
+    if metric.is_packet_rate() { scaled_packets(values) } else { scaled(metric.metric, values) }
+}
+
+/// The unit of rates of packets.
+pub(super) fn scaled_packets(rates: impl Iterator<Item = f64>) -> Scaled {
+    let max = rates.map(f64::abs).fold(0.0, f64::max);
+    let (size, unit) = match max {
+        max if max >= 1e6 => (1e6, "Mpps"),
+        max if max >= 1e3 => (1e3, "kpps"),
+        _ => (1.0, "pps"),
+    };
+    Scaled { factor: 1.0 / size, unit }
 }
 
 /// The unit of a workload's series: bit/s, or nanoseconds for round trips.
@@ -164,7 +176,7 @@ fn workload(workload: &WorkloadAnalysis) -> Value {
 fn metric(metric: &MetricAnalysis) -> Value {
     let scale = scaled_values(metric);
     json!({
-        "title": metric.metric.title(),
+        "title": metric.title(),
         "unit": scale.unit,
         "arms": metric.arms.iter().map(|arm| {
             arm.values.iter().map(|(block, value)| json!([block + 1, short(value * scale.factor)])).collect::<Vec<_>>()

@@ -36,7 +36,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                 @for (position, metric) in workload.judged.iter().enumerate() {
                     (figure(&Chart {
                         kind: "blocks", workload: index, index: position,
-                        title: format!("{} by block", capital(metric.metric.title())),
+                        title: format!("{} by block", capital(metric.title())),
                         reading: "A line joins the arms of one block: they ran within moments of each other.".to_owned(),
                         label: blocks_label(workload, metric),
                     }, &blocks_table(metric)))
@@ -193,8 +193,8 @@ fn capital(text: &str) -> String {
 
 fn blocks_label(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> String {
     let arms: Vec<String> =
-        metric.arms.iter().map(|arm| format!("{} {}", arm.arm, words::value(metric.metric, arm))).collect();
-    format!("{} of {} by block: {}", metric.metric.title(), workload.name, arms.join("; "))
+        metric.arms.iter().map(|arm| format!("{} {}", arm.arm, words::value(metric, arm))).collect();
+    format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; "))
 }
 
 fn blocks_table(metric: &MetricAnalysis) -> Markup {
@@ -413,8 +413,8 @@ fn also_measured(workload: &WorkloadAnalysis) -> Markup {
         .unjudged
         .iter()
         .map(|metric| {
-            std::iter::once(metric.metric.title().to_owned())
-                .chain(metric.arms.iter().map(|arm| words::value(metric.metric, arm)))
+            std::iter::once(metric.title().to_owned())
+                .chain(metric.arms.iter().map(|arm| words::value(metric, arm)))
                 .collect()
         })
         .collect();

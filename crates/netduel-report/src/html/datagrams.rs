@@ -10,9 +10,11 @@ pub(super) fn of(workload: &WorkloadAnalysis) -> Markup {
     let sentences = words::datagrams(workload);
     html! {
         @if !sentences.is_empty() {
-            h3 { "Datagrams and packets" }
+            h3 { (words::datagrams_title(workload)) }
             p.reading {
-                "A datagram is what programs send, a packet is what an interface counts; all valid trials together."
+                @if workload.arms.iter().all(|arm| arm.packets.is_empty()) {
+                    "A datagram is what programs send, a packet is what an interface counts; all valid trials together."
+                } @else { "All valid trials together." }
             }
             ul { @for sentence in sentences { li { (sentence) } } }
             details {

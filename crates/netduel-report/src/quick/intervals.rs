@@ -4,6 +4,8 @@ use netduel_model::trial::Trial;
 use netduel_model::units::{human_bit_rate, human_nanos, human_si};
 use netduel_model::workload::{Direction, Role, Traffic};
 
+use crate::words;
+
 /// A shorter rest at the end is added to the interval before it, a share of the interval.
 const REST_LEAST: f64 = 0.1;
 
@@ -139,10 +141,11 @@ pub fn heading(traffic: &Traffic) -> String {
         Traffic::TcpStream { .. } => {
             format!("{:>12}{:>16}{:>13}{:>12}", "transfer", "rate", "retransmits", "cwnd")
         }
-        Traffic::UdpStream { .. } => {
+        Traffic::UdpStream { packets, .. } => {
+            let what = if packets.is_some() { "packets" } else { "datagrams" };
             format!(
                 "{:>12}{:>16}{:>12}{:>13}{:>18}{:>10}",
-                "transfer", "rate", "datagrams", "per second", "missing", "jitter"
+                "transfer", "rate", what, "per second", "missing", "jitter"
             )
         }
         _ => format!("{:>13}{:>13}{:>10}{:>10}{:>10}", "round trips", "per second", "p50", "p99", "max"),
@@ -155,7 +158,8 @@ pub fn line(traffic: &Traffic, interval: &Interval) -> String {
     let seconds = (interval.end_s - interval.start_s).max(f64::MIN_POSITIVE);
     let rate = human_bit_rate(interval.bytes as f64 * 8.0 / seconds);
     let transfer = human_si(interval.bytes as f64, "B");
-    let per_second = human_si(interval.messages as f64 / seconds, "/s");
+    let unit = if words::is_of_packets(traffic) { words::PPS } else { "/s" };
+    let per_second = human_si(interval.messages as f64 / seconds, unit);
     let known = |value: Option<u64>, show: &dyn Fn(f64) -> String| {
         value.map_or_else(|| "-".to_owned(), |value| show(value as f64))
     };

@@ -133,8 +133,9 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
 /// The figures of the steady window.
 fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     let SummaryInput { workload, trial, shared_machine, .. } = input;
-    let figure =
-        |metric: Metric| value_of(metric, workload, trial, shared_machine).map(|value| metric.human(value));
+    let figure = |metric: Metric| {
+        value_of(metric, workload, trial, shared_machine).map(|value| human(metric, input, value))
+    };
     let mut rows = Vec::new();
     for metric in workload.traffic.possible_metrics() {
         if let Some(words) =
@@ -177,6 +178,7 @@ fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
     };
     match metric {
         Metric::Throughput => Some(format!("of payload received {window}")),
+        Metric::DatagramRate if is_of_packets(input) => Some(format!("received {window}")),
         Metric::DatagramRate => Some("datagrams received".to_owned()),
         Metric::RoundTripRate => Some(window),
         Metric::Jitter => Some("(RFC 3550)".to_owned()),
@@ -189,6 +191,14 @@ fn over_ns(input: SummaryInput<'_>) -> Option<u64> {
     input.workload.traffic.volume()?;
     let ends = [&input.trial.client, &input.trial.server].into_iter().flatten();
     ends.filter_map(|end| end.report.received.as_ref()?.last_ns).max()
+}
+
+fn is_of_packets(input: SummaryInput<'_>) -> bool {
+    words::is_of_packets(&input.workload.traffic)
+}
+
+fn human(metric: Metric, input: SummaryInput<'_>, value: f64) -> String {
+    words::metric_value(metric, is_of_packets(input), value)
 }
 
 fn label(metric: Metric) -> &'static str {
@@ -271,7 +281,7 @@ fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     }
     let (twice, reordered) = (sum(|way| way.duplicates), sum(|way| way.reordered));
     let _ = write!(words, "; {twice} twice, {reordered} out of order");
-    let mut rows = vec![("datagrams", words)];
+    let mut rows = vec![(if is_of_packets(input) { "packets" } else { "datagrams" }, words)];
     match analysis::not_packets(&ways) {
         Some(ratio) if ratio > 1.0 => rows.push((
             "not packets",
@@ -367,7 +377,7 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
             format!("{} of {cores} cores", three_digits(used))
         })
     };
-    let mut words = if input.shared_machine {
+    let mut text = if input.shared_machine {
         format!("{} of one machine", used(server)?)
     } else {
         format!("client {}, server {}", used(client)?, used(server)?)
@@ -376,10 +386,11 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
     let possible = input.workload.traffic.possible_metrics();
     for metric in per.into_iter().filter(|metric| possible.contains(metric)) {
         if let Some(value) = value_of(metric, input.workload, input.trial, input.shared_machine) {
-            let _ = write!(words, "; {} ({})", metric.human(value), metric.title());
+            let title = words::metric_title(metric, is_of_packets(input));
+            let _ = write!(text, "; {} ({title})", human(metric, input, value));
         }
     }
-    Some(words)
+    Some(text)
 }
 
 /// Packets on the interface that carried most: datagrams and segments are not packets.

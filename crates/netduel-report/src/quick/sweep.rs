@@ -2,10 +2,10 @@
 use std::fmt::Write as _;
 
 use netduel_model::metric::Metric;
-use netduel_model::units::human_si;
 
 use super::SummaryInput;
 use crate::analysis::{self, value_of};
+use crate::words;
 
 const HEADINGS: [&str; 7] = ["frame", "queues", "sent", "received", "loss", "CPU per packet", "limited by"];
 
@@ -38,7 +38,8 @@ fn row(test: SummaryInput<'_>) -> Option<[String; 7]> {
     let SummaryInput { workload, trial, shared_machine, expected } = test;
     let packets = workload.traffic.packets()?;
     let of = |metric: Metric| value_of(metric, workload, trial, shared_machine);
-    let figure = |metric: Metric| of(metric).map_or("-".to_owned(), |value| metric.human(value));
+    let figure =
+        |metric: Metric| of(metric).map_or("-".to_owned(), |value| words::metric_value(metric, true, value));
     // Each datagram is a packet, and loss is a share of what was sent.
     let received = of(Metric::DatagramRate);
     let sent = received.zip(of(Metric::Loss)).filter(|(_, loss)| *loss < 1.0);
@@ -46,7 +47,7 @@ fn row(test: SummaryInput<'_>) -> Option<[String; 7]> {
     Some([
         format!("{} B", packets.frame),
         packets.queues.map_or("all".to_owned(), |queues| queues.to_string()),
-        sent.map_or("-".to_owned(), |(rate, loss)| human_si(rate / (1.0 - loss), "/s")),
+        sent.map_or("-".to_owned(), |(rate, loss)| words::packet_rate(rate / (1.0 - loss))),
         figure(Metric::DatagramRate),
         figure(Metric::Loss),
         figure(Metric::CpuPerDatagram),

@@ -2,12 +2,13 @@
 use std::collections::BTreeMap;
 
 use netduel_model::units::{human_bit_rate, human_nanos, three_digits};
-use netduel_model::workload::Role;
+use netduel_model::workload::{Role, Traffic};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::summary;
 
+use super::metric::packet_rate;
 use super::text::{percent, plain};
-use crate::analysis::{ArmAnalysis, DatagramWay, Packets, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, DatagramWay, Packets, WorkloadAnalysis, not_packets};
 
 /// A sentence for each arm and direction of a workload, all valid trials together; none for other traffic.
 pub fn datagrams(workload: &WorkloadAnalysis) -> Vec<String> {
@@ -23,11 +24,23 @@ pub fn datagrams(workload: &WorkloadAnalysis) -> Vec<String> {
                 continue;
             }
             let direction = if both(arm) { format!(", {}", direction(sender)) } else { String::new() };
-            let mut parts = vec![counts(&ways), packets(&ways)];
-            parts.extend(loss(&ways));
-            parts.extend(pace(&ways));
+            // What is about packets has a table of both ends: here is what that leaves.
+            let mut parts = if arm.packets.is_empty() {
+                let mut parts = vec![counts(&ways), packets(&ways)];
+                parts.extend(loss(&ways));
+                parts
+            } else {
+                let mut parts = Vec::from_iter(again(&ways));
+                parts.extend(not_packets(arm.datagrams.as_slice()).map(|_| packets(&ways)));
+                parts
+            };
+            let packet = packet_bytes(&arm.workload.traffic);
+            parts.extend(pace(&ways, packet));
             parts.extend(spread(&ways));
             parts.extend(errors(&ways));
+            if parts.is_empty() {
+                continue;
+            }
             sentences.push(plain(&format!("{}{direction}: {}", arm.arm, parts.join("; "))));
         }
     }
@@ -48,11 +61,23 @@ fn total(ways: &[&DatagramWay], of: impl Fn(&DatagramWay) -> u64) -> u64 {
 
 fn counts(ways: &[&DatagramWay]) -> String {
     let (sent, received) = (total(ways, |way| way.sent), total(ways, |way| way.received));
+    let further = again(ways).map(|further| format!(", {further}")).unwrap_or_default();
+    format!("{sent} datagrams sent, {received} received{further}")
+}
+
+/// Those that came again or out of order; absent when none did.
+fn again(ways: &[&DatagramWay]) -> Option<String> {
     let further =
         [(total(ways, |way| way.duplicates), "again"), (total(ways, |way| way.reordered), "out of order")];
     let further = further.into_iter().filter(|(count, _)| *count > 0);
-    let further: Vec<String> = further.map(|(count, what)| format!(", {count} {what}")).collect();
-    format!("{sent} datagrams sent, {received} received{}", further.concat())
+    let further: Vec<String> = further.map(|(count, what)| format!("{count} {what}")).collect();
+    (!further.is_empty()).then(|| further.join(", "))
+}
+
+/// The heading over what [`datagrams`] says.
+pub fn datagrams_title(workload: &WorkloadAnalysis) -> &'static str {
+    let of_packets = workload.arms.iter().any(|arm| !arm.packets.is_empty());
+    if of_packets { "Pace, flows and errors" } else { "Datagrams and packets" }
 }
 
 /// As how many packets: at the receiver's interface, and at the sender's.
@@ -97,15 +122,25 @@ fn loss(ways: &[&DatagramWay]) -> Option<String> {
     ))
 }
 
-/// How the schedule was kept.
-fn pace(ways: &[&DatagramWay]) -> Option<String> {
+/// Payload of a packet, bytes, where packets are what a workload is about.
+fn packet_bytes(traffic: &Traffic) -> Option<f64> {
+    match traffic {
+        Traffic::UdpStream { size, packets: Some(_), .. } => Some(size.0.max(1) as f64),
+        _ => None,
+    }
+}
+
+/// How the schedule was kept. `packet`: payload of a packet, bytes, where rates are told in packets.
+fn pace(ways: &[&DatagramWay], packet: Option<f64>) -> Option<String> {
+    let rate_of =
+        |bps: f64| packet.map_or_else(|| human_bit_rate(bps), |bytes| packet_rate(bps / 8.0 / bytes));
     let paced: Vec<_> = ways.iter().filter_map(|way| way.pacing.as_ref()).collect();
     let asked = paced.first()?.asked_bps;
     let rates: Vec<f64> = paced.iter().filter_map(|pacing| pacing.sent_bps).collect();
-    let mut parts = vec![format!("asked for {}", human_bit_rate(asked))];
+    let mut parts = vec![format!("asked for {}", rate_of(asked))];
     if let Some(rate) = summary::median(&rates) {
         let off = (rate / asked - 1.0) * 100.0;
-        parts.push(format!("sent {} in the steady window ({off:+.2} %)", human_bit_rate(rate)));
+        parts.push(format!("sent {} in the steady window ({off:+.2} %)", rate_of(rate)));
     }
     let mut late: Option<Histogram> = None;
     for one in paced.iter().filter_map(|pacing| pacing.late.as_ref()) {

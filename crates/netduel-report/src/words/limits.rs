@@ -31,11 +31,15 @@ pub fn queues(workload: &WorkloadAnalysis) -> Vec<String> {
             format!("{}: at {role} {host} packets of {interface} were {}", arm.arm, parts.join("; "))
         })
     };
-    workload.arms.iter().flat_map(|arm| arm.queues.iter().filter_map(move |end| of_end(arm, end))).collect()
+    let of_arm = |arm: &ArmAnalysis| match super::packets::spreads(arm) {
+        told if told.is_empty() => arm.queues.iter().filter_map(|end| of_end(arm, end)).collect(),
+        told => told,
+    };
+    workload.arms.iter().flat_map(|arm| -> Vec<String> { of_arm(arm) }).collect()
 }
 
 /// The busiest of several and their shares: `0 (61 %), 1 (39 %)`; absent without packets.
-fn spread<K: Ord + Copy + std::fmt::Display>(packets: &BTreeMap<K, u64>) -> Option<String> {
+pub(super) fn spread<K: Ord + Copy + std::fmt::Display>(packets: &BTreeMap<K, u64>) -> Option<String> {
     const MOST: usize = 8;
     let all: u64 = packets.values().sum();
     let mut by_packets: Vec<(K, u64)> = packets.iter().map(|(key, packets)| (*key, *packets)).collect();

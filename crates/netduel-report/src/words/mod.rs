@@ -3,6 +3,8 @@ mod datagrams;
 pub mod failover;
 mod host;
 mod limits;
+mod metric;
+mod packets;
 mod placements;
 mod run;
 mod stamps;
@@ -11,9 +13,11 @@ mod treatment;
 mod verdict;
 mod warnings;
 
-pub use datagrams::{datagrams, direction};
+pub use datagrams::{datagrams, datagrams_title, direction};
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{LIMITS_TITLE, QUEUES_TITLE, limits, queues};
+pub use metric::{PPS, is_of_packets, metric_title, metric_value, packet_rate};
+pub use packets::{PACKETS_TITLE, PacketTable, packets, published};
 pub use placements::{PLACEMENTS_TITLE, placement, placements};
 pub use run::{
     commands, end, parts, parts_title, proofs, rules, trials, workload, workload_of_arms, zero_copy,

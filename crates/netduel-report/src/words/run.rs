@@ -5,7 +5,7 @@ use netduel_model::ids::ArmName;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
-use netduel_model::units::{BitRate, human_nanos, human_si};
+use netduel_model::units::{BitRate, human_nanos};
 use netduel_model::workload::{
     Direction, LoadedLatency, ProbeProtocol, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload,
 };
@@ -107,10 +107,9 @@ fn datagrams(traffic: &Traffic) -> Vec<String> {
     parts.push(plural(*flows, "flow"));
     parts.push(way(*direction).to_owned());
     if let Some(packets) = packets {
-        let packet_rate = |rate: BitRate| human_si(rate.0 as f64 / 8.0 / size.0.max(1) as f64, "/s");
-        parts.push(
-            rate.map_or("as fast as it can".to_owned(), |rate| format!("at {} packets", packet_rate(rate))),
-        );
+        let packet_rate =
+            |rate: BitRate| super::metric::packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64);
+        parts.push(rate.map_or("as fast as it can".to_owned(), |rate| format!("at {}", packet_rate(rate))));
         parts.extend(packets.queues.map(|queues| plural(queues, "queue")));
     } else {
         parts.push(format!("{size} datagrams"));

@@ -171,7 +171,7 @@ pub fn interval(metric: Metric, estimate: &Estimate) -> String {
 }
 
 /// A mean with its standard error and number of trials: `6.12 Gbit/s ± 41.0 Mbit/s (n 8)`.
-pub fn value(metric: Metric, values: &ArmValues) -> String {
+pub fn value(metric: &MetricAnalysis, values: &ArmValues) -> String {
     let numbers = values.numbers();
     let n = numbers.len();
     let Some(mean) = summary::mean(&numbers) else { return "no valid trial".to_owned() };
@@ -199,7 +199,8 @@ pub struct Clause {
 /// What is said of one arm in one workload. Everything that is still open is one clause, with what the slowest metric needs.
 pub fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
     let mut groups: Vec<(Tone, String, Option<u32>, Vec<&'static str>)> = Vec::new();
-    for (metric, comparison) in comparisons(workload, arm) {
+    for (analysis, comparison) in comparisons(workload, arm) {
+        let metric = analysis.metric;
         let judged = comparison.judged.as_ref();
         let (tone, words) = (tone(metric, judged), verdict(metric, judged));
         let more = judged.and_then(|judged| match judged.verdict {
@@ -210,13 +211,13 @@ pub fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
             group.0 == tone && (tone == Tone::Open || group.1 == words)
         };
         if let Some(group) = groups.iter_mut().find(|group| alike(group)) {
-            group.3.push(metric.title());
+            group.3.push(analysis.title());
             // A number that is not known is longer than any that is.
             if group.2.is_some() && more.is_none_or(|more| Some(more) > group.2) {
                 (group.1, group.2) = (words, more);
             }
         } else {
-            groups.push((tone, words, more, vec![metric.title()]));
+            groups.push((tone, words, more, vec![analysis.title()]));
         }
     }
     groups.into_iter().map(|(tone, words, _, metrics)| clause(tone, &words, &metrics)).collect()
@@ -266,9 +267,9 @@ pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<String> {
 fn comparisons<'a>(
     workload: &'a WorkloadAnalysis,
     arm: &'a ArmName,
-) -> impl Iterator<Item = (Metric, &'a Comparison)> {
+) -> impl Iterator<Item = (&'a MetricAnalysis, &'a Comparison)> {
     workload.judged.iter().filter_map(move |metric: &MetricAnalysis| {
-        Some((metric.metric, metric.comparisons.iter().find(|comparison| &comparison.arm == arm)?))
+        Some((metric, metric.comparisons.iter().find(|comparison| &comparison.arm == arm)?))
     })
 }
 

@@ -381,6 +381,7 @@ fn series(noise: &mut Noise, per_second: f64, bytes_each: f64) -> Flow {
 fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
     EndReport {
         packets: None,
+        dpdk: None,
         failover: None,
         spread: None,
         connections: None,

@@ -204,6 +204,7 @@ fn flow() -> Flow {
 fn report(role: Role) -> EndReport {
     EndReport {
         packets: None,
+        dpdk: None,
         failover: None,
         spread: None,
         connections: None,

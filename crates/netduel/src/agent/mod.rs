@@ -1,4 +1,6 @@
 //! The agent's work: traffic from `load`, readings from `host`, treatments with their guard. `control` speaks the protocol.
+pub mod dpdk;
+mod dpdk_host;
 mod lock;
 mod past_stack;
 mod path_events;
@@ -61,6 +63,12 @@ enum Stage {
     Client(ClientEnd),
     /// Traffic runs.
     Running(Running, Before, Option<PathEvents>),
+    /// The client may come, and testpmd will be started when it has.
+    DpdkServer(ServerEnd, Box<dpdk::Ready>),
+    /// The server has been greeted, and testpmd is at its prompt.
+    DpdkClient(Box<dpdk::Launched>),
+    /// Traffic of testpmd runs.
+    DpdkRunning(Box<dpdk::Flowing>, Before),
 }
 
 /// This host's part in a run.
@@ -92,6 +100,25 @@ impl AgentWork {
     pub fn hold_server(&mut self, end: ServerEnd, placement: Option<Placement>) {
         self.stage = Stage::Server(end);
         self.placement = placement;
+    }
+
+    fn start_dpdk(&mut self, waker: Waker) -> Result<(), WorkError> {
+        let (launched, greeter) = match std::mem::take(&mut self.stage) {
+            Stage::DpdkServer(end, ready) => (ready.launch()?, Some(end)),
+            Stage::DpdkClient(launched) => (*launched, None),
+            _ => return Err(misplaced("start", "a trial was prepared")),
+        };
+        let before = self.observer()?.before().map_err(environment)?;
+        let flowing = launched.begin(greeter, Box::new(move || waker.wake()))?;
+        self.stage = Stage::DpdkRunning(Box::new(flowing), before);
+        Ok(())
+    }
+
+    fn dpdk_result(&mut self, flowing: dpdk::Flowing, before: Before) -> Result<TrialEnd, WorkError> {
+        let observe = || before.after(self.observer()?).map_err(environment);
+        let (report, mut observation) = flowing.join(observe)?;
+        observation.placement = self.placement.take();
+        Ok(TrialEnd { report, observation })
     }
 
     fn observer(&mut self) -> Result<&mut Observer, WorkError> {
@@ -168,6 +195,14 @@ impl Work for AgentWork {
         bind: IpAddr,
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
+        if dpdk::settings(workload, Role::Server).is_some() {
+            let ready = dpdk::Ready::new(workload, Role::Server, DataAddress::Own(bind), token)?;
+            let end = netduel_load::prepare_server(workload, bind, token).map_err(traffic_error)?;
+            let ports = end.ports().to_vec();
+            self.placement.clone_from(&ready.placement);
+            self.stage = Stage::DpdkServer(end, Box::new(ready));
+            return Ok(ports);
+        }
         let (workload, placement) = placed(workload, Role::Server, DataAddress::Own(bind))?;
         let end = netduel_load::prepare_server(&workload, bind, token).map_err(traffic_error)?;
         let end = server_over(end, &workload, DataAddress::Own(bind))?;
@@ -185,6 +220,14 @@ impl Work for AgentWork {
         token: Token,
         deadline: Duration,
     ) -> Result<(), WorkError> {
+        if dpdk::settings(workload, Role::Client).is_some() {
+            // Greets the server, which is all that its sockets are for.
+            netduel_load::prepare_client(workload, peer, ports, token, deadline).map_err(traffic_error)?;
+            let ready = dpdk::Ready::new(workload, Role::Client, DataAddress::Towards(peer), token)?;
+            self.placement.clone_from(&ready.placement);
+            self.stage = Stage::DpdkClient(Box::new(ready.launch()?));
+            return Ok(());
+        }
         let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer))?;
         let end =
             netduel_load::prepare_client(&workload, peer, ports, token, deadline).map_err(traffic_error)?;
@@ -196,6 +239,9 @@ impl Work for AgentWork {
     }
 
     fn start(&mut self, waker: Waker) -> Result<(), WorkError> {
+        if matches!(self.stage, Stage::DpdkServer(..) | Stage::DpdkClient(_)) {
+            return self.start_dpdk(waker);
+        }
         let before = self.observer()?.before().map_err(environment)?;
         let notify = Box::new(move || waker.wake());
         let running = match std::mem::take(&mut self.stage) {
@@ -227,23 +273,32 @@ impl Work for AgentWork {
     fn live(&self) -> LiveFigures {
         match &self.stage {
             Stage::Running(running, ..) => running.live(),
+            Stage::DpdkRunning(flowing, _) => flowing.live(),
             _ => LiveFigures::default(),
         }
     }
 
     fn finish(&mut self) {
-        if let Stage::Running(running, ..) = &self.stage {
-            running.finish();
+        match &self.stage {
+            Stage::Running(running, ..) => running.finish(),
+            Stage::DpdkRunning(flowing, _) => flowing.finish(),
+            _ => {}
         }
     }
 
     fn is_done(&self) -> bool {
-        matches!(&self.stage, Stage::Running(running, ..) if running.is_done())
+        match &self.stage {
+            Stage::Running(running, ..) => running.is_done(),
+            Stage::DpdkRunning(flowing, _) => flowing.is_done(),
+            _ => false,
+        }
     }
 
     fn take_result(&mut self) -> Result<TrialEnd, WorkError> {
-        let Stage::Running(running, before, events) = std::mem::take(&mut self.stage) else {
-            return Err(misplaced("a result", "traffic was started"));
+        let (running, before, events) = match std::mem::take(&mut self.stage) {
+            Stage::Running(running, before, events) => (running, before, events),
+            Stage::DpdkRunning(flowing, before) => return self.dpdk_result(*flowing, before),
+            _ => return Err(misplaced("a result", "traffic was started")),
         };
         // Before the traffic's own result: whatever became of it, the interface is given back.
         let made = events.map(PathEvents::end);
@@ -262,7 +317,10 @@ impl Work for AgentWork {
     }
 
     fn abort(&mut self) {
-        if let Stage::Running(running, _, events) = std::mem::take(&mut self.stage) {
+        let stage = std::mem::take(&mut self.stage);
+        if let Stage::DpdkRunning(flowing, _) = stage {
+            flowing.abort();
+        } else if let Stage::Running(running, _, events) = stage {
             running.abort();
             for problem in events.map(PathEvents::end).into_iter().flat_map(|(_, problems)| problems) {
                 eprintln!("netduel: {problem}");

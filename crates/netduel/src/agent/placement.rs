@@ -46,7 +46,7 @@ pub fn placed(
     let address = address.own().map_err(environment)?;
     let mut sources = Sources::live().map_err(environment)?;
     let nearness = Nearness::read(&mut sources, address, &allowed).map_err(environment)?;
-    let placement = choose(&nearness, demand(&workload.traffic), role);
+    let placement = choose(&nearness, demand(&workload.traffic, role), role);
     match role {
         Role::Client => workload.pin_client.clone_from(&placement.cores),
         Role::Server => workload.pin_server.clone_from(&placement.cores),
@@ -76,7 +76,11 @@ enum Demand {
     RoundTrips(usize),
 }
 
-fn demand(traffic: &Traffic) -> Demand {
+fn demand(traffic: &Traffic, role: Role) -> Demand {
+    if let Some(dpdk) = traffic.packets().and_then(|packets| packets.dpdk(role)) {
+        // A core for each queue, and one for the prompt.
+        return Demand::Bulk(dpdk.queues(role) as usize + 1);
+    }
     match traffic {
         Traffic::TcpStream { streams, .. } => Demand::Bulk(*streams as usize),
         Traffic::UdpStream { flows, .. } => Demand::Bulk(*flows as usize),

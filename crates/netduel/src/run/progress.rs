@@ -11,7 +11,8 @@ use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::units::{human_bit_rate, human_si};
-use netduel_model::workload::Role;
+use netduel_model::workload::{Role, Traffic};
+use netduel_report::words;
 
 use crate::figure::trial_value;
 
@@ -23,6 +24,8 @@ pub struct Progress {
     total: u32,
     figures: BTreeMap<(WorkloadName, ArmName), Vec<f64>>,
     previous: LiveFigures,
+    /// Payload of a packet of the trial under way, bytes, when packets are what it is about.
+    packet_bytes: Option<u64>,
 }
 
 struct Bars {
@@ -62,6 +65,7 @@ impl Progress {
             total: 0,
             figures: BTreeMap::new(),
             previous: LiveFigures::default(),
+            packet_bytes: None,
         }
     }
 
@@ -107,8 +111,16 @@ impl Progress {
 
     fn trial_started(&mut self, slot: &Slot) {
         self.previous = LiveFigures::default();
+        self.packet_bytes = self.packet_bytes(slot);
         if let Some(bars) = &self.bars {
             bars.trial.set_message(format!("block {}: {} over {}", slot.block + 1, slot.workload, slot.arm));
+        }
+    }
+
+    fn packet_bytes(&self, slot: &Slot) -> Option<u64> {
+        match &self.plan.arm(&slot.arm)?.workload(&slot.workload)?.traffic {
+            Traffic::UdpStream { size, packets: Some(_), .. } => Some(size.0.max(1)),
+            _ => None,
         }
     }
 
@@ -120,7 +132,9 @@ impl Progress {
             let rate =
                 bytes.saturating_sub(self.previous.received_bytes.max(self.previous.sent_bytes)) as f64;
             let messages = figures.messages.saturating_sub(self.previous.messages) as f64;
-            let text = if messages > 0.0 {
+            let text = if let Some(packet) = self.packet_bytes {
+                words::packet_rate(rate / packet as f64 / seconds)
+            } else if messages > 0.0 {
                 human_si(messages / seconds, "/s")
             } else {
                 human_bit_rate(rate * 8.0 / seconds)
@@ -140,7 +154,12 @@ impl Progress {
         let outcome = match (&trial.validity, metric, value) {
             (Validity::Valid, Some(metric), Some(value)) => {
                 self.figures.entry((slot.workload.clone(), slot.arm.clone())).or_default().push(value);
-                format!("{} {}", metric.title(), metric.human(value))
+                let packets = self.is_of_packets(&slot.workload, &slot.arm);
+                format!(
+                    "{} {}",
+                    words::metric_title(metric, packets),
+                    words::metric_value(metric, packets, value)
+                )
             }
             (Validity::Valid, ..) => "no figure".to_owned(),
             (Validity::WrongPath { reason }, ..) => format!("left out, wrong path: {reason}"),
@@ -165,6 +184,11 @@ impl Progress {
         self.plan.arm(arm)?.workload(workload)?.metrics.first().copied()
     }
 
+    fn is_of_packets(&self, workload: &WorkloadName, arm: &ArmName) -> bool {
+        let settings = self.plan.arm(arm).and_then(|arm| arm.workload(workload));
+        settings.is_some_and(|settings| words::is_of_packets(&settings.traffic))
+    }
+
     fn show_figures(&self) {
         let Some(bars) = &self.bars else { return };
         let mut lines = Vec::new();
@@ -183,7 +207,8 @@ impl Progress {
         let values = self.figures.get(&(workload.clone(), arm.clone()))?;
         let metric = self.headline_metric(workload, arm)?;
         let median = netduel_stats::summary::median(values)?;
-        Some(format!("{arm} {} (n {})", metric.human(median), values.len()))
+        let packets = self.is_of_packets(workload, arm);
+        Some(format!("{arm} {} (n {})", words::metric_value(metric, packets, median), values.len()))
     }
 
     fn show_run(&self) {

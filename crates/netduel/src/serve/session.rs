@@ -179,6 +179,12 @@ impl Work for Session {
             self.premises.log.refused(self.peer, &why);
             return Err(refused(why));
         }
+        if crate::agent::dpdk::settings(workload, Role::Server).is_some() {
+            // The program and its words are the client's.
+            return Err(refused(
+                "a standing server starts no testpmd for its clients: use a plan, whose agents do".to_owned(),
+            ));
+        }
         let towards = DataAddress::Towards(self.peer.ip().to_canonical());
         let (workload, placement) = placed(workload, Role::Server, towards)?;
         let end = self.port.prepare_server(&workload, token).map_err(traffic_error)?;

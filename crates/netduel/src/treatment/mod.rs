@@ -11,7 +11,9 @@ mod command;
 mod error;
 mod guard;
 mod irq;
+mod lent_device;
 mod lifeline;
+mod loan;
 mod mtu;
 mod offload;
 mod pci;
@@ -31,6 +33,7 @@ use netduel_model::plan::TreatmentAction;
 pub use error::TreatmentError;
 pub use guard::guard_main;
 pub use lifeline::GuardCommand;
+pub use loan::Loan;
 
 use guard::Request;
 use lifeline::Lifeline;
@@ -66,6 +69,7 @@ enum Change {
     Steering(steering::SteeringChange),
     Irq(irq::IrqChange),
     Command(command::CommandChange),
+    Loan(loan::LoanChange),
 }
 
 impl Change {
@@ -116,6 +120,7 @@ impl Change {
             Self::Steering(change) => change.make(),
             Self::Irq(change) => change.make(),
             Self::Command(change) => change.make(),
+            Self::Loan(change) => change.make(),
         }
     }
 }
@@ -163,9 +168,27 @@ impl Treatments {
     /// # Errors
     /// The first failure, with what could not be undone after it.
     pub fn apply(&mut self, actions: &[TreatmentAction]) -> Result<(), TreatmentError> {
+        let prepare = |action: &TreatmentAction, roots: &Roots| Change::prepare(action, roots);
+        self.apply_each(actions, prepare)
+    }
+
+    /// Lends these to a program that is not ours; they are given back with everything else.
+    ///
+    /// # Errors
+    /// As [`Self::apply`], and when another program has one of them.
+    pub fn lend(&mut self, loans: &[Loan]) -> Result<(), TreatmentError> {
+        self.apply_each(loans, |loan, _| Ok(with(loan::prepare(loan)?, Change::Loan)))
+    }
+
+    fn apply_each<T>(
+        &mut self,
+        all: &[T],
+        prepare: impl Fn(&T, &Roots) -> Result<(Undo, Change), TreatmentError>,
+    ) -> Result<(), TreatmentError> {
         let earlier = self.applied.len();
-        for action in actions {
-            if let Err(failed) = self.apply_one(action) {
+        for one in all {
+            let made = prepare(one, &self.roots).and_then(|(undo, change)| self.apply_one(undo, &change));
+            if let Err(failed) = made {
                 // Without a guard nothing may stay changed.
                 let keep = if self.lifeline.is_some() { earlier } else { 0 };
                 let left = self.undo_down_to(keep);
@@ -178,8 +201,7 @@ impl Treatments {
         Ok(())
     }
 
-    fn apply_one(&mut self, action: &TreatmentAction) -> Result<(), TreatmentError> {
-        let (undo, change) = Change::prepare(action, &self.roots)?;
+    fn apply_one(&mut self, undo: Undo, change: &Change) -> Result<(), TreatmentError> {
         if self.lifeline.is_none() {
             self.lifeline = Some(Lifeline::start(&self.command)?);
         }

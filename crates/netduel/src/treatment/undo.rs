@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::command;
 use super::error::TreatmentError;
 use super::irq::IrqCores;
+use super::loan::Lent;
 use super::offload::{self, feature_words};
 use super::pci::Returning;
 use super::steering::QueueFiles;
@@ -51,6 +52,8 @@ pub(super) enum Undo {
     QueueFiles { interface: String, index: u32, files: QueueFiles },
     /// The cores of interrupts.
     IrqAffinity { interface: String, interrupts: Vec<IrqCores> },
+    /// What another program was lent.
+    Lent(Lent),
     /// A command.
     Command {
         command: Vec<String>,
@@ -76,6 +79,10 @@ impl Undo {
             Self::Command { undo, mark, .. } => command::run(undo, mark),
             Self::Pci { sys, slot, expected } => pci::restore(sys, slot, expected),
             Self::IrqAffinity { interrupts, .. } => irq::restore(interrupts),
+            Self::Lent(lent) => match lent.index().map(present).transpose()? {
+                Some(None) => Ok(()),
+                interface => lent.give_back(&interface.flatten().unwrap_or_default()),
+            },
             Self::Offload { index, .. }
             | Self::Mtu { index, .. }
             | Self::Link { index, .. }
@@ -103,9 +110,11 @@ impl Undo {
             Self::Ring { ring, descriptors, .. } => ring::set(interface, *ring, *descriptors),
             Self::Coalesce { original, .. } => coalesce::restore(interface, original),
             Self::QueueFiles { files, .. } => steering::restore(interface, files),
-            Self::Sysctl { .. } | Self::Command { .. } | Self::Pci { .. } | Self::IrqAffinity { .. } => {
-                Ok(())
-            }
+            Self::Sysctl { .. }
+            | Self::Command { .. }
+            | Self::Pci { .. }
+            | Self::IrqAffinity { .. }
+            | Self::Lent(_) => Ok(()),
         }
     }
 
@@ -125,6 +134,7 @@ impl Undo {
             }
             Self::Mtu { interface, .. } => format!("the change of the MTU of {interface}"),
             Self::Sysctl { name, .. } => format!("the change of sysctl `{name}`"),
+            Self::Lent(lent) => lent.what(),
             Self::Link { interface, .. } => format!("the change of the link of {interface}"),
             Self::Pci { slot, .. } => format!("the removal of PCI function {slot}"),
             Self::Queues { interface, .. } => format!("the change of the queues of {interface}"),
@@ -177,6 +187,7 @@ impl Undo {
             }
             Self::Mtu { interface, mtu, .. } => format!("`ip link set dev {interface} mtu {mtu}`"),
             Self::Sysctl { name, value } => format!("`sysctl -w '{name}={value}'`"),
+            Self::Lent(lent) => lent.by_hand(),
             Self::Command { undo, .. } => format!("`{}`", undo.join(" ")),
             Self::Link { interface, up, .. } => {
                 format!("`ip link set dev {interface} {}`", if *up { "up" } else { "down" })

@@ -1,6 +1,7 @@
 //! Whether a plan makes sense, and its defaults. Each file judges one table; none of them stops at the first problem.
 mod arms;
 mod design;
+mod dpdk;
 mod failover;
 mod hosts;
 mod packets;

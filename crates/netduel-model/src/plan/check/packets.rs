@@ -1,4 +1,5 @@
 //! Settings of `pps`: who makes and takes packets of which size, and what goes together.
+use super::dpdk;
 use crate::packet_path::{FRAME_MOST, PacketEngine, PacketPath, PacketReceiver};
 use crate::plan::problem::{Problems, key_path};
 use crate::plan::spec::{ArmSpec, SettingsSpec, WorkloadSpec, WorkloadType};
@@ -133,6 +134,7 @@ pub(super) fn check_arm(
         problems.add(&at("family"), wrong, "use IPv4, or the generator `xdp` or `socket`");
     }
     check_frame(packets.frame, workload.family, &at("frame"), problems);
+    dpdk::check_arm(packets, workload.family, &at, problems);
 }
 
 /// The traffic with every default.
@@ -143,7 +145,14 @@ pub(super) fn resolve(settings: &SettingsSpec) -> Traffic {
     let frame = settings.frame.unwrap_or(PacketPath::frame_least(family));
     // A frame without room for a payload is noted by `check_arm`.
     let size = PacketPath::payload(frame, family).unwrap_or(Bytes(1));
-    let flows = if engine == PacketEngine::Kernel { 1 } else { FLOWS };
+    let dpdk = dpdk::resolve(settings, engine, receiver);
+    let receive_queues = dpdk.as_ref().map_or(1, |dpdk| dpdk.receive_queues);
+    let flows = match engine {
+        PacketEngine::Kernel => 1,
+        // What it makes of more, depends on its version: see `DpdkFlows`.
+        PacketEngine::Dpdk if receive_queues == 1 => 1,
+        _ => FLOWS,
+    };
     Traffic::UdpStream {
         flows: settings.flows.unwrap_or(flows),
         direction: settings.direction.unwrap_or_default(),
@@ -163,6 +172,7 @@ pub(super) fn resolve(settings: &SettingsSpec) -> Traffic {
             queues: settings.queues,
             client_interface: None,
             server_interface: None,
+            dpdk,
         }),
     }
 }

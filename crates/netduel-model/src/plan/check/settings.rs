@@ -9,7 +9,7 @@ use crate::workload::{
     UdpOffload, Wait,
 };
 
-use super::{failover, packets};
+use super::{dpdk, failover, packets};
 
 /// `sendfile` of 1 MiB and `write` of 128 KiB were the fastest of what was tried.
 const BLOCK_LEAN: Bytes = Bytes(1 << 20);
@@ -132,6 +132,7 @@ const PPS: &[&str] = &[
     "frame",
     "packet_rate",
     "queues",
+    "dpdk",
 ];
 const TCP_CRR: &[&str] = &[
     "family",
@@ -258,6 +259,7 @@ pub(super) fn check_ranges(
     }
     check_probes(settings, kind, path, problems);
     packets::check_ranges(settings, kind, path, problems);
+    dpdk::check_ranges(settings, kind, path, problems);
     if matches!(kind, TcpStream | TcpRr | TcpCrr | LoadedLatency | Failover)
         && let Some(name) = &settings.congestion
     {
@@ -382,6 +384,7 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         frame: arm.frame.or(workload.frame),
         packet_rate: arm.packet_rate.or(workload.packet_rate),
         queues: arm.queues.or(workload.queues),
+        dpdk: dpdk::overlaid(workload.dpdk.as_ref(), arm.dpdk.as_ref()),
         events: arm.events.clone().or_else(|| workload.events.clone()),
     }
 }

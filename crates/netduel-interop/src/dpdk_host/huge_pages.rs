@@ -1,0 +1,76 @@
+//! Huge pages of 2 MiB: how many there are, how many are free, and how many more are needed
+//! (Documentation/admin-guide/mm/hugetlbpage.rst).
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Size of a page, KiB.
+pub const PAGE_KIB: u64 = 2048;
+
+/// The pages of one node, or of the machine when no node is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HugePages {
+    /// The file that says how many there are, and takes another number.
+    pub file: PathBuf,
+    /// Pages that there are.
+    pub total: u64,
+    /// Of these, free ones.
+    pub free: u64,
+}
+
+impl HugePages {
+    /// Reads those of a NUMA node, or of the machine.
+    ///
+    /// # Errors
+    /// When this kernel has no huge pages of 2 MiB, or its files cannot be read.
+    pub fn read(sys: &Path, node: Option<u32>) -> io::Result<Self> {
+        let pages = format!("hugepages-{PAGE_KIB}kB");
+        let folder = match node {
+            Some(node) => sys.join(format!("devices/system/node/node{node}/hugepages")).join(pages),
+            None => sys.join("kernel/mm/hugepages").join(pages),
+        };
+        let number = |name: &str| {
+            let text = fs::read_to_string(folder.join(name))?;
+            text.trim()
+                .parse()
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("{name} says {text:?}")))
+        };
+        Ok(Self {
+            file: folder.join("nr_hugepages"),
+            total: number("nr_hugepages")?,
+            free: number("free_hugepages")?,
+        })
+    }
+
+    /// How many there have to be for so much memory, MiB, to be free; `None` when there is enough.
+    pub fn wanted(&self, mib: u64) -> Option<u64> {
+        let needed = (mib * 1024).div_ceil(PAGE_KIB);
+        (self.free < needed).then(|| self.total + needed - self.free)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_a_node_and_of_the_machine_are_read_and_what_lacks_is_asked_for() {
+        let sys = tempfile::tempdir().unwrap();
+        for (folder, total, free) in [
+            ("devices/system/node/node1/hugepages/hugepages-2048kB", 512, 100),
+            ("kernel/mm/hugepages/hugepages-2048kB", 1024, 1000),
+        ] {
+            let folder = sys.path().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("nr_hugepages"), format!("{total}\n")).unwrap();
+            fs::write(folder.join("free_hugepages"), format!("{free}\n")).unwrap();
+        }
+        let node = HugePages::read(sys.path(), Some(1)).unwrap();
+        assert_eq!((node.total, node.free), (512, 100));
+        assert_eq!(node.wanted(200), None);
+        // 201 MiB are 100.5 pages, and 412 are in use.
+        assert_eq!(node.wanted(201), Some(513));
+        assert_eq!(HugePages::read(sys.path(), None).unwrap().free, 1000);
+        assert_eq!(HugePages::read(sys.path(), Some(0)).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,6 @@
+//! Other tools as they are: what they are told, what they say, and what is needed to run them. They are run as programs of their own
+//! and never linked; nothing of this crate is on the way of the data.
+#![forbid(unsafe_code)]
+
+pub mod dpdk_host;
+pub mod testpmd;

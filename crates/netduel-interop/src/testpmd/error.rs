@@ -1,0 +1,210 @@
+//! Why testpmd did not do what it was asked for. Each message completes "failed to ...".
+use std::fmt;
+use std::io;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use super::version::Version;
+
+/// Why testpmd did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DpdkError {
+    /// The program is not there, or may not be run.
+    #[error(
+        "start {program}: {source}; install DPDK's test program (Debian 12: `apt-get install dpdk-dev`; Ubuntu: `dpdk-dev` and \
+         `dpdk`), or say where it is by `program` in the workload's [dpdk]"
+    )]
+    Start {
+        /// Which.
+        program: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A call of the system.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was done.
+        doing: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// It ended by itself.
+    #[error("{doing}: testpmd ended with {ending}; its last words: {said}{}", hint(said))]
+    Ended {
+        /// What it was asked for.
+        doing: &'static str,
+        /// How.
+        ending: Ending,
+        /// Its last lines.
+        said: String,
+    },
+    /// It did not answer.
+    #[error(
+        "{doing}: testpmd did not come to its prompt within {} s; its last words: {said}{}", .within.as_secs(), hint(said)
+    )]
+    Silent {
+        /// What it was asked for.
+        doing: &'static str,
+        /// How long it was waited for.
+        within: Duration,
+        /// Its last lines.
+        said: String,
+    },
+    /// It answered that it will not.
+    #[error("{doing}: testpmd answered: {said}{}", hint(said))]
+    Refused {
+        /// What it was asked for.
+        doing: &'static str,
+        /// Its lines.
+        said: String,
+    },
+    /// It said something that this program does not understand.
+    #[error(
+        "read {what} of testpmd {version}: `{line}` is not of the form that is known; please report it with this line"
+    )]
+    Unreadable {
+        /// What was to be read.
+        what: &'static str,
+        /// The version that it has, when that is known.
+        version: String,
+        /// The words.
+        line: String,
+    },
+    /// It names a version of an unknown form.
+    #[error("read the version of DPDK: `{words}` is not of the form `DPDK 24.11.0`")]
+    UnknownVersion {
+        /// What it says.
+        words: String,
+    },
+    /// It is too old.
+    #[error("use DPDK {found}: its telemetry does not tell enough; {} or newer is needed", Version::OLDEST)]
+    TooOld {
+        /// What it is.
+        found: Version,
+    },
+    /// Its port is not what was asked for.
+    #[error("use port 0 of testpmd: {why}")]
+    Port {
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// It ran to its end, and nothing went through.
+    #[error("{doing} with testpmd on {port}: its statistics show no packet at all. {why}")]
+    Nothing {
+        /// `send` or `receive`.
+        doing: &'static str,
+        /// DPDK's name of the port.
+        port: String,
+        /// What it may come from, and what to do.
+        why: String,
+    },
+}
+
+impl DpdkError {
+    pub(super) fn system(doing: impl Into<String>, source: impl Into<io::Error>) -> Self {
+        Self::System { doing: doing.into(), source: source.into() }
+    }
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending(pub ExitStatus);
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use std::os::unix::process::ExitStatusExt as _;
+        match (self.0.code(), self.0.signal()) {
+            (Some(code), _) => write!(f, "exit code {code}"),
+            (None, signal) => write!(f, "signal {}", signal.unwrap_or_default()),
+        }
+    }
+}
+
+/// Words of DPDK that have one cause, and what to do.
+const HINTS: [(&str, &str); 10] = [
+    (
+        "Peer MTU is too large",
+        "DPDK's XDP program takes no frames of several pages, and the other end of this veth may send some: give that end an MTU of 3500 or \
+         less, or use net_af_packet",
+    ),
+    (
+        "Cannot get hugepage information",
+        "no huge pages are free here: reserve some (`echo 1024 > /proc/sys/vm/nr_hugepages`), or use a device that needs none",
+    ),
+    (
+        "No free 2048 kB hugepages",
+        "no huge pages are free here: reserve some (`echo 1024 > /proc/sys/vm/nr_hugepages`)",
+    ),
+    (
+        "Creation of mbuf pool",
+        "there is too little memory for its buffers: reserve more huge pages, or ask for fewer queues or descriptors",
+    ),
+    (
+        "failed to parse device",
+        "this DPDK has no driver for the device: install the one it needs (Debian 12: `librte-net-af-xdp23` and the like)",
+    ),
+    (
+        "No probed ethernet devices",
+        "no driver of this DPDK took the device: see whether it has one, and the device's binding",
+    ),
+    ("Cannot create lock on", "another DPDK program uses the same prefix"),
+    ("ioctl SIOCGIFINDEX failed", "there is no such interface in this network namespace"),
+    ("Operation not permitted", "DPDK needs root, or CAP_NET_RAW, CAP_NET_ADMIN and, for AF_XDP, CAP_BPF"),
+    (
+        "Failed to create xsk socket",
+        "the interface or one of its queues is in use by another AF_XDP program, or has fewer queues",
+    ),
+];
+
+fn hint(said: &str) -> String {
+    HINTS
+        .iter()
+        .find(|(words, _)| said.contains(words))
+        .map(|(_, remedy)| format!(" ({remedy})"))
+        .unwrap_or_default()
+}
+
+/// The lines of an output that tell most of its end: the last ones, in one line.
+pub(super) fn last_words(output: &str) -> String {
+    const MOST: usize = 8;
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // The usage text is long and follows what was wrong.
+    let told: Vec<&str> = match lines.iter().position(|line| line.starts_with("Usage:")) {
+        Some(usage) => {
+            let told = |line: &&&str| {
+                line.starts_with("EAL:") || line.contains("unrecognized option") || line.starts_with("Cause:")
+            };
+            lines[..usage].iter().chain(lines[usage..].iter().filter(told)).copied().collect()
+        }
+        None => lines,
+    };
+    if told.is_empty() {
+        return "none".to_owned();
+    }
+    told[told.len().saturating_sub(MOST)..].join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_of_a_wrong_command_line_are_not_its_usage_text() {
+        let output = "EAL: Detected CPU lcores: 2\ndpdk-testpmd: unrecognized option '--version'\n\nUsage: dpdk-testpmd [options]\n  \
+                      -c COREMASK  Hexadecimal\nEAL: Error - exiting with code: 1\n  Cause: Cannot init EAL: Invalid argument\n";
+        assert_eq!(
+            last_words(output),
+            "EAL: Detected CPU lcores: 2 | dpdk-testpmd: unrecognized option '--version' | EAL: Error - exiting with code: 1 | \
+             Cause: Cannot init EAL: Invalid argument"
+        );
+        assert_eq!(last_words(" \n"), "none");
+    }
+
+    #[test]
+    fn words_with_one_cause_come_with_what_to_do() {
+        let said = "EAL: FATAL: Cannot get hugepage information.";
+        let error = DpdkError::Refused { doing: "start", said: said.to_owned() };
+        assert!(error.to_string().contains("nr_hugepages"), "{error}");
+    }
+}

@@ -1,0 +1,264 @@
+//! A program with a prompt: words in by a pipe, words out of a pseudo-terminal. Knows nothing of what is said.
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use netduel_sys::clock::monotonic_ns;
+use netduel_sys::process::spawn_bound;
+use netduel_sys::pty::Pty;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::error::{DpdkError, Ending, last_words};
+
+/// Bytes of output that are kept: the newest. testpmd says some 5 kB at its start and 2 kB at each stop.
+const KEPT: usize = 256 * 1024;
+
+/// How long a process that has closed one of its sockets may take to be gone.
+const LINGERING: Duration = Duration::from_secs(2);
+
+/// A program that was started and is killed when this is dropped, or when the thread that started it ends.
+#[derive(Debug)]
+pub(super) struct Prompt {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Receiver<Vec<u8>>,
+    /// What was said and not yet taken.
+    said: String,
+    mark: &'static str,
+}
+
+/// Why no prompt came.
+enum Missed {
+    Silent,
+    Ended,
+}
+
+impl Prompt {
+    /// Starts a program whose prompt is `mark`.
+    pub(super) fn start(command: &mut Command, mark: &'static str) -> Result<Self, DpdkError> {
+        let Pty { user, program } =
+            Pty::open().map_err(|error| DpdkError::system("open a terminal for testpmd", error))?;
+        let copy =
+            program.try_clone().map_err(|error| DpdkError::system("open a terminal for testpmd", error))?;
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::piped()).stdout(Stdio::from(program)).stderr(Stdio::from(copy)).process_group(0);
+        let mut child = spawn_bound(command).map_err(|source| DpdkError::Start { program: name, source })?;
+        // The command holds this process's copies of the terminal, with which it would never seem closed.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let input = child.stdin.take();
+        let (to, output) = channel();
+        let reader = std::thread::Builder::new().name("testpmd-output".to_owned()).spawn(move || {
+            let mut user = File::from(user);
+            let mut bytes = [0; 4096];
+            // The terminal ends with an error when the program has closed it.
+            while let Ok(length @ 1..) = user.read(&mut bytes) {
+                if to.send(bytes[..length].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        let prompt = Self { child, input, output, said: String::new(), mark };
+        reader.map_err(|error| DpdkError::system("start a thread", error))?;
+        Ok(prompt)
+    }
+
+    /// The program's process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Says a line and gives what the program answers up to its next prompt, without the echo of the line.
+    pub(super) fn ask(
+        &mut self,
+        line: &str,
+        doing: &'static str,
+        within: Duration,
+    ) -> Result<String, DpdkError> {
+        self.take_in();
+        self.said.clear();
+        self.tell(line, doing)?;
+        let said = self.until_prompt(doing, within)?;
+        let said = said.trim_start();
+        Ok(said.strip_prefix(line).unwrap_or(said).trim().to_owned())
+    }
+
+    fn tell(&mut self, line: &str, doing: &'static str) -> Result<(), DpdkError> {
+        let told = match &mut self.input {
+            Some(input) => input.write_all(format!("{line}\n").as_bytes()),
+            None => Ok(()),
+        };
+        // It has closed its input, which it does at its end only.
+        told.map_err(|_| self.ended(doing))
+    }
+
+    /// What the program says up to its next prompt.
+    pub(super) fn until_prompt(
+        &mut self,
+        doing: &'static str,
+        within: Duration,
+    ) -> Result<String, DpdkError> {
+        match self.wait_for_prompt(within) {
+            Ok(said) => Ok(said),
+            Err(Missed::Ended) => Err(self.ended(doing)),
+            Err(Missed::Silent) => Err(DpdkError::Silent { doing, within, said: last_words(&self.said) }),
+        }
+    }
+
+    fn wait_for_prompt(&mut self, within: Duration) -> Result<String, Missed> {
+        let deadline_ns = monotonic_ns().saturating_add(within.as_nanos() as u64);
+        loop {
+            if let Some(at) = self.said.find(self.mark) {
+                let rest = self.said.split_off(at + self.mark.len());
+                let mut said = std::mem::replace(&mut self.said, rest);
+                said.truncate(at);
+                return Ok(said);
+            }
+            let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
+            match self.output.recv_timeout(left) {
+                Ok(bytes) => self.keep(&bytes),
+                Err(RecvTimeoutError::Timeout) => return Err(Missed::Silent),
+                Err(RecvTimeoutError::Disconnected) => return Err(Missed::Ended),
+            }
+        }
+    }
+
+    /// Takes what has been said in the meantime.
+    fn take_in(&mut self) {
+        while let Ok(bytes) = self.output.try_recv() {
+            self.keep(&bytes);
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        self.said.extend(String::from_utf8_lossy(bytes).chars().filter(|c| *c != '\r'));
+        if self.said.len() > KEPT {
+            let from = (self.said.len() - KEPT..).find(|at| self.said.is_char_boundary(*at)).unwrap_or(0);
+            self.said.drain(..from);
+        }
+    }
+
+    /// Says the last line, and waits until the program has ended. Gives all that it said.
+    pub(super) fn quit(
+        &mut self,
+        line: &str,
+        doing: &'static str,
+        within: Duration,
+    ) -> Result<String, DpdkError> {
+        self.tell(line, doing)?;
+        self.input = None;
+        let deadline_ns = monotonic_ns().saturating_add(within.as_nanos() as u64);
+        loop {
+            let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
+            match self.output.recv_timeout(left) {
+                Ok(bytes) => self.keep(&bytes),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let said = last_words(&self.said);
+                    self.kill();
+                    return Err(DpdkError::Silent { doing, within, said });
+                }
+            }
+        }
+        // The end of its output is the end of the program: nobody else has the terminal.
+        let status = self.child.wait().map_err(|error| DpdkError::system("wait for testpmd", error))?;
+        if status.success() {
+            return Ok(std::mem::take(&mut self.said));
+        }
+        Err(DpdkError::Ended { doing, ending: Ending(status), said: last_words(&self.said) })
+    }
+
+    /// What another door's failure comes from: the program's end, if it has ended.
+    pub(super) fn explain(&mut self, doing: &'static str, error: DpdkError) -> DpdkError {
+        // A process that ends closes its sockets first, and its terminal right after.
+        loop {
+            match self.output.recv_timeout(LINGERING) {
+                Ok(bytes) => self.keep(&bytes),
+                Err(RecvTimeoutError::Disconnected) => return self.ended(doing),
+                Err(RecvTimeoutError::Timeout) => return error,
+            }
+        }
+    }
+
+    /// It has ended though nobody asked it to.
+    fn ended(&mut self, doing: &'static str) -> DpdkError {
+        // It may have closed the terminal and linger.
+        self.kill();
+        while let Ok(bytes) = self.output.recv() {
+            self.keep(&bytes);
+        }
+        match self.child.wait() {
+            Ok(status) => DpdkError::Ended { doing, ending: Ending(status), said: last_words(&self.said) },
+            Err(error) => DpdkError::system("wait for testpmd", error),
+        }
+    }
+
+    fn kill(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            // Not reaped, so its number is still that of its process group.
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Prompt {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str) -> Prompt {
+        Prompt::start(Command::new("sh").args(["-c", script]), "> ").unwrap()
+    }
+
+    #[test]
+    fn a_program_is_asked_line_by_line_and_quits_with_all_it_said() {
+        let mut prompt = shell(
+            "printf 'hello\\n> '; while read -r line; do if [ \"$line\" = quit ]; then echo Bye; exit 0; fi; \
+             printf '%s\\nyou said %s\\n> ' \"$line\" \"$line\"; done",
+        );
+        assert_eq!(prompt.until_prompt("start it", SOON).unwrap(), "hello\n");
+        assert_eq!(prompt.ask("one", "ask it", SOON).unwrap(), "you said one");
+        assert_eq!(prompt.ask("two", "ask it", SOON).unwrap(), "you said two");
+        assert_eq!(prompt.quit("quit", "end it", SOON).unwrap().trim(), "Bye");
+    }
+
+    #[test]
+    fn a_program_that_ends_is_told_with_its_code_and_its_last_words() {
+        let error =
+            shell("echo no such device; exit 3").until_prompt("start it", SOON).unwrap_err().to_string();
+        assert_eq!(error, "start it: testpmd ended with exit code 3; its last words: no such device");
+        let mut prompt = shell("printf '> '; read -r line; kill -9 $$");
+        prompt.until_prompt("start it", SOON).unwrap();
+        let error = prompt.ask("start", "ask it", SOON).unwrap_err().to_string();
+        assert!(error.contains("signal 9"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_never_comes_to_its_prompt_is_given_up_and_ended() {
+        let mut prompt = shell("echo still busy; exec sleep 1000");
+        let error = prompt.until_prompt("start it", Duration::from_millis(300)).unwrap_err();
+        assert!(matches!(&error, DpdkError::Silent { .. }), "{error}");
+        let pid = prompt.pid();
+        drop(prompt);
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error_with_what_to_install() {
+        let error = Prompt::start(&mut Command::new("/nonexistent/testpmd"), "> ").unwrap_err().to_string();
+        assert!(
+            error.contains("/nonexistent/testpmd") && error.contains("apt-get install dpdk-dev"),
+            "{error}"
+        );
+    }
+}

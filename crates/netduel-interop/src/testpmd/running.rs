@@ -1,0 +1,437 @@
+//! Traffic of a testpmd under way: its counters as a series, its end, and what it comes to.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use netduel_model::dpdk::{DpdkCounts, DpdkFlows, DpdkReport};
+use netduel_model::packet_path::{PacketReport, QueuePackets};
+use netduel_model::sample::{DatagramReport, EndReport, Flow, IntervalSample, LiveFigures};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS};
+use netduel_sys::clock::{monotonic_ns, sleep_until_or};
+
+use super::command::Mode;
+use super::error::DpdkError;
+use super::forward::Forwarded;
+use super::program::Testpmd;
+use super::telemetry::PortStats;
+use super::version::Version;
+
+/// Called once when an end is over. The call comes from a thread of the end.
+pub type Notify = Box<dyn Fn() + Send + Sync>;
+
+/// Samples after the peer's end in which a receiver may still be receiving what is under way: 2 s.
+const DRAIN_SAMPLES: u32 = 20;
+
+/// What is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Traffic {
+    /// Which end.
+    pub role: Role,
+    /// From the first to the last packet, at the sender. A receiver goes on until it is told.
+    pub duration: Nanos,
+    /// Payload of the datagram in a packet, bytes.
+    pub payload: u64,
+    /// Whether packets were to be of many flows.
+    pub many_flows: bool,
+    /// The kernel's interface beneath, or DPDK's name of the port.
+    pub interface: String,
+}
+
+/// What the thread and its owner share.
+#[derive(Debug, Default)]
+struct Shared {
+    started_ns: u64,
+    /// The peer is done.
+    is_finished: AtomicBool,
+    /// Nothing is wanted any more.
+    is_cut: AtomicBool,
+    is_done: AtomicBool,
+    elapsed_ns: AtomicU64,
+    packets: AtomicU64,
+}
+
+/// Traffic under way.
+#[derive(Debug)]
+pub struct Running {
+    shared: Arc<Shared>,
+    thread: JoinHandle<Result<(EndReport, Testpmd), DpdkError>>,
+    mode: Mode,
+    payload: u64,
+}
+
+impl Running {
+    /// Has a testpmd begin, and returns when it says that it does.
+    ///
+    /// # Errors
+    /// When it does not, or a thread cannot be started.
+    pub fn begin(mut testpmd: Testpmd, traffic: Traffic, notify: Notify) -> Result<Self, DpdkError> {
+        let before = testpmd.stats()?;
+        let started_ns = monotonic_ns();
+        let used = testpmd.forward()?;
+        let shared = Arc::new(Shared { started_ns, ..Shared::default() });
+        let (mode, payload) = (testpmd.mode(), traffic.payload);
+        // A receiver takes what lay in its queues from before away, and does not count it.
+        let base = if mode == Mode::ReceiveOnly { testpmd.stats()? } else { before };
+        let own = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("testpmd-traffic".to_owned())
+            .spawn(move || {
+                let watch =
+                    Watch { testpmd, traffic, shared: own, base, series: Vec::new(), last: Seen::default() };
+                let shared = Arc::clone(&watch.shared);
+                let result = watch.run(used);
+                shared.is_done.store(true, Ordering::Release);
+                notify();
+                result
+            })
+            .map_err(|error| DpdkError::system("start a thread", error))?;
+        Ok(Self { shared, thread, mode, payload })
+    }
+
+    /// Figures so far.
+    pub fn live(&self) -> LiveFigures {
+        let packets = self.shared.packets.load(Ordering::Relaxed);
+        let bytes = packets * self.payload;
+        let sends = self.mode == Mode::TransmitOnly;
+        LiveFigures {
+            elapsed_ns: self.shared.elapsed_ns.load(Ordering::Relaxed),
+            sent_bytes: if sends { bytes } else { 0 },
+            received_bytes: if sends { 0 } else { bytes },
+            messages: if sends { 0 } else { packets },
+            ..LiveFigures::default()
+        }
+    }
+
+    /// The peer is done: a sender stops, a receiver takes what is under way; then the end is over.
+    pub fn finish(&self) {
+        self.shared.is_finished.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it at once.
+    pub fn abort(&self) {
+        self.shared.is_cut.store(true, Ordering::Relaxed);
+        self.shared.is_finished.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Self::join`] would return at once.
+    pub fn is_done(&self) -> bool {
+        self.shared.is_done.load(Ordering::Acquire)
+    }
+
+    /// Waits for the end of the traffic, and gives what was counted and testpmd, which is at its prompt again.
+    ///
+    /// # Errors
+    /// When testpmd ended before its time, what it said was not understood, or no packet went through.
+    ///
+    /// # Panics
+    /// When the thread panicked, which is a bug of this program.
+    pub fn join(self) -> Result<(EndReport, Testpmd), DpdkError> {
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// The last sample.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    at_ns: u64,
+    packets: u64,
+}
+
+/// The thread's work.
+struct Watch {
+    testpmd: Testpmd,
+    traffic: Traffic,
+    shared: Arc<Shared>,
+    base: PortStats,
+    series: Vec<IntervalSample>,
+    last: Seen,
+}
+
+impl Watch {
+    fn run(mut self, used: Vec<u16>) -> Result<(EndReport, Testpmd), DpdkError> {
+        let cpu_before = cpu_ns(self.testpmd.pid());
+        self.watch()?;
+        let forwarded = self.testpmd.halt()?;
+        // The last sample is that of what stood when the cores had stopped.
+        let stats = self.sample()?;
+        let extended = self.testpmd.extended()?;
+        let cpu = cpu_ns(self.testpmd.pid());
+        let Self { testpmd, traffic, shared, series, .. } = self;
+        let (mode, version, info) = (testpmd.mode(), testpmd.version(), testpmd.info().clone());
+        let words = testpmd.words().to_vec();
+        if !shared.is_cut.load(Ordering::Relaxed) {
+            refuse_nothing(mode, &info.name, &forwarded, &stats)?;
+        }
+        let moved = match mode {
+            Mode::TransmitOnly => forwarded.port.sent,
+            Mode::ReceiveOnly => forwarded.port.received,
+        };
+        let flow = Flow {
+            bytes: moved * traffic.payload,
+            messages: moved,
+            first_ns: series.iter().find(|sample| sample.messages > 0).map(|s| s.end_ns - s.length_ns),
+            last_ns: series.iter().rfind(|sample| sample.messages > 0).map(|sample| sample.end_ns),
+            series,
+        };
+        let dpdk = DpdkReport {
+            version: version.to_string(),
+            command: words,
+            port: info.name,
+            node: info.numa_node.and_then(|node| u32::try_from(node).ok()),
+            flows: flows(traffic.many_flows, version),
+            counts: counts(&forwarded, &stats, &self.base),
+            extended,
+            cores: used,
+        };
+        Ok((end_report(&traffic, mode, flow, dpdk, &forwarded, [cpu_before, cpu]), testpmd))
+    }
+
+    /// Samples until the end: of its time at a sender, of what is under way at a receiver.
+    fn watch(&mut self) -> Result<(), DpdkError> {
+        let end_ns = match self.testpmd.mode() {
+            Mode::TransmitOnly => self.shared.started_ns.saturating_add(self.traffic.duration.0),
+            Mode::ReceiveOnly => u64::MAX,
+        };
+        let mut due_ns = self.shared.started_ns;
+        loop {
+            due_ns += SAMPLE_INTERVAL_NS;
+            if !sleep_until_or(due_ns.min(end_ns), &self.shared.is_finished) || due_ns >= end_ns {
+                break;
+            }
+            self.sample()?;
+        }
+        if self.testpmd.mode() == Mode::TransmitOnly || self.shared.is_cut.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // What is under way arrives until an interval is without packets, other talk of the network aside.
+        for _ in 0..DRAIN_SAMPLES {
+            let before = self.last.packets;
+            sleep_until_or(monotonic_ns() + SAMPLE_INTERVAL_NS, &self.shared.is_cut);
+            self.sample()?;
+            if self.last.packets == before {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self) -> Result<PortStats, DpdkError> {
+        let stats = self.testpmd.stats()?;
+        let end_ns = monotonic_ns() - self.shared.started_ns;
+        let packets = match self.testpmd.mode() {
+            Mode::TransmitOnly => stats.opackets.saturating_sub(self.base.opackets),
+            Mode::ReceiveOnly => stats.ipackets.saturating_sub(self.base.ipackets),
+        };
+        let moved = packets.saturating_sub(self.last.packets);
+        self.series.push(IntervalSample {
+            end_ns,
+            length_ns: end_ns - self.last.at_ns,
+            bytes: moved * self.traffic.payload,
+            messages: moved,
+        });
+        self.last = Seen { at_ns: end_ns, packets };
+        self.shared.packets.store(packets, Ordering::Relaxed);
+        self.shared.elapsed_ns.store(end_ns, Ordering::Relaxed);
+        Ok(stats)
+    }
+}
+
+/// What varies between the packets of a sender.
+fn flows(many: bool, version: Version) -> DpdkFlows {
+    match (many, version >= Version::PORTS_VARY) {
+        (false, _) => DpdkFlows::One,
+        (true, true) => DpdkFlows::SourcePorts,
+        (true, false) => DpdkFlows::SourceAddresses,
+    }
+}
+
+/// A run without a packet is a failure, with whatever exit code.
+fn refuse_nothing(mode: Mode, port: &str, forwarded: &Forwarded, stats: &PortStats) -> Result<(), DpdkError> {
+    let counts = &forwarded.port;
+    let (doing, why) = match mode {
+        Mode::TransmitOnly if counts.sent > 0 => return Ok(()),
+        Mode::ReceiveOnly if counts.received > 0 => return Ok(()),
+        Mode::TransmitOnly if counts.refused > 0 => (
+            "send",
+            format!(
+                "The device took none of the {} packets that were handed to it: its link is down, or nobody is at its other end",
+                counts.refused
+            ),
+        ),
+        Mode::TransmitOnly => {
+            ("send", "No core made a packet: see whether its buffers are too few, and its link is up".to_owned())
+        }
+        Mode::ReceiveOnly if counts.missed + stats.rx_nombuf > 0 => (
+            "receive",
+            format!("The device dropped {} packets and lacked a buffer for {}", counts.missed, stats.rx_nombuf),
+        ),
+        Mode::ReceiveOnly => (
+            "receive",
+            "Nothing reached the port: see that the sender names this port's hardware address, that the network carries its \
+             source addresses (before DPDK 23.11, many flows have foreign ones, which clouds drop), and that no other program has the \
+             queues"
+                .to_owned(),
+        ),
+    };
+    Err(DpdkError::Nothing { doing, port: port.to_owned(), why })
+}
+
+fn counts(forwarded: &Forwarded, stats: &PortStats, base: &PortStats) -> DpdkCounts {
+    let port = &forwarded.port;
+    DpdkCounts {
+        sent: port.sent,
+        refused: port.refused,
+        received: port.received,
+        missed: port.missed,
+        receive_errors: stats.ierrors.saturating_sub(base.ierrors),
+        without_buffer: stats.rx_nombuf.saturating_sub(base.rx_nombuf),
+        send_errors: stats.oerrors.saturating_sub(base.oerrors),
+    }
+}
+
+/// Each queue of an end. testpmd prints none of them when there is one.
+fn queues(mode: Mode, forwarded: &Forwarded, dpdk: &DpdkReport) -> Vec<QueuePackets> {
+    let core = |stream: usize| {
+        let cores = &dpdk.cores;
+        (!cores.is_empty()).then(|| cores[stream % cores.len()])
+    };
+    if forwarded.streams.is_empty() {
+        let packets = if mode == Mode::TransmitOnly { forwarded.port.sent } else { forwarded.port.received };
+        return vec![QueuePackets { queue: Some(0), core: core(0), packets }];
+    }
+    forwarded
+        .streams
+        .iter()
+        .map(|stream| {
+            let (queue, packets) = match mode {
+                Mode::TransmitOnly => (stream.transmit_queue, stream.sent),
+                Mode::ReceiveOnly => (stream.receive_queue, stream.received),
+            };
+            QueuePackets { queue: Some(queue.into()), core: core(queue.into()), packets }
+        })
+        .collect()
+}
+
+fn end_report(
+    traffic: &Traffic,
+    mode: Mode,
+    flow: Flow,
+    dpdk: DpdkReport,
+    forwarded: &Forwarded,
+    cpu: [Option<(u64, u64)>; 2],
+) -> EndReport {
+    let counts = dpdk.counts;
+    let lost = [
+        ("rx-missed", counts.missed),
+        ("rx-nombuf", counts.without_buffer),
+        ("rx-errors", counts.receive_errors),
+    ];
+    let packets = PacketReport {
+        interface: traffic.interface.clone(),
+        queues: queues(mode, forwarded, &dpdk),
+        zero_copy: None,
+        drops: lost
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect(),
+        ..PacketReport::default()
+    };
+    let received = (mode == Mode::ReceiveOnly).then(|| flow.clone());
+    let datagrams = received
+        .as_ref()
+        .map(|received| DatagramReport { unique: received.messages, ..DatagramReport::default() });
+    let process_cpu_ns = match cpu {
+        [Some(before), Some(after)] => (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1)),
+        _ => (0, 0),
+    };
+    EndReport {
+        role: traffic.role,
+        sent: (mode == Mode::TransmitOnly).then_some(flow),
+        received,
+        streams: Vec::new(),
+        spread: None,
+        connections: None,
+        datagrams,
+        datagrams_sent: None,
+        packets: Some(packets),
+        dpdk: Some(dpdk),
+        round_trips: None,
+        under_load: None,
+        failover: None,
+        stamps: None,
+        zero_copy: None,
+        errors: Vec::new(),
+        process_cpu_ns,
+        thread_use: None,
+    }
+}
+
+/// CPU time of a process, user and system, nanoseconds (proc_pid_stat(5): `utime` and `stime`, in ticks).
+fn cpu_ns(pid: u32) -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold spaces and brackets; the fields after it are numbers.
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+    let mut next = || Some(fields.next()?.parse::<u64>().ok()? * tick_ns);
+    Some((next()?, next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testpmd::forward::{ForwardCounts, StreamCounts};
+
+    #[test]
+    fn a_run_without_a_packet_is_a_failure_that_says_why() {
+        let with = |mode, port| {
+            let forwarded = Forwarded { port, streams: Vec::new() };
+            refuse_nothing(mode, "net_null0", &forwarded, &PortStats::default())
+                .map_err(|error| error.to_string())
+        };
+        let none = ForwardCounts::default();
+        assert!(with(Mode::TransmitOnly, none).unwrap_err().contains("no packet at all. No core made"));
+        let refused = ForwardCounts { refused: 7, ..none };
+        assert!(with(Mode::TransmitOnly, refused).unwrap_err().contains("took none of the 7 packets"));
+        assert!(with(Mode::ReceiveOnly, none).unwrap_err().contains("hardware address"));
+        assert!(
+            with(Mode::ReceiveOnly, ForwardCounts { missed: 3, ..none }).unwrap_err().contains("dropped 3")
+        );
+        assert_eq!(with(Mode::TransmitOnly, ForwardCounts { sent: 1, ..none }), Ok(()));
+        // What was sent is none of what was received.
+        assert!(with(Mode::ReceiveOnly, ForwardCounts { sent: 1, ..none }).is_err());
+    }
+
+    #[test]
+    fn what_many_flows_are_depends_on_the_version() {
+        let flows = |words: &str| flows(true, Version::parse(words).unwrap());
+        assert_eq!(flows("DPDK 22.11.11"), DpdkFlows::SourceAddresses);
+        assert_eq!(flows("DPDK 24.11.0"), DpdkFlows::SourcePorts);
+    }
+
+    #[test]
+    fn queues_are_told_with_their_cores() {
+        let stream = |queue, sent| StreamCounts {
+            receive_queue: queue,
+            transmit_queue: queue,
+            sent,
+            ..StreamCounts::default()
+        };
+        let forwarded =
+            Forwarded { streams: vec![stream(0, 5), stream(1, 6), stream(2, 7)], ..Forwarded::default() };
+        let dpdk = DpdkReport { cores: vec![3, 5], ..DpdkReport::default() };
+        let told: Vec<_> = queues(Mode::TransmitOnly, &forwarded, &dpdk)
+            .iter()
+            .map(|queue| (queue.queue.unwrap(), queue.core.unwrap(), queue.packets))
+            .collect();
+        assert_eq!(told, [(0, 3, 5), (1, 5, 6), (2, 3, 7)]);
+    }
+
+    #[test]
+    fn the_cpu_time_of_this_process_is_known() {
+        assert!(cpu_ns(std::process::id()).is_some());
+        assert_eq!(cpu_ns(u32::MAX), None);
+    }
+}

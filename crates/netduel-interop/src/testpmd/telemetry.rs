@@ -1,0 +1,227 @@
+//! DPDK's telemetry socket: a request of one message, an answer of one message in JSON
+//! (<https://doc.dpdk.org/guides/howto/telemetry.html>). Reading it costs the threads that forward nothing.
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
+    socket_with, sockopt,
+};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::error::DpdkError;
+
+/// Name of the socket in the folder of a process.
+pub(super) const SOCKET_NAME: &str = "dpdk_telemetry.v2";
+/// How long an answer may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Room for an answer. DPDK names 16 kB as its most; the statistics of 64 queues are longer than that in some versions.
+const ANSWER_LEN: usize = 256 * 1024;
+
+/// A connection to a process.
+#[derive(Debug)]
+pub struct Telemetry {
+    socket: OwnedFd,
+    /// What the process says of its version.
+    pub version: String,
+    answer: Vec<u8>,
+}
+
+/// The first message of a process.
+#[derive(Debug, Deserialize)]
+struct Greeting {
+    version: String,
+}
+
+/// A port as `/ethdev/info` tells of it. What a version does not tell is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PortInfo {
+    /// DPDK's name: `net_af_packet0`, or a place on a bus.
+    pub name: String,
+    /// Receive queues that were set up.
+    pub nb_rx_queues: u32,
+    /// Transmit queues that were set up.
+    pub nb_tx_queues: u32,
+    /// Hardware address.
+    pub mac_addr: String,
+    /// NUMA node; absent and -1: none is known.
+    #[serde(default)]
+    pub numa_node: Option<i64>,
+    /// Whether it was started: testpmd comes to its prompt with a port that could not be set up, too.
+    #[serde(default)]
+    pub dev_started: Option<u8>,
+    /// MTU, bytes.
+    #[serde(default)]
+    pub mtu: Option<u32>,
+    /// Whether it is set to take every frame.
+    #[serde(default)]
+    pub promiscuous: Option<u8>,
+}
+
+/// The counters of a port, from the beginning of the process.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+pub struct PortStats {
+    /// Packets received.
+    pub ipackets: u64,
+    /// Packets handed to the device.
+    pub opackets: u64,
+    /// Bytes received, without the check sequence with most drivers.
+    pub ibytes: u64,
+    /// Bytes sent; as above.
+    pub obytes: u64,
+    /// Packets that the device dropped because its receive queues were full.
+    pub imissed: u64,
+    /// Packets received with an error.
+    pub ierrors: u64,
+    /// Packets that failed to be sent.
+    pub oerrors: u64,
+    /// Receptions without a buffer to put them into.
+    pub rx_nombuf: u64,
+    /// Packets received by queue: the first 16, when the driver tells.
+    #[serde(default)]
+    pub q_ipackets: Vec<u64>,
+    /// Packets sent by queue: the first 16, when the driver tells.
+    #[serde(default)]
+    pub q_opackets: Vec<u64>,
+}
+
+impl Telemetry {
+    /// Connects to the process whose folder this is.
+    ///
+    /// # Errors
+    /// When there is no socket, it does not answer, or greets in another form.
+    pub fn connect(folder: &Path) -> Result<Self, DpdkError> {
+        let path = folder.join(SOCKET_NAME);
+        let doing = || format!("connect to the telemetry socket {}", path.display());
+        let failed = |error: rustix::io::Errno| DpdkError::system(doing(), error);
+        let address = SocketAddrUnix::new(&path).map_err(failed)?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .map_err(failed)?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_TIMEOUT)).map_err(failed)?;
+        connect(&socket, &address).map_err(failed)?;
+        let mut telemetry = Self { socket, version: String::new(), answer: vec![0; ANSWER_LEN] };
+        let greeting: Greeting = parse(&telemetry.receive()?, "the greeting of the telemetry", "")?;
+        telemetry.version = greeting.version;
+        Ok(telemetry)
+    }
+
+    fn receive(&mut self) -> Result<String, DpdkError> {
+        let failed = |error: rustix::io::Errno| {
+            DpdkError::system("receive from the telemetry socket of testpmd", error)
+        };
+        let (length, _) =
+            recv(&self.socket, self.answer.as_mut_slice(), RecvFlags::empty()).map_err(failed)?;
+        if length == 0 {
+            return Err(failed(rustix::io::Errno::CONNRESET));
+        }
+        Ok(String::from_utf8_lossy(&self.answer[..length]).into_owned())
+    }
+
+    /// Asks, and reads the answer, which is an object with the request as its one key.
+    fn ask<T: DeserializeOwned>(&mut self, request: &str, what: &'static str) -> Result<T, DpdkError> {
+        let asked = send(&self.socket, request.as_bytes(), SendFlags::NOSIGNAL);
+        asked.map_err(|error| DpdkError::system("ask the telemetry socket of testpmd", error))?;
+        let answer = self.receive()?;
+        let key = request.split(',').next().unwrap_or_default();
+        let mut object: BTreeMap<String, serde_json::Value> = parse(&answer, what, &self.version)?;
+        let value = object.remove(key).unwrap_or_default();
+        serde_json::from_value(value).map_err(|_| unreadable(&answer, what, &self.version))
+    }
+
+    /// What a port is.
+    ///
+    /// # Errors
+    /// When there is no such port, or the process is gone.
+    pub fn info(&mut self, port: u16) -> Result<PortInfo, DpdkError> {
+        self.ask(&format!("/ethdev/info,{port}"), "the facts of a port")
+    }
+
+    /// The ports of the process.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn ports(&mut self) -> Result<Vec<u16>, DpdkError> {
+        self.ask("/ethdev/list", "the list of ports")
+    }
+
+    /// The counters of a port.
+    ///
+    /// # Errors
+    /// When there is no such port, or the process is gone.
+    pub fn stats(&mut self, port: u16) -> Result<PortStats, DpdkError> {
+        self.ask(&format!("/ethdev/stats,{port}"), "the counters of a port")
+    }
+
+    /// The counters of a port that its driver has beside them, by name.
+    ///
+    /// # Errors
+    /// When there is no such port, or the process is gone.
+    pub fn extended(&mut self, port: u16) -> Result<BTreeMap<String, u64>, DpdkError> {
+        self.ask(&format!("/ethdev/xstats,{port}"), "the extended counters of a port")
+    }
+}
+
+fn parse<T: DeserializeOwned>(answer: &str, what: &'static str, version: &str) -> Result<T, DpdkError> {
+    serde_json::from_str(answer).map_err(|_| unreadable(answer, what, version))
+}
+
+fn unreadable(answer: &str, what: &'static str, version: &str) -> DpdkError {
+    DpdkError::Unreadable { what, version: version.to_owned(), line: answer.chars().take(300).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{accept, bind, listen};
+
+    use super::*;
+
+    /// A process that answers one request.
+    fn answering(folder: &Path, answer: &'static str) -> std::thread::JoinHandle<()> {
+        let listener =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        bind(&listener, &SocketAddrUnix::new(folder.join(SOCKET_NAME)).unwrap()).unwrap();
+        listen(&listener, 1).unwrap();
+        std::thread::spawn(move || {
+            let peer = accept(&listener).unwrap();
+            let greeting = br#"{"version":"DPDK 22.11.11","pid":1,"max_output_len":16384}"#;
+            send(&peer, greeting, SendFlags::empty()).unwrap();
+            let mut request = [0; 100];
+            recv(&peer, request.as_mut_slice(), RecvFlags::empty()).unwrap();
+            send(&peer, answer.as_bytes(), SendFlags::empty()).unwrap();
+        })
+    }
+
+    #[test]
+    fn counters_are_read_as_dpdk_22_11_writes_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = answering(
+            folder.path(),
+            r#"{"/ethdev/stats":{"ipackets":10,"opackets":1516896,"ibytes":852,"obytes":97081344,"imissed":0,"ierrors":0,"oerrors":0,"rx_nombuf":0,"q_ipackets":[10,0],"q_opackets":[1516896,0],"q_ibytes":[852,0],"q_obytes":[97081344,0],"q_errors":[0,0]}}"#,
+        );
+        let mut telemetry = Telemetry::connect(folder.path()).unwrap();
+        assert_eq!(telemetry.version, "DPDK 22.11.11");
+        let stats = telemetry.stats(0).unwrap();
+        process.join().unwrap();
+        assert_eq!((stats.ipackets, stats.opackets, stats.obytes), (10, 1_516_896, 97_081_344));
+        assert_eq!(stats.q_opackets, [1_516_896, 0]);
+    }
+
+    #[test]
+    fn an_answer_of_another_form_is_shown_with_the_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = answering(folder.path(), r#"{"/ethdev/stats":null}"#);
+        let error = Telemetry::connect(folder.path()).unwrap().stats(3).unwrap_err().to_string();
+        process.join().unwrap();
+        assert!(error.contains(r#"`{"/ethdev/stats":null}`"#) && error.contains("22.11.11"), "{error}");
+    }
+
+    #[test]
+    fn a_process_without_a_socket_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Telemetry::connect(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("dpdk_telemetry.v2") && error.contains("No such file"), "{error}");
+    }
+}

@@ -1,0 +1,75 @@
+//! Versions of DPDK: year and month of a release, and a number of corrections.
+use std::fmt;
+
+use super::error::DpdkError;
+
+/// A version, for example 22.11.11.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Year of the release, two digits.
+    pub year: u32,
+    /// Month of the release.
+    pub month: u32,
+    /// Corrections since.
+    pub minor: u32,
+}
+
+impl Version {
+    /// The first whose telemetry has all that is read here: `/ethdev/info` and the statistics of queues.
+    pub const OLDEST: Self = Self { year: 22, month: 11, minor: 0 };
+    /// The first in which `--txonly-multi-flow` varies the source port. Older ones vary the source address, by 256, and so send
+    /// from addresses that are not the sender's.
+    pub const PORTS_VARY: Self = Self { year: 23, month: 11, minor: 0 };
+
+    /// Reads what DPDK says of itself: `DPDK 22.11.11`, `DPDK 24.11.0-rc1`.
+    ///
+    /// # Errors
+    /// [`DpdkError::UnknownVersion`] with the words, when they are of another form.
+    pub fn parse(words: &str) -> Result<Self, DpdkError> {
+        let unknown = || DpdkError::UnknownVersion { words: words.to_owned() };
+        let number = words.trim().strip_prefix("DPDK ").ok_or_else(unknown)?;
+        let number = number.split(['-', '+', ' ']).next().unwrap_or_default();
+        let mut parts = number.split('.').map(str::parse::<u32>);
+        let mut part = || parts.next().and_then(Result::ok);
+        match (part(), part(), part()) {
+            (Some(year), Some(month), minor) if (1..=12).contains(&month) => {
+                Ok(Self { year, month, minor: minor.unwrap_or(0) })
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02}.{:02}.{}", self.year, self.month, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_dpdk_writes_them() {
+        for (words, expected) in [
+            ("DPDK 22.11.11", (22, 11, 11)),
+            ("DPDK 24.11.0-rc1", (24, 11, 0)),
+            ("DPDK 25.03", (25, 3, 0)),
+            ("DPDK 23.11.2 (vendor)", (23, 11, 2)),
+        ] {
+            let (year, month, minor) = expected;
+            assert_eq!(Version::parse(words).unwrap(), Version { year, month, minor }, "{words}");
+        }
+        assert!(Version::parse("DPDK 23.07.1").unwrap() < Version::PORTS_VARY);
+        assert_eq!(Version::parse("DPDK 24.3.1").unwrap().to_string(), "24.03.1");
+    }
+
+    #[test]
+    fn a_version_of_another_form_is_shown_as_it_is() {
+        for words in ["", "testpmd 3", "DPDK main", "DPDK 24.13.0", "22.11"] {
+            let error = Version::parse(words).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{words}`")), "{error}");
+        }
+    }
+}

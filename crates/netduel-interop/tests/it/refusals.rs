@@ -1,0 +1,1 @@
+//! What testpmd cannot do is told with its own words.

@@ -1,0 +1,86 @@
+//! Packets that did not arrive, by the counter that names them.
+use std::collections::BTreeMap;
+
+use netduel_model::observation::InterfaceDelta;
+use netduel_model::trial::Trial;
+
+use super::DatagramWay;
+use super::packets::{interface_of, opposite};
+
+/// Packets that one counter names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostPackets {
+    /// Who dropped them; `None` for those that no counter of the two hosts names.
+    pub place: Option<String>,
+    /// How many, of all valid trials.
+    pub packets: u64,
+}
+
+/// What was lost in trials, largest place first and what nobody names last; absent when a record says that more arrived than were
+/// sent. Counters are asked from the receiver's program outwards, and no packet is given to two of them.
+pub(super) fn of_trials(trials: &[&Trial], ways: &[&DatagramWay], shared: bool) -> Option<Vec<LostPackets>> {
+    let mut places: BTreeMap<String, u64> = BTreeMap::new();
+    let mut unnamed = 0;
+    for way in ways {
+        let lost = way.lost?;
+        let Some(trial) = trials.iter().find(|trial| trial.slot.block == way.block) else { continue };
+        let mut left = lost.all;
+        for (place, count) in named(trial, way, lost.at_socket, shared) {
+            let count = count.min(left);
+            left -= count;
+            if count > 0 {
+                *places.entry(place).or_default() += count;
+            }
+        }
+        unnamed += left;
+    }
+    let mut all: Vec<LostPackets> =
+        places.into_iter().map(|(place, packets)| LostPackets { place: Some(place), packets }).collect();
+    all.sort_by(|one, other| other.packets.cmp(&one.packets).then_with(|| one.place.cmp(&other.place)));
+    all.extend((unnamed > 0).then_some(LostPackets { place: None, packets: unnamed }));
+    Some(all)
+}
+
+/// Who counted drops in a trial, from the receiver's program outwards.
+fn named(trial: &Trial, way: &DatagramWay, at_socket: u64, shared: bool) -> Vec<(String, u64)> {
+    let (Some(sender), Some(receiver)) = (trial.end(way.sender), trial.end(opposite(way.sender))) else {
+        return Vec::new();
+    };
+    let told = |end: &netduel_model::trial::TrialEnd| {
+        end.report.packets.as_ref().map(|packets| packets.drops.clone()).unwrap_or_default()
+    };
+    let own: u64 = told(receiver).values().sum();
+    let mut named: Vec<(String, u64)> = told(receiver)
+        .into_iter()
+        .map(|(counter, count)| (format!("{counter} at the receiver"), count))
+        .collect();
+    // An AF_XDP receiver's drops are among those of its sockets.
+    named.push(("the receiver's socket".to_owned(), at_socket.saturating_sub(own)));
+    named.extend(told(sender));
+    let by_name = |end: &netduel_model::trial::TrialEnd| -> Option<InterfaceDelta> {
+        let name = interface_of(end)?;
+        end.observation.interfaces.iter().find(|interface| interface.name == name).cloned()
+    };
+    let (leaving, coming) = (by_name(sender), by_name(receiver));
+    let queue = leaving.as_ref().and_then(|interface| interface.qdisc_dropped).unwrap_or(0);
+    let sent = leaving.as_ref().map_or(0, |interface| interface.tx_dropped + interface.tx_errors);
+    let refused = way.refused.unwrap_or(0);
+    if let Some(interface) = &leaving {
+        // What a queueing discipline refused and the sender was told of was sent later.
+        named.push((
+            format!("the queueing discipline of {} at the sender", interface.name),
+            queue.saturating_sub(refused),
+        ));
+        let told: u64 = told(sender).values().sum();
+        named.push((format!("{} at the sender", interface.name), sent.saturating_sub(told)));
+    }
+    if let Some(interface) = &coming {
+        let received = interface.rx_dropped + interface.rx_errors;
+        // A veth counts what its peer had no room for at both ends, and what a ring had no room for as dropped, too.
+        let counted = own + if shared { sent } else { 0 };
+        named.push((format!("{} at the receiver", interface.name), received.saturating_sub(counted)));
+        let ingress = interface.ingress_dropped.unwrap_or(0);
+        named.push((format!("the ingress filter of {} at the receiver", interface.name), ingress));
+    }
+    named
+}

@@ -1,0 +1,34 @@
+//! Metrics in the words of their workload: where packets are what it is about, each datagram is one, and their rate is in pps.
+use netduel_model::metric::Metric;
+use netduel_model::units::human_si;
+use netduel_model::workload::Traffic;
+
+/// The unit of packets per second, with SI prefixes: `kpps`, `Mpps`.
+pub const PPS: &str = "pps";
+
+/// The words for people: [`Metric::title`], or those of packets.
+pub fn metric_title(metric: Metric, of_packets: bool) -> &'static str {
+    match (metric, of_packets) {
+        (Metric::DatagramRate, true) => "packets delivered",
+        (Metric::CpuPerDatagram, true) => "CPU per packet",
+        _ => metric.title(),
+    }
+}
+
+/// A value for people, with its unit.
+pub fn metric_value(metric: Metric, of_packets: bool, value: f64) -> String {
+    match (metric, of_packets) {
+        (Metric::DatagramRate | Metric::PacketRate, true) => packet_rate(value),
+        _ => metric.human(value),
+    }
+}
+
+/// A rate of packets: `812 pps`, `620 kpps`, `44.2 Mpps`.
+pub fn packet_rate(per_second: f64) -> String {
+    human_si(per_second, PPS)
+}
+
+/// Whether packets are what a workload is about.
+pub fn is_of_packets(traffic: &Traffic) -> bool {
+    traffic.packets().is_some()
+}

@@ -1,0 +1,222 @@
+//! What is said of packets: both ends beside each other, where the missing ones went, which queues and cores had them.
+use netduel_model::units::{human_bit_rate, human_nanos};
+use netduel_model::workload::{Role, Workload};
+
+use super::limits::spread;
+use super::metric::packet_rate;
+use super::text::{percent, plain};
+use crate::analysis::{ArmAnalysis, ArmPackets, PacketRates, PacketSpread, WorkloadAnalysis};
+use crate::published;
+
+/// The heading over the table of both ends.
+pub const PACKETS_TITLE: &str = "Packets at both ends";
+
+/// Both ends of every arm, a row for each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketTable {
+    /// Titles of the columns; the first two are words, the others numbers.
+    pub header: Vec<&'static str>,
+    /// Rows of as many cells.
+    pub rows: Vec<Vec<String>>,
+    /// How it is counted, and what became of what is missing.
+    pub notes: Vec<String>,
+}
+
+/// The table of a workload; absent where it is not about packets.
+pub fn packets(workload: &WorkloadAnalysis) -> Option<PacketTable> {
+    let of_arm =
+        |arm: &ArmAnalysis| arm.packets.iter().map(|way| (arm.arm.to_string(), way.clone())).collect();
+    let ways: Vec<(String, ArmPackets)> =
+        workload.arms.iter().flat_map(|arm| -> Vec<_> { of_arm(arm) }).collect();
+    let settings = &workload.arms.first()?.workload;
+    if ways.is_empty() {
+        return None;
+    }
+    let header = vec!["arm", "end", "mean", "smallest", "largest", "in all", "on the interface"];
+    let rows = ways.iter().flat_map(|(arm, way)| rows(arm, way)).collect();
+    let mut notes = vec![rule(settings)];
+    for (arm, way) in &ways {
+        notes.extend(of_way(way).into_iter().map(|note| plain(&format!("{arm}: {note}"))));
+    }
+    Some(PacketTable { header, rows, notes })
+}
+
+fn rows(arm: &str, way: &ArmPackets) -> Vec<Vec<String>> {
+    let ends = [
+        ("sent", way.sender, way.sent, way.sent_count, &way.interface_sent),
+        ("received", opposite(way.sender), way.received, way.received_count, &way.interface_received),
+    ];
+    ends.into_iter()
+        .map(|(verb, role, rates, count, interface)| {
+            let rate = |of: fn(PacketRates) -> Option<f64>| {
+                rates.and_then(of).map_or_else(|| "not told".to_owned(), packet_rate)
+            };
+            vec![
+                arm.to_owned(),
+                format!("{verb} by the {role}"),
+                rate(|rates| Some(rates.mean)),
+                rate(|rates| rates.min),
+                rate(|rates| rates.max),
+                count.to_string(),
+                interface.as_ref().map_or_else(
+                    || "passed its counters by".to_owned(),
+                    |(name, packets)| plain(&format!("{packets} on {name}")),
+                ),
+            ]
+        })
+        .collect()
+}
+
+fn opposite(role: Role) -> Role {
+    match role {
+        Role::Client => Role::Server,
+        Role::Server => Role::Client,
+    }
+}
+
+/// How means, smallest and largest are counted.
+fn rule(settings: &Workload) -> String {
+    let timing = &settings.timing;
+    format!(
+        "means are of the steady windows ({} of warm-up and {} of cool-down are cut from each trial of {}), smallest and largest of \
+         the 100 ms intervals that lie whole within them; counts are of whole trials, all valid ones together",
+        human_nanos(timing.warmup.0 as f64),
+        human_nanos(timing.cooldown.0 as f64),
+        timing.duration
+    )
+}
+
+fn of_way(way: &ArmPackets) -> Vec<String> {
+    let mut notes = vec![lost(way)];
+    notes.extend(way.back_pressure.filter(|times| *times > 0).map(|times| {
+        format!(
+            "the {} found the ring or queue of its interface full {times} times and waited: back-pressure, not loss",
+            way.sender
+        )
+    }));
+    notes.extend(way.line.as_ref().map(|line| {
+        format!(
+            "what arrived took {} of the {} of {}, each {} B frame with 20 B of preamble and gap",
+            percent(line.share),
+            human_bit_rate(line.bps),
+            line.interface,
+            way.path.frame
+        )
+    }));
+    notes
+}
+
+/// Loss from both ends, and who counted it.
+fn lost(way: &ArmPackets) -> String {
+    let (sent, received) = (way.sent_count, way.received_count);
+    let (Some(missing), Some(places)) = (sent.checked_sub(received), &way.lost) else {
+        return format!("{received} packets arrived of {sent} that were sent: the record is not sound");
+    };
+    if missing == 0 {
+        return format!("none of {sent} packets was lost");
+    }
+    let share = percent(missing as f64 / sent.max(1) as f64);
+    let places: Vec<String> = places
+        .iter()
+        .map(|lost| match &lost.place {
+            Some(place) => format!("{} counted as {place}", lost.packets),
+            None => format!("{} that no counter of the two hosts names", lost.packets),
+        })
+        .collect();
+    format!("{missing} of {sent} packets were lost ({share}): {}", places.join(", "))
+}
+
+/// Which queues and cores of each end had an arm's packets; empty where it is not about packets.
+pub(super) fn spreads(arm: &ArmAnalysis) -> Vec<String> {
+    arm.packets.iter().flat_map(|way| &way.spread).map(|end| of_end(arm, end)).collect()
+}
+
+fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> String {
+    let verb = if end.is_sender { "sent" } else { "received" };
+    let mut parts = Vec::new();
+    parts.extend(spread(&end.queues).map(|said| format!("{verb} by queue {said}")));
+    parts.extend(end.uneven_queue().map(|uneven| {
+        let what = if end.is_sender { "transmit" } else { "receive" };
+        let (share, even) = (percent(uneven.share), percent(uneven.even));
+        format!("unevenly: {what} queue {} had {share} of the packets, an even share is {even}", uneven.most)
+    }));
+    if end.cores.is_empty() {
+        let softnet = arm.queues.iter().find(|seen| seen.role == end.role && !end.is_sender);
+        parts.extend(
+            softnet.and_then(|seen| spread(&seen.cores)).map(|said| format!("processed by core {said}")),
+        );
+    } else {
+        parts.extend(spread(&end.cores).map(|said| format!("{verb} on core {said}")));
+        parts.extend(end.uneven_core().map(|uneven| {
+            let (share, even) = (percent(uneven.share), percent(uneven.even));
+            format!("unevenly: core {} had {share} of the packets, an even share is {even}", uneven.most)
+        }));
+    }
+    let list = |cores: &[u16]| cores.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    if !end.pinned.is_empty() {
+        parts.push(format!("threads pinned to core {}", list(&end.pinned)));
+    } else if let Some(threads) = end.threads {
+        parts.push(match threads {
+            1 => "1 thread, placed by the kernel".to_owned(),
+            threads => format!("{threads} threads, placed by the kernel"),
+        });
+    }
+    if !end.busy.is_empty() {
+        let busy: Vec<String> =
+            end.busy.iter().map(|(core, share)| format!("{core} {}", percent(*share))).collect();
+        parts.push(format!("busy share of core {}", busy.join(", ")));
+    }
+    parts.extend(away(end));
+    parts.extend(end.zero_copy.map(|zero| {
+        if zero {
+            "frames shared with the driver (zero copy)"
+        } else {
+            "frames copied between driver and program"
+        }
+        .to_owned()
+    }));
+    let PacketSpread { role, host, interface, .. } = end;
+    format!("{}: {interface} of {role} {host}: {}", arm.arm, parts.join("; "))
+}
+
+/// Nodes of the cores against that of the interface.
+fn away(end: &PacketSpread) -> Option<String> {
+    let node = end.interface_node?;
+    let far: Vec<String> = end
+        .core_nodes
+        .iter()
+        .filter(|(_, own)| **own != node)
+        .map(|(core, own)| format!("{core} on node {own}"))
+        .collect();
+    (!end.core_nodes.is_empty()).then(|| {
+        if far.is_empty() {
+            format!("all of these cores are on the interface's node {node}")
+        } else {
+            format!("away from the interface, which is on node {node}: core {}", far.join(", "))
+        }
+    })
+}
+
+/// What others published of the same size of machine, beside what an arm reached; empty where nothing is known.
+pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String> {
+    let Some(size) = size else { return Vec::new() };
+    let figures = published::of_size(size);
+    let mut sentences = Vec::new();
+    for arm in &workload.arms {
+        for (way, figure) in arm.packets.iter().flat_map(|way| figures.iter().map(move |one| (way, one))) {
+            let Some(received) = way.received.filter(|_| way.path.frame == figure.frame) else { continue };
+            sentences.push(format!(
+                "{}: {} received here, {} of the {} that {} has for {} ({}; it sent {})",
+                arm.arm,
+                packet_rate(received.mean),
+                percent(received.mean / figure.receiver_pps),
+                packet_rate(figure.receiver_pps),
+                figure.source,
+                figure.size,
+                figure.conditions,
+                packet_rate(figure.sender_pps)
+            ));
+        }
+    }
+    sentences
+}

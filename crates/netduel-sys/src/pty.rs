@@ -1,0 +1,52 @@
+//! A pseudo-terminal (pty(7)), for programs that write line by line to a terminal and hold everything back before a pipe.
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+/// Both ends of a new pseudo-terminal.
+#[derive(Debug)]
+pub struct Pty {
+    /// The end of whoever plays the user. Reading gives `EIO` once nobody has the other end open any more.
+    pub user: OwnedFd,
+    /// The end of the program. It does not become the controlling terminal of whoever opens it. What is written to it comes out
+    /// with `\r\n` for each `\n`.
+    pub program: OwnedFd,
+}
+
+impl Pty {
+    /// Opens one.
+    ///
+    /// # Errors
+    /// When no pseudo-terminals are mounted (`/dev/pts`), or the process or the system has no more.
+    pub fn open() -> io::Result<Self> {
+        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&user)?;
+        unlockpt(&user)?;
+        let name = ptsname(&user, Vec::new())?;
+        let program = open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { user, program })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read as _, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn what_the_program_writes_is_read_until_it_closes_its_end() {
+        let Pty { user, program } = Pty::open().unwrap();
+        let mut program = File::from(program);
+        program.write_all(b"ready\n").unwrap();
+        let mut user = File::from(user);
+        let mut bytes = [0; 64];
+        let length = user.read(&mut bytes).unwrap();
+        assert_eq!(&bytes[..length], b"ready\r\n");
+        drop(program);
+        assert_eq!(user.read(&mut bytes).unwrap_err().raw_os_error(), Some(libc::EIO));
+    }
+}

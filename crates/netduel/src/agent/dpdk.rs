@@ -1,0 +1,281 @@
+//! testpmd as an end of a trial: made ready, started, watched, ended, and what it was lent taken back.
+//!
+//! The greeting goes over ordinary sockets before testpmd has the device, so no packet is sent to a host that runs no agent, and the
+//! kernel has learnt the next hop's hardware address by it.
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+use netduel_control::agent::{FailureKind, WorkError};
+use netduel_host::DataPath;
+use netduel_interop::testpmd::{Command, Cores, DpdkError, Memory, Mode, Running, Testpmd, Traffic};
+use netduel_load::{Notify, ServerEnd};
+use netduel_model::dpdk::{DpdkDevice, DpdkSettings};
+use netduel_model::ids::Token;
+use netduel_model::observation::Placement;
+use netduel_model::packet_path::{CHECK_SEQUENCE, PacketPath};
+use netduel_model::sample::{EndReport, LiveFigures};
+use netduel_model::workload::{Role, Traffic as Workloads, Workload};
+
+use super::dpdk_host::{self, Given, Ways};
+use super::placement::{DataAddress, placed};
+use super::{environment, guard};
+use crate::exit::chain;
+use crate::treatment::{Loan, Treatments};
+
+/// How long testpmd may take to its prompt: less than the coordinator waits for an answer.
+const PROMPT_WITHIN: Duration = Duration::from_secs(25);
+
+/// The port to which testpmd sends when it is not told otherwise (RFC 863).
+const DISCARD: u16 = 9;
+
+/// How testpmd is to be run at an end of this workload; `None` when it has no part there.
+pub fn settings(workload: &Workload, role: Role) -> Option<(&PacketPath, &DpdkSettings)> {
+    let packets = workload.traffic.packets()?;
+    Some((packets, packets.dpdk(role)?))
+}
+
+/// An end that knows all it needs, and has started nothing.
+pub struct Ready {
+    command: Command,
+    traffic: Traffic,
+    loans: Vec<Loan>,
+    /// A receiver's own address, where the kernel gets the packets, too.
+    sink: Option<IpAddr>,
+    /// The cores that were chosen.
+    pub placement: Option<Placement>,
+}
+
+/// A testpmd at its prompt, with what it was lent.
+pub struct Launched {
+    testpmd: Testpmd,
+    traffic: Traffic,
+    sink: Option<IpAddr>,
+    /// Goes after testpmd, so that it is given back last.
+    lent: Treatments,
+}
+
+/// Traffic of testpmd under way.
+pub struct Flowing {
+    running: Running,
+    lent: Treatments,
+    /// A server's sockets stay open, for a client that sends to them.
+    _greeter: Option<ServerEnd>,
+    /// Where the kernel puts the packets that it also gets.
+    _sink: Option<UdpSocket>,
+}
+
+impl Ready {
+    /// Checks what this host has and chooses the cores. `address`: of the data; `token`: names what the two ends share.
+    pub fn new(
+        workload: &Workload,
+        role: Role,
+        address: DataAddress,
+        token: Token,
+    ) -> Result<Self, WorkError> {
+        let (packets, dpdk) =
+            settings(workload, role).ok_or_else(|| super::misplaced("testpmd", "a plan had it"))?;
+        let queues = dpdk.queues(role);
+        let (cores, placement) = cores(workload, role, address, queues)?;
+        let mode = match role {
+            Role::Client => Mode::TransmitOnly,
+            Role::Server => Mode::ReceiveOnly,
+        };
+        let path = path(dpdk, packets, role, address)?;
+        let Given { device, mut loans } = match (&dpdk.device, &path) {
+            (DpdkDevice::Memif, _) => Given::memif(token, role),
+            (DpdkDevice::Null, _) | (_, None) => Given::null(),
+            (device, Some(path)) => Given::on(device, path, &Ways::read(), Path::new("/sys"))?,
+        };
+        dpdk_host::check_driver(&dpdk.device, Path::new("/"))?;
+        let addresses = match address {
+            DataAddress::Towards(IpAddr::V4(peer)) => Some((own(address)?, peer)),
+            _ => None,
+        };
+        let Workloads::UdpStream { flows, size, .. } = &workload.traffic else {
+            return Err(super::misplaced("testpmd", "a workload of packets was"));
+        };
+        let is_huge = dpdk.huge_pages || device.needs_huge_pages();
+        let memory = if is_huge { Memory::Huge } else { Memory::Ordinary };
+        let command = Command {
+            program: dpdk.program.clone(),
+            mode,
+            device,
+            cores,
+            memory,
+            prefix: format!("netduel-{}-{}", std::process::id(), mode.word()),
+            queues,
+            descriptors: dpdk.descriptors,
+            frame_len: packets.frame - CHECK_SEQUENCE,
+            many_flows: *flows > 1,
+            peer_mac: path.as_ref().filter(|_| role == Role::Client).map(|path| path.peer_mac),
+            addresses,
+            further: dpdk.args.clone(),
+        };
+        if is_huge {
+            let interface = path.as_ref().map(|path| path.interface.as_str());
+            loans.extend(dpdk_host::pages(Path::new("/sys"), interface, command.memory_mib())?);
+        }
+        let traffic = Traffic {
+            role,
+            duration: workload.timing.duration,
+            payload: size.0,
+            many_flows: *flows > 1,
+            interface: path.map_or_else(|| dpdk.device.to_string(), |path| path.interface),
+        };
+        let sink = match address {
+            DataAddress::Own(own) if dpdk.device.keeps_the_interface() && dpdk.device.has_interface() => {
+                Some(own)
+            }
+            _ => None,
+        };
+        Ok(Self { command, traffic, loans, sink, placement })
+    }
+
+    /// Lends it what it needs and starts it. The calling thread has to live as long as it.
+    pub fn launch(self) -> Result<Launched, WorkError> {
+        let mut lent = Treatments::new(guard());
+        lent.lend(&self.loans).map_err(environment)?;
+        let testpmd = Testpmd::start(&self.command, PROMPT_WITHIN).map_err(dpdk_error)?;
+        Ok(Launched { testpmd, traffic: self.traffic, sink: self.sink, lent })
+    }
+}
+
+impl Launched {
+    /// Begins the traffic.
+    pub fn begin(self, greeter: Option<ServerEnd>, notify: Notify) -> Result<Flowing, WorkError> {
+        let Self { testpmd, traffic, sink, lent } = self;
+        // Without somebody there the kernel answers with errors (ICMP), which would be counted as packets. When the port is taken,
+        // somebody is there.
+        let sink = sink.and_then(|own| UdpSocket::bind((own, DISCARD)).ok());
+        let running = Running::begin(testpmd, traffic, notify).map_err(dpdk_error)?;
+        Ok(Flowing { running, lent, _greeter: greeter, _sink: sink })
+    }
+}
+
+impl Flowing {
+    /// Figures so far.
+    pub fn live(&self) -> LiveFigures {
+        self.running.live()
+    }
+
+    /// The peer is done.
+    pub fn finish(&self) {
+        self.running.finish();
+    }
+
+    /// Whether it is over.
+    pub fn is_done(&self) -> bool {
+        self.running.is_done()
+    }
+
+    /// What was counted. `observe` is called before testpmd gives the device back, which changes the interface.
+    pub fn join<T>(
+        self,
+        observe: impl FnOnce() -> Result<T, WorkError>,
+    ) -> Result<(EndReport, T), WorkError> {
+        let Self { running, mut lent, .. } = self;
+        let (report, testpmd) = running.join().map_err(dpdk_error)?;
+        let observed = observe();
+        testpmd.quit().map_err(dpdk_error)?;
+        give_back(&mut lent)?;
+        Ok((report, observed?))
+    }
+
+    /// Ends it at once.
+    pub fn abort(self) {
+        self.running.abort();
+        // Its testpmd is killed with what is dropped here, and what it was lent is taken back then.
+        drop(self.running.join());
+        drop(self.lent);
+    }
+}
+
+fn give_back(lent: &mut Treatments) -> Result<(), WorkError> {
+    let Err(problems) = lent.undo_all() else { return Ok(()) };
+    match problems.iter().find(|problem| problem.is_left_behind()) {
+        Some(problem) => {
+            let message = format!("failed to {}", chain(problem));
+            Err(WorkError { kind: FailureKind::Environment, message })
+        }
+        // A guard that was lost while everything was given back is nothing that a user has to mend.
+        None => Ok(()),
+    }
+}
+
+/// The prompt's core and those that forward: the plan's in that order, or chosen as for any traffic, the prompt's last.
+fn cores(
+    workload: &Workload,
+    role: Role,
+    address: DataAddress,
+    queues: u32,
+) -> Result<(Cores, Option<Placement>), WorkError> {
+    let pinned = match role {
+        Role::Client => &workload.pin_client,
+        Role::Server => &workload.pin_server,
+    };
+    let queues = queues as usize;
+    if let [main, forwarding @ ..] = pinned.as_slice() {
+        let forwarding = if forwarding.is_empty() { vec![*main] } else { forwarding.to_vec() };
+        return Ok((shared_out(*main, forwarding, queues), None));
+    }
+    let mut chosen = workload.clone();
+    match role {
+        Role::Client => chosen.pin_auto.client = true,
+        Role::Server => chosen.pin_auto.server = true,
+    }
+    let (_, placement) = placed(&chosen, role, address)?;
+    let list = placement.as_ref().map(|placement| placement.cores.clone()).unwrap_or_default();
+    let main = list.last().copied().unwrap_or(0);
+    let forwarding = match list.split_last() {
+        Some((_, others)) if !others.is_empty() => others.to_vec(),
+        _ => vec![main],
+    };
+    Ok((shared_out(main, forwarding, queues), placement))
+}
+
+/// No more cores than queues: testpmd leaves the others idle.
+fn shared_out(main: u16, mut forwarding: Vec<u16>, queues: usize) -> Cores {
+    forwarding.truncate(queues.max(1));
+    Cores { main, forwarding }
+}
+
+/// The interface of the data; none for devices that have none.
+fn path(
+    dpdk: &DpdkSettings,
+    packets: &PacketPath,
+    role: Role,
+    address: DataAddress,
+) -> Result<Option<DataPath>, WorkError> {
+    if !dpdk.device.has_interface() {
+        return Ok(None);
+    }
+    let named = packets.interface(role);
+    let path = match address {
+        DataAddress::Own(own) => DataPath::at(own, named),
+        DataAddress::Towards(peer) => DataPath::to_peer(peer, named),
+    };
+    path.map(Some).map_err(environment)
+}
+
+fn own(address: DataAddress) -> Result<Ipv4Addr, WorkError> {
+    match address.own().map_err(environment)? {
+        IpAddr::V4(own) => Ok(own),
+        IpAddr::V6(_) => {
+            Err(usage("testpmd's packets are IPv4's: give the workload `family = \"ipv4\"`".to_owned()))
+        }
+    }
+}
+
+pub(super) fn usage(message: String) -> WorkError {
+    WorkError { kind: FailureKind::Usage, message }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
+fn dpdk_error(error: DpdkError) -> WorkError {
+    let kind = match error {
+        DpdkError::Start { .. } | DpdkError::TooOld { .. } => FailureKind::Environment,
+        _ => FailureKind::Traffic,
+    };
+    WorkError { kind, message: format!("failed to {}", chain(&error)) }
+}

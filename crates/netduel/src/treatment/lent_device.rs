@@ -1,0 +1,203 @@
+//! A device that gets another driver and then its own again, with the interface that comes and goes with that: the NICs of Hyper-V
+//! (docs.kernel.org: `driver_override` of a bus).
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use netduel_host::LinkState;
+use netduel_sys::{clock, link};
+use serde::{Deserialize, Serialize};
+
+use super::error::TreatmentError;
+use super::vf::RETURN_DEADLINE;
+
+/// How often a device is looked at: the files of `/sys` tell no changes.
+const LOOK_NS: u64 = 5_000_000;
+
+/// A device as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LentDevice {
+    /// Its folder.
+    device: PathBuf,
+    /// The folder of its bus.
+    bus: PathBuf,
+    /// The driver that it had.
+    driver: String,
+    /// Its interface then.
+    interface: String,
+    /// By this the interface is known again.
+    mac: String,
+    up: bool,
+    /// With the lengths of their prefixes, those that the kernel makes by itself left out.
+    addresses: Vec<String>,
+}
+
+impl LentDevice {
+    /// Reads a device and its interface.
+    pub(super) fn read(device: &Path, bus: &Path, interface: &str) -> Result<Self, TreatmentError> {
+        let doing = || format!("lend {interface} to another program");
+        let driver = driver_of(device).ok_or_else(|| TreatmentError::Unsupported {
+            doing: doing(),
+            interface: interface.to_owned(),
+            why: format!("{} has no driver", device.display()),
+        })?;
+        let links = netduel_host::link_states()?;
+        let found = links.iter().find(|link| link.name == interface);
+        let found = found.ok_or_else(|| TreatmentError::no_interface(interface))?;
+        let addresses =
+            addresses_of(interface).map_err(|cause| TreatmentError::Refused { doing: doing(), cause })?;
+        Ok(Self {
+            device: device.to_owned(),
+            bus: bus.to_owned(),
+            driver,
+            interface: interface.to_owned(),
+            mac: found.mac.clone().unwrap_or_default(),
+            up: found.up,
+            addresses,
+        })
+    }
+
+    /// Gives it another driver, and waits until it has that.
+    pub(super) fn give(&self, driver: &str) -> Result<(), TreatmentError> {
+        let doing = || format!("give {} ({}) the driver {driver}", self.interface, self.device.display());
+        let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
+        if link::is_up(&self.interface).unwrap_or(false) {
+            link::set_up(&self.interface, false).map_err(refused)?;
+        }
+        self.change_driver(driver, driver).map_err(refused)?;
+        if has_driver_in_time(&self.device, driver) {
+            return Ok(());
+        }
+        let answered =
+            driver_of(&self.device).map_or_else(|| "no driver".to_owned(), |now| format!("the driver {now}"));
+        Err(TreatmentError::NotTaken { doing: doing(), answered })
+    }
+
+    /// Gives it its driver again, and waits until its interface is there as it was.
+    pub(super) fn take_back(&self) -> Result<(), TreatmentError> {
+        let doing = || format!("give {} its driver {} again", self.device.display(), self.driver);
+        let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
+        if driver_of(&self.device).as_deref() != Some(self.driver.as_str()) {
+            // An empty line takes the wish for another driver away.
+            self.change_driver("\n", &self.driver).map_err(refused)?;
+            if !has_driver_in_time(&self.device, &self.driver) {
+                let answered = "another driver, or none".to_owned();
+                return Err(TreatmentError::NotTaken { doing: doing(), answered });
+            }
+        }
+        let mut name = None;
+        // A virtual function has the same address, and this one above it.
+        let back = |links: &[LinkState]| {
+            let own = links.iter().find(|link| link.mac.as_ref() == Some(&self.mac) && link.master.is_none());
+            name = own.map(|link| link.name.clone());
+            name.is_some()
+        };
+        netduel_host::wait_for_links(RETURN_DEADLINE, back)?;
+        let Some(name) = name else {
+            let answered = format!("no interface with the address {}", self.mac);
+            return Err(TreatmentError::NotTaken { doing: doing(), answered });
+        };
+        if self.up {
+            link::set_up(&name, true).map_err(refused)?;
+        }
+        for address in &self.addresses {
+            ip(&["address", "replace", address, "dev", &name]).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    fn change_driver(&self, wish: &str, driver: &str) -> io::Result<()> {
+        let instance =
+            self.device.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        write(&self.device.join("driver_override"), wish)?;
+        if let Some(now) = driver_of(&self.device) {
+            write(&self.bus.join("drivers").join(now).join("unbind"), &instance)?;
+        }
+        write(&self.bus.join("drivers").join(driver).join("bind"), &instance)
+    }
+
+    /// What it is, for messages.
+    pub(super) fn what(&self) -> String {
+        format!("the driver of {} ({})", self.interface, self.device.display())
+    }
+
+    /// How to do it without this program.
+    pub(super) fn by_hand(&self) -> String {
+        let Self { device, bus, driver, interface, addresses, .. } = self;
+        let instance = device.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut steps = vec![
+            format!("`echo > {}/driver_override`", device.display()),
+            format!("`echo {instance} > {}/driver/unbind`", device.display()),
+            format!("`echo {instance} > {}/drivers/{driver}/bind`", bus.display()),
+            format!("`ip link set dev {interface} up`"),
+        ];
+        steps.extend(
+            addresses.iter().map(|address| format!("`ip address replace {address} dev {interface}`")),
+        );
+        steps.join(", ")
+    }
+}
+
+/// Writes a file of the kernel's, which has to be there.
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    use std::io::Write as _;
+    let opened = fs::OpenOptions::new().write(true).open(file);
+    opened
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+}
+
+/// The driver that a device has.
+fn driver_of(device: &Path) -> Option<String> {
+    let driver = fs::read_link(device.join("driver")).ok()?;
+    Some(driver.file_name()?.to_string_lossy().into_owned())
+}
+
+fn has_driver_in_time(device: &Path, driver: &str) -> bool {
+    let deadline_ns = clock::monotonic_ns() + RETURN_DEADLINE.as_nanos() as u64;
+    loop {
+        if driver_of(device).as_deref() == Some(driver) {
+            return true;
+        }
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= deadline_ns {
+            return false;
+        }
+        clock::sleep_until(now_ns + LOOK_NS);
+    }
+}
+
+/// The addresses that were given to an interface, as `ip` takes them.
+fn addresses_of(interface: &str) -> io::Result<Vec<String>> {
+    let text = ip(&["-o", "address", "show", "dev", interface, "scope", "global"])?;
+    Ok(text.lines().filter_map(address).collect())
+}
+
+/// `2: eth1    inet 10.0.1.5/24 metric 100 brd 10.0.1.255 scope global eth1`.
+fn address(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace().skip_while(|word| *word != "inet" && *word != "inet6");
+    words.nth(1).map(str::to_owned)
+}
+
+fn ip(words: &[&str]) -> io::Result<String> {
+    let output = Command::new("ip").args(words).output()?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("`ip {}`: {said}", words.join(" "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_with_the_lengths_of_their_prefixes() {
+        let line = "3: eth1    inet 10.0.1.5/24 metric 100 brd 10.0.1.255 scope global eth1\\       valid_lft forever";
+        assert_eq!(address(line).as_deref(), Some("10.0.1.5/24"));
+        assert_eq!(address("3: eth1 inet6 fd77::1/64 scope global").as_deref(), Some("fd77::1/64"));
+        assert_eq!(address("3: eth1"), None);
+    }
+}
