@@ -91,7 +91,9 @@ pub fn prepare_client(
         sockets.udp.push(flow);
         setup.take_in(tally);
     }
-    let control = Arc::new(Control::new(needs.lanes(), false, Vec::new(), Arc::default()));
+    let counts_all = workload.traffic.packets().is_some_and(|packets| packets.dpdk(Role::Server).is_some());
+    let control = Control::new(needs.lanes(), false, Vec::new(), Arc::default());
+    let control = Arc::new(control.silent_at_the_end(counts_all));
     let gate = Gate::Open(sockets);
     Ok(ClientEnd {
         supervisor: Supervisor {

@@ -92,6 +92,7 @@ pub(crate) struct Control {
     pub gate_orders: Arc<GateOrders>,
     /// Writing wakes the threads at the gates, closing ends them.
     gate_wakes: Mutex<Vec<Wake>>,
+    is_silent: bool,
 }
 
 /// No code panics while it holds one of these locks, so a poisoned one still guards a whole value.
@@ -119,7 +120,18 @@ impl Control {
             finish_cuts,
             gate_orders,
             gate_wakes: Mutex::new(gate_wakes),
+            is_silent: false,
         }
+    }
+
+    /// The same for an end whose peer takes whatever comes for a packet, so that nothing is sent after the last one.
+    pub(crate) fn silent_at_the_end(self, is_silent: bool) -> Self {
+        Self { is_silent, ..self }
+    }
+
+    /// Whether the peer is to be told by each flow that no more comes.
+    pub(crate) fn tells_its_end(&self) -> bool {
+        !self.is_silent && !self.is_cut()
     }
 
     /// Marks the start and tells the gate how long to wait.

@@ -207,8 +207,7 @@ impl Supervisor {
         let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
         self.control.let_go();
         let (mut datagrams, mut round_trips, mut stamps) = (None, None, None);
-        let mut zero_copy: Option<ZeroCopyReport> = None;
-        let mut under_load = None;
+        let (mut under_load, mut zero_copy) = (None, None::<ZeroCopyReport>);
         let (mut jitters, mut sent_counts) = (Vec::new(), Vec::new());
         let thread_use = report::thread_use(workers.iter().map(|worker| worker.run_and_wait));
         let packets = report::packets(self.segmentation, &mut workers);

@@ -259,7 +259,7 @@ pub(crate) fn send(
         worker.tally.count_times("AF_XDP send", "never left the interface's queue", sender.flush() as u64);
         worker.packets = Some(sender.report(worker.pinned));
     }
-    if !worker.control.is_cut() {
+    if worker.control.tells_its_end() {
         send_markers(|| courses.iter().map(|Course { flow, .. }| (&*flow.socket, flow.end_magic)));
     }
 }

@@ -56,6 +56,11 @@ impl DpdkDevice {
         !matches!(self, Self::Netvsc | Self::Mana | Self::Pci(_))
     }
 
+    /// Whether the interface of the data counts what it sends and receives.
+    pub fn is_counted_by_the_interface(&self) -> bool {
+        matches!(self, Self::AfPacket | Self::AfXdp)
+    }
+
     /// Whether it has to do with an interface at all.
     pub fn has_interface(&self) -> bool {
         !matches!(self, Self::Memif | Self::Null)

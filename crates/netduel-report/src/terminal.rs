@@ -184,6 +184,13 @@ impl Page {
                 self.item("- ", &plain(&limit));
             }
         }
+        let searches = words::search::sentences(workload);
+        if !searches.is_empty() {
+            self.paragraph("  ", words::search::TITLE);
+            for sentence in searches {
+                self.item("- ", &plain(&sentence));
+            }
+        }
         if workload.arms.iter().any(|arm| !arm.packets.is_empty()) {
             self.paragraph("  ", words::QUEUES_TITLE);
             for said in words::queues(workload) {

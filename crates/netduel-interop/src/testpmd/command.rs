@@ -13,8 +13,8 @@ const DESCRIPTORS_ASSUMED: u32 = 2048;
 const BUFFERS_PER_CORE: u32 = 1024;
 /// Buffers for everything else; AF_XDP shares all of the pool with the kernel and fills its rings from it.
 const BUFFERS_LEAST: u32 = 16_384;
-/// Bytes of memory for a buffer of 2176 bytes with its headers.
-const BUFFER_BYTES: u64 = 2432;
+/// Bytes of memory for a buffer of 2176 bytes with its headers in huge pages, and in ordinary ones: none crosses the end of a page.
+const BUFFER_BYTES: [u64; 2] = [2432, 4352];
 /// Memory beside the buffers, MiB.
 const MEMORY_BESIDE_MIB: u64 = 64;
 /// MiB.
@@ -248,6 +248,10 @@ impl Command {
         }
         words.push(format!("--total-num-mbufs={}", self.buffers()));
         words.extend(["--no-lsc-interrupt".to_owned(), "--stats-period=0".to_owned()]);
+        if matches!(self.device, Device::Memif { .. }) {
+            // It would wait 9 s for the other end, which may be started later.
+            words.push("--disable-link-check".to_owned());
+        }
         match self.mode {
             Mode::TransmitOnly => {
                 words.push(format!("--txpkts={}", self.frame_len));
@@ -263,7 +267,7 @@ impl Command {
             }
             // Source ports vary, and testpmd spreads by addresses alone unless it is told.
             Mode::ReceiveOnly if self.queues > 1 && !self.device.is_virtual() => {
-                words.push("--rss-udp".to_owned())
+                words.push("--rss-udp".to_owned());
             }
             Mode::ReceiveOnly => {}
         }
@@ -280,7 +284,7 @@ impl Command {
 
     /// Memory that it needs, MiB.
     pub fn memory_mib(&self) -> u64 {
-        u64::from(self.buffers()) * BUFFER_BYTES / MIB + MEMORY_BESIDE_MIB
+        u64::from(self.buffers()) * BUFFER_BYTES[self.memory as usize] / MIB + MEMORY_BESIDE_MIB
     }
 }
 
@@ -314,7 +318,7 @@ mod tests {
     fn a_sender_over_a_packet_socket_is_told_all_that_it_needs() {
         assert_eq!(
             sender().words().join(" "),
-            "-l 0,1 --main-lcore 1 -n 4 --file-prefix=netduel-1 --no-huge -m 102 --no-pci \
+            "-l 0,1 --main-lcore 1 -n 4 --file-prefix=netduel-1 --no-huge -m 132 --no-pci \
              --vdev=net_af_packet0,iface=va,qpairs=1,qdisc_bypass=1 -- --interactive --forward-mode=txonly --nb-cores=1 --txq=1 --rxq=1 \
              --total-num-mbufs=16384 --no-lsc-interrupt --stats-period=0 --txpkts=60 --tx-ip=10.0.1.4,10.0.1.5 \
              --eth-peer=0,02:00:00:00:00:ab --txonly-multi-flow --burst=64"

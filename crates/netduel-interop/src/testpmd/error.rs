@@ -123,6 +123,7 @@ impl fmt::Display for Ending {
 
 /// Words of DPDK that have one cause, and what to do.
 const HINTS: [(&str, &str); 10] = [
+    ("(SIOCGIFINDEX)", "there is no such interface in this network namespace"),
     (
         "Peer MTU is too large",
         "DPDK's XDP program takes no frames of several pages, and the other end of this veth may send some: give that end an MTU of 3500 or \
@@ -149,7 +150,6 @@ const HINTS: [(&str, &str); 10] = [
         "no driver of this DPDK took the device: see whether it has one, and the device's binding",
     ),
     ("Cannot create lock on", "another DPDK program uses the same prefix"),
-    ("ioctl SIOCGIFINDEX failed", "there is no such interface in this network namespace"),
     ("Operation not permitted", "DPDK needs root, or CAP_NET_RAW, CAP_NET_ADMIN and, for AF_XDP, CAP_BPF"),
     (
         "Failed to create xsk socket",
@@ -165,10 +165,24 @@ fn hint(said: &str) -> String {
         .unwrap_or_default()
 }
 
+/// How lines begin that every start has.
+const ORDINARY: [&str; 9] = [
+    "EAL: Detected",
+    "EAL: Selected",
+    "EAL: Multi-process",
+    "EAL: Physical addresses",
+    "testpmd: create a new",
+    "testpmd: preferred",
+    "Interactive-mode",
+    "Set ",
+    "Warning! port-topology",
+];
+
 /// The lines of an output that tell most of its end: the last ones, in one line.
 pub(super) fn last_words(output: &str) -> String {
-    const MOST: usize = 8;
-    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    const MOST: usize = 12;
+    let says_little = |line: &&str| line.is_empty() || ORDINARY.iter().any(|begin| line.starts_with(begin));
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !says_little(line)).collect();
     // The usage text is long and follows what was wrong.
     let told: Vec<&str> = match lines.iter().position(|line| line.starts_with("Usage:")) {
         Some(usage) => {
@@ -195,7 +209,7 @@ mod tests {
                       -c COREMASK  Hexadecimal\nEAL: Error - exiting with code: 1\n  Cause: Cannot init EAL: Invalid argument\n";
         assert_eq!(
             last_words(output),
-            "EAL: Detected CPU lcores: 2 | dpdk-testpmd: unrecognized option '--version' | EAL: Error - exiting with code: 1 | \
+            "dpdk-testpmd: unrecognized option '--version' | EAL: Error - exiting with code: 1 | \
              Cause: Cannot init EAL: Invalid argument"
         );
         assert_eq!(last_words(" \n"), "none");

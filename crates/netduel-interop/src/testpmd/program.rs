@@ -2,6 +2,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use netduel_sys::clock::{monotonic_ns, sleep_until};
 use netduel_sys::random;
 
 use super::command::{Command, Mode};
@@ -17,6 +18,9 @@ const PROMPT: &str = "testpmd> ";
 const PORT: u16 = 0;
 /// How long an answer may take. Stopping waits for every core.
 const ANSWER: Duration = Duration::from_secs(10);
+/// How long the link may take, and how often it is looked at: nothing tells of its change.
+const LINK: Duration = Duration::from_secs(10);
+const LINK_LOOK_NS: u64 = 10_000_000;
 /// How long ending may take: ports are stopped and memory is given back.
 const END: Duration = Duration::from_secs(15);
 
@@ -41,8 +45,8 @@ impl Folder {
     fn new() -> Result<Self, DpdkError> {
         let failed =
             |error: std::io::Error| DpdkError::system("make a folder for the files of testpmd", error);
-        let name: String =
-            random::bytes16().map_err(failed)?[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        let bytes = random::bytes16().map_err(failed)?;
+        let name = format!("{:08x}", u128::from_ne_bytes(bytes) as u32);
         // Short, because the path of a socket is at most 107 bytes.
         let path = std::env::temp_dir().join(format!("netduel-dpdk-{name}"));
         std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700)
@@ -153,11 +157,34 @@ impl Testpmd {
     /// When it does not say that it forwards.
     pub fn forward(&mut self) -> Result<Vec<u16>, DpdkError> {
         const DOING: &str = "start the traffic";
+        self.wait_for_link()?;
         let said = self.prompt.ask("start", DOING, ANSWER)?;
         if !said.contains("packet forwarding - ports=") {
             return Err(DpdkError::Refused { doing: DOING, said: last_words(&said) });
         }
         Ok(said.lines().filter_map(forwarding_core).collect())
+    }
+
+    /// testpmd leaves out the queues of a port without a link, for as long as it forwards.
+    fn wait_for_link(&mut self) -> Result<(), DpdkError> {
+        let deadline_ns = monotonic_ns() + LINK.as_nanos() as u64;
+        loop {
+            let has_link =
+                self.telemetry.has_link(PORT).map_err(|error| self.prompt.explain("read its link", error))?;
+            let now_ns = monotonic_ns();
+            if has_link {
+                return Ok(());
+            }
+            if now_ns > deadline_ns {
+                let why = format!(
+                    "the link of {} did not come up within {} s: see its cable, its other end, or the other process of a memif",
+                    self.info.name,
+                    LINK.as_secs()
+                );
+                return Err(DpdkError::Port { why });
+            }
+            sleep_until(now_ns + LINK_LOOK_NS);
+        }
     }
 
     /// Has it stop, and reads what it says of what it did.

@@ -135,7 +135,8 @@ impl Prompt {
     fn keep(&mut self, bytes: &[u8]) {
         self.said.extend(String::from_utf8_lossy(bytes).chars().filter(|c| *c != '\r'));
         if self.said.len() > KEPT {
-            let from = (self.said.len() - KEPT..).find(|at| self.said.is_char_boundary(*at)).unwrap_or(0);
+            let most = self.said.len();
+            let from = (most - KEPT..most).find(|at| self.said.is_char_boundary(*at)).unwrap_or(most);
             self.said.drain(..from);
         }
     }

@@ -330,7 +330,6 @@ fn end_report(
     let packets = PacketReport {
         interface: traffic.interface.clone(),
         queues: queues(mode, forwarded, &dpdk),
-        zero_copy: None,
         drops: lost
             .iter()
             .filter(|(_, count)| *count > 0)

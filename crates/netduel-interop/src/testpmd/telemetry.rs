@@ -36,6 +36,12 @@ struct Greeting {
     version: String,
 }
 
+/// A port's link.
+#[derive(Debug, Deserialize)]
+struct Link {
+    status: String,
+}
+
 /// A port as `/ethdev/info` tells of it. What a version does not tell is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PortInfo {
@@ -137,6 +143,15 @@ impl Telemetry {
     /// When there is no such port, or the process is gone.
     pub fn info(&mut self, port: u16) -> Result<PortInfo, DpdkError> {
         self.ask(&format!("/ethdev/info,{port}"), "the facts of a port")
+    }
+
+    /// Whether a port's link is up.
+    ///
+    /// # Errors
+    /// When there is no such port, or the process is gone.
+    pub fn has_link(&mut self, port: u16) -> Result<bool, DpdkError> {
+        let link: Link = self.ask(&format!("/ethdev/link_status,{port}"), "the link of a port")?;
+        Ok(link.status.eq_ignore_ascii_case("up"))
     }
 
     /// The ports of the process.

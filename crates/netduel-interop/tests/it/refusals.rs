@@ -1,1 +1,145 @@
-//! What testpmd cannot do is told with its own words.
+//! What testpmd cannot do, and its end before its time, are told with its own words.
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use netduel_interop::dpdk_host::HugePages;
+use netduel_interop::testpmd::{Command, Device, DpdkError, Memory, Mode, Testpmd};
+use netduel_model::units::Nanos;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::traffic::{SOON, begin, command};
+use crate::wire::{Wire, able};
+
+fn null() -> Command {
+    command(Mode::TransmitOnly, Device::Null, 1)
+}
+
+fn refusal(command: &Command) -> String {
+    Testpmd::start(command, SOON).expect_err("it is not refused").to_string()
+}
+
+#[test]
+fn a_testpmd_that_is_killed_is_told_while_its_traffic_runs() {
+    if !able() {
+        return;
+    }
+    let testpmd = Testpmd::start(&null(), SOON).unwrap();
+    let pid = Pid::from_raw(testpmd.pid() as i32).unwrap();
+    let (done, is_done) = channel();
+    let running = begin(testpmd, Nanos(3_600_000_000_000), move || done.send(()).unwrap());
+    kill_process(pid, Signal::KILL).unwrap();
+    is_done.recv().unwrap();
+    let error = running.join().unwrap_err().to_string();
+    assert!(error.contains("testpmd ended with signal 9"), "{error}");
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_told_with_testpmds_words() {
+    if !able() {
+        return;
+    }
+    let error =
+        refusal(&command(Mode::TransmitOnly, Device::AfPacket { interface: "nd-none".to_owned() }, 1));
+    assert!(
+        error.contains("testpmd ended with exit code 1") && error.contains("there is no such interface"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_port_that_could_not_be_set_up_is_refused_though_testpmd_comes_to_its_prompt() {
+    let Some(wire) = Wire::new() else { return };
+    // A veth takes no XDP program while its peer may send what the program cannot take.
+    wire.near.run(|| crate::wire::ip("link set va mtu 9000"));
+    let error = wire
+        .far
+        .run(|| refusal(&command(Mode::ReceiveOnly, Device::AfXdp { interface: "vb".to_owned() }, 1)));
+    assert!(error.contains("testpmd answered") && error.contains("an MTU of 3500 or less"), "{error}");
+}
+
+#[test]
+fn more_queues_than_the_interface_has_are_refused() {
+    let Some(wire) = Wire::new() else { return };
+    let error = wire
+        .far
+        .run(|| refusal(&command(Mode::ReceiveOnly, Device::AfXdp { interface: "vb".to_owned() }, 64)));
+    assert!(error.starts_with("bring testpmd to its prompt") || error.starts_with("use port 0"), "{error}");
+}
+
+#[test]
+fn without_huge_pages_it_says_how_to_get_some() {
+    if !able() {
+        return;
+    }
+    let pages = HugePages::read("/sys".as_ref(), None).unwrap();
+    if pages.free > 0 {
+        println!("skipped: {} huge pages are free", pages.free);
+        return;
+    }
+    let error = refusal(&Command { memory: Memory::Huge, ..null() });
+    assert!(error.contains("nr_hugepages"), "{error}");
+}
+
+#[test]
+fn words_that_testpmd_does_not_know_are_told_without_its_usage_text() {
+    if !able() {
+        return;
+    }
+    let error = refusal(&Command { further: vec!["--no-such-word".to_owned()], ..null() });
+    assert!(error.contains("--no-such-word") && error.len() < 1500, "{error}");
+}
+
+/// A program that comes to the prompt and says of its version what it is told to.
+fn impostor(folder: &std::path::Path, greeting: &str) -> Command {
+    let path = folder.join("testpmd");
+    let script = format!(
+        "#!/usr/bin/env python3
+import os, socket, sys
+prefix = next(word.split('=')[1] for word in sys.argv if word.startswith('--file-prefix='))
+folder = os.path.join(os.environ['RUNTIME_DIRECTORY'], 'dpdk', prefix)
+os.makedirs(folder)
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind(os.path.join(folder, 'dpdk_telemetry.v2'))
+listener.listen(1)
+sys.stdout.write('testpmd> ')
+sys.stdout.flush()
+peer, _ = listener.accept()
+peer.send(b'''{greeting}''')
+peer.recv(100)
+"
+    );
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    Command { program: path.to_string_lossy().into_owned(), ..null() }
+}
+
+#[test]
+fn another_version_than_those_that_are_known_is_refused_with_what_it_says() {
+    if std::process::Command::new("python3").arg("-V").output().is_err() {
+        assert!(std::env::var_os("REQUIRE_ALL").is_none(), "python3 is needed, and REQUIRE_ALL is set");
+        println!("skipped: python3 plays testpmd");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (greeting, told) in [
+        (r#"{"version":"PMD next","pid":1}"#, "`PMD next`"),
+        (r#"{"version":"DPDK 19.11.3","pid":1}"#, "22.11.0 or newer is needed"),
+        ("hello", "`hello` is not of the form"),
+    ] {
+        let error = refusal(&impostor(folder.path(), greeting));
+        assert!(error.contains(told), "{greeting}: {error}");
+    }
+}
+
+#[test]
+fn a_testpmd_that_does_not_come_to_its_prompt_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("testpmd");
+    std::fs::write(&path, "#!/bin/sh\necho EAL: still probing\nexec sleep 3600\n").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let slow = Command { program: path.to_string_lossy().into_owned(), ..null() };
+    let error = Testpmd::start(&slow, Duration::from_secs(1)).unwrap_err();
+    assert!(matches!(&error, DpdkError::Silent { .. }), "{error}");
+    assert!(error.to_string().contains("EAL: still probing"), "{error}");
+}

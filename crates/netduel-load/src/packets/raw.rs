@@ -140,7 +140,7 @@ fn make(worker: &mut Worker, path: &RawPath, flow: &SendFlow, settings: UdpSetti
     let template = Template::new(path, from, to, settings.size);
     let end_ns = worker.control.started_ns().saturating_add(settings.timing.duration.0);
     maker::make(worker, path, &template, flow.magic, settings.size, end_ns);
-    if !worker.control.is_cut() {
+    if worker.control.tells_its_end() {
         udp_send::send_markers(|| std::iter::once((&*flow.socket, flow.end_magic)));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_host::DataPath;
-use netduel_interop::testpmd::{Command, Cores, DpdkError, Memory, Mode, Running, Testpmd, Traffic};
+use netduel_interop::testpmd::{Command, Cores, Device, DpdkError, Memory, Mode, Running, Testpmd, Traffic};
 use netduel_load::{Notify, ServerEnd};
 use netduel_model::dpdk::{DpdkDevice, DpdkSettings};
 use netduel_model::ids::Token;
@@ -42,8 +42,27 @@ pub struct Ready {
     loans: Vec<Loan>,
     /// A receiver's own address, where the kernel gets the packets, too.
     sink: Option<IpAddr>,
+    has_interface: bool,
     /// The cores that were chosen.
     pub placement: Option<Placement>,
+}
+
+/// A server's end before the client has come.
+pub enum Waiting {
+    /// testpmd would take the interface by which the client is to come.
+    Ready(Box<Ready>),
+    /// It has no part in that, and the client's testpmd looks for it.
+    Launched(Box<Launched>),
+}
+
+impl Waiting {
+    /// The testpmd, started now if it was not.
+    pub fn launched(self) -> Result<Launched, WorkError> {
+        match self {
+            Self::Ready(ready) => ready.launch(),
+            Self::Launched(launched) => Ok(*launched),
+        }
+    }
 }
 
 /// A testpmd at its prompt, with what it was lent.
@@ -51,6 +70,7 @@ pub struct Launched {
     testpmd: Testpmd,
     traffic: Traffic,
     sink: Option<IpAddr>,
+    outstays: bool,
     /// Goes after testpmd, so that it is given back last.
     lent: Treatments,
 }
@@ -63,6 +83,8 @@ pub struct Flowing {
     _greeter: Option<ServerEnd>,
     /// Where the kernel puts the packets that it also gets.
     _sink: Option<UdpSocket>,
+    /// Whether the other end crashes when this one ends before it (a receiver over memif, DPDK 22.11).
+    outstays: bool,
 }
 
 impl Ready {
@@ -129,7 +151,15 @@ impl Ready {
             }
             _ => None,
         };
-        Ok(Self { command, traffic, loans, sink, placement })
+        Ok(Self { command, traffic, loans, sink, has_interface: dpdk.device.has_interface(), placement })
+    }
+
+    /// Starts it before the client comes, where it has nothing to do with an interface.
+    pub fn early(self) -> Result<Waiting, WorkError> {
+        if self.has_interface {
+            return Ok(Waiting::Ready(Box::new(self)));
+        }
+        Ok(Waiting::Launched(Box::new(self.launch()?)))
     }
 
     /// Lends it what it needs and starts it. The calling thread has to live as long as it.
@@ -137,19 +167,20 @@ impl Ready {
         let mut lent = Treatments::new(guard());
         lent.lend(&self.loans).map_err(environment)?;
         let testpmd = Testpmd::start(&self.command, PROMPT_WITHIN).map_err(dpdk_error)?;
-        Ok(Launched { testpmd, traffic: self.traffic, sink: self.sink, lent })
+        let outstays = matches!(self.command.device, Device::Memif { serves: false, .. });
+        Ok(Launched { testpmd, traffic: self.traffic, sink: self.sink, outstays, lent })
     }
 }
 
 impl Launched {
     /// Begins the traffic.
     pub fn begin(self, greeter: Option<ServerEnd>, notify: Notify) -> Result<Flowing, WorkError> {
-        let Self { testpmd, traffic, sink, lent } = self;
+        let Self { testpmd, traffic, sink, outstays, lent } = self;
         // Without somebody there the kernel answers with errors (ICMP), which would be counted as packets. When the port is taken,
         // somebody is there.
         let sink = sink.and_then(|own| UdpSocket::bind((own, DISCARD)).ok());
         let running = Running::begin(testpmd, traffic, notify).map_err(dpdk_error)?;
-        Ok(Flowing { running, lent, _greeter: greeter, _sink: sink })
+        Ok(Flowing { running, lent, _greeter: greeter, _sink: sink, outstays })
     }
 }
 
@@ -169,17 +200,21 @@ impl Flowing {
         self.running.is_done()
     }
 
-    /// What was counted. `observe` is called before testpmd gives the device back, which changes the interface.
+    /// What was counted, and a testpmd that has to stay until the other end is over. `observe` is called before testpmd gives the device
+    /// back, which changes the interface.
     pub fn join<T>(
         self,
         observe: impl FnOnce() -> Result<T, WorkError>,
-    ) -> Result<(EndReport, T), WorkError> {
-        let Self { running, mut lent, .. } = self;
+    ) -> Result<(EndReport, T, Option<Testpmd>), WorkError> {
+        let Self { running, mut lent, outstays, .. } = self;
         let (report, testpmd) = running.join().map_err(dpdk_error)?;
         let observed = observe();
+        if outstays {
+            return Ok((report, observed?, Some(testpmd)));
+        }
         testpmd.quit().map_err(dpdk_error)?;
         give_back(&mut lent)?;
-        Ok((report, observed?))
+        Ok((report, observed?, None))
     }
 
     /// Ends it at once.

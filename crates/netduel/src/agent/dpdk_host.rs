@@ -39,8 +39,8 @@ impl Given {
     pub fn memif(token: Token, role: Role) -> Self {
         // The token itself is a secret, and the names of files are none.
         let digest = ring::digest::digest(&ring::digest::SHA256, &token.0);
-        let name: String = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        let socket = std::env::temp_dir().join(format!("netduel-memif-{name}"));
+        let number = digest.as_ref().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        let socket = std::env::temp_dir().join(format!("netduel-memif-{number:016x}"));
         Self { device: Device::Memif { socket, serves: role == Role::Server }, loans: Vec::new() }
     }
 

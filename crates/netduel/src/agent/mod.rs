@@ -63,8 +63,8 @@ enum Stage {
     Client(ClientEnd),
     /// Traffic runs.
     Running(Running, Before, Option<PathEvents>),
-    /// The client may come, and testpmd will be started when it has.
-    DpdkServer(ServerEnd, Box<dpdk::Ready>),
+    /// The client may come, and testpmd is started when it has at the latest.
+    DpdkServer(ServerEnd, Box<dpdk::Waiting>),
     /// The server has been greeted, and testpmd is at its prompt.
     DpdkClient(Box<dpdk::Launched>),
     /// Traffic of testpmd runs.
@@ -79,6 +79,8 @@ pub struct AgentWork {
     lock: Option<lock::HostLock>,
     /// The cores that were chosen for what is prepared.
     placement: Option<Placement>,
+    /// A testpmd of the last trial, which goes with the next one.
+    lingering: Option<netduel_interop::testpmd::Testpmd>,
     /// What is done to this host's interfaces while the prepared traffic runs, by place in the plan.
     path_events: Vec<(u32, PathEvent)>,
 }
@@ -93,6 +95,7 @@ impl AgentWork {
             lock: None,
             placement: None,
             path_events: Vec::new(),
+            lingering: None,
         }
     }
 
@@ -104,7 +107,7 @@ impl AgentWork {
 
     fn start_dpdk(&mut self, waker: Waker) -> Result<(), WorkError> {
         let (launched, greeter) = match std::mem::take(&mut self.stage) {
-            Stage::DpdkServer(end, ready) => (ready.launch()?, Some(end)),
+            Stage::DpdkServer(end, waiting) => (waiting.launched()?, Some(end)),
             Stage::DpdkClient(launched) => (*launched, None),
             _ => return Err(misplaced("start", "a trial was prepared")),
         };
@@ -116,7 +119,8 @@ impl AgentWork {
 
     fn dpdk_result(&mut self, flowing: dpdk::Flowing, before: Before) -> Result<TrialEnd, WorkError> {
         let observe = || before.after(self.observer()?).map_err(environment);
-        let (report, mut observation) = flowing.join(observe)?;
+        let (report, mut observation, testpmd) = flowing.join(observe)?;
+        self.lingering = testpmd;
         observation.placement = self.placement.take();
         Ok(TrialEnd { report, observation })
     }
@@ -200,7 +204,7 @@ impl Work for AgentWork {
             let end = netduel_load::prepare_server(workload, bind, token).map_err(traffic_error)?;
             let ports = end.ports().to_vec();
             self.placement.clone_from(&ready.placement);
-            self.stage = Stage::DpdkServer(end, Box::new(ready));
+            self.stage = Stage::DpdkServer(end, Box::new(ready.early()?));
             return Ok(ports);
         }
         let (workload, placement) = placed(workload, Role::Server, DataAddress::Own(bind))?;
@@ -220,6 +224,7 @@ impl Work for AgentWork {
         token: Token,
         deadline: Duration,
     ) -> Result<(), WorkError> {
+        self.lingering = None;
         if dpdk::settings(workload, Role::Client).is_some() {
             // Greets the server, which is all that its sockets are for.
             netduel_load::prepare_client(workload, peer, ports, token, deadline).map_err(traffic_error)?;

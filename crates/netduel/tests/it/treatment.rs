@@ -15,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 mod guarding;
 mod kinds;
+mod loans;
 #[path = "../../src/treatment/mod.rs"]
 mod subject;
 
@@ -28,6 +29,8 @@ const INSIDE: &str = "NETDUEL_TEST_INSIDE";
 const AGENT: &str = "NETDUEL_TEST_AGENT";
 /// Set for it as well: the folder that holds what it takes for `/sys` and `/proc`.
 const ROOTS: &str = "NETDUEL_TEST_ROOTS";
+/// Set in the process that lends an interface.
+const LENDER: &str = "NETDUEL_TEST_LENDER";
 const SYSCTL: &str = "net.ipv4.tcp_slow_start_after_idle";
 /// Runs `body` in a new network namespace with a veth pair `va`, `vb`. The test runs itself again inside.
 fn in_namespace(name: &str, body: fn()) {
@@ -209,6 +212,9 @@ fn kill_and_wait(pid: Pid) {
 /// Not a test by itself: the process that the others start as an agent and kill.
 #[test]
 fn agent_of_the_tests() {
+    if env::var_os(LENDER).is_some() {
+        return loans::lender();
+    }
     let Ok(actions) = env::var(AGENT) else { return };
     let actions: Vec<TreatmentAction> = serde_json::from_str(&actions).unwrap();
     let mut treatments = match env::var(ROOTS).map(PathBuf::from) {

@@ -1,0 +1,210 @@
+//! What another program was lent comes back as it was, whatever that program did to it and whoever was killed.
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use netduel_interop::testpmd::{self, Cores, Device, Memory, Mode, Testpmd};
+use netduel_sys::link;
+use netduel_sys::xdp::attachment;
+use rustix::fs::{CWD, FileType, mknodat};
+
+use super::subject::{Loan, Treatments};
+use super::{LENDER, guard, in_namespace, must};
+
+const MAC: &str = "02:00:00:00:00:e1";
+
+/// The process that lends `va` and is killed.
+pub(super) fn lender() {
+    let mut treatments = Treatments::new(guard());
+    treatments.lend(&[Loan::Interface { interface: "va".to_owned() }]).unwrap();
+    println!("agent: lent");
+    for line in std::io::stdin().lines() {
+        drop(line.unwrap());
+    }
+}
+
+fn index(interface: &str) -> u32 {
+    let links = netduel_host::link_states().unwrap();
+    links.iter().find(|link| link.name == interface).unwrap().index
+}
+
+/// What a testpmd leaves on an interface when it is killed. Whether there was one.
+fn borrow() -> bool {
+    let command = testpmd::Command {
+        program: "dpdk-testpmd".to_owned(),
+        mode: Mode::ReceiveOnly,
+        device: Device::AfXdp { interface: "va".to_owned() },
+        cores: Cores { main: 0, forwarding: vec![0] },
+        memory: Memory::Ordinary,
+        prefix: format!("loans-{}", std::process::id()),
+        queues: 1,
+        descriptors: None,
+        frame_len: 60,
+        many_flows: false,
+        peer_mac: None,
+        addresses: None,
+        further: Vec::new(),
+    };
+    match Testpmd::start(&command, Duration::from_secs(60)) {
+        Ok(testpmd) => drop(testpmd),
+        Err(error) => {
+            assert!(std::env::var_os("REQUIRE_ALL").is_none(), "{error}");
+            println!("without testpmd: {error}");
+            link::set_promiscuous("va", true).unwrap();
+            return false;
+        }
+    }
+    true
+}
+
+#[test]
+fn an_interface_is_given_back_as_it_was_when_the_lender_is_killed() {
+    in_namespace("loans::an_interface_is_given_back_as_it_was_when_the_lender_is_killed", || {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "treatment::agent_of_the_tests", "--nocapture"])
+            .env(LENDER, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        assert!(lines.by_ref().any(|line| line.unwrap().contains("agent: lent")));
+        let has_program = borrow();
+        assert!(link::is_promiscuous("va").unwrap());
+        assert_eq!(attachment::program(index("va")).unwrap().is_some(), has_program);
+        if has_program {
+            let loan = Loan::Interface { interface: "va".to_owned() };
+            let refused = Treatments::new(guard()).lend(&[loan]).unwrap_err().to_string();
+            assert!(refused.contains("XDP program is on it"), "{refused}");
+        }
+        child.kill().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(log.contains("without undoing 1 changes: 1 are undone now"), "{log}");
+        assert!(!link::is_promiscuous("va").unwrap());
+        assert_eq!(attachment::program(index("va")).unwrap(), None);
+    });
+}
+
+/// A bus with two drivers, and the kernel that moves a device between them.
+struct Bus {
+    folder: tempfile::TempDir,
+}
+
+impl Bus {
+    fn new() -> Self {
+        let bus = Self { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(bus.device()).unwrap();
+        fs::write(bus.device().join("driver_override"), "").unwrap();
+        for driver in ["hv_netvsc", "uio_hv_generic"] {
+            let folder = bus.root().join("drivers").join(driver);
+            fs::create_dir_all(&folder).unwrap();
+            for door in ["bind", "unbind"] {
+                mknodat(
+                    CWD,
+                    folder.join(door),
+                    FileType::Fifo,
+                    rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+                    0,
+                )
+                .unwrap();
+            }
+        }
+        bus.drive("hv_netvsc");
+        bus
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("vmbus")
+    }
+
+    fn device(&self) -> PathBuf {
+        self.root().join("devices/6045bdc0-eba3")
+    }
+
+    fn drive(&self, driver: &str) {
+        symlink(self.root().join("drivers").join(driver), self.device().join("driver")).unwrap();
+    }
+
+    fn driver(&self) -> PathBuf {
+        fs::read_link(self.device().join("driver")).unwrap()
+    }
+
+    /// Waits until somebody writes to a door of a driver, as the kernel does.
+    fn heard(&self, driver: &str, door: &str) {
+        let instance = fs::read_to_string(self.root().join("drivers").join(driver).join(door)).unwrap();
+        assert_eq!(Path::new(&instance), self.device().file_name().unwrap());
+    }
+
+    fn undrive(&self) {
+        fs::remove_file(self.device().join("driver")).unwrap();
+    }
+}
+
+fn add_nic() {
+    must("ip", &["link", "add", "eth9", "address", MAC, "type", "veth", "peer", "name", "eth9-peer"]);
+}
+
+#[test]
+fn a_device_changes_its_driver_and_comes_back_with_its_interface_and_addresses() {
+    in_namespace(
+        "loans::a_device_changes_its_driver_and_comes_back_with_its_interface_and_addresses",
+        || {
+            let bus = Bus::new();
+            add_nic();
+            must("ip", &["link", "set", "eth9", "up"]);
+            must("ip", &["address", "add", "10.9.1.5/24", "dev", "eth9"]);
+            let mut treatments = Treatments::new(guard());
+            let loan = Loan::Device {
+                device: bus.device(),
+                bus: bus.root(),
+                driver: "uio_hv_generic",
+                interface: "eth9".to_owned(),
+            };
+            std::thread::scope(|scope| {
+                let kernel = scope.spawn(|| {
+                    bus.heard("hv_netvsc", "unbind");
+                    must("ip", &["link", "delete", "eth9"]);
+                    bus.undrive();
+                    bus.heard("uio_hv_generic", "bind");
+                    bus.drive("uio_hv_generic");
+                });
+                treatments.lend(&[loan]).unwrap();
+                kernel.join().unwrap();
+            });
+            assert!(bus.driver().ends_with("uio_hv_generic"));
+            assert_eq!(fs::read_to_string(bus.device().join("driver_override")).unwrap(), "uio_hv_generic");
+            std::thread::scope(|scope| {
+                let kernel = scope.spawn(|| {
+                    bus.heard("uio_hv_generic", "unbind");
+                    bus.undrive();
+                    bus.heard("hv_netvsc", "bind");
+                    bus.drive("hv_netvsc");
+                    add_nic();
+                });
+                treatments.undo_all().unwrap();
+                kernel.join().unwrap();
+            });
+            assert!(bus.driver().ends_with("hv_netvsc"));
+            assert!(link::is_up("eth9").unwrap());
+            assert_eq!(netduel_host::addresses_of("eth9").unwrap()[0].to_string(), "10.9.1.5");
+        },
+    );
+}
+
+#[test]
+fn huge_pages_are_given_back() {
+    in_namespace("loans::huge_pages_are_given_back", || {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("nr_hugepages");
+        fs::write(&file, "12\n").unwrap();
+        let mut treatments = Treatments::new(guard());
+        treatments.lend(&[Loan::HugePages { file: file.clone(), pages: 80 }]).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "80");
+        drop(treatments);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "12");
+    });
+}
