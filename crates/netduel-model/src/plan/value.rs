@@ -11,8 +11,9 @@ use serde::de::value::StrDeserializer;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::cores::CoresSpec;
 use super::problem::{Problems, element_path, key_path, one_of};
-use super::spec::{CoresSpec, SearchSpec};
+use super::spec::SearchSpec;
 use crate::dpdk::DpdkDevice;
 use crate::ids::{ArmName, HostName, NameError, WorkloadName};
 use crate::nearest::nearest;

@@ -3,8 +3,9 @@ use std::collections::BTreeSet;
 
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
+use crate::plan::cores::CoresSpec;
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
-use crate::plan::spec::{ArmSpec, CoresSpec, PlanSpec, SettingsSpec, WorkloadSpec, WorkloadType};
+use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, WorkloadSpec, WorkloadType};
 use crate::units::Nanos;
 use crate::workload::{PinAuto, Timing, Traffic, Workload};
 
