@@ -25,7 +25,7 @@ fn a_testpmd_that_is_killed_is_told_while_its_traffic_runs() {
         return;
     }
     let testpmd = Testpmd::start(&null(), SOON).unwrap();
-    let pid = Pid::from_raw(testpmd.pid() as i32).unwrap();
+    let pid = Pid::from_raw(testpmd.pid().cast_signed()).unwrap();
     let (done, is_done) = channel();
     let running = begin(testpmd, Nanos(3_600_000_000_000), move || done.send(()).unwrap());
     kill_process(pid, Signal::KILL).unwrap();
