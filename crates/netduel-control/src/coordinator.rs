@@ -1,4 +1,5 @@
 //! The coordinator: one linear loop that takes a plan through its blocks over agents. It knows no clock, no disk, no terminal.
+mod arrival;
 mod conductor;
 mod conversation;
 mod describe;

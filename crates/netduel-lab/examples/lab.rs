@@ -45,6 +45,14 @@ fn spec(words: &[String]) -> Option<resolved::Lab> {
     Some(resolved::Lab { rules, cap, mtu, queues })
 }
 
+fn path_of(word: &str) -> LabPath {
+    match word {
+        "synthetic" => LabPath::Synthetic,
+        "accelerated" => LabPath::Accelerated,
+        _ => LabPath::Direct,
+    }
+}
+
 fn run(words: &[String]) -> Result<i32, LabError> {
     let keeper = KeeperCommand { program: "/proc/self/exe".into(), words: vec!["lab-keeper".to_owned()] };
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -82,11 +90,7 @@ fn run(words: &[String]) -> Result<i32, LabError> {
         ["path", lab, path @ ("synthetic" | "accelerated" | "direct")] => name(lab).map_or_else(
             || Ok(usage()),
             |name| {
-                let path = match *path {
-                    "synthetic" => LabPath::Synthetic,
-                    "accelerated" => LabPath::Accelerated,
-                    _ => LabPath::Direct,
-                };
+                let path = path_of(path);
                 let lab = Lab::connect(&name)?;
                 let begin = netduel_sys::clock::monotonic_ns();
                 lab.set_path(path)?;

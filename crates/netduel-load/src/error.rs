@@ -97,8 +97,8 @@ pub enum LoadError {
     /// The driver does not take frames that the kernel makes.
     #[error(
         "send frames that the kernel makes (`generator = \"kernel\"`) by {interface}: its driver takes none now (it has no `ndo-xmit` among \
-         its XDP features, see `netduel inspect`); on a veth, switch GRO on at its other end (`ethtool -K PEER gro on`) or have an XDP \
-         program there, in the lab use the path `direct`; else use the generator `xdp` or `socket`"
+         its XDP features, see `netduel inspect`); on a veth, switch GRO on at its other end while that is up (`ethtool -K PEER gro off`, \
+         then `gro on`) or have an XDP program there, in the lab use the path `direct`; else use the generator `xdp` or `socket`"
     )]
     TakesNoFrames {
         /// Which interface.

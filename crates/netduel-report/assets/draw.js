@@ -260,7 +260,59 @@
     });
   }
 
-  const KINDS = { blocks, series, tail, density, rates, cores, parts, load };
+  // Both ends of each arm, one arm under the other: what was sent is dashed, as a baseline is.
+  function ends(data, workload, index, width) {
+    const { ways, unit, duration_s, cut } = workload.ends;
+    const box = document.createElement("div");
+    for (const { arm, direction, ends: series } of ways) {
+      const panel = course({ arms: ["sent", "received"] }, { arms: series, unit, duration_s, cut }, width, 200, false);
+      if (!panel) continue;
+      const title = document.createElement("p");
+      title.className = "panel";
+      title.style.color = `var(--arm-${arm % 6}-text)`;
+      title.textContent = direction ? `${data.arms[arm]}, ${direction}` : data.arms[arm];
+      box.append(title, panel);
+    }
+    return box.firstChild ? box : null;
+  }
+
+  // A bar for each point of a sweep, a lane for each arm, on an axis from zero.
+  function sweep(data, workload, index, width) {
+    const { points, unit, published } = data.sweeps[index];
+    const rows = points.filter((point) => point.received !== null).map((point) => ({ ...point, name: data.arms[point.arm] }));
+    if (!rows.length) return null;
+    const labels = [...new Set(points.map((point) => point.label))];
+    // An arm of its own for each label needs no name beside it.
+    const many = rows.some((row) => rows.some((other) => other !== row && other.label === row.label));
+    const lanes = many ? data.arms.filter((name) => rows.some((row) => row.name === name)) : [""];
+    const lane = (row) => (many ? row.name : "");
+    const room = Math.min(20 + Math.max(longest(lanes), longest(labels)) * 6.8, 150);
+    const most = Math.max(...rows.map((row) => Math.max(row.received, row.sent || 0, row.high || 0)), published || 0);
+    const ticks = Math.max(3, Math.round(width / 110));
+    return Plot.plot({
+      width, height: 76 + labels.length * (lanes.length * 22 + 22), marginLeft: room, marginRight: 56, marginTop: 34, marginBottom: 42, style: STYLE,
+      x: { domain: [0, most * 1.04], label: unit, ...BELOW, ticks, tickSize: 0 },
+      y: { domain: lanes, label: null, axis: null, padding: 0.2 },
+      fy: { domain: labels, axis: null, padding: 0.28 },
+      marks: [
+        Plot.gridX({ ...grid, ticks }),
+        Plot.barX(rows, { x: "received", y: lane, fy: "label", fill: (row) => colour(row.arm), fillOpacity: 0.55,
+          title: (row) => `${row.name}, ${row.label}\nreceived ${row.received} ${unit} (${row.low} to ${row.high})\nsent ${row.sent} ${unit}`, tip: true }),
+        Plot.ruleY(rows, { y: lane, fy: "label", x1: "low", x2: "high", stroke: "var(--ink)", strokeWidth: 1.5 }),
+        Plot.tickX(rows.filter((row) => row.sent !== null), { x: "sent", y: lane, fy: "label", stroke: "var(--ink)", strokeWidth: 1.5 }),
+        Plot.text(rows, { x: (row) => Math.max(row.received, row.high || 0, row.sent || 0), y: lane, fy: "label", dx: 6, textAnchor: "start",
+          text: (row) => `${+row.received.toPrecision(3)}`, fill: (row) => `var(--arm-${row.arm % 6}-text)`, fontWeight: 600 }),
+        many ? Plot.text(rows, { y: lane, fy: "label", text: "name", frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
+          fill: (row) => `var(--arm-${row.arm % 6}-text)` }) : null,
+        Plot.text(labels, { fy: (label) => label, text: (label) => label, frameAnchor: many ? "top-left" : "left", dx: -room + 2, dy: many ? -13 : 0,
+          fill: "var(--quiet)", textAnchor: "start" }),
+        published ? Plot.ruleX([published], { stroke: "var(--ink)", strokeDasharray: "4 3" }) : null,
+        published ? Plot.text([published], { fy: () => labels[0], x: (value) => value, text: () => "published", frameAnchor: "top", dy: -14, textAnchor: "end", fill: "var(--ink)" }) : null,
+      ],
+    });
+  }
+
+  const KINDS = { ends, sweep, blocks, series, tail, density, rates, cores, parts, load };
   const data = () => JSON.parse(document.getElementById("chart-data").textContent);
 
   function draw(all, box) {

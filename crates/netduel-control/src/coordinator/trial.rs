@@ -11,7 +11,7 @@ use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, Family, Role, Traffic, Workload};
 
 use super::conductor::Conductor;
-use super::{Trouble, failover};
+use super::{Trouble, arrival, failover};
 use crate::peer::Heard;
 use crate::protocol::{FromAgent, ToAgent};
 
@@ -64,6 +64,7 @@ impl Conductor<'_> {
                     Traffic::Failover(_) => failover::judge(self.plan, arm, &mut trial, [&client, &server]),
                     _ => judge_path(arm, workload, &mut trial, [&client, &server]),
                 }
+                arrival::judge(workload, &mut trial, [&client, &server]);
                 trial.client = Some(client);
                 trial.server = Some(server);
                 // An agent that is lost while it undoes takes nothing away from what was measured before.

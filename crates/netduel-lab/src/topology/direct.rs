@@ -28,6 +28,10 @@ impl Topology {
         }
         for half in &mut self.halves {
             let (direct, guest) = (half.side.direct, &mut half.guest);
+            // As the VF, and so never a second copy of what is flooded.
+            let port = PortSettings { isolated: true, flood: false, backup: Some(SYNTHETIC.index) };
+            plug(guest, direct, GUEST, port)?;
+            // Only of an interface that is up does the kernel tell the other end that it now takes frames (`veth_set_features`).
             guest.drivers.request_features(direct.name, &[(NAPI_FEATURE.to_owned(), true)]).map_err(
                 |error| LabError::Kernel {
                     operation: "switch on the NAPI (generic receive offload) of".to_owned(),
@@ -36,9 +40,6 @@ impl Topology {
                     detail: String::new(),
                 },
             )?;
-            // As the VF, and so never a second copy of what is flooded.
-            let port = PortSettings { isolated: true, flood: false, backup: Some(SYNTHETIC.index) };
-            plug(guest, direct, GUEST, port)?;
         }
         let deadline = clock::monotonic_ns() + PORTS_PATIENCE_NS;
         for half in &mut self.halves {

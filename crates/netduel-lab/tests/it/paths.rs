@@ -5,7 +5,8 @@ use std::process::Stdio;
 use crate::bench::{Bench, Standing, printed, skip, users};
 
 const ADDRESSES: [&str; 2] = ["10.77.0.2", "fd77::2"];
-const PATHS: [(&str, &str, &str); 2] = [("synthetic", "syn0", "vf0"), ("accelerated", "vf0", "syn0")];
+const PATHS: [(&str, &str, &str); 3] =
+    [("synthetic", "syn0", "vf0"), ("accelerated", "vf0", "dir0"), ("direct", "dir0", "syn0")];
 
 #[test]
 fn each_path_carries_both_families_on_its_own_interface() {
@@ -49,7 +50,7 @@ fn a_running_connection_survives_every_change_of_path() {
                 .unwrap();
             let mut lines = BufReader::new(client.stdout.take().unwrap()).lines();
             let mut asks = client.stdin.take().unwrap();
-            for (path, used, _) in PATHS.into_iter().cycle().take(10) {
+            for (path, used, _) in PATHS.into_iter().cycle().take(12) {
                 bench.text(["path", &lab.name, path]);
                 let before = bench.bytes(&lab.name, "a", used);
                 asks.write_all(b"\n").unwrap();
@@ -102,7 +103,7 @@ fn nft_reads_the_policy_as_it_was_meant() {
 fn the_guests_have_the_mtu_that_was_asked_for() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "mtu", &["0", "none", "9000"]);
-        for interface in ["eth0", "syn0", "vf0"] {
+        for interface in ["eth0", "syn0", "vf0", "dir0"] {
             let file = format!("/sys/class/net/{interface}/mtu");
             let mtu = printed(&bench.inside(&lab.name, "a", "cat", &[&file]).output().unwrap());
             assert_eq!(mtu.trim(), "9000", "{interface}");
@@ -118,7 +119,8 @@ fn nothing_is_faster_than_the_cap() {
     const BUCKET: u64 = 128 * 1024;
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "cap", &["20", "100 Mbit/s"]);
-        for (path, ..) in PATHS {
+        // The direct path has no wire.
+        for (path, ..) in PATHS.into_iter().filter(|(path, ..)| *path != "direct") {
             bench.text(["path", &lab.name, path]);
             let server = bench.serve(&lab.name, ADDRESSES[0]);
             let words = ["push", ADDRESSES[0], &server.tcp, &BYTES.to_string()];
@@ -128,6 +130,38 @@ fn nothing_is_faster_than_the_cap() {
             let least_ns = (BYTES - BUCKET) * 1_000_000_000 / BYTES_PER_S;
             assert!(ns >= least_ns, "{path}: {BYTES} bytes took {ns} ns");
         }
+    }
+}
+
+#[test]
+fn the_direct_path_has_the_queues_that_were_asked_for_and_comes_back_when_it_was_deleted() {
+    for bench in users().into_iter().filter_map(Bench::new) {
+        if std::process::Command::new("ip").arg("-V").output().is_err() {
+            return skip("ip (iproute2) is not installed");
+        }
+        let lab = Standing::up(&bench, "direct", &["0", "none", "1500", "3"]);
+        let server = bench.serve(&lab.name, ADDRESSES[0]);
+        for deleted_in in [None, Some("a"), Some("b")] {
+            if let Some(guest) = deleted_in {
+                printed(&bench.inside(&lab.name, guest, "ip", &["link", "del", "dir0"]).output().unwrap());
+            }
+            bench.text(["path", &lab.name, "direct"]);
+            assert_eq!(bench.status(&lab.name)["observed"], "direct");
+            for guest in ["a", "b"] {
+                let queues = printed(
+                    &bench.inside(&lab.name, guest, "ls", &["/sys/class/net/dir0/queues"]).output().unwrap(),
+                );
+                let count =
+                    |kind: &str| queues.split_whitespace().filter(|name| name.starts_with(kind)).count();
+                assert_eq!((count("rx-"), count("tx-")), (3, 3), "{guest}: {queues}");
+            }
+            let before = bench.bytes(&lab.name, "a", "dir0");
+            let words = ["ask", ADDRESSES[0], &server.tcp, &server.udp, "50"];
+            printed(&bench.echo(&lab.name, "a", &words).output().unwrap());
+            assert!(bench.bytes(&lab.name, "a", "dir0") - before >= 200_000, "deleted in {deleted_in:?}");
+        }
+        printed(&bench.inside(&lab.name, "b", "ip", &["link", "set", "dir0", "down"]).output().unwrap());
+        assert!(bench.status(&lab.name)["observed"].is_null(), "without carrier");
     }
 }
 

@@ -46,7 +46,7 @@ shape! {
         optional rules: u32,
         /// Emulated rate cap on the wire between the hosts, for both paths, 1 bit/s at least. Default: none.
         optional cap: BitRate,
-        /// MTU of the guests in bytes, 1280 to 9000, default 1500. XDP on a veth needs 3500 or less, in pages of 4 KiB.
+        /// MTU of the guests in bytes, 1280 to 9000, default 1500.
         optional mtu: u32,
         /// Transmit and receive queues of each end of the direct path, 1 to 64, default 1. Each receive queue is served by itself.
         optional queues: u32,

@@ -108,10 +108,7 @@ impl Way {
                     + datagrams::dropped_at_socket(*offload, count);
                 let arrived = received_bytes + beyond * size.0 as f64;
                 let packets = sent.messages as f64 * fragments(size.0, network);
-                // A veth counts frames that XDP or NAPI takes without their Ethernet headers (drivers/net/veth.c, `veth_xdp_rcv`).
-                let is_past_stack = workload.traffic.packets().is_some_and(PacketPath::is_any_raw);
-                let least = if is_past_stack { below - LINK_HEADER } else { below };
-                let headers = (least, below + 8.0 + LINK_EXTRA);
+                let headers = (below - uncounted(workload), below + 8.0 + LINK_EXTRA);
                 Some(Self {
                     sent: sent_bytes,
                     received: received_bytes,
@@ -160,6 +157,13 @@ impl Way {
             Place::Receiver => self.packets * (self.arrived / self.left).min(1.0),
         }
     }
+}
+
+/// Bytes of the Ethernet header that an interface may leave out of its count: a veth does for frames that XDP or NAPI takes
+/// (drivers/net/veth.c, `veth_xdp_rcv`).
+fn uncounted(workload: &Workload) -> f64 {
+    let is_past_stack = workload.traffic.packets().is_some_and(PacketPath::is_any_raw);
+    if is_past_stack { LINK_HEADER } else { 0.0 }
 }
 
 /// Which end of a way.

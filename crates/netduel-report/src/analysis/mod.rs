@@ -23,13 +23,14 @@ mod responsiveness;
 mod series;
 mod spread;
 mod stamps;
+mod sweep;
 mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
-use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
@@ -56,8 +57,9 @@ pub use paths::{Moved, PathShares};
 pub use placements::Placed;
 pub use queues::QueueUse;
 pub use series::SeriesPoint;
-pub use spread::{PacketSpread, Uneven};
+pub use spread::{DpdkEnd, PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
+pub use sweep::{Sweep, SweepPoint, SweptBy};
 
 /// Everything that is derived from a run.
 #[derive(Debug, Clone)]
@@ -72,6 +74,8 @@ pub struct Analysis {
     pub trials_left_out: u32,
     /// Each workload of the plan, in its order.
     pub workloads: Vec<WorkloadAnalysis>,
+    /// Workloads of packets that differ in one thing, seen together.
+    pub sweeps: Vec<Sweep>,
     /// Doubts: those that were stored, then those derived from the data.
     pub warnings: Vec<Warning>,
     /// What the hosts are and what is wrong with them; empty while a run is under way.
@@ -237,6 +241,7 @@ pub fn analyse(
         blocks: counting.iter().map(|trial| trial.slot.block).collect::<BTreeSet<_>>().len() as u32,
         trials_valid: valid.len() as u32,
         trials_left_out: (counting.len() - valid.len()) as u32,
+        sweeps: sweep::of_run(plan, &workloads),
         workloads,
         warnings: all_warnings,
         inspection: header.map(|header| Inspection::of_plan(plan, &header.hosts)).unwrap_or_default(),
@@ -291,8 +296,18 @@ fn workload(
         });
         by_arm.push((arm, settings, trials));
     }
-    let metrics = |of: &Workload| of.metrics.clone();
-    let judged_metrics = arms.first().map(|first| metrics(&first.workload)).unwrap_or_default();
+    let counters = counters::of_workload(&by_arm, machines);
+    let [judged, unjudged] = metrics_of(&arms, &by_arm, machines);
+    WorkloadAnalysis { name: name.clone(), arms, judged, unjudged, counters, explanation: Vec::new() }
+}
+
+/// The metrics of a workload: those that a verdict is about, and the others that its traffic yields.
+fn metrics_of(
+    arms: &[ArmAnalysis],
+    by_arm: &[(&Arm, &Workload, Vec<&Trial>)],
+    machines: &Machines,
+) -> [Vec<MetricAnalysis>; 2] {
+    let judged_metrics = arms.first().map(|first| first.workload.metrics.clone()).unwrap_or_default();
     let possible = arms.first().map_or(&[][..], |first| first.workload.traffic.possible_metrics());
     let of_packets = arms.first().is_some_and(|arm| words::is_of_packets(&arm.workload.traffic));
     let table = |metric: Metric| MetricAnalysis {
@@ -315,8 +330,7 @@ fn workload(
         .map(table)
         .filter(|metric| metric.arms.iter().any(|arm| !arm.values.is_empty()))
         .collect();
-    let counters = counters::of_workload(&by_arm, machines);
-    WorkloadAnalysis { name: name.clone(), arms, judged, unjudged, counters, explanation: Vec::new() }
+    [judged, unjudged]
 }
 
 fn is_failover(workload: &Workload) -> bool {

@@ -11,7 +11,7 @@ use netduel_model::plan::Arm;
 use netduel_model::sample::Flow;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
+use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_stats::series::steady_window;
 
 use super::machine::Machine;
@@ -36,6 +36,8 @@ pub struct ArmPackets {
     pub sent: Option<PacketRates>,
     /// What the receiver took.
     pub received: Option<PacketRates>,
+    /// Smallest and largest mean of a trial, received, packets per second; absent without trials.
+    pub received_range: Option<(f64, f64)>,
     /// What the sender sent in all, packets.
     pub sent_count: u64,
     /// What the receiver took in all, each packet once.
@@ -48,6 +50,8 @@ pub struct ArmPackets {
     /// Times that the sender had to wait because the ring or queue of its interface was full: back-pressure, no loss. Absent where
     /// the generator cannot know.
     pub back_pressure: Option<u64>,
+    /// Packets that the device of a testpmd did not take because its ring was full: back-pressure, too. Absent for other generators.
+    pub not_taken: Option<u64>,
     /// Packets that were lost, by who counted them, those that nobody counted last; absent when more arrived than were sent.
     pub lost: Option<Vec<lost::LostPackets>>,
     /// What the received rate is of the sender's wire; absent for an interface without one, or of unknown speed.
@@ -132,6 +136,10 @@ fn one_way(
     around: Surroundings<'_>,
 ) -> ArmPackets {
     let receiver = opposite(sender);
+    let flows = match &workload.traffic {
+        Traffic::UdpStream { flows, .. } => *flows,
+        _ => 1,
+    };
     let sent = |trial: &Trial| trial.end(sender).and_then(|end| end.report.sent.clone());
     let received = |trial: &Trial| trial.end(receiver).and_then(|end| end.report.received.clone());
     let sum = |of: fn(&DatagramWay) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();
@@ -141,18 +149,23 @@ fn one_way(
         sender,
         sent: rates(workload, trials, sent),
         received: rates_received,
+        received_range: range(workload, trials, received),
         sent_count: sum(|way| way.sent),
         received_count: sum(|way| way.received),
         interface_sent: on_interface(ways, |way| (way.sent, &way.packets_sent)),
         interface_received: on_interface(ways, |way| (way.received, &way.packets_received)),
         back_pressure: ways.iter().map(|way| way.refused).sum::<Option<u64>>(),
+        not_taken: trials
+            .iter()
+            .map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.refused))
+            .sum(),
         lost: lost::of_trials(trials, ways, around.shared),
         line: rates_received.and_then(|rates| line(path, sender, trials, rates.mean, around)),
         sent_series: course(workload, trials, sent),
         received_series: course(workload, trials, received),
         spread: [sender, receiver]
             .into_iter()
-            .filter_map(|role| spread::at_end(role, role == sender, trials, around))
+            .filter_map(|role| spread::at_end(role, role == sender, (path, flows), trials, around))
             .collect(),
     }
 }
@@ -217,6 +230,17 @@ fn rates(
         min: intervals.iter().copied().reduce(f64::min),
         max: intervals.iter().copied().reduce(f64::max),
     })
+}
+
+/// The smallest and the largest of the trials' means.
+fn range(
+    workload: &Workload,
+    trials: &[&Trial],
+    flow: impl Fn(&Trial) -> Option<Flow>,
+) -> Option<(f64, f64)> {
+    let (from, to) = figures::steady_bounds(workload);
+    let means: Vec<f64> = trials.iter().filter_map(|trial| rate_between(&flow(trial)?, from, to)).collect();
+    means.iter().copied().reduce(f64::min).zip(means.iter().copied().reduce(f64::max))
 }
 
 fn course(workload: &Workload, trials: &[&Trial], flow: impl Fn(&Trial) -> Option<Flow>) -> Vec<SeriesPoint> {

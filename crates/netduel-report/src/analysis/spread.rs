@@ -1,8 +1,10 @@
 //! Which queues and cores of an end had a workload's packets, how evenly, and where they stand in the machine.
 use std::collections::BTreeMap;
 
+use netduel_model::packet_path::{PacketPath, XdpMode};
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
+use serde::Serialize;
 
 use super::packets::{Surroundings, interface_of};
 
@@ -25,6 +27,10 @@ pub struct PacketSpread {
     pub interface: String,
     /// Packets by queue, those without any too where the end drove them; empty where nobody counts by queue.
     pub queues: BTreeMap<u32, u64>,
+    /// Queues that the plan asks for; absent where it does not say.
+    pub asked: Option<u32>,
+    /// Flows that the packets are in: no more cores than that can share them at a time.
+    pub flows: u32,
     /// Packets by core; empty where nobody counts by core.
     pub cores: BTreeMap<u16, u64>,
     /// Cores that the end's threads were pinned to.
@@ -37,8 +43,23 @@ pub struct PacketSpread {
     pub interface_node: Option<u32>,
     /// NUMA node of each of the cores above, on a machine with several.
     pub core_nodes: BTreeMap<u16, u32>,
+    /// Where a receiver's XDP program ran; absent elsewhere, and where the kernel does not tell.
+    pub mode: Option<XdpMode>,
+    /// DPDK's version, its port and the command line of testpmd, where that was the end.
+    pub dpdk: Option<DpdkEnd>,
     /// Whether frames were shared with the driver without a copy, at an AF_XDP end.
     pub zero_copy: Option<bool>,
+}
+
+/// testpmd as it was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DpdkEnd {
+    /// DPDK's version.
+    pub version: String,
+    /// DPDK's name of the port.
+    pub port: String,
+    /// The command line, word by word.
+    pub command: Vec<String>,
 }
 
 /// The most loaded of several.
@@ -55,20 +76,22 @@ pub struct Uneven<K> {
 impl PacketSpread {
     /// A queue with far more than its share.
     pub fn uneven_queue(&self) -> Option<Uneven<u32>> {
-        uneven(&self.queues)
+        uneven(&self.queues, self.asked)
     }
 
     /// A core with far more than its share.
     pub fn uneven_core(&self) -> Option<Uneven<u16>> {
-        uneven(&self.cores)
+        uneven(&self.cores, Some(self.flows))
     }
 }
 
-fn uneven<K: Ord + Copy>(packets: &BTreeMap<K, u64>) -> Option<Uneven<K>> {
+/// `asked`: how many were to be used, where that was said.
+fn uneven<K: Ord + Copy>(packets: &BTreeMap<K, u64>, asked: Option<u32>) -> Option<Uneven<K>> {
     let all: u64 = packets.values().sum();
     let (most, count) = packets.iter().max_by_key(|(_, count)| **count)?;
-    let (share, even) = (*count as f64 / all.max(1) as f64, 1.0 / packets.len() as f64);
-    (packets.len() > 1 && all >= PACKETS_MIN && share >= even * UNEVEN).then_some(Uneven {
+    let several = asked.map_or(packets.len(), |asked| packets.len().min(asked as usize)).max(1);
+    let (share, even) = (*count as f64 / all.max(1) as f64, 1.0 / several as f64);
+    (several > 1 && all >= PACKETS_MIN && share >= even * UNEVEN).then_some(Uneven {
         most: *most,
         share,
         even,
@@ -79,6 +102,7 @@ fn uneven<K: Ord + Copy>(packets: &BTreeMap<K, u64>) -> Option<Uneven<K>> {
 pub(super) fn at_end(
     role: Role,
     is_sender: bool,
+    (path, flows): (&PacketPath, u32),
     trials: &[&Trial],
     around: Surroundings<'_>,
 ) -> Option<PacketSpread> {
@@ -115,9 +139,17 @@ pub(super) fn at_end(
         role,
         is_sender,
         host: name.to_string(),
+        asked: path.queues,
+        flows,
         busy: named().filter_map(|core| Some((core, busy(role, core, around)?))).collect(),
         interface_node: told.and_then(|told| told.device.node),
         core_nodes: named().filter_map(|core| Some((core, node_of(core)?))).collect(),
+        mode: ends.iter().find_map(|end| end.report.packets.as_ref()?.mode),
+        dpdk: ends.iter().find_map(|end| end.report.dpdk.as_ref()).map(|told| DpdkEnd {
+            version: told.version.clone(),
+            port: told.port.clone(),
+            command: told.command.clone(),
+        }),
         zero_copy: ends.iter().find_map(|end| end.report.packets.as_ref()?.zero_copy),
         threads: ends.iter().filter_map(|end| end.report.thread_use).map(|told| told.threads).max(),
         interface,
@@ -152,13 +184,17 @@ mod tests {
         let spread = |packets: &[u64]| {
             let queues: BTreeMap<u32, u64> =
                 packets.iter().enumerate().map(|(queue, count)| (queue as u32, *count)).collect();
-            uneven(&queues)
+            uneven(&queues, None)
         };
         assert_eq!(spread(&[2000, 1900, 2000, 4100]), Some(Uneven { most: 3, share: 0.41, even: 0.25 }));
         assert_eq!(spread(&[2500, 2600, 2400, 2500]), None);
         // A queue that stood idle counts for the even share.
         assert_eq!(spread(&[0, 5000]).map(|uneven| uneven.most), Some(1));
         assert_eq!(spread(&[5000]), None);
+        // What was not to be used is no part of it.
+        let one = BTreeMap::from([(0_u32, 5000_u64), (1, 0), (2, 0)]);
+        assert_eq!(uneven(&one, Some(1)), None);
+        assert_eq!(uneven(&one, Some(2)).map(|uneven| uneven.even), Some(0.5));
         assert_eq!(spread(&[0, 500]), None, "too few packets");
     }
 }

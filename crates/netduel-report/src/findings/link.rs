@@ -1,5 +1,5 @@
 //! The link itself: carrier, offloads, queueing disciplines, and memory for the speed.
-use netduel_model::snapshot::{HostSnapshot, Interface};
+use netduel_model::snapshot::{HostSnapshot, Interface, XdpFeature};
 use netduel_model::units::{human_bit_rate, human_nanos};
 
 use super::nic::{carriers, is_hardware, is_synthetic, partner};
@@ -17,6 +17,7 @@ pub(super) fn find(host: &HostSnapshot) -> Vec<Finding> {
     found.extend(host.interfaces.iter().filter_map(|interface| queueing(host, interface)));
     for interface in carriers(host) {
         found.extend(offloads(interface));
+        found.extend(xdp(interface));
     }
     found.extend(buffers(host));
     found
@@ -73,6 +74,22 @@ fn queueing(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         .why("two disciplines cost CPU for each packet, and the upper one cannot see the queue of the lower")
         .remedy("leave one: Azure's guide keeps fq above and none beneath; compare both with netduel")
         .command(format!("tc qdisc replace dev {} root noqueue", vf.name)),
+    )
+}
+
+/// A driver without XDP: what goes past the network stack passes a part of it all the same.
+fn xdp(interface: &Interface) -> Option<Finding> {
+    let has = interface.device.xdp.as_ref()?;
+    if has.contains(&XdpFeature::Basic) || !is_hardware(interface) {
+        return None;
+    }
+    let name = &interface.name;
+    Some(
+        Finding::new("xdp-generic", Severity::Note, format!("the driver of {name} has no XDP"))
+            .on(name)
+            .seen(format!("driver {}", interface.driver.as_deref().unwrap_or("unknown")))
+            .why("XDP programs and AF_XDP sockets then run in generic mode: the kernel makes a socket buffer of each frame first")
+            .remedy("read figures of the packet engines `xdp` and `count` as those of this kernel; the engine `kernel` is refused here"),
     )
 }
 

@@ -4,7 +4,9 @@ use netduel_model::workload::{Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 use serde_json::{Value, json};
 
-use crate::analysis::{Analysis, ArmAnalysis, MetricAnalysis, SeriesPoint, WorkloadAnalysis};
+use crate::analysis::{
+    Analysis, ArmAnalysis, MetricAnalysis, SeriesPoint, Sweep, SweepPoint, WorkloadAnalysis,
+};
 
 /// Bins of a density: enough for two modes, few enough that noise does not look like modes.
 const DENSITY_BINS: usize = 70;
@@ -81,6 +83,18 @@ pub(super) fn scaled_series(workload: &WorkloadAnalysis) -> Scaled {
     scaled(metric, workload.arms.iter().flat_map(|arm| arm.series.iter().map(|point| point.median)))
 }
 
+/// The unit of a workload's intervals, which are bit/s: packets per second of packets, whose payloads are all alike.
+pub(super) fn scaled_intervals(workload: &WorkloadAnalysis) -> Scaled {
+    let first = workload.arms.first().map(|arm| &arm.workload.traffic);
+    let Some(Traffic::UdpStream { size, packets: Some(_), .. }) = first else {
+        return scaled_series(workload);
+    };
+    let per_bit = 1.0 / 8.0 / size.0.max(1) as f64;
+    let rates = workload.arms.iter().flat_map(|arm| arm.intervals.iter().map(|bps| bps * per_bit));
+    let scale = scaled_packets(rates);
+    Scaled { factor: scale.factor * per_bit, unit: scale.unit }
+}
+
 /// The unit of the round trips within a trial, beside bulk data.
 pub(super) fn scaled_latency_series(workload: &WorkloadAnalysis) -> Scaled {
     let points = workload.arms.iter().flat_map(|arm| arm.latency_series.iter());
@@ -140,6 +154,7 @@ pub(super) fn embedded(analysis: &Analysis) -> String {
     let data = json!({
         "arms": analysis.plan.arms.iter().map(|arm| &arm.name).collect::<Vec<_>>(),
         "workloads": analysis.workloads.iter().map(workload).collect::<Vec<_>>(),
+        "sweeps": analysis.sweeps.iter().map(|one| sweep(one, analysis)).collect::<Vec<_>>(),
     });
     data.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
@@ -168,6 +183,7 @@ fn workload(workload: &WorkloadAnalysis) -> Value {
                 .collect::<Vec<_>>(),
         })),
         "rates": (has_bulk(workload) && !has_round_trips(workload)).then(|| rates(workload)),
+        "ends": is_of_packets(workload).then(|| ends(workload)),
         "parts": has_parts(workload).then(|| parts(workload)),
         "machines": (0..machine_count(workload)).map(|index| cores(workload, index)).collect::<Vec<_>>(),
     })
@@ -255,7 +271,7 @@ fn density(histogram: &Histogram, scale: Scaled) -> Vec<Value> {
 
 /// Shares of the steady intervals of each arm in bins of equal width that all arms have in common.
 fn rates(workload: &WorkloadAnalysis) -> Value {
-    let scale = scaled_series(workload);
+    let scale = scaled_intervals(workload);
     let range = |rates: &[f64]| {
         Some((rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?))
     };
@@ -285,6 +301,77 @@ fn rates(workload: &WorkloadAnalysis) -> Value {
         (first..end).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
     });
     json!({ "unit": scale.unit, "density": arms.collect::<Vec<_>>() })
+}
+
+/// Whether packets are what it is about.
+pub(super) fn is_of_packets(workload: &WorkloadAnalysis) -> bool {
+    workload.arms.iter().any(|arm| !arm.packets.is_empty())
+}
+
+/// The unit of both ends of all arms.
+pub(super) fn scaled_ends(workload: &WorkloadAnalysis) -> Scaled {
+    let ways = workload.arms.iter().flat_map(|arm| &arm.packets);
+    let points = ways.flat_map(|way| way.sent_series.iter().chain(&way.received_series));
+    scaled_packets(points.map(|point| point.median))
+}
+
+/// The course of what was sent and received, by arm.
+fn ends(workload: &WorkloadAnalysis) -> Value {
+    let scale = scaled_ends(workload);
+    let scaled = |value: f64| short(value * scale.factor);
+    let points = |series: &[SeriesPoint]| -> Vec<Value> {
+        let point = |point: &SeriesPoint| {
+            json!([short(point.time_s), scaled(point.median), scaled(point.min), scaled(point.max)])
+        };
+        series.iter().map(point).collect()
+    };
+    let first = workload.arms.first().map(|arm| &arm.workload);
+    let arms = workload.arms.iter().enumerate();
+    let ways = arms.flat_map(|(index, arm)| arm.packets.iter().map(move |way| (index, way)));
+    json!({
+        "unit": scale.unit,
+        "duration_s": first.map(|settings| settings.timing.duration.as_secs_f64()),
+        "cut": first.map(cut),
+        "ways": ways.map(|(arm, way)| json!({
+            "arm": arm,
+            "direction": (workload.arms[arm].packets.len() > 1).then(|| crate::words::direction(way.sender)),
+            "ends": [points(&way.sent_series), points(&way.received_series)],
+        })).collect::<Vec<_>>(),
+    })
+}
+
+/// What was published of the size of a run's machines, received packets per second of frames of a size that a sweep has.
+pub(super) fn published(sweep: &Sweep, analysis: &Analysis) -> Option<f64> {
+    let size = crate::words::common_size(analysis)?;
+    let figures = crate::published::of_size(&size);
+    let figure =
+        figures.iter().find(|figure| sweep.points.iter().any(|point| point.frame == figure.frame))?;
+    Some(figure.receiver_pps)
+}
+
+/// The unit of a sweep.
+pub(super) fn scaled_sweep(sweep: &Sweep, published: Option<f64>) -> Scaled {
+    let means = sweep.points.iter().filter_map(|point| point.received).map(|rates| rates.mean);
+    scaled_packets(means.chain(published))
+}
+
+fn sweep(sweep: &Sweep, analysis: &Analysis) -> Value {
+    let published = published(sweep, analysis);
+    let scale = scaled_sweep(sweep, published);
+    let scaled = |value: f64| short(value * scale.factor);
+    let arm = |point: &SweepPoint| analysis.plan.arms.iter().position(|arm| arm.name == point.arm);
+    json!({
+        "unit": scale.unit,
+        "published": published.map(scaled),
+        "points": sweep.points.iter().map(|point| json!({
+            "label": point.label,
+            "arm": arm(point),
+            "sent": point.sent.map(|rates| scaled(rates.mean)),
+            "received": point.received.map(|rates| scaled(rates.mean)),
+            "low": point.range.map(|range| scaled(range.0)),
+            "high": point.range.map(|range| scaled(range.1)),
+        })).collect::<Vec<_>>(),
+    })
 }
 
 /// Median and 99th percentile of each part on each arm.

@@ -31,6 +31,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
             (origin(workload))
             (super::stamps::section(workload))
             (super::failover::section(workload))
+            (super::packets::section(workload))
             (datagrams::of(workload)) (super::limits::queues(workload)) (placements(workload))
             div.charts {
                 @for (position, metric) in workload.judged.iter().enumerate() {
@@ -57,13 +58,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                         label: tail_label(workload),
                     }, &tail_table(workload)))
                 } @else if !is_failover {
-                    (figure(&Chart {
-                        kind: "rates", workload: index, index: 0,
-                        title: "Throughput of all intervals".to_owned(),
-                        reading: "Share of the intervals of all steady windows, in bins of equal width; all valid trials together."
-                            .to_owned(),
-                        label: series_label(workload),
-                    }, &intervals_table(workload)))
+                    (all_intervals(index, workload))
                 }
                 @if chart_data::has_parts(workload) {
                     (figure(&Chart {
@@ -87,9 +82,29 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
     }
 }
 
+/// Rates of all intervals of the steady windows.
+fn all_intervals(index: usize, workload: &WorkloadAnalysis) -> Markup {
+    let of_packets = chart_data::is_of_packets(workload);
+    let title = if of_packets { "Packets received in all intervals" } else { "Throughput of all intervals" };
+    let chart = Chart {
+        kind: "rates",
+        workload: index,
+        index: 0,
+        title: title.to_owned(),
+        reading:
+            "Share of the intervals of all steady windows, in bins of equal width; all valid trials together."
+                .to_owned(),
+        label: series_label(workload),
+    };
+    figure(&chart, &intervals_table(workload))
+}
+
 /// The course of a trial: one chart, or throughput and round trips under each other on one axis of time.
 fn within_a_trial(index: usize, workload: &WorkloadAnalysis, round_trips: bool, bulk: bool) -> Markup {
     let reading = "Line: median over the valid trials; band: from the smallest to the largest. Shaded time does not count.";
+    if chart_data::is_of_packets(workload) {
+        return super::packets::both_ends(index, workload);
+    }
     let both = bulk && round_trips;
     let chart = Chart {
         kind: if both { "load" } else { "series" },
@@ -159,16 +174,16 @@ fn counted(counter: &Counter, spread: Option<&Spread>) -> String {
 }
 
 /// A chart: what the script draws, and what a reader who does not see it is told.
-struct Chart {
-    kind: &'static str,
-    workload: usize,
-    index: usize,
-    title: String,
-    reading: String,
-    label: String,
+pub(super) struct Chart {
+    pub(super) kind: &'static str,
+    pub(super) workload: usize,
+    pub(super) index: usize,
+    pub(super) title: String,
+    pub(super) reading: String,
+    pub(super) label: String,
 }
 
-fn figure(chart: &Chart, table: &Markup) -> Markup {
+pub(super) fn figure(chart: &Chart, table: &Markup) -> Markup {
     html! {
         figure class={ "chart " (chart.kind) } {
             figcaption {
@@ -221,7 +236,7 @@ fn blocks_table(metric: &MetricAnalysis) -> Markup {
 }
 
 fn intervals_table(workload: &WorkloadAnalysis) -> Markup {
-    let scale = chart_data::scaled_series(workload);
+    let scale = chart_data::scaled_intervals(workload);
     let header = ["Arm", "n", "smallest", "quarter", "median", "three quarters", "largest"]
         .into_iter()
         .enumerate()
@@ -421,12 +436,12 @@ fn also_measured(workload: &WorkloadAnalysis) -> Markup {
     html! { details { summary { "Also measured, not judged" } div.scroll { (table(header, rows)) } } }
 }
 
-fn number(value: Option<f64>, scale: Scaled) -> String {
+pub(super) fn number(value: Option<f64>, scale: Scaled) -> String {
     value.map(|value| three_digits(value * scale.factor)).unwrap_or_default()
 }
 
 /// A plain table: texts left, numbers right.
-fn table(header: Vec<String>, rows: Vec<Vec<String>>) -> Markup {
+pub(super) fn table(header: Vec<String>, rows: Vec<Vec<String>>) -> Markup {
     let is_number =
         |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '-') || text.is_empty();
     html! {

@@ -13,6 +13,7 @@ mod hosts;
 mod intervals;
 mod limits;
 mod origin;
+mod packets;
 mod policy;
 mod stamps;
 
@@ -64,6 +65,7 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
                     (warnings_in_brief(analysis))
                     (hosts::in_brief(analysis))
                     (answers::verdicts(analysis))
+                    (packets::page(run, analysis))
                     @for (index, workload) in analysis.workloads.iter().enumerate() {
                         (charts::workload(index, workload))
                     }

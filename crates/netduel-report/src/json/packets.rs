@@ -24,6 +24,7 @@ pub(super) fn arm(way: &ArmPackets) -> Value {
             "counted_as": lost.place, "packets": lost.packets,
         })).collect::<Vec<_>>()),
         "back_pressure": way.back_pressure,
+        "not_taken": way.not_taken,
         "interface_sent": interface(&way.interface_sent),
         "interface_received": interface(&way.interface_received),
         "line": way.line.as_ref().map(|line| json!({
@@ -53,6 +54,8 @@ fn spread(end: &PacketSpread) -> Value {
         "threads": end.threads,
         "busy": end.busy.iter().map(|(core, share)| json!({ "core": core, "share": share, "node": end.core_nodes.get(core) }))
             .collect::<Vec<_>>(),
+        "mode": end.mode,
+        "dpdk": end.dpdk,
         "zero_copy": end.zero_copy,
     })
 }

@@ -9,7 +9,7 @@ use crate::topology::queues_by_core;
 pub type Fact = (&'static str, String);
 
 /// Bytes for people, in powers of 1024.
-fn bytes(count: u64) -> String {
+pub(super) fn bytes(count: u64) -> String {
     let count = count as f64;
     match count {
         count if count >= f64::from(1 << 30) => format!("{:.1} GiB", count / f64::from(1 << 30)),

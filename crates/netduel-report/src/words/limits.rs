@@ -44,6 +44,7 @@ pub(super) fn spread<K: Ord + Copy + std::fmt::Display>(packets: &BTreeMap<K, u6
     let all: u64 = packets.values().sum();
     let mut by_packets: Vec<(K, u64)> = packets.iter().map(|(key, packets)| (*key, *packets)).collect();
     by_packets.sort_by_key(|(key, packets)| (std::cmp::Reverse(*packets), *key));
+    by_packets.retain(|(_, packets)| *packets > 0);
     let told: Vec<String> = by_packets
         .iter()
         .take(MOST)

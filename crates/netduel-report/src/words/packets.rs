@@ -1,11 +1,12 @@
 //! What is said of packets: both ends beside each other, where the missing ones went, which queues and cores had them.
+use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
 use netduel_model::workload::{Role, Workload};
 
 use super::limits::spread;
 use super::metric::packet_rate;
 use super::text::{percent, plain};
-use crate::analysis::{ArmAnalysis, ArmPackets, PacketRates, PacketSpread, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketRates, PacketSpread, WorkloadAnalysis};
 use crate::published;
 
 /// The heading over the table of both ends.
@@ -94,6 +95,9 @@ fn of_way(way: &ArmPackets) -> Vec<String> {
             way.sender
         )
     }));
+    notes.extend(way.not_taken.filter(|packets| *packets > 0).map(|packets| {
+        format!("the device did not take {packets} packets that testpmd offered it: back-pressure, not loss")
+    }));
     notes.extend(way.line.as_ref().map(|line| {
         format!(
             "what arrived took {} of the {} of {}, each {} B frame with 20 B of preamble and gap",
@@ -167,6 +171,10 @@ fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> String {
         parts.push(format!("busy share of core {}", busy.join(", ")));
     }
     parts.extend(away(end));
+    parts.extend(end.mode.map(|mode| format!("XDP in {} mode", mode.word())));
+    parts.extend(
+        end.dpdk.as_ref().map(|dpdk| format!("by testpmd of DPDK {} as port {}", dpdk.version, dpdk.port)),
+    );
     parts.extend(end.zero_copy.map(|zero| {
         if zero {
             "frames shared with the driver (zero copy)"
@@ -195,6 +203,47 @@ fn away(end: &PacketSpread) -> Option<String> {
             format!("away from the interface, which is on node {node}: core {}", far.join(", "))
         }
     })
+}
+
+/// What is to be known of a run's packets beside its figures: uneven spreads, cores away from their interface, what virtual wires are.
+pub fn packets_commentary(analysis: &Analysis) -> Vec<String> {
+    let arms = || {
+        analysis.workloads.iter().flat_map(|workload| workload.arms.iter().map(move |arm| (workload, arm)))
+    };
+    let mut sentences = Vec::new();
+    for (workload, arm) in arms() {
+        for end in arm.packets.iter().flat_map(|way| &way.spread) {
+            let what = if end.is_sender { "transmit" } else { "receive" };
+            let whose = format!("In {} of {}", workload.name, arm.arm);
+            sentences.extend(end.uneven_queue().map(|uneven| {
+                let (share, even) = (percent(uneven.share), percent(uneven.even));
+                let (queue, host) = (uneven.most, &end.host);
+                format!("{whose} {what} queue {queue} of {host} had {share} of the packets, where an even share is {even}.")
+            }));
+            let away = end.interface_node.filter(|node| end.core_nodes.values().any(|own| own != node));
+            sentences.extend(away.map(|node| {
+                format!("{whose} cores of {} worked away from their interface's NUMA node {node}.", end.host)
+            }));
+        }
+    }
+    if arms().flat_map(|(_, arm)| &arm.packets).any(|way| way.loss().is_some_and(|loss| loss > 0.0)) {
+        sentences.push(
+            "Where more was sent than received, what the receiver took is the measure of the path."
+                .to_owned(),
+        );
+    }
+    let ends = || arms().flat_map(|(_, arm)| &arm.packets).flat_map(|way| &way.spread);
+    let is_veth = |interface: &Interface| {
+        interface.kind.as_deref() == Some("veth") && ends().any(|end| end.interface == interface.name)
+    };
+    if analysis.inspection.hosts.iter().flat_map(|host| &host.snapshot.interfaces).any(is_veth) {
+        sentences.push(
+            "These packets crossed virtual Ethernet pairs (veth) within one machine: what sends does much of the receiver's work, too, \
+             and no wire or NIC takes part. The figures are those of this machine's software and say nothing of hardware."
+                .to_owned(),
+        );
+    }
+    sentences
 }
 
 /// What others published of the same size of machine, beside what an arm reached; empty where nothing is known.

@@ -12,5 +12,6 @@ mod formats;
 mod hostile;
 mod hosts;
 mod nonsense;
+mod packets;
 mod quick;
 mod stamps;

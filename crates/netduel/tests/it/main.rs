@@ -10,6 +10,7 @@ mod inspect;
 mod lab_commands;
 mod latency;
 mod ordinary_user;
+mod past_stack;
 mod path_proof;
 mod placement;
 mod quick;

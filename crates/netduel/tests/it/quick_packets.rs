@@ -49,6 +49,8 @@ fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
                 let queues = told["queues"].as_array().unwrap();
                 let taken: u64 = queues.iter().map(|queue| number(&queue["packets"])).sum();
                 assert_eq!((taken, &told["interface"]), (received, &Value::from("eth0")), "{told}");
+                // A bridge has no XDP of its own.
+                assert_eq!(told["mode"], "generic", "{told}");
             }
         }
     }

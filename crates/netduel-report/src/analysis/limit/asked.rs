@@ -5,6 +5,7 @@ use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::{Direction, Traffic, Workload};
 
 use super::super::figures;
+use crate::words;
 
 /// From this share of the rate that was asked for on, it was reached.
 pub(super) const RATE_REACHED: f64 = 0.98;
@@ -42,8 +43,19 @@ pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
     let told = |asked: String, reached: String| format!("{reached} of the {asked} that were asked for");
     let bits = asked_rate(workload, trial).filter(missed);
     let requests = asked_requests(workload, trial).filter(missed);
-    bits.map(|(asked, reached)| told(human_bit_rate(asked), human_bit_rate(reached)))
+    let human = |bps: f64| human_rate(&workload.traffic, bps);
+    bits.map(|(asked, reached)| told(human(asked), human(reached)))
         .or_else(|| requests.map(|(asked, reached)| told(human_si(asked, "/s"), human_si(reached, "/s"))))
+}
+
+/// A payload rate for people; of packets as packets per second.
+pub(super) fn human_rate(traffic: &Traffic, bps: f64) -> String {
+    match traffic {
+        Traffic::UdpStream { size, packets: Some(_), .. } => {
+            words::packet_rate(bps / 8.0 / size.0.max(1) as f64)
+        }
+        _ => human_bit_rate(bps),
+    }
 }
 
 /// In how many directions traffic goes at once.

@@ -90,6 +90,9 @@ impl Evidence<'_> {
         }
         let mut found = Vec::new();
         for (end, cause) in ends {
+            if self.always_runs(end) {
+                continue;
+            }
             let name = name_of(end.report.role);
             let (ran, waited) = thread_shares(end);
             if ran + waited >= THREAD_FULL || waited >= WAITED_MOST {
@@ -154,6 +157,10 @@ impl Evidence<'_> {
                 continue;
             };
             let is_softirq = core.softirq >= core.busy / 2.0;
+            // A core that is kept busy by asking again and again is full whatever it does.
+            if self.always_runs(end) && !is_softirq {
+                continue;
+            }
             // On one machine a full core belongs to both ends; only its softirq share says whose work it was.
             if self.shared_machine && !is_softirq {
                 continue;

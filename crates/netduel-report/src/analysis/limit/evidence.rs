@@ -1,7 +1,7 @@
 //! All numbers that causes are made of, and the order in which causes are looked for.
 use netduel_model::sample::TcpInfo;
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::units::{human_bit_rate, human_nanos, human_si};
+use netduel_model::units::{human_nanos, human_si};
 use netduel_model::workload::{Role, Traffic, Workload};
 
 use super::super::expected::Expected;
@@ -96,13 +96,22 @@ impl<'a> Evidence<'a> {
     /// What was found, the cause first.
     pub fn findings(&self) -> Vec<Finding> {
         let mut found = self.reached();
-        let at_socket = (self.lost.at_socket > 0).then(|| {
-            let words = format!("{} datagrams dropped at the receiver's socket", self.lost.at_socket);
-            (Cause::ReceiverSocket, words)
+        found.extend(self.not_taken());
+        // testpmd has no socket, but counts what it did not take in time.
+        let at_receiver = self.lost.at_socket.max(self.ring_drops());
+        let at_socket = (at_receiver > 0).then(|| {
+            self.ring_full().unwrap_or_else(|| {
+                let words =
+                    format!("{} {} dropped at the receiver's socket", self.lost.at_socket, self.noun());
+                (Cause::ReceiverSocket, words)
+            })
         });
         // Where more are lost before the socket, that is what comes first.
-        let (socket_first, socket_later) =
-            if self.lost.at_socket * 2 >= self.lost.all { (at_socket, None) } else { (None, at_socket) };
+        let (socket_first, socket_later) = if at_receiver * 2 >= self.lost.all && self.is_worth(at_receiver) {
+            (at_socket, None)
+        } else {
+            (None, at_socket)
+        };
         found.extend(socket_first);
         if let Some(outstanding) = self.outstanding {
             let plural = if outstanding == 1 { "request" } else { "requests" };
@@ -122,6 +131,8 @@ impl<'a> Evidence<'a> {
         // A small window that was never open explains the rate, however busy the cores were.
         let (window_first, window) = if self.is_shut() { (window, Vec::new()) } else { (Vec::new(), window) };
         found.extend(window_first);
+        found.extend(self.back_pressure());
+        found.extend(self.generator());
         found.extend(self.threads());
         found.extend(self.full_core());
         found.extend(self.queue_held_back());
@@ -140,7 +151,7 @@ impl<'a> Evidence<'a> {
         let is_reached = |(asked, reached): &(f64, f64)| *reached >= asked * RATE_REACHED;
         if let Some((asked, reached)) = self.asked.filter(is_reached) {
             let words =
-                format!("{} of the {} that were asked for", human_bit_rate(reached), human_bit_rate(asked));
+                format!("{} of the {} that were asked for", self.human_rate(reached), self.human_rate(asked));
             found.push((Cause::AskedRate, words));
         }
         if let Some((asked, reached)) = self.asked_requests.filter(is_reached) {

@@ -7,6 +7,7 @@
 mod asked;
 mod cores;
 mod evidence;
+mod packets;
 mod path;
 
 use netduel_model::trial::Trial;
@@ -26,6 +27,12 @@ pub enum Cause {
     AskedRate,
     /// The sending thread, or the core it was pinned to, had no CPU time left.
     SenderCore,
+    /// A generator that is not ours (the kernel's, testpmd) made packets as fast as it can.
+    Generator,
+    /// The sender's interface took no frame of the generator.
+    NotTaken,
+    /// The ring or queue of the sender's interface was full: what takes the packets from it is slower than the sender.
+    BackPressure,
     /// The receiving thread, or the core it was pinned to, had no CPU time left.
     ReceiverCore,
     /// Threads waited for a core that other programs had for longer than they ran.
@@ -50,10 +57,16 @@ pub enum Cause {
     TokenBucket,
     /// Packets that one host sent never came to the other.
     Switch,
+    /// An interface or queue of one of the two hosts dropped packets that it had no room for.
+    HostDrops,
+    /// Packets were lost where no counter of the two hosts tells.
+    LostUncounted,
     /// A queue on the path grew, and TCP sent less.
     Congestion,
     /// Segments were lost, and TCP sent less.
     Loss,
+    /// The receiver's program did not take frames out of its ring (AF_XDP, DPDK) as fast as they came.
+    ReceiverRing,
     /// The receiver's program did not take datagrams as fast as they came.
     ReceiverSocket,
     /// Each request waited for the response before it: a closed loop is as fast as its round trip.
@@ -68,6 +81,9 @@ impl Cause {
         match self {
             Self::AskedRate => "the rate that was asked for",
             Self::SenderCore => "the sender's core",
+            Self::Generator => "the generator: it makes no more packets on its cores",
+            Self::NotTaken => "the sender's interface: it took none of the generator's frames",
+            Self::BackPressure => "the sender's interface: its ring or queue was full (back-pressure)",
             Self::ReceiverCore => "the receiver's core",
             Self::OtherPrograms => "other programs, which had the cores",
             Self::SoftirqCore => "one core's packet processing (softirq)",
@@ -80,8 +96,11 @@ impl Cause {
             Self::RateCap => "a rate cap",
             Self::TokenBucket => "a rate cap that lets a burst pass (token bucket)",
             Self::Switch => "the path: it drops packets between the hosts",
+            Self::HostDrops => "an interface or queue of the two hosts: it drops what it has no room for",
+            Self::LostUncounted => "loss where no counter of the two hosts tells",
             Self::Congestion => "congestion: a queue on the path is full",
             Self::Loss => "loss: TCP held back",
+            Self::ReceiverRing => "the receiver's program: its ring was full",
             Self::ReceiverSocket => "the receiver's program: its socket overflowed",
             Self::RoundTrip => "the round trip: a closed loop waits for each response",
             Self::Unknown => "unknown",

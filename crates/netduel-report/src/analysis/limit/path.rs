@@ -1,6 +1,6 @@
 //! Causes on the path: caps that are known, counted or seen in the course of the rate, windows and buffers, loss.
 use netduel_model::observation::Observation;
-use netduel_model::units::{human_bit_rate, human_nanos, human_si};
+use netduel_model::units::{human_nanos, human_si};
 use netduel_model::workload::Traffic;
 use netduel_stats::doubt;
 
@@ -148,8 +148,8 @@ impl Evidence<'_> {
         let fall = self.courses(INTERVALS_OF_FALL).find_map(|course| doubt::burst(&course))?;
         let words = format!(
             "the rate fell from {} to {} within the trial",
-            human_bit_rate(fall.before),
-            human_bit_rate(fall.after)
+            self.human_rate(fall.before),
+            self.human_rate(fall.after)
         );
         Some((Cause::TokenBucket, words))
     }
@@ -171,7 +171,7 @@ impl Evidence<'_> {
         }
         let level = self.courses(INTERVALS_OF_LEVEL).find_map(|course| doubt::plateau(&course));
         let words = level.map(|level| {
-            format!("the rate stood flat at {} while more was ready ({why})", human_bit_rate(level))
+            format!("the rate stood flat at {} while more was ready ({why})", self.human_rate(level))
         });
         words.into_iter().map(|words| (Cause::RateCap, words)).collect()
     }
@@ -282,8 +282,9 @@ impl Evidence<'_> {
             return Vec::new();
         }
         let words = format!(
-            "{elsewhere} of {} datagrams were lost on their way ({})",
+            "{elsewhere} of {} {} were lost on their way ({})",
             self.sent,
+            self.noun(),
             percent(elsewhere as f64 / self.sent as f64)
         );
         if let Some((cause, fall)) = self.fall() {
@@ -292,13 +293,23 @@ impl Evidence<'_> {
         if let Some(level) = self.courses(INTERVALS_OF_LEVEL).find_map(|course| doubt::plateau(&course)) {
             return vec![(
                 Cause::RateCap,
-                format!("what arrived stood flat at {}; {words}", human_bit_rate(level)),
+                format!("what arrived stood flat at {}; {words}", self.human_rate(level)),
             )];
         }
         let between = self.lost.at_interface * 2 < elsewhere;
-        match self.lost_between().filter(|_| between) {
-            Some((_, told)) => vec![(Cause::Switch, format!("{words}; {told}"))],
-            None => vec![(Cause::Loss, words)],
+        if !between {
+            return vec![(Cause::HostDrops, words)];
+        }
+        if let Some((_, told)) = self.lost_between() {
+            return vec![(Cause::Switch, format!("{words}; {told}"))];
+        }
+        match carrier(&self.receiver.observation) {
+            Some(carrier) if carrier.rx_packets + elsewhere / 2 >= self.sent => {
+                let told =
+                    format!("{} of the {} received them", carrier.name, name_of(self.receiver.report.role));
+                vec![(Cause::ReceiverProgram, format!("{words}; {told}"))]
+            }
+            _ => vec![(Cause::LostUncounted, words)],
         }
     }
 

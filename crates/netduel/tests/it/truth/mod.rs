@@ -1,6 +1,6 @@
 //! The instrument is true: causes of known size go in, and the program's own agents have to read them. Tolerances and their
 //! reasons are in docs/limits.md, under "How well figures are known".
-mod bed;
+pub mod bed;
 mod cap;
 mod clock;
 mod counts;
@@ -10,4 +10,5 @@ mod delay;
 mod fates;
 mod hop;
 mod limits;
+mod packets;
 mod queue;

@@ -1,0 +1,58 @@
+//! Whether packets that the kernel made left at all: it hands them to the driver and is not told when that takes none.
+use netduel_model::packet_path::PacketEngine;
+use netduel_model::trial::{Trial, TrialEnd, Validity};
+use netduel_model::workload::Workload;
+
+/// Fewer packets than this prove nothing.
+const TELLING: u64 = 1_000;
+
+/// Fails a trial whose packets neither the sender's interface nor the receiver saw: they were not lost on the path.
+pub(super) fn judge(workload: &Workload, trial: &mut Trial, [client, server]: [&TrialEnd; 2]) {
+    let Some(packets) = workload.traffic.packets().filter(|packets| packets.engine == PacketEngine::Kernel)
+    else {
+        return;
+    };
+    let messages = |flow: Option<&netduel_model::sample::Flow>| flow.map_or(0, |flow| flow.messages);
+    let sent = messages(client.report.sent.as_ref());
+    let taken = messages(server.report.received.as_ref());
+    let used = client.report.packets.as_ref().map(|report| report.interface.as_str());
+    let used = used.or(packets.client_interface.as_deref());
+    let counted = client
+        .observation
+        .interfaces
+        .iter()
+        .filter(|interface| used.is_none_or(|name| name == interface.name))
+        .map(|interface| interface.tx_packets)
+        .max();
+    if let Some(reason) = unseen(used.unwrap_or("its interface"), sent, counted, taken) {
+        trial.validity = Validity::Failed { reason };
+    }
+}
+
+/// Why packets were not lost but never left: `sent` were made, the sender's interface counted some of them, the receiver took others.
+fn unseen(interface: &str, sent: u64, counted: Option<u64>, taken: u64) -> Option<String> {
+    // Greetings and end markers are a handful.
+    let counted = counted.filter(|counted| counted.saturating_mul(100) < sent)?;
+    (sent >= TELLING && taken == 0).then(|| {
+        format!(
+            "the kernel made {sent} packets for {interface}, which counted {counted} as sent, and the receiver saw none: its driver takes no \
+             frames that others make (`ndo_xdp_xmit`); on a veth, switch GRO on at its other end (`ethtool -K PEER gro on`) or have an \
+             XDP program there, else use the generator `xdp` or `socket`"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_the_kernel_made_and_nobody_saw_are_no_loss_of_the_path() {
+        let reason = unseen("va", 1_000_000, Some(3), 0).unwrap();
+        assert!(reason.contains("made 1000000 packets for va, which counted 3"), "{reason}");
+        assert_eq!(unseen("va", 1_000_000, Some(1_000_000), 0), None, "a path that loses all");
+        assert_eq!(unseen("va", 1_000_000, Some(3), 1), None, "a receiver that saw some");
+        assert_eq!(unseen("va", 1_000_000, None, 0), None, "nobody counted");
+        assert_eq!(unseen("va", 10, Some(0), 0), None, "too few to tell");
+    }
+}

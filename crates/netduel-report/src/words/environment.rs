@@ -1,0 +1,244 @@
+//! The two ends of a test of packets as a report's page has them: size, processor and its layout, memory, interfaces, versions.
+use netduel_model::packet_path::{PacketEngine, PacketReceiver};
+use netduel_model::size;
+use netduel_model::snapshot::{HostSnapshot, Interface, Processor};
+use netduel_model::units::human_bit_rate;
+use netduel_model::workload::Traffic;
+
+use super::host::{bytes, interface as interface_words};
+use super::metric::packet_rate;
+use super::run::plural;
+use super::text::{plain, shell_word};
+use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
+use crate::findings::{queue_count, ranges};
+
+/// A fact of each host, in the order of the hosts; `None` where one did not tell.
+pub type EnvironmentRow = (&'static str, Vec<Option<String>>);
+
+/// What stands above each column: `client a`.
+pub fn environment_hosts(analysis: &Analysis) -> Vec<String> {
+    analysis.inspection.hosts.iter().map(|host| plain(&host.name)).collect()
+}
+
+/// The size that the hosts of a run have in common, as the plan or their cloud names it.
+pub fn common_size(analysis: &Analysis) -> Option<String> {
+    let mut sizes =
+        analysis.inspection.hosts.iter().map(|host| size_of(analysis, &host.name, &host.snapshot));
+    let first = sizes.next()??;
+    sizes.all(|size| size.as_deref() == Some(first.as_str())).then_some(first)
+}
+
+fn size_of(analysis: &Analysis, name: &str, host: &HostSnapshot) -> Option<String> {
+    let planned = analysis.plan.hosts.iter().find(|(own, _)| own.as_str() == name);
+    planned
+        .and_then(|(_, host)| host.size.clone())
+        .or_else(|| host.cloud.as_ref().and_then(|cloud| cloud.size.clone()))
+}
+
+/// The environment, a row for each fact that at least one host told.
+pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
+    let hosts = &analysis.inspection.hosts;
+    let of = |fact: &dyn Fn(&str, &HostSnapshot) -> Option<String>| -> Vec<Option<String>> {
+        hosts.iter().map(|host| fact(&host.name, &host.snapshot).map(|text| plain(&text))).collect()
+    };
+    let known = |name: &str, host: &HostSnapshot| size::named(&size_of(analysis, name, host)?);
+    let used = |name: &str| used_interfaces(analysis, name);
+    let rows: Vec<EnvironmentRow> = vec![
+        ("Size", of(&|name, host| size_of(analysis, name, host))),
+        (
+            "Network bandwidth of the size",
+            of(&|name, host| {
+                known(name, host)
+                    .map(|size| format!("{} ({})", human_bit_rate(size.rate().0 as f64), size.source()))
+            }),
+        ),
+        ("NICs of the size at most", of(&|name, host| known(name, host).map(|size| size.nics.to_string()))),
+        ("Cores online", of(&|_, host| (host.cores > 0).then(|| host.cores.to_string()))),
+        ("Memory", of(&|_, host| host.memory_bytes.map(bytes))),
+        ("NICs", of(&|_, host| nics(host))),
+        ("Interface of the packets", of(&|name, host| interfaces(host, &used(name), interface_words_of))),
+        (
+            "Its queues",
+            of(&|name, host| {
+                interfaces(host, &used(name), |interface| {
+                    queue_count(interface).map(|(now, _)| now.to_string()).unwrap_or_default()
+                })
+            }),
+        ),
+        (
+            "Its NUMA node",
+            of(&|name, host| {
+                interfaces(host, &used(name), |interface| {
+                    interface.device.node.map(|node| node.to_string()).unwrap_or_default()
+                })
+            }),
+        ),
+        ("Architecture", of(&|_, host| host.machine.clone())),
+        ("CPU model", of(&|_, host| host.cpu_model.clone())),
+        ("Sockets", of(&|_, host| host.processor.as_ref()?.sockets.map(|sockets| sockets.to_string()))),
+        ("Cores per socket", of(&|_, host| host.processor.as_ref().and_then(cores_per_socket))),
+        ("Threads per core", of(&|_, host| host.processor.as_ref().and_then(threads_per_core))),
+        ("Caches of the first core", of(&|_, host| host.processor.as_ref().and_then(caches))),
+        ("NUMA nodes", of(&|_, host| nodes(host))),
+        ("Huge pages", of(&|_, host| huge_pages(host))),
+        ("System", of(&|_, host| host.os.clone())),
+        ("Kernel", of(&|_, host| host.kernel.clone())),
+        ("Hypervisor", of(&|_, host| host.hypervisor.clone().or_else(|| host.platform.clone()))),
+        ("DPDK", of(&|name, _| dpdk(analysis, name))),
+        ("Image", of(&|_, host| host.cloud.as_ref()?.image.clone())),
+    ];
+    rows.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
+}
+
+/// An interface in a line, without the speed that software only calls its own.
+fn interface_words_of(interface: &Interface) -> String {
+    let speed = interface.speed_mbps.filter(|_| interface.kind.is_none());
+    interface_words(&Interface { speed_mbps: speed, ..interface.clone() })
+}
+
+/// Interfaces that a host used for packets, over all arms.
+fn used_interfaces(analysis: &Analysis, host: &str) -> Vec<String> {
+    let mut names: Vec<String> =
+        ends(analysis).filter(|end| end.host == host).map(|end| end.interface.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// A fact of each of some interfaces, with its name where there are several.
+fn interfaces(host: &HostSnapshot, names: &[String], fact: impl Fn(&Interface) -> String) -> Option<String> {
+    let told: Vec<String> = host
+        .interfaces
+        .iter()
+        .filter(|interface| names.contains(&interface.name))
+        .map(|interface| (interface, fact(interface)))
+        .filter(|(_, fact)| !fact.is_empty())
+        .map(|(interface, fact)| format!("{}: {fact}", interface.name))
+        .collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// DPDK's version, where testpmd was an end.
+fn dpdk(analysis: &Analysis, host: &str) -> Option<String> {
+    ends(analysis).filter(|end| end.host == host).find_map(|end| Some(end.dpdk.as_ref()?.version.clone()))
+}
+
+/// Every end of every arm.
+fn ends(analysis: &Analysis) -> impl Iterator<Item = &PacketSpread> {
+    let arms = analysis.workloads.iter().flat_map(|workload| &workload.arms);
+    arms.flat_map(|arm| &arm.packets).flat_map(|way| &way.spread)
+}
+
+/// The command lines of testpmd, each once: `client a: dpdk-testpmd -l 0,1 ...`.
+pub fn testpmd_commands(analysis: &Analysis) -> Vec<String> {
+    let mut lines: Vec<String> = ends(analysis)
+        .filter_map(|end| {
+            let words: Vec<String> = end.dpdk.as_ref()?.command.iter().map(|word| shell_word(word)).collect();
+            Some(plain(&format!("{} {}: {}", end.role, end.host, words.join(" "))))
+        })
+        .collect();
+    lines.sort();
+    lines.dedup();
+    lines
+}
+
+/// Interfaces with hardware behind them.
+fn nics(host: &HostSnapshot) -> Option<String> {
+    let hardware =
+        host.interfaces.iter().filter(|interface| interface.kind.is_none() && interface.name != "lo");
+    let names: Vec<&str> = hardware.map(|interface| interface.name.as_str()).collect();
+    match names.as_slice() {
+        [] if host.interfaces.is_empty() => None,
+        [] => Some("none, all are virtual".to_owned()),
+        names => Some(format!("{} ({})", names.len(), names.join(", "))),
+    }
+}
+
+fn cores_per_socket(processor: &Processor) -> Option<String> {
+    let (cores, sockets) = (processor.physical_cores.len(), processor.sockets? as usize);
+    (cores > 0 && sockets > 0 && cores.is_multiple_of(sockets)).then(|| (cores / sockets).to_string())
+}
+
+fn threads_per_core(processor: &Processor) -> Option<String> {
+    processor.physical_cores.iter().map(Vec::len).max().map(|threads| threads.to_string())
+}
+
+fn caches(processor: &Processor) -> Option<String> {
+    let told: Vec<String> = processor
+        .caches
+        .iter()
+        .map(|cache| {
+            let kind = match cache.kind.as_str() {
+                "Data" => "d",
+                "Instruction" => "i",
+                _ => "",
+            };
+            format!("L{}{kind} {}", cache.level, bytes(cache.bytes))
+        })
+        .collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+fn nodes(host: &HostSnapshot) -> Option<String> {
+    let told: Vec<String> = host
+        .nodes
+        .iter()
+        .map(|node| format!("node{}: {}", node.number, ranges(node.cores.iter().copied())))
+        .collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+fn huge_pages(host: &HostSnapshot) -> Option<String> {
+    let pages = host.nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
+    let told: Vec<String> = pages
+        .filter(|(_, pages)| pages.total > 0)
+        .map(|(node, pages)| {
+            format!("node{}: {} of {}", node.number, pages.total, bytes(pages.size_kib * 1024))
+        })
+        .collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// What a workload does, in sentences that need no knowledge of plans: once where all arms do the same, else by arm. Empty where it is
+/// not about packets.
+pub fn test_description(workload: &WorkloadAnalysis) -> Vec<String> {
+    let each: Vec<(&str, String)> = workload
+        .arms
+        .iter()
+        .flat_map(|arm| arm.packets.iter().map(move |way| (arm.arm.as_str(), description(arm, way))))
+        .collect();
+    match each.as_slice() {
+        [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => vec![first.clone()],
+        each => each.iter().map(|(arm, said)| format!("{arm}: {said}")).collect(),
+    }
+}
+
+fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
+    let Traffic::UdpStream { flows, rate, size, .. } = &arm.workload.traffic else { return String::new() };
+    let pace = rate.map_or_else(
+        || "as fast as it can".to_owned(),
+        |rate| format!("at {}", packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64)),
+    );
+    let queues =
+        way.path.queues.map(|queues| format!(" over {}", plural(queues, "queue"))).unwrap_or_default();
+    let maker = match way.path.engine {
+        PacketEngine::Socket => "through UDP sockets, a batch in each system call",
+        PacketEngine::Xdp => "past the network stack (AF_XDP)",
+        PacketEngine::Dpdk => "from a program that drives the NIC itself (DPDK testpmd, txonly)",
+        PacketEngine::Kernel => "from the kernel itself, in the place of the driver (BPF test run)",
+    };
+    let taker = match way.path.receiver {
+        PacketReceiver::Socket => "through UDP sockets",
+        PacketReceiver::Dpdk => "by a program that drives the NIC itself (DPDK testpmd, rxonly)",
+        PacketReceiver::Xdp => "past the network stack (AF_XDP), one by one",
+        PacketReceiver::Count => "by counting each in the driver (XDP) and dropping it there",
+    };
+    format!(
+        "The {} sends frames of {} B ({size} of UDP payload) in {}{queues} {pace}, {maker}; the other end takes them {taker}. Each \
+         trial takes {}.",
+        way.sender,
+        way.path.frame,
+        plural(*flows, "flow"),
+        arm.workload.timing.duration,
+    )
+}

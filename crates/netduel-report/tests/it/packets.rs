@@ -1,0 +1,317 @@
+//! Packets of a `pps` workload from records with figures that can be checked by hand: words, tables, loss, spread, sweeps, limits.
+use std::collections::BTreeMap;
+
+use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver, PacketReport, QueuePackets};
+use netduel_model::run::Run;
+use netduel_model::sample::{DatagramSendReport, IntervalSample};
+use netduel_model::trial::{Trial, TrialEnd};
+use netduel_model::workload::{SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_report::analysis::{ArmPackets, Cause, LostPackets, SweptBy, WorkloadAnalysis, limit_of};
+use netduel_report::{analyse_run, csv, html, json, markdown, terminal, words};
+
+use crate::builder::{Recipe, build};
+
+const INTERVALS: u64 = 50;
+
+/// Interface, queues and drops of an end past the network stack.
+fn told(queues: &[u64], drops: &[(&str, u64)]) -> PacketReport {
+    let queue = |(queue, packets): (usize, &u64)| QueuePackets {
+        queue: Some(queue as u32),
+        core: Some(queue as u16),
+        packets: *packets,
+    };
+    PacketReport {
+        interface: "syn0".to_owned(),
+        queues: queues.iter().enumerate().map(queue).collect(),
+        zero_copy: Some(true),
+        drops: drops.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<BTreeMap<_, _>>(),
+        ..PacketReport::default()
+    }
+}
+
+fn set_path(workload: &mut Workload, frame: u32, engine: PacketEngine, receiver: PacketReceiver) {
+    let Traffic::UdpStream { size, packets, .. } = &mut workload.traffic else { panic!("no datagrams") };
+    size.0 = u64::from(frame) - 46;
+    *packets = Some(PacketPath {
+        engine,
+        receiver,
+        frame,
+        queues: None,
+        client_interface: None,
+        server_interface: None,
+        dpdk: None,
+    });
+}
+
+/// A series with as many packets in each 100 ms as the function says.
+fn series(packets: impl Fn(u64) -> u64) -> Vec<IntervalSample> {
+    let sample = |index| IntervalSample {
+        end_ns: (index + 1) * SAMPLE_INTERVAL_NS,
+        length_ns: SAMPLE_INTERVAL_NS,
+        bytes: packets(index) * 18,
+        messages: packets(index),
+    };
+    (0..INTERVALS).map(sample).collect()
+}
+
+fn ends(trial: &mut Trial) -> [&mut TrialEnd; 2] {
+    [trial.client.as_mut().unwrap(), trial.server.as_mut().unwrap()]
+}
+
+/// A run of packets past the network stack: 100 000 packets each 100 ms were sent, with more and fewer of them outside of the steady
+/// window, and of each thousand one was not received.
+fn run() -> Run {
+    let mut run = build(&Recipe { workloads: vec!["udp"], blocks: 2, loss: [0.0, 0.0], ..Recipe::default() });
+    for arm in &mut run.header.plan.arms {
+        set_path(&mut arm.workloads[0], 64, PacketEngine::Xdp, PacketReceiver::Xdp);
+    }
+    for trial in &mut run.trials {
+        let [client, server] = ends(trial);
+        // Cut: the first 500 ms and the last 200 ms. The interval that begins at 2 s is the smallest that counts.
+        let sent = |index| match index {
+            0..5 => 7,
+            20 => 90_000,
+            48..50 => 900_000,
+            _ => 100_000,
+        };
+        let flow = client.report.sent.as_mut().unwrap();
+        flow.series = series(sent);
+        flow.messages = 5_000_000;
+        let flow = server.report.received.as_mut().unwrap();
+        flow.series = series(|index| sent(index) - sent(index) / 1000);
+        flow.messages = 4_995_000;
+        let count = server.report.datagrams.as_mut().unwrap();
+        (count.unique, count.socket_drops) = (4_995_000, Some(3_000));
+        server.report.packets =
+            Some(told(&[1_200_000, 1_200_000, 1_095_000, 1_500_000], &[("rx_ring_full", 3_000)]));
+        client.report.packets = Some(told(&[5_000_000], &[("dropped by the sender's interface", 500)]));
+        client.report.datagrams_sent =
+            Some(DatagramSendReport { calls: 78_125, burst: 64, refused: 1_234, pacing_error: None });
+    }
+    run
+}
+
+fn only(workload: &WorkloadAnalysis) -> &ArmPackets {
+    let [way] = workload.arms[0].packets.as_slice() else { panic!("{:?}", workload.arms[0].packets) };
+    way
+}
+
+#[test]
+fn means_are_of_the_steady_window_and_extremes_of_whole_intervals_in_it() {
+    let analysis = analyse_run(&run());
+    let way = only(&analysis.workloads[0]);
+    let sent = way.sent.unwrap();
+    // 43 intervals of 100 000 and of them one of 90 000 in 4.3 s.
+    assert_eq!((sent.trials, sent.intervals), (2, 86));
+    assert!((sent.mean - 4_290_000.0 / 4.3).abs() < 1.0, "{}", sent.mean);
+    assert_eq!((sent.min, sent.max), (Some(900_000.0), Some(1_000_000.0)));
+    let received = way.received.unwrap();
+    assert_eq!((received.min, received.max), (Some(899_100.0), Some(999_000.0)));
+    assert_eq!(way.loss(), Some(0.001));
+    assert_eq!(way.sent_series.len(), way.received_series.len());
+}
+
+#[test]
+fn what_is_lost_goes_to_the_counter_that_names_it_and_no_packet_to_two() {
+    let lost = |change: fn(&mut Trial)| {
+        let mut run = run();
+        run.trials.iter_mut().for_each(change);
+        only(&analyse_run(&run).workloads[0]).lost.clone()
+    };
+    let named = |place: &str, packets| LostPackets { place: Some(place.to_owned()), packets };
+    let unnamed = |packets| LostPackets { place: None, packets };
+    assert_eq!(
+        lost(|_| ()),
+        Some(vec![
+            named("rx_ring_full at the receiver", 6_000),
+            named("dropped by the sender's interface", 1_000),
+            unnamed(3_000)
+        ])
+    );
+    // A full ring is among the drops of the interface, and the other end of a virtual wire counts the same drop.
+    let interfaces = lost(|trial| {
+        let [client, server] = ends(trial);
+        let at = |end: &mut TrialEnd| {
+            end.observation.interfaces.iter().position(|one| one.name == "syn0").unwrap()
+        };
+        let index = at(client);
+        client.observation.interfaces[index].tx_dropped = 700;
+        let index = at(server);
+        server.observation.interfaces[index].rx_dropped = 3_900;
+    });
+    assert_eq!(
+        interfaces,
+        Some(vec![
+            named("rx_ring_full at the receiver", 6_000),
+            named("dropped by the sender's interface", 1_000),
+            named("syn0 at the receiver", 400),
+            named("syn0 at the sender", 400),
+            unnamed(2_200)
+        ])
+    );
+    // No more is named than was lost.
+    let all = lost(|trial| {
+        ends(trial)[1].report.packets.as_mut().unwrap().drops = [("rx_ring_full".to_owned(), 9_000)].into();
+    });
+    assert_eq!(all, Some(vec![named("rx_ring_full at the receiver", 10_000)]));
+}
+
+#[test]
+fn every_format_speaks_of_packets() {
+    let run = run();
+    let analysis = analyse_run(&run);
+    let text = terminal::table(&analysis, 160, false);
+    let page = html::page(&run, &analysis);
+    let document = markdown::page(&run, &analysis);
+    for (format, said) in [("terminal", &text), ("html", &page), ("markdown", &document)] {
+        for words in ["packets delivered", "sent by the client", "998 kpps", "back-pressure, not loss"] {
+            assert!(said.contains(words), "{format} without {words}: {said}");
+        }
+        for words in ["datagrams delivered", "M/s", "datagrams were", "/1000 datagrams"] {
+            assert!(!said.contains(words), "{format} says {words}");
+        }
+    }
+    let value = json::document(&run, &analysis);
+    let packets = &value["workloads"][0]["arms"][0]["packets"][0];
+    assert_eq!(packets["received_pps"]["intervals"], 86);
+    assert_eq!(packets["lost"][0]["counted_as"], "rx_ring_full at the receiver");
+    assert_eq!(value["workloads"][0]["metrics"][0]["title"], "packets delivered");
+    assert!(csv::trials(&run).contains(",datagram-rate,/s,"), "keys are those of datagrams");
+}
+
+#[test]
+fn an_uneven_spread_over_queues_is_said() {
+    let mut run = run();
+    assert!(words::packets_commentary(&analyse_run(&run)).iter().all(|said| !said.contains("queue")));
+    for trial in &mut run.trials {
+        let [_, server] = ends(trial);
+        server.report.packets = Some(told(&[1_000_000, 1_000_000, 950_000, 2_050_000], &[]));
+    }
+    let analysis = analyse_run(&run);
+    let said = words::packets_commentary(&analysis);
+    let uneven = "receive queue 3 of b had 41 % of the packets, where an even share is 25 %";
+    assert!(said.iter().any(|said| said.contains(uneven)), "{said:?}");
+    let queues = words::queues(&analysis.workloads[0]).join("\n");
+    assert!(queues.contains("unevenly: receive queue 3 had 41 % of the packets"), "{queues}");
+    assert!(queues.contains("frames shared with the driver (zero copy)"), "{queues}");
+}
+
+#[test]
+fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
+    let mut run = run();
+    let Run { header, trials, .. } = &mut run;
+    header.plan.workloads = ["small-64", "small-512"].map(|name| name.parse().unwrap()).to_vec();
+    for arm in &mut header.plan.arms {
+        let mut large = arm.workloads[0].clone();
+        arm.workloads[0].name = "small-64".parse().unwrap();
+        large.name = "small-512".parse().unwrap();
+        set_path(&mut large, 512, PacketEngine::Xdp, PacketReceiver::Xdp);
+        arm.workloads.push(large);
+    }
+    let mut second = trials.clone();
+    for (trials, name) in [(&mut *trials, "small-64"), (&mut second, "small-512")] {
+        for trial in trials {
+            trial.slot.workload = name.parse().unwrap();
+        }
+    }
+    trials.extend(second);
+    let analysis = analyse_run(&run);
+    let [sweep] = analysis.sweeps.as_slice() else { panic!("{:?}", analysis.sweeps) };
+    assert_eq!((sweep.by, sweep.name.as_str(), sweep.points.len()), (SweptBy::Frames, "small", 4));
+    let labels: Vec<&str> = sweep.points.iter().map(|point| point.label.as_str()).collect();
+    assert_eq!(labels, ["64 B", "64 B", "512 B", "512 B"]);
+    assert!(!html::page(&run, &analysis).contains("44.2 Mpps"), "of another size nothing is said");
+    for host in run.header.plan.hosts.values_mut() {
+        host.size = Some("Standard_E192ids_v6".into());
+    }
+    let analysis = analyse_run(&run);
+    let page = html::page(&run, &analysis);
+    let said = "2.3 % of the 44.2 Mpps that Azure DPDK Performance Report of 2025-04 has";
+    assert!(
+        page.contains(said),
+        "{:?}",
+        words::published(&analysis.workloads[0], Some("Standard_E192ids_v6"))
+    );
+    assert_eq!(page.matches(said).count(), 2, "frames of 512 B have no published figure");
+    assert!(page.contains("data-chart=\"sweep\"") && page.contains("Network bandwidth of the size"));
+    // Traffic of one size is no sweep.
+    assert!(analyse_run(&self::run()).sweeps.is_empty());
+}
+
+/// What limited the first trial after a change, of hosts with machines of their own.
+fn limit(engine: PacketEngine, receiver: PacketReceiver, change: impl Fn(&mut Trial)) -> (Cause, String) {
+    let mut run = run();
+    let workload = &mut run.header.plan.arms[0].workloads[0];
+    set_path(workload, 64, engine, receiver);
+    let trial = run.trials.iter_mut().find(|trial| trial.slot.arm.as_str() == "synthetic").unwrap();
+    let [client, server] = ends(trial);
+    for end in [&mut *client, &mut *server] {
+        end.observation.softnet.clear();
+        end.observation.driver.clear();
+        for core in &mut end.observation.cores {
+            (core.user_ns, core.system_ns, core.softirq_ns, core.irq_ns) = (0, 0, 0, 0);
+        }
+        end.report.process_cpu_ns = (0, 0);
+        end.report.thread_use = None;
+    }
+    let count = server.report.datagrams.as_mut().unwrap();
+    (count.unique, count.socket_drops) = (5_000_000, Some(0));
+    server.report.packets = Some(told(&[5_000_000], &[]));
+    client.report.datagrams_sent.as_mut().unwrap().refused = 0;
+    change(trial);
+    let limit = limit_of(workload, trial, false, None).unwrap();
+    (limit.cause, limit.evidence.join("; "))
+}
+
+fn runs_all_the_time(end: &mut TrialEnd) {
+    let wall = end.observation.wall_ns;
+    end.report.process_cpu_ns = (wall, 0);
+    end.report.streams.truncate(1);
+    end.observation.cores[0].user_ns = wall;
+}
+
+#[test]
+fn an_end_that_asks_its_ring_again_and_again_is_no_limit_for_that() {
+    let spins = |trial: &mut Trial| runs_all_the_time(ends(trial)[1]);
+    assert_eq!(limit(PacketEngine::Xdp, PacketReceiver::Xdp, spins).0, Cause::Unknown);
+    assert_eq!(limit(PacketEngine::Xdp, PacketReceiver::Socket, spins).0, Cause::ReceiverCore);
+    let sends = |trial: &mut Trial| ends(trial).into_iter().for_each(runs_all_the_time);
+    assert_eq!(limit(PacketEngine::Xdp, PacketReceiver::Xdp, sends).0, Cause::SenderCore);
+}
+
+#[test]
+fn a_full_ring_is_back_pressure_at_the_sender_and_the_program_at_the_receiver() {
+    let full = |trial: &mut Trial| {
+        let [client, _] = ends(trial);
+        runs_all_the_time(client);
+        client.report.datagrams_sent.as_mut().unwrap().refused = 40_000;
+    };
+    let (cause, evidence) = limit(PacketEngine::Xdp, PacketReceiver::Xdp, full);
+    assert_eq!(cause, Cause::BackPressure);
+    assert!(evidence.contains("full 40000 times, in 34 % of its calls"), "{evidence}");
+    let dropped = |trial: &mut Trial| {
+        let [_, server] = ends(trial);
+        let count = server.report.datagrams.as_mut().unwrap();
+        (count.unique, count.socket_drops) = (4_000_000, Some(1_000_000));
+        server.report.packets = Some(told(&[4_000_000], &[("rx_ring_full", 1_000_000)]));
+    };
+    let (cause, evidence) = limit(PacketEngine::Xdp, PacketReceiver::Xdp, dropped);
+    assert_eq!(cause, Cause::ReceiverRing);
+    assert!(evidence.starts_with("1000000 packets dropped"), "{evidence}");
+}
+
+#[test]
+fn the_kernels_generator_is_named_when_it_is_the_limit_and_when_nobody_takes_its_frames() {
+    let works = |trial: &mut Trial| runs_all_the_time(ends(trial)[0]);
+    assert_eq!(limit(PacketEngine::Kernel, PacketReceiver::Count, works).0, Cause::Generator);
+    let nothing = |trial: &mut Trial| {
+        let [client, server] = ends(trial);
+        runs_all_the_time(client);
+        server.report.datagrams.as_mut().unwrap().unique = 0;
+        let flow = server.report.received.as_mut().unwrap();
+        (flow.messages, flow.series) = (0, Vec::new());
+    };
+    let (cause, evidence) = limit(PacketEngine::Kernel, PacketReceiver::Count, nothing);
+    assert_eq!(cause, Cause::NotTaken);
+    assert!(evidence.contains("made 5000000 packets and none arrived"), "{evidence}");
+}
