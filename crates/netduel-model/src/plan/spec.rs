@@ -47,7 +47,7 @@ shape! {
         /// Policy rules that the synthetic path walks one by one for every packet; the accelerated path meets the same
         /// policy as one hashed lookup. 0 to 10000, default 600.
         optional rules: u32,
-        /// Emulated rate cap on the wire between the hosts, for both paths, 1 bit/s at least. Default: none.
+        /// Emulated rate cap on the wire between the hosts, for the synthetic and the accelerated path, 1 bit/s at least. Default: none.
         optional cap: BitRate,
         /// MTU of the guests in bytes, 1280 to 9000, default 1500.
         optional mtu: u32,

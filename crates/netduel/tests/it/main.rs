@@ -4,6 +4,7 @@ mod bad_input;
 mod crash;
 mod datagrams;
 mod disk_full;
+mod dpdk;
 mod failover;
 mod inspect;
 mod lab_commands;
