@@ -89,17 +89,15 @@ pub fn prepare_client(
         sockets.udp.push(flow);
         setup.take_in(tally);
     }
-    let counts_all = workload.traffic.packets().is_some_and(|packets| packets.dpdk(Role::Server).is_some());
     let control = Control::new(needs.lanes(), false, Vec::new(), Arc::default());
-    let control = Arc::new(control.silent_at_the_end(counts_all));
-    let gate = Gate::Open(sockets);
+    let control = Arc::new(control.silent_at_the_end(is_counted_whole(workload)));
     Ok(ClientEnd {
         supervisor: Supervisor {
             control,
             workload: workload.clone(),
             role: Role::Client,
             token,
-            gate,
+            gate: Gate::Open(sockets),
             setup,
             connections,
             raw: None,
@@ -107,6 +105,11 @@ pub fn prepare_client(
             registration: None,
         },
     })
+}
+
+/// Whether the server takes whatever comes for a packet.
+fn is_counted_whole(workload: &Workload) -> bool {
+    workload.traffic.packets().is_some_and(|packets| packets.dpdk(Role::Server).is_some())
 }
 
 /// How many threads connect `count` streams, of which one took `each_ns`.

@@ -1,0 +1,197 @@
+//! testpmd as the generator and receiver of a plan, in the lab: its counts in the result, its failures in the trials, nothing left of it.
+use std::path::PathBuf;
+use std::process::Command;
+
+use netduel_sys::clock;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Bench, UnderWay, short_plan, signal, wait_gone};
+
+/// Where files of testpmd go, so that a test sees what is left of them.
+fn temporary(bench: &Bench) -> PathBuf {
+    let folder = bench.path().join("t");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn netduel(bench: &Bench, words: &[&str]) -> Command {
+    let mut command = bench.netduel(words);
+    command.env("TMPDIR", temporary(bench));
+    command
+}
+
+/// Whether testpmd can be run here; says aloud when not.
+fn able() -> bool {
+    let is_there = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("dpdk-testpmd").is_file()));
+    let able = is_there && rustix::process::geteuid().is_root();
+    if !able {
+        assert!(
+            std::env::var_os("REQUIRE_ALL").is_none(),
+            "testpmd and root are needed, and REQUIRE_ALL is set"
+        );
+        println!("skipped: dpdk-testpmd and root are needed");
+    }
+    able
+}
+
+fn arm(name: &str, dpdk: &str) -> String {
+    format!(
+        "[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{{ path = \"accelerated\" }}]\nset = {{ {dpdk} }}\n"
+    )
+}
+
+fn plan(bench: &Bench, arms: &[(&str, &str)], duration: &str, design: &str) -> String {
+    let arms: String = arms.iter().map(|(name, dpdk)| arm(name, dpdk)).collect();
+    let workload = format!(
+        "[[workloads]]\nname = \"frames\"\ntype = \"pps\"\ngenerator = \"dpdk\"\nreceiver = \"dpdk\"\nduration = \"{duration}\"\n"
+    );
+    bench.plan(&short_plan(&arms, &workload, design)).to_str().unwrap().to_owned()
+}
+
+fn run(bench: &Bench, arms: &[(&str, &str)]) -> (Value, String) {
+    let plan = plan(bench, arms, "500 ms", "blocks_min = 2\nblocks_max = 2");
+    let run = crate::support::Finished::from(netduel(bench, &["run", &plan, "--json"]).output().unwrap());
+    (serde_json::from_str(&run.stdout).unwrap_or_default(), run.stderr)
+}
+
+/// The ways of all trials of an arm.
+fn ways(document: &Value, name: &str) -> Vec<Value> {
+    let arms = document["workloads"][0]["arms"].as_array().unwrap();
+    arms.iter().find(|arm| arm["arm"] == name).unwrap()["datagrams"].as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn testpmd_is_run_at_both_ends_and_leaves_nothing() {
+    if !able() {
+        return;
+    }
+    let bench = Bench::new();
+    let (document, log) = run(
+        &bench,
+        &[
+            ("packet-socket", "dpdk = { device = \"net_af_packet\" }"),
+            ("memory", "dpdk = { device = \"net_memif\" }"),
+        ],
+    );
+    for (name, carried_by) in [("packet-socket", Some("vf0")), ("memory", None)] {
+        let ways = ways(&document, name);
+        assert_eq!(ways.len(), 2, "{name}: {log}");
+        for way in &ways {
+            let (sent, received) = (way["sent"].as_u64().unwrap(), way["received"].as_u64().unwrap());
+            assert!(received > 0 && received <= sent, "{name}: {way}");
+            if carried_by.is_some() {
+                assert_eq!(way["packets_sent"]["interface"], "vf0", "{way}");
+                assert_eq!(way["packets_sent"]["packets"].as_u64(), Some(sent), "{way}");
+            }
+        }
+    }
+    assert_eq!(std::fs::read_dir(temporary(&bench)).unwrap().count(), 0, "files of testpmd are left");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn packets_of_another_engine_are_counted_by_testpmd_and_none_besides() {
+    if !able() {
+        return;
+    }
+    let bench = Bench::new();
+    let (document, log) = run(
+        &bench,
+        &[
+            ("slow", "generator = \"xdp\", packet_rate = \"1 k/s\""),
+            ("slower", "generator = \"xdp\", packet_rate = \"500 /s\""),
+        ],
+    );
+    let mut all = 0;
+    for name in ["slow", "slower"] {
+        for way in ways(&document, name) {
+            let (sent, received) = (way["sent"].as_u64().unwrap(), way["received"].as_u64().unwrap());
+            // Greetings came before testpmd, and markers of the end are not sent to it.
+            assert!(received <= sent, "{name}: {way}\n{log}");
+            all += received;
+        }
+    }
+    assert!(all > 0, "{log}");
+}
+
+#[test]
+fn what_testpmd_needs_and_has_not_is_told_in_the_trial() {
+    if !able() {
+        return;
+    }
+    let bench = Bench::new();
+    let (_, log) = run(
+        &bench,
+        &[
+            ("missing", "dpdk = { program = \"/nonexistent/testpmd\" }"),
+            ("mana", "dpdk = { device = \"mana\" }"),
+            ("no-bus", "dpdk = { device = \"0000:00:05.0\" }"),
+            ("refused", "dpdk = { device = \"net_af_xdp\", args = [\"--no-such-word\"] }"),
+        ],
+    );
+    for told in [
+        "failed to start /nonexistent/testpmd",
+        "not loaded",
+        "`0000:00:05.0` is not that of",
+        "--no-such-word",
+    ] {
+        assert!(log.contains(told), "{told:?} is not in:\n{log}");
+    }
+    bench.assert_nothing_left();
+}
+
+/// Waits until so many testpmd run, and gives them.
+fn running(bench: &Bench, count: usize) -> Vec<rustix::process::Pid> {
+    let deadline = clock::monotonic_ns() + 90_000_000_000;
+    loop {
+        let found = bench.find(&["dpdk-testpmd"]);
+        if found.len() >= count {
+            return found;
+        }
+        assert!(clock::monotonic_ns() < deadline, "testpmd was not started");
+    }
+}
+
+#[test]
+fn a_testpmd_that_is_killed_fails_its_trial_and_the_run_goes_on() {
+    if !able() {
+        return;
+    }
+    let bench = Bench::new();
+    let arms = [("one", "dpdk = { queues = 1 }"), ("two", "dpdk = { queues = 2 }")];
+    let plan = plan(&bench, &arms, "4 s", "blocks_min = 2\nblocks_max = 2");
+    let mut under_way = UnderWay::start(netduel(&bench, &["run", &plan]));
+    for pid in running(&bench, 2) {
+        signal(pid, Signal::KILL);
+        assert!(wait_gone(pid));
+    }
+    under_way.wait_for("testpmd ended with signal 9");
+    under_way.wait_for("trial   2/");
+    signal(under_way.pid(), Signal::INT);
+    under_way.finish();
+    bench.assert_nothing_left();
+    assert_eq!(std::fs::read_dir(temporary(&bench)).unwrap().count(), 0, "files of testpmd are left");
+}
+
+#[test]
+fn a_killed_agent_takes_its_testpmd_along() {
+    if !able() {
+        return;
+    }
+    let bench = Bench::new();
+    let arms = [("one", "dpdk = { queues = 1 }"), ("two", "dpdk = { queues = 2 }")];
+    let plan = plan(&bench, &arms, "20 s", "blocks_min = 2\nblocks_max = 2");
+    let mut under_way = UnderWay::start(netduel(&bench, &["run", &plan]));
+    let programs = running(&bench, 2);
+    let wrappers = bench.find(&["lab", "exec"]);
+    for agent in bench.find(&["agent"]).into_iter().filter(|pid| !wrappers.contains(pid)) {
+        signal(agent, Signal::KILL);
+    }
+    assert!(programs.into_iter().all(wait_gone));
+    under_way.wait_for("failed:");
+    signal(under_way.pid(), Signal::INT);
+    under_way.finish();
+    bench.assert_nothing_left();
+}
