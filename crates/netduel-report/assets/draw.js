@@ -286,7 +286,7 @@
     if (!rows.length) return null;
     const labels = [...new Set(points.map((point) => point.label))];
     // An arm of its own for each label needs no name beside it.
-    const many = rows.some((row) => rows.some((other) => other !== row && other.label === row.label));
+    const many = points.some((point) => points.some((other) => other !== point && other.label === point.label));
     const lanes = many ? data.arms.filter((name) => rows.some((row) => row.name === name)) : [""];
     const lane = (row) => (many ? row.name : "");
     const room = Math.min(20 + Math.max(longest(lanes), longest(labels)) * 6.8, 150);

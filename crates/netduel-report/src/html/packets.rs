@@ -69,8 +69,9 @@ fn results(workloads: &[&WorkloadAnalysis]) -> Markup {
         arms.flat_map(move |arm| arm.packets.iter().map(move |way| (workload, arm, way)))
     });
     let rate = |rate: Option<f64>| rate.map(words::packet_rate);
+    let rows: Vec<_> = rows.collect();
     html! {
-        div.scroll { table {
+        @if !rows.is_empty() { div.scroll { table {
             thead { tr {
                 th { "Workload" } th { "Arm" } th.number { "Frame" } th.number { "Sent, mean" } th.number { "Received, mean" }
                 th.number { "Loss" } th.number { "Trials" }
@@ -85,7 +86,7 @@ fn results(workloads: &[&WorkloadAnalysis]) -> Markup {
                     td.number { (arm.trials) }
                 }
             } }
-        } }
+        } } }
     }
 }
 
@@ -99,7 +100,12 @@ fn found(workloads: &[&WorkloadAnalysis]) -> Vec<String> {
         rates
             .flat_map(|metric| metric.arms.iter().map(move |arm| (metric, arm)))
             .map(|(metric, arm)| {
-                format!("{} of {}: {} {}", workload.name, arm.arm, metric.title(), words::value(metric, arm))
+                let found = if arm.values.is_empty() {
+                    "none was found".to_owned()
+                } else {
+                    words::value(metric, arm)
+                };
+                format!("{} of {}: {}, {found}", workload.name, arm.arm, metric.title())
             })
             .collect()
     };

@@ -301,7 +301,7 @@ fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     }
     let (twice, reordered) = (sum(|way| way.duplicates), sum(|way| way.reordered));
     let _ = write!(words, "; {twice} twice, {reordered} out of order");
-    let mut rows = vec![(if is_of_packets(input) { "packets" } else { "datagrams" }, words)];
+    let mut rows = vec![(if is_of_packets(input) { "loss" } else { "datagrams" }, words)];
     match analysis::not_packets(&ways) {
         Some(ratio) if ratio > 1.0 => rows.push((
             "not packets",

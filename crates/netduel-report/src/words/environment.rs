@@ -215,10 +215,16 @@ pub fn test_description(workload: &WorkloadAnalysis) -> Vec<String> {
 
 fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
     let Traffic::UdpStream { flows, rate, size, .. } = &arm.workload.traffic else { return String::new() };
-    let pace = rate.map_or_else(
-        || "as fast as it can".to_owned(),
-        |rate| format!("at {}", packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64)),
-    );
+    let search = way.path.search.as_ref();
+    let pace = match (rate, search) {
+        (Some(rate), _) => format!("at {}", packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64)),
+        (None, Some(search)) => {
+            let goals: Vec<&str> = search.goals.iter().map(|goal| goal.name.as_str()).collect();
+            format!("at the rates that a search for {} tries", goals.join(" and "))
+        }
+        (None, None) => "as fast as it can".to_owned(),
+    };
+    let takes = if search.is_some() { "Each search takes at most" } else { "Each trial takes" };
     let queues =
         way.path.queues.map(|queues| format!(" over {}", plural(queues, "queue"))).unwrap_or_default();
     let maker = match way.path.engine {
@@ -234,8 +240,7 @@ fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
         PacketReceiver::Count => "by counting each in the driver (XDP) and dropping it there",
     };
     format!(
-        "The {} sends frames of {} B ({size} of UDP payload) in {}{queues} {pace}, {maker}; the other end takes them {taker}. Each \
-         trial takes {}.",
+        "The {} sends frames of {} B ({size} of UDP payload) in {}{queues} {pace}, {maker}; the other end takes them {taker}. {takes} {}.",
         way.sender,
         way.path.frame,
         plural(*flows, "flow"),

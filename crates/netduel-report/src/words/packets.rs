@@ -12,6 +12,11 @@ use crate::published;
 /// The heading over the table of both ends.
 pub const PACKETS_TITLE: &str = "Packets at both ends";
 
+/// How packets are counted, for people who check.
+pub(super) const RULE: &str = "Workloads of type pps count packets one by one at both ends, and each datagram is one. Loss is what was \
+    sent less what arrived, each packet once; drops are given to the counter that names them, from the receiver's program outwards, and \
+    none to two. What a full ring made a sender wait for was sent later and is no loss. pps is packets per second.";
+
 /// Both ends of every arm, a row for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketTable {

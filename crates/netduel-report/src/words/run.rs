@@ -376,6 +376,9 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
                 .to_owned(),
         ));
     }
+    if workloads().any(|workload| workload.traffic.packets().is_some()) {
+        rules.push(("Packets of pps", super::packets::RULE.to_owned()));
+    }
     if workloads().any(|workload| matches!(workload.traffic, Traffic::Failover(_))) {
         rules.push(("Outage", super::failover::rule()));
     }

@@ -1,9 +1,11 @@
 //! Packets of a `pps` workload from records with figures that can be checked by hand: words, tables, loss, spread, sweeps, limits.
 use std::collections::BTreeMap;
 
+use netduel_model::metric::Metric;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver, PacketReport, QueuePackets};
 use netduel_model::run::Run;
 use netduel_model::sample::{DatagramSendReport, IntervalSample};
+use netduel_model::search::{Search, SearchEnd, SearchPreset, SearchReport, SearchResult, SearchState};
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_report::analysis::{ArmPackets, Cause, LostPackets, SweptBy, WorkloadAnalysis, limit_of};
@@ -245,6 +247,50 @@ fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
     assert!(page.contains("data-chart=\"sweep\"") && page.contains("Network bandwidth of the size"));
     // Traffic of one size is no sweep.
     assert!(analyse_run(&self::run()).sweeps.is_empty());
+}
+
+#[test]
+fn a_sweep_of_searches_shows_what_they_found_and_not_what_one_step_received() {
+    let mut run = swept();
+    for workload in run.header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
+        let Traffic::UdpStream { packets: Some(packets), .. } = &mut workload.traffic else {
+            panic!("no packets")
+        };
+        packets.search = Some(Search { goals: vec![SearchPreset::NoDrop.goal()], trials_max: 50 });
+        workload.metrics = vec![Metric::NoDropRate];
+    }
+    for trial in &mut run.trials {
+        let result = SearchResult {
+            state: SearchState::Regular,
+            lower: Some(700_000),
+            upper: Some(706_000),
+            narrowed_lower: None,
+            narrowed_upper: None,
+            conditional_throughput: Some(if trial.slot.block == 0 { 690_000.0 } else { 710_000.0 }),
+            limited_by_generator: false,
+        };
+        trial.search = Some(SearchReport {
+            steps: Vec::new(),
+            results: vec![result],
+            end: SearchEnd::Complete,
+            shown: None,
+        });
+    }
+    let analysis = analyse_run(&run);
+    let [sweep] = analysis.sweeps.as_slice() else { panic!("{:?}", analysis.sweeps) };
+    assert_eq!(sweep.search, Some(Metric::NoDropRate));
+    for point in &sweep.points {
+        assert_eq!((point.sent, point.received.map(|rates| rates.mean)), (None, Some(700_000.0)));
+        assert_eq!(point.range, Some((690_000.0, 710_000.0)));
+    }
+    let page = html::page(&run, &analysis);
+    for words in
+        ["Highest rate without loss by size of frame: small", "at the rates that a search for no-drop tries"]
+    {
+        assert!(page.contains(words), "no {words}");
+    }
+    assert!(page.contains("small-64 of accelerated: rate without loss, 700 kpps"));
+    assert!(!page.contains("<th class=\"number\">Sent, mean</th><th class=\"number\">Received, mean</th><th class=\"number\">Loss"));
 }
 
 /// What limited the first trial after a change, of hosts with machines of their own.
