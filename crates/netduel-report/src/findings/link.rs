@@ -89,7 +89,8 @@ fn xdp(interface: &Interface) -> Option<Finding> {
             .on(name)
             .seen(format!("driver {}", interface.driver.as_deref().unwrap_or("unknown")))
             .why("XDP programs and AF_XDP sockets then run in generic mode: the kernel makes a socket buffer of each frame first")
-            .remedy("read figures of the packet engines `xdp` and `count` as those of this kernel; the engine `kernel` is refused here"),
+            .remedy("read figures of the packet engines `xdp` and `count` as those of this kernel, or use a newer driver that has XDP")
+            .command(format!("ethtool -i {name}")),
     )
 }
 

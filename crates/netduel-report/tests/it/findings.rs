@@ -125,6 +125,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
     ("offload-off", Severity::Note, |host| {
         host.interfaces[2].features_on.retain(|feature| feature != "rx-gro");
     }),
+    ("xdp-generic", Severity::Note, |host| host.interfaces[2].device.xdp = Some(Vec::new())),
     ("small-buffers", Severity::Warning, |host| {
         host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 524288".into());
     }),
