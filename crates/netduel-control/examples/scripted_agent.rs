@@ -11,10 +11,14 @@ use netduel_control::protocol::{FromAgent, encode};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::plan::TreatmentAction;
-use netduel_model::sample::{EndReport, LiveFigures};
+use netduel_model::sample::{DatagramReport, EndReport, Flow, LiveFigures};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
-use netduel_model::workload::{Role, Workload};
+use netduel_model::workload::{Role, Traffic, Workload};
+
+/// Packets a second that the script sends without a rate, and that it lets through.
+const UNPACED: u64 = 3_000;
+const CARRIED: u64 = 1_000;
 
 /// Notes what was asked for.
 fn log(line: &str) {
@@ -30,6 +34,7 @@ struct Script {
     words: Vec<String>,
     role: Role,
     done: bool,
+    workload: Option<Workload>,
     babbling: Cell<bool>,
 }
 
@@ -37,6 +42,36 @@ impl Script {
     /// Whether the word was given.
     fn says(&self, word: &str) -> bool {
         self.words.iter().any(|own| own == word)
+    }
+
+    /// What the workload has it send, packets.
+    fn packets_per_second(&self) -> u64 {
+        match self.workload.as_ref().map(|workload| &workload.traffic) {
+            Some(Traffic::UdpStream { rate: Some(rate), size, .. }) => rate.0 / 8 / size.0,
+            _ => UNPACED,
+        }
+    }
+
+    /// What it counted of packets: the path carries [`CARRIED`] a second. Nothing of other workloads.
+    fn count(&self, report: &mut EndReport) {
+        let Some(workload) = self.workload.as_ref().filter(|workload| workload.traffic.packets().is_some())
+        else {
+            return;
+        };
+        let in_all = |rate: u64| rate * workload.timing.duration.0 / 1_000_000_000;
+        let sent = in_all(self.packets_per_second());
+        let flow = |messages| {
+            let last_ns = Some(workload.timing.duration.0);
+            Flow { messages, first_ns: Some(0), last_ns, ..Flow::default() }
+        };
+        match self.role {
+            Role::Client => report.sent = Some(flow(sent)),
+            Role::Server => {
+                let unique = sent.min(in_all(CARRIED));
+                report.received = Some(flow(unique));
+                report.datagrams = Some(DatagramReport { unique, ..DatagramReport::default() });
+            }
+        }
     }
 
     fn refuse(&self, word: &str) -> Result<(), WorkError> {
@@ -89,19 +124,27 @@ impl Work for Script {
             Err(problem) => vec![problem.message],
         }
     }
-    fn prepare_server(&mut self, _: &Workload, _: IpAddr, _: Token) -> Result<Vec<u16>, WorkError> {
+    fn prepare_server(&mut self, workload: &Workload, _: IpAddr, _: Token) -> Result<Vec<u16>, WorkError> {
         self.role = Role::Server;
+        self.workload = Some(workload.clone());
         self.refuse("prepare").map(|()| vec![1])
     }
     fn prepare_client(
         &mut self,
-        _: &Workload,
+        workload: &Workload,
         _: IpAddr,
         _: &[u16],
         _: Token,
         _: Duration,
     ) -> Result<(), WorkError> {
         self.role = Role::Client;
+        self.workload = Some(workload.clone());
+        if self.says("refuse-a-rate") && self.packets_per_second() < UNPACED {
+            return Err(WorkError {
+                kind: FailureKind::Environment,
+                message: "the script refuses to keep a rate".to_owned(),
+            });
+        }
         self.refuse("prepare")
     }
     fn start(&mut self, waker: Waker) -> Result<(), WorkError> {
@@ -131,7 +174,7 @@ impl Work for Script {
         let carried =
             InterfaceDelta { name: carrier.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
         let observation = Observation { interfaces: vec![carried], ..Observation::default() };
-        let report = EndReport {
+        let mut report = EndReport {
             packets: None,
             dpdk: None,
             failover: None,
@@ -151,6 +194,7 @@ impl Work for Script {
             process_cpu_ns: (0, 0),
             thread_use: None,
         };
+        self.count(&mut report);
         Ok(TrialEnd { report, observation })
     }
     fn abort(&mut self) {
@@ -182,7 +226,8 @@ fn main() {
         println!(r#"{{"type":"hello","protocol":999,"program":"netduel 9.9.9"}}"#);
         return;
     }
-    let mut script = Script { words, role: Role::Client, done: false, babbling: Cell::new(false) };
+    let mut script =
+        Script { words, role: Role::Client, done: false, workload: None, babbling: Cell::new(false) };
     if let Err(error) = serve(std::io::stdin(), std::io::stdout(), &mut script, "scripted agent", &SinceBoot)
     {
         eprintln!("{error}");

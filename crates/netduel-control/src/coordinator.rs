@@ -5,6 +5,7 @@ mod conversation;
 mod describe;
 mod failover;
 mod host;
+mod search;
 mod trial;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Pair, ResolvedPlan};
 use netduel_model::run::RunEnd;
+use netduel_model::search::Search;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
@@ -51,6 +53,10 @@ pub trait Surroundings {
     fn event(&mut self, event: Event);
     /// Asked after each complete block from `blocks_min` on: is it enough?
     fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd>;
+    /// Who chooses the rates of a trial that is a search, and judges what they showed; it may take this long.
+    fn search(&mut self, _search: &Search, _most: Nanos) -> Result<Box<dyn Seeker>, String> {
+        Err("a search was asked for of a coordinator that cannot judge one".to_owned())
+    }
     /// How often the ends of a trial tell how it goes.
     fn progress_interval(&self) -> Nanos {
         Limits::PROGRESS
@@ -198,6 +204,7 @@ enum Trouble {
 }
 
 pub use describe::Described;
+pub use search::Seeker;
 
 /// Has the hosts of a plan describe themselves, side by side, over agents that it starts and ends. `metadata`: whether each may ask
 /// its cloud's metadata service. `None` when somebody wants it to stop.

@@ -54,9 +54,7 @@ pub fn prepare_client(
     }
     let limit_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::monotonic_ns().saturating_add(limit_ns);
-    let mut setup = Tally::new();
-    let mut sockets = Sockets::default();
-    let mut connections = None;
+    let (mut setup, mut sockets, mut connections) = (Tally::new(), Sockets::default(), None);
     let (tcp_ports, udp_ports) = ports.split_at(ports.len() - needs.udp as usize);
     if let Some(port) = tcp_ports.first() {
         let (congestion, mss) = (peer::congestion(workload), peer::mss(workload));

@@ -2,6 +2,7 @@
 use crate::ids::{HostName, RunId};
 use crate::run::RunEnd;
 use crate::sample::LiveFigures;
+use crate::search::{SearchAsk, SearchStep};
 use crate::trial::{Slot, Trial};
 use crate::warning::Warning;
 use crate::workload::Role;
@@ -41,6 +42,16 @@ pub enum Event {
         role: Role,
         /// Its figures so far.
         figures: LiveFigures,
+    },
+    /// A trial that is a search tries a rate.
+    SearchTries {
+        /// What it tries.
+        ask: SearchAsk,
+    },
+    /// A trial that is a search has tried a rate.
+    SearchTried {
+        /// What it found.
+        step: SearchStep,
     },
     /// A trial ended, well or not, and is stored.
     TrialFinished {

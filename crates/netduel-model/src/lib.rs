@@ -21,6 +21,7 @@ mod path_proof;
 pub mod plan;
 pub mod run;
 pub mod sample;
+pub mod search;
 pub mod size;
 pub mod snapshot;
 pub mod socket_name;

@@ -13,6 +13,11 @@ pub enum Metric {
     /// Packets per second that the receiver's interface counted, from the first to the last arrival: what travelled, where one
     /// packet may carry many datagrams (segmentation offload) or a part of one (IP fragments).
     PacketRate,
+    /// Highest rate without loss that a search of `pps` found, packets per second that arrive at it (RFC 9971's conditional
+    /// throughput of the goal whose loss ratio is 0).
+    NoDropRate,
+    /// Highest rate with no more than a small loss that a search of `pps` found, packets per second that arrive at it.
+    PartialDropRate,
     /// Share of the datagrams sent that never reached the receiver's program.
     Loss,
     /// Interarrival jitter at the receiver (RFC 3550 section 6.4.1), nanoseconds.
@@ -71,10 +76,12 @@ pub enum Scale {
 
 impl Metric {
     /// All metrics, in the order in which tables show them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Throughput,
         Self::DatagramRate,
         Self::PacketRate,
+        Self::NoDropRate,
+        Self::PartialDropRate,
         Self::RoundTripRate,
         Self::LatencyP50,
         Self::LatencyP99,
@@ -100,6 +107,8 @@ impl Metric {
             Self::Throughput => "throughput",
             Self::DatagramRate => "datagrams delivered",
             Self::PacketRate => "packets on the interface",
+            Self::NoDropRate => "rate without loss",
+            Self::PartialDropRate => "rate with little loss",
             Self::Loss => "loss",
             Self::Jitter => "jitter",
             Self::LatencyP50 => "round trip p50",
@@ -126,6 +135,8 @@ impl Metric {
             Self::Throughput => "throughput",
             Self::DatagramRate => "datagram-rate",
             Self::PacketRate => "packet-rate",
+            Self::NoDropRate => "no-drop-rate",
+            Self::PartialDropRate => "partial-drop-rate",
             Self::Loss => "loss",
             Self::Jitter => "jitter",
             Self::LatencyP50 => "latency-p50",
@@ -150,7 +161,11 @@ impl Metric {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Throughput => "bit/s",
-            Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => "/s",
+            Self::DatagramRate
+            | Self::PacketRate
+            | Self::NoDropRate
+            | Self::PartialDropRate
+            | Self::RoundTripRate => "/s",
             Self::Loss => "fraction",
             Self::Responsiveness => "/min",
             Self::CpuPerGigabyte => "s/GB",
@@ -188,6 +203,8 @@ impl Metric {
             Self::Throughput
             | Self::DatagramRate
             | Self::PacketRate
+            | Self::NoDropRate
+            | Self::PartialDropRate
             | Self::RoundTripRate
             | Self::Responsiveness => Better::Higher,
             _ => Better::Lower,
@@ -211,7 +228,11 @@ impl Metric {
         use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
         match self {
             Self::Throughput => human_bit_rate(value),
-            Self::DatagramRate | Self::PacketRate | Self::RoundTripRate => human_si(value, "/s"),
+            Self::DatagramRate
+            | Self::PacketRate
+            | Self::NoDropRate
+            | Self::PartialDropRate
+            | Self::RoundTripRate => human_si(value, "/s"),
             Self::Loss => format!("{} %", three_digits(value * 100.0)),
             Self::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
             Self::Responsiveness => format!("{value:.0} RPM"),

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dpdk::DpdkSettings;
+use crate::search::Search;
 use crate::units::Bytes;
 use crate::workload::{Family, Role};
 
@@ -87,7 +88,7 @@ impl PacketReceiver {
 }
 
 /// The way of a workload's packets, which its client sends past the network stack or its sockets do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PacketPath {
     /// Who makes them.
     pub engine: PacketEngine,
@@ -98,6 +99,9 @@ pub struct PacketPath {
     /// Queues that either end drives past the network stack, from the first on; absent: all that its interface has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<u32>,
+    /// A trial is a search for the highest rate; absent: it sends once, as fast as asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Search>,
     /// Interface that the client uses past the network stack; absent: the one that leads to the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_interface: Option<String>,

@@ -5,6 +5,7 @@ use crate::failover::LabEvents;
 use crate::ids::{ArmName, WorkloadName};
 use crate::observation::Observation;
 use crate::sample::EndReport;
+use crate::search::SearchReport;
 use crate::workload::Role;
 
 pub use crate::path_proof::{PATH_SHARE_MIN, PathProof};
@@ -42,6 +43,9 @@ pub struct Trial {
     /// What the lab did to the path meanwhile, in a `failover` between its guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lab_events: Option<LabEvents>,
+    /// What was searched for and found, when the trial was a search. The ends are then those of one of its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchReport>,
 }
 
 /// One end of a trial: traffic and observation.

@@ -1,4 +1,5 @@
 //! Doubts about a result, typed. They are stored with the run and printed by every report, with what to do about them.
+mod at_least;
 mod counts_cause;
 
 use std::fmt;
@@ -384,12 +385,9 @@ impl Warning {
                  parts that do not add up); the parts are those of the others. Over TCP use one request at a time",
                 share * 100.0
             ),
-            Self::AtLeast { arm, workload, metric, trials, of } => format!(
-                "{} not seen to its end: in {trials} of {of} trials of {arm} in {workload} it was not over when the traffic ended \
-                 (or the next event came); the time until then counts, so it is at least that, and no verdict rests on its being as \
-                 short; leave more time after each event",
-                metric.title()
-            ),
+            Self::AtLeast { arm, workload, metric, trials, of } => {
+                at_least::words(*metric, arm, workload, [*trials, *of])
+            }
             _ => return None,
         })
     }

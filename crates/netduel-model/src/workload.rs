@@ -241,6 +241,9 @@ impl Traffic {
     pub fn default_metrics(&self) -> Vec<Metric> {
         match self {
             Self::TcpStream { .. } => vec![Metric::Throughput, Metric::CpuPerGigabyte],
+            Self::UdpStream { packets: Some(PacketPath { search: Some(search), .. }), .. } => {
+                search.metrics()
+            }
             Self::UdpStream { packets: Some(_), .. } => {
                 vec![Metric::DatagramRate, Metric::Loss, Metric::CpuPerDatagram]
             }
@@ -257,6 +260,9 @@ impl Traffic {
     /// The metrics that this traffic can yield.
     pub fn possible_metrics(&self) -> &'static [Metric] {
         match self {
+            Self::UdpStream { packets: Some(PacketPath { search: Some(search), .. }), .. } => {
+                search.possible_metrics()
+            }
             Self::TcpStream { .. } => {
                 &[Metric::Throughput, Metric::CpuPerGigabyte, Metric::RetransmitsPerGigabyte]
             }

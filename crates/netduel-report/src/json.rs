@@ -3,6 +3,7 @@
 //! The format has a version. Fields are only ever added within one; whatever else changes raises it.
 mod failover;
 mod packets;
+mod search;
 
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
@@ -191,6 +192,7 @@ fn arm(arm: &ArmAnalysis) -> Value {
         "datagrams": arm.datagrams.iter().map(datagrams).collect::<Vec<_>>(),
         "packets": arm.packets.iter().map(packets::arm).collect::<Vec<_>>(),
         "failover": arm.failover.as_ref().map(failover::arm),
+        "search": arm.search.as_ref().map(search::arm),
     })
 }
 

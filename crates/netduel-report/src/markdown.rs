@@ -123,6 +123,7 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
         lines.extend([String::new(), format!("{}:", words::QUEUES_TITLE), String::new()]);
         lines.extend(queues.iter().map(|queue| format!("- {}", text(queue))));
     }
+    searches(workload, lines);
     if let Some(table) = words::failover::events(workload) {
         let cells = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>().join(" | ");
         lines.extend([String::new(), format!("{}:", words::failover::TITLE), String::new()]);
@@ -144,6 +145,22 @@ fn section(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
             String::new(),
         ]);
         lines.extend(workload.explanation.iter().map(|sentence| format!("- {}", text(sentence))));
+    }
+}
+
+fn searches(workload: &WorkloadAnalysis, lines: &mut Vec<String>) {
+    let sentences = words::search::sentences(workload);
+    if sentences.is_empty() {
+        return;
+    }
+    lines.extend([String::new(), format!("{}:", words::search::TITLE), String::new()]);
+    lines.extend(sentences.iter().map(|sentence| format!("- {}", text(sentence))));
+    let cells = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>().join(" | ");
+    for table in words::search::steps(workload) {
+        lines.extend([String::new(), text(&table.title), String::new()]);
+        lines.push(format!("| {} |", cells(&table.header)));
+        lines.push(format!("|{}", "---|".repeat(table.header.len())));
+        lines.extend(table.rows.iter().map(|row| format!("| {} |", cells(row))));
     }
 }
 

@@ -160,60 +160,39 @@ impl Page {
         if let Some(table) = words::packets(workload) {
             self.packets(&table);
         }
-        let datagrams = words::datagrams(workload);
-        if !datagrams.is_empty() {
-            self.paragraph("  ", &format!("{} (all valid trials)", words::datagrams_title(workload)));
-            for sentence in datagrams {
-                self.item("- ", &plain(&sentence));
-            }
-        }
-        let parts = words::parts(workload);
-        if !parts.is_empty() {
-            self.paragraph("  ", &format!("{} (all valid trials)", words::parts_title(workload)));
-            for part in parts {
-                self.item("- ", &plain(&part));
-            }
-        }
+        let datagrams = format!("{} (all valid trials)", words::datagrams_title(workload));
+        self.list(&datagrams, &words::datagrams(workload));
+        let parts = format!("{} (all valid trials)", words::parts_title(workload));
+        self.list(&parts, &words::parts(workload));
         if let Some(table) = words::stamps(workload) {
             self.stamps(&table);
         }
-        let limits = words::limits(workload);
-        if !limits.is_empty() {
-            self.paragraph("  ", words::LIMITS_TITLE);
-            for limit in limits {
-                self.item("- ", &plain(&limit));
-            }
-        }
+        self.list(words::LIMITS_TITLE, &words::limits(workload));
+        self.list(words::search::TITLE, &words::search::sentences(workload));
         if workload.arms.iter().any(|arm| !arm.packets.is_empty()) {
-            self.paragraph("  ", words::QUEUES_TITLE);
-            for said in words::queues(workload) {
-                self.item("- ", &plain(&said));
-            }
+            self.list(words::QUEUES_TITLE, &words::queues(workload));
         }
         let events = words::failover::sentences(workload);
         if !events.is_empty() {
             self.paragraph("  ", words::failover::TITLE);
             for (title, sentences) in events {
-                if !title.is_empty() {
-                    self.paragraph("  ", &plain(&title));
-                }
-                for sentence in sentences {
-                    self.item("- ", &plain(&sentence));
-                }
+                self.list(&title, &sentences);
             }
         }
-        let placements = words::placements(workload);
-        if !placements.is_empty() {
-            self.paragraph("  ", words::PLACEMENTS_TITLE);
-            for placement in placements {
-                self.item("- ", &plain(&placement));
-            }
+        self.list(words::PLACEMENTS_TITLE, &words::placements(workload));
+        self.list("What the counters say (medians of the trials)", &workload.explanation);
+    }
+
+    /// Sentences under a title, which may be empty; nothing without sentences.
+    fn list<S: AsRef<str>>(&mut self, title: &str, sentences: &[S]) {
+        if sentences.is_empty() {
+            return;
         }
-        if !workload.explanation.is_empty() {
-            self.paragraph("  ", "What the counters say (medians of the trials)");
-            for sentence in &workload.explanation {
-                self.item("- ", &plain(sentence));
-            }
+        if !title.is_empty() {
+            self.paragraph("  ", &plain(title));
+        }
+        for sentence in sentences {
+            self.item("- ", &plain(sentence.as_ref()));
         }
     }
 

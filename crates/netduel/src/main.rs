@@ -13,6 +13,7 @@ mod plan;
 mod program;
 mod quick;
 mod run;
+mod search;
 mod serve;
 mod signal;
 mod stored;

@@ -44,10 +44,11 @@ impl Conductor<'_> {
             server: None,
             proofs: Vec::new(),
             lab_events: None,
+            search: None,
         };
         // Words about an earlier trial that failed.
         self.heard.clear();
-        let mut result = self.perform(arm, workload);
+        let mut result = self.perform(arm, workload, &mut trial);
         self.stopping = true;
         if result.is_err() {
             self.abort(arm, workload);
@@ -77,8 +78,21 @@ impl Conductor<'_> {
         }
     }
 
-    fn perform(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
+    fn perform(
+        &mut self,
+        arm: &Arm,
+        workload: &Workload,
+        trial: &mut Trial,
+    ) -> Result<[TrialEnd; 2], Trouble> {
         self.treat(arm)?;
+        match workload.traffic.packets().and_then(|packets| packets.search.as_ref()) {
+            Some(search) => self.search(arm, workload, search, trial),
+            None => self.once(arm, workload),
+        }
+    }
+
+    /// The traffic of a workload, once.
+    pub(super) fn once(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
         let token = self.surroundings.token().map_err(Trouble::Local)?;
         self.prepare(arm, workload, token)?;
         self.traffic(arm, workload)
@@ -264,7 +278,16 @@ fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
 /// carried the bytes. A trial without proof, or whose path changed under it, is invalid. What an end's testpmd sends by a device of its own
 /// is counted by no interface, so there is nothing to prove it by.
 fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEnd; 2]) {
-    let mut failures = Vec::new();
+    let (proofs, failures) = path_of(arm, workload, ends);
+    trial.proofs.extend(proofs);
+    if !failures.is_empty() {
+        trial.validity = Validity::WrongPath { reason: failures.join("; ") };
+    }
+}
+
+/// The proofs of the path of two ends, and what speaks against it.
+pub(super) fn path_of(arm: &Arm, workload: &Workload, ends: [&TrialEnd; 2]) -> (Vec<PathProof>, Vec<String>) {
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
     let seen = |role: &Role| {
         let dpdk = workload.traffic.packets().and_then(|packets| packets.dpdk(*role));
         dpdk.is_none_or(|dpdk| dpdk.device.is_counted_by_the_interface())
@@ -279,7 +302,7 @@ fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEn
             proofs.push(PathProof::from_kinds(role, kind, observation));
         }
         failures.extend(proofs.iter().filter_map(PathProof::failure));
-        trial.proofs.extend(proofs);
+        all.extend(proofs);
         let events = observation.link_events.as_deref().unwrap_or_default();
         let told: Vec<String> = of_the_path(events, &observation.interfaces, arm.expected(role))
             .into_iter()
@@ -289,9 +312,7 @@ fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEn
             failures.push(format!("at the {role} the path changed under the trial: {}", shortened(&told)));
         }
     }
-    if !failures.is_empty() {
-        trial.validity = Validity::WrongPath { reason: failures.join("; ") };
-    }
+    (all, failures)
 }
 
 /// The first of many.

@@ -4,6 +4,7 @@ mod coordinator;
 mod golden;
 mod launching;
 mod messages;
+mod searching;
 mod serving;
 mod surroundings;
 mod virtual_time;

@@ -1,6 +1,7 @@
 //! Plans: what a user writes (`spec`), how it is read (`value`, `shape`) and judged (`check`), and what is run
 //! (`resolved`, every default written out). No file is opened here: the caller hands in the text and its name.
 mod check;
+mod cores;
 mod problem;
 pub mod resolved;
 mod shape;
@@ -8,9 +9,10 @@ pub mod spec;
 pub mod tuning;
 mod value;
 
+pub use cores::CoresSpec;
 pub use problem::{PlanErrors, Problem};
 pub use resolved::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
-pub use spec::{CoresSpec, PlanSpec};
+pub use spec::PlanSpec;
 
 use problem::Problems;
 use toml::Spanned;

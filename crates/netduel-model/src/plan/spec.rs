@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::cores::CoresSpec;
 use super::shape::shape;
 use super::tuning::{PciState, Ring, VfState};
 use crate::dpdk::DpdkDevice;
@@ -15,6 +16,7 @@ use crate::failover::PathEventKind;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::packet_path::{PacketEngine, PacketReceiver};
+use crate::search::SearchPreset;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 use crate::workload::{Direction, Family, ProbeProtocol, TcpEngine, UdpOffload, Wait};
 
@@ -257,47 +259,21 @@ shape! {
         /// than a tenth of the shorter one.
         optional cooldown: Nanos,
         /// The metrics that the verdict is about. Default: throughput and cpu-per-gigabyte for tcp-stream; datagram-rate, loss
-        /// and cpu-per-datagram for udp-stream; datagram-rate, loss and cpu-per-datagram for pps, where each datagram is a packet; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr;
+        /// and cpu-per-datagram for udp-stream; datagram-rate, loss and cpu-per-datagram for pps, where each datagram is a packet; no-drop-rate, partial-drop-rate or both for a search; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr;
         /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency; outage, lost-in-outage and recovery-time for
         /// failover.
         optional metrics: Vec<Metric>,
         /// pps: sizes of frames, each as `frame`: one workload for each of them, named after this one and its size
         /// (`name-64`, `name-128` ...). Default: the one size of `frame`.
         optional frames: Vec<u32>,
+        /// pps: have each trial search for the highest rate without loss, or with little, by many short trials (RFC 9971): `"no-drop"`
+        /// (2 s), `"partial-drop"` (2 s, 0.5 % may be lost), `"rfc2544"` (60 s), `"tst009"` (60 s, one of two may lose), a list of
+        /// these, or a list of tables (goals of your own). `duration` is then the most that a search may take, default: ten times
+        /// the duration sums of the goals and a minute; nothing is cut as warm-up. The generator `kernel` keeps no rate, so it has no
+        /// search, and `packet_rate` is the search's to choose. `window` is 256 KiB by default, because large buffers hide a loss.
+        optional search: SearchSpec,
     }
     flat settings: SettingsSpec
-}
-
-/// Cores as they are written: a list, or the word `auto`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CoresSpec {
-    /// The end chooses.
-    Auto,
-    /// These, in order.
-    List(Vec<u16>),
-}
-
-impl CoresSpec {
-    /// The cores that are named; none of `auto`.
-    pub fn list(&self) -> Vec<u16> {
-        match self {
-            Self::Auto => Vec::new(),
-            Self::List(cores) => cores.clone(),
-        }
-    }
-}
-
-impl JsonSchema for CoresSpec {
-    fn schema_name() -> Cow<'static, str> {
-        "CoresSpec".into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let list = generator.subschema_for::<Vec<u16>>();
-        json_schema!({ "anyOf": [list, { "type": "string", "const": "auto" }] })
-    }
 }
 
 shape! {
@@ -388,6 +364,51 @@ shape! {
         optional dpdk: DpdkSpec,
         /// failover: what is done to the path while traffic runs, in the order of time; at least one, and each within the duration.
         optional events: Vec<EventSpec>,
+    }
+}
+
+/// What a search looks for, as it is written: goals with a name, or of one's own.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SearchSpec {
+    /// By their names.
+    Presets(Vec<SearchPreset>),
+    /// One's own.
+    Goals(Vec<SearchGoalSpec>),
+}
+
+impl JsonSchema for SearchSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "SearchSpec".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<SearchPreset>();
+        let presets = generator.subschema_for::<Vec<SearchPreset>>();
+        let goals = generator.subschema_for::<Vec<SearchGoalSpec>>();
+        json_schema!({ "anyOf": [one, presets, goals] })
+    }
+}
+
+shape! {
+    /// A goal of a search, in the terms of RFC 9971. Every key has a default: that of the goal that it is like.
+    pub struct SearchGoalSpec {
+        /// The goal whose values are taken for keys that are left out, default `no-drop`.
+        optional like: SearchPreset,
+        /// Final trial duration: only trials of this length prove a load good, 100 ms to 1 h.
+        optional final_trial: Nanos,
+        /// Duration sum: how much of such trials a load needs at most, one final trial to 24 h. Default: in the proportion of the goal
+        /// that it is like.
+        optional duration_sum: Nanos,
+        /// Loss ratio: the share of packets that a good trial may lose, 0 % to less than 50 %.
+        optional loss_ratio: Percent,
+        /// Exceed ratio: the share of trials at a load that may lose more, 0 % to less than 100 %.
+        optional exceed_ratio: Percent,
+        /// Width: how far apart, relative to the upper one, the bounds may be at the end, 0.05 % to 50 % and no less than `loss_ratio`.
+        optional width: Percent,
+        /// Initial trial duration: the shortest trial, 100 ms to `final_trial`.
+        optional initial_trial: Nanos,
     }
 }
 

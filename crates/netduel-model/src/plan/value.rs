@@ -11,11 +11,13 @@ use serde::de::value::StrDeserializer;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::cores::CoresSpec;
 use super::problem::{Problems, element_path, key_path, one_of};
-use super::spec::CoresSpec;
+use super::spec::SearchSpec;
 use crate::dpdk::DpdkDevice;
 use crate::ids::{ArmName, HostName, NameError, WorkloadName};
 use crate::nearest::nearest;
+use crate::search::SearchPreset;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent, UnitError};
 
 /// A value as the TOML parser gives it, with its place in the text.
@@ -189,6 +191,20 @@ impl Value for CoresSpec {
     }
 }
 
+impl Value for SearchSpec {
+    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
+        match raw.get_ref() {
+            DeValue::Array(array)
+                if array.iter().any(|element| matches!(element.get_ref(), DeValue::Table(_))) =>
+            {
+                Vec::read(raw, path, problems).map(Self::Goals)
+            }
+            DeValue::Array(_) => Vec::read(raw, path, problems).map(Self::Presets),
+            _ => SearchPreset::read(raw, path, problems).map(|preset| Self::Presets(vec![preset])),
+        }
+    }
+}
+
 /// A table whose keys are names that the author chose.
 impl<T: Value> Value for BTreeMap<String, T> {
     fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
@@ -244,6 +260,7 @@ choices!(
     crate::metric::Metric,
     crate::packet_path::PacketEngine,
     crate::packet_path::PacketReceiver,
+    SearchPreset,
     crate::workload::Direction,
     crate::workload::Family,
     crate::workload::ProbeProtocol,

@@ -49,6 +49,7 @@ fn reference() -> String {
         ("`treatments` of an arm", Some("TreatmentSpec")),
         ("`expect_interface` of an arm", Some("ExpectSpec")),
         ("`[[workloads]]`", Some("WorkloadSpec")),
+        ("`search` of a workload, as a list of tables", Some("SearchGoalSpec")),
         ("`set` of an arm", Some("SettingsSpec")),
         ("`[workloads.dpdk]`", Some("DpdkSpec")),
         ("`[design]`", Some("DesignSpec")),

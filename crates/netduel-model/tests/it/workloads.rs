@@ -1,9 +1,10 @@
 //! Defaults and refusals of the workloads that need more than one kind of socket.
 use netduel_model::metric::Metric;
 use netduel_model::plan::{ResolvedPlan, parse};
+use netduel_model::search::{SearchGoal, SearchPreset};
 use netduel_model::units::{Bytes, Nanos, PerSecond};
 use netduel_model::workload::{
-    Direction, LoadedLatency, ProbeProtocol, TcpEngine, Traffic, Transaction, Wait,
+    Direction, LoadedLatency, ProbeProtocol, TcpEngine, Traffic, Transaction, Wait, Workload,
 };
 
 /// A plan whose one workload is of this type, with these settings.
@@ -163,4 +164,32 @@ fn transactions_that_cannot_be_run_are_refused() {
         refused("tcp-rr", "response_size = \"64 B\"")
             .starts_with("response_size: is not a setting of tcp-rr")
     );
+}
+
+#[test]
+fn a_search_has_the_documented_defaults() {
+    let workload = |settings: &str| resolved("pps", settings).arms[0].workloads[0].clone();
+    let goals = |workload: &Workload| {
+        workload.traffic.packets().and_then(|packets| packets.search.clone()).expect("it searches").goals
+    };
+    let plain = workload("search = \"no-drop\"");
+    assert_eq!(goals(&plain), [SearchPreset::NoDrop.goal()]);
+    assert_eq!(plain.metrics, [Metric::NoDropRate]);
+    // Ten duration sums and a minute at most, of which nothing is cut.
+    assert_eq!(plain.timing.duration, Nanos(120_000_000_000));
+    assert_eq!(plain.steady_window(), 0..120_000_000_000);
+    let Traffic::UdpStream { tuning, .. } = &plain.traffic else { panic!("{plain:?}") };
+    assert_eq!(tuning.window, Some(Bytes(256 << 10)));
+    let both = workload("search = [\"partial-drop\", \"rfc2544\"]\nwindow = \"1 MiB\"\nduration = \"5 s\"");
+    assert_eq!(goals(&both), [SearchPreset::PartialDrop.goal(), SearchPreset::Rfc2544.goal()]);
+    assert_eq!(both.metrics, [Metric::NoDropRate, Metric::PartialDropRate]);
+    assert_eq!(both.timing.duration, Nanos(5_000_000_000));
+    let own =
+        workload("search = [{ final_trial = \"200 ms\", loss_ratio = \"2 %\" }, { like = \"tst009\" }]");
+    let [first, second] = goals(&own).try_into().expect("two goals");
+    assert_eq!((first.final_trial, first.initial_trial), (Nanos(200_000_000), Nanos(200_000_000)));
+    assert_eq!((first.duration_sum, first.width), (Nanos(600_000_000), 0.02));
+    assert_eq!(second, SearchGoal { name: "goal-2".to_owned(), ..SearchPreset::Tst009.goal() });
+    let none = workload("");
+    assert!(none.traffic.packets().is_some_and(|packets| packets.search.is_none()));
 }

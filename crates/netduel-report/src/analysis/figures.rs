@@ -8,7 +8,7 @@ use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::series::steady_window;
 
-use super::{machine, responsiveness};
+use super::{machine, responsiveness, search};
 
 const BYTES_PER_GIGABYTE: f64 = 1e9;
 
@@ -34,6 +34,10 @@ pub(super) fn at_least(
     trials: &[&Trial],
     shared_machine: bool,
 ) -> BTreeSet<u32> {
+    if matches!(metric, Metric::NoDropRate | Metric::PartialDropRate) {
+        let is_bound = |trial: &&&Trial| search::is_at_least(metric, workload, trial);
+        return trials.iter().filter(is_bound).map(|trial| trial.slot.block).collect();
+    }
     let of_trial = match metric {
         Metric::RecoveryTime => super::failover::recovery,
         Metric::Outage => super::failover::outage,
@@ -51,6 +55,7 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::Throughput => steady_rate(workload, trial, |sample| sample.bytes)? * 8.0,
         Metric::DatagramRate => steady_rate(workload, trial, |sample| sample.messages)?,
         Metric::PacketRate => return super::datagrams::packet_rate(workload, trial),
+        Metric::NoDropRate | Metric::PartialDropRate => search::rate(metric, workload, trial)?,
         Metric::RoundTripRate => round_trips_per_second(workload, trial)?,
         Metric::Loss => loss(trial)?,
         Metric::Jitter => jitter(trial)?,

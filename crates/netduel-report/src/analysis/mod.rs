@@ -20,6 +20,7 @@ mod paths;
 mod placements;
 mod queues;
 mod responsiveness;
+mod search;
 mod series;
 mod spread;
 mod stamps;
@@ -56,6 +57,7 @@ pub use parts::{Part, added_by_load};
 pub use paths::{Moved, PathShares};
 pub use placements::Placed;
 pub use queues::QueueUse;
+pub use search::ArmSearch;
 pub use series::SeriesPoint;
 pub use spread::{DpdkEnd, PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
@@ -142,6 +144,8 @@ pub struct ArmAnalysis {
     pub limit: Option<ArmLimit>,
     /// What each event of a failover cost; absent for other traffic.
     pub failover: Option<ArmFailover>,
+    /// What searches for a rate did and found; absent for other workloads. Then the figures of traffic are those of one step each.
+    pub search: Option<ArmSearch>,
 }
 
 /// One metric over all arms.
@@ -293,6 +297,7 @@ fn workload(
             expected,
             failover: failover::of_arm(settings, &trials, shared)
                 .map(|failover| ArmFailover { moved: paths::moved(plan, arm, &trials), ..failover }),
+            search: search::of_arm(settings, &trials),
         });
         by_arm.push((arm, settings, trials));
     }

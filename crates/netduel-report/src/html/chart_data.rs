@@ -38,9 +38,11 @@ pub(super) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scale
         Metric::Throughput => {
             choose(&[(1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"), (1e12, "Tbit/s")])
         }
-        Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate => {
-            choose(&[(1.0, "/s"), (1e3, "thousand/s"), (1e6, "million/s")])
-        }
+        Metric::DatagramRate
+        | Metric::PacketRate
+        | Metric::NoDropRate
+        | Metric::PartialDropRate
+        | Metric::RoundTripRate => choose(&[(1.0, "/s"), (1e3, "thousand/s"), (1e6, "million/s")]),
         Metric::Responsiveness => choose(&[(1.0, "RPM"), (1e3, "thousand RPM")]),
         Metric::Jitter
         | Metric::Outage

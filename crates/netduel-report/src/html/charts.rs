@@ -19,8 +19,8 @@ const PERCENTILES: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 /// Everything about one workload.
 pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
     let (round_trips, bulk) = (chart_data::has_round_trips(workload), chart_data::has_bulk(workload));
-    // It has a picture of its own, with the events.
-    let is_failover = workload.arms.iter().any(|arm| arm.failover.is_some());
+    // A failover has a picture of its own, with the events, and so has a search, with its steps.
+    let is_drawn = workload.arms.iter().any(|arm| arm.failover.is_some() || arm.search.is_some());
     html! {
         section.workload {
             h2 { (workload.name) }
@@ -30,7 +30,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
             (super::limits::of(workload))
             (origin(workload))
             (super::stamps::section(workload))
-            (super::failover::section(workload))
+            (super::failover::section(workload)) (super::search::section(workload))
             (super::packets::section(workload))
             (datagrams::of(workload)) (super::limits::queues(workload)) (placements(workload))
             div.charts {
@@ -42,7 +42,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                         label: blocks_label(workload, metric),
                     }, &blocks_table(metric)))
                 }
-                @if !is_failover { (within_a_trial(index, workload, round_trips, bulk)) }
+                @if !is_drawn { (within_a_trial(index, workload, round_trips, bulk)) }
                 @if round_trips {
                     (figure(&Chart {
                         kind: "tail", workload: index, index: 0,
@@ -57,7 +57,7 @@ pub(super) fn workload(index: usize, workload: &WorkloadAnalysis) -> Markup {
                             .to_owned(),
                         label: tail_label(workload),
                     }, &tail_table(workload)))
-                } @else if !is_failover {
+                } @else if !is_drawn {
                     (all_intervals(index, workload))
                 }
                 @if chart_data::has_parts(workload) {

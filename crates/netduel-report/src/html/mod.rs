@@ -15,6 +15,7 @@ mod limits;
 mod origin;
 mod packets;
 mod policy;
+mod search;
 mod stamps;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};

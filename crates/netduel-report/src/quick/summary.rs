@@ -35,7 +35,7 @@ pub fn summary(input: SummaryInput<'_>) -> String {
     let (Some(client), Some(server)) = (&input.trial.client, &input.trial.server) else {
         return String::new();
     };
-    let mut text = String::new();
+    let mut text = search(input);
     if let Traffic::TcpStream { .. } | Traffic::UdpStream { .. } = &input.workload.traffic {
         text.push_str(&streams(input.workload, client, server));
         text.push('\n');
@@ -44,6 +44,24 @@ pub fn summary(input: SummaryInput<'_>) -> String {
         let _ = writeln!(text, "{label:<12} {words}");
     }
     text.push_str(&stamps(input.trial));
+    text
+}
+
+/// What a search found; then the rest is of one of its trials. Empty for other tests.
+fn search(input: SummaryInput<'_>) -> String {
+    let packets = input.workload.traffic.packets();
+    let Some((search, report)) =
+        packets.and_then(|packets| packets.search.as_ref()).zip(input.trial.search.as_ref())
+    else {
+        return String::new();
+    };
+    let mut text = String::new();
+    for (label, words) in words::search::of_trial(search, report) {
+        let _ = writeln!(text, "{label:<12} {words}");
+    }
+    if let Some(step) = report.shown.and_then(|index| report.steps.get(index as usize)) {
+        let _ = writeln!(text, "\nOf the trial at {}:", words::search::load(step));
+    }
     text
 }
 

@@ -8,6 +8,7 @@ mod metric;
 mod packets;
 mod placements;
 mod run;
+pub mod search;
 mod stamps;
 mod text;
 mod treatment;

@@ -77,7 +77,9 @@ pub fn workload(workload: &Workload) -> String {
         }
     }
     parts.push(workload.family.to_string());
-    parts.push(workload.timing.duration.to_string());
+    let is_search = workload.traffic.packets().is_some_and(|packets| packets.search.is_some());
+    let most = if is_search { "at most " } else { "" };
+    parts.push(format!("{most}{}", workload.timing.duration));
     let ends = [
         ("client", &workload.pin_client, workload.pin_auto.client),
         ("server", &workload.pin_server, workload.pin_auto.server),
@@ -109,7 +111,9 @@ fn datagrams(traffic: &Traffic) -> Vec<String> {
     if let Some(packets) = packets {
         let packet_rate =
             |rate: BitRate| super::metric::packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64);
-        parts.push(rate.map_or("as fast as it can".to_owned(), |rate| format!("at {}", packet_rate(rate))));
+        let unpaced =
+            || packets.search.as_ref().map_or("as fast as it can".to_owned(), super::search::settings);
+        parts.push(rate.map_or_else(unpaced, |rate| format!("at {}", packet_rate(rate))));
         parts.extend(packets.queues.map(|queues| plural(queues, "queue")));
     } else {
         parts.push(format!("{size} datagrams"));
@@ -374,6 +378,10 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     }
     if workloads().any(|workload| matches!(workload.traffic, Traffic::Failover(_))) {
         rules.push(("Outage", super::failover::rule()));
+    }
+    if workloads().any(|workload| workload.traffic.packets().is_some_and(|packets| packets.search.is_some()))
+    {
+        rules.push(("Search", super::search::rule()));
     }
     rules
 }

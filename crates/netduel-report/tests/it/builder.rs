@@ -330,6 +330,7 @@ fn trial(
         .to_vec();
     Trial {
         lab_events: None,
+        search: None,
         slot: Slot {
             block: 0,
             position: 0,

@@ -2,6 +2,8 @@
 //! change of the code and not of luck. Nothing here may be loosened without a word in `docs/design/0002-statistics.md`.
 mod chance;
 mod coverage;
+mod device;
 mod doubts;
 mod family;
+mod searching;
 mod stopping;

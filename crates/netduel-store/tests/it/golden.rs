@@ -19,6 +19,7 @@ fn golden_file(format: u32) -> PathBuf {
 fn trials() -> Vec<Trial> {
     let bare = |position, validity| Trial {
         lab_events: None,
+        search: None,
         slot: Slot { block: 0, position, arm: arm("near"), workload: workload("latency") },
         attempt: 0,
         started_unix_ms: 1_795_257_903_000,

@@ -165,6 +165,7 @@ fn snapshot() -> HostSnapshot {
 pub fn trial(block: u32) -> Trial {
     Trial {
         lab_events: None,
+        search: None,
         slot: Slot { block, position: 3, arm: arm("synthetic"), workload: workload("bulk") },
         attempt: 1,
         started_unix_ms: 1_795_257_902_000 + u64::from(block),

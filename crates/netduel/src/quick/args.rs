@@ -144,6 +144,13 @@ pub struct PpsArgs {
     /// Packets a second of all flows together, for example 200k [default: as fast as it can]
     #[arg(short = 'b', long, value_name = "RATE", value_parser = per_second)]
     pub rate: Option<PerSecond>,
+    /// Search for the highest rate without loss, or with little, by short trials (RFC 9971): no-drop, partial-drop (0.5 %), rfc2544
+    /// (trials of a minute) or tst009; several at once with commas
+    #[arg(long, value_name = "GOAL", value_delimiter = ',', conflicts_with_all = ["rate", "time", "omit"])]
+    pub search: Vec<String>,
+    /// How long a search may take, seconds or with a unit [default: ten times what its goals ask of one rate, and a minute]
+    #[arg(long, value_name = "TIME", value_parser = test_time, requires = "search")]
+    pub search_time: Option<Nanos>,
     /// Flows at a time, each from a port of its own [default: 16, or 1 from the kernel]
     #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub parallel: Option<u32>,

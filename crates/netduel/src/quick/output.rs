@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use netduel_model::event::Event;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::sample::LiveFigures;
+use netduel_model::search::SearchStep;
 use netduel_model::trial::Trial;
 use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::{Role, Traffic, Workload};
@@ -52,12 +53,14 @@ pub struct Output {
 impl Output {
     /// For a test of this workload.
     pub fn new(format: Format, workload: &Workload, interval_s: f64) -> Self {
+        // A search tells its steps.
+        let is_search = workload.traffic.packets().is_some_and(|packets| packets.search.is_some());
         Self {
             format,
             traffic: workload.traffic.clone(),
             intervals: Intervals::new(&workload.traffic, interval_s),
             shown: Vec::new(),
-            lines: interval_s > 0.0,
+            lines: interval_s > 0.0 && !is_search,
             newest: [LiveFigures::default(); 2],
         }
     }
@@ -79,6 +82,7 @@ impl Output {
     pub fn event(&mut self, event: &Event) {
         match event {
             Event::TrialProgress { role, figures } => self.progress(*role, *figures),
+            Event::SearchTried { step } => self.tried(step),
             Event::Warned { warning } => eprintln!("warning: {warning}"),
             Event::ProblemFound { text } => eprintln!("{text}"),
             _ => {}
@@ -93,6 +97,15 @@ impl Output {
         if let Some(interval) = self.intervals.take(role, figures) {
             self.show(interval);
         }
+    }
+
+    fn tried(&self, step: &SearchStep) {
+        // What could not be printed now will fail again at the end, where it is told.
+        drop(match self.format {
+            Format::Text => print(&format!("{}\n", words::search::tried(step))),
+            Format::Json => Ok(()),
+            Format::JsonStream => line(&json!({ "event": "step", "step": step })),
+        });
     }
 
     fn show(&mut self, interval: Interval) {

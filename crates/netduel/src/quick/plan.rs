@@ -20,6 +20,8 @@ pub struct Test {
     kind: &'static str,
     /// Key and value as TOML.
     settings: Vec<(&'static str, String)>,
+    /// Whether it is a search, which has a time of its own; and that time, when it is given.
+    search: Option<Option<Nanos>>,
 }
 
 /// A text as TOML: JSON's strings are TOML's basic strings.
@@ -29,7 +31,7 @@ fn quoted(text: &str) -> String {
 
 impl Test {
     fn new(kind: &'static str) -> Self {
-        Self { kind, settings: Vec::new() }
+        Self { kind, settings: Vec::new(), search: None }
     }
 
     fn set(&mut self, key: &'static str, value: &dyn ToString) {
@@ -124,6 +126,11 @@ impl Test {
             test.set_quantity("receiver", args.receiver.as_deref());
             test.set_quantity("packet_rate", args.rate);
             test.set_quantity("window", args.window);
+            if !args.search.is_empty() {
+                let goals: Vec<String> = args.search.iter().map(|goal| quoted(goal)).collect();
+                test.set("search", &format!("[{}]", goals.join(", ")));
+                test.search = Some(args.search_time);
+            }
             for (key, value) in [("frame", frame), ("queues", queues), ("flows", args.parallel)] {
                 if let Some(value) = value {
                     test.set(key, &value);
@@ -197,13 +204,19 @@ impl Test {
              [hosts.server]\nlaunch = \"paired\"\nserve = {at}\naddresses = [\"{address}\"]\n\
              [[arms]]\nname = \"path\"\nclient = \"client\"\nserver = \"server\"\n{expect}\
              [design]\naa = true\n\
-             [[workloads]]\nname = \"{kind}\"\ntype = \"{kind}\"\nfamily = \"{family}\"\nduration = \"{time}\"\n",
+             [[workloads]]\nname = \"{kind}\"\ntype = \"{kind}\"\nfamily = \"{family}\"\n",
             kind = self.kind,
             at = quoted(at),
             expect = common.expect_mbps.map(|mbps| format!("expect_mbps = {mbps}\n")).unwrap_or_default(),
             family = if address.is_ipv4() { "ipv4" } else { "ipv6" },
-            time = Nanos(common.time.0.saturating_add(common.omit.map_or(0, |omit| omit.0))),
         );
+        let time = match self.search {
+            Some(most) => most,
+            None => Some(Nanos(common.time.0.saturating_add(common.omit.map_or(0, |omit| omit.0)))),
+        };
+        if let Some(time) = time {
+            let _ = writeln!(text, "duration = \"{time}\"");
+        }
         // Of so many bytes, all count: a tenth of the time may be more than they take.
         let has_volume = self.settings.iter().any(|(key, _)| *key == "volume");
         if let Some(omit) = common.omit.or(has_volume.then_some(Nanos(0))) {

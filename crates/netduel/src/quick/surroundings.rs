@@ -1,12 +1,13 @@
 //! The surroundings of a quick test: those of a run, and an eye on the hosts and the one trial.
 use std::collections::BTreeMap;
 
-use netduel_control::coordinator::{StoreProblem, Surroundings};
+use netduel_control::coordinator::{Seeker, StoreProblem, Surroundings};
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::Host;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::RunEnd;
+use netduel_model::search::Search;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
@@ -57,6 +58,10 @@ impl Surroundings for QuickSystem<'_> {
 
     fn stop_after_block(&mut self, _trials: &[Trial]) -> Option<RunEnd> {
         None
+    }
+
+    fn search(&mut self, search: &Search, most: Nanos) -> Result<Box<dyn Seeker>, String> {
+        self.system.search(search, most)
     }
 
     fn progress_interval(&self) -> Nanos {

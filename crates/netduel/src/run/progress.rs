@@ -84,6 +84,17 @@ impl Progress {
             }
             Event::TrialStarted { slot, .. } => self.trial_started(slot),
             Event::TrialProgress { role, figures } => self.trial_progress(*role, *figures),
+            Event::SearchTries { ask } => {
+                self.previous = LiveFigures::default();
+                self.now(&words::search::tries(ask));
+            }
+            Event::SearchTried { step } => {
+                let tried = words::search::tried(step);
+                self.now(&tried);
+                if self.bars.is_none() {
+                    self.line(&format!("  {tried}"));
+                }
+            }
             Event::TrialFinished { trial } => self.trial_finished(trial),
             Event::BlockFinished { .. } => {}
             Event::Warned { warning } => self.line(&format!("warning: {warning}")),
@@ -125,7 +136,9 @@ impl Progress {
     }
 
     fn trial_progress(&mut self, role: Role, figures: LiveFigures) {
-        let Some(bars) = &self.bars else { return };
+        if self.bars.is_none() {
+            return;
+        }
         let seconds = figures.elapsed_ns.saturating_sub(self.previous.elapsed_ns) as f64 / 1e9;
         let bytes = figures.received_bytes.max(figures.sent_bytes);
         if role == Role::Client && seconds > 0.0 {
@@ -139,11 +152,17 @@ impl Progress {
             } else {
                 human_bit_rate(rate * 8.0 / seconds)
             };
-            let head = bars.trial.message();
-            let head = head.split("  ").next().unwrap_or_default().to_owned();
-            bars.trial.set_message(format!("{head}  {text}"));
+            self.now(&text);
             self.previous = figures;
         }
+    }
+
+    /// Says what the trial does now, after its name.
+    fn now(&self, text: &str) {
+        let Some(bars) = &self.bars else { return };
+        let head = bars.trial.message();
+        let head = head.split("  ").next().unwrap_or_default().to_owned();
+        bars.trial.set_message(format!("{head}  {text}"));
     }
 
     fn trial_finished(&mut self, trial: &Trial) {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use netduel_control::coordinator::{StoreProblem, Surroundings};
+use netduel_control::coordinator::{Seeker, StoreProblem, Surroundings};
 use netduel_lab::{KeeperCommand, Lab, Lifetime};
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
@@ -11,8 +11,10 @@ use netduel_model::ids::{HostName, LabName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Launch, Pair, ResolvedPlan};
 use netduel_model::run::{Run, RunEnd, RunHeader};
+use netduel_model::search::Search;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
+use netduel_model::units::Nanos;
 use netduel_report::analysis;
 use netduel_report::findings::Severity;
 use netduel_report::inspect::Inspection;
@@ -244,6 +246,10 @@ impl Surroundings for System<'_> {
     fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
         let analysis = analysis::analyse(&self.plan, None, trials, &[], None);
         analysis.precise_enough().then_some(RunEnd::PrecisionReached)
+    }
+
+    fn search(&mut self, search: &Search, most: Nanos) -> Result<Box<dyn Seeker>, String> {
+        crate::search::begin(search, most)
     }
 
     fn interrupted(&self) -> bool {

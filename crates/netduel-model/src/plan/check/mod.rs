@@ -5,6 +5,7 @@ mod dpdk;
 mod failover;
 mod hosts;
 mod packets;
+mod search;
 mod settings;
 mod treatments;
 mod tuning;

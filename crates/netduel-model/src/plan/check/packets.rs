@@ -6,6 +6,8 @@ use crate::plan::spec::{ArmSpec, SettingsSpec, WorkloadSpec, WorkloadType};
 use crate::units::{BitRate, Bytes};
 use crate::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, Workload};
 
+use super::search;
+
 /// Enough for the hashes of a NIC to reach all of some queues, and few enough for the flow tables of a cloud.
 const FLOWS: u32 = 16;
 /// Each has a thread that never leaves its core.
@@ -133,6 +135,7 @@ pub(super) fn check_arm(
         let wrong = "is IPv6, whose datagrams need a sum that the generator `kernel` does not write";
         problems.add(&at("family"), wrong, "use IPv4, or the generator `xdp` or `socket`");
     }
+    search::check_arm(packets, rate.is_some(), &at, problems);
     check_frame(packets.frame, workload.family, &at("frame"), problems);
     dpdk::check_arm(packets, workload.family, &at, problems);
 }
@@ -170,6 +173,7 @@ pub(super) fn resolve(settings: &SettingsSpec) -> Traffic {
             receiver,
             frame,
             queues: settings.queues,
+            search: None,
             client_interface: None,
             server_interface: None,
             dpdk,

@@ -3,12 +3,13 @@ use std::collections::BTreeSet;
 
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
+use crate::plan::cores::CoresSpec;
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
-use crate::plan::spec::{ArmSpec, CoresSpec, PlanSpec, SettingsSpec, WorkloadSpec, WorkloadType};
+use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, WorkloadSpec, WorkloadType};
 use crate::units::Nanos;
 use crate::workload::{PinAuto, Timing, Traffic, Workload};
 
-use super::{packets, settings};
+use super::{packets, search, settings};
 
 const DURATION: Nanos = Nanos(10_000_000_000);
 const DURATION_LEAST: Nanos = Nanos::from_millis(100);
@@ -30,6 +31,7 @@ pub(super) fn check(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Vec<
     }
     for (index, workload) in workloads.iter().enumerate() {
         packets::check_frames(workload, &element_path("workloads", index), problems);
+        search::check(workload, &element_path("workloads", index), problems);
     }
     let all = written(spec);
     let mut names = BTreeSet::new();
@@ -45,7 +47,8 @@ pub(super) fn check(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Vec<
         let Some(kind) = workload.kind else { continue };
         settings::check_belong(&workload.settings, kind, &path, problems);
         settings::check_ranges(&workload.settings, kind, &path, problems);
-        let traffic = settings::traffic(&workload.settings, kind, duration(workload));
+        let mut traffic = settings::traffic(&workload.settings, kind, duration(workload));
+        search::lay(workload, &mut traffic);
         check_metrics(workload, &traffic, &path, problems);
     }
     all.iter().map(|(_, workload)| workload.name.clone()).collect()
@@ -64,7 +67,8 @@ pub(super) fn resolve(
     let effective = settings::overlaid(&workload.settings, &set);
     let both_set = [(&set, key_path(arm_path, "set")), (&workload.settings, workload_path.to_owned())];
     settings::check_loop(&effective, kind, &both_set, problems);
-    let traffic = settings::traffic(&effective, kind, duration(workload));
+    let mut traffic = settings::traffic(&effective, kind, duration(workload));
+    search::lay(workload, &mut traffic);
     let timing = timing(workload, &effective);
     check_parts(&traffic, timing, workload, workload_path, problems);
     let metrics = workload.metrics.clone().unwrap_or_else(|| traffic.default_metrics());
@@ -84,7 +88,8 @@ pub(super) fn resolve(
 }
 
 fn duration(workload: &WorkloadSpec) -> Nanos {
-    workload.duration.unwrap_or(DURATION)
+    let searched = workload.search.as_ref().map(search::duration);
+    workload.duration.or(searched).unwrap_or(DURATION)
 }
 
 /// Times with their defaults, which follow the shortest part of the workload.
@@ -96,6 +101,10 @@ fn timing(workload: &WorkloadSpec, effective: &SettingsSpec) -> Timing {
         let idle = settings::idle(effective, duration).0;
         let shorter = idle.min(duration.0.saturating_sub(idle));
         (warmup, cooldown) = (warmup.min(shorter / 3), cooldown.min(shorter / 10));
+    }
+    if workload.search.is_some() {
+        // Each of its trials counts from the first packet to the last.
+        (warmup, cooldown) = (0, 0);
     }
     Timing {
         duration,

@@ -1,0 +1,176 @@
+//! A trial that is a search: many short trials between the same two agents, under one application of the arm's treatments. Which rate
+//! is next, and what its trial says, somebody else knows: here traffic is run and counted.
+use std::collections::BTreeMap;
+
+use netduel_model::event::Event;
+use netduel_model::plan::Arm;
+use netduel_model::sample::{EndReport, HistogramRecord};
+use netduel_model::search::{
+    Search, SearchAsk, SearchCount, SearchEnd, SearchPurpose, SearchReport, SearchResult, SearchStep,
+};
+use netduel_model::trial::{Trial, TrialEnd};
+use netduel_model::units::{BitRate, Nanos};
+use netduel_model::workload::{Timing, Traffic, Workload};
+
+use super::Trouble;
+use super::conductor::Conductor;
+use super::trial::path_of;
+
+/// Chooses the rates of a search and judges what their trials showed.
+pub trait Seeker {
+    /// The next trial; `None` when the search is over.
+    fn wanted(&mut self) -> Option<SearchAsk>;
+    /// Takes what the trial that was asked for counted.
+    fn record(&mut self, ask: SearchAsk, count: SearchCount) -> SearchStep;
+    /// What is known of each goal, and why the search is over, if it is.
+    fn found(&mut self) -> (Vec<SearchResult>, Option<SearchEnd>);
+}
+
+/// Steps whose ends may be the search's.
+#[derive(Default)]
+struct Kept {
+    /// By load: the last of the goal's own trials in which little enough was lost.
+    good: BTreeMap<u64, (u32, [TrialEnd; 2])>,
+    last: Option<(u32, [TrialEnd; 2])>,
+}
+
+impl Conductor<'_> {
+    /// Searches, and gives the ends of the step that stands for the search. What was found until a step failed is kept, too.
+    pub(super) fn search(
+        &mut self,
+        arm: &Arm,
+        workload: &Workload,
+        search: &Search,
+        trial: &mut Trial,
+    ) -> Result<[TrialEnd; 2], Trouble> {
+        let mut seeker =
+            self.surroundings.search(search, workload.timing.duration).map_err(Trouble::Local)?;
+        let (mut steps, mut kept) = (Vec::new(), Kept::default());
+        let stopped = self.steps(arm, workload, seeker.as_mut(), &mut steps, &mut kept);
+        let (results, end) = seeker.found();
+        let lower = results.first().and_then(|result| result.lower);
+        let shown = match stopped {
+            Ok(Stop::Over) => lower.and_then(|load| kept.good.remove(&load)).or(kept.last),
+            _ => kept.last,
+        };
+        let end = match stopped {
+            Ok(Stop::Over) => end.unwrap_or(SearchEnd::Failed),
+            _ => SearchEnd::Failed,
+        };
+        let (index, ends) = shown.unzip();
+        trial.search = Some(SearchReport { steps, results, end, shown: index });
+        stopped?;
+        ends.ok_or_else(|| {
+            Trouble::Local("the search tried no rate: its time is shorter than one trial".to_owned())
+        })
+    }
+
+    fn steps(
+        &mut self,
+        arm: &Arm,
+        workload: &Workload,
+        seeker: &mut dyn Seeker,
+        steps: &mut Vec<SearchStep>,
+        kept: &mut Kept,
+    ) -> Result<Stop, Trouble> {
+        while let Some(ask) = seeker.wanted() {
+            self.surroundings.event(Event::SearchTries { ask });
+            let begun_ns = self.surroundings.now_ns();
+            let of_step = step(workload, ask);
+            let [client, server] = self.once(arm, &of_step)?;
+            let spent_ns = self.surroundings.now_ns().saturating_sub(begun_ns);
+            let count = count(&of_step.traffic, ask, [&client.report, &server.report], spent_ns);
+            let count = count.map_err(|missing| {
+                Trouble::Local(format!("failed to judge a step of the search: {missing}"))
+            })?;
+            let step = seeker.record(ask, count);
+            let is_good = ask.purpose == SearchPurpose::Confirm && !step.high_loss;
+            self.surroundings.event(Event::SearchTried { step: step.clone() });
+            let index = steps.len() as u32;
+            let is_wrong = !path_of(arm, workload, [&client, &server]).1.is_empty();
+            if is_good {
+                kept.good.insert(step.load, (index, [client.clone(), server.clone()]));
+            }
+            kept.last = Some((index, [client, server]));
+            steps.push(step);
+            if is_wrong {
+                // The last step is the trial's, and what speaks against its path is found there again.
+                return Ok(Stop::WrongPath);
+            }
+        }
+        Ok(Stop::Over)
+    }
+}
+
+/// Why no further step is made.
+#[derive(Clone, Copy)]
+enum Stop {
+    /// The search is over.
+    Over,
+    /// The bytes of a step did not go where the label says.
+    WrongPath,
+}
+
+/// The workload of one step.
+fn step(workload: &Workload, ask: SearchAsk) -> Workload {
+    let mut workload = workload.clone();
+    workload.timing = Timing { duration: ask.duration, warmup: Nanos(0), cooldown: Nanos(0) };
+    if let Traffic::UdpStream { packets: Some(packets), rate, size, .. } = &mut workload.traffic {
+        packets.search = None;
+        *rate = ask.load.map(|load| BitRate(load.saturating_mul(size.0).saturating_mul(8)));
+    }
+    workload
+}
+
+/// What both ends counted of a step; or what is missing.
+fn count(
+    traffic: &Traffic,
+    ask: SearchAsk,
+    [client, server]: [&EndReport; 2],
+    spent_ns: u64,
+) -> Result<SearchCount, &'static str> {
+    let direction = traffic.bulk().ok_or("the workload sends no packets")?;
+    let mut count = SearchCount { sent: 0, received: 0, elapsed_ns: 0, spent_ns, late_p99_ns: None };
+    let ways = [(direction.client_sends(), client, server), (direction.server_sends(), server, client)];
+    for (_, sender, receiver) in ways.into_iter().filter(|(sends, ..)| *sends) {
+        let sent = sender.sent.as_ref().ok_or("the sender counted nothing")?;
+        count.sent += sent.messages;
+        count.received += receiver.datagrams.as_ref().ok_or("the receiver counted nothing")?.unique;
+        let moved_ns = sent.last_ns.zip(sent.first_ns).map_or(0, |(last, first)| last.saturating_sub(first));
+        // A paced sender keeps to its schedule from the start, so its packets belong to all of the time.
+        let elapsed_ns = if ask.load.is_some() { ask.duration.0 } else { moved_ns };
+        count.elapsed_ns = count.elapsed_ns.max(elapsed_ns);
+        let late = sender.datagrams_sent.as_ref().and_then(|report| report.pacing_error.as_ref());
+        count.late_p99_ns = count.late_p99_ns.max(late.and_then(p99));
+    }
+    Ok(count)
+}
+
+/// The value that one sample in a hundred exceeds at most.
+fn p99(record: &HistogramRecord) -> Option<u64> {
+    let wanted = record.count - record.count / 100;
+    let mut seen = 0;
+    let found = record.pairs.iter().find(|(_, count)| {
+        seen += count;
+        seen >= wanted
+    });
+    found.map(|(value, _)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_sample_in_a_hundred_may_be_larger() {
+        let record = |pairs: &[(u64, u64)]| HistogramRecord {
+            count: pairs.iter().map(|(_, count)| count).sum(),
+            pairs: pairs.to_vec(),
+            ..HistogramRecord::default()
+        };
+        assert_eq!(p99(&record(&[(10, 99), (20, 1)])), Some(10));
+        assert_eq!(p99(&record(&[(10, 98), (20, 2)])), Some(20));
+        assert_eq!(p99(&record(&[(10, 1)])), Some(10));
+        assert_eq!(p99(&record(&[])), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! A trial that is a search: its steps over real child processes that follow a script. The script's path carries 1000 packets a second.
+use netduel_control::coordinator::run;
+use netduel_model::event::Event;
+use netduel_model::run::RunEnd;
+use netduel_model::search::SearchEnd;
+use netduel_model::trial::{Trial, Validity};
+
+use crate::surroundings::{Script, searching};
+
+const ONE_BLOCK: &str = "blocks_min = 2\nblocks_max = 2";
+
+fn script() -> Script {
+    Script { rates: vec![2000, 900, 1100], ..Script::default() }
+}
+
+#[test]
+fn the_steps_of_a_search_run_under_one_application_of_the_treatments() {
+    let mut script = script();
+    let log = tempfile::NamedTempFile::new().unwrap();
+    script.environment.push(("SCRIPT_LOG".to_owned(), log.path().display().to_string()));
+    assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(script.stored.len(), 4);
+    assert!(!script.stored.is_empty());
+    for trial in &script.stored {
+        assert_eq!(trial.validity, Validity::Valid);
+        let search = trial.search.as_ref().unwrap();
+        let counts: Vec<_> = search
+            .steps
+            .iter()
+            .map(|step| (step.ask.load, step.count.sent, step.count.received, step.high_loss))
+            .collect();
+        // 200 ms each, the unpaced one at the script's 3000 a second.
+        let expected = [
+            (None, 600, 200, true),
+            (Some(2000), 400, 200, true),
+            (Some(900), 180, 180, false),
+            (Some(1100), 220, 200, true),
+        ];
+        assert_eq!(counts, expected);
+        assert_eq!((search.end, search.shown), (SearchEnd::Complete, Some(2)));
+        // The ends are those of the step at the lower bound, and its path is proven.
+        assert_eq!(sent(trial), Some(180));
+        assert_eq!(trial.proofs.len(), 2);
+    }
+    let log = std::fs::read_to_string(log.path()).unwrap();
+    let count = |word: &str| log.lines().filter(|line| *line == word).count();
+    // Two hosts, four trials of four steps. Each agent undoes once more at its end.
+    assert_eq!((count("apply"), count("undo"), count("start")), (8, 10, 32));
+    assert_eq!(script.tokens.len(), 16, "each step has a secret of its own");
+    let told: Vec<bool> = script
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::SearchTries { .. } => Some(false),
+            Event::SearchTried { .. } => Some(true),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [false, true].repeat(16));
+}
+
+fn sent(trial: &Trial) -> Option<u64> {
+    Some(trial.client.as_ref()?.report.sent.as_ref()?.messages)
+}
+
+#[test]
+fn a_step_that_fails_fails_the_trial_and_what_was_found_before_is_kept() {
+    let mut script = script().host("a", &["refuse-a-rate"]);
+    let end = run(&searching(ONE_BLOCK), &mut script);
+    assert!(end.is_ok(), "a trial that fails is a result: {end:?}");
+    assert!(!script.stored.is_empty());
+    for trial in &script.stored {
+        let Validity::Failed { reason } = &trial.validity else { panic!("{:?}", trial.validity) };
+        assert!(reason.contains("refuses to keep a rate"), "{reason}");
+        let search = trial.search.as_ref().unwrap();
+        assert_eq!((search.steps.len(), search.end), (1, SearchEnd::Failed));
+        assert!(trial.client.is_none());
+    }
+}
+
+#[test]
+fn a_step_on_the_wrong_path_ends_the_search_and_the_trial_does_not_count() {
+    let mut script = script().host("b", &["wrong-path"]);
+    run(&searching(ONE_BLOCK), &mut script).unwrap();
+    assert!(!script.stored.is_empty());
+    for trial in &script.stored {
+        assert!(matches!(trial.validity, Validity::WrongPath { .. }), "{:?}", trial.validity);
+        let search = trial.search.as_ref().unwrap();
+        assert_eq!((search.steps.len(), search.end, search.shown), (1, SearchEnd::Failed, Some(0)));
+        assert_eq!(sent(trial), Some(600));
+    }
+}
+
+#[test]
+fn a_search_is_stopped_between_its_steps_and_nothing_of_it_is_stored() {
+    let mut script = Script { interrupt_after_steps: Some(2), ..script() };
+    let log = tempfile::NamedTempFile::new().unwrap();
+    script.environment.push(("SCRIPT_LOG".to_owned(), log.path().display().to_string()));
+    assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::Interrupted);
+    assert!(script.stored.is_empty());
+    let log = std::fs::read_to_string(log.path()).unwrap();
+    assert_eq!(log.lines().filter(|line| *line == "start").count(), 4, "two steps at two hosts");
+    assert!(log.lines().filter(|line| *line == "undo").count() >= 2, "{log}");
+}

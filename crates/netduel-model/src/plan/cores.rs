@@ -1,0 +1,36 @@
+//! Cores as a plan writes them.
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// Cores as they are written: a list, or the word `auto`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CoresSpec {
+    /// The end chooses.
+    Auto,
+    /// These, in order.
+    List(Vec<u16>),
+}
+
+impl CoresSpec {
+    /// The cores that are named; none of `auto`.
+    pub fn list(&self) -> Vec<u16> {
+        match self {
+            Self::Auto => Vec::new(),
+            Self::List(cores) => cores.clone(),
+        }
+    }
+}
+
+impl JsonSchema for CoresSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "CoresSpec".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let list = generator.subschema_for::<Vec<u16>>();
+        json_schema!({ "anyOf": [list, { "type": "string", "const": "auto" }] })
+    }
+}

@@ -1,0 +1,279 @@
+//! The search for the highest rate without loss, or with little: what it looks for, and what it found. Terms of RFC 9971 (MLRsearch).
+//!
+//! Plain records; which load is tried next, and what the trials at a load make of it, is computed elsewhere.
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::metric::Metric;
+use crate::units::Nanos;
+
+/// Nanoseconds in a second.
+const S: u64 = 1_000_000_000;
+/// Trials of a search at most: about five times what a path that is noisy, chokes and loses was seen to take.
+pub const TRIALS_MAX: u32 = 150;
+
+/// A search goal with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchPreset {
+    /// Not a packet lost in two of three trials of 2 s.
+    NoDrop,
+    /// At most 0.5 % lost in two of three trials of 2 s.
+    PartialDrop,
+    /// RFC 2544's throughput: not a packet lost in one trial of 60 s.
+    Rfc2544,
+    /// ETSI TST009's: not a packet lost in one of two trials of 60 s.
+    Tst009,
+}
+
+impl SearchPreset {
+    /// As it is written in a plan.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NoDrop => "no-drop",
+            Self::PartialDrop => "partial-drop",
+            Self::Rfc2544 => "rfc2544",
+            Self::Tst009 => "tst009",
+        }
+    }
+
+    /// The goal of this name.
+    pub fn goal(self) -> SearchGoal {
+        // Half of the trials may be spoilt, as the standard recommends: on a host that others share, a goal that lets no trial
+        // fail is decided by the worst moment of the search.
+        let short = SearchGoal {
+            name: self.word().to_owned(),
+            final_trial: Nanos(2 * S),
+            duration_sum: Nanos(6 * S),
+            loss_ratio: 0.0,
+            exceed_ratio: 0.5,
+            width: 0.01,
+            initial_trial: Nanos(S / 2),
+        };
+        let minute = Nanos(60 * S);
+        // RFC 9971, sections 4.10.1 and 4.10.2.
+        let long = SearchGoal {
+            final_trial: minute,
+            duration_sum: minute,
+            initial_trial: Nanos(S),
+            ..short.clone()
+        };
+        match self {
+            Self::NoDrop => short,
+            // The loss that FD.io CSIT calls partial drop.
+            Self::PartialDrop => SearchGoal { loss_ratio: 0.005, ..short },
+            Self::Rfc2544 => SearchGoal { exceed_ratio: 0.0, ..long },
+            Self::Tst009 => SearchGoal { duration_sum: Nanos(120 * S), ..long },
+        }
+    }
+}
+
+/// What a search looks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// At least one; each trial counts for all.
+    pub goals: Vec<SearchGoal>,
+    /// Trials at most; the time is the workload's duration.
+    pub trials_max: u32,
+}
+
+impl Search {
+    /// The metrics of its goals, each once.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let mut metrics: Vec<Metric> = self.goals.iter().map(SearchGoal::metric).collect();
+        metrics.sort_unstable();
+        metrics.dedup();
+        metrics
+    }
+
+    /// The metrics that a search for these goals can yield.
+    pub(crate) fn possible_metrics(&self) -> &'static [Metric] {
+        match self.metrics().as_slice() {
+            [Metric::PartialDropRate] => &[Metric::PartialDropRate],
+            [Metric::NoDropRate, _] => &[Metric::NoDropRate, Metric::PartialDropRate],
+            _ => &[Metric::NoDropRate],
+        }
+    }
+}
+
+/// One search goal (RFC 9971, section 4.6.7).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchGoal {
+    /// The preset's, or `goal-1`, `goal-2` ... in the order of the plan.
+    pub name: String,
+    /// A trial decides a load for good only when it is this long.
+    pub final_trial: Nanos,
+    /// How much of such trials a load needs at most.
+    pub duration_sum: Nanos,
+    /// A trial that loses a larger share of its packets is a high-loss trial. 0 to below 1.
+    pub loss_ratio: f64,
+    /// The share of high-loss trials, by duration, that a lower bound may have. 0 to below 1.
+    pub exceed_ratio: f64,
+    /// How far the bounds may be apart at the end, as a share of the upper one. Above 0, below 1.
+    pub width: f64,
+    /// The shortest trial.
+    pub initial_trial: Nanos,
+}
+
+impl SearchGoal {
+    /// The metric that it yields.
+    pub fn metric(&self) -> Metric {
+        if self.loss_ratio == 0.0 { Metric::NoDropRate } else { Metric::PartialDropRate }
+    }
+}
+
+/// What a trial of a search is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchPurpose {
+    /// To find the highest load, and what still arrives of it.
+    Maximum,
+    /// To narrow the bounds down with a trial shorter than the goal's.
+    Narrow,
+    /// To decide a load by the goal's own trials.
+    Confirm,
+}
+
+/// A trial that a search asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchAsk {
+    /// Packets per second to send; absent: as many as the generator can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<u64>,
+    /// How long to send.
+    pub duration: Nanos,
+    /// For which of the goals, from 0.
+    pub goal: u32,
+    /// What for.
+    pub purpose: SearchPurpose,
+}
+
+/// What a trial of a search counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchCount {
+    /// Packets that the generator sent.
+    pub sent: u64,
+    /// Of them, packets that arrived, each once.
+    pub received: u64,
+    /// How long it sent, nanoseconds.
+    pub elapsed_ns: u64,
+    /// How long the whole trial took, with its preparation and end, nanoseconds.
+    pub spent_ns: u64,
+    /// How late the bursts of the generator were, at most, but for one in a hundred, nanoseconds; absent without a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_p99_ns: Option<u64>,
+}
+
+/// A trial of a search with its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchStep {
+    /// What was asked for.
+    pub ask: SearchAsk,
+    /// What was counted.
+    pub count: SearchCount,
+    /// The load, packets per second: as asked, or what was sent when nothing was.
+    pub load: u64,
+    /// Packets per second that the generator sent.
+    pub offered: f64,
+    /// Share of the packets that did not arrive, 0 to 1: of those sent, or of those that the load asks for when `fell_short`.
+    pub loss_ratio: f64,
+    /// Whether the generator stayed so far below the load that what it did not send counts as lost.
+    pub fell_short: bool,
+    /// Whether more was lost than the goal allows that it was made for.
+    pub high_loss: bool,
+}
+
+impl SearchStep {
+    /// How far the rate that was sent is from the load that was asked for, as a share of it; absent when none was.
+    pub fn pacing_error(&self) -> Option<f64> {
+        self.ask.load.map(|load| self.offered / load as f64 - 1.0)
+    }
+}
+
+/// How the search for a goal came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchState {
+    /// Both bounds are known and as close as asked.
+    Regular,
+    /// Even the highest load that the generator could send was carried.
+    MaxLoadReached,
+    /// Even the lowest load, a thousandth of the highest, was not.
+    MinLoadFails,
+    /// The search ended before.
+    Unfinished,
+}
+
+/// What a search found for a goal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchResult {
+    /// Whether it is what was asked for.
+    pub state: SearchState,
+    /// Relevant lower bound, packets per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower: Option<u64>,
+    /// Relevant upper bound, packets per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upper: Option<u64>,
+    /// The lower bound by the shortest trials alone: all that is known of an unfinished search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrowed_lower: Option<u64>,
+    /// The upper bound by the shortest trials alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrowed_upper: Option<u64>,
+    /// Conditional throughput at the lower bound: packets per second that arrive there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditional_throughput: Option<f64>,
+    /// Whether the upper bound is one because the generator could not send as much.
+    pub limited_by_generator: bool,
+}
+
+impl SearchResult {
+    /// Whether the rate may be higher: nothing was found that is too much, or not close enough.
+    pub fn is_at_least(&self) -> bool {
+        matches!(self.state, SearchState::MaxLoadReached | SearchState::Unfinished)
+    }
+}
+
+/// Why a search was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SearchEnd {
+    /// Every goal has its result.
+    Complete,
+    /// The time or the number of trials was used up.
+    Budget,
+    /// The first trial sent nothing.
+    NothingSent,
+    /// A trial failed.
+    Failed,
+}
+
+/// What a search did and found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchReport {
+    /// Every trial, in order.
+    pub steps: Vec<SearchStep>,
+    /// What was found, in the order of the goals.
+    pub results: Vec<SearchResult>,
+    /// Why it was over.
+    pub end: SearchEnd,
+    /// The trial, from 0, whose ends are stored with the search's: at the lower bound of the first goal, or else the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_of_a_preset_is_its_serialised_name_and_its_goals() {
+        for preset in
+            [SearchPreset::NoDrop, SearchPreset::PartialDrop, SearchPreset::Rfc2544, SearchPreset::Tst009]
+        {
+            assert_eq!(serde_json::to_value(preset).unwrap(), preset.word());
+            assert_eq!(preset.goal().name, preset.word());
+        }
+    }
+}

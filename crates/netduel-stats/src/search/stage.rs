@@ -1,0 +1,235 @@
+//! One stage of a search: which load to try next until the bounds by trials of one length are close enough.
+//!
+//! In order: what is under way is decided first; then the bounds that shorter trials found are tried, the lower one first; then
+//! both sides of what still arrives when a load is too high; then growing steps away from the bound that was
+//! found last; and when these have gone too far, halves.
+use super::bounds::{Bounds, bounds, loads, trials_at};
+use super::goal::Goal;
+use super::load::{Class, classify};
+use super::{Purpose, Step};
+
+/// How far from a load that is wanted one that was tried already may be to be taken instead, as a share of the width: its trials
+/// are evidence that need not be paid again.
+const NEAR: f64 = 0.25;
+/// Where the two loads around an estimate lie, as a share of the width on either side: together they are less than a width apart.
+const AROUND: f64 = 0.49;
+
+/// How close to the lowest load there is no point in another than that, as a share of it: a path that fails there is not worth a
+/// precise figure.
+const LOWEST: f64 = 1.0;
+/// By how much a step away from a bound grows when the last was not far enough.
+const GROWTH: f64 = 3.0;
+/// Steps up towards a known bound before halves are better: what arrives of a load far too high says little of a path that chokes.
+const STRIDES_MAX: i32 = 2;
+/// Guesses in a stage that may turn out too high. On a path that takes what it can the first is right; where loss does not depend on
+/// the load, guesses would follow each other without end.
+const GUESSES_MAX: u32 = 2;
+
+/// What is known when a load is chosen.
+pub(super) struct View<'a> {
+    /// Trials so far.
+    pub steps: &'a [Step],
+    /// The lowest load that is tried.
+    pub min_load: u64,
+    /// The highest.
+    pub max_load: u64,
+}
+
+/// What a stage wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// A trial at this load, packets per second.
+    Load(u64),
+    /// Nothing: these are its bounds.
+    Done(Bounds),
+}
+
+/// A way from a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Down,
+    Up,
+}
+
+/// How a load came to be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// A bound by shorter trials, or the highest load.
+    Hint,
+    /// What arrived of a load too high.
+    Guess,
+    /// A step away from a bound.
+    Stride(Side),
+    /// Between two bounds.
+    Half,
+}
+
+/// One stage.
+#[derive(Debug, Clone)]
+pub(super) struct Stage {
+    /// Which goal it is for.
+    pub goal: usize,
+    /// The goal with this stage's trials.
+    pub target: Goal,
+    /// What its trials are for.
+    pub purpose: Purpose,
+    /// The bounds that shorter trials found.
+    pub hints: Bounds,
+    /// The load that is being decided.
+    under_way: Option<(u64, Reason)>,
+    /// Guesses that were too high.
+    guesses: u32,
+    /// Steps away from a bound that were not far enough, one after the other.
+    strides: Option<(Side, i32)>,
+    /// Whether a step went too far: halves are better from then on.
+    halving: bool,
+}
+
+impl Stage {
+    /// A stage that has not begun.
+    pub fn new(goal: usize, target: Goal, purpose: Purpose) -> Self {
+        let hints = Bounds::default();
+        Self { goal, target, purpose, hints, under_way: None, guesses: 0, strides: None, halving: false }
+    }
+
+    /// The next load, or the end of the stage.
+    pub fn choose(&mut self, view: &View<'_>) -> Choice {
+        let found = bounds(&self.target, view.steps);
+        let inside = |load: u64| {
+            found.lower.is_none_or(|lower| load > lower) && found.upper.is_none_or(|upper| load < upper)
+        };
+        if let Some((load, reason)) = self.under_way {
+            let class = classify(&self.target, trials_at(view.steps, load));
+            if class == Class::Undecided && inside(load) {
+                return Choice::Load(load);
+            }
+            self.under_way = None;
+            self.learn(reason, class);
+        }
+        let is_lowest_too_high = found.upper.is_some_and(|upper| upper <= view.min_load);
+        let is_highest_low = found.upper.is_none() && found.lower.is_some_and(|lower| lower >= view.max_load);
+        if found.are_within(self.target.width) || is_lowest_too_high || is_highest_low {
+            return Choice::Done(found);
+        }
+        let (wanted, reason) = self.wanted(view, found, &inside);
+        // Strictly between the bounds, so that every decision brings them closer.
+        let floor = found.lower.map_or(view.min_load, |lower| lower + 1);
+        let ceiling = found.upper.map_or(view.max_load, |upper| upper - 1);
+        let load = self.near(view, wanted.clamp(floor, ceiling), &inside);
+        self.under_way = Some((load, reason));
+        Choice::Load(load)
+    }
+
+    /// What the class of a load says of the way it was chosen.
+    fn learn(&mut self, reason: Reason, class: Class) {
+        if reason == Reason::Guess && class == Class::Upper {
+            self.guesses += 1;
+        }
+        let Reason::Stride(side) = reason else { return };
+        let went_on = match side {
+            Side::Down => class == Class::Upper,
+            Side::Up => class == Class::Lower,
+        };
+        if went_on {
+            let done = self.strides.filter(|(before, _)| *before == side).map_or(0, |(_, count)| count);
+            self.strides = Some((side, done + 1));
+        } else {
+            self.halving = true;
+        }
+    }
+
+    fn wanted(&self, view: &View<'_>, found: Bounds, inside: &impl Fn(u64) -> bool) -> (u64, Reason) {
+        let untried = |load: &u64| {
+            inside(*load) && classify(&self.target, trials_at(view.steps, *load)) == Class::Undecided
+        };
+        if let Some(hint) = [self.hints.lower, self.hints.upper].into_iter().flatten().find(untried) {
+            return (hint, Reason::Hint);
+        }
+        if let Some(guess) = self.guess(view, found) {
+            return (guess, Reason::Guess);
+        }
+        match (found.lower, found.upper) {
+            (None, None) => (view.max_load, Reason::Hint),
+            (Some(lower), None) => (self.stride(Side::Up, lower), Reason::Stride(Side::Up)),
+            (None, Some(upper)) => {
+                let half = middle(view.min_load, upper);
+                let (load, reason) = self.down(upper, half);
+                let is_all_but_lowest = (load as f64) < view.min_load as f64 * (1.0 + LOWEST);
+                if is_all_but_lowest { (view.min_load, reason) } else { (load, reason) }
+            }
+            (Some(lower), Some(upper)) => {
+                let half = middle(lower, upper);
+                let last = view.steps.last().map(|step| step.trial.load);
+                if last == Some(lower) && !self.halving && self.strides.is_none_or(|(_, n)| n < STRIDES_MAX) {
+                    let stride = self.stride(Side::Up, lower);
+                    if stride < half { (stride, Reason::Stride(Side::Up)) } else { (half, Reason::Half) }
+                } else if last == Some(lower) {
+                    (half, Reason::Half)
+                } else {
+                    self.down(upper, half)
+                }
+            }
+        }
+    }
+
+    fn down(&self, upper: u64, half: u64) -> (u64, Reason) {
+        let stride = self.stride(Side::Down, upper);
+        if stride > half && !self.halving {
+            (stride, Reason::Stride(Side::Down))
+        } else {
+            (half, Reason::Half)
+        }
+    }
+
+    /// One side of what arrives of a load that is far too high: on a path that takes what it can, that is its capacity.
+    fn guess(&self, view: &View<'_>, found: Bounds) -> Option<u64> {
+        let from = found.upper.unwrap_or(view.max_load);
+        // A trial that is too short may have lost nothing where a buffer took it all.
+        let lost = |least_ns: u64| {
+            let trials = trials_at(view.steps, from).filter(|trial| trial.duration_ns >= least_ns);
+            trials.map(|trial| trial.loss_ratio).reduce(f64::min)
+        };
+        let loss_ratio = lost(self.target.final_trial_ns).or_else(|| lost(0))?;
+        if self.guesses >= GUESSES_MAX || loss_ratio <= self.target.loss_ratio + self.target.width {
+            return None;
+        }
+        let arrives = from as f64 * (1.0 - loss_ratio) / (1.0 - self.target.loss_ratio);
+        let side = |sign: f64| (arrives * (1.0 + sign * AROUND * self.target.width)) as u64;
+        let (below, above) = (side(-1.0), side(1.0));
+        if below < view.min_load {
+            None
+        } else if found.lower.is_none_or(|lower| lower < below) {
+            Some(below)
+        } else {
+            let is_below_close = found.lower.is_some_and(|lower| lower < above);
+            (is_below_close && above < from).then_some(above)
+        }
+    }
+
+    /// A step away from a bound: a width, more after each that was not far enough.
+    fn stride(&self, side: Side, bound: u64) -> u64 {
+        let count = self.strides.filter(|(before, _)| *before == side).map_or(0, |(_, count)| count);
+        let share = self.target.width * GROWTH.powi(count);
+        match side {
+            Side::Down => (bound as f64 * (1.0 - share)).max(0.0).ceil() as u64,
+            Side::Up => (bound as f64 * (1.0 + share)) as u64,
+        }
+    }
+
+    /// A load that was tried already and is as good as the wanted one, or that one.
+    fn near(&self, view: &View<'_>, wanted: u64, inside: &impl Fn(u64) -> bool) -> u64 {
+        let distance = |load: u64| load.abs_diff(wanted);
+        let close = (NEAR * self.target.width * wanted as f64) as u64;
+        loads(view.steps)
+            .into_iter()
+            .filter(|load| inside(*load) && distance(*load) <= close)
+            .filter(|load| classify(&self.target, trials_at(view.steps, *load)) == Class::Undecided)
+            .min_by_key(|load| distance(*load))
+            .unwrap_or(wanted)
+    }
+}
+
+/// The geometric middle: halves the factor between two loads.
+fn middle(low: u64, high: u64) -> u64 {
+    (low as f64 * high as f64).sqrt() as u64
+}

@@ -1,0 +1,283 @@
+//! The search on paths whose rate is known: are its bounds right, and what do they cost against plain bisection?
+use netduel_stats::search::{
+    Budget, Class, End, Goal, GoalResult, GoalState, Next, Search, Settings, Trial, classify,
+};
+
+use crate::device::{Device, Path};
+
+const NO_LIMIT: Budget = Budget { trials: u32::MAX, spent_ns: u64::MAX };
+const CAPACITY: f64 = 1_234_567.0;
+const CEILING: f64 = 4e6;
+
+fn search(goals: &[Goal], budget: Budget, path: &mut Path) -> (Search, End) {
+    let mut search = Search::new(Settings { goals: goals.to_vec(), max_load: None, budget })
+        .expect("goals that make sense");
+    loop {
+        match search.wanted() {
+            Next::Ended(end) => return (search, end),
+            Next::Measure(ask) => {
+                let outcome = path.answer(ask);
+                search.record(ask, outcome);
+            }
+        }
+    }
+}
+
+fn complete(goals: &[Goal], path: &mut Path) -> Vec<GoalResult> {
+    let (search, end) = search(goals, NO_LIMIT, path);
+    assert_eq!(end, End::Complete);
+    search.results()
+}
+
+/// Plain bisection of the same precision: between nothing and the ceiling, each load decided by the goal's own trials.
+fn bisect(goal: &Goal, path: &mut Path) -> (u64, u64) {
+    let (mut low, mut high) = (0, path.ceiling as u64);
+    while (high - low) as f64 > goal.width * high as f64 {
+        let load = u64::midpoint(low, high);
+        let mut trials = Vec::new();
+        let class = loop {
+            let outcome = path.trial(Some(load), goal.final_trial_ns);
+            let lost = outcome.sent.saturating_sub(outcome.received);
+            let loss_ratio = lost as f64 / outcome.sent as f64;
+            trials.push(Trial { load, duration_ns: goal.final_trial_ns, loss_ratio });
+            match classify(goal, trials.iter().copied()) {
+                Class::Undecided => {}
+                decided => break decided,
+            }
+        };
+        if class == Class::Lower { low = load } else { high = load }
+    }
+    (low, high)
+}
+
+fn regular(result: &GoalResult) -> (f64, f64) {
+    assert_eq!(result.state, GoalState::Regular, "{result:?}");
+    let bound = |bound: Option<u64>| bound.expect("a regular result has both bounds") as f64;
+    (bound(result.bounds.lower), bound(result.bounds.upper))
+}
+
+const S: u64 = 1_000_000_000;
+/// The goals that have a name in a plan.
+const NO_DROP: Goal = Goal {
+    final_trial_ns: 2 * S,
+    duration_sum_ns: 6 * S,
+    loss_ratio: 0.0,
+    exceed_ratio: 0.5,
+    width: 0.01,
+    initial_trial_ns: S / 2,
+};
+const PARTIAL_DROP: Goal = Goal { loss_ratio: 0.005, ..NO_DROP };
+const RFC2544: Goal = Goal {
+    final_trial_ns: 60 * S,
+    duration_sum_ns: 60 * S,
+    exceed_ratio: 0.0,
+    initial_trial_ns: S,
+    ..NO_DROP
+};
+const TST009: Goal = Goal { duration_sum_ns: 120 * S, exceed_ratio: 0.5, ..RFC2544 };
+const PRESETS: [(&str, Goal); 4] =
+    [("no-drop", NO_DROP), ("partial-drop", PARTIAL_DROP), ("rfc2544", RFC2544), ("tst009", TST009)];
+
+#[test]
+fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
+    for (name, goal) in PRESETS {
+        for device in [Device::Clean, Device::Livelock] {
+            for factor in [0.002, 0.013, 0.2, 0.71, 0.999, 1.0] {
+                let capacity = 2e6 * factor;
+                let mut path = Path::new(device, capacity, 2e6, 1);
+                let result = complete(&[goal], &mut path)[0];
+                if capacity / (1.0 - goal.loss_ratio) < 2e6 {
+                    let (lower, upper) = regular(&result);
+                    // With a loss of g allowed, a load of capacity / (1 - g) still upholds the goal.
+                    let truth = capacity / (1.0 - goal.loss_ratio);
+                    assert!(upper - lower <= goal.width * upper + 1.0, "{name}: {result:?}");
+                    if let Device::Clean = device {
+                        assert!(lower <= truth + 1.0 && truth <= upper + 1.0, "{name} {truth}: {result:?}");
+                    } else {
+                        assert!(
+                            lower <= truth + 1.0 && capacity <= upper + 1.0,
+                            "{name} {truth}: {result:?}"
+                        );
+                    }
+                    assert!(!result.limited_by_generator);
+                } else {
+                    assert_eq!(result.state, GoalState::MaxLoadReached, "{name}: {result:?}");
+                    let throughput = result.conditional_throughput.unwrap();
+                    let livelock = if let Device::Livelock = device { capacity / 2e6 } else { 1.0 };
+                    // Where nothing is lost of what the generator sends at most, rates are tried that it can keep.
+                    let kept = if factor < 1.0 { 1.0 } else { 0.95 };
+                    assert!((throughput - capacity * livelock * kept).abs() < 1.0, "{name}: {result:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn one_search_serves_several_goals_for_less_than_a_search_each() {
+    let goals = [NO_DROP, PARTIAL_DROP];
+    let mut together = Path::new(Device::Noisy, CAPACITY, CEILING, 3);
+    let results = complete(&goals, &mut together);
+    let (no_drop, partial) = (regular(&results[0]), regular(&results[1]));
+    assert!(no_drop.0 < partial.0, "no drop {no_drop:?}, partial drop {partial:?}");
+    let mut apart = Path::new(Device::Noisy, CAPACITY, CEILING, 3);
+    for goal in goals {
+        complete(&[goal], &mut apart);
+    }
+    assert!(together.spent_ns < apart.spent_ns, "{} against {} ns", together.spent_ns, apart.spent_ns);
+}
+
+#[test]
+fn a_path_that_loses_at_any_load_ends_with_that_and_soon() {
+    for (name, goal) in PRESETS {
+        let mut path = Path::new(Device::Lossy, CAPACITY, CEILING, 1);
+        let result = complete(&[goal], &mut path)[0];
+        assert_eq!(result.state, GoalState::MinLoadFails, "{name}: {result:?}");
+        assert_eq!((result.bounds.lower, result.conditional_throughput), (None, None));
+        assert!(path.trials < 60, "{name}: {} trials", path.trials);
+    }
+}
+
+#[test]
+fn a_generator_that_cannot_send_what_it_is_asked_is_named_as_the_limit() {
+    // The path takes all of 1 Mpps; the plan allows 2 Mpps of which the generator makes 1.
+    let mut path = Path::new(Device::Clean, 5e6, 1e6, 1);
+    let settings = Settings { goals: vec![NO_DROP], max_load: Some(2_000_000), budget: NO_LIMIT };
+    let mut search = Search::new(settings).unwrap();
+    while let Next::Measure(ask) = search.wanted() {
+        assert!(ask.load.is_some_and(|load| load <= 2_000_000), "the highest load that is allowed: {ask:?}");
+        let outcome = path.answer(ask);
+        search.record(ask, outcome);
+    }
+    let result = search.results()[0];
+    let (lower, upper) = regular(&result);
+    assert!(lower <= 1.005e6 && upper >= 1e6 && result.limited_by_generator, "{result:?}");
+    assert!(search.steps().iter().any(|step| step.fell_short));
+}
+
+#[test]
+fn a_spent_budget_ends_the_search_with_what_was_reached() {
+    for trials in 0..12 {
+        let mut path = Path::new(Device::Clean, CAPACITY, CEILING, 1);
+        let (search, end) = search(&[TST009], Budget { trials, ..NO_LIMIT }, &mut path);
+        assert!(path.trials <= trials);
+        let result = search.results()[0];
+        if end == End::Budget {
+            assert_eq!((path.trials, result.state), (trials, GoalState::Unfinished));
+        }
+        if trials >= 3 {
+            assert!(result.narrowed.lower.is_some(), "after {trials}: {result:?}");
+        }
+    }
+    let mut path = Path::new(Device::Clean, CAPACITY, CEILING, 1);
+    let budget = Budget { spent_ns: 30_000_000_000, ..NO_LIMIT };
+    let (_, end) = search(&[RFC2544], budget, &mut path);
+    assert_eq!(end, End::Budget);
+    assert!(path.spent_ns <= budget.spent_ns, "a trial that would not fit is not begun");
+}
+
+#[test]
+fn a_generator_that_sends_nothing_ends_the_search() {
+    let mut path = Path::new(Device::Clean, CAPACITY, 0.0, 1);
+    let (search, end) = search(&[NO_DROP], NO_LIMIT, &mut path);
+    assert_eq!((end, search.steps().len()), (End::NothingSent, 1));
+    assert_eq!(search.results()[0].state, GoalState::Unfinished);
+}
+
+#[test]
+fn asking_twice_changes_nothing() {
+    let mut path = Path::new(Device::Noisy, CAPACITY, CEILING, 9);
+    let settings = Settings { goals: vec![TST009], max_load: None, budget: NO_LIMIT };
+    let mut search = Search::new(settings).unwrap();
+    while let Next::Measure(ask) = search.wanted() {
+        assert_eq!(search.wanted(), Next::Measure(ask));
+        let outcome = path.answer(ask);
+        search.record(ask, outcome);
+    }
+}
+
+/// What many searches cost, and how right they were.
+struct Cost {
+    /// Median of the trials.
+    trials: f64,
+    /// Median of the time, seconds.
+    seconds: f64,
+    /// Median of the distance of the lower bound from the capacity, as a share of it.
+    off: f64,
+    /// Distance from that median that one search in twenty exceeds, as a share of the capacity.
+    spread: f64,
+}
+
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[((values.len() - 1) as f64 * share) as usize]
+}
+
+/// Runs a way of searching on many paths of a kind whose capacities differ.
+fn cost(device: Device, mut way: impl FnMut(&mut Path) -> f64) -> Cost {
+    const SEEDS: u64 = 200;
+    let (mut trials, mut seconds, mut off) = (Vec::new(), Vec::new(), Vec::new());
+    for seed in 0..SEEDS {
+        let capacity = CAPACITY * (1.0 + 0.5 * (seed as f64 / SEEDS as f64));
+        let mut path = Path::new(device, capacity, CEILING, seed);
+        let found = way(&mut path);
+        trials.push(f64::from(path.trials));
+        seconds.push(path.spent_ns as f64 / 1e9);
+        off.push(found / capacity - 1.0);
+    }
+    let middle = quantile(&mut off, 0.5);
+    let mut distances: Vec<f64> = off.iter().map(|off| (off - middle).abs()).collect();
+    Cost {
+        trials: quantile(&mut trials, 0.5),
+        seconds: quantile(&mut seconds, 0.5),
+        off: middle,
+        spread: quantile(&mut distances, 0.95),
+    }
+}
+
+/// How many times less time than bisection a search takes at least.
+type Gain = f64;
+
+/// On 200 paths each. Where a goal lets no trial fail, one bad moment spoils any search, and `spread` says so.
+const CASES: [(Device, [Gain; 4]); 6] = [
+    (Device::Clean, [3.0, 3.0, 7.0, 5.0]),
+    (Device::Livelock, [1.8, 1.8, 5.5, 4.0]),
+    (Device::Buffered, [2.0, 2.0, 2.0, 1.5]),
+    (Device::Noisy, [1.1, 3.0, 2.0, 2.0]),
+    (Device::Bursty, [3.0, 3.0, 7.0, 5.0]),
+    (Device::Drifting, [3.0, 3.0, 7.0, 5.0]),
+];
+
+#[test]
+fn the_search_is_as_right_as_bisection_and_takes_less_time() {
+    println!(
+        "| path | goal | trials | time | lower bound off by | bisection: trials | time | off by | gain |"
+    );
+    for (device, gains) in CASES {
+        for ((name, goal), gain) in PRESETS.into_iter().zip(gains) {
+            let ours =
+                cost(device, |path| complete(&[goal], path)[0].bounds.lower.unwrap_or_default() as f64);
+            let plain = cost(device, |path| bisect(&goal, path).0 as f64);
+            let off = |cost: &Cost| format!("{:+.1} ± {:.1} %", 100.0 * cost.off, 100.0 * cost.spread);
+            println!(
+                "| {device:?} | {name} | {} | {:.0} s | {} | {} | {:.0} s | {} | {:.1} |",
+                ours.trials,
+                ours.seconds,
+                off(&ours),
+                plain.trials,
+                plain.seconds,
+                off(&plain),
+                plain.seconds / ours.seconds
+            );
+            assert!(plain.seconds >= gain * ours.seconds, "{device:?} {name} costs too much");
+            // A path that drifts has another capacity at the end, and bisection takes long enough to see much of it.
+            let apart = (ours.off - plain.off).abs();
+            assert!(
+                apart < 0.015 || matches!(device, Device::Drifting),
+                "{device:?} {name}: {} and {}",
+                ours.off,
+                plain.off
+            );
+        }
+    }
+}
