@@ -1,4 +1,4 @@
-//! Network namespaces as hosts and the two paths between them.
+//! Network namespaces as hosts and the paths between them.
 //!
 //! A lab is held by a *keeper*, a process that is pid 1 of its own pid namespace: when it ends, however it ends, the
 //! kernel ends every process of the lab and removes every namespace. The keeper's abstract Unix socket is the registry of

@@ -59,7 +59,9 @@
   const longest = (arms) => Math.max(...arms.map((name) => name.length));
   const labelRoom = (arms) => Math.min(16 + longest(arms) * 6.8, 150);
   // An axis from zero shows proportions; a narrow one shows what is left when there are none.
-  const fromZero = (values) => Math.max(...values) > 1.5 * Math.min(...values);
+  const fromZero = (values) => Math.max(...values) > 1.5 * Math.min(...values) || Math.max(...values) === Math.min(...values);
+  // Values that are all 0 have no axis of their own.
+  const domain = (values) => (values.every((value) => value === 0) ? { domain: [0, 1] } : {});
   const grid = { stroke: "var(--grid)", strokeOpacity: 1 };
 
   function blocks(data, workload, index, width) {
@@ -74,7 +76,8 @@
       width, height: 240, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
       x: { domain: d3.range(1, count + 1), type: "point", padding: 0.5, label: "block", ...BELOW, tickSize: 0,
         ticks: count > 16 ? d3.range(1, count + 1, Math.ceil(count / 12)) : undefined },
-      y: { label: metric.unit, labelArrow: "none", zero: fromZero(points.map((p) => p.value)), nice: true, ticks: 5, tickSize: 0 },
+      y: { label: metric.unit, labelArrow: "none", zero: fromZero(points.map((p) => p.value)), nice: true, ticks: 5, tickSize: 0,
+        ...domain(points.map((p) => p.value)) },
       marks: [
         Plot.gridY({ ...grid, ticks: 5 }),
         Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
@@ -278,7 +281,7 @@
 
   // A bar for each point of a sweep, a lane for each arm, on an axis from zero.
   function sweep(data, workload, index, width) {
-    const { points, unit, published } = data.sweeps[index];
+    const { points, unit } = data.sweeps[index];
     const rows = points.filter((point) => point.received !== null).map((point) => ({ ...point, name: data.arms[point.arm] }));
     if (!rows.length) return null;
     const labels = [...new Set(points.map((point) => point.label))];
@@ -287,7 +290,9 @@
     const lanes = many ? data.arms.filter((name) => rows.some((row) => row.name === name)) : [""];
     const lane = (row) => (many ? row.name : "");
     const room = Math.min(20 + Math.max(longest(lanes), longest(labels)) * 6.8, 150);
-    const most = Math.max(...rows.map((row) => Math.max(row.received, row.sent || 0, row.high || 0)), published || 0);
+    const most = Math.max(...rows.map((row) => Math.max(row.received, row.sent || 0, row.high || 0, row.published || 0)));
+    // Once for each label: it is of one size of frames.
+    const published = labels.map((label) => points.find((point) => point.label === label)).filter((point) => point.published !== null);
     const ticks = Math.max(3, Math.round(width / 110));
     return Plot.plot({
       width, height: 76 + labels.length * (lanes.length * 22 + 22), marginLeft: room, marginRight: 56, marginTop: 34, marginBottom: 42, style: STYLE,
@@ -306,8 +311,8 @@
           fill: (row) => `var(--arm-${row.arm % 6}-text)` }) : null,
         Plot.text(labels, { fy: (label) => label, text: (label) => label, frameAnchor: many ? "top-left" : "left", dx: -room + 2, dy: many ? -13 : 0,
           fill: "var(--quiet)", textAnchor: "start" }),
-        published ? Plot.ruleX([published], { stroke: "var(--ink)", strokeDasharray: "4 3" }) : null,
-        published ? Plot.text([published], { fy: () => labels[0], x: (value) => value, text: () => "published", frameAnchor: "top", dy: -14, textAnchor: "end", fill: "var(--ink)" }) : null,
+        Plot.ruleX(published, { x: "published", fy: "label", stroke: "var(--ink)", strokeDasharray: "4 3" }),
+        Plot.text(published.slice(0, 1), { x: "published", fy: "label", text: () => "published", frameAnchor: "top", dy: -14, textAnchor: "end", fill: "var(--ink)" }),
       ],
     });
   }

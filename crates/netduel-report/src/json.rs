@@ -46,7 +46,7 @@ pub fn document(run: &Run, analysis: &Analysis) -> Value {
         "trials_left_out": analysis.trials_left_out,
         "workloads": analysis.workloads.iter().map(workload).collect::<Vec<_>>(),
         "path": words::proofs(analysis),
-        "warnings": analysis.warnings.iter().map(warning).collect::<Vec<_>>(),
+        "warnings": analysis.warnings.iter().map(|one| warning(analysis, one)).collect::<Vec<_>>(),
         "hosts": header.hosts,
         "inspection": {
             "hosts": analysis.inspection.hosts.iter().map(|host| {
@@ -63,10 +63,10 @@ pub fn document(run: &Run, analysis: &Analysis) -> Value {
     })
 }
 
-fn warning(warning: &netduel_model::warning::Warning) -> Value {
+fn warning(analysis: &Analysis, warning: &netduel_model::warning::Warning) -> Value {
     let mut value = serde_json::to_value(warning).unwrap_or_default();
     if let Value::Object(fields) = &mut value {
-        fields.insert("text".to_owned(), Value::String(warning.to_string()));
+        fields.insert("text".to_owned(), Value::String(words::warning_text(analysis, warning)));
     }
     value
 }

@@ -37,7 +37,7 @@ enum Form {
 }
 
 /// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate, or a crate with a program.
-const BENCHES: [Bench; 4] = [
+const BENCHES: [Bench; 5] = [
     Bench {
         name: "aa",
         what: "how often 200 comparisons of a path with itself say faster or slower (about six minutes)",
@@ -53,6 +53,12 @@ const BENCHES: [Bench; 4] = [
     Bench {
         name: "schedule",
         what: "time to lay out a schedule of 10,000 trials",
+        package: "netduel",
+        form: Form::Target,
+    },
+    Bench {
+        name: "search",
+        what: "the search for the rate without loss against a sweep of all rates (about fifteen minutes)",
         package: "netduel",
         form: Form::Target,
     },

@@ -1,11 +1,13 @@
 //! A plan as it is written in TOML: its tables, keys and words. Types are checked when it is read, sense by `check`.
 //!
 //! The doc comments are the descriptions in the JSON Schema and in the guide: they speak to the plan's author.
-use std::borrow::Cow;
+mod search;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
+pub use search::{SearchGoalSpec, SearchSpec};
 use serde::{Deserialize, Serialize};
 
 use super::cores::CoresSpec;
@@ -16,7 +18,6 @@ use crate::failover::PathEventKind;
 use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::packet_path::{PacketEngine, PacketReceiver};
-use crate::search::SearchPreset;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 use crate::workload::{Direction, Family, ProbeProtocol, TcpEngine, UdpOffload, Wait};
 
@@ -46,7 +47,7 @@ shape! {
         /// Policy rules that the synthetic path walks one by one for every packet; the accelerated path meets the same
         /// policy as one hashed lookup. 0 to 10000, default 600.
         optional rules: u32,
-        /// Emulated rate cap on the wire between the hosts, for both paths, 1 bit/s at least. Default: none.
+        /// Emulated rate cap on the wire between the hosts, for the synthetic and the accelerated path, 1 bit/s at least. Default: none.
         optional cap: BitRate,
         /// MTU of the guests in bytes, 1280 to 9000, default 1500.
         optional mtu: u32,
@@ -364,51 +365,6 @@ shape! {
         optional dpdk: DpdkSpec,
         /// failover: what is done to the path while traffic runs, in the order of time; at least one, and each within the duration.
         optional events: Vec<EventSpec>,
-    }
-}
-
-/// What a search looks for, as it is written: goals with a name, or of one's own.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SearchSpec {
-    /// By their names.
-    Presets(Vec<SearchPreset>),
-    /// One's own.
-    Goals(Vec<SearchGoalSpec>),
-}
-
-impl JsonSchema for SearchSpec {
-    fn schema_name() -> Cow<'static, str> {
-        "SearchSpec".into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let one = generator.subschema_for::<SearchPreset>();
-        let presets = generator.subschema_for::<Vec<SearchPreset>>();
-        let goals = generator.subschema_for::<Vec<SearchGoalSpec>>();
-        json_schema!({ "anyOf": [one, presets, goals] })
-    }
-}
-
-shape! {
-    /// A goal of a search, in the terms of RFC 9971. Every key has a default: that of the goal that it is like.
-    pub struct SearchGoalSpec {
-        /// The goal whose values are taken for keys that are left out, default `no-drop`.
-        optional like: SearchPreset,
-        /// Final trial duration: only trials of this length prove a load good, 100 ms to 1 h.
-        optional final_trial: Nanos,
-        /// Duration sum: how much of such trials a load needs at most, one final trial to 24 h. Default: in the proportion of the goal
-        /// that it is like.
-        optional duration_sum: Nanos,
-        /// Loss ratio: the share of packets that a good trial may lose, 0 % to less than 50 %.
-        optional loss_ratio: Percent,
-        /// Exceed ratio: the share of trials at a load that may lose more, 0 % to less than 100 %.
-        optional exceed_ratio: Percent,
-        /// Width: how far apart, relative to the upper one, the bounds may be at the end, 0.05 % to 50 % and no less than `loss_ratio`.
-        optional width: Percent,
-        /// Initial trial duration: the shortest trial, 100 ms to `final_trial`.
-        optional initial_trial: Nanos,
     }
 }
 

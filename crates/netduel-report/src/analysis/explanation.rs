@@ -179,10 +179,12 @@ impl Pair<'_> {
 
     fn datagrams(&self) -> Option<String> {
         let (counter, baseline, arm) = self.counter(CounterKind::SocketDrops)?;
-        Some(format!(
-            "Of the datagrams sent, the receiver's own socket dropped {}.",
-            self.both(counter, baseline.median, arm.median)
-        ))
+        let both = self.both(counter, baseline.median, arm.median);
+        Some(if self.arm.packets.is_empty() {
+            format!("Of the datagrams sent, the receiver's own socket dropped {both}.")
+        } else {
+            format!("Of the packets sent, the receiver's own socket or ring dropped {both}.")
+        })
     }
 }
 

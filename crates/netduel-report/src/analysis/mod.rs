@@ -174,7 +174,11 @@ impl MetricAnalysis {
 
     /// Whether its values are packets per second.
     pub fn is_packet_rate(&self) -> bool {
-        self.of_packets && matches!(self.metric, Metric::DatagramRate | Metric::PacketRate)
+        let is_rate = matches!(
+            self.metric,
+            Metric::DatagramRate | Metric::PacketRate | Metric::NoDropRate | Metric::PartialDropRate
+        );
+        self.of_packets && is_rate
     }
 }
 

@@ -1,8 +1,9 @@
 //! Workloads of packets that differ in one thing only, seen together: sizes of frames, or numbers of queues.
 use netduel_model::ids::ArmName;
+use netduel_model::metric::Metric;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 
-use super::{ArmAnalysis, ArmPackets, PacketRates, WorkloadAnalysis};
+use super::{ArmAnalysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis};
 
 /// What differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Sweep {
     pub by: SweptBy,
     /// What they have in common: the beginning of their names, or the workload's.
     pub name: String,
+    /// What searches looked for, where that is what the points are of: their rates are the results then, not what was received.
+    pub search: Option<Metric>,
     /// Each, in the order of the plan; of sizes those of all arms.
     pub points: Vec<SweepPoint>,
 }
@@ -57,15 +60,34 @@ fn only(arm: &ArmAnalysis) -> Option<&ArmPackets> {
     }
 }
 
-fn point(label: String, arm: &ArmAnalysis, packets: &ArmPackets) -> SweepPoint {
-    SweepPoint {
-        label,
-        frame: packets.path.frame,
-        arm: arm.arm.clone(),
-        sent: packets.sent,
-        received: packets.received,
-        range: packets.received_range,
-    }
+/// The rates that a workload searches for; absent where it does not search.
+fn searched(workload: &WorkloadAnalysis) -> Option<&MetricAnalysis> {
+    workload.arms.iter().find(|arm| arm.search.is_some())?;
+    let metrics = workload.judged.iter().chain(&workload.unjudged);
+    metrics.into_iter().find(|metric| matches!(metric.metric, Metric::NoDropRate | Metric::PartialDropRate))
+}
+
+fn point(label: String, workload: &WorkloadAnalysis, arm: &ArmAnalysis, packets: &ArmPackets) -> SweepPoint {
+    let found = searched(workload).map(|metric| {
+        let values = metric.arms.iter().find(|values| values.arm == arm.arm);
+        values.map(super::ArmValues::numbers).unwrap_or_default()
+    });
+    let extremes = |values: &[f64]| {
+        let low = values.iter().copied().reduce(f64::min);
+        low.zip(values.iter().copied().reduce(f64::max))
+    };
+    let (sent, received, range) = match &found {
+        Some(values) => (None, of_values(values), extremes(values)),
+        None => (packets.sent, packets.received, packets.received_range),
+    };
+    SweepPoint { label, frame: packets.path.frame, arm: arm.arm.clone(), sent, received, range }
+}
+
+/// The mean of what searches found.
+fn of_values(values: &[f64]) -> Option<PacketRates> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let trials = values.len() as u32;
+    (trials > 0).then_some(PacketRates { trials, mean, intervals: 0, min: None, max: None })
 }
 
 /// The name that a workload of a list has without the size of its frames.
@@ -80,11 +102,13 @@ fn frames(workloads: &[WorkloadAnalysis]) -> Vec<Sweep> {
         let Some(name) = stem(workload) else { continue };
         let points = workload.arms.iter().filter_map(|arm| {
             let packets = only(arm)?;
-            Some(point(format!("{} B", packets.path.frame), arm, packets))
+            Some(point(format!("{} B", packets.path.frame), workload, arm, packets))
         });
-        match sweeps.iter_mut().find(|sweep| sweep.name == name) {
-            Some(sweep) => sweep.points.extend(points),
-            None => sweeps.push(Sweep { by: SweptBy::Frames, name, points: points.collect() }),
+        if let Some(sweep) = sweeps.iter_mut().find(|sweep| sweep.name == name) {
+            sweep.points.extend(points);
+        } else {
+            let search = searched(workload).map(|metric| metric.metric);
+            sweeps.push(Sweep { by: SweptBy::Frames, name, search, points: points.collect() });
         }
     }
     sweeps.retain(|sweep| sweep.points.iter().any(|point| point.frame != sweep.points[0].frame));
@@ -111,12 +135,13 @@ fn queues(plan: &ResolvedPlan, workload: &WorkloadAnalysis) -> Option<Sweep> {
             let packets = only(arm)?;
             let queues = queues_of(plan, arm, packets)?;
             let label = if queues == 1 { "1 queue".to_owned() } else { format!("{queues} queues") };
-            Some((queues, point(label, arm, packets)))
+            Some((queues, point(label, workload, arm, packets)))
         })
         .collect();
     let differ = told.iter().any(|(queues, _)| *queues != told[0].0);
     differ.then(|| Sweep {
         by: SweptBy::Queues,
+        search: searched(workload).map(|metric| metric.metric),
         name: workload.name.to_string(),
         points: told.into_iter().map(|(_, point)| point).collect(),
     })

@@ -342,19 +342,19 @@ fn ends(workload: &WorkloadAnalysis) -> Value {
     })
 }
 
-/// What was published of the size of a run's machines, received packets per second of frames of a size that a sweep has.
-pub(super) fn published(sweep: &Sweep, analysis: &Analysis) -> Option<f64> {
+/// What was published of the size of a run's machines: a size of frames that a sweep has, bytes, and packets per second received.
+pub(super) fn published(sweep: &Sweep, analysis: &Analysis) -> Option<(u32, f64)> {
     let size = crate::words::common_size(analysis)?;
     let figures = crate::published::of_size(&size);
     let figure =
         figures.iter().find(|figure| sweep.points.iter().any(|point| point.frame == figure.frame))?;
-    Some(figure.receiver_pps)
+    Some((figure.frame, figure.receiver_pps))
 }
 
 /// The unit of a sweep.
-pub(super) fn scaled_sweep(sweep: &Sweep, published: Option<f64>) -> Scaled {
+pub(super) fn scaled_sweep(sweep: &Sweep, published: Option<(u32, f64)>) -> Scaled {
     let means = sweep.points.iter().filter_map(|point| point.received).map(|rates| rates.mean);
-    scaled_packets(means.chain(published))
+    scaled_packets(means.chain(published.map(|(_, received)| received)))
 }
 
 fn sweep(sweep: &Sweep, analysis: &Analysis) -> Value {
@@ -364,9 +364,9 @@ fn sweep(sweep: &Sweep, analysis: &Analysis) -> Value {
     let arm = |point: &SweepPoint| analysis.plan.arms.iter().position(|arm| arm.name == point.arm);
     json!({
         "unit": scale.unit,
-        "published": published.map(scaled),
         "points": sweep.points.iter().map(|point| json!({
             "label": point.label,
+            "published": published.filter(|(frame, _)| *frame == point.frame).map(|(_, received)| scaled(received)),
             "arm": arm(point),
             "sent": point.sent.map(|rates| scaled(rates.mean)),
             "received": point.received.map(|rates| scaled(rates.mean)),

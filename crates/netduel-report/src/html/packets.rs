@@ -1,5 +1,6 @@
 //! Packets: the page of a performance report (environment, test, results, commentary), and what a workload's section has of them.
 use maud::{Markup, html};
+use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 
 use super::chart_data;
@@ -29,6 +30,7 @@ pub(super) fn page(run: &Run, analysis: &Analysis) -> Markup {
                 @if !commands.is_empty() { pre { @for line in &commands { code { (plain(line)) } "\n" } } }
                 h3 { "Results" }
                 (results(&workloads))
+                @for said in found(&workloads) { p { (plain(&said)) "." } }
                 @for said in workloads.iter().flat_map(|workload| words::published(workload, size.as_deref())) {
                     p { (plain(&said)) "." }
                 }
@@ -63,7 +65,8 @@ fn environment(run: &Run, analysis: &Analysis) -> Markup {
 
 fn results(workloads: &[&WorkloadAnalysis]) -> Markup {
     let rows = workloads.iter().flat_map(|workload| {
-        workload.arms.iter().flat_map(move |arm| arm.packets.iter().map(move |way| (workload, arm, way)))
+        let arms = workload.arms.iter().filter(|arm| arm.search.is_none());
+        arms.flat_map(move |arm| arm.packets.iter().map(move |way| (workload, arm, way)))
     });
     let rate = |rate: Option<f64>| rate.map(words::packet_rate);
     html! {
@@ -74,7 +77,7 @@ fn results(workloads: &[&WorkloadAnalysis]) -> Markup {
             } }
             tbody { @for (workload, arm, way) in rows {
                 tr {
-                    td { (workload.name) } td { (arm.arm) } td.number { (way.path.frame) " B" }
+                    td.name { (workload.name) } td.name { (arm.arm) } td.number { (way.path.frame) " B" }
                     @for cell in [rate(way.sent.map(|rates| rates.mean)), rate(way.received.map(|rates| rates.mean)),
                         way.loss().map(words::percent)] {
                         td.number { @if let Some(cell) = cell { (cell) } @else { span.absent { "not told" } } }
@@ -86,11 +89,32 @@ fn results(workloads: &[&WorkloadAnalysis]) -> Markup {
     }
 }
 
+/// What searches found on each arm.
+fn found(workloads: &[&WorkloadAnalysis]) -> Vec<String> {
+    let searches = workloads.iter().filter(|workload| workload.arms.iter().any(|arm| arm.search.is_some()));
+    let of_workload = |workload: &&WorkloadAnalysis| -> Vec<String> {
+        let metrics = workload.judged.iter().chain(&workload.unjudged);
+        let rates =
+            metrics.filter(|metric| matches!(metric.metric, Metric::NoDropRate | Metric::PartialDropRate));
+        rates
+            .flat_map(|metric| metric.arms.iter().map(move |arm| (metric, arm)))
+            .map(|(metric, arm)| {
+                format!("{} of {}: {} {}", workload.name, arm.arm, metric.title(), words::value(metric, arm))
+            })
+            .collect()
+    };
+    searches.flat_map(of_workload).collect()
+}
+
 /// A bar for each point of a sweep, with the table of its numbers.
 fn bars(index: usize, sweep: &Sweep, analysis: &Analysis) -> Markup {
+    let rate = match sweep.search {
+        Some(metric) => format!("Highest {}", metric.title()),
+        None => "Packets received".to_owned(),
+    };
     let (title, what) = match sweep.by {
-        SweptBy::Frames => (format!("Packets received by size of frame: {}", sweep.name), "size"),
-        SweptBy::Queues => (format!("Packets received by queues: {}", sweep.name), "queues"),
+        SweptBy::Frames => (format!("{rate} by size of frame: {}", sweep.name), "size"),
+        SweptBy::Queues => (format!("{rate} by queues: {}", sweep.name), "queues"),
     };
     let published = chart_data::published(sweep, analysis);
     let scale = chart_data::scaled_sweep(sweep, published);
@@ -110,10 +134,10 @@ fn bars(index: usize, sweep: &Sweep, analysis: &Analysis) -> Markup {
         figure.chart.sweep {
             figcaption {
                 b { (title) }
-                span.reading { "Bar: mean received of the valid trials; line: from the smallest trial to the largest; tick: mean sent."
+                span.reading { (reading(sweep))
                     @if published.is_some() { " Dashed: what was published of this size of machine." } }
             }
-            div.plot role="img" aria-label={ "packets received by " (what) ": " (said.join("; ")) } data-chart="sweep" data-workload="0"
+            div.plot role="img" aria-label={ (title) ": " (said.join("; ")) } data-chart="sweep" data-workload="0"
                 data-index=(index) {}
             details { summary { "Data" } div.scroll { table {
                 thead { tr { th { (what) } th { "Arm" } @for title in ["Sent, mean", "Received, mean", "Smallest trial", "Largest trial"] {
@@ -127,6 +151,15 @@ fn bars(index: usize, sweep: &Sweep, analysis: &Analysis) -> Markup {
                     td.number { (point.received.map_or(0, |rates| rates.trials)) }
                 } } }
             } } }
+        }
+    }
+}
+
+fn reading(sweep: &Sweep) -> &'static str {
+    match sweep.search {
+        Some(_) => "Bar: mean of what the searches found; line: from the smallest to the largest.",
+        None => {
+            "Bar: mean received of the valid trials; line: from the smallest trial to the largest; tick: mean sent."
         }
     }
 }
@@ -156,7 +189,7 @@ pub(super) fn section(workload: &WorkloadAnalysis) -> Markup {
                     th.number[(2..6).contains(&column)] { (title) }
                 } } }
                 tbody { @for row in &table.rows { tr { @for (column, cell) in row.iter().enumerate() {
-                    td.number[(2..6).contains(&column)] { (cell) }
+                    td.number[(2..6).contains(&column)].name[column == 0] { (cell) }
                 } } } }
             } }
             ul { @for note in &table.notes { li { (plain(note)) } } }

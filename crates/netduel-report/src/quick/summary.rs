@@ -36,7 +36,9 @@ pub fn summary(input: SummaryInput<'_>) -> String {
         return String::new();
     };
     let mut text = search(input);
-    if let Traffic::TcpStream { .. } | Traffic::UdpStream { .. } = &input.workload.traffic {
+    if let Traffic::TcpStream { .. } | Traffic::UdpStream { .. } = &input.workload.traffic
+        && text.is_empty()
+    {
         text.push_str(&streams(input.workload, client, server));
         text.push('\n');
     }

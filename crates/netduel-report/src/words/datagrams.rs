@@ -123,7 +123,7 @@ fn loss(ways: &[&DatagramWay]) -> Option<String> {
 }
 
 /// Payload of a packet, bytes, where packets are what a workload is about.
-fn packet_bytes(traffic: &Traffic) -> Option<f64> {
+pub(super) fn packet_bytes(traffic: &Traffic) -> Option<f64> {
     match traffic {
         Traffic::UdpStream { size, packets: Some(_), .. } => Some(size.0.max(1) as f64),
         _ => None,

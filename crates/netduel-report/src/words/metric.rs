@@ -18,7 +18,9 @@ pub fn metric_title(metric: Metric, of_packets: bool) -> &'static str {
 /// A value for people, with its unit.
 pub fn metric_value(metric: Metric, of_packets: bool, value: f64) -> String {
     match (metric, of_packets) {
-        (Metric::DatagramRate | Metric::PacketRate, true) => packet_rate(value),
+        (Metric::DatagramRate | Metric::PacketRate | Metric::NoDropRate | Metric::PartialDropRate, true) => {
+            packet_rate(value)
+        }
         _ => metric.human(value),
     }
 }

@@ -31,4 +31,4 @@ pub use stamps::{STAMPS_TITLE, StampTable, error, stamps, stamps_of_trial};
 pub use text::{date, date_and_time, percent, plain, times};
 pub use treatment::{changes, treatment};
 pub use verdict::{Clause, Tone, answer, clauses, interval, joint, tone, value, verdict};
-pub use warnings::warnings;
+pub use warnings::{warning_text, warnings};

@@ -77,6 +77,11 @@ fn opposite(role: Role) -> Role {
 
 /// How means, smallest and largest are counted.
 fn rule(settings: &Workload) -> String {
+    if settings.traffic.packets().is_some_and(|packets| packets.search.is_some()) {
+        return "a search is many trials: these are the rates and counts of one of each search, which stands for it; smallest and largest \
+                are of its 100 ms intervals, and its first and last moments are cut"
+            .to_owned();
+    }
     let timing = &settings.timing;
     format!(
         "means are of the steady windows ({} of warm-up and {} of cool-down are cut from each trial of {}), smallest and largest of \
@@ -253,9 +258,11 @@ pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String>
     let mut sentences = Vec::new();
     for arm in &workload.arms {
         for (way, figure) in arm.packets.iter().flat_map(|way| figures.iter().map(move |one| (way, one))) {
-            let Some(received) = way.received.filter(|_| way.path.frame == figure.frame) else { continue };
+            let is_alike = way.path.frame == figure.frame && arm.search.is_none();
+            let Some(received) = way.received.filter(|_| is_alike) else { continue };
             sentences.push(format!(
-                "{}: {} received here, {} of the {} that {} has for {} ({}; it sent {})",
+                "{} of {}: {} received here, {} of the {} that {} has for {} ({}; it sent {})",
+                workload.name,
                 arm.arm,
                 packet_rate(received.mean),
                 percent(received.mean / figure.receiver_pps),

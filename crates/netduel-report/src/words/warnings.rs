@@ -2,6 +2,7 @@
 use netduel_model::ids::WorkloadName;
 use netduel_model::warning::Warning;
 
+use super::metric::{metric_title, packet_rate};
 use super::times;
 use crate::analysis::Analysis;
 
@@ -14,22 +15,59 @@ pub fn warnings(analysis: &Analysis) -> Vec<String> {
             Warning::OutlierBlock { workload, .. } if told.contains(&workload) => {}
             Warning::OutlierBlock { workload, .. } => {
                 told.push(workload);
-                sentences.push(outliers(workload, &analysis.warnings));
+                let of_packets = packet_bytes(analysis, workload).is_some();
+                sentences.push(outliers(workload, &analysis.warnings, of_packets));
             }
-            other => sentences.push(other.to_string()),
+            other => sentences.push(warning_text(analysis, other)),
         }
     }
     sentences
 }
 
+/// A doubt in a sentence; of a workload of packets in their words.
+pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
+    let packet_bytes = |workload| packet_bytes(analysis, workload);
+    match warning {
+        Warning::ReceiverOverrun { arm, workload, datagrams, lost } if packet_bytes(workload).is_some() => {
+            format!(
+                "receiver overrun: in {workload} of {arm} {datagrams} packets{} reached the receiver and were dropped because its socket or \
+                 ring was full; that part of the loss is the receiver's, not the path's: give it more queues or cores, or set a \
+                 `packet_rate`",
+                lost.map(|lost| format!(" of {lost} lost")).unwrap_or_default()
+            )
+        }
+        Warning::RateMissed { arm, workload, asked_bps, sent_bps } => match packet_bytes(workload) {
+            Some(bytes) => format!(
+                "rate missed: {arm} in {workload} sent {} of the {} asked for ({:.1} % less); the path or a core is the limit, so this is \
+                 not a comparison at one rate",
+                packet_rate(sent_bps / 8.0 / bytes),
+                packet_rate(asked_bps / 8.0 / bytes),
+                (1.0 - sent_bps / asked_bps) * 100.0
+            ),
+            None => warning.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// Payload of a packet, bytes, of a workload that is about packets.
+fn packet_bytes(analysis: &Analysis, name: &WorkloadName) -> Option<f64> {
+    let workload = analysis.workloads.iter().find(|workload| workload.name == *name)?;
+    super::datagrams::packet_bytes(&workload.arms.first()?.workload.traffic)
+}
+
 /// All outlier blocks of a workload.
-fn outliers(workload: &WorkloadName, warnings: &[Warning]) -> String {
+fn outliers(workload: &WorkloadName, warnings: &[Warning], of_packets: bool) -> String {
     let own: Vec<(&Warning, String)> = warnings
         .iter()
         .filter_map(|warning| match warning {
             Warning::OutlierBlock { arm, workload: of, metric, block, times_median } if of == workload => {
-                let seen =
-                    format!("{} of {arm} in block {} ({})", metric.title(), block + 1, times(*times_median));
+                let seen = format!(
+                    "{} of {arm} in block {} ({})",
+                    metric_title(*metric, of_packets),
+                    block + 1,
+                    times(*times_median)
+                );
                 Some((warning, seen))
             }
             _ => None,

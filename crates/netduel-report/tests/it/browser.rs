@@ -6,7 +6,7 @@ use netduel_model::run::Run;
 use netduel_report::{analyse_run, html};
 
 use crate::builder::{Recipe, build};
-use crate::{hostile, hosts};
+use crate::{hostile, hosts, packets};
 
 /// A browser that can print the document after its scripts ran.
 fn chromium() -> Option<&'static str> {
@@ -86,6 +86,25 @@ fn every_chart_is_drawn_and_no_script_fails() {
     let drawn = dom.split("id=\"chart-data\"").next().unwrap();
     assert!(!drawn.contains("NaN") && !drawn.contains("undefined"), "a chart drew a number that is none");
     assert!(!drawn.contains('\u{26a0}'), "Plot warns of a chart");
+}
+
+#[test]
+fn packets_are_drawn_at_both_ends_and_sweeps_as_bars() {
+    let mut run = packets::swept();
+    for host in run.header.plan.hosts.values_mut() {
+        host.size = Some("Standard_E192ids_v6".into());
+    }
+    let Some(dom) = rendered(&run) else { return };
+    assert_eq!(root_attribute(&dom, "data-errors"), "");
+    // Per workload: two metrics by block, both ends, the intervals, the cores; and one sweep.
+    let charts = 2 * 5 + 1;
+    assert_eq!(dom.matches("<figure").count(), charts);
+    assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());
+    // A panel for each arm.
+    assert_eq!(dom.matches("<p class=\"panel\"").count(), 2 * 2);
+    assert!(dom.contains(">published</text>"), "the published figure is no line");
+    let drawn = dom.split("id=\"chart-data\"").next().unwrap();
+    assert!(!drawn.contains("NaN") && !drawn.contains("undefined") && !drawn.contains('\u{26a0}'));
 }
 
 #[test]

@@ -14,4 +14,5 @@ mod hosts;
 mod nonsense;
 mod packets;
 mod quick;
+mod search;
 mod stamps;

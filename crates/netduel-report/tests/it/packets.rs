@@ -33,11 +33,11 @@ fn set_path(workload: &mut Workload, frame: u32, engine: PacketEngine, receiver:
     let Traffic::UdpStream { size, packets, .. } = &mut workload.traffic else { panic!("no datagrams") };
     size.0 = u64::from(frame) - 46;
     *packets = Some(PacketPath {
-        search: None,
         engine,
         receiver,
         frame,
         queues: None,
+        search: None,
         client_interface: None,
         server_interface: None,
         dpdk: None,
@@ -172,6 +172,8 @@ fn every_format_speaks_of_packets() {
             assert!(!said.contains(words), "{format} says {words}");
         }
     }
+    let overrun = words::warnings(&analysis).into_iter().find(|said| said.starts_with("receiver overrun: "));
+    assert!(overrun.unwrap().contains("6000 packets of 10000 lost reached the receiver"));
     let value = json::document(&run, &analysis);
     let packets = &value["workloads"][0]["arms"][0]["packets"][0];
     assert_eq!(packets["received_pps"]["intervals"], 86);
@@ -197,8 +199,8 @@ fn an_uneven_spread_over_queues_is_said() {
     assert!(queues.contains("frames shared with the driver (zero copy)"), "{queues}");
 }
 
-#[test]
-fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
+/// The same with frames of two sizes.
+pub fn swept() -> Run {
     let mut run = run();
     let Run { header, trials, .. } = &mut run;
     header.plan.workloads = ["small-64", "small-512"].map(|name| name.parse().unwrap()).to_vec();
@@ -216,6 +218,12 @@ fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
         }
     }
     trials.extend(second);
+    run
+}
+
+#[test]
+fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
+    let mut run = swept();
     let analysis = analyse_run(&run);
     let [sweep] = analysis.sweeps.as_slice() else { panic!("{:?}", analysis.sweeps) };
     assert_eq!((sweep.by, sweep.name.as_str(), sweep.points.len()), (SweptBy::Frames, "small", 4));

@@ -22,6 +22,7 @@ fn option(key: &str) -> Option<&'static str> {
         "pin_server" => "--pin-server",
         "rate" => "-b (--bitrate)",
         "request_rate" => "--rate",
+        "search" => "--search",
         "timestamps" => "--timestamps",
         "volume" => "-n (--bytes)",
         "wait" => "--wait",
@@ -35,7 +36,9 @@ fn option(key: &str) -> Option<&'static str> {
 pub fn told(errors: &PlanErrors) -> String {
     let told = errors.problems.iter().map(|problem| {
         let key = problem.key.strip_prefix("workloads[0].").unwrap_or(&problem.key);
-        format!("{}: {}; {}", option(key).unwrap_or(key), problem.wrong, problem.allowed)
+        // An option that takes several has them in a list.
+        let alone = key.split('[').next().unwrap_or(key);
+        format!("{}: {}; {}", option(alone).unwrap_or(key), problem.wrong, problem.allowed)
     });
     told.collect::<Vec<_>>().join("\n")
 }

@@ -20,8 +20,10 @@ pub struct Test {
     kind: &'static str,
     /// Key and value as TOML.
     settings: Vec<(&'static str, String)>,
-    /// Whether it is a search, which has a time of its own; and that time, when it is given.
-    search: Option<Option<Nanos>>,
+    /// Whether it is a search, which has a time of its own.
+    is_search: bool,
+    /// That time, when it is given.
+    search_time: Option<Nanos>,
 }
 
 /// A text as TOML: JSON's strings are TOML's basic strings.
@@ -31,7 +33,7 @@ fn quoted(text: &str) -> String {
 
 impl Test {
     fn new(kind: &'static str) -> Self {
-        Self { kind, settings: Vec::new(), search: None }
+        Self { kind, settings: Vec::new(), is_search: false, search_time: None }
     }
 
     fn set(&mut self, key: &'static str, value: &dyn ToString) {
@@ -129,7 +131,7 @@ impl Test {
             if !args.search.is_empty() {
                 let goals: Vec<String> = args.search.iter().map(|goal| quoted(goal)).collect();
                 test.set("search", &format!("[{}]", goals.join(", ")));
-                test.search = Some(args.search_time);
+                (test.is_search, test.search_time) = (true, args.search_time);
             }
             for (key, value) in [("frame", frame), ("queues", queues), ("flows", args.parallel)] {
                 if let Some(value) = value {
@@ -210,10 +212,8 @@ impl Test {
             expect = common.expect_mbps.map(|mbps| format!("expect_mbps = {mbps}\n")).unwrap_or_default(),
             family = if address.is_ipv4() { "ipv4" } else { "ipv6" },
         );
-        let time = match self.search {
-            Some(most) => most,
-            None => Some(Nanos(common.time.0.saturating_add(common.omit.map_or(0, |omit| omit.0)))),
-        };
+        let usual = Nanos(common.time.0.saturating_add(common.omit.map_or(0, |omit| omit.0)));
+        let time = if self.is_search { self.search_time } else { Some(usual) };
         if let Some(time) = time {
             let _ = writeln!(text, "duration = \"{time}\"");
         }

@@ -16,6 +16,7 @@ mod placement;
 mod quick;
 mod quick_packets;
 mod run;
+mod search;
 mod serve;
 mod support;
 mod treatment;

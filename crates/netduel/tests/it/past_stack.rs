@@ -8,7 +8,7 @@ use netduel_sys::xdp::{Settings, XdpSocket};
 use rustix::process::Signal;
 
 use crate::support::{Bench, Finished, UnderWay, signal, skip, until};
-use crate::truth::bed::{Hosts, Namespace, skipped_without_root, turn};
+use crate::truth::bed::{Hosts, Namespace, skipped_without_root, stored, turn};
 
 /// Of `enum xdp_action` (include/uapi/linux/bpf.h).
 const XDP_PASS: i32 = 2;
@@ -152,6 +152,42 @@ fn over_loopback(folder: &Path, prefix: &str, workload: &str) -> String {
         host("a"),
         host("b")
     )
+}
+
+#[test]
+fn each_queue_of_the_direct_path_carries_packets_and_is_counted() {
+    if skipped_without_root() {
+        return;
+    }
+    let _turn = turn();
+    let bench = Bench::new();
+    let plan = bench.plan(&format!(
+        "name = \"queues\"\nquestion = \"q?\"\n[lab]\nrules = 0\nqueues = 3\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
+         [[arms]]\nname = \"direct\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{{ path = \"direct\" }}]\n{}\n\
+         [design]\naa = true\nblocks_min = 2\nblocks_max = 2\n",
+        workload("xdp", "xdp", "queues = 2\npacket_rate = \"10 k/s\"\n")
+    ));
+    let run = stored(&bench, &bench.run(["run", plan.to_str().unwrap()]));
+    for trial in &run.trials {
+        let (client, server) = (trial.client.as_ref().unwrap(), trial.server.as_ref().unwrap());
+        let counted = |end: &netduel_model::trial::TrialEnd| -> Vec<(u32, u64)> {
+            let packets = end.report.packets.as_ref().unwrap();
+            assert_eq!(packets.interface, "dir0");
+            packets.queues.iter().map(|queue| (queue.queue.unwrap(), queue.packets)).collect()
+        };
+        let (sent, taken) = (counted(client), counted(server));
+        // What leaves by a queue arrives by the one of the same number; the third has a socket too, and nothing comes there.
+        assert!(sent.iter().all(|(_, packets)| *packets > 0) && sent.len() == 2, "{sent:?}");
+        let total = |all: &[(u32, u64)]| all.iter().map(|(_, packets)| packets).sum::<u64>();
+        assert_eq!(total(&sent), client.report.sent.as_ref().unwrap().messages);
+        let seen = server.report.datagrams.as_ref().unwrap();
+        assert_eq!(total(&taken), seen.unique, "{taken:?}");
+        assert_eq!(total(&sent), seen.unique + seen.socket_drops.unwrap_or(0), "{sent:?} {taken:?}");
+        for (queue, packets) in &taken {
+            assert_eq!(*packets > 0, sent.iter().any(|(number, _)| number == queue), "{sent:?} {taken:?}");
+        }
+    }
+    bench.assert_nothing_left();
 }
 
 #[test]

@@ -112,6 +112,8 @@ impl<'a> Evidence<'a> {
         } else {
             (None, at_socket)
         };
+        // Few packets that were lost there limit nothing; the table of both ends tells of them.
+        let socket_later = socket_later.filter(|_| self.is_worth(at_receiver));
         found.extend(socket_first);
         if let Some(outstanding) = self.outstanding {
             let plural = if outstanding == 1 { "request" } else { "requests" };

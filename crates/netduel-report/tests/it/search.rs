@@ -1,0 +1,204 @@
+//! Searches for a rate from records with figures that can be checked by hand: figures, verdicts, words, tables, pictures.
+use netduel_model::metric::Metric;
+use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
+use netduel_model::run::Run;
+use netduel_model::search::{
+    Search, SearchAsk, SearchCount, SearchEnd, SearchPreset, SearchPurpose, SearchReport, SearchResult,
+    SearchState, SearchStep,
+};
+use netduel_model::trial::Trial;
+use netduel_model::units::Nanos;
+use netduel_model::warning::Warning;
+use netduel_model::workload::Traffic;
+use netduel_report::analysis::Analysis;
+use netduel_report::{analyse_run, html, json, markdown, terminal, words};
+use netduel_stats::verdict::Verdict;
+
+use crate::builder::{Recipe, build};
+
+fn step(load: Option<u64>, purpose: SearchPurpose, [sent, received]: [u64; 2]) -> SearchStep {
+    let duration_s = 2.0;
+    let offered = sent as f64 / duration_s;
+    SearchStep {
+        ask: SearchAsk { load, duration: Nanos(2_000_000_000), goal: 0, purpose },
+        count: SearchCount {
+            sent,
+            received,
+            elapsed_ns: 2_000_000_000,
+            spent_ns: 2_400_000_000,
+            late_p99_ns: load.map(|_| 40_000),
+        },
+        load: load.unwrap_or(offered as u64),
+        offered,
+        loss_ratio: (sent - received) as f64 / sent as f64,
+        fell_short: false,
+        high_loss: received < sent,
+    }
+}
+
+/// A search that found this rate and one a hundredth above.
+fn found(rate: u64, state: SearchState) -> SearchReport {
+    let steps = vec![
+        step(None, SearchPurpose::Maximum, [6_000_000, 4_000_000]),
+        step(Some(rate), SearchPurpose::Confirm, [2 * rate, 2 * rate]),
+        step(Some(rate + rate / 100), SearchPurpose::Confirm, [2 * rate, 2 * rate - 7]),
+    ];
+    let result = SearchResult {
+        state,
+        lower: Some(rate),
+        upper: (state == SearchState::Regular).then_some(rate + rate / 100),
+        narrowed_lower: Some(rate),
+        narrowed_upper: None,
+        conditional_throughput: Some(rate as f64),
+        limited_by_generator: false,
+    };
+    SearchReport { steps, results: vec![result], end: SearchEnd::Complete, shown: Some(1) }
+}
+
+/// The first arm finds a million packets a second, the second as many times more as the recipe says; each a little more from block to block.
+fn run(of_arm: [SearchState; 2]) -> Run {
+    let recipe = Recipe { workloads: vec!["udp"], blocks: 8, loss: [0.0, 0.0], ..Recipe::default() };
+    let mut run = build(&recipe);
+    for arm in &mut run.header.plan.arms {
+        arm.workloads[0].metrics = vec![Metric::NoDropRate];
+        let Traffic::UdpStream { packets, .. } = &mut arm.workloads[0].traffic else {
+            panic!("no datagrams")
+        };
+        *packets = Some(PacketPath {
+            engine: PacketEngine::Socket,
+            receiver: PacketReceiver::Socket,
+            frame: 64,
+            queues: None,
+            search: Some(Search { goals: vec![SearchPreset::NoDrop.goal()], trials_max: 150 }),
+            client_interface: None,
+            server_interface: None,
+            dpdk: None,
+        });
+    }
+    for trial in &mut run.trials {
+        let (state, rate) = match trial.slot.arm.as_str() {
+            "synthetic" => (of_arm[0], 1_000_000),
+            _ => (of_arm[1], 3_000_000),
+        };
+        trial.search = Some(found(rate + u64::from(trial.slot.block) * 1_000, state));
+    }
+    run
+}
+
+fn verdict(analysis: &Analysis) -> &Verdict {
+    let metric = &analysis.workloads[0].judged[0];
+    assert_eq!(metric.metric, Metric::NoDropRate);
+    &metric.comparisons[0].judged.as_ref().unwrap().verdict
+}
+
+#[test]
+fn the_figure_is_what_arrives_at_the_lower_bound_and_the_verdict_rests_on_it() {
+    let analysis = analyse_run(&run([SearchState::Regular; 2]));
+    let arms = &analysis.workloads[0].judged[0].arms;
+    let figures = [arms[0].numbers()[0], arms[1].numbers()[7]];
+    assert_eq!(figures.map(|rate| rate as u64), [1_000_000, 3_007_000]);
+    assert!(matches!(verdict(&analysis), Verdict::Higher { .. }), "{:?}", verdict(&analysis));
+    assert!(analysis.workloads[0].unjudged.is_empty(), "a search has no other figures");
+}
+
+#[test]
+fn no_verdict_rests_on_a_rate_that_may_be_higher() {
+    let [regular, reached] = [SearchState::Regular, SearchState::MaxLoadReached];
+    // The baseline may carry more than it was sent: that the arm carries more is not borne out.
+    let analysis = analyse_run(&run([reached, regular]));
+    assert!(matches!(verdict(&analysis), Verdict::NotEnough { .. }), "{:?}", verdict(&analysis));
+    let told = |warning: &Warning| matches!(warning, Warning::AtLeast { trials: 8, of: 8, .. });
+    assert!(analysis.warnings.iter().any(told), "{:?}", analysis.warnings);
+    let words = words::warnings(&analysis).join("\n");
+    assert!(words.contains("no rate was found that is too much"), "{words}");
+    // The arm may carry even more: that it carries more than the baseline stands.
+    let analysis = analyse_run(&run([regular, reached]));
+    assert!(matches!(verdict(&analysis), Verdict::Higher { .. }), "{:?}", verdict(&analysis));
+}
+
+#[test]
+fn a_search_without_a_lower_bound_has_no_figure() {
+    let mut run = run([SearchState::Regular; 2]);
+    let lost = |trial: &mut Trial| {
+        let search = trial.search.as_mut().unwrap();
+        let result = SearchResult {
+            state: SearchState::MinLoadFails,
+            lower: None,
+            upper: Some(3_000),
+            conditional_throughput: None,
+            ..search.results[0].clone()
+        };
+        search.results = vec![result];
+    };
+    run.trials.iter_mut().filter(|trial| trial.slot.block < 2).for_each(lost);
+    let analysis = analyse_run(&run);
+    assert_eq!(analysis.workloads[0].judged[0].arms[0].values.len(), 6);
+    let words = words::search::sentences(&analysis.workloads[0]).join("\n");
+    assert!(words.contains("too much lost even at the lowest rate in 2"), "{words}");
+}
+
+#[test]
+fn every_format_tells_bounds_cost_pacing_and_steps() {
+    let run = run([SearchState::Regular; 2]);
+    let analysis = analyse_run(&run);
+    let workload = &analysis.workloads[0];
+    assert_eq!(
+        words::search::sentences(workload),
+        [
+            "no-drop: trials of 2 s, 6 s in all at a load, all but 50 % of them losing nothing; bounds within 1 %",
+            "synthetic, no-drop: bounds from 1.00 Mpps to 1.02 Mpps in 8 searches",
+            "synthetic: 8 searches of 3 trials and 7.20 s each on average; rates were kept to 1.0 %, and in the middle trial 99 of 100 \
+             bursts left no more than 40.0 us late",
+            "accelerated, no-drop: bounds from 3.00 Mpps to 3.04 Mpps in 8 searches",
+            "accelerated: 8 searches of 3 trials and 7.20 s each on average; rates were kept to 1.0 %, and in the middle trial 99 of 100 \
+             bursts left no more than 40.0 us late",
+            "packets, CPU, paths and limits are told of one trial of each search: at the lower bound of its first goal, or its last",
+        ]
+    );
+    let tables = words::search::steps(workload);
+    assert_eq!(tables[0].title, "synthetic (block 4 stands for 8: it found the middle): 3 trials in 7.20 s");
+    assert_eq!(
+        tables[0].rows[2],
+        [
+            "3",
+            "no-drop, confirm",
+            "1.01 Mpps",
+            "2 s",
+            "2006000",
+            "7",
+            "less than 0.001 %",
+            "1.0 %",
+            "too much lost"
+        ]
+    );
+    for (format, text) in
+        [("terminal", terminal::table(&analysis, 100, false)), ("md", markdown::page(&run, &analysis))]
+    {
+        assert!(text.contains("The search for the rate"), "{format}");
+        assert!(text.contains("search for no-drop"), "{format}");
+    }
+    let page = html::page(&run, &analysis);
+    assert!(page.contains("figure class=\"search\""));
+    // Both arms, three steps each, of which one is good.
+    assert_eq!(page.matches("<circle class=\"good\"").count(), 2);
+    assert_eq!(page.matches("<circle class=\"bad\"").count(), 4);
+    assert!(page.contains("trying 1.00 Mpps for 2 s: lost nothing"), "each mark has its words");
+    let document = json::document(&run, &analysis);
+    let search = &document["workloads"][0]["arms"][0]["search"];
+    assert_eq!(search["trials"].as_array().unwrap().len(), 8);
+    assert_eq!(search["trials"][0]["steps"][1]["count"]["received"], 2_000_000);
+    assert_eq!(search["goals"][0]["name"], "no-drop");
+}
+
+#[test]
+fn a_generator_that_is_too_slow_is_told_apart_from_loss() {
+    let mut short = step(Some(5_000_000), SearchPurpose::Confirm, [8_000_000, 8_000_000]);
+    (short.fell_short, short.high_loss, short.loss_ratio) = (true, true, 0.2);
+    assert_eq!(words::search::tried(&short), "trying 5.00 Mpps for 2 s: lost nothing, sent only 4.00 Mpps");
+    let result = SearchResult {
+        limited_by_generator: true,
+        ..found(4_000_000, SearchState::Regular).results[0].clone()
+    };
+    let words = words::search::found(&result);
+    assert!(words.ends_with("; the generator cannot send the upper one"), "{words}");
+}

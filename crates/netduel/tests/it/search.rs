@@ -1,0 +1,130 @@
+//! Trials that search for the highest rate without loss, over the lab and against a standing server.
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::quick::{Served, metric};
+use crate::support::{Bench, TWO_PATHS, UnderWay, short_plan, signal};
+
+/// The wire of the lab lets 5000 frames of 60 bytes a second through, and its bucket and queue hold less than 200 kB (150 were seen).
+const CAP: &str = "cap = \"2400 kbit/s\"";
+/// So a trial of 300 ms that loses nothing sends no more packets a second than these.
+const TAKEN: f64 = 5000.0 + 200_000.0 / 60.0 / 0.3;
+
+const SEARCH: &str = r#"
+[[workloads]]
+name = "rate"
+type = "pps"
+flows = 2
+duration = "30 s"
+search = [
+  { final_trial = "300 ms", duration_sum = "300 ms", initial_trial = "100 ms", exceed_ratio = "0 %" },
+  { final_trial = "300 ms", duration_sum = "300 ms", initial_trial = "100 ms", exceed_ratio = "0 %", loss_ratio = "2 %" },
+]
+"#;
+
+fn plan_of(design: &str) -> String {
+    short_plan(TWO_PATHS, SEARCH, design).replace("rules = 600", CAP)
+}
+
+fn searches(document: &Value) -> Vec<Value> {
+    let arms = document["workloads"][0]["arms"].as_array().unwrap();
+    arms.iter().flat_map(|arm| arm["search"]["trials"].as_array().unwrap().clone()).collect()
+}
+
+/// What one step says adds up, and is to the packet.
+fn assert_sound(step: &Value) {
+    let count = |key: &str| step["count"][key].as_u64().unwrap();
+    let (sent, received) = (count("sent"), count("received"));
+    assert!(sent > 0 && received <= sent, "{step}");
+    let loss = step["loss_ratio"].as_f64().unwrap();
+    let lost = (sent - received) as f64 / sent as f64;
+    if step["fell_short"] == true {
+        assert!(loss >= lost, "{step}");
+    } else {
+        assert!((loss - lost).abs() < 1e-9, "{step}");
+    }
+    assert!(count("spent_ns") >= count("elapsed_ns"), "{step}");
+}
+
+#[test]
+fn a_search_finds_bounds_that_a_known_limit_allows_and_every_report_has_its_steps() {
+    let bench = Bench::new();
+    let plan = bench.plan(&plan_of("blocks_min = 2\nblocks_max = 2"));
+    let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    assert!(run.stderr.contains("trying the most for 100 ms: lost "), "{}", run.stderr);
+    let document = run.json();
+    let searches = searches(&document);
+    assert_eq!(searches.len(), 4, "{document}");
+    for search in &searches {
+        let steps = search["steps"].as_array().unwrap();
+        steps.iter().for_each(assert_sound);
+        assert!(steps.iter().any(|step| step["high_loss"] == true), "the limit was met: {search}");
+        for (result, width) in search["results"].as_array().unwrap().iter().zip([0.01, 0.02]) {
+            let bound = |key: &str| result[key].as_f64();
+            if let Some(lower) = bound("lower") {
+                assert!(lower <= TAKEN / 0.98, "more than the wire can take: {result}");
+                let arrives = bound("conditional_throughput").unwrap();
+                assert!(arrives <= lower && arrives >= 0.98 * lower, "{result}");
+            }
+            if result["state"] == "regular" {
+                let (lower, upper) = (bound("lower").unwrap(), bound("upper").unwrap());
+                assert!(lower < upper && upper - lower <= (width * upper).max(1.0), "{result}");
+            }
+        }
+    }
+    let metrics = document["workloads"][0]["metrics"].as_array().unwrap();
+    let keys: Vec<&str> = metrics.iter().filter_map(|metric| metric["metric"].as_str()).collect();
+    assert_eq!(keys, ["no-drop-rate", "partial-drop-rate"]);
+    for format in ["text", "md", "html"] {
+        let text = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
+        assert!(text.contains("The search for the rate") && text.contains("goal-1"), "{format}");
+        assert_eq!(text.contains("too much lost"), format != "text", "{format}");
+    }
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn a_search_is_stopped_between_its_steps_and_its_block_is_run_again() {
+    let bench = Bench::new();
+    let plan = bench.plan(&plan_of("blocks_min = 2\nblocks_max = 2"));
+    let mut under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    under_way.wait_for("trying the most");
+    signal(under_way.pid(), Signal::INT);
+    let stopped = under_way.finish().expect_code(130);
+    assert!(stopped.stderr.contains("--resume"), "{}", stopped.stderr);
+    bench.assert_nothing_left();
+    let resumed = bench.run(["run", "--resume", "last", "--json"]);
+    assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);
+    assert_eq!(searches(&resumed.json()).len(), 4);
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn a_quick_test_searches_and_says_what_it_found() {
+    let served = Served::start("ppssearch", &["--port", "0"]);
+    let string = served.string(false).to_owned();
+    let found =
+        served.client(&["pps", &string, "--search", "no-drop", "-P", "2", "-J"]).expect_code(0).json();
+    let search = &found["trial"]["search"];
+    search["steps"].as_array().unwrap().iter().for_each(assert_sound);
+    let result = &search["results"][0];
+    if let Some(arrives) = result["conditional_throughput"].as_f64() {
+        assert!((metric(&found, "no-drop-rate") - arrives).abs() < 1e-9, "{result}");
+    }
+    let words = ["pps", &string, "--search", "partial-drop", "-P", "2"];
+    let text = served.client(&words).expect_code(0).stdout;
+    assert!(text.contains("\ntrying the most for 500 ms: ") && text.contains("\npartial-drop "), "{text}");
+    for (options, words) in [
+        (&["--search", "most"][..], "--search: is the text \"most\""),
+        (&["--search", "no-drop,no-drop"], "--search: is there twice"),
+        (&["--search", "no-drop", "--generator", "kernel"], "--search: is asked of the generator `kernel`"),
+        (&["--search", "no-drop", "-b", "1k"], "cannot be used with"),
+        (&["--search", "no-drop", "-t", "5"], "cannot be used with"),
+        (&["--search-time", "5"], "--search <GOAL>"),
+    ] {
+        let refused = served.client(&[&["pps", &string], options].concat()).expect_code(2);
+        assert!(refused.stderr.contains(words), "{options:?}: {}", refused.stderr);
+    }
+    served.end();
+}
