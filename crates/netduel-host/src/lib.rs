@@ -45,6 +45,6 @@ pub use nearness::{Nearness, Node};
 pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
 pub use place::interrupt_queues;
-pub use snapshot::{addresses_of, interface_names, mtu_range, snapshot, snapshot_of};
+pub use snapshot::{addresses_of, default_route_links, interface_names, mtu_range, snapshot, snapshot_of};
 pub use source::{DeviceSource, FilterSource, LinkSource, MetadataService, Sources};
 pub use watch::{LinkState, link_states, wait_for_links};

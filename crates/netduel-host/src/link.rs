@@ -8,6 +8,7 @@ mod attribute {
     pub const ADDRESS: u16 = 1;
     pub const NAME: u16 = 3;
     pub const MTU: u16 = 4;
+    pub const LOWER: u16 = 5;
     pub const QDISC: u16 = 6;
     pub const MASTER: u16 = 10;
     pub const LINK_INFO: u16 = 18;
@@ -15,6 +16,7 @@ mod attribute {
     pub const TX_QUEUES: u16 = 31;
     pub const RX_QUEUES: u16 = 32;
     pub const CARRIER: u16 = 33;
+    pub const LOWER_NAMESPACE: u16 = 37;
     pub const MTU_MIN: u16 = 50;
     pub const MTU_MAX: u16 = 51;
     pub const PARENT_DEVICE: u16 = 56;
@@ -62,6 +64,8 @@ pub(crate) struct Link {
     pub qdisc: Option<String>,
     pub carrier: Option<bool>,
     pub master: Option<u32>,
+    /// The link beneath a VLAN or macvlan, the peer of a veth; none when it is in another namespace.
+    pub lower: Option<u32>,
     pub tx_queues: Option<u32>,
     pub rx_queues: Option<u32>,
     /// The device behind it and its bus, as `0002:00:02.0` on `pci`; Linux 5.14 and later.
@@ -84,6 +88,7 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
     let index = number32(payload, 4)?;
     let up = number32(payload, 8)? & FLAG_UP != 0;
     let mut link = Link { index, up, ..Link::default() };
+    let mut lower_is_elsewhere = false;
     for (kind, value) in attributes(payload.get(LINK_HEAD_LEN..)?) {
         match kind {
             attribute::ADDRESS => link.mac = mac(value),
@@ -92,6 +97,8 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
             // 0 stands for "the driver names no limit".
             attribute::MTU_MIN => link.mtu_min = number32(value, 0).filter(|mtu| *mtu > 0),
             attribute::MTU_MAX => link.mtu_max = number32(value, 0).filter(|mtu| *mtu > 0),
+            attribute::LOWER => link.lower = number32(value, 0).filter(|lower| *lower > 0 && *lower != index),
+            attribute::LOWER_NAMESPACE => lower_is_elsewhere = true,
             attribute::QDISC => link.qdisc = Some(text(value)),
             attribute::MASTER => link.master = number32(value, 0).filter(|index| *index > 0),
             attribute::TX_QUEUES => link.tx_queues = number32(value, 0),
@@ -107,6 +114,8 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
             _ => {}
         }
     }
+    // The number is of the other namespace then.
+    link.lower = link.lower.filter(|_| !lower_is_elsewhere);
     (!link.name.is_empty()).then_some(link)
 }
 

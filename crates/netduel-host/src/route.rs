@@ -20,10 +20,23 @@ const SEVERAL: u16 = 9;
 
 /// The indexes of the links that the main table's default routes leave by, ascending.
 pub(crate) fn links_of_default(list: &[u8]) -> BTreeSet<u32> {
+    links_of(list, |table| table == TABLE_MAIN)
+}
+
+/// Those of the default routes of every table, which policy rules may choose.
+pub(crate) fn links_of_any_default(list: &[u8]) -> BTreeSet<u32> {
+    links_of(list, |_| true)
+}
+
+fn links_of(list: &[u8], is_meant: impl Fn(u8) -> bool) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     for message in messages(list).filter(|message| message.kind == MESSAGE_ROUTE) {
-        let head = [PREFIX, TABLE, TYPE].map(|at| message.payload.get(at).copied());
-        if head != [Some(0), Some(TABLE_MAIN), Some(TYPE_UNICAST)] {
+        let [Some(0), Some(table), Some(TYPE_UNICAST)] =
+            [PREFIX, TABLE, TYPE].map(|at| message.payload.get(at).copied())
+        else {
+            continue;
+        };
+        if !is_meant(table) {
             continue;
         }
         for (kind, value) in attributes(message.payload.get(HEAD_LEN..).unwrap_or_default()) {
@@ -81,6 +94,7 @@ mod tests {
         ]
         .concat();
         assert_eq!(links_of_default(&list).into_iter().collect::<Vec<_>>(), [2, 7, 8]);
+        assert_eq!(links_of_any_default(&list).into_iter().collect::<Vec<_>>(), [2, 4, 7, 8]);
         for cut in 0..list.len() {
             let _ = links_of_default(&list[..cut]);
         }

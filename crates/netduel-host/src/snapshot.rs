@@ -1,5 +1,5 @@
 //! What a host is at the beginning of a run. Raw facts; what it does not tell is absent.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::machine::{memory, nodes, processor};
 use crate::netlink::RouteSocket;
 use crate::processor::core_count;
 use crate::queueing::disciplines;
-use crate::route::links_of_default;
+use crate::route::{links_of_any_default, links_of_default};
 use crate::source::{DeviceSource, LinkSource, Sources};
 use crate::{filter, interrupts, metadata, pci, platform, xdp};
 
@@ -165,6 +165,17 @@ pub fn addresses_of(interface: &str) -> Result<Vec<IpAddr>, HostError> {
     };
     socket.addresses(&mut list).map_err(|cause| HostError::List { what: "addresses", cause })?;
     Ok(of_link(&link, &addresses(&list)))
+}
+
+/// The indexes of the links by which default routes leave, those of every table.
+///
+/// # Errors
+/// When routes cannot be listed.
+pub fn default_route_links() -> Result<BTreeSet<u32>, HostError> {
+    let mut socket = RouteSocket::open().map_err(|cause| HostError::Open { what: "route netlink", cause })?;
+    let mut list = Vec::new();
+    socket.default_routes(&mut list).map_err(|cause| HostError::List { what: "routes", cause })?;
+    Ok(links_of_any_default(&list))
 }
 
 fn live_links() -> Result<Vec<Link>, HostError> {

@@ -28,6 +28,8 @@ pub struct LinkState {
     pub mac: Option<String>,
     /// The index of the interface above it.
     pub master: Option<u32>,
+    /// The index of the interface beneath a VLAN or macvlan (`IFLA_LINK`), and of the other end of a veth in the same namespace.
+    pub lower: Option<u32>,
     /// The bus of the device behind it, as `pci`; Linux 5.14 and later.
     pub bus: Option<String>,
     /// Whether it is set up (`IFF_UP`).
@@ -49,6 +51,7 @@ pub fn link_states() -> Result<Vec<LinkState>, HostError> {
         name: link.name,
         mac: link.mac,
         master: link.master,
+        lower: link.lower,
         bus: link.bus,
         up: link.up,
         carrier: link.carrier,

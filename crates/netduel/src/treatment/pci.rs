@@ -181,6 +181,7 @@ mod tests {
             name: "enP1".to_owned(),
             mac: Some(returning.mac.clone()),
             master: Some(2),
+            lower: None,
             bus: None,
             up: true,
             carrier: Some(true),
