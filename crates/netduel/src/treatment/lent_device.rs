@@ -31,6 +31,9 @@ pub(super) struct LentDevice {
     up: bool,
     /// With the lengths of their prefixes, those that the kernel makes by itself left out.
     addresses: Vec<String>,
+    mtu: u32,
+    /// Routes that somebody added through it, each with the family's word and as `ip` takes it, of every table.
+    routes: Vec<(String, String)>,
 }
 
 impl LentDevice {
@@ -45,8 +48,10 @@ impl LentDevice {
         let links = netduel_host::link_states()?;
         let found = links.iter().find(|link| link.name == interface);
         let found = found.ok_or_else(|| TreatmentError::no_interface(interface))?;
-        let addresses =
-            addresses_of(interface).map_err(|cause| TreatmentError::Refused { doing: doing(), cause })?;
+        let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
+        let addresses = addresses_of(interface).map_err(refused)?;
+        let mtu = link::mtu(interface).map_err(refused)?;
+        let routes = routes_of(interface).map_err(refused)?;
         Ok(Self {
             device: device.to_owned(),
             bus: bus.to_owned(),
@@ -55,6 +60,8 @@ impl LentDevice {
             mac: found.mac.clone().unwrap_or_default(),
             up: found.up,
             addresses,
+            mtu,
+            routes,
         })
     }
 
@@ -98,11 +105,18 @@ impl LentDevice {
             let answered = format!("no interface with the address {}", self.mac);
             return Err(TreatmentError::NotTaken { doing: doing(), answered });
         };
+        if link::mtu(&name).map_err(refused)? != self.mtu {
+            link::set_mtu(&name, self.mtu).map_err(refused)?;
+        }
         if self.up {
             link::set_up(&name, true).map_err(refused)?;
         }
         for address in &self.addresses {
             ip(&["address", "replace", address, "dev", &name]).map_err(refused)?;
+        }
+        for (family, route) in &self.routes {
+            let words = [family.as_str(), "route", "replace"].into_iter().chain(route.split(' '));
+            ip(&words.chain(["dev", name.as_str()]).collect::<Vec<_>>()).map_err(refused)?;
         }
         Ok(())
     }
@@ -124,16 +138,21 @@ impl LentDevice {
 
     /// How to do it without this program.
     pub(super) fn by_hand(&self) -> String {
-        let Self { device, bus, driver, interface, addresses, .. } = self;
+        let Self { device, bus, driver, interface, addresses, mtu, routes, .. } = self;
         let instance = device.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut steps = vec![
             format!("`echo > {}/driver_override`", device.display()),
             format!("`echo {instance} > {}/driver/unbind`", device.display()),
             format!("`echo {instance} > {}/drivers/{driver}/bind`", bus.display()),
-            format!("`ip link set dev {interface} up`"),
+            format!("`ip link set dev {interface} mtu {mtu} up`"),
         ];
         steps.extend(
             addresses.iter().map(|address| format!("`ip address replace {address} dev {interface}`")),
+        );
+        steps.extend(
+            routes
+                .iter()
+                .map(|(family, route)| format!("`ip {family} route replace {route} dev {interface}`")),
         );
         steps.join(", ")
     }
@@ -180,6 +199,30 @@ fn address(line: &str) -> Option<String> {
     words.nth(1).map(str::to_owned)
 }
 
+/// The routes through an interface that somebody added: those that the kernel makes with addresses and learns from routers are left out.
+fn routes_of(interface: &str) -> io::Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for family in ["-4", "-6"] {
+        let text = ip(&[family, "-o", "route", "show", "table", "all", "dev", interface])?;
+        found.extend(text.lines().filter_map(route).map(|route| (family.to_owned(), route)));
+    }
+    // Gateways are reached by routes to subnets, which have none.
+    found.sort_by_key(|(_, route)| route.contains(" via "));
+    Ok(found)
+}
+
+/// `10.5.0.0/16 via 10.0.1.1 proto static metric 100 linkdown`.
+fn route(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_kernels = words.windows(2).any(|pair| pair[0] == "proto" && ["kernel", "ra"].contains(&pair[1]));
+    // One that ends by itself belongs to who renews it.
+    if is_kernels || words.contains(&"expires") || words.is_empty() {
+        return None;
+    }
+    let is_state = |word: &str| ["linkdown", "dead", "\\"].contains(&word);
+    Some(words.into_iter().filter(|word| !is_state(word)).collect::<Vec<_>>().join(" "))
+}
+
 fn ip(words: &[&str]) -> io::Result<String> {
     let output = Command::new("ip").args(words).output()?;
     if output.status.success() {
@@ -199,5 +242,20 @@ mod tests {
         assert_eq!(address(line).as_deref(), Some("10.0.1.5/24"));
         assert_eq!(address("3: eth1 inet6 fd77::1/64 scope global").as_deref(), Some("fd77::1/64"));
         assert_eq!(address("3: eth1"), None);
+    }
+
+    #[test]
+    fn routes_that_somebody_added_are_kept_as_ip_takes_them() {
+        let added = "10.5.0.0/16 via 10.0.1.1 table 100 proto static metric 100 linkdown ";
+        let kept = "10.5.0.0/16 via 10.0.1.1 table 100 proto static metric 100";
+        assert_eq!(route(added).as_deref(), Some(kept));
+        for made in [
+            "10.0.1.0/24 proto kernel scope link src 10.0.1.5",
+            "broadcast 10.0.1.255 table local proto kernel scope link src 10.0.1.5",
+            "default via fe80::1 proto ra metric 100 expires 1790sec pref medium",
+            "",
+        ] {
+            assert_eq!(route(made), None, "{made}");
+        }
     }
 }
