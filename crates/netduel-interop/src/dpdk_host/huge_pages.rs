@@ -42,10 +42,9 @@ impl HugePages {
         })
     }
 
-    /// How many there have to be for so much memory, MiB, to be free; `None` when there is enough.
-    pub fn wanted(&self, mib: u64) -> Option<u64> {
-        let needed = (mib * 1024).div_ceil(PAGE_KIB);
-        (self.free < needed).then(|| self.total + needed - self.free)
+    /// How many have to be free for so much memory, MiB.
+    pub fn needed(mib: u64) -> u64 {
+        (mib * 1024).div_ceil(PAGE_KIB)
     }
 }
 
@@ -67,9 +66,8 @@ mod tests {
         }
         let node = HugePages::read(sys.path(), Some(1)).unwrap();
         assert_eq!((node.total, node.free), (512, 100));
-        assert_eq!(node.wanted(200), None);
-        // 201 MiB are 100.5 pages, and 412 are in use.
-        assert_eq!(node.wanted(201), Some(513));
+        // 201 MiB are 100.5 pages.
+        assert_eq!([200, 201].map(HugePages::needed), [100, 101]);
         assert_eq!(HugePages::read(sys.path(), None).unwrap().free, 1000);
         assert_eq!(HugePages::read(sys.path(), Some(0)).unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -147,11 +147,24 @@ pub struct Cores {
 }
 
 impl Cores {
+    /// Whether DPDK's numbers are the host's.
+    fn is_plain(&self) -> bool {
+        let Self { main, forwarding } = self;
+        !forwarding.contains(main) && forwarding.iter().chain([main]).all(|core| *core < LCORES)
+    }
+
+    /// The host's number of what DPDK calls a logical core.
+    pub(super) fn of_host(&self, own: u16) -> u16 {
+        if self.is_plain() {
+            return own;
+        }
+        let all = std::iter::once(self.main).chain(self.forwarding.iter().copied());
+        all.into_iter().nth(own.into()).unwrap_or(own)
+    }
+
     fn words(&self) -> Vec<String> {
         let Self { main, forwarding } = self;
-        let is_plain =
-            !forwarding.contains(main) && forwarding.iter().chain([main]).all(|core| *core < LCORES);
-        if is_plain {
+        if self.is_plain() {
             let mut list: Vec<u16> = forwarding.iter().copied().chain([*main]).collect();
             list.sort_unstable();
             let list: Vec<String> = list.iter().map(u16::to_string).collect();

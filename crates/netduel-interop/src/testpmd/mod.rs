@@ -15,7 +15,7 @@ mod version;
 pub use command::{Command, Cores, Device, FRAME_LEN_MIN, Memory, Mode};
 pub use error::{DpdkError, Ending};
 pub use forward::{ForwardCounts, Forwarded, StreamCounts};
-pub use program::Testpmd;
+pub use program::{ForwardingCore, Testpmd};
 pub use running::{Notify, Running, Traffic};
 pub use telemetry::{PortInfo, PortStats, Telemetry};
 pub use version::Version;

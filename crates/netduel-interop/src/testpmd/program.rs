@@ -5,7 +5,7 @@ use std::time::Duration;
 use netduel_sys::clock::{monotonic_ns, sleep_until};
 use netduel_sys::random;
 
-use super::command::{Command, Mode};
+use super::command::{Command, Cores, Mode};
 use super::error::{DpdkError, last_words};
 use super::forward::Forwarded;
 use super::prompt::Prompt;
@@ -33,6 +33,7 @@ pub struct Testpmd {
     version: Version,
     info: PortInfo,
     words: Vec<String>,
+    cores: Cores,
     /// Goes last: it holds the socket's folder.
     _folder: Folder,
 }
@@ -104,7 +105,8 @@ impl Testpmd {
             return Err(DpdkError::Port { why });
         }
         let words = std::iter::once(command.program.clone()).chain(words).collect();
-        Ok(Self { prompt, telemetry, mode: command.mode, version, info, words, _folder: folder })
+        let (mode, cores) = (command.mode, command.cores.clone());
+        Ok(Self { prompt, telemetry, mode, version, info, words, cores, _folder: folder })
     }
 
     /// Its version.
@@ -151,23 +153,26 @@ impl Testpmd {
         Ok(all)
     }
 
-    /// Has it forward. Gives the cores that do, in the order of their streams.
+    /// Has it forward. Gives the cores that do, each with its queues. It needs a link: see [`Self::wait_for_link`].
     ///
     /// # Errors
-    /// When it does not say that it forwards.
-    pub fn forward(&mut self) -> Result<Vec<u16>, DpdkError> {
+    /// When it does not say by then, on the monotonic clock, that it forwards.
+    pub fn forward(&mut self, deadline_ns: u64) -> Result<Vec<ForwardingCore>, DpdkError> {
         const DOING: &str = "start the traffic";
-        self.wait_for_link()?;
-        let said = self.prompt.ask("start", DOING, ANSWER)?;
+        let said = self.prompt.ask("start", DOING, left(deadline_ns).min(ANSWER))?;
         if !said.contains("packet forwarding - ports=") {
             return Err(DpdkError::Refused { doing: DOING, said: last_words(&said) });
         }
-        Ok(said.lines().filter_map(forwarding_core).collect())
+        Ok(forwarding_cores(&said, &self.cores))
     }
 
-    /// testpmd leaves out the queues of a port without a link, for as long as it forwards.
-    fn wait_for_link(&mut self) -> Result<(), DpdkError> {
-        let deadline_ns = monotonic_ns() + LINK.as_nanos() as u64;
+    /// Waits for the link of its port: testpmd leaves out the queues of a port without one, for as long as it forwards.
+    ///
+    /// # Errors
+    /// When there is none by then, on the monotonic clock, or for 10 s.
+    pub fn wait_for_link(&mut self, deadline_ns: u64) -> Result<(), DpdkError> {
+        let within = left(deadline_ns).min(LINK);
+        let deadline_ns = monotonic_ns() + within.as_nanos() as u64;
         loop {
             let has_link =
                 self.telemetry.has_link(PORT).map_err(|error| self.prompt.explain("read its link", error))?;
@@ -177,9 +182,9 @@ impl Testpmd {
             }
             if now_ns > deadline_ns {
                 let why = format!(
-                    "the link of {} did not come up within {} s: see its cable, its other end, or the other process of a memif",
+                    "the link of {} did not come up within {:.1} s: see its cable, its other end, or the other process of a memif",
                     self.info.name,
-                    LINK.as_secs()
+                    within.as_secs_f64()
                 );
                 return Err(DpdkError::Port { why });
             }
@@ -205,6 +210,40 @@ impl Testpmd {
     }
 }
 
+/// A core that forwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardingCore {
+    /// The host's number of it.
+    pub core: u16,
+    /// The queues that it serves.
+    pub queues: Vec<u16>,
+}
+
+/// What is left until a moment of the monotonic clock.
+fn left(deadline_ns: u64) -> Duration {
+    Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()))
+}
+
+/// What is printed after `start`: each core with a line for each of its streams. testpmd hands out queues that follow each other, and
+/// how many it gives to which core is its own matter (`setup_fwd_config_of_each_lcore()`).
+fn forwarding_cores(said: &str, cores: &Cores) -> Vec<ForwardingCore> {
+    let mut found: Vec<ForwardingCore> = Vec::new();
+    for line in said.lines() {
+        if let Some(own) = forwarding_core(line) {
+            found.push(ForwardingCore { core: cores.of_host(own), queues: Vec::new() });
+        } else if let (Some(last), Some(queue)) = (found.last_mut(), stream_queue(line)) {
+            last.queues.push(queue);
+        }
+    }
+    found
+}
+
+/// `RX P=0/Q=3 (socket 0) -> TX P=0/Q=3 (socket 0) peer=02:00:00:00:00:00`: both are the same at an end that only sends or receives.
+fn stream_queue(line: &str) -> Option<u16> {
+    let (_, rest) = line.trim().strip_prefix("RX P=")?.split_once("/Q=")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
 /// `Logical Core 1 (socket 0) forwards packets on 1 streams:`.
 fn forwarding_core(line: &str) -> Option<u16> {
     let rest = line.trim().strip_prefix("Logical Core ")?;
@@ -222,5 +261,29 @@ mod tests {
             forwarding_core("  RX P=0/Q=0 (socket 0) -> TX P=0/Q=0 (socket 0) peer=02:00:00:00:00:09"),
             None
         );
+    }
+
+    /// As DPDK 22.11 prints it with three queues on two cores.
+    const STARTED: &str = "\
+txonly packet forwarding - ports=1 - cores=2 - streams=3 - NUMA support enabled, MP allocation mode: native
+Logical Core 3 (socket 0) forwards packets on 1 streams:
+  RX P=0/Q=0 (socket 0) -> TX P=0/Q=0 (socket 0) peer=02:00:00:00:00:00
+Logical Core 5 (socket 0) forwards packets on 2 streams:
+  RX P=0/Q=1 (socket 0) -> TX P=0/Q=1 (socket 0) peer=02:00:00:00:00:00
+  RX P=0/Q=2 (socket 0) -> TX P=0/Q=2 (socket 0) peer=02:00:00:00:00:00
+
+  txonly packet forwarding packets/burst=32
+";
+
+    #[test]
+    fn queues_are_those_that_testpmd_gave_to_a_core() {
+        let cores = |main, forwarding| Cores { main, forwarding };
+        let told = |text: &str, cores: &Cores| -> Vec<_> {
+            forwarding_cores(text, cores).into_iter().map(|one| (one.core, one.queues)).collect()
+        };
+        assert_eq!(told(STARTED, &cores(0, vec![3, 5])), [(3, vec![0]), (5, vec![1, 2])]);
+        // With a core of the prompt that forwards, too, testpmd has numbers of its own.
+        let own = STARTED.replace("Core 3", "Core 1").replace("Core 5", "Core 2");
+        assert_eq!(told(&own, &cores(7, vec![7, 9])), [(7, vec![0]), (9, vec![1, 2])]);
     }
 }

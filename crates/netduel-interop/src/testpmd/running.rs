@@ -13,7 +13,7 @@ use netduel_sys::clock::{monotonic_ns, sleep_until_or};
 use super::command::Mode;
 use super::error::DpdkError;
 use super::forward::Forwarded;
-use super::program::Testpmd;
+use super::program::{ForwardingCore, Testpmd};
 use super::telemetry::PortStats;
 use super::version::Version;
 
@@ -61,17 +61,25 @@ pub struct Running {
 }
 
 impl Running {
-    /// Has a testpmd begin, and returns when it says that it does.
+    /// Has a testpmd begin, and returns when it says that it does. Its time begins then.
     ///
     /// # Errors
-    /// When it does not, or a thread cannot be started.
-    pub fn begin(mut testpmd: Testpmd, traffic: Traffic, notify: Notify) -> Result<Self, DpdkError> {
+    /// When it does not by the deadline, a moment of the monotonic clock, or a thread cannot be started.
+    pub fn begin(
+        mut testpmd: Testpmd,
+        traffic: Traffic,
+        deadline_ns: u64,
+        notify: Notify,
+    ) -> Result<Self, DpdkError> {
+        testpmd.wait_for_link(deadline_ns)?;
         let before = testpmd.stats()?;
+        let used = testpmd.forward(deadline_ns)?;
         let started_ns = monotonic_ns();
-        let used = testpmd.forward()?;
         let shared = Arc::new(Shared { started_ns, ..Shared::default() });
         let (mode, payload) = (testpmd.mode(), traffic.payload);
-        // A receiver takes what lay in its queues from before away, and does not count it.
+        // At `start` testpmd takes away what lies in a receiver's queues, and then begins its forward statistics, which the totals are
+        // from. The port's counters have what was taken away, so the series begins after it; what came in the moment between is in the
+        // totals alone.
         let base = if mode == Mode::ReceiveOnly { testpmd.stats()? } else { before };
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -80,7 +88,7 @@ impl Running {
                 let watch =
                     Watch { testpmd, traffic, shared: own, base, series: Vec::new(), last: Seen::default() };
                 let shared = Arc::clone(&watch.shared);
-                let result = watch.run(used);
+                let result = watch.run(&used);
                 shared.is_done.store(true, Ordering::Release);
                 notify();
                 result
@@ -149,7 +157,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn run(mut self, used: Vec<u16>) -> Result<(EndReport, Testpmd), DpdkError> {
+    fn run(mut self, used: &[ForwardingCore]) -> Result<(EndReport, Testpmd), DpdkError> {
         let cpu_before = cpu_ns(self.testpmd.pid());
         self.watch()?;
         let forwarded = self.testpmd.halt()?;
@@ -182,9 +190,10 @@ impl Watch {
             flows: flows(traffic.many_flows, version),
             counts: counts(&forwarded, &stats, &self.base),
             extended,
-            cores: used,
+            cores: used.iter().map(|one| one.core).collect(),
         };
-        Ok((end_report(&traffic, mode, flow, dpdk, &forwarded, [cpu_before, cpu]), testpmd))
+        let queues = queues(mode, info.nb_tx_queues, &forwarded, used);
+        Ok((end_report(&traffic, mode, flow, dpdk, queues, [cpu_before, cpu]), testpmd))
     }
 
     /// Samples until the end: of its time at a sender, of what is under way at a receiver.
@@ -290,27 +299,22 @@ fn counts(forwarded: &Forwarded, stats: &PortStats, base: &PortStats) -> DpdkCou
     }
 }
 
-/// Each queue of an end. testpmd prints none of them when there is one.
-fn queues(mode: Mode, forwarded: &Forwarded, dpdk: &DpdkReport) -> Vec<QueuePackets> {
-    let core = |stream: usize| {
-        let cores = &dpdk.cores;
-        (!cores.is_empty()).then(|| cores[stream % cores.len()])
+/// Each queue of an end, those without a packet too, of which testpmd prints nothing; neither does it when there is one queue.
+fn queues(mode: Mode, count: u32, forwarded: &Forwarded, used: &[ForwardingCore]) -> Vec<QueuePackets> {
+    let of_port = if mode == Mode::TransmitOnly { forwarded.port.sent } else { forwarded.port.received };
+    let packets_of = |queue: u16| {
+        let of_queue = forwarded.streams.iter().filter_map(|stream| match mode {
+            Mode::TransmitOnly => (stream.transmit_queue == queue).then_some(stream.sent),
+            Mode::ReceiveOnly => (stream.receive_queue == queue).then_some(stream.received),
+        });
+        of_queue.sum()
     };
-    if forwarded.streams.is_empty() {
-        let packets = if mode == Mode::TransmitOnly { forwarded.port.sent } else { forwarded.port.received };
-        return vec![QueuePackets { queue: Some(0), core: core(0), packets }];
-    }
-    forwarded
-        .streams
-        .iter()
-        .map(|stream| {
-            let (queue, packets) = match mode {
-                Mode::TransmitOnly => (stream.transmit_queue, stream.sent),
-                Mode::ReceiveOnly => (stream.receive_queue, stream.received),
-            };
-            QueuePackets { queue: Some(queue.into()), core: core(queue.into()), packets }
-        })
-        .collect()
+    let told = |queue: u16| QueuePackets {
+        queue: Some(queue.into()),
+        core: used.iter().find(|one| one.queues.contains(&queue)).map(|one| one.core),
+        packets: if count == 1 { of_port } else { packets_of(queue) },
+    };
+    (0..count as u16).map(told).collect()
 }
 
 fn end_report(
@@ -318,7 +322,7 @@ fn end_report(
     mode: Mode,
     flow: Flow,
     dpdk: DpdkReport,
-    forwarded: &Forwarded,
+    queues: Vec<QueuePackets>,
     cpu: [Option<(u64, u64)>; 2],
 ) -> EndReport {
     let counts = dpdk.counts;
@@ -329,7 +333,7 @@ fn end_report(
     ];
     let packets = PacketReport {
         interface: traffic.interface.clone(),
-        queues: queues(mode, forwarded, &dpdk),
+        queues,
         drops: lost
             .iter()
             .filter(|(_, count)| *count > 0)
@@ -411,21 +415,25 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_told_with_their_cores() {
+    fn every_queue_is_told_with_its_core_also_one_without_a_packet() {
         let stream = |queue, sent| StreamCounts {
             receive_queue: queue,
             transmit_queue: queue,
             sent,
             ..StreamCounts::default()
         };
-        let forwarded =
-            Forwarded { streams: vec![stream(0, 5), stream(1, 6), stream(2, 7)], ..Forwarded::default() };
-        let dpdk = DpdkReport { cores: vec![3, 5], ..DpdkReport::default() };
-        let told: Vec<_> = queues(Mode::TransmitOnly, &forwarded, &dpdk)
-            .iter()
-            .map(|queue| (queue.queue.unwrap(), queue.core.unwrap(), queue.packets))
-            .collect();
-        assert_eq!(told, [(0, 3, 5), (1, 5, 6), (2, 3, 7)]);
+        let forwarded = Forwarded { streams: vec![stream(0, 5), stream(2, 7)], ..Forwarded::default() };
+        let used = [(3, vec![0]), (5, vec![1, 2])].map(|(core, queues)| ForwardingCore { core, queues });
+        let told = |mode, count, forwarded: &Forwarded| -> Vec<_> {
+            let all = queues(mode, count, forwarded, &used);
+            all.iter().map(|queue| (queue.queue.unwrap(), queue.core.unwrap(), queue.packets)).collect()
+        };
+        assert_eq!(told(Mode::TransmitOnly, 3, &forwarded), [(0, 3, 5), (1, 5, 0), (2, 5, 7)]);
+        let one = Forwarded {
+            port: ForwardCounts { received: 9, ..ForwardCounts::default() },
+            streams: Vec::new(),
+        };
+        assert_eq!(told(Mode::ReceiveOnly, 1, &one), [(0, 3, 9)]);
     }
 
     #[test]

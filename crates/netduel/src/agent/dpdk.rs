@@ -16,15 +16,17 @@ use netduel_model::observation::Placement;
 use netduel_model::packet_path::{CHECK_SEQUENCE, PacketPath};
 use netduel_model::sample::{EndReport, LiveFigures};
 use netduel_model::workload::{Role, Traffic as Workloads, Workload};
+use netduel_sys::clock::monotonic_ns;
 
-use super::dpdk_host::{self, Given, Ways};
+use super::dpdk_host::{self, Given};
 use super::placement::{DataAddress, placed};
 use super::{environment, guard};
 use crate::exit::chain;
 use crate::treatment::{Loan, Treatments};
 
-/// How long testpmd may take to its prompt: less than the coordinator waits for an answer.
-const PROMPT_WITHIN: Duration = Duration::from_secs(25);
+/// How long a step may take that lends a device, brings testpmd to its prompt and starts its traffic, or a part of that: less than the
+/// 30 s that the coordinator waits for an answer, so that it hears the reason.
+const STEP: Duration = Duration::from_secs(25);
 
 /// The port to which testpmd sends when it is not told otherwise (RFC 863).
 const DISCARD: u16 = 9;
@@ -57,9 +59,9 @@ pub enum Waiting {
 
 impl Waiting {
     /// The testpmd, started now if it was not.
-    pub fn launched(self) -> Result<Launched, WorkError> {
+    pub fn launched(self, deadline_ns: u64) -> Result<Launched, WorkError> {
         match self {
-            Self::Ready(ready) => ready.launch(),
+            Self::Ready(ready) => ready.launch(deadline_ns),
             Self::Launched(launched) => Ok(*launched),
         }
     }
@@ -107,9 +109,9 @@ impl Ready {
         let Given { device, mut loans } = match (&dpdk.device, &path) {
             (DpdkDevice::Memif, _) => Given::memif(token, role),
             (DpdkDevice::Null, _) | (_, None) => Given::null(),
-            (device, Some(path)) => Given::on(device, path, &Ways::read(), Path::new("/sys"))?,
+            (device, Some(path)) => Given::on(device, path, Path::new("/sys"))?,
         };
-        dpdk_host::check_driver(&dpdk.device, Path::new("/"))?;
+        dpdk_host::check_driver(&dpdk.device, &dpdk.program, Path::new("/"))?;
         let addresses = match address {
             DataAddress::Towards(IpAddr::V4(peer)) => Some((own(address)?, peer)),
             _ => None,
@@ -136,7 +138,7 @@ impl Ready {
         };
         if is_huge {
             let interface = path.as_ref().map(|path| path.interface.as_str());
-            loans.extend(dpdk_host::pages(Path::new("/sys"), interface, command.memory_mib())?);
+            loans.push(dpdk_host::pages(Path::new("/sys"), interface, command.memory_mib())?);
         }
         let traffic = Traffic {
             role,
@@ -155,18 +157,20 @@ impl Ready {
     }
 
     /// Starts it before the client comes, where it has nothing to do with an interface.
-    pub fn early(self) -> Result<Waiting, WorkError> {
+    pub fn early(self, deadline_ns: u64) -> Result<Waiting, WorkError> {
         if self.has_interface {
             return Ok(Waiting::Ready(Box::new(self)));
         }
-        Ok(Waiting::Launched(Box::new(self.launch()?)))
+        Ok(Waiting::Launched(Box::new(self.launch(deadline_ns)?)))
     }
 
     /// Lends it what it needs and starts it. The calling thread has to live as long as it.
-    pub fn launch(self) -> Result<Launched, WorkError> {
+    pub fn launch(self, deadline_ns: u64) -> Result<Launched, WorkError> {
         let mut lent = Treatments::new(guard());
         lent.lend(&self.loans).map_err(environment)?;
-        let testpmd = Testpmd::start(&self.command, PROMPT_WITHIN).map_err(dpdk_error)?;
+        let within = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
+        let started = Testpmd::start(&self.command, within).map_err(dpdk_error);
+        let testpmd = or_back(started, &mut lent)?;
         let outstays = matches!(self.command.device, Device::Memif { serves: false, .. });
         Ok(Launched { testpmd, traffic: self.traffic, sink: self.sink, outstays, lent })
     }
@@ -174,12 +178,18 @@ impl Ready {
 
 impl Launched {
     /// Begins the traffic.
-    pub fn begin(self, greeter: Option<ServerEnd>, notify: Notify) -> Result<Flowing, WorkError> {
-        let Self { testpmd, traffic, sink, outstays, lent } = self;
+    pub fn begin(
+        self,
+        greeter: Option<ServerEnd>,
+        deadline_ns: u64,
+        notify: Notify,
+    ) -> Result<Flowing, WorkError> {
+        let Self { testpmd, traffic, sink, outstays, mut lent } = self;
         // Without somebody there the kernel answers with errors (ICMP), which would be counted as packets. When the port is taken,
         // somebody is there.
         let sink = sink.and_then(|own| UdpSocket::bind((own, DISCARD)).ok());
-        let running = Running::begin(testpmd, traffic, notify).map_err(dpdk_error)?;
+        let begun = Running::begin(testpmd, traffic, deadline_ns, notify).map_err(dpdk_error);
+        let running = or_back(begun, &mut lent)?;
         Ok(Flowing { running, lent, _greeter: greeter, _sink: sink, outstays })
     }
 }
@@ -205,25 +215,57 @@ impl Flowing {
     pub fn join<T>(
         self,
         observe: impl FnOnce() -> Result<T, WorkError>,
-    ) -> Result<(EndReport, T, Option<Testpmd>), WorkError> {
+    ) -> Result<(EndReport, T, Option<Lingering>), WorkError> {
         let Self { running, mut lent, outstays, .. } = self;
-        let (report, testpmd) = running.join().map_err(dpdk_error)?;
+        let joined = running.join().map_err(dpdk_error);
+        let (report, testpmd) = or_back(joined, &mut lent)?;
         let observed = observe();
         if outstays {
-            return Ok((report, observed?, Some(testpmd)));
+            return Ok((report, observed?, Some(Lingering { testpmd, lent })));
         }
-        testpmd.quit().map_err(dpdk_error)?;
+        or_back(testpmd.quit().map_err(dpdk_error), &mut lent)?;
         give_back(&mut lent)?;
         Ok((report, observed?, None))
     }
 
     /// Ends it at once.
-    pub fn abort(self) {
+    pub fn abort(mut self) -> Result<(), WorkError> {
         self.running.abort();
-        // Its testpmd is killed with what is dropped here, and what it was lent is taken back then.
+        // Its testpmd is killed with what is dropped here; what it counted is of no use.
         drop(self.running.join());
-        drop(self.lent);
+        give_back(&mut self.lent)
     }
+}
+
+/// A testpmd that stays after its trial because the other end's would crash, with what it was lent.
+pub struct Lingering {
+    testpmd: Testpmd,
+    lent: Treatments,
+}
+
+impl Lingering {
+    /// Ends it.
+    pub fn end(self) -> Result<(), WorkError> {
+        let Self { testpmd, mut lent } = self;
+        // Its other end is gone, after which it need not end well: it is killed.
+        drop(testpmd);
+        give_back(&mut lent)
+    }
+}
+
+/// By when a step that begins now is to be done, on the monotonic clock.
+pub fn step_deadline_ns() -> u64 {
+    monotonic_ns() + STEP.as_nanos() as u64
+}
+
+/// What became of testpmd; when it failed, what it was lent is given back, and what of that fails is told with it.
+fn or_back<T>(result: Result<T, WorkError>, lent: &mut Treatments) -> Result<T, WorkError> {
+    result.map_err(|mut failed| {
+        if let Err(left) = give_back(lent) {
+            failed.message = format!("{}; and {}", failed.message, left.message);
+        }
+        failed
+    })
 }
 
 fn give_back(lent: &mut Treatments) -> Result<(), WorkError> {

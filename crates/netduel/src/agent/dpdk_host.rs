@@ -1,6 +1,5 @@
 //! What testpmd is given of this host: a device, and what is lent for it. Refuses before a run what would fail in it, and whatever would
 //! cut the host off.
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,12 +7,13 @@ use netduel_control::agent::{FailureKind, WorkError};
 use netduel_host::{DataPath, LinkState};
 use netduel_interop::dpdk_host::{Binding, BindingError, Drivers, HugePages, Hyperv, package};
 use netduel_interop::testpmd::Device;
-use netduel_model::dpdk::DpdkDevice;
+use netduel_model::dpdk::{DpdkDevice, DpdkSettings};
 use netduel_model::ids::Token;
 use netduel_model::workload::Role;
 
 use super::dpdk::usage;
 use super::environment;
+use super::ways::Ways;
 use crate::treatment::Loan;
 
 /// Drivers of the kernel that share a NIC with a program, so that nothing has to be bound: Mellanox' and MANA's.
@@ -45,12 +45,12 @@ impl Given {
     }
 
     /// A device that has to do with an interface. `sys` is `/sys`.
-    pub fn on(device: &DpdkDevice, path: &DataPath, ways: &Ways, sys: &Path) -> Result<Self, WorkError> {
+    pub fn on(device: &DpdkDevice, path: &DataPath, sys: &Path) -> Result<Self, WorkError> {
         let interface = path.interface.clone();
         let links = netduel_host::link_states().map_err(environment)?;
         let refused = |error: BindingError| environment(error);
         if *device != DpdkDevice::AfPacket
-            && let Some(why) = ways.refusal(&family(&links, &interface))
+            && let Some(why) = Ways::read(&links)?.refusal(&family(&links, &interface))
         {
             return Err(usage(format!(
                 "{interface} is not given to testpmd (device `{device}`), because {why}: this host could not be reached any more; give it \
@@ -118,19 +118,24 @@ fn on_pci(sys: &Path, slot: &str, interface: &str) -> Result<Vec<Loan>, WorkErro
     Ok(vec![rebound(device, sys.join("bus/pci"), VFIO, interface)])
 }
 
-/// The huge pages that lack for so much memory, on the node of an interface.
-pub fn pages(sys: &Path, interface: Option<&str>, mib: u64) -> Result<Option<Loan>, WorkError> {
+/// The huge pages for so much memory, on the node of an interface. How many of them lack is seen when they are lent: the other end's
+/// testpmd may be on this machine, too.
+pub fn pages(sys: &Path, interface: Option<&str>, mib: u64) -> Result<Loan, WorkError> {
     let node = interface
         .and_then(|name| fs::read_to_string(sys.join("class/net").join(name).join("device/numa_node")).ok())
         .and_then(|text| text.trim().parse().ok());
     let pages = HugePages::read(sys, node).map_err(|error| {
         lacks(format!("this host's huge pages of 2 MiB cannot be read ({error}): testpmd needs {mib} MiB of them for its buffers"))
     })?;
-    Ok(pages.wanted(mib).map(|wanted| Loan::HugePages { file: pages.file, pages: wanted }))
+    Ok(Loan::HugePages { file: pages.file, free: HugePages::needed(mib) })
 }
 
-/// Refuses a device for which the installed DPDK has no driver. `root` is `/`.
-pub fn check_driver(device: &DpdkDevice, root: &Path) -> Result<(), WorkError> {
+/// Refuses a device for which the installed DPDK has no driver. `root` is `/`. What a program that somebody built has in it, or beside it,
+/// it says itself.
+pub fn check_driver(device: &DpdkDevice, program: &str, root: &Path) -> Result<(), WorkError> {
+    if program != DpdkSettings::PROGRAM {
+        return Ok(());
+    }
     let driver = match device {
         DpdkDevice::AfPacket => "af_packet",
         DpdkDevice::AfXdp => "af_xdp",
@@ -156,163 +161,75 @@ fn lacks(message: String) -> WorkError {
     WorkError { kind: FailureKind::Environment, message }
 }
 
-/// By what this host is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ways {
-    /// Whether the agent is in the network namespace of the host itself, and not in one that stands for a host.
-    is_hosts: bool,
-    /// The interface by which the agent's own ssh connection comes in.
-    ssh: Option<String>,
-    /// Those of default routes.
-    default: BTreeSet<String>,
-    /// Those with an address, the loopback left out.
-    addressed: BTreeSet<String>,
-}
-
-impl Ways {
-    /// Reads them. What cannot be read counts as a way.
-    pub fn read() -> Self {
-        let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
-        let is_hosts = match (namespace("1"), namespace("self")) {
-            (Some(first), Some(own)) => first == own,
-            _ => true,
-        };
-        let mut ways = Self { is_hosts, ..Self::default() };
-        let ssh = std::env::var("SSH_CONNECTION").ok();
-        let ssh = ssh.as_deref().and_then(|words| words.split(' ').nth(2)).and_then(|word| word.parse().ok());
-        for link in netduel_host::link_states().unwrap_or_default().iter().filter(|link| link.name != "lo") {
-            let addresses = netduel_host::addresses_of(&link.name).unwrap_or_default();
-            let is_local = |address: &std::net::IpAddr| matches!(address, std::net::IpAddr::V6(six) if six.is_unicast_link_local());
-            if addresses.iter().any(|address| !is_local(address)) {
-                ways.addressed.insert(link.name.clone());
-            }
-            if ssh.is_some_and(|ssh| addresses.contains(&ssh)) {
-                ways.ssh = Some(link.name.clone());
-            }
-        }
-        let file = |name: &str| fs::read_to_string(format!("/proc/net/{name}")).unwrap_or_default();
-        ways.default.extend(default_routes(&file("route")));
-        ways.default.extend(default_routes_of_six(&file("ipv6_route")));
-        ways
-    }
-
-    /// Why an interface, or one that goes with it, must stay the kernel's.
-    fn refusal(&self, names: &[String]) -> Option<String> {
-        if !self.is_hosts {
-            return None;
-        }
-        let of = |names_of: &BTreeSet<String>| names.iter().find(|name| names_of.contains(*name)).cloned();
-        if let Some(ssh) = self.ssh.as_ref().filter(|ssh| names.contains(ssh)) {
-            return Some(format!("the ssh connection of this agent comes in by {ssh}"));
-        }
-        if let Some(name) = of(&self.default) {
-            return Some(format!("a default route leads through {name}"));
-        }
-        let is_only = !self.addressed.is_empty() && self.addressed.iter().all(|name| names.contains(name));
-        is_only.then(|| "no other interface has an address".to_owned())
-    }
-}
-
-/// An interface with those that go with it: above and beneath.
+/// An interface with those that go with it: all that are reached from it upwards (bond, bridge, synthetic NIC) and downwards (VLAN's
+/// and macvlan's own, functions), again and again.
 fn family(links: &[LinkState], interface: &str) -> Vec<String> {
-    let own = links.iter().find(|link| link.name == interface);
-    let goes_with = |link: &&LinkState| {
-        own.is_some_and(|own| {
-            link.index == own.index || link.master == Some(own.index) || own.master == Some(link.index)
-        })
-    };
-    links.iter().filter(goes_with).map(|link| link.name.clone()).collect()
+    let mut found: Vec<&LinkState> = links.iter().filter(|link| link.name == interface).collect();
+    let mut seen = 0;
+    while let Some(of) = found.get(seen).copied() {
+        seen += 1;
+        let is_next = |link: &&LinkState| {
+            let ways = [
+                (link.master, of.index),
+                (link.lower, of.index),
+                (of.master, link.index),
+                (of.lower, link.index),
+            ];
+            ways.iter().any(|(from, to)| *from == Some(*to))
+        };
+        for link in links.iter().filter(is_next) {
+            if !found.iter().any(|known| known.index == link.index) {
+                found.push(link);
+            }
+        }
+    }
+    found.into_iter().map(|link| link.name.clone()).collect()
 }
 
 fn is_beneath(link: &LinkState, links: &[LinkState], interface: &str) -> bool {
     links.iter().any(|above| above.name == interface && link.master == Some(above.index))
 }
 
-/// The interfaces of default routes in `/proc/net/route`: destination and mask are zero.
-fn default_routes(text: &str) -> Vec<String> {
-    let default = |line: &str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        (fields.len() > 7 && fields[1] == "00000000" && fields[7] == "00000000").then(|| fields[0].to_owned())
-    };
-    text.lines().skip(1).filter_map(default).collect()
-}
-
-/// Those in `/proc/net/ipv6_route`; the kernel's own, which leads nowhere, is the loopback's.
-fn default_routes_of_six(text: &str) -> Vec<String> {
-    let default = |line: &str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let [destination, length, .., name] = fields[..] else { return None };
-        let is_default = destination.bytes().all(|digit| digit == b'0') && length == "00" && name != "lo";
-        is_default.then(|| name.to_owned())
-    };
-    text.lines().filter_map(default).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ways() -> Ways {
-        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Ways {
-            is_hosts: true,
-            ssh: Some("eth0".into()),
-            default: set(&["eth1"]),
-            addressed: set(&["eth0", "eth1", "eth2"]),
-        }
-    }
-
-    fn refusal(ways: &Ways, names: &[&str]) -> Option<String> {
-        ways.refusal(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
-    }
-
     #[test]
-    fn the_nic_that_leads_to_the_host_is_never_given_away() {
-        let ways = ways();
-        assert!(refusal(&ways, &["eth0"]).unwrap().contains("ssh connection"));
-        assert!(
-            refusal(&ways, &["enP1s1", "eth0"]).unwrap().contains("by eth0"),
-            "a function beneath it is the same NIC"
-        );
-        assert!(refusal(&ways, &["eth1"]).unwrap().contains("default route"));
-        assert_eq!(refusal(&ways, &["eth2"]), None);
-        let only =
-            Ways { ssh: None, default: BTreeSet::new(), addressed: ["eth2".to_owned()].into(), ..ways };
-        assert!(refusal(&only, &["eth2"]).unwrap().contains("no other interface has an address"));
-        assert_eq!(refusal(&only, &["eth3"]), None);
-        assert_eq!(
-            refusal(&Ways { is_hosts: false, ..only }, &["eth2"]),
-            None,
-            "a namespace is reached from its host"
-        );
-    }
-
-    #[test]
-    fn default_routes_are_read_from_the_kernels_tables() {
-        let four = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
-                    eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
-                    eth1\t0001000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
-        assert_eq!(default_routes(four), ["eth0"]);
-        let zeros = "0".repeat(32);
-        let six = format!(
-            "{zeros} 00 {zeros} 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003     eth0\n\
-             {zeros} 00 {zeros} 00 {zeros} ffffffff 00000001 00000000 00200200       lo\n\
-             fd770000000000000000000000000000 40 {zeros} 00 {zeros} 00000100 00000001 00000000 00000001     eth1\n"
-        );
-        assert_eq!(default_routes_of_six(&six), ["eth0"]);
+    fn what_lies_above_and_beneath_an_interface_goes_with_it_at_any_depth() {
+        let link = |index, name: &str, master, lower| LinkState {
+            index,
+            name: name.to_owned(),
+            master,
+            lower,
+            ..LinkState::default()
+        };
+        let links = [
+            link(2, "eth0", Some(5), None),
+            link(3, "enP1s1", Some(2), None),
+            link(4, "eth1", None, None),
+            link(5, "bond0", Some(6), None),
+            link(6, "br0", None, None),
+            link(7, "br0.7", None, Some(6)),
+        ];
+        let mut all = family(&links, "enP1s1");
+        all.sort_unstable();
+        assert_eq!(all, ["bond0", "br0", "br0.7", "enP1s1", "eth0"]);
+        assert_eq!(family(&links, "eth1"), ["eth1"]);
     }
 
     #[test]
     fn a_driver_that_is_not_installed_is_named_with_what_to_do() {
         let root = tempfile::tempdir().unwrap();
-        check_driver(&DpdkDevice::Mana, root.path()).unwrap();
+        check_driver(&DpdkDevice::Mana, DpdkSettings::PROGRAM, root.path()).unwrap();
         let folder = root.path().join("usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("librte_net_af_xdp.so.23"), "").unwrap();
-        check_driver(&DpdkDevice::AfXdp, root.path()).unwrap();
-        let message = check_driver(&DpdkDevice::Mana, root.path()).unwrap_err().message;
+        check_driver(&DpdkDevice::AfXdp, DpdkSettings::PROGRAM, root.path()).unwrap();
+        let message =
+            check_driver(&DpdkDevice::Mana, DpdkSettings::PROGRAM, root.path()).unwrap_err().message;
         assert!(message.contains("librte_net_mana") && message.contains("it has af_xdp"), "{message}");
         assert!(message.contains("build DPDK 23.11"), "{message}");
+        check_driver(&DpdkDevice::Mana, "/opt/dpdk/bin/dpdk-testpmd", root.path()).unwrap();
     }
 
     #[test]

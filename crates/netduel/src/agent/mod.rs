@@ -5,6 +5,7 @@ mod lock;
 mod past_stack;
 mod path_events;
 mod placement;
+mod ways;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -79,8 +80,8 @@ pub struct AgentWork {
     lock: Option<lock::HostLock>,
     /// The cores that were chosen for what is prepared.
     placement: Option<Placement>,
-    /// A testpmd of the last trial, which goes with the next one.
-    lingering: Option<netduel_interop::testpmd::Testpmd>,
+    /// A testpmd of the last trial, which goes before the next one.
+    lingering: Option<dpdk::Lingering>,
     /// What is done to this host's interfaces while the prepared traffic runs, by place in the plan.
     path_events: Vec<(u32, PathEvent)>,
 }
@@ -105,14 +106,20 @@ impl AgentWork {
         self.placement = placement;
     }
 
+    /// Ends what is left of the last trial.
+    fn end_lingering(&mut self) -> Result<(), WorkError> {
+        self.lingering.take().map_or(Ok(()), dpdk::Lingering::end)
+    }
+
     fn start_dpdk(&mut self, waker: Waker) -> Result<(), WorkError> {
+        let deadline_ns = dpdk::step_deadline_ns();
         let (launched, greeter) = match std::mem::take(&mut self.stage) {
-            Stage::DpdkServer(end, waiting) => (waiting.launched()?, Some(end)),
+            Stage::DpdkServer(end, waiting) => (waiting.launched(deadline_ns)?, Some(end)),
             Stage::DpdkClient(launched) => (*launched, None),
             _ => return Err(misplaced("start", "a trial was prepared")),
         };
         let before = self.observer()?.before().map_err(environment)?;
-        let flowing = launched.begin(greeter, Box::new(move || waker.wake()))?;
+        let flowing = launched.begin(greeter, deadline_ns, Box::new(move || waker.wake()))?;
         self.stage = Stage::DpdkRunning(Box::new(flowing), before);
         Ok(())
     }
@@ -181,16 +188,11 @@ impl Work for AgentWork {
     }
 
     fn undo(&mut self) -> Vec<String> {
-        if self.treatments.applied() == 0 {
-            return Vec::new();
-        }
-        let Err(problems) = self.treatments.undo_all() else { return Vec::new() };
+        let lingered = self.end_lingering().err().map(|problem| problem.message);
+        let problems = self.treatments.undo_all().err().unwrap_or_default();
         // A guard that was lost while everything was undone is nothing that a user has to mend.
-        problems
-            .iter()
-            .filter(|problem| problem.is_left_behind())
-            .map(|problem| format!("failed to {}", chain(problem)))
-            .collect()
+        let left = problems.iter().filter(|problem| problem.is_left_behind());
+        lingered.into_iter().chain(left.map(|problem| format!("failed to {}", chain(problem)))).collect()
     }
 
     fn prepare_server(
@@ -199,12 +201,14 @@ impl Work for AgentWork {
         bind: IpAddr,
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
+        self.end_lingering()?;
         if dpdk::settings(workload, Role::Server).is_some() {
+            let deadline_ns = dpdk::step_deadline_ns();
             let ready = dpdk::Ready::new(workload, Role::Server, DataAddress::Own(bind), token)?;
             let end = netduel_load::prepare_server(workload, bind, token).map_err(traffic_error)?;
             let ports = end.ports().to_vec();
             self.placement.clone_from(&ready.placement);
-            self.stage = Stage::DpdkServer(end, Box::new(ready.early()?));
+            self.stage = Stage::DpdkServer(end, Box::new(ready.early(deadline_ns)?));
             return Ok(ports);
         }
         let (workload, placement) = placed(workload, Role::Server, DataAddress::Own(bind))?;
@@ -224,13 +228,15 @@ impl Work for AgentWork {
         token: Token,
         deadline: Duration,
     ) -> Result<(), WorkError> {
-        self.lingering = None;
+        self.end_lingering()?;
         if dpdk::settings(workload, Role::Client).is_some() {
             // Greets the server, which is all that its sockets are for.
             netduel_load::prepare_client(workload, peer, ports, token, deadline).map_err(traffic_error)?;
+            // The coordinator gives connecting a time of its own.
+            let deadline_ns = dpdk::step_deadline_ns();
             let ready = dpdk::Ready::new(workload, Role::Client, DataAddress::Towards(peer), token)?;
             self.placement.clone_from(&ready.placement);
-            self.stage = Stage::DpdkClient(Box::new(ready.launch()?));
+            self.stage = Stage::DpdkClient(Box::new(ready.launch(deadline_ns)?));
             return Ok(());
         }
         let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer))?;
@@ -323,8 +329,13 @@ impl Work for AgentWork {
 
     fn abort(&mut self) {
         let stage = std::mem::take(&mut self.stage);
+        if let Err(problem) = self.end_lingering() {
+            eprintln!("netduel: {}", problem.message);
+        }
         if let Stage::DpdkRunning(flowing, _) = stage {
-            flowing.abort();
+            if let Err(problem) = flowing.abort() {
+                eprintln!("netduel: {}", problem.message);
+            }
         } else if let Stage::Running(running, _, events) = stage {
             running.abort();
             for problem in events.map(PathEvents::end).into_iter().flat_map(|(_, problems)| problems) {

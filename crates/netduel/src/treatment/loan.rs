@@ -3,8 +3,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use netduel_sys::link;
 use netduel_sys::xdp::attachment;
+use netduel_sys::{link, random};
 use serde::{Deserialize, Serialize};
 
 use super::error::TreatmentError;
@@ -20,12 +20,12 @@ pub enum Loan {
         /// Its name.
         interface: String,
     },
-    /// Huge pages: as many as there are to be.
+    /// Huge pages, as many as have to be free.
     HugePages {
-        /// The file that says how many there are.
+        /// The file that says how many there are; another beside it says how many are free.
         file: PathBuf,
-        /// How many there are to be.
-        pages: u64,
+        /// How many have to be free.
+        free: u64,
     },
     /// A device that gets another driver.
     Device {
@@ -46,8 +46,9 @@ pub enum Loan {
 pub(super) enum Lent {
     /// An interface without an XDP program.
     Interface { interface: String, index: u32, promiscuous: bool },
-    /// Huge pages.
-    HugePages { file: PathBuf, pages: u64 },
+    /// Huge pages that were added. Other borrowers add and take away between, so no number that was found is put back. `token`: a file
+    /// that says how many were really added, and that whoever takes them away removes first, so that they go once.
+    HugePages { file: PathBuf, added: u64, token: PathBuf },
     /// A device with its driver.
     Device(LentDevice),
 }
@@ -57,8 +58,8 @@ pub(super) enum Lent {
 pub(super) enum LoanChange {
     /// The borrower changes it.
     None,
-    /// A number of huge pages.
-    HugePages { file: PathBuf, pages: u64 },
+    /// More huge pages.
+    HugePages { file: PathBuf, added: u64, token: PathBuf },
     /// Another driver.
     Device { device: LentDevice, driver: &'static str },
 }
@@ -67,20 +68,27 @@ pub(super) enum LoanChange {
 pub(super) fn prepare(loan: &Loan) -> Result<(Undo, LoanChange), TreatmentError> {
     let (lent, change) = match loan {
         Loan::Interface { interface } => (of_interface(interface)?, LoanChange::None),
-        Loan::HugePages { file, pages } => {
-            let before = number(file).map_err(|cause| TreatmentError::Refused {
-                doing: format!("read {}", file.display()),
-                cause,
-            })?;
-            let lent = Lent::HugePages { file: file.clone(), pages: before };
-            (lent, LoanChange::HugePages { file: file.clone(), pages: *pages })
-        }
+        Loan::HugePages { file, free } => of_pages(file, *free)?,
         Loan::Device { device, bus, driver, interface } => {
             let device = LentDevice::read(device, bus, interface)?;
             (Lent::Device(device.clone()), LoanChange::Device { device, driver })
         }
     };
     Ok((Undo::Lent(lent), change))
+}
+
+fn of_pages(file: &Path, wanted: u64) -> Result<(Lent, LoanChange), TreatmentError> {
+    let refused = |doing: String| move |cause| TreatmentError::Refused { doing, cause };
+    let beside = file.with_file_name("free_hugepages");
+    let free = number(&beside).map_err(refused(format!("read {}", beside.display())))?;
+    let bytes = random::bytes16().map_err(refused("name a file".to_owned()))?;
+    let token = std::env::temp_dir().join(format!("netduel-pages-{:032x}", u128::from_ne_bytes(bytes)));
+    let (file, added) = (file.to_owned(), wanted.saturating_sub(free));
+    let change = match added {
+        0 => LoanChange::None,
+        _ => LoanChange::HugePages { file: file.clone(), added, token: token.clone() },
+    };
+    Ok((Lent::HugePages { file, added, token }, change))
 }
 
 fn of_interface(interface: &str) -> Result<Lent, TreatmentError> {
@@ -103,7 +111,7 @@ impl LoanChange {
     pub(super) fn make(&self) -> Result<(), TreatmentError> {
         match self {
             Self::None => Ok(()),
-            Self::HugePages { file, pages } => set_pages(file, *pages),
+            Self::HugePages { file, added, token } => add_pages(file, *added, token),
             Self::Device { device, driver } => device.give(driver),
         }
     }
@@ -114,19 +122,35 @@ fn number(file: &Path) -> io::Result<u64> {
     text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("it says {text:?}")))
 }
 
-/// Sets the number of huge pages and reads it back: the kernel takes as many as it finds memory for.
-fn set_pages(file: &Path, pages: u64) -> Result<(), TreatmentError> {
-    let doing = || format!("have {pages} huge pages ({})", file.display());
+/// Adds huge pages and reads the number back: the kernel takes as many as it finds memory for.
+fn add_pages(file: &Path, added: u64, token: &Path) -> Result<(), TreatmentError> {
+    let doing = || format!("have {added} more huge pages ({})", file.display());
     let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
-    fs::write(file, pages.to_string()).map_err(refused)?;
-    let now = number(file).map_err(refused)?;
-    if now >= pages {
+    let before = number(file).map_err(refused)?;
+    fs::write(token, added.to_string()).map_err(refused)?;
+    fs::write(file, (before + added).to_string()).map_err(refused)?;
+    let gained = number(file).map_err(refused)?.saturating_sub(before);
+    if gained >= added {
         return Ok(());
     }
+    fs::write(token, gained.to_string()).map_err(refused)?;
     let answered = format!(
-        "{now}: too little memory is free in pieces of 2 MiB; reserve them soon after the start of the host"
+        "{gained}: too little memory is free in pieces of 2 MiB; reserve them soon after the start of the host"
     );
     Err(TreatmentError::NotTaken { doing: doing(), answered })
+}
+
+/// Takes away what was added, once. Pages that are in use still become fewer when they are given back.
+fn take_pages(file: &Path, token: &Path) -> io::Result<()> {
+    let added = match number(token) {
+        Ok(added) => added,
+        // None were added, or they are taken away already.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let now = number(file)?;
+    fs::remove_file(token)?;
+    fs::write(file, now.saturating_sub(added).to_string())
 }
 
 impl Lent {
@@ -150,10 +174,12 @@ impl Lent {
                 }
                 Ok(())
             }
-            // Pages that are in use still become fewer when they are given back.
-            Self::HugePages { file, pages } => fs::write(file, pages.to_string()).map_err(|cause| {
-                TreatmentError::Refused { doing: format!("write {}", file.display()), cause }
-            }),
+            Self::HugePages { file, token, .. } => {
+                take_pages(file, token).map_err(|cause| TreatmentError::Refused {
+                    doing: format!("give back the huge pages of {}", file.display()),
+                    cause,
+                })
+            }
             Self::Device(device) => device.take_back(),
         }
     }
@@ -174,7 +200,10 @@ impl Lent {
                 let word = if *promiscuous { "on" } else { "off" };
                 format!("`ip link set dev {interface} xdp off promisc {word}`")
             }
-            Self::HugePages { file, pages } => format!("`echo {pages} > {}`", file.display()),
+            Self::HugePages { file, added, .. } => {
+                let file = file.display();
+                format!("`echo $(($(cat {file}) - {added})) > {file}`")
+            }
             Self::Device(device) => device.by_hand(),
         }
     }
@@ -185,19 +214,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn huge_pages_are_lent_and_given_back_also_twice() {
+    fn huge_pages_of_two_borrowers_are_added_and_taken_away_once_each() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nr_hugepages");
+        let free =
+            |pages: u64| fs::write(folder.path().join("free_hugepages"), format!("{pages}\n")).unwrap();
         fs::write(&file, "7\n").unwrap();
-        let (undo, change) = prepare(&Loan::HugePages { file: file.clone(), pages: 60 }).unwrap();
+        free(7);
+        let loan = Loan::HugePages { file: file.clone(), free: 60 };
+        let (first, change) = prepare(&loan).unwrap();
         change.make().unwrap();
         assert_eq!(number(&file).unwrap(), 60);
+        // The first has taken all of them.
+        free(0);
+        let (second, change) = prepare(&loan).unwrap();
+        change.make().unwrap();
+        assert_eq!(number(&file).unwrap(), 120);
         for _ in 0..2 {
-            undo.undo().unwrap();
-            assert_eq!(number(&file).unwrap(), 7);
+            first.undo().unwrap();
+            assert_eq!(number(&file).unwrap(), 67);
         }
-        let missing = Loan::HugePages { file: folder.path().join("none"), pages: 1 };
+        second.undo().unwrap();
+        assert_eq!(number(&file).unwrap(), 7);
+        free(60);
+        let (enough, change) = prepare(&loan).unwrap();
+        change.make().unwrap();
+        enough.undo().unwrap();
+        assert_eq!(number(&file).unwrap(), 7);
+        let missing = Loan::HugePages { file: folder.path().join("no/nr_hugepages"), free: 1 };
         let error = prepare(&missing).unwrap_err().to_string();
-        assert!(error.contains("none") && error.contains("No such file"), "{error}");
+        assert!(error.contains("free_hugepages") && error.contains("No such file"), "{error}");
     }
 }

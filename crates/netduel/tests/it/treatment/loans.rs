@@ -157,6 +157,8 @@ fn a_device_changes_its_driver_and_comes_back_with_its_interface_and_addresses()
             add_nic();
             must("ip", &["link", "set", "eth9", "up"]);
             must("ip", &["address", "add", "10.9.1.5/24", "dev", "eth9"]);
+            must("ip", &["link", "set", "eth9", "mtu", "1400"]);
+            must("ip", &["route", "add", "10.9.2.0/24", "via", "10.9.1.1", "dev", "eth9", "metric", "7"]);
             let mut treatments = Treatments::new(guard());
             let loan = Loan::Device {
                 device: bus.device(),
@@ -191,6 +193,10 @@ fn a_device_changes_its_driver_and_comes_back_with_its_interface_and_addresses()
             assert!(bus.driver().ends_with("hv_netvsc"));
             assert!(link::is_up("eth9").unwrap());
             assert_eq!(netduel_host::addresses_of("eth9").unwrap()[0].to_string(), "10.9.1.5");
+            assert_eq!(link::mtu("eth9").unwrap(), 1400);
+            let routes = Command::new("ip").args(["route", "show", "dev", "eth9"]).output().unwrap().stdout;
+            let routes = String::from_utf8(routes).unwrap();
+            assert!(routes.contains("10.9.2.0/24 via 10.9.1.1 metric 7"), "{routes}");
         },
     );
 }
@@ -202,7 +208,8 @@ fn huge_pages_are_given_back() {
         let file = folder.path().join("nr_hugepages");
         fs::write(&file, "12\n").unwrap();
         let mut treatments = Treatments::new(guard());
-        treatments.lend(&[Loan::HugePages { file: file.clone(), pages: 80 }]).unwrap();
+        fs::write(folder.path().join("free_hugepages"), "2\n").unwrap();
+        treatments.lend(&[Loan::HugePages { file: file.clone(), free: 70 }]).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "80");
         drop(treatments);
         assert_eq!(fs::read_to_string(&file).unwrap(), "12");
