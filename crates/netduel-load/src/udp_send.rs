@@ -426,7 +426,10 @@ impl Sender {
                     let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
                     worker.failure = Some(match outgoing {
                         Outgoing::Joined { .. } => LoadError::segmentation(size, error),
-                        Outgoing::Apart(_) | Outgoing::Raw { .. } => LoadError::datagram(size, error),
+                        Outgoing::Apart(_) => LoadError::datagram(size, error),
+                        Outgoing::Raw { sender, .. } => {
+                            LoadError::raw("send frames", sender.interface(), error)
+                        }
                     });
                 }
                 Refusal::Over
