@@ -147,6 +147,6 @@ fn make(worker: &mut Worker, path: &RawPath, flow: &SendFlow, settings: UdpSetti
     let end_ns = worker.control.started_ns().saturating_add(settings.timing.duration.0);
     maker::make(worker, path, &template, flow.magic, settings.size, end_ns);
     if worker.control.tells_its_end() {
-        udp_send::send_markers(|| std::iter::once((&*flow.socket, flow.end_magic)));
+        crate::markers::send(|| std::iter::once((&*flow.socket, flow.end_magic)));
     }
 }
