@@ -258,7 +258,7 @@ impl LoadError {
     pub(crate) fn raw(doing: &'static str, interface: &str, source: io::Error) -> Self {
         let remedy = match source.raw_os_error().and_then(error_name::of) {
             Some("EPERM" | "EACCES") => {
-                "it needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or use the engine `socket`"
+                "it needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or use the generator and the receiver `socket`"
             }
             Some("EBUSY") if doing == ATTACH => {
                 "another XDP program is attached there: `ip link show` and `bpftool net` tell which; end what attached it, or detach it \

@@ -25,6 +25,7 @@ mod live_trips;
 mod loaded;
 mod lobby;
 mod local_ports;
+mod markers;
 mod pacing;
 mod packets;
 mod peer;

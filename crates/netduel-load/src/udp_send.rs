@@ -15,9 +15,10 @@ use netduel_sys::socket::{self, Waiting};
 use netduel_sys::udp::SendBatch;
 use netduel_sys::{clock, error_name, pattern, udp_segment};
 
-use crate::datagram::{self, MESSAGE_HEADER, STREAM_HEADER};
+use crate::datagram::{self, STREAM_HEADER};
 use crate::error::LoadError;
 use crate::jobs::Worker;
+use crate::markers;
 use crate::pacing::Schedule;
 use crate::packets::RawSender;
 use crate::round_trip::recorder;
@@ -40,9 +41,6 @@ const ERROR_PAUSE_NS: u64 = 1_000_000;
 /// at all is not caught up.
 const CATCH_UP_CPU_NS: u64 = 500_000_000;
 const CATCH_UP_NS: u64 = 3_000_000_000;
-/// End markers: so many, because each may be lost; apart, because losses come in bursts.
-const MARKERS: u32 = 5;
-const MARKER_GAP_NS: u64 = 2_000_000;
 
 /// Settings of all flows.
 #[derive(Debug, Clone, Copy)]
@@ -260,7 +258,7 @@ pub(crate) fn send(
         worker.packets = Some(sender.report(worker.pinned));
     }
     if worker.control.tells_its_end() {
-        send_markers(|| courses.iter().map(|Course { flow, .. }| (&*flow.socket, flow.end_magic)));
+        markers::send(|| courses.iter().map(|Course { flow, .. }| (&*flow.socket, flow.end_magic)));
     }
 }
 
@@ -426,7 +424,10 @@ impl Sender {
                     let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
                     worker.failure = Some(match outgoing {
                         Outgoing::Joined { .. } => LoadError::segmentation(size, error),
-                        Outgoing::Apart(_) | Outgoing::Raw { .. } => LoadError::datagram(size, error),
+                        Outgoing::Apart(_) => LoadError::datagram(size, error),
+                        Outgoing::Raw { sender, .. } => {
+                            LoadError::raw("send frames", sender.interface(), error)
+                        }
                     });
                 }
                 Refusal::Over
@@ -451,21 +452,6 @@ fn wait_until(worker: &Worker, due_ns: u64, finish: impl Fn(u64)) -> bool {
     }
     finish(due_ns);
     worker.control.is_running()
-}
-
-/// Tells the peer of each flow that no more comes, by the flow's end magic. A failure means that the peer is gone or the path is
-/// broken; its own deadline or `finish` ends it then.
-pub(crate) fn send_markers<'a, F: Iterator<Item = (&'a UdpSocket, u64)>>(flows: impl Fn() -> F) {
-    let mut marker = [0; MESSAGE_HEADER];
-    for index in 0..MARKERS {
-        if index > 0 {
-            clock::sleep_until(clock::monotonic_ns() + MARKER_GAP_NS);
-        }
-        for (socket, end_magic) in flows() {
-            datagram::write_number(&mut marker, end_magic, 0);
-            let _ = socket::send(socket, &marker, Waiting::Block);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -102,6 +102,9 @@ pub struct PacketPath {
     /// A trial is a search for the highest rate; absent: it sends once, as fast as asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// Whether the receiver `xdp` has the kernel poll the driver in its own thread (`SO_PREFER_BUSY_POLL`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub busy_poll: bool,
     /// Interface that the client uses past the network stack; absent: the one that leads to the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_interface: Option<String>,

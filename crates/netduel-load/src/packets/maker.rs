@@ -1,6 +1,8 @@
 //! Packets that the kernel makes (BPF test run with live frames): a program numbers each frame and sends it in the driver's place. It
 //! cannot be paced: a rate that is asked for is refused before.
 use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use netduel_model::packet_path::{PacketReport, QueuePackets};
 use netduel_sys::bpf::{
@@ -54,23 +56,29 @@ pub(crate) fn make(
     };
     let stream = worker.stream;
     let control = std::sync::Arc::clone(&worker.control);
+    let is_made = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
-        let running = scope.spawn(|| run(&program, &frame, path.index, end_ns, &control));
-        let mut told = 0;
-        loop {
-            let is_over = running.is_finished();
-            let now = clock::monotonic_ns();
-            let sent = next.read(0).unwrap_or(told);
-            if sent > told {
-                control.sent[stream].add((sent - told) * size as u64, sent - told, now);
-                told = sent;
+        // The frames are made in this thread, whose time on its core is told.
+        let telling = scope.spawn(|| {
+            let mut told = 0;
+            loop {
+                let is_over = is_made.load(Acquire);
+                let now = clock::monotonic_ns();
+                let sent = next.read(0).unwrap_or(told);
+                if sent > told {
+                    control.sent[stream].add((sent - told) * size as u64, sent - told, now);
+                    told = sent;
+                }
+                if is_over {
+                    break;
+                }
+                clock::sleep_until(now + READ_NS);
             }
-            if is_over {
-                break;
-            }
-            clock::sleep_until(now + READ_NS);
-        }
-        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let result = run(&program, &frame, path.index, end_ns, &control);
+        is_made.store(true, Release);
+        telling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        result
     });
     let packets = next.read(0).unwrap_or(0);
     worker.packets = Some(PacketReport {

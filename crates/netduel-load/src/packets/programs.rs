@@ -3,9 +3,11 @@
 use std::io;
 
 use netduel_sys::bpf::{
-    Code, Condition, HashMap, Helper, Label, LoadError, Map, Operand, Operation, PerCoreArray, Program,
-    ProgramKind, Register, SocketMap, Width,
+    Attach, Code, Condition, HashMap, Helper, Label, Link, LoadError, Map, Operand, Operation, PerCoreArray,
+    Program, ProgramKind, Register, SocketMap, Width,
 };
+
+use super::RawPath;
 
 /// Of `enum xdp_action` (include/uapi/linux/bpf.h).
 const XDP_DROP: i32 = 1;
@@ -57,6 +59,15 @@ pub(crate) fn leader(flows: &HashMap, sockets: &SocketMap) -> Result<Program, Lo
         .place(pass)
         .exit_with(XDP_PASS);
     Program::load(ProgramKind::Xdp, "netduel_lead", &code)
+}
+
+/// Puts a program on an interface that lets every packet pass: some drivers serve the sockets of an interface only when it has one.
+pub(crate) fn pass(path: &RawPath) -> Result<Link, (&'static str, io::Error)> {
+    let mut code = Code::new();
+    code.exit_with(XDP_PASS);
+    let program = Program::load(ProgramKind::Xdp, "netduel_pass", &code)
+        .map_err(|error| ("load an XDP program", error.source))?;
+    Link::attach(&program, Attach::Xdp, path.index).map_err(|error| ("attach an XDP program", error))
 }
 
 /// Counts the trial's datagrams by flow, each core for itself, and drops them.

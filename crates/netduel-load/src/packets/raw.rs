@@ -9,7 +9,7 @@ use netduel_model::workload::Role;
 
 use super::frame::Template;
 use super::receiver::{self, Counter, RawReceiver, Refused};
-use super::{RawPath, RawSender, maker};
+use super::{RawPath, RawSender, maker, programs};
 use crate::datagram::{self, Kind};
 use crate::error::LoadError;
 use crate::jobs::{Job, Worker};
@@ -49,8 +49,14 @@ impl Raw {
             (Role::Client, _, _) => {
                 let threads = udp_jobs::threads(flows as usize, pins) as u32;
                 let queues = asked(packets, path)?.unwrap_or(path.queues.min(threads)).clamp(1, flows.max(1));
+                let program = if path.lacks(XdpFeature::XskZerocopy) || path.xdp.is_none() {
+                    None
+                } else {
+                    Some(Arc::new(programs::pass(path).map_err(refused)?))
+                };
                 let open = |queue| {
-                    RawSender::open(path, queue).map_err(|error| refused(("open an AF_XDP socket", error)))
+                    RawSender::open(path, queue, program.clone())
+                        .map_err(|error| refused(("open an AF_XDP socket", error)))
                 };
                 Ok(Self::Senders((0..queues).map(open).collect::<Result<_, _>>()?))
             }
@@ -60,7 +66,7 @@ impl Raw {
             (Role::Server, _, _) => {
                 let threads = udp_jobs::threads(path.queues as usize, pins);
                 let threads = asked(packets, path)?.map_or(threads, |queues| queues as usize);
-                let receiver = RawReceiver::open(path, &magics()).map_err(refused)?;
+                let receiver = RawReceiver::open(path, &magics(), packets.busy_poll).map_err(refused)?;
                 Ok(Self::Receiver(receiver, threads))
             }
         }
@@ -141,6 +147,6 @@ fn make(worker: &mut Worker, path: &RawPath, flow: &SendFlow, settings: UdpSetti
     let end_ns = worker.control.started_ns().saturating_add(settings.timing.duration.0);
     maker::make(worker, path, &template, flow.magic, settings.size, end_ns);
     if worker.control.tells_its_end() {
-        udp_send::send_markers(|| std::iter::once((&*flow.socket, flow.end_magic)));
+        crate::markers::send(|| std::iter::once((&*flow.socket, flow.end_magic)));
     }
 }

@@ -1,17 +1,20 @@
 //! Receiving past the network stack: by AF_XDP, a spinning thread for each queue, or by a program that counts and drops.
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use netduel_model::packet_path::{PacketReport, QueuePackets, XdpMode};
+use netduel_model::workload::Wait;
 use netduel_sys::bpf::{Attach, HashMap, Link, PerCoreArray, SocketMap};
-use netduel_sys::clock;
 use netduel_sys::xdp::{Settings, XdpSocket};
+use netduel_sys::{clock, error_name};
 
 use super::{RawPath, frame, programs};
 use crate::accounting::Arrival;
 use crate::datagram;
 use crate::error::ATTACH;
 use crate::jobs::Worker;
+use crate::lane::Lane;
 use crate::udp_receive::FlowCount;
 
 /// Frames of a queue's socket: some milliseconds at ten million a second, which is what a thread may have to wait for its core.
@@ -39,15 +42,17 @@ pub(crate) struct RawReceiver {
     interface: String,
     mode: Option<XdpMode>,
     attached: Attached,
+    busy_poll: bool,
 }
 
-/// A thread's part of them. The first holds the program.
+/// A thread's part of them. The program stays as long as one of them.
 pub(crate) struct ReceiverPart {
     /// Each with its number.
     queues: Vec<(u32, XdpSocket)>,
     interface: String,
     mode: Option<XdpMode>,
-    attached: Option<Attached>,
+    attached: Arc<Attached>,
+    busy_poll: bool,
 }
 
 /// The counting program.
@@ -65,13 +70,18 @@ pub(crate) type Refused = (&'static str, io::Error);
 
 impl RawReceiver {
     /// A socket on each queue, and the program that leads the flows of these magics to them.
-    pub(crate) fn open(path: &RawPath, magics: &[u64]) -> Result<Self, Refused> {
+    pub(crate) fn open(path: &RawPath, magics: &[u64], busy_poll: bool) -> Result<Self, Refused> {
         let map = SocketMap::new("netduel_sockets", path.queues.max(1))
             .map_err(refused("make a map of sockets"))?;
         let mut queues = Vec::new();
         for queue in 0..path.queues.max(1) {
-            let settings =
-                Settings { interface: path.index, queue, receive_frames: FRAMES, ..Settings::default() };
+            let settings = Settings {
+                interface: path.index,
+                queue,
+                receive_frames: FRAMES,
+                busy_poll_us: busy_poll.then_some(Wait::BUSY_POLL.as_micros() as u32),
+                ..Settings::default()
+            };
             let socket = XdpSocket::open(&settings).map_err(refused("open an AF_XDP socket"))?;
             map.put(queue, &socket).map_err(refused("enter an AF_XDP socket into its map"))?;
             queues.push(socket);
@@ -80,23 +90,24 @@ impl RawReceiver {
         let program = programs::leader(&flows, &map).map_err(unloaded)?;
         let link = Link::attach(&program, Attach::Xdp, path.index).map_err(refused(ATTACH))?;
         let interface = path.interface.clone();
-        Ok(Self { queues, interface, mode: path.mode(), attached: Attached { link, flows } })
+        Ok(Self { queues, interface, mode: path.mode(), attached: Attached { link, flows }, busy_poll })
     }
 
     /// Shares the queues among so many threads, or fewer.
     pub(crate) fn parts(self, threads: usize) -> Vec<ReceiverPart> {
         let threads = threads.clamp(1, self.queues.len());
+        let attached = Arc::new(self.attached);
         let part = || ReceiverPart {
             queues: Vec::new(),
             interface: self.interface.clone(),
             mode: self.mode,
-            attached: None,
+            attached: Arc::clone(&attached),
+            busy_poll: self.busy_poll,
         };
         let mut parts: Vec<ReceiverPart> = (0..threads).map(|_| part()).collect();
         for (index, socket) in self.queues.into_iter().enumerate() {
             parts[index % threads].queues.push((index as u32, socket));
         }
-        parts[0].attached = Some(self.attached);
         parts
     }
 }
@@ -129,13 +140,13 @@ fn unloaded(error: netduel_sys::bpf::LoadError) -> Refused {
 
 /// Takes frames off some queues until the peer is done and nothing is under way.
 pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], size: usize) {
-    let ReceiverPart { mut queues, interface, mode, attached } = part;
+    let ReceiverPart { mut queues, interface, mode, attached, busy_poll } = part;
     let streams: BTreeMap<u64, usize> =
         magics.iter().enumerate().map(|(stream, magic)| (*magic, stream)).collect();
     let mut counts: Vec<FlowCount> = (0..magics.len()).map(|stream| FlowCount::new(stream, 0)).collect();
     let mut fresh: Vec<u64> = vec![0; magics.len()];
     let mut taken_of: Vec<u64> = vec![0; queues.len()];
-    let (mut last_ns, mut finishing_ns) = (0, None);
+    let mut finishing_ns = None;
     while !worker.control.is_cut() {
         let now = clock::monotonic_ns();
         let mut taken = 0;
@@ -144,9 +155,15 @@ pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], s
                 socket.receive(BATCH, |bytes| count(bytes, &streams, size, now, &mut counts, &mut fresh));
             *taken_of += u64::from(count);
             taken += count;
+            // A driver with zero copy that ran out of frames waits to be asked; with busy-poll nobody else asks it.
+            if count == 0 && (busy_poll || socket.receiver_needs_wakeup()) {
+                let asked = socket
+                    .poll_driver()
+                    .or_else(|error| if is_nothing(&error) { Ok(()) } else { Err(error) });
+                worker.tally.count_failure("recvfrom AF_XDP", asked);
+            }
         }
         if taken > 0 {
-            last_ns = now;
             for (lane, new) in worker.control.received.iter().zip(&mut fresh).filter(|(_, new)| **new > 0) {
                 lane.add_shared(*new * size as u64, std::mem::take(new), now);
             }
@@ -155,13 +172,15 @@ pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], s
         }
         if worker.control.is_finishing() {
             let since = *finishing_ns.get_or_insert(now);
-            if now.saturating_sub(last_ns.max(since)) >= QUIET_NS {
+            // Of all threads: what is under way to one's queues may come by a path that another's has shown to be long.
+            let last_ns = worker.control.received.iter().filter_map(Lane::span).map(|(_, last)| last).max();
+            if now.saturating_sub(last_ns.unwrap_or(0).max(since)) >= QUIET_NS {
                 break;
             }
         }
         worker.spin();
     }
-    // The program goes first, so that nothing is led to a socket that is closed.
+    // The program goes with the last thread's part, before the sockets of that.
     drop(attached);
     let mut report = PacketReport { interface, zero_copy: Some(true), mode, ..PacketReport::default() };
     let core = worker.pinned;
@@ -181,6 +200,11 @@ pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], s
     }
     worker.packets = Some(report);
     worker.datagrams.extend(counts.into_iter().filter(FlowCount::has_any));
+}
+
+/// Whether the driver only says that it has nothing, or that another core asks it.
+fn is_nothing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error().and_then(error_name::of), Some("EAGAIN" | "EBUSY" | "EINTR"))
 }
 
 /// Accounts for a frame, and notes a new one in `fresh`.

@@ -1,9 +1,11 @@
 //! Sending by AF_XDP: one socket for each thread, each on a queue of its own.
 use std::io;
 use std::net::UdpSocket;
+use std::sync::Arc;
 
 use netduel_model::packet_path::{PacketReport, QueuePackets};
-use netduel_sys::xdp::{Settings, XdpSocket};
+use netduel_sys::bpf::Link;
+use netduel_sys::xdp::{Settings, XdpSocket, ZeroCopy};
 use netduel_sys::{clock, error_name};
 
 use super::RawPath;
@@ -26,14 +28,36 @@ pub(crate) struct RawSender {
     sent: u64,
     /// Frames that the kernel took and the interface then refused.
     refused: u64,
+    /// What the kernel said of frames that were handed over already.
+    failed: Option<io::Error>,
+    #[expect(dead_code, reason = "held for its end alone")]
+    /// What lets a driver with zero copy serve this queue.
+    program: Option<Arc<Link>>,
 }
 
 impl RawSender {
-    /// On a queue of the path's interface.
-    pub(crate) fn open(path: &RawPath, queue: u32) -> io::Result<Self> {
-        let settings = Settings { interface: path.index, queue, send_frames: FRAMES, ..Settings::default() };
-        let (socket, path) = (XdpSocket::open(&settings)?, path.clone());
-        Ok(Self { socket, path, templates: Vec::new(), queue, sent: 0, refused: 0 })
+    /// On a queue of the path's interface; without copies where a program on the interface makes that possible.
+    pub(crate) fn open(path: &RawPath, queue: u32, program: Option<Arc<Link>>) -> io::Result<Self> {
+        // A queue that a socket has with zero copy receives into that socket's frames, whoever gets them then.
+        let settings = Settings {
+            interface: path.index,
+            queue,
+            send_frames: FRAMES,
+            receive_frames: if program.is_some() { FRAMES } else { 0 },
+            zero_copy: if program.is_some() { ZeroCopy::Auto } else { ZeroCopy::Never },
+            ..Settings::default()
+        };
+        let socket = XdpSocket::open(&settings)?;
+        // A driver that does not serve the queue says so of nothing to send, too.
+        let socket = match socket.kick() {
+            Err(error) if socket.is_zero_copy() && !is_full(&error) => {
+                drop(socket);
+                XdpSocket::open(&Settings { zero_copy: ZeroCopy::Never, ..settings })?
+            }
+            _ => socket,
+        };
+        let path = path.clone();
+        Ok(Self { socket, path, templates: Vec::new(), queue, sent: 0, refused: 0, failed: None, program })
     }
 
     /// Makes the frames that this flow's socket would send.
@@ -51,6 +75,10 @@ impl RawSender {
     ) -> io::Result<usize> {
         let found = self.templates.iter().find(|(index, _)| *index == stream);
         let Some((_, template)) = found else { return Err(io::ErrorKind::NotFound.into()) };
+        // What was handed over before is under way whatever the kernel said of it.
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         self.socket.reclaim();
         let (count, mut payloads) = (payloads.len(), payloads);
         let taken = self
@@ -58,7 +86,10 @@ impl RawSender {
             .send(count, |frame| payloads.next().map_or(0, |payload| template.write(payload, frame)));
         self.sent += taken as u64;
         for _ in 0..taken.div_ceil(TAKEN).max(1) {
-            self.kick()?;
+            if let Err(error) = self.kick() {
+                self.failed = Some(error);
+                break;
+            }
         }
         if taken == 0 { Err(netduel_sys::xdp::no_room()) } else { Ok(taken) }
     }
@@ -75,6 +106,11 @@ impl RawSender {
             }
             _ => Err(error),
         }
+    }
+
+    /// The interface that it sends by.
+    pub(crate) fn interface(&self) -> &str {
+        &self.path.interface
     }
 
     /// What became of the frames.
@@ -102,4 +138,9 @@ impl RawSender {
             }
         }
     }
+}
+
+/// Whether the interface's queue is full for now, or has dropped a frame for want of room.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error().and_then(error_name::of), Some("EAGAIN" | "ENOBUFS" | "EINTR" | "EBUSY"))
 }

@@ -10,7 +10,6 @@ use netduel_sys::socket;
 use crate::datagram;
 use crate::jobs::{Job, Worker, kinds};
 use crate::pacing::Schedule;
-use crate::udp_send;
 use lines::{TcpRequests, TcpResponses, UdpRequests, UdpResponses};
 use recorder::Recorder;
 
@@ -177,5 +176,5 @@ fn job(thread: usize, work: impl FnOnce(&mut Worker) + Send + 'static) -> Job {
 
 /// Ends the client's requests: the server sees the end and closes.
 fn end_markers(socket: &UdpSocket, magic: u64) {
-    udp_send::send_markers(|| std::iter::once((socket, magic)));
+    crate::markers::send(|| std::iter::once((socket, magic)));
 }

@@ -333,7 +333,7 @@ shape! {
         /// tcp-rr, udp-rr: requests under way at a time in a closed loop, 1 to 1024, default 1. tcp-crr: transactions under way at
         /// a time, each in a thread at both ends, 1 to 1024, default 1; with `request_rate` at most, default 64.
         optional outstanding: u32,
-        /// tcp-rr, udp-rr, tcp-crr: how both ends wait, default `block`.
+        /// tcp-rr, udp-rr, tcp-crr: how both ends wait, default `block`. pps: how the receiver `xdp` does, `spin` (default) or `busy-poll`.
         optional wait: Wait,
         /// tcp-rr, udp-rr, tcp-crr: an open loop at this rate, 1 /s at least, measured from the scheduled time; excludes
         /// `outstanding` but for tcp-crr. Default: a closed loop. loaded-latency: the rate of the probes, which always are an open

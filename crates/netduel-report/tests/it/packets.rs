@@ -35,6 +35,7 @@ fn set_path(workload: &mut Workload, frame: u32, engine: PacketEngine, receiver:
     let Traffic::UdpStream { size, packets, .. } = &mut workload.traffic else { panic!("no datagrams") };
     size.0 = u64::from(frame) - 46;
     *packets = Some(PacketPath {
+        busy_poll: false,
         engine,
         receiver,
         frame,

@@ -65,6 +65,7 @@ fn run(of_arm: [SearchState; 2]) -> Run {
             panic!("no datagrams")
         };
         *packets = Some(PacketPath {
+            busy_poll: false,
             engine: PacketEngine::Socket,
             receiver: PacketReceiver::Socket,
             frame: 64,

@@ -4,7 +4,7 @@ use crate::packet_path::{FRAME_MOST, PacketEngine, PacketPath, PacketReceiver};
 use crate::plan::problem::{Problems, key_path};
 use crate::plan::spec::{ArmSpec, SettingsSpec, WorkloadSpec, WorkloadType};
 use crate::units::{BitRate, Bytes};
-use crate::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, Workload};
+use crate::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, Wait, Workload};
 
 use super::search;
 
@@ -131,6 +131,19 @@ pub(super) fn check_arm(
         let allowed = "the treatment `queues` changes how many an interface has; this setting is for `xdp`";
         problems.add(&at("queues"), wrong, allowed);
     }
+    if let Some(queues) =
+        packets.queues.filter(|queues| packets.engine == PacketEngine::Xdp && queues > flows)
+    {
+        let wrong = format!("is {queues}, more than the {flows} flows that are to fill them");
+        problems.add(&at("queues"), wrong, "give it more `flows`, a multiple of the queues");
+    }
+    let wait = set.wait.or(written.settings.wait);
+    if let Some(wait) = wait.filter(|wait| *wait == Wait::Block || packets.receiver != PacketReceiver::Xdp) {
+        let word = if wait == Wait::Block { "block" } else { "set" };
+        let wrong = format!("is {word} for the receiver `{}`", packets.receiver.word());
+        let allowed = "only the receiver `xdp` has it: `spin` (its default) or `busy-poll`";
+        problems.add(&at("wait"), wrong, allowed);
+    }
     if workload.family == Family::Ipv6 && packets.engine == PacketEngine::Kernel {
         let wrong = "is IPv6, whose datagrams need a sum that the generator `kernel` does not write";
         problems.add(&at("family"), wrong, "use IPv4, or the generator `xdp` or `socket`");
@@ -173,6 +186,7 @@ pub(super) fn resolve(settings: &SettingsSpec) -> Traffic {
             receiver,
             frame,
             queues: settings.queues,
+            busy_poll: settings.wait == Some(Wait::BusyPoll),
             search: None,
             client_interface: None,
             server_interface: None,

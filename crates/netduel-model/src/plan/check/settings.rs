@@ -127,6 +127,7 @@ const PPS: &[&str] = &[
     "flows",
     "direction",
     "window",
+    "wait",
     "generator",
     "receiver",
     "frame",
