@@ -61,7 +61,9 @@ impl Script {
         let in_all = |rate: u64| rate * workload.timing.duration.0 / 1_000_000_000;
         let sent = in_all(self.packets_per_second());
         let flow = |messages| {
-            let last_ns = Some(workload.timing.duration.0);
+            // A generator that does not keep up sends the rest after the end.
+            let behind = if self.says("behind") { workload.timing.duration.0 / 4 } else { 0 };
+            let last_ns = Some(workload.timing.duration.0 + behind);
             Flow { messages, first_ns: Some(0), last_ns, ..Flow::default() }
         };
         match self.role {

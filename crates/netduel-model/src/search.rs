@@ -166,7 +166,7 @@ pub struct SearchCount {
     pub sent: u64,
     /// Of them, packets that arrived, each once.
     pub received: u64,
-    /// How long it sent, nanoseconds.
+    /// How long it sent, nanoseconds; with a rate, at least the time of the trial.
     pub elapsed_ns: u64,
     /// How long the whole trial took, with its preparation and end, nanoseconds.
     pub spent_ns: u64,

@@ -120,6 +120,12 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether it says something of its load. What a generator sent without pacing, and nothing of it was lost, is above the highest
+    /// load that is tried: it can be no bound.
+    fn is_evidence(&self) -> bool {
+        self.ask.load.is_some() || self.trial.loss_ratio > 0.0
+    }
+
     /// How far the offered load was from the intended one, as a share of it; absent when none was intended.
     pub fn pacing_error(&self) -> Option<f64> {
         self.ask.load.map(|load| self.offered / load as f64 - 1.0)
@@ -226,7 +232,7 @@ impl Search {
         let loss_ratio = (1.0 - forwarded).max(0.0);
         let trial = Trial { load, duration_ns: ask.duration_ns, loss_ratio };
         let step = Step { ask, trial, offered, fell_short };
-        let kept = if loss_ratio == 0.0 && ask.load.is_none() { KEPT_SHARE } else { 1.0 };
+        let kept = if step.is_evidence() { 1.0 } else { KEPT_SHARE };
         self.max_load.get_or_insert((load as f64 * kept) as u64);
         self.spent_ns = self.spent_ns.saturating_add(outcome.spent_ns);
         self.steps.push(step);

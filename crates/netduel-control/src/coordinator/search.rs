@@ -6,7 +6,7 @@ use netduel_model::event::Event;
 use netduel_model::plan::Arm;
 use netduel_model::sample::{EndReport, HistogramRecord};
 use netduel_model::search::{
-    Search, SearchAsk, SearchCount, SearchEnd, SearchPurpose, SearchReport, SearchResult, SearchStep,
+    Search, SearchAsk, SearchCount, SearchEnd, SearchGoal, SearchReport, SearchResult, SearchStep,
 };
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::{BitRate, Nanos};
@@ -29,7 +29,7 @@ pub trait Seeker {
 /// Steps whose ends may be the search's.
 #[derive(Default)]
 struct Kept {
-    /// By load: the last of the goal's own trials in which little enough was lost.
+    /// By load: the last trial that [`stands_for`] the first goal.
     good: BTreeMap<u64, (u32, [TrialEnd; 2])>,
     last: Option<(u32, [TrialEnd; 2])>,
 }
@@ -85,7 +85,7 @@ impl Conductor<'_> {
                 Trouble::Local(format!("failed to judge a step of the search: {missing}"))
             })?;
             let step = seeker.record(ask, count);
-            let is_good = ask.purpose == SearchPurpose::Confirm && !step.high_loss;
+            let is_good = search.goals.first().is_some_and(|goal| stands_for(goal, &step));
             self.surroundings.event(Event::SearchTried { step: step.clone() });
             let index = steps.len() as u32;
             let is_wrong = !path_of(arm, workload, [&client, &server]).1.is_empty();
@@ -101,6 +101,12 @@ impl Conductor<'_> {
         }
         Ok(Stop::Over)
     }
+}
+
+/// Whether a step may be shown for what was found of a goal. Each trial counts for every goal, so it does not matter for which it was made,
+/// and `high_loss` does not say it: that is by the goal that asked.
+fn stands_for(goal: &SearchGoal, step: &SearchStep) -> bool {
+    step.ask.load.is_some() && step.ask.duration >= goal.final_trial && step.loss_ratio <= goal.loss_ratio
 }
 
 /// Why no further step is made.
@@ -138,9 +144,10 @@ fn count(
         count.sent += sent.messages;
         count.received += receiver.datagrams.as_ref().ok_or("the receiver counted nothing")?.unique;
         let moved_ns = sent.last_ns.zip(sent.first_ns).map_or(0, |(last, first)| last.saturating_sub(first));
-        // A paced sender keeps to its schedule from the start, so its packets belong to all of the time.
-        let elapsed_ns = if ask.load.is_some() { ask.duration.0 } else { moved_ns };
-        count.elapsed_ns = count.elapsed_ns.max(elapsed_ns);
+        // A paced sender keeps to its schedule from the start, so its packets belong to all of the time; one that was behind at the
+        // end sent the rest after it, and offered that much less.
+        let least_ns = ask.load.map_or(0, |_| ask.duration.0);
+        count.elapsed_ns = count.elapsed_ns.max(moved_ns).max(least_ns);
         let late = sender.datagrams_sent.as_ref().and_then(|report| report.pacing_error.as_ref());
         count.late_p99_ns = count.late_p99_ns.max(late.and_then(p99));
     }
@@ -160,7 +167,29 @@ fn p99(record: &HistogramRecord) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::search::{SearchPreset, SearchPurpose};
+
     use super::*;
+
+    #[test]
+    fn a_step_stands_for_a_goal_by_the_loss_of_that_goal_whichever_asked_for_it() {
+        let step = |goal, duration, lost, load| SearchStep {
+            ask: SearchAsk { load, duration, goal, purpose: SearchPurpose::Confirm },
+            count: SearchCount { sent: 100, received: 100, elapsed_ns: 1, spent_ns: 1, late_p99_ns: None },
+            load: 1000,
+            offered: 1000.0,
+            loss_ratio: lost,
+            fell_short: false,
+            high_loss: false,
+        };
+        let goal = SearchPreset::NoDrop.goal();
+        let (full, short, load) = (goal.final_trial, goal.initial_trial, Some(1000));
+        assert!(stands_for(&goal, &step(0, full, 0.0, load)));
+        assert!(stands_for(&goal, &step(1, full, 0.0, load)));
+        assert!(!stands_for(&goal, &step(1, full, 0.004, load)), "little enough for another goal");
+        assert!(!stands_for(&goal, &step(0, short, 0.0, load)));
+        assert!(!stands_for(&goal, &step(0, full, 0.0, None)));
+    }
 
     #[test]
     fn one_sample_in_a_hundred_may_be_larger() {

@@ -64,6 +64,18 @@ fn sent(trial: &Trial) -> Option<u64> {
 }
 
 #[test]
+fn a_generator_that_sends_after_its_time_has_not_offered_the_rate() {
+    let mut script = script().host("a", &["behind"]);
+    assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert!(!script.stored.is_empty());
+    for trial in &script.stored {
+        for step in &trial.search.as_ref().unwrap().steps {
+            assert_eq!(step.count.elapsed_ns, 250_000_000, "200 ms and a quarter: {step:?}");
+        }
+    }
+}
+
+#[test]
 fn a_step_that_fails_fails_the_trial_and_what_was_found_before_is_kept() {
     let mut script = script().host("a", &["refuse-a-rate"]);
     let end = run(&searching(ONE_BLOCK), &mut script);

@@ -36,7 +36,7 @@ pub fn searching(design: &str) -> ResolvedPlan {
         [[workloads]]
         name = "rr"
         type = "pps"
-        search = "no-drop"
+        search = [{ final_trial = "200 ms", duration_sum = "200 ms", initial_trial = "200 ms" }]
         [design]
         aa = true
     "#;

@@ -89,14 +89,19 @@ impl GoalResult {
     }
 }
 
+/// The steps that loads are classified by.
+fn evidence(steps: &[Step]) -> impl Iterator<Item = &Step> {
+    steps.iter().filter(|step| step.is_evidence())
+}
+
 /// The trials at a load.
 pub(super) fn trials_at(steps: &[Step], load: u64) -> impl Iterator<Item = Trial> {
-    steps.iter().map(|step| step.trial).filter(move |trial| trial.load == load)
+    evidence(steps).map(|step| step.trial).filter(move |trial| trial.load == load)
 }
 
 /// The loads that were tried, ascending, each once.
 pub(super) fn loads(steps: &[Step]) -> Vec<u64> {
-    let mut loads: Vec<u64> = steps.iter().map(|step| step.trial.load).collect();
+    let mut loads: Vec<u64> = evidence(steps).map(|step| step.trial.load).collect();
     loads.sort_unstable();
     loads.dedup();
     loads

@@ -114,6 +114,15 @@ fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
 }
 
 #[test]
+fn a_goal_of_one_trial_that_nothing_fails_ends_at_a_load_that_was_paced() {
+    let goal =
+        Goal { final_trial_ns: S, duration_sum_ns: S, initial_trial_ns: S, exceed_ratio: 0.0, ..NO_DROP };
+    let mut path = Path::new(Device::Clean, 3e6, 2e6, 1);
+    let result = complete(&[goal], &mut path)[0];
+    assert_eq!((result.state, result.bounds.lower), (GoalState::MaxLoadReached, Some(1_900_000)));
+}
+
+#[test]
 fn one_search_serves_several_goals_for_less_than_a_search_each() {
     let goals = [NO_DROP, PARTIAL_DROP];
     let mut together = Path::new(Device::Noisy, CAPACITY, CEILING, 3);

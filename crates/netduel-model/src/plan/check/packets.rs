@@ -148,7 +148,7 @@ pub(super) fn check_arm(
         let wrong = "is IPv6, whose datagrams need a sum that the generator `kernel` does not write";
         problems.add(&at("family"), wrong, "use IPv4, or the generator `xdp` or `socket`");
     }
-    search::check_arm(packets, rate.is_some(), &at, problems);
+    search::check_arm(packets, (*direction, rate.is_some()), &at, problems);
     check_frame(packets.frame, workload.family, &at("frame"), problems);
     dpdk::check_arm(packets, workload.family, &at, problems);
 }

@@ -1,10 +1,10 @@
 //! The search of `pps`: its goals with every default, and what makes none.
-use crate::packet_path::PacketPath;
+use crate::packet_path::{PacketPath, PacketReceiver};
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::spec::{SearchGoalSpec, SearchSpec, WorkloadSpec, WorkloadType};
 use crate::search::{Search, SearchGoal, SearchPreset, TRIALS_MAX};
 use crate::units::{Bytes, Nanos, Percent};
-use crate::workload::Traffic;
+use crate::workload::{Direction, Traffic};
 
 /// A trial shorter than this is mostly its beginning and its end.
 const TRIAL_LEAST: Nanos = Nanos::from_millis(100);
@@ -121,20 +121,30 @@ fn check_goal(goal: &SearchGoal, path: &str, problems: &mut Problems<'_>) {
     share("width", goal.width, least..WIDTH_MOST.fraction() + f64::EPSILON, &allowed);
 }
 
-/// Notes a search by what cannot be paced, or beside a rate.
+/// Notes a search by what cannot be paced, beside a rate, both ways at once, or without loss where losses cannot be told.
 pub(super) fn check_arm(
     packets: &PacketPath,
-    has_rate: bool,
+    (direction, has_rate): (Direction, bool),
     at: &impl Fn(&str) -> String,
     problems: &mut Problems<'_>,
 ) {
-    if packets.search.is_none() {
-        return;
-    }
+    let Some(search) = &packets.search else { return };
     if !packets.engine.keeps_a_rate() {
         let wrong = format!("is asked of the generator `{}`, which cannot be paced", packets.engine.word());
         let allowed = "a search tries rates: use the generator `xdp` or `socket`, or leave `search` out to find the most";
         problems.add(&at("search"), wrong, allowed);
+    } else if packets.receiver == PacketReceiver::Dpdk
+        && search.goals.iter().any(|goal| goal.loss_ratio == 0.0)
+    {
+        let wrong =
+            "is for a rate without loss with the receiver `dpdk`, which counts whatever reaches its port";
+        let allowed = "a packet of another would stand for a lost one: use the receiver `socket`, `xdp` or `count`, or goals with a \
+                       `loss_ratio`, such as \"partial-drop\"";
+        problems.add(&at("search"), wrong, allowed);
+    }
+    if direction == Direction::Both {
+        let wrong = "is \"both\" for a search, whose rate is that of one direction";
+        problems.add(&at("direction"), wrong, "use `up` or `down`, in a workload each");
     }
     if has_rate {
         let allowed = "a search chooses its rates: set one of packet_rate, search";
