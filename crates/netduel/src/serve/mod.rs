@@ -129,7 +129,7 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
     for pairing in &pairings {
         let _ = write!(text, "  {}\n    netduel tcp {pairing}\n", pairing.host);
     }
-    text.push_str("\nThe string is kept there; from then on the address will do: netduel tcp|udp|rr|crr ADDRESS. Ctrl-C ends.\n");
+    text.push_str("\nThe string is kept there; from then on the address will do: netduel tcp|udp|pps|rr|crr ADDRESS. Ctrl-C ends.\n");
     print(&text)
 }
 

@@ -106,15 +106,17 @@ fn a_search_is_stopped_between_its_steps_and_its_block_is_run_again() {
 fn a_quick_test_searches_and_says_what_it_found() {
     let served = Served::start("ppssearch", &["--port", "0"]);
     let string = served.string(false).to_owned();
-    let found =
-        served.client(&["pps", &string, "--search", "no-drop", "-P", "2", "-J"]).expect_code(0).json();
+    let found = served
+        .client(&["pps", &string, "--search", "no-drop", "--search-time", "10", "-P", "2", "-J"])
+        .expect_code(0)
+        .json();
     let search = &found["trial"]["search"];
     search["steps"].as_array().unwrap().iter().for_each(assert_sound);
     let result = &search["results"][0];
     if let Some(arrives) = result["conditional_throughput"].as_f64() {
         assert!((metric(&found, "no-drop-rate") - arrives).abs() < 1e-9, "{result}");
     }
-    let words = ["pps", &string, "--search", "partial-drop", "-P", "2"];
+    let words = ["pps", &string, "--search", "partial-drop", "--search-time", "10", "-P", "2"];
     let text = served.client(&words).expect_code(0).stdout;
     assert!(text.contains("\ntrying the most for 500 ms: ") && text.contains("\npartial-drop "), "{text}");
     for (options, words) in [
