@@ -11,14 +11,11 @@ use netduel_sys::bpf::{
 };
 use netduel_sys::clock;
 
-use super::RawPath;
 use super::frame::Template;
+use super::{RawPath, XDP_DROP, XDP_TX};
 use crate::datagram;
 use crate::jobs::Worker;
 
-/// Of `enum xdp_action`.
-const XDP_DROP: i32 = 1;
-const XDP_TX: i32 = 3;
 /// Frames at a time, before the kernel looks whether others want the core.
 const BATCH: u32 = 64;
 /// Frames of the first call, and how long later ones are to take: beginning and ending one takes milliseconds.

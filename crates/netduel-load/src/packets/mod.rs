@@ -14,6 +14,11 @@ pub(crate) use sender::RawSender;
 use netduel_model::packet_path::XdpMode;
 use netduel_model::snapshot::XdpFeature;
 
+/// What an XDP program says of a frame: of `enum xdp_action` (include/uapi/linux/bpf.h).
+const XDP_DROP: i32 = 1;
+const XDP_PASS: i32 = 2;
+const XDP_TX: i32 = 3;
+
 /// Where frames leave or arrive: what an agent knows of the interface, because this crate does not read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawPath {

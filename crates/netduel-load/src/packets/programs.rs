@@ -7,11 +7,8 @@ use netduel_sys::bpf::{
     Program, ProgramKind, Register, SocketMap, Width,
 };
 
-use super::RawPath;
+use super::{RawPath, XDP_DROP, XDP_PASS};
 
-/// Of `enum xdp_action` (include/uapi/linux/bpf.h).
-const XDP_DROP: i32 = 1;
-const XDP_PASS: i32 = 2;
 /// Offsets in `struct xdp_md`.
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
