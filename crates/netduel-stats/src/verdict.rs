@@ -37,8 +37,8 @@ pub enum Verdict {
     NotEnough {
         /// The effect so far; absent without a usable pair.
         estimate: Option<Estimate>,
-        /// How many further blocks would probably do, whichever way it turns out; absent when the spread is unknown, no
-        /// margin says what matters, or the number is beyond reason.
+        /// How many further blocks would probably do, whichever way it turns out; absent when the spread is unknown or no
+        /// margin says what matters; a number beyond reason is cut.
         more: Option<u32>,
     },
 }
@@ -196,7 +196,8 @@ impl Open {
         };
         let needed = (by_spread.min(by_effect) + for_few).max(by_signs).ceil();
         let more = (needed - self.paired.walsh.n() as f64).max(1.0);
-        (more <= MORE_AT_MOST).then_some(more as u32)
+        // Beyond reason is a number too: the spread is known, and says that this design gives no answer.
+        Some(more.min(MORE_AT_MOST) as u32)
     }
 }
 
@@ -216,6 +217,13 @@ mod tests {
 
     fn only(question: Question) -> Judged {
         judge(&[question], &RULE)[0]
+    }
+
+    #[test]
+    fn a_spread_beyond_reason_is_known_and_has_a_number() {
+        let wild: Vec<f64> = (0..12).map(|place| if place % 2 == 0 { 40.0 } else { 0.03 }).collect();
+        let verdict = only(Question { margin: 0.05, ..ratios(&wild) }).verdict;
+        assert!(matches!(verdict, Verdict::NotEnough { more: Some(10_000), .. }), "{verdict:?}");
     }
 
     #[test]
