@@ -1,6 +1,8 @@
 //! How a command fails: an error for people and a documented exit code for scripts (`docs/exit-codes.md`).
 use std::fmt;
 
+pub use netduel_agent::chain;
+
 /// The kinds of failure, each with its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -48,20 +50,6 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&chain(self.error.as_ref()))
     }
-}
-
-/// An error with its causes, in one line. Many of our messages hold their cause already; it is not said twice.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// Gives an error its exit code: `store.list().kind(Kind::Store)?`.

@@ -17,7 +17,6 @@ mod search;
 mod serve;
 mod signal;
 mod stored;
-mod treatment;
 
 use clap::Parser as _;
 
@@ -63,7 +62,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Completions { shell } => manual::completions(*shell)?,
         Command::Man { folder } => manual::pages(folder)?,
         Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
-        Command::UndoGuard => return Ok(treatment::guard_main()),
+        Command::UndoGuard => return Ok(netduel_agent::treatment::guard_main()),
     }
     Ok(0)
 }

@@ -16,7 +16,7 @@ use netduel_report::inspect::{self, Inspection};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::run::{agent_argv, build_lab, page_layout, print, read_plan};
-use crate::{agent, program, signal};
+use crate::{program, signal};
 use args::InspectArgs;
 use surroundings::Asking;
 
@@ -62,7 +62,7 @@ fn counted(inspection: &Inspection) -> String {
 
 /// This host, read by this process.
 fn of_this_host(args: &InspectArgs) -> Result<Inspection, Failure> {
-    let snapshot = agent::snapshot(!args.no_metadata)
+    let snapshot = netduel_agent::snapshot(!args.no_metadata)
         .map_err(|error| Failure::message(Kind::Environment, format!("failed to {}", chain(&error))))?;
     let name = snapshot.hostname.clone().unwrap_or_else(|| "this host".to_owned());
     Ok(Inspection::of_hosts(vec![(name, snapshot)]))

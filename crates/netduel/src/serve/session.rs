@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use netduel_agent::{AgentWork, DataAddress, Monotonic, placed, server_over, traffic_error};
 use netduel_control::agent::{Bounds, FailureKind, Waker, Work, WorkError};
 use netduel_load::Port;
 use netduel_model::ids::{RunId, Token};
@@ -19,7 +20,6 @@ use netduel_sys::clock;
 use super::concurrency::{Test, Tests};
 use super::log::Log;
 use super::rules::Rules;
-use crate::agent::{AgentWork, DataAddress, Monotonic, placed, server_over, traffic_error};
 use crate::exit::chain;
 use crate::program;
 
@@ -179,7 +179,7 @@ impl Work for Session {
             self.premises.log.refused(self.peer, &why);
             return Err(refused(why));
         }
-        if crate::agent::dpdk::settings(workload, Role::Server).is_some() {
+        if netduel_agent::dpdk::settings(workload, Role::Server).is_some() {
             // The program and its words are the client's.
             return Err(refused(
                 "a standing server starts no testpmd for its clients: use a plan, whose agents do".to_owned(),

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
+use netduel_agent::treatment::{GuardCommand, Roots, TreatmentError, Treatments};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::spec::LabPath;
 use netduel_sys::ethtool::Ethtool;
@@ -16,13 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 mod guarding;
 mod kinds;
 mod loans;
-#[path = "../../src/treatment/mod.rs"]
-mod subject;
 
-use subject::{GuardCommand, Roots, TreatmentError, Treatments};
-
-/// The guard runs in the program, not here.
-const _: fn() -> i32 = subject::guard_main;
 /// Set in the process that runs a test inside its namespace.
 const INSIDE: &str = "NETDUEL_TEST_INSIDE";
 /// Set in the process that plays the agent: the changes to make, as JSON.

@@ -8,7 +8,7 @@ use super::tree::Tree;
 const REASONS: &str = "docs/dependencies.md";
 
 /// What each crate of the workspace may import of it. A fence is worth a crate; an edge that is missing here is one.
-const ROOMS: [(&str, &[&str]); 13] = [
+const ROOMS: [(&str, &[&str]); 14] = [
     ("netduel-model", &[]),
     ("netduel-stats", &[]),
     ("netduel-sys", &[]),
@@ -19,6 +19,19 @@ const ROOMS: [(&str, &[&str]); 13] = [
     ("netduel-store", &["netduel-model"]),
     ("netduel-report", &["netduel-model", "netduel-stats", "netduel-store"]),
     ("netduel-interop", &["netduel-model", "netduel-sys"]),
+    // Never lab, store or report: an agent runs on hosts that have none of them.
+    (
+        "netduel-agent",
+        &[
+            "netduel-model",
+            "netduel-stats",
+            "netduel-sys",
+            "netduel-load",
+            "netduel-host",
+            "netduel-control",
+            "netduel-interop",
+        ],
+    ),
     (
         "netduel",
         &[
@@ -32,6 +45,7 @@ const ROOMS: [(&str, &[&str]); 13] = [
             "netduel-store",
             "netduel-report",
             "netduel-interop",
+            "netduel-agent",
         ],
     ),
     // Measures the engines against other tools. Nothing imports it, so that no parser of another tool's text and no

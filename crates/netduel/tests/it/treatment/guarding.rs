@@ -2,7 +2,8 @@
 use std::env;
 use std::process::{Command, Stdio};
 
-use super::subject::{GuardCommand, Treatments};
+use netduel_agent::treatment::{GuardCommand, Treatments};
+
 use super::{AGENT, guard, in_namespace, mtu, state};
 
 #[test]

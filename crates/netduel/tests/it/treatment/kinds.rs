@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
+use netduel_agent::treatment::{Roots, Treatments};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::tuning::Ring;
 
-use super::subject::{Roots, Treatments};
 use super::{Agent, ROOTS, assert_treated, guard, in_namespace, kill_and_wait, must, offload, state};
 
 const SLOT: &str = "0001:00:02.0";

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use netduel_agent::treatment::{Loan, Treatments};
 use netduel_interop::testpmd::{self, Cores, Device, Memory, Mode, Testpmd};
 use netduel_sys::link;
 use netduel_sys::xdp::attachment;
 use rustix::fs::{CWD, FileType, mknodat};
 
-use super::subject::{Loan, Treatments};
 use super::{LENDER, guard, in_namespace, must};
 
 const MAC: &str = "02:00:00:00:00:e1";

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_host::LinkState;
 
-use super::environment;
+use crate::environment;
 
 /// The port of ssh.
 const SSH: u16 = 22;

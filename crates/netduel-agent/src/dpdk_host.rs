@@ -11,10 +11,10 @@ use netduel_model::dpdk::{DpdkDevice, DpdkSettings};
 use netduel_model::ids::Token;
 use netduel_model::workload::Role;
 
-use super::dpdk::usage;
-use super::environment;
-use super::ways::Ways;
+use crate::dpdk::usage;
+use crate::environment;
 use crate::treatment::Loan;
+use crate::ways::Ways;
 
 /// Drivers of the kernel that share a NIC with a program, so that nothing has to be bound: Mellanox' and MANA's.
 const SHARING: [&str; 3] = ["mlx4_core", "mlx5_core", "mana"];

@@ -1,10 +1,14 @@
 //! The agent's work: traffic from `load`, readings from `host`, treatments with their guard. `control` speaks the protocol.
+#![forbid(unsafe_code)]
+
 pub mod dpdk;
 mod dpdk_host;
+mod error_chain;
 mod lock;
 mod past_stack;
 mod path_events;
 mod placement;
+pub mod treatment;
 mod ways;
 
 use std::net::IpAddr;
@@ -22,26 +26,12 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::{Role, Workload};
 
+pub use error_chain::chain;
 pub use past_stack::server_over;
 use path_events::PathEvents;
 pub use placement::{DataAddress, placed};
 
-use crate::exit::{Failure, Kind, OrFail as _, chain};
-use crate::program;
 use crate::treatment::{GuardCommand, Treatments};
-
-/// Serves one coordinator until its end.
-pub fn command() -> Result<(), Failure> {
-    let mut work = AgentWork::new();
-    netduel_control::agent::serve(
-        std::io::stdin(),
-        std::io::stdout(),
-        &mut work,
-        &program::name_and_version(),
-        &Monotonic,
-    )
-    .kind(Kind::Host)
-}
 
 /// The clock of the agent's limits.
 pub struct Monotonic;
@@ -84,6 +74,12 @@ pub struct AgentWork {
     lingering: Option<dpdk::Lingering>,
     /// What is done to this host's interfaces while the prepared traffic runs, by place in the plan.
     path_events: Vec<(u32, PathEvent)>,
+}
+
+impl Default for AgentWork {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl AgentWork {

@@ -4,8 +4,8 @@ use netduel_host::{DataPath, packets_sent};
 use netduel_load::{ClientEnd, RawPath, ServerEnd};
 use netduel_model::workload::{Role, Workload};
 
-use super::placement::DataAddress;
-use super::{environment, traffic_error};
+use crate::placement::DataAddress;
+use crate::{environment, traffic_error};
 
 /// The server's end over its interface; as it was when its packets go through the stack.
 pub fn server_over(

@@ -18,11 +18,11 @@ use netduel_model::sample::{EndReport, LiveFigures};
 use netduel_model::workload::{Role, Traffic as Workloads, Workload};
 use netduel_sys::clock::monotonic_ns;
 
-use super::dpdk_host::{self, Given};
-use super::placement::{DataAddress, placed};
-use super::{environment, guard};
-use crate::exit::chain;
+use crate::dpdk_host::{self, Given};
+use crate::error_chain::chain;
+use crate::placement::{DataAddress, placed};
 use crate::treatment::{Loan, Treatments};
+use crate::{environment, guard};
 
 /// How long a step may take that lends a device, brings testpmd to its prompt and starts its traffic, or a part of that: less than the
 /// 30 s that the coordinator waits for an answer, so that it hears the reason.
@@ -98,7 +98,7 @@ impl Ready {
         token: Token,
     ) -> Result<Self, WorkError> {
         let (packets, dpdk) =
-            settings(workload, role).ok_or_else(|| super::misplaced("testpmd", "a plan had it"))?;
+            settings(workload, role).ok_or_else(|| crate::misplaced("testpmd", "a plan had it"))?;
         let queues = dpdk.queues(role);
         let (cores, placement) = cores(workload, role, address, queues)?;
         let mode = match role {
@@ -117,7 +117,7 @@ impl Ready {
             _ => None,
         };
         let Workloads::UdpStream { flows, size, .. } = &workload.traffic else {
-            return Err(super::misplaced("testpmd", "a workload of packets was"));
+            return Err(crate::misplaced("testpmd", "a workload of packets was"));
         };
         let is_huge = dpdk.huge_pages || device.needs_huge_pages();
         let memory = if is_huge { Memory::Huge } else { Memory::Ordinary };

@@ -11,7 +11,7 @@ use netduel_model::plan::spec::Side;
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_sys::clock;
 
-use crate::exit::chain;
+use crate::error_chain::chain;
 use crate::treatment::Treatments;
 
 /// The events of a workload that this host makes itself, with their places in the plan's list. Those that name no interface are

@@ -1,0 +1,18 @@
+//! The command `agent`: serves a coordinator over standard input and output. What an agent does is the crate `netduel-agent`'s.
+use netduel_agent::{AgentWork, Monotonic};
+
+use crate::exit::{Failure, Kind, OrFail as _};
+use crate::program;
+
+/// Serves one coordinator until its end.
+pub fn command() -> Result<(), Failure> {
+    let mut work = AgentWork::new();
+    netduel_control::agent::serve(
+        std::io::stdin(),
+        std::io::stdout(),
+        &mut work,
+        &program::name_and_version(),
+        &Monotonic,
+    )
+    .kind(Kind::Host)
+}
