@@ -1,5 +1,5 @@
 //! The instrument is true: causes of known size go in, and the program's own agents have to read them. Tolerances and their
-//! reasons are in docs/limits.md, under "How well figures are known".
+//! reasons are in docs/limits.md, under "Accuracy".
 pub mod bed;
 mod cap;
 mod clock;
