@@ -9,15 +9,16 @@ use netduel_model::workload::{Role, Traffic, UdpOffload, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
 
-use crate::control::{Control, Sockets};
+use crate::control::Control;
 use crate::datagram::{self, Kind};
 use crate::error::LoadError;
 use crate::gate::Gate;
 use crate::packets::RawPath;
 use crate::peer;
-use crate::round_trip::recorder;
+use crate::recorder;
 use crate::running::{Notify, Running};
 use crate::segmentation;
+use crate::sockets::Sockets;
 use crate::supervisor::Supervisor;
 use crate::tally::Tally;
 use crate::{local_ports, tcp_gate, udp_gate};

@@ -1,59 +1,15 @@
 //! What all threads of one end share: how far the trial is, the counters, and the sockets to wake them by.
-use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netduel_model::sample::LiveFigures;
-use netduel_sys::{clock, socket};
+use netduel_sys::clock;
 
-use crate::gate::Wake;
 use crate::lane::{self, Lane};
-use crate::later::Later;
 use crate::live_trips::LiveTrips;
-use crate::report;
-
-/// The sockets of an end. What each connection and flow is for, the workload says (`jobs.rs`).
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Sockets {
-    /// Greeted connections, by index.
-    pub tcp: Vec<Arc<TcpStream>>,
-    /// Greeted flows, by index.
-    pub udp: Vec<Arc<UdpSocket>>,
-    /// At a server whose workload connects while it runs: where those connections come in.
-    pub later: Option<Arc<Later>>,
-    /// At the client of such a workload: whom it connects to.
-    pub peer: Option<SocketAddr>,
-}
-
-impl Sockets {
-    /// With what another gate gave.
-    pub(crate) fn and(mut self, other: Self) -> Self {
-        self.tcp.extend(other.tcp);
-        self.udp.extend(other.udp);
-        self.later = self.later.or(other.later);
-        self.peer = self.peer.or(other.peer);
-        self
-    }
-
-    /// Wakes every thread that sleeps in a call on one of them, for good.
-    fn shut_down(&self) {
-        // ENOTCONN from a socket whose peer is gone: the threads are awake then anyway.
-        for stream in &self.tcp {
-            let _ = socket::shut_down(stream);
-        }
-        self.shut_down_responders();
-    }
-
-    /// The same for those whose end no peer tells.
-    fn shut_down_responders(&self) {
-        for flow in &self.udp {
-            let _ = socket::shut_down(flow);
-        }
-        if let Some(later) = &self.later {
-            later.shut_down();
-        }
-    }
-}
+use crate::sockets::Sockets;
+use crate::tcp_account;
+use crate::wake::{GateOrders, Wake};
 
 /// Connections of a progress line's figures at most: each costs a system call a line.
 const LIVE_TCP_MOST: usize = 1024;
@@ -61,15 +17,6 @@ const LIVE_TCP_MOST: usize = 1024;
 const RUNNING: u8 = 0;
 const FINISHING: u8 = 1;
 const CUT: u8 = 2;
-
-/// What the thread at the gate is told without a lock.
-#[derive(Debug, Default)]
-pub(crate) struct GateOrders {
-    /// The end was started: leave when all streams are there.
-    pub started: AtomicBool,
-    /// When to give up waiting for streams, nanoseconds of the monotonic clock; 0 is never.
-    pub give_up_ns: AtomicU64,
-}
 
 /// Shared state of one end.
 #[derive(Debug)]
@@ -282,7 +229,7 @@ impl Control {
         }
         let mut sum = (0, 0);
         for stream in &streams {
-            let info = report::account(stream).ok()?;
+            let info = tcp_account::read(stream).ok()?;
             sum.0 += u64::from(info.retransmits?);
             sum.1 += u64::from(info.snd_cwnd?) * u64::from(info.snd_mss?);
         }

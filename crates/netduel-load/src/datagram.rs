@@ -1,5 +1,6 @@
 //! The header of our datagrams: how they are told from foreign ones, numbered and dated. Pure bytes, no socket.
 use netduel_model::ids::Token;
+use netduel_model::workload::Role;
 
 /// Bytes of the header of a `udp-stream` datagram: magic, number, time of sending.
 pub(crate) const STREAM_HEADER: usize = 24;
@@ -21,6 +22,16 @@ pub(crate) enum Kind {
     ServerEnds = 4,
     /// The client tries out its interface; no part of the traffic.
     Trial = 5,
+}
+
+/// What an end sends and what it expects: payload and end marker each.
+pub(crate) fn kinds(role: Role) -> ((Kind, Kind), (Kind, Kind)) {
+    let client = (Kind::FromClient, Kind::ClientEnds);
+    let server = (Kind::FromServer, Kind::ServerEnds);
+    match role {
+        Role::Client => (client, server),
+        Role::Server => (server, client),
+    }
 }
 
 /// The number that begins each datagram of a trial. It is derived from the token, so that neither an earlier trial's

@@ -9,13 +9,16 @@ use netduel_model::sample::IntervalSample;
 use netduel_model::workload::{Direction, Role, Timing, Traffic, UdpOffload};
 use netduel_sys::clock;
 
-use crate::control::{Control, Sockets};
-use crate::jobs::{self, Job, Worker};
+use crate::control::Control;
+use crate::job::Job;
 use crate::lane;
 use crate::peer::Needs;
-use crate::tcp_stream::TcpSettings;
+use crate::sockets::Sockets;
+use crate::tcp_settings::TcpSettings;
+use crate::tcp_stream;
 use crate::udp_jobs;
 use crate::udp_send::UdpSettings;
+use crate::worker::Worker;
 
 /// Arrivals that are kept of `count` probes: some come more than once.
 fn room(count: u64) -> usize {
@@ -74,7 +77,7 @@ pub(crate) fn jobs(
         duration_ns: timing.duration.0,
         both: settings.direction == Direction::Both,
     };
-    jobs.extend(jobs::tcp_jobs((sends, receives), stream, &sockets.tcp));
+    jobs.extend(tcp_stream::jobs((sends, receives), stream, &sockets.tcp));
     if receives {
         let work = Box::new(move |worker: &mut Worker| {
             worker.fine_series = fine_series(&worker.control, timing.duration.0);

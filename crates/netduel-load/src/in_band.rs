@@ -5,7 +5,6 @@
 //! client puts a question between two fillers, and the server an answer between two of its own (or at once, where it makes
 //! no load). TCP keeps order, so the k-th answer is to the k-th question, and questions leave on a schedule, so their times
 //! are known without being sent. Nothing has priority.
-use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -16,9 +15,10 @@ use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, pattern, tcp};
 
-use crate::jobs::Worker;
+use crate::call_error::is_pause;
 use crate::pacing::Schedule;
-use crate::round_trip::recorder;
+use crate::recorder;
+use crate::worker::Worker;
 
 /// Bytes of a frame's head: its kind and the length of what follows.
 const HEAD: usize = 8;
@@ -228,10 +228,6 @@ fn answer(worker: &mut Worker, stream: &TcpStream, part: &Part, shared: &Shared,
         return true;
     }
     (0..owed).all(|_| send_frame(worker, stream, &head(KIND_ANSWER, 0), false))
-}
-
-fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// The two threads' common state.

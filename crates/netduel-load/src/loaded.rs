@@ -13,13 +13,15 @@ use netduel_model::units::Nanos;
 use netduel_model::workload::{Direction, LoadedLatency, ProbeProtocol, Role, RoundTrip, Timing, Wait};
 use netduel_sys::clock;
 
-use crate::control::Sockets;
 use crate::in_band::{self, Part};
-use crate::jobs::{Job, Worker};
+use crate::job::Job;
 use crate::lane::Lane;
 use crate::pacing::Schedule;
 use crate::peer::Needs;
-use crate::tcp_stream::{self, TcpSettings};
+use crate::sockets::Sockets;
+use crate::tcp_settings::TcpSettings;
+use crate::tcp_stream;
+use crate::worker::Worker;
 use crate::{round_trip, transaction};
 
 /// Transactions on new connections, and questions in the load's data, a second of each. draft-ietf-ippm-responsiveness allows

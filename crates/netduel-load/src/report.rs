@@ -1,14 +1,11 @@
-//! From counters to an `EndReport`: series, flows and streams. Pure but for reading TCP_INFO.
-use std::net::TcpStream;
-
+//! From counters to an `EndReport`: series, flows and streams. Pure.
 use netduel_model::packet_path::PacketReport;
 use netduel_model::sample::{
-    Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, TcpInfo, ThreadUse, UnderLoad,
+    Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, ThreadUse, UnderLoad,
 };
-use netduel_sys::{socket, tcp, tcp_info};
 
-use crate::jobs::Worker;
 use crate::lane::{self, Lane, Reading};
+use crate::worker::Worker;
 
 /// The series of one direction while it is gathered.
 ///
@@ -152,35 +149,10 @@ pub(crate) fn thread_use(threads: impl Iterator<Item = Option<(u64, u64)>>) -> O
     (all.threads > 0).then_some(all)
 }
 
-/// The kernel's account of a connection; absent when it cannot be read.
-pub(crate) fn account(stream: &TcpStream) -> std::io::Result<TcpInfo> {
-    let info = tcp_info::read(stream)?;
-    Ok(TcpInfo {
-        congestion: tcp::congestion(stream).ok(),
-        snd_mss: info.snd_mss(),
-        pmtu: info.pmtu(),
-        rtt_us: info.rtt(),
-        rttvar_us: info.rttvar(),
-        min_rtt_us: info.min_rtt().filter(|value| *value != u32::MAX),
-        snd_cwnd: info.snd_cwnd(),
-        retransmits: info.total_retrans(),
-        dsack_dups: info.dsack_dups(),
-        lost: info.lost(),
-        reord_seen: info.reord_seen(),
-        segs_out: info.segs_out(),
-        segs_in: info.segs_in(),
-        bytes_acked: info.bytes_acked(),
-        bytes_received: info.bytes_received(),
-        sndbuf: socket::send_buffer(stream).ok().map(|bytes| bytes as u64),
-        rcv_wnd: info.rcv_wnd(),
-        busy_us: info.busy_time(),
-        rwnd_limited_us: info.rwnd_limited(),
-        sndbuf_limited_us: info.sndbuf_limited(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use netduel_model::sample::TcpInfo;
+
     use super::*;
 
     #[test]

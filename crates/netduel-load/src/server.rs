@@ -9,18 +9,19 @@ use netduel_model::ids::Token;
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_sys::tcp;
 
-use crate::control::{Control, GateOrders};
+use crate::control::Control;
 use crate::error::LoadError;
 use crate::flow_greeting::Greeter;
-use crate::gate::{Gate, Greeted, Wake};
+use crate::gate::{Gate, Greeted};
 use crate::packets::RawPath;
 use crate::peer;
-use crate::port::Registration;
+use crate::port::registry::Registration;
 use crate::running::{Notify, Running};
 use crate::supervisor::Supervisor;
 use crate::tally::Tally;
 use crate::tcp_gate::TcpGate;
 use crate::udp_gate::{self, Flow, UdpGate};
+use crate::wake::{GateOrders, Wake};
 
 /// Connections that the kernel keeps until the gate accepts them: all streams of the largest workload and strangers.
 const BACKLOG: i32 = 4096;

@@ -9,18 +9,23 @@ use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, StreamR
 use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_sys::{affinity, clock, tcp, udp, usage};
 
-use crate::control::{Control, Sockets};
+use crate::control::Control;
 use crate::error::LoadError;
 use crate::failover;
 use crate::gate::Gate;
-use crate::jobs::{self, Job, Worker};
+use crate::job::Job;
+use crate::jobs;
 use crate::lane;
-use crate::packets::{Raw, RawPath};
+use crate::packets::RawPath;
+use crate::packets::raw::Raw;
 use crate::peer;
-use crate::port::Registration;
+use crate::port::registry::Registration;
 use crate::report::{self, SeriesGatherer};
+use crate::sockets::Sockets;
 use crate::tally::Tally;
+use crate::tcp_account;
 use crate::udp_send::SendCount;
+use crate::worker::Worker;
 
 /// How long after its planned duration an end is given when nothing moves any more.
 const PATIENCE_NS: u64 = 10_000_000_000;
@@ -308,7 +313,7 @@ fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut T
         })
         .collect();
     for (report, connection) in reports.iter_mut().zip(&sockets.tcp[..accounted]) {
-        match report::account(connection) {
+        match tcp_account::read(connection) {
             Ok(info) => report.tcp = Some(info),
             Err(error) => tally.count("getsockopt TCP_INFO", &error),
         }

@@ -11,10 +11,13 @@ use netduel_model::workload::TcpEngine;
 use netduel_sys::readiness::Readiness;
 use netduel_sys::{clock, socket, tcp};
 
-use crate::jobs::{Job, Worker};
+use crate::call_error::is_pause;
+use crate::job::Job;
 use crate::tcp_pacing::{Due, Pace};
+use crate::tcp_settings::TcpSettings;
 use crate::tcp_source::Source;
-use crate::tcp_stream::{self, TcpSettings, is_pause};
+use crate::tcp_stream;
+use crate::worker::Worker;
 
 /// From more streams than this on, copying ones share threads, too.
 const COPYING_APART: u32 = 128;

@@ -5,19 +5,19 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_sys::{clock, random, socket, tcp};
 
-use crate::control::{GateOrders, Sockets};
 use crate::error::LoadError;
-use crate::gate::{self, Greeted, TURN};
+use crate::gate::Greeted;
 use crate::greeting::{Greeting, LENGTH, Step};
 use crate::later::Later;
-use crate::lobby::{self, Lobby, Said};
 use crate::peer;
+use crate::pending_handshakes::{self, PendingHandshakes, Said};
+use crate::sockets::Sockets;
 use crate::tally::Tally;
+use crate::wake::{self, GateOrders, TURN, left};
 
 /// The server's side, run in a thread of its own.
 pub(crate) struct TcpGate {
@@ -33,7 +33,7 @@ pub(crate) struct TcpGate {
 impl TcpGate {
     /// Accepts until all streams are there.
     pub(crate) fn run(mut self) -> Greeted {
-        let mut lobby = Lobby::default();
+        let mut pending = PendingHandshakes::default();
         let mut accepted: Vec<Option<TcpStream>> = (0..self.streams).map(|_| None).collect();
         let mut connected = 0;
         let mut said = Vec::new();
@@ -44,15 +44,15 @@ impl TcpGate {
                 return Ok((sockets, Tally::new()));
             }
             let descriptors: Vec<_> =
-                [self.wake.as_fd(), self.listener.as_fd()].into_iter().chain(lobby.descriptors()).collect();
+                [self.wake.as_fd(), self.listener.as_fd()].into_iter().chain(pending.descriptors()).collect();
             let ready = socket::wait_readable(&descriptors, TURN)
                 .map_err(|error| LoadError::system("wait for the client's connections", error))?;
-            if (ready[0] && !gate::heed_wake(&mut self.wake)) || gate::gave_up(&self.orders) {
+            if (ready[0] && !wake::heed_wake(&mut self.wake)) || wake::gave_up(&self.orders) {
                 return Err(LoadError::NoClient { connected, expected: self.streams });
             }
-            lobby.hear(&ready[2..], &mut said);
+            pending.hear(&ready[2..], &mut said);
             if ready[1] {
-                lobby
+                pending
                     .accept(&self.listener, &mut said)
                     .map_err(|error| LoadError::system("accept the client's connection", error))?;
             }
@@ -80,7 +80,7 @@ impl TcpGate {
         }
         let place = accepted.get_mut(hello.stream as usize).filter(|place| place.is_none());
         let Some(place) = place else { return Ok(false) };
-        let taken = lobby::prove(&mut stream, self.token, &hello)?;
+        let taken = pending_handshakes::prove(&mut stream, self.token, &hello)?;
         if taken {
             *place = Some(stream);
         }
@@ -135,9 +135,4 @@ fn greeting_error(address: SocketAddr, error: io::Error) -> LoadError {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => LoadError::TokenRefused { address },
         _ => LoadError::connect(address, error),
     }
-}
-
-/// Time to `deadline_ns`; never zero, which a socket would take for no limit.
-pub(crate) fn left(deadline_ns: u64) -> Duration {
-    Duration::from_nanos(deadline_ns.saturating_sub(clock::monotonic_ns()).max(1_000))
 }

@@ -7,14 +7,18 @@ use netduel_model::sample::ZeroCopyReport;
 use netduel_model::workload::TcpEngine;
 use netduel_sys::page_pipe::PagePipe;
 use netduel_sys::socket::{self, Waiting};
-use netduel_sys::{clock, pattern, uring, zerocopy};
+use netduel_sys::{clock, pattern, tcp_info, uring, zerocopy};
 
-use crate::jobs::Worker;
-use crate::tcp_stream::{CALL_LIMIT, TcpSettings, run};
+use crate::tcp_settings::{CALL_LIMIT, TcpSettings};
+use crate::worker::Worker;
 
 /// How long a sender waits after its end until the kernel has told of every send, nanoseconds. All was acknowledged before, so
 /// this is the time of a message from our own kernel.
 const SETTLE_NS: u64 = 1_000_000_000;
+
+/// Payload and headers of a packet before segmentation, bytes (`GSO_LEGACY_MAX_SIZE` in include/linux/netdevice.h), less what
+/// TCP leaves for headers (`MAX_TCP_HEADER + 1`, include/net/tcp.h).
+const OFFLOAD_MOST: usize = 65_536 - 321;
 
 /// What is sent, and how.
 pub(crate) enum Source {
@@ -107,6 +111,14 @@ impl Source {
             put_off: counts.put_off,
         });
     }
+}
+
+/// Payload of the largest packet that the kernel makes of whole segments, bytes: what it is handed in such parts leaves
+/// without a small packet between two large ones.
+fn run(stream: &TcpStream) -> usize {
+    // Without a segment size the pages are full, which costs work and nothing else.
+    let segment = tcp_info::read(stream).ok().and_then(|info| info.snd_mss()).unwrap_or(1) as usize;
+    (OFFLOAD_MOST / segment.max(1)).max(1) * segment
 }
 
 /// How often completions are looked for after the end, nanoseconds.

@@ -1,15 +1,18 @@
 //! Bulk data over TCP, one thread per direction of a stream. How bytes get into the kernel: `tcp_source.rs`.
 use std::io;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::sync::Arc;
 
 use netduel_model::workload::TcpEngine;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, tcp, tcp_info, uring};
 
-use crate::jobs::Worker;
+use crate::call_error::is_pause;
+use crate::job::Job;
 use crate::tcp_pacing::{Due, Pace};
+use crate::tcp_settings::{CALL_LIMIT, TcpSettings};
 use crate::tcp_source::Source;
+use crate::worker::Worker;
 
 /// Most bytes that the lean receiver takes off in one call.
 const DISCARD_BYTES: usize = 4 << 20;
@@ -17,36 +20,34 @@ const DISCARD_BYTES: usize = 4 << 20;
 /// there. While less is there the kernel acknowledges every packet, so more costs more: 0.072 CPU s/GB with this on a path without a limit,
 /// 0.088 with 512 KiB, 0.074 without; at 8 Gbit/s 0.116, 0.120 and 0.131.
 const LOW_WATER_BYTES: i32 = 128 * 1024;
-/// Payload and headers of a packet before segmentation, bytes (`GSO_LEGACY_MAX_SIZE` in include/linux/netdevice.h), less what
-/// TCP leaves for headers (`MAX_TCP_HEADER + 1`, include/net/tcp.h).
-const OFFLOAD_MOST: usize = 65_536 - 321;
 /// Bytes that the copying receiver reads in one call.
 const READ_BYTES: usize = 128 * 1024;
-/// Longest sleep in a call: a slow sender ends in time, and the series of a slow receiver has no lumps.
-pub(crate) const CALL_LIMIT: Duration = Duration::from_millis(20);
-
 /// Longest sleep of a sender whose next bytes are not due yet, nanoseconds: how late it may notice that it is cut.
 const STEP_NS: u64 = 20_000_000;
 
 /// How often a sender looks whether all was acknowledged, nanoseconds.
 const LOOK_NS: u64 = 500_000;
 
-/// Settings of one stream.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TcpSettings {
-    pub engine: TcpEngine,
-    /// Bytes handed to the kernel in one call.
-    pub block: usize,
-    /// Payload rate of all streams, bit/s; `None` is without limit.
-    pub rate_bps: Option<u64>,
-    /// Payload of all streams after which this direction ends, bytes.
-    pub volume: Option<u64>,
-    /// Size of both buffers, bytes; `None` lets the kernel choose.
-    pub window: Option<usize>,
-    pub streams: u32,
-    pub duration_ns: u64,
-    /// Another thread of this end works on the other direction.
-    pub both: bool,
+/// A thread for each direction of each connection.
+pub(crate) fn jobs(
+    (sends, receives): (bool, bool),
+    settings: TcpSettings,
+    connections: &[Arc<TcpStream>],
+) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for (stream, connection) in connections.iter().enumerate() {
+        if receives {
+            let connection = Arc::clone(connection);
+            let work = Box::new(move |worker: &mut Worker| receive(worker, &connection, settings));
+            jobs.push(Job { stream, thread: stream, work });
+        }
+        if sends {
+            let connection = Arc::clone(connection);
+            let work = Box::new(move |worker: &mut Worker| send(worker, &connection, settings));
+            jobs.push(Job { stream, thread: stream, work });
+        }
+    }
+    jobs
 }
 
 /// Sends for the duration, and then waits until the peer has read all of it.
@@ -110,14 +111,6 @@ fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &mut Source, setti
             return;
         }
     }
-}
-
-/// Payload of the largest packet that the kernel makes of whole segments, bytes: what it is handed in such parts leaves
-/// without a small packet between two large ones.
-pub(crate) fn run(stream: &TcpStream) -> usize {
-    // Without a segment size the pages are full, which costs work and nothing else.
-    let segment = tcp_info::read(stream).ok().and_then(|info| info.snd_mss()).unwrap_or(1) as usize;
-    (OFFLOAD_MOST / segment.max(1)).max(1) * segment
 }
 
 /// The stream's part of the volume: all parts together are the whole, to the byte.
@@ -279,9 +272,4 @@ fn receive_loop(worker: &mut Worker, stream: &TcpStream, reader: &mut Reader, se
             }
         }
     }
-}
-
-/// Our own limit of a call has passed, or a signal came: not an error of the path.
-pub(crate) fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -12,13 +12,13 @@ use std::time::Duration;
 use netduel_model::ids::Token;
 use netduel_sys::{clock, random, socket, udp};
 
-use crate::control::{GateOrders, Sockets};
 use crate::error::LoadError;
 use crate::flow_greeting::{Greeter, Route};
-use crate::gate::{self, Greeted, TURN};
+use crate::gate::Greeted;
 use crate::greeting::{Greeting, LENGTH, Step};
+use crate::sockets::Sockets;
 use crate::tally::Tally;
-use crate::tcp_gate::left;
+use crate::wake::{self, GateOrders, TURN, left};
 
 /// Send and receive buffer of each socket. With the default of the kernel (208 KiB) 20 to 40 % of small datagrams were
 /// dropped at the receiver's socket when it was not scheduled for some milliseconds.
@@ -92,8 +92,8 @@ impl UdpGate {
             let descriptors: Vec<_> = std::iter::once(self.wake.as_fd()).chain(flows).collect();
             let ready = socket::wait_readable(&descriptors, TURN)
                 .map_err(|error| LoadError::system("wait for the client's greeting", error))?;
-            let is_abandoned = ready[0] && !gate::heed_wake(&mut self.wake);
-            if is_abandoned || gate::gave_up(&self.orders) || !(is_complete || port_is_open) {
+            let is_abandoned = ready[0] && !wake::heed_wake(&mut self.wake);
+            if is_abandoned || wake::gave_up(&self.orders) || !(is_complete || port_is_open) {
                 return Err(match failure {
                     Some(error) => LoadError::system("open a socket for a flow of the client", error),
                     None => LoadError::NoClient { connected, expected: self.expected },

@@ -6,11 +6,12 @@ use netduel_model::ids::Token;
 use netduel_model::workload::{Role, UdpOffload};
 use netduel_sys::{affinity, udp};
 
-use crate::datagram::{self, Kind};
+use crate::datagram::{self, Kind, kinds};
 use crate::error::LoadError;
-use crate::jobs::{Job, Worker, kinds};
+use crate::job::Job;
 use crate::udp_receive::{self, ReceiveFlow};
 use crate::udp_send::{self, SendFlow, UdpSettings};
+use crate::worker::Worker;
 
 /// IP and UDP headers of a datagram, bytes.
 const HEADERS_IPV4: usize = 20 + 8;

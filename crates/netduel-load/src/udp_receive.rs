@@ -15,8 +15,8 @@ use crate::accounting::{Accounting, Arrival};
 use crate::datagram;
 use crate::error::LoadError;
 use crate::greeting::{self, Greeting};
-use crate::jobs::Worker;
 use crate::udp_send::UdpSettings;
+use crate::worker::Worker;
 
 /// Datagrams taken in one system call.
 const BATCH: usize = 64;

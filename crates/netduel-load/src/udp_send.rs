@@ -17,11 +17,11 @@ use netduel_sys::{clock, error_name, pattern, udp_segment};
 
 use crate::datagram::{self, STREAM_HEADER};
 use crate::error::LoadError;
-use crate::jobs::Worker;
 use crate::markers;
 use crate::pacing::Schedule;
-use crate::packets::RawSender;
-use crate::round_trip::recorder;
+use crate::packets::sender::RawSender;
+use crate::recorder;
+use crate::worker::Worker;
 
 /// Datagrams in one system call when the rate is not limited.
 const BATCH: usize = 64;

@@ -1,7 +1,7 @@
 //! Ethernet frames with a datagram of a flow in them, written byte by byte (RFC 791, RFC 8200, RFC 768). Pure: no socket.
 use std::net::{IpAddr, SocketAddr};
 
-use super::RawPath;
+use super::path::RawPath;
 
 const ETHERNET: usize = 14;
 const IPV4: usize = 20;

@@ -12,9 +12,10 @@ use netduel_sys::bpf::{
 use netduel_sys::clock;
 
 use super::frame::Template;
-use super::{RawPath, XDP_DROP, XDP_TX};
+use super::path::RawPath;
+use super::programs::{XDP_DROP, XDP_TX};
 use crate::datagram;
-use crate::jobs::Worker;
+use crate::worker::Worker;
 
 /// Frames at a time, before the kernel looks whether others want the core.
 const BATCH: u32 = 64;

@@ -7,7 +7,12 @@ use netduel_sys::bpf::{
     Program, ProgramKind, Register, SocketMap, Width,
 };
 
-use super::{RawPath, XDP_DROP, XDP_PASS};
+use super::path::RawPath;
+
+/// What an XDP program says of a frame: of `enum xdp_action` (include/uapi/linux/bpf.h).
+pub(super) const XDP_DROP: i32 = 1;
+const XDP_PASS: i32 = 2;
+pub(super) const XDP_TX: i32 = 3;
 
 /// Offsets in `struct xdp_md`.
 const DATA: i16 = 0;

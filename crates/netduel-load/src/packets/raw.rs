@@ -8,13 +8,16 @@ use netduel_model::snapshot::XdpFeature;
 use netduel_model::workload::Role;
 
 use super::frame::Template;
+use super::path::RawPath;
 use super::receiver::{self, Counter, RawReceiver, Refused};
-use super::{RawPath, RawSender, maker, programs};
+use super::sender::RawSender;
+use super::{maker, programs};
 use crate::datagram::{self, Kind};
 use crate::error::LoadError;
-use crate::jobs::{Job, Worker};
+use crate::job::Job;
 use crate::udp_jobs;
 use crate::udp_send::{self, SendFlow, UdpSettings};
+use crate::worker::Worker;
 
 /// The doors of an end.
 #[derive(Debug)]

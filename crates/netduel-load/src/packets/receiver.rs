@@ -9,13 +9,14 @@ use netduel_sys::bpf::{Attach, HashMap, Link, PerCoreArray, SocketMap};
 use netduel_sys::xdp::{Settings, XdpSocket};
 use netduel_sys::{clock, error_name};
 
-use super::{RawPath, frame, programs};
+use super::path::RawPath;
+use super::{frame, programs};
 use crate::accounting::Arrival;
 use crate::datagram;
 use crate::error::ATTACH;
-use crate::jobs::Worker;
 use crate::lane::Lane;
 use crate::udp_receive::FlowCount;
+use crate::worker::Worker;
 
 /// Frames of a queue's socket: some milliseconds at ten million a second, which is what a thread may have to wait for its core.
 const FRAMES: u32 = 4096;

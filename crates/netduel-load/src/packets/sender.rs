@@ -8,8 +8,8 @@ use netduel_sys::bpf::Link;
 use netduel_sys::xdp::{Settings, XdpSocket, ZeroCopy};
 use netduel_sys::{clock, error_name};
 
-use super::RawPath;
 use super::frame::Template;
+use super::path::RawPath;
 
 /// The kernel takes so many in a call when it copies (TX_BATCH_SIZE in net/xdp/xsk.c).
 const TAKEN: usize = 32;

@@ -1,6 +1,6 @@
 //! The thread of a port: takes connections and greetings, and gives each to whom it is for. Nothing that a peer does or leaves
 //! undone makes it wait, and no shortage ends it.
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use netduel_sys::{clock, socket};
 
-use super::Control;
 use super::flows::Flows;
 use super::registry::Registry;
-use crate::gate::TURN;
-use crate::lobby::{Lobby, Said};
+use crate::pending_handshakes::{PendingHandshakes, Said};
+use crate::wake::TURN;
 
 /// The first byte of a TLS record that holds a handshake (RFC 8446, section 5.1).
 const TLS_HANDSHAKE: u8 = 22;
@@ -22,6 +21,11 @@ const REST_NS: u64 = 100_000_000;
 /// Sleep while nobody waits: only a peer or the end of the port has anything to say then.
 const NOBODY_WAITS: Duration = Duration::from_secs(3600);
 
+/// Called for a connection whose first byte is that of a TLS handshake (22), which is not read yet: who connected, IPv4 as
+/// IPv4. The stream blocks. The call comes from the thread that serves all clients of the port, so it must return at once:
+/// it hands the connection to another thread, or drops it. How many it keeps is its own affair.
+pub type Control = Box<dyn Fn(TcpStream, SocketAddr) + Send + Sync>;
+
 pub(super) struct Doorman {
     listener: TcpListener,
     flows: Flows,
@@ -29,7 +33,7 @@ pub(super) struct Doorman {
     wake: UnixStream,
     registry: Arc<Registry>,
     control: Control,
-    lobby: Lobby,
+    pending: PendingHandshakes,
     /// Until when no connection is accepted, nanoseconds of the monotonic clock.
     rests_until_ns: u64,
 }
@@ -42,7 +46,15 @@ impl Doorman {
         registry: Arc<Registry>,
         control: Control,
     ) -> Self {
-        Self { listener, flows, wake, registry, control, lobby: Lobby::default(), rests_until_ns: 0 }
+        Self {
+            listener,
+            flows,
+            wake,
+            registry,
+            control,
+            pending: PendingHandshakes::default(),
+            rests_until_ns: 0,
+        }
     }
 
     /// Serves until the port is dropped.
@@ -53,12 +65,12 @@ impl Doorman {
             if ready.port_is_dropped {
                 return;
             }
-            self.lobby.hear(&ready.lobby, &mut said);
+            self.pending.hear(&ready.pending, &mut said);
             if ready.datagrams && self.flows.hear().is_err() {
-                // A flow's client has proven itself; those in the lobby have not, and have what it lacks.
-                self.lobby.clear();
+                // A flow's client has proven itself; the pending ones have not, and have what it lacks.
+                self.pending.clear();
             }
-            if ready.connections && self.lobby.accept(&self.listener, &mut said).is_err() {
+            if ready.connections && self.pending.accept(&self.listener, &mut said).is_err() {
                 self.rests_until_ns = clock::monotonic_ns() + REST_NS;
             }
             for said in said.drain(..) {
@@ -70,19 +82,19 @@ impl Doorman {
     /// Sleeps until there is something to do.
     fn wait(&mut self) -> Ready {
         let rests = clock::monotonic_ns() < self.rests_until_ns;
-        let timeout = if rests || !self.lobby.is_empty() { TURN } else { NOBODY_WAITS };
+        let timeout = if rests || !self.pending.is_empty() { TURN } else { NOBODY_WAITS };
         let mut descriptors = vec![self.wake.as_fd(), self.flows.as_fd()];
-        descriptors.extend(self.lobby.descriptors());
+        descriptors.extend(self.pending.descriptors());
         if !rests {
             descriptors.push(self.listener.as_fd());
         }
         if let Ok(ready) = socket::wait_readable(&descriptors, timeout) {
             let connections = !rests && ready[ready.len() - 1];
-            let lobby = ready[2..ready.len() - usize::from(!rests)].to_vec();
-            return Ready { port_is_dropped: ready[0], datagrams: ready[1], lobby, connections };
+            let pending = ready[2..ready.len() - usize::from(!rests)].to_vec();
+            return Ready { port_is_dropped: ready[0], datagrams: ready[1], pending, connections };
         }
         // No memory, or more descriptors than are allowed since somebody lowered the limit.
-        self.lobby.clear();
+        self.pending.clear();
         self.rests_until_ns = clock::monotonic_ns() + REST_NS;
         clock::sleep_until(self.rests_until_ns);
         Ready::default()
@@ -112,7 +124,7 @@ impl Doorman {
 struct Ready {
     port_is_dropped: bool,
     datagrams: bool,
-    /// As [`Lobby::descriptors`] names them.
-    lobby: Vec<bool>,
+    /// As [`PendingHandshakes::descriptors`] names them.
+    pending: Vec<bool>,
     connections: bool,
 }

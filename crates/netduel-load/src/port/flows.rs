@@ -156,8 +156,8 @@ mod tests {
 
     use super::super::registry::Delivery;
     use super::*;
-    use crate::gate::Wake;
     use crate::greeting::Step;
+    use crate::wake::Wake;
 
     const TOKEN: Token = Token(*b"sixteen bytes ok");
     const LIMIT: Duration = Duration::from_secs(60);

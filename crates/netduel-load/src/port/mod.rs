@@ -4,7 +4,7 @@
 //! A thread takes what comes: a connection that begins with a greeting, and a greeting in a datagram, go to the trial whose
 //! token they prove; a connection that begins as TLS does goes to the owner of the port; everything else is closed. It moves
 //! no payload. `docs/design/0003-load.md` says why it is so.
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -24,19 +24,14 @@ use crate::udp_gate::{self, UdpGate};
 
 mod doorman;
 mod flows;
-mod registry;
+pub(crate) mod registry;
 mod stream_gate;
 
+pub use doorman::Control;
 use doorman::Doorman;
 use flows::Flows;
-pub(crate) use registry::Registration;
 use registry::{Delivery, Registry, Trial};
 use stream_gate::StreamGate;
-
-/// Called for a connection whose first byte is that of a TLS handshake (22), which is not read yet: who connected, IPv4 as
-/// IPv4. The stream blocks. The call comes from the thread that serves all clients of the port, so it must return at once:
-/// it hands the connection to another thread, or drops it. How many it keeps is its own affair.
-pub type Control = Box<dyn Fn(TcpStream, SocketAddr) + Send + Sync>;
 
 /// Connections that the kernel keeps until they are accepted; it caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;

@@ -14,11 +14,11 @@ use netduel_sys::tcp;
 
 use crate::error::LoadError;
 use crate::flow_greeting::Greeter;
-use crate::gate::Nudge;
 use crate::greeting::{Greeting, Step};
 use crate::later::{Later, Newcomer};
-use crate::lobby;
+use crate::pending_handshakes;
 use crate::udp_gate::Arrival;
+use crate::wake::Nudge;
 
 /// Brings something to the gate of a trial. Dropping it tells the gate that no more comes.
 pub(super) struct Delivery<T> {
@@ -114,7 +114,7 @@ impl Trial {
         if *taken || !is_set {
             return;
         }
-        if lobby::prove(&mut stream, self.token, hello).unwrap_or(false) {
+        if pending_handshakes::prove(&mut stream, self.token, hello).unwrap_or(false) {
             *taken = true;
             delivery.send((index, stream));
         }

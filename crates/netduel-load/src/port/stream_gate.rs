@@ -8,11 +8,12 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use netduel_sys::socket;
 
 use super::registry::Stream;
-use crate::control::{GateOrders, Sockets};
 use crate::error::LoadError;
-use crate::gate::{self, Greeted, TURN};
+use crate::gate::Greeted;
 use crate::later::Later;
+use crate::sockets::Sockets;
 use crate::tally::Tally;
+use crate::wake::{self, GateOrders, TURN};
 
 /// Run in a thread of its own, as [`crate::tcp_gate::TcpGate`] is.
 pub(super) struct StreamGate {
@@ -45,8 +46,8 @@ impl StreamGate {
             }
             let ready = socket::wait_readable(&[self.wake.as_fd()], TURN)
                 .map_err(|error| LoadError::system("wait for the client's connections", error))?;
-            let is_abandoned = ready[0] && !gate::heed_wake(&mut self.wake);
-            if is_abandoned || gate::gave_up(&self.orders) || end == TryRecvError::Disconnected {
+            let is_abandoned = ready[0] && !wake::heed_wake(&mut self.wake);
+            if is_abandoned || wake::gave_up(&self.orders) || end == TryRecvError::Disconnected {
                 return Err(LoadError::NoClient { connected, expected: self.expected });
             }
         }

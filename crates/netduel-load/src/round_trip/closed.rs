@@ -9,10 +9,10 @@ use netduel_model::workload::Wait;
 use netduel_sys::clock;
 use netduel_sys::socket::{self, Waiting};
 
-use super::Settings;
-use super::lines::{Received, Requests, Responses, Trip};
-use super::recorder::Recorder;
-use crate::jobs::Worker;
+use super::settings::Settings;
+use super::transport::{Received, Requests, Responses};
+use crate::recorder::{Recorder, Trip};
+use crate::worker::Worker;
 
 /// How often lost requests are looked for, nanoseconds.
 const SCAN_NS: u64 = 20_000_000;

@@ -4,59 +4,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netduel_model::ids::Token;
-use netduel_model::workload::{Role, RoundTrip, Timing, Wait};
+use netduel_model::workload::{Role, Wait};
 use netduel_sys::socket;
 
-use crate::datagram;
-use crate::jobs::{Job, Worker, kinds};
+use crate::datagram::{self, kinds};
+use crate::job::Job;
 use crate::pacing::Schedule;
-use lines::{TcpRequests, TcpResponses, UdpRequests, UdpResponses};
-use recorder::Recorder;
+use crate::recorder::Recorder;
+use crate::worker::Worker;
+use transport::{TcpRequests, TcpResponses, UdpRequests, UdpResponses};
 
 mod closed;
-mod lines;
 mod open;
 mod polling;
-pub(crate) mod recorder;
 mod serve;
+mod settings;
 mod stamps;
+mod transport;
 
-/// A UDP request is given up after this long, nanoseconds. Longer than any round trip on the ground (the longest are some
-/// 0.3 s), and than the stalls of a machine that is short of cores, so that what is counted as lost is lost.
-const LOST_AFTER_NS: u64 = 500_000_000;
+pub(crate) use settings::Settings;
+
 /// Longest sleep of the UDP client in a receive call: how late a lost request may be noticed.
 const RECEIVE_LIMIT: Duration = Duration::from_millis(20);
-
-/// What the client's threads need to know.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
-    /// Bytes of a message.
-    pub size: usize,
-    pub outstanding: usize,
-    pub wait: Wait,
-    pub rate: Option<u64>,
-    pub timing: Timing,
-    /// The part before the load, where there is one: its round trips go into a histogram of their own.
-    pub idle: Option<Timing>,
-    /// A UDP request is given up after this long, nanoseconds.
-    pub lost_after_ns: u64,
-    pub timestamps: bool,
-}
-
-impl Settings {
-    pub(crate) fn new(settings: &RoundTrip, timing: Timing) -> Self {
-        Self {
-            size: settings.size.0 as usize,
-            outstanding: settings.outstanding as usize,
-            wait: settings.wait,
-            rate: settings.rate.map(|rate| rate.0),
-            timing,
-            idle: None,
-            lost_after_ns: LOST_AFTER_NS,
-            timestamps: settings.timestamps,
-        }
-    }
-}
 
 /// The jobs of an end of `tcp-rr`.
 pub(crate) fn tcp_jobs(settings: Settings, role: Role, stream: &Arc<TcpStream>) -> Vec<Job> {
@@ -108,7 +77,7 @@ pub(crate) fn udp_jobs(settings: Settings, role: Role, token: Token, socket: &Ar
     client_jobs(settings, Some(settings.lost_after_ns), requests, responses)
 }
 
-fn client_jobs<Q: lines::Requests, R: lines::Responses>(
+fn client_jobs<Q: transport::Requests, R: transport::Responses>(
     settings: Settings,
     lost_after_ns: Option<u64>,
     mut requests: Q,
@@ -156,7 +125,7 @@ fn client_jobs<Q: lines::Requests, R: lines::Responses>(
 }
 
 /// A UDP client has to wake up to see that a response will not come; a TCP client is woken by the end of the stream.
-fn prepare<R: lines::Responses>(
+fn prepare<R: transport::Responses>(
     worker: &mut Worker,
     responses: &mut R,
     wait: Wait,
@@ -172,9 +141,4 @@ fn prepare<R: lines::Responses>(
 
 fn job(thread: usize, work: impl FnOnce(&mut Worker) + Send + 'static) -> Job {
     Job { stream: 0, thread, work: Box::new(work) }
-}
-
-/// Ends the client's requests: the server sees the end and closes.
-fn end_markers(socket: &UdpSocket, magic: u64) {
-    crate::markers::send(|| std::iter::once((socket, magic)));
 }

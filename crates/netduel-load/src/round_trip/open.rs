@@ -12,12 +12,12 @@ use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
 use netduel_sys::socket::Waiting;
 
-use super::Settings;
 use super::closed::go_on;
-use super::lines::{Received, Requests, Responses, Trip};
-use super::recorder::Recorder;
-use crate::jobs::Worker;
+use super::settings::Settings;
+use super::transport::{Received, Requests, Responses};
 use crate::pacing::Schedule;
+use crate::recorder::{Recorder, Trip};
+use crate::worker::Worker;
 
 /// How long the receiving thread waits for the sending one after a cut, nanoseconds: it may never have been started.
 const CUT_LIMIT_NS: u64 = 1_000_000_000;

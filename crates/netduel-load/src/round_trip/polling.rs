@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use netduel_model::workload::Wait;
 use netduel_sys::busy_poll;
 
-use crate::jobs::Worker;
+use crate::worker::Worker;
 
 /// Has the kernel poll while a thread waits on `socket`, where the plan asks for it.
 pub(super) fn begin(worker: &mut Worker, wait: Wait, socket: impl AsFd) {

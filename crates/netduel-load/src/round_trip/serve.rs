@@ -1,16 +1,16 @@
 //! The server's side: answers each whole request with a response of the same size, and measures nothing.
-use std::io;
 use std::net::{TcpStream, UdpSocket};
 
 use netduel_model::workload::Wait;
 use netduel_sys::clock;
 use netduel_sys::socket::{self, Waiting};
 
-use super::Settings;
-use super::lines::READ_BYTES;
+use super::settings::Settings;
+use super::transport::READ_BYTES;
+use crate::call_error::is_pause;
 use crate::datagram;
 use crate::greeting::{self, Greeting};
-use crate::jobs::Worker;
+use crate::worker::Worker;
 
 /// The numbers by which messages are told.
 #[derive(Clone, Copy)]
@@ -132,8 +132,4 @@ fn respond(worker: &mut Worker, socket: &UdpSocket, message: &mut [u8], response
         // The request stays without a response, and the client counts it as lost.
         Err(error) => worker.tally.count("send", &error),
     }
-}
-
-pub(super) fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

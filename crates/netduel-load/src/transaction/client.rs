@@ -14,12 +14,14 @@ use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, error_name, pattern, tcp};
 
-use super::{CALL_LIMIT, GIVE_UP_NS, REQUEST_LEAST, RESPONSE_LEAST, Settings};
+use super::message::{self, REQUEST_LEAST, RESPONSE_LEAST};
+use super::settings::{CALL_LIMIT, GIVE_UP_NS, Settings};
+use crate::call_error::is_pause;
 use crate::datagram;
-use crate::jobs::Worker;
 use crate::local_ports;
 use crate::pacing::Schedule;
-use crate::round_trip::recorder::{self, Recorder};
+use crate::recorder::{self, Recorder};
+use crate::worker::Worker;
 
 /// Bytes taken in one call.
 const READ_BYTES: usize = 64 * 1024;
@@ -165,7 +167,7 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
     pattern::fill(&mut request);
     let mut response = vec![0; READ_BYTES.max(RESPONSE_LEAST)];
     while let Some(Next { number, due_ns, begun }) = shared.next(worker, schedule, end_ns) {
-        request[..REQUEST_LEAST].copy_from_slice(&super::request_head(settings.token, number));
+        request[..REQUEST_LEAST].copy_from_slice(&message::request_head(settings.token, number));
         match transact(worker, shared, &request, &mut response, number, begun) {
             Ok(times) => {
                 worker.received().add(settings.response as u64, 1, times.closed);
@@ -287,7 +289,7 @@ fn transact(
         }
     }
     let closed = clock::monotonic_ns();
-    let is_ours = datagram::read_magic(response) == Some(super::response_magic(settings.token))
+    let is_ours = datagram::read_magic(response) == Some(message::response_magic(settings.token))
         && datagram::read_number(response) == Some(number);
     if is_ours {
         shared.used_congestion.get_or_init(|| tcp::congestion(&stream).ok());
@@ -310,8 +312,4 @@ fn go_on(worker: &mut Worker, wait: Wait, deadline_ns: u64) -> Result<(), Failur
         return Err(Failure::GivenUp);
     }
     Ok(())
-}
-
-fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

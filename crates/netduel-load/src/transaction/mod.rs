@@ -1,71 +1,26 @@
-//! Transactions that each have a connection of their own: connect, request, response, close. Which threads an end needs,
-//! and the first bytes of both messages.
+//! Transactions that each have a connection of their own: connect, request, response, close. Which threads an end needs.
 //!
 //! A greeted connection stands beside them for as long as the client is there; by it the server has shown that it knows the
 //! token before any of them is made. Each request begins with 48 bytes that hold the token, so a stranger who finds the port
 //! gets nothing, and each response with 16 that are derived from it. So the exchange is what it would be anyway.
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::sample::RoundTripReport;
-use netduel_model::workload::{Role, Timing, Transaction, Wait};
+use netduel_model::workload::{Role, Timing, Transaction};
 
-use crate::control::Sockets;
-use crate::datagram::{self, Kind};
-use crate::greeting::{self, Greeting, Step};
-use crate::jobs::{Job, Worker};
+use crate::job::Job;
+use crate::sockets::Sockets;
+use crate::worker::Worker;
 
 mod client;
+mod message;
 mod server;
+mod settings;
 
-/// Bytes with which a request begins.
-pub(crate) const REQUEST_LEAST: usize = greeting::LENGTH;
-/// Bytes with which a response begins: a magic of the trial, and the number of the transaction.
-pub(crate) const RESPONSE_LEAST: usize = datagram::MESSAGE_HEADER;
-
-/// A transaction is given up after this long, nanoseconds. The kernel repeats a lost SYN after 1 s and again after 2 s more,
-/// so one that is only slow is measured.
-const GIVE_UP_NS: u64 = 4_000_000_000;
-/// Longest sleep in a call: how late a cut or the end of patience may be noticed.
-const CALL_LIMIT: Duration = Duration::from_millis(250);
-
-/// What the threads of both ends need to know.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
-    /// Bytes of a request.
-    pub request: usize,
-    /// Bytes of a response.
-    pub response: usize,
-    pub wait: Wait,
-    pub rate: Option<u64>,
-    /// When the first of a schedule is due, nanoseconds after the start.
-    pub from_ns: u64,
-    pub timing: Timing,
-    pub token: Token,
-    /// The lane of the first thread.
-    pub lane: usize,
-}
-
-/// The first bytes of request `number`.
-fn request_head(token: Token, number: u64) -> [u8; REQUEST_LEAST] {
-    let mut nonce = [0; 16];
-    nonce[..8].copy_from_slice(&number.to_le_bytes());
-    Greeting::new(token, Step::Transaction, number as u32, &nonce, nonce).to_bytes()
-}
-
-/// The number of the request that begins with `head`; absent when it is none of this trial.
-fn read_request_head(token: Token, head: &[u8]) -> Option<u64> {
-    let greeting = Greeting::from_bytes(head)?;
-    let is_ours = greeting.step == Step::Transaction && greeting.proves(token, &greeting.nonce);
-    is_ours.then(|| u64::from_le_bytes(*greeting.nonce.first_chunk().expect("a nonce has 16 bytes")))
-}
-
-/// The magic with which each response of the trial begins.
-fn response_magic(token: Token) -> u64 {
-    datagram::magic(token, 0, Kind::FromServer)
-}
+pub(crate) use message::{REQUEST_LEAST, RESPONSE_LEAST};
+pub(crate) use settings::Settings;
 
 /// The jobs of an end.
 pub(crate) fn jobs(
@@ -146,27 +101,4 @@ pub(crate) fn server_jobs(
         Job { stream: settings.lane + thread, thread, work }
     });
     std::iter::once(watch).chain(serve).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TOKEN: Token = Token(*b"sixteen bytes ok");
-
-    #[test]
-    fn a_request_is_known_by_its_token_and_carries_its_number() {
-        for number in [0, 1, u64::from(u32::MAX) + 7] {
-            let head = request_head(TOKEN, number);
-            assert_eq!(read_request_head(TOKEN, &head), Some(number));
-            assert_eq!(read_request_head(Token([7; 16]), &head), None);
-        }
-    }
-
-    #[test]
-    fn a_greeting_is_no_request() {
-        let hello = Greeting::new(TOKEN, Step::Hello, 0, &[0; 16], [0; 16]).to_bytes();
-        assert_eq!(read_request_head(TOKEN, &hello), None);
-        assert_eq!(read_request_head(TOKEN, &hello[..40]), None);
-    }
 }

@@ -11,10 +11,12 @@ use netduel_model::workload::Wait;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, error_name, pattern, tcp};
 
-use super::{CALL_LIMIT, GIVE_UP_NS, REQUEST_LEAST, RESPONSE_LEAST, Settings};
+use super::message::{self, REQUEST_LEAST, RESPONSE_LEAST};
+use super::settings::{CALL_LIMIT, GIVE_UP_NS, Settings};
+use crate::call_error::is_pause;
 use crate::datagram;
-use crate::jobs::Worker;
 use crate::later::{Later, Newcomer};
+use crate::worker::Worker;
 
 /// Bytes taken in one call behind the head of a request.
 const READ_BYTES: usize = 64 * 1024;
@@ -123,7 +125,7 @@ fn serve(
     let stream = &newcomer.stream;
     let accepted_ns = clock::monotonic_ns();
     let (head_deadline_ns, deadline_ns) = (accepted_ns + HEAD_LIMIT_NS, accepted_ns + GIVE_UP_NS);
-    let mut number = newcomer.head.and_then(|head| super::read_request_head(settings.token, &head));
+    let mut number = newcomer.head.and_then(|head| message::read_request_head(settings.token, &head));
     let mut filled = if number.is_some() { REQUEST_LEAST } else { 0 };
     while filled < settings.request {
         // The head is kept until it is whole; what comes behind it is taken off and not looked at.
@@ -140,7 +142,7 @@ fn serve(
             Err(error) => return count_unless_cut(worker, "recv", &error),
         }
         if number.is_none() && filled == REQUEST_LEAST {
-            number = super::read_request_head(settings.token, &request[..REQUEST_LEAST]);
+            number = message::read_request_head(settings.token, &request[..REQUEST_LEAST]);
             if number.is_none() {
                 return worker.tally.count_event("recv", "connection that is none of this trial");
             }
@@ -149,7 +151,7 @@ fn serve(
     let Some(number) = number else { return };
     let now = clock::monotonic_ns();
     worker.received().add(settings.request as u64, 1, now);
-    datagram::write_number(&mut response[..RESPONSE_LEAST], super::response_magic(settings.token), number);
+    datagram::write_number(&mut response[..RESPONSE_LEAST], message::response_magic(settings.token), number);
     let mut taken = 0;
     while taken < response.len() {
         match socket::send(stream, &response[taken..], Waiting::Block) {
@@ -215,8 +217,4 @@ pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, door: &Door) {
     door.close();
     // Tells the client that we have seen it; ENOTCONN when it is gone.
     let _ = socket::shut_down_sending(standing);
-}
-
-fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

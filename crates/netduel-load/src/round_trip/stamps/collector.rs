@@ -5,11 +5,11 @@ use netduel_stats::clock_offset::{ClockOffset, Exchange};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::timestamping::Stamp;
 
+use super::clock_id;
 use super::parts::{Lengths, Parts};
+use super::times::Times;
 use super::wall_clock::WallClock;
-use super::{Times, clock_id};
-use crate::round_trip::lines::Trip;
-use crate::round_trip::recorder::{Window, record};
+use crate::recorder::{Trip, Window, record};
 
 /// Exchanges that are kept for one-way delay; when there are more, every second one is dropped, evenly over the trial.
 const EXCHANGES_MOST: usize = 1 << 16;

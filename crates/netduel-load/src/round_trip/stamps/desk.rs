@@ -9,12 +9,14 @@ use netduel_model::workload::Timing;
 use netduel_stats::histogram::Histogram;
 use netduel_sys::timestamping::{self, Stamp};
 
+use super::clock_id;
 use super::collector::add;
+use super::keys::Keys;
 use super::parts::{Lengths, Parts};
+use super::times::Times;
 use super::wall_clock::WallClock;
-use super::{Keys, Times, clock_id};
-use crate::jobs::Worker;
-use crate::round_trip::recorder::{Window, record};
+use crate::recorder::{Window, record};
+use crate::worker::Worker;
 
 /// Responses whose transmit stamps are waited for at a time; an older one is given up.
 const PLACES: usize = 64;

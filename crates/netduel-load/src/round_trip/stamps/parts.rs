@@ -2,7 +2,7 @@
 use netduel_model::stamps::{Part, PartRecord, StampLevel};
 use netduel_stats::histogram::Histogram;
 
-use crate::round_trip::recorder::record;
+use crate::recorder::record;
 
 /// Levels of an octave.
 const LEVELS_OF_OCTAVE: u64 = 8;

@@ -10,15 +10,17 @@ use netduel_sys::socket::{self, Waiting};
 use netduel_sys::timestamping::{self, Stamp};
 
 use super::desk::Desk;
-use super::{
-    ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, Settings, TIMES_BYTES, carries_times,
-    enable_datagrams, enable_stream,
+use super::keys::{enable_datagrams, enable_stream};
+use super::times::{
+    ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, TIMES_BYTES, Times, carries_times,
 };
+use crate::call_error::is_pause;
 use crate::datagram::{self, MESSAGE_HEADER};
 use crate::greeting::{self, Greeting};
-use crate::jobs::Worker;
-use crate::round_trip::lines::READ_BYTES;
-use crate::round_trip::serve::{Magics, is_pause, waiting};
+use crate::round_trip::serve::{Magics, waiting};
+use crate::round_trip::settings::Settings;
+use crate::round_trip::transport::READ_BYTES;
+use crate::worker::Worker;
 
 /// A connection that is served.
 struct Connection<'a> {
@@ -137,8 +139,7 @@ impl Connection<'_> {
                 let is_last = last && *place + 1 == whole;
                 let kernel_received = if is_last { times.kernel_received } else { 0 };
                 let start = place * self.size;
-                super::Times { kernel_received, ..times }
-                    .write(&mut self.responses[start..start + TIMES_BYTES]);
+                Times { kernel_received, ..times }.write(&mut self.responses[start..start + TIMES_BYTES]);
             }
         }
         if !self.send(worker, length, last) {

@@ -1,4 +1,4 @@
-//! The client's side of the wire with time stamps: as `round_trip/lines.rs`, and what is stamped goes to the collector.
+//! The client's side of the wire with time stamps: as `round_trip/transport.rs`, and what is stamped goes to the collector.
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::ops::ControlFlow;
@@ -11,16 +11,18 @@ use netduel_sys::socket::{self, Waiting};
 use netduel_sys::timestamping::{self, Stamp};
 
 use super::collector::Collector;
+use super::keys::{Keys, enable_datagrams, enable_stream};
 use super::ledger::{Ledger, Sampler};
-use super::{
-    ANNOUNCED_BIT, ANNOUNCED_BYTE, Keys, STAMPED_BIT, STAMPED_BYTE, Settings, TIMES_BYTES, Times,
-    carries_times, enable_datagrams, enable_stream,
+use super::times::{
+    ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, TIMES_BYTES, Times, carries_times,
 };
 use crate::accounting::{Accounting, Arrival};
 use crate::datagram::{self, MESSAGE_HEADER};
-use crate::jobs::Worker;
-use crate::round_trip::end_markers;
-use crate::round_trip::lines::{READ_BYTES, Received, Requests, Responses, Trip};
+use crate::markers;
+use crate::recorder::Trip;
+use crate::round_trip::settings::Settings;
+use crate::round_trip::transport::{READ_BYTES, Received, Requests, Responses};
+use crate::worker::Worker;
 
 /// Transmit stamps that are read after a response at most: the kernel's and the NIC's of a few requests.
 const QUEUE_READS_MOST: usize = 8;
@@ -313,7 +315,7 @@ impl Requests for UdpRequests {
     }
 
     fn end(&mut self) {
-        end_markers(&self.socket, self.end_magic);
+        markers::send(|| std::iter::once((&*self.socket, self.end_magic)));
     }
 
     fn call(&self) -> &'static str {

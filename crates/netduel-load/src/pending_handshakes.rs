@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use netduel_model::ids::Token;
 use netduel_sys::{clock, error_name, random, shared_port};
 
+use crate::call_error::is_pause;
 use crate::error::LoadError;
 use crate::greeting::{FIRST_BYTE, Greeting, LENGTH, Step};
 
@@ -45,11 +46,11 @@ enum Heard {
 
 /// The peers that wait.
 #[derive(Default)]
-pub(crate) struct Lobby {
+pub(crate) struct PendingHandshakes {
     pending: Vec<Pending>,
 }
 
-impl Lobby {
+impl PendingHandshakes {
     /// What is to be watched, in the order in which [`Self::hear`] wants the answers.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.pending.iter().map(|peer| peer.stream.as_fd())
@@ -126,14 +127,14 @@ fn hear(peer: &mut Pending) -> Heard {
         match peer.stream.peek(&mut first) {
             Ok(1) if first[0] == FIRST_BYTE => {}
             Ok(1) => return Heard::Other(first[0]),
-            Err(error) if is_transient(&error) => return Heard::Silence,
+            Err(error) if is_pause(&error) => return Heard::Silence,
             Ok(_) | Err(_) => return Heard::Nonsense,
         }
     }
     match peer.stream.read(&mut peer.bytes[peer.filled..]) {
         Ok(0) => return Heard::Nonsense,
         Ok(count) => peer.filled += count,
-        Err(error) if is_transient(&error) => return Heard::Silence,
+        Err(error) if is_pause(&error) => return Heard::Silence,
         Err(_) => return Heard::Nonsense,
     }
     if peer.filled < LENGTH {
@@ -150,10 +151,6 @@ pub(crate) fn prove(stream: &mut TcpStream, token: Token, hello: &Greeting) -> R
     let whole = stream.write(&proof.to_bytes()).is_ok_and(|count| count == LENGTH);
     let _ = stream.set_nodelay(true);
     Ok(whole && stream.set_nonblocking(false).is_ok())
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Errors of accept(2) that are over with the connection that they are about: it was taken off the queue, or a signal came.

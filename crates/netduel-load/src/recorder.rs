@@ -5,12 +5,20 @@ use netduel_model::sample::{HistogramRecord, RoundTripReport, RoundTripSample};
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Timing};
 use netduel_stats::histogram::Histogram;
 
-use super::lines::Trip;
 use crate::interval_median::IntervalMedian;
 use crate::live_trips::LiveTrips;
 
 /// Seconds beyond the duration for which there is room in the series: responses may still come in.
 const TAIL_NS: u64 = 12_000_000_000;
+
+/// A round trip as the loop counts it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trip {
+    /// When it was sent or, in an open loop, scheduled.
+    pub begun_ns: u64,
+    /// When its response was there.
+    pub now_ns: u64,
+}
 
 /// The steady window, nanoseconds of the monotonic clock: what begins in it is counted.
 #[derive(Debug, Clone, Copy, Default)]

@@ -10,7 +10,9 @@ use netduel_sys::socket::{self, Waiting};
 
 use crate::accounting::{Accounting, Arrival};
 use crate::datagram;
-use crate::jobs::Worker;
+use crate::markers;
+use crate::recorder::Trip;
+use crate::worker::Worker;
 
 /// Bytes that a TCP end takes in one call, when messages are small.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
@@ -35,15 +37,6 @@ pub(crate) enum Received {
     Strange,
     /// The end of the stream.
     End,
-}
-
-/// A round trip as the loop counts it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Trip {
-    /// When it was sent or, in an open loop, scheduled.
-    pub begun_ns: u64,
-    /// When its response was there.
-    pub now_ns: u64,
 }
 
 /// Receives responses.
@@ -174,7 +167,7 @@ impl Requests for UdpRequests {
     }
 
     fn end(&mut self) {
-        super::end_markers(&self.socket, self.end_magic);
+        markers::send(|| std::iter::once((&*self.socket, self.end_magic)));
     }
 
     fn call(&self) -> &'static str {

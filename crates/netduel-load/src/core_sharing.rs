@@ -1,0 +1,110 @@
+//! How a thread that spins shares its core with others. Reads no clock and yields to nobody itself.
+
+/// Fruitless asks after which a spinning thread lets others of its core run, at most: some 20 us, more than a round trip
+/// between two cores takes. Where both ends were put on one core, each would otherwise spin for the whole of its time slice while
+/// the other has the message: 8 ms instead of 10 us for a round trip were seen.
+const FRUITLESS_MOST: u32 = 64;
+/// Letting others run and coming back takes this long when it was the peer that ran, nanoseconds: less is a system call alone,
+/// more is another program that used its time slice.
+const PEER_RAN_NS: std::ops::Range<u64> = 1_000..100_000;
+
+/// How a spinning thread shares its core. Each end learns whether the other is on the same core: then the message is there
+/// after the others ran, and they took no longer than a peer does.
+#[derive(Debug)]
+pub(crate) struct Sharing {
+    /// Fruitless asks since the last message, or since others ran.
+    fruitless: u32,
+    /// Fruitless asks after which others may run.
+    patience: u32,
+    /// How long they ran, when nothing was asked since; 0 otherwise.
+    ran_ns: u64,
+}
+
+impl Sharing {
+    pub(crate) const fn new() -> Self {
+        Self { fruitless: 0, patience: FRUITLESS_MOST, ran_ns: 0 }
+    }
+
+    /// Nothing was there; true when it is time to let others run.
+    #[inline]
+    pub(crate) fn is_time(&mut self) -> bool {
+        if self.ran_ns > 0 {
+            // The others had nothing for us: it was no peer that ran.
+            self.ran_ns = 0;
+            self.wait_longer();
+        }
+        self.fruitless += 1;
+        self.fruitless >= self.patience
+    }
+
+    /// The others ran for this long.
+    pub(crate) fn ran(&mut self, ns: u64) {
+        self.fruitless = 0;
+        self.ran_ns = ns.max(1);
+    }
+
+    /// A message was there.
+    #[inline]
+    pub(crate) fn was_served(&mut self) {
+        self.fruitless = 0;
+        if self.ran_ns > 0 {
+            if PEER_RAN_NS.contains(&self.ran_ns) {
+                self.patience = (self.patience / 2).max(1);
+            } else {
+                self.wait_longer();
+            }
+            self.ran_ns = 0;
+        }
+    }
+
+    fn wait_longer(&mut self) {
+        self.patience = (self.patience * 2).min(FRUITLESS_MOST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks without fruit until others may run; how many it took.
+    fn asks(sharing: &mut Sharing) -> u32 {
+        let mut count = 1;
+        while !sharing.is_time() {
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn a_peer_on_the_same_core_is_let_run_at_once_after_a_few_round_trips() {
+        let mut sharing = Sharing::new();
+        let patience: Vec<u32> = (0..8)
+            .map(|_| {
+                let count = asks(&mut sharing);
+                sharing.ran(8_000);
+                sharing.was_served();
+                count
+            })
+            .collect();
+        assert_eq!(patience, [64, 32, 16, 8, 4, 2, 1, 1]);
+        // Another program on the core takes its whole time slice: rather spin.
+        sharing.ran(3_000_000);
+        sharing.was_served();
+        assert_eq!(asks(&mut sharing), 2);
+    }
+
+    #[test]
+    fn a_core_with_nobody_else_is_kept() {
+        let mut sharing = Sharing::new();
+        for _ in 0..20 {
+            // Nobody ran, and the message came by itself; or it did not come.
+            assert_eq!(asks(&mut sharing), FRUITLESS_MOST);
+            sharing.ran(300);
+            sharing.was_served();
+            assert_eq!(asks(&mut sharing), FRUITLESS_MOST);
+            sharing.ran(20_000);
+            assert!(!sharing.is_time());
+            sharing.was_served();
+        }
+    }
+}

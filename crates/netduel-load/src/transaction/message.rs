@@ -1,0 +1,52 @@
+//! The first bytes of requests and responses. Pure.
+use netduel_model::ids::Token;
+
+use crate::datagram::{self, Kind};
+use crate::greeting::{self, Greeting, Step};
+
+/// Bytes with which a request begins.
+pub(crate) const REQUEST_LEAST: usize = greeting::LENGTH;
+/// Bytes with which a response begins: a magic of the trial, and the number of the transaction.
+pub(crate) const RESPONSE_LEAST: usize = datagram::MESSAGE_HEADER;
+
+/// The first bytes of request `number`.
+pub(super) fn request_head(token: Token, number: u64) -> [u8; REQUEST_LEAST] {
+    let mut nonce = [0; 16];
+    nonce[..8].copy_from_slice(&number.to_le_bytes());
+    Greeting::new(token, Step::Transaction, number as u32, &nonce, nonce).to_bytes()
+}
+
+/// The number of the request that begins with `head`; absent when it is none of this trial.
+pub(super) fn read_request_head(token: Token, head: &[u8]) -> Option<u64> {
+    let greeting = Greeting::from_bytes(head)?;
+    let is_ours = greeting.step == Step::Transaction && greeting.proves(token, &greeting.nonce);
+    is_ours.then(|| u64::from_le_bytes(*greeting.nonce.first_chunk().expect("a nonce has 16 bytes")))
+}
+
+/// The magic with which each response of the trial begins.
+pub(super) fn response_magic(token: Token) -> u64 {
+    datagram::magic(token, 0, Kind::FromServer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: Token = Token(*b"sixteen bytes ok");
+
+    #[test]
+    fn a_request_is_known_by_its_token_and_carries_its_number() {
+        for number in [0, 1, u64::from(u32::MAX) + 7] {
+            let head = request_head(TOKEN, number);
+            assert_eq!(read_request_head(TOKEN, &head), Some(number));
+            assert_eq!(read_request_head(Token([7; 16]), &head), None);
+        }
+    }
+
+    #[test]
+    fn a_greeting_is_no_request() {
+        let hello = Greeting::new(TOKEN, Step::Hello, 0, &[0; 16], [0; 16]).to_bytes();
+        assert_eq!(read_request_head(TOKEN, &hello), None);
+        assert_eq!(read_request_head(TOKEN, &hello[..40]), None);
+    }
+}
