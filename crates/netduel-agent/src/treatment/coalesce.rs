@@ -1,9 +1,42 @@
 //! Interrupt coalescing (`ethtool -C`), one parameter at a time.
+use netduel_model::plan::tuning::COALESCE_PARAMETERS;
 use netduel_sys::ethtool::{Coalesce, CoalesceParameter};
+use serde::{Deserialize, Serialize};
 
-use super::error::TreatmentError;
-use super::offload::{door, index_of};
-use super::undo::Undo;
+use super::change::{Change, Original};
+use super::device::{ethtool_socket, if_present, index_of};
+use super::error::{TreatmentError, feature_words};
+
+/// All parameters of interrupt coalescing in the kernel's order, and the one that is changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CoalesceOriginal {
+    interface: String,
+    index: u32,
+    parameter: String,
+    original: Vec<u32>,
+}
+
+impl Original for CoalesceOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        if_present(self.index, |interface| restore(interface, &self.original))
+    }
+
+    fn what(&self) -> String {
+        format!("the change of {} of {}", self.parameter, self.interface)
+    }
+
+    fn by_hand(&self) -> String {
+        let Self { interface, parameter, original, .. } = self;
+        let place = COALESCE_PARAMETERS.iter().position(|name| name == parameter);
+        let value = place.and_then(|place| original.get(place)).copied().unwrap_or_default();
+        let value = if parameter.starts_with("adaptive-") {
+            feature_words(value != 0).to_owned()
+        } else {
+            value.to_string()
+        };
+        format!("`ethtool -C {interface} {parameter} {value}`")
+    }
+}
 
 /// A change that is ready to be made.
 #[derive(Debug)]
@@ -18,16 +51,20 @@ pub(super) fn prepare(
     interface: &str,
     parameter: &str,
     value: u32,
-) -> Result<(Undo, CoalesceChange), TreatmentError> {
+) -> Result<(CoalesceOriginal, CoalesceChange), TreatmentError> {
     let index = index_of(interface)?;
     let about = |cause| TreatmentError::about_device(interface, doing(interface, parameter, value), cause);
     let known = CoalesceParameter::ALL.into_iter().find(|known| known.name() == parameter);
     let known = known.ok_or_else(|| about(rustix::io::Errno::INVAL.into()))?;
-    let now = door()?.coalesce(interface).map_err(about)?;
+    let now = ethtool_socket()?.coalesce(interface).map_err(about)?;
     // An adaptive driver writes its own choice into the other parameters, so all are set back.
     let original = CoalesceParameter::ALL.map(|each| now.value(each)).to_vec();
-    let undo =
-        Undo::Coalesce { interface: interface.to_owned(), index, parameter: parameter.to_owned(), original };
+    let undo = CoalesceOriginal {
+        interface: interface.to_owned(),
+        index,
+        parameter: parameter.to_owned(),
+        original,
+    };
     Ok((undo, CoalesceChange { interface: interface.to_owned(), parameter: known, value }))
 }
 
@@ -35,20 +72,19 @@ fn doing(interface: &str, parameter: &str, value: u32) -> String {
     format!("set {parameter} of {interface} to {value}")
 }
 
-impl CoalesceChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for CoalesceChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         let Self { interface, parameter, value } = self;
         let doing = || doing(interface, parameter.name(), *value);
         let about = |cause| TreatmentError::about_device(interface, doing(), cause);
-        let mut door = door()?;
-        let mut wanted = door.coalesce(interface).map_err(about)?;
+        let mut socket = ethtool_socket()?;
+        let mut wanted = socket.coalesce(interface).map_err(about)?;
         if wanted.value(*parameter) == *value {
             return Ok(());
         }
         wanted.set_value(*parameter, *value);
-        door.set_coalesce(interface, &wanted).map_err(about)?;
-        let now = door.coalesce(interface).map_err(about)?.value(*parameter);
+        socket.set_coalesce(interface, &wanted).map_err(about)?;
+        let now = socket.coalesce(interface).map_err(about)?.value(*parameter);
         if now == *value {
             return Ok(());
         }
@@ -57,19 +93,19 @@ impl CoalesceChange {
 }
 
 /// Sets all parameters as they were.
-pub(super) fn restore(interface: &str, original: &[u32]) -> Result<(), TreatmentError> {
+fn restore(interface: &str, original: &[u32]) -> Result<(), TreatmentError> {
     let doing = || format!("restore interrupt coalescing of {interface}");
     let about = |cause| TreatmentError::about_device(interface, doing(), cause);
     let mut wanted = Coalesce::default();
     for (parameter, value) in CoalesceParameter::ALL.into_iter().zip(original) {
         wanted.set_value(parameter, *value);
     }
-    let mut door = door()?;
-    if door.coalesce(interface).map_err(about)? == wanted {
+    let mut socket = ethtool_socket()?;
+    if socket.coalesce(interface).map_err(about)? == wanted {
         return Ok(());
     }
-    door.set_coalesce(interface, &wanted).map_err(about)?;
-    let now = door.coalesce(interface).map_err(about)?;
+    socket.set_coalesce(interface, &wanted).map_err(about)?;
+    let now = socket.coalesce(interface).map_err(about)?;
     let adaptive = [CoalesceParameter::AdaptiveRx, CoalesceParameter::AdaptiveTx]
         .iter()
         .any(|each| wanted.value(*each) != 0);
@@ -90,8 +126,6 @@ pub(super) fn restore(interface: &str, original: &[u32]) -> Result<(), Treatment
 
 #[cfg(test)]
 mod tests {
-    use netduel_model::plan::tuning::COALESCE_PARAMETERS;
-
     use super::*;
 
     #[test]

@@ -2,8 +2,6 @@
 //! it crosses the control connection as text.
 use std::io;
 
-use super::offload::feature_words;
-
 /// A treatment failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TreatmentError {
@@ -280,6 +278,11 @@ impl TreatmentError {
             known: netduel_host::interface_names().unwrap_or_default(),
         }
     }
+}
+
+/// `on` or `off`.
+pub(super) fn feature_words(enabled: bool) -> &'static str {
+    if enabled { "on" } else { "off" }
 }
 
 fn there_is(known: &[String]) -> String {

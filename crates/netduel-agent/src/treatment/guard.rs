@@ -6,38 +6,16 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use super::command::end_marked;
 use super::error::TreatmentError;
-use super::undo::Undo;
-
-/// What the agent says, one a line.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Request {
-    /// Keep this and undo it if I go. `running` says that a command of it starts now.
-    Keep { id: u64, undo: Undo, running: bool },
-    /// A command of it starts, or has ended.
-    Running { id: u64, running: bool },
-    /// It is undone.
-    Forget { id: u64 },
-}
-
-/// What the guard answers, one a line.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Answer {
-    /// The guard is on watch, in the network namespace of this inode.
-    Ready { namespace: Option<u64> },
-    /// The request of this number is done.
-    Done { id: u64 },
-}
+use super::processes::end_marked;
+use super::protocol::{Answer, Request, namespace};
+use super::record::Record;
 
 struct Kept {
     id: u64,
-    undo: Undo,
+    undo: Record,
     running: bool,
 }
 
@@ -61,12 +39,6 @@ pub fn guard_main() -> i32 {
     let kept = watch(io::stdin().lock(), io::stdout().lock());
     let left = undo_all(kept);
     i32::from(left)
-}
-
-/// Inode of the calling thread's network namespace.
-pub(super) fn namespace() -> Option<u64> {
-    let link = std::fs::read_link("/proc/thread-self/ns/net").ok()?;
-    link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// Keeps records until the lifeline ends.
@@ -129,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_was_kept_and_not_forgotten_is_left_at_the_end_of_the_lifeline() {
-        let undo = |name: &str| Undo::Sysctl { name: name.to_owned(), value: "1".to_owned() };
+        let undo = |name: &str| Record::of_sysctl(name, "1");
         let lines: Vec<String> = [
             Request::Keep { id: 1, undo: undo("a.b"), running: false },
             Request::Keep { id: 2, undo: undo("c.d"), running: false },

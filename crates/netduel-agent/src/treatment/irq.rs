@@ -6,21 +6,43 @@ use std::path::{Path, PathBuf};
 use netduel_model::plan::tuning::{CoreChoice, cores};
 use serde::{Deserialize, Serialize};
 
-use super::Roots;
+use super::change::{Change, Original};
+use super::device::ethtool_socket;
 use super::error::TreatmentError;
-use super::offload::door;
+use super::roots::Roots;
 use super::steering::{all, check};
-use super::undo::Undo;
 
 /// The cores of an interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct IrqCores {
+struct IrqCores {
     /// `smp_affinity_list` of its number.
-    pub file: PathBuf,
+    file: PathBuf,
     /// Its handler, by which it is known from another device's that was given the same number later.
-    pub handler: String,
+    handler: String,
     /// The cores, as the kernel writes them.
-    pub list: String,
+    list: String,
+}
+
+/// The cores of interrupts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct IrqOriginal {
+    interface: String,
+    interrupts: Vec<IrqCores>,
+}
+
+impl Original for IrqOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        restore(&self.interrupts)
+    }
+
+    fn what(&self) -> String {
+        format!("the change of the cores of the interrupts of {}", self.interface)
+    }
+
+    fn by_hand(&self) -> String {
+        let echo = |IrqCores { file, list, .. }: &IrqCores| format!("`echo {list} > {}`", file.display());
+        self.interrupts.iter().map(echo).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A change that is ready to be made.
@@ -41,7 +63,7 @@ pub(super) fn prepare(
     roots: &Roots,
     interface: &str,
     choice: &CoreChoice,
-) -> Result<(Undo, IrqChange), TreatmentError> {
+) -> Result<(IrqOriginal, IrqChange), TreatmentError> {
     let doing = || format!("have the interrupts of {interface} served on {choice}");
     let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
     if let Some(process) = netduel_host::irqbalance_process(&roots.proc) {
@@ -74,14 +96,14 @@ pub(super) fn prepare(
         };
         wanted.push(cores(list));
     }
-    Ok((Undo::IrqAffinity { interface: interface.to_owned(), interrupts: original }, IrqChange { wanted }))
+    Ok((IrqOriginal { interface: interface.to_owned(), interrupts: original }, IrqChange { wanted }))
 }
 
 /// The interrupts of the interface's PCI function, or those named after it, that have a handler.
 fn interrupts(roots: &Roots, interface: &str) -> io::Result<Vec<Interrupt>> {
-    let bus = door()
+    let bus = ethtool_socket()
         .ok()
-        .and_then(|mut door| door.driver(interface).ok())
+        .and_then(|mut socket| socket.driver(interface).ok())
         .map(|driver| driver.bus)
         .unwrap_or_default();
     let of_function = roots.sys.join("bus/pci/devices").join(&bus).join("msi_irqs");
@@ -129,15 +151,14 @@ fn read(file: &Path) -> io::Result<String> {
     Ok(fs::read_to_string(file)?.trim().to_owned())
 }
 
-impl IrqChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for IrqChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         self.wanted.iter().try_for_each(set)
     }
 }
 
 /// Sets the cores of all interrupts that are still there; one that cannot be set keeps none of the others.
-pub(super) fn restore(interrupts: &[IrqCores]) -> Result<(), TreatmentError> {
+fn restore(interrupts: &[IrqCores]) -> Result<(), TreatmentError> {
     all(interrupts.iter().filter(|interrupt| interrupt.is_there()).map(|interrupt| {
         match set(interrupt) {
             // It went while it was being set.
@@ -225,8 +246,8 @@ mod tests {
         let (undo, change) = prepare(&roots, "netduel-none", &CoreChoice::Spread).unwrap();
         change.make().unwrap();
         assert_eq!(lists(&roots), ["0-3", "0", "0", "1", "1", "0-3"]);
-        undo.undo().unwrap();
-        undo.undo().unwrap();
+        undo.restore().unwrap();
+        undo.restore().unwrap();
         assert_eq!(lists(&roots), ["0-3"; 6]);
         let (_, change) = prepare(&roots, "netduel-none", &"1-2".parse().unwrap()).unwrap();
         change.make().unwrap();
@@ -241,7 +262,7 @@ mod tests {
         // The first is gone, and the second has the number of another device's now.
         fs::remove_dir_all(roots.proc.join("irq/38")).unwrap();
         fs::rename(roots.proc.join("irq/39/virtio2-output.0"), roots.proc.join("irq/39/nvme0q1")).unwrap();
-        undo.undo().unwrap();
+        undo.restore().unwrap();
         assert_eq!(lists_of(&roots, &[39, 40, 41]), ["0", "0-3", "0-3"]);
 
         change.make().unwrap_err();
@@ -249,7 +270,7 @@ mod tests {
         fs::remove_file(&third).unwrap();
         fs::create_dir(&third).unwrap();
         fs::write(roots.proc.join("irq/41/smp_affinity_list"), "1").unwrap();
-        let failed = undo.undo().unwrap_err().to_string();
+        let failed = undo.restore().unwrap_err().to_string();
         assert!(failed.contains("irq/40/smp_affinity_list to 0-3"), "{failed}");
         assert_eq!(lists_of(&roots, &[41]), ["0-3"]);
     }

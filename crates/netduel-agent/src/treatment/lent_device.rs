@@ -9,8 +9,8 @@ use netduel_host::LinkState;
 use netduel_sys::{clock, link};
 use serde::{Deserialize, Serialize};
 
+use super::device::RETURN_DEADLINE;
 use super::error::TreatmentError;
-use super::vf::RETURN_DEADLINE;
 
 /// How often a device is looked at: the files of `/sys` tell no changes.
 const LOOK_NS: u64 = 5_000_000;

@@ -8,9 +8,9 @@ use netduel_sys::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::command::{poll_until, readable_until};
 use super::error::TreatmentError;
-use super::guard::{Answer, Request, namespace};
+use super::processes::{poll_until, readable_until};
+use super::protocol::{Answer, Request, namespace};
 
 /// The guard answers within a millisecond; one that does not within this time is stopped or stuck.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);

@@ -7,10 +7,10 @@ use netduel_sys::xdp::attachment;
 use netduel_sys::{link, random};
 use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Original};
+use super::device::{if_present, index_of};
 use super::error::TreatmentError;
 use super::lent_device::LentDevice;
-use super::offload::index_of;
-use super::undo::Undo;
 
 /// What is lent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) enum LoanChange {
 }
 
 /// Reads what is there, and refuses what is in use; changes nothing.
-pub(super) fn prepare(loan: &Loan) -> Result<(Undo, LoanChange), TreatmentError> {
+pub(super) fn prepare(loan: &Loan) -> Result<(Lent, LoanChange), TreatmentError> {
     let (lent, change) = match loan {
         Loan::Interface { interface } => (of_interface(interface)?, LoanChange::None),
         Loan::HugePages { file, free } => of_pages(file, *free)?,
@@ -74,7 +74,7 @@ pub(super) fn prepare(loan: &Loan) -> Result<(Undo, LoanChange), TreatmentError>
             (Lent::Device(device.clone()), LoanChange::Device { device, driver })
         }
     };
-    Ok((Undo::Lent(lent), change))
+    Ok((lent, change))
 }
 
 fn of_pages(file: &Path, wanted: u64) -> Result<(Lent, LoanChange), TreatmentError> {
@@ -106,9 +106,8 @@ fn of_interface(interface: &str) -> Result<Lent, TreatmentError> {
     Ok(Lent::Interface { interface: interface.to_owned(), index, promiscuous })
 }
 
-impl LoanChange {
-    /// Makes the change.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for LoanChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         match self {
             Self::None => Ok(()),
             Self::HugePages { file, added, token } => add_pages(file, *added, token),
@@ -153,26 +152,11 @@ fn take_pages(file: &Path, token: &Path) -> io::Result<()> {
     fs::write(file, now.saturating_sub(added).to_string())
 }
 
-impl Lent {
-    /// The interface's index, when it is one that keeps it.
-    pub(super) fn index(&self) -> Option<u32> {
-        match self {
-            Self::Interface { index, .. } => Some(*index),
-            Self::HugePages { .. } | Self::Device(_) => None,
-        }
-    }
-
-    /// Makes it as it was. `interface`: its present name, for one that keeps its index.
-    pub(super) fn give_back(&self, interface: &str) -> Result<(), TreatmentError> {
+impl Original for Lent {
+    fn restore(&self) -> Result<(), TreatmentError> {
         match self {
             Self::Interface { index, promiscuous, .. } => {
-                let doing = || format!("take back {interface}");
-                let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
-                attachment::detach(*index).map_err(refused)?;
-                if link::is_promiscuous(interface).map_err(refused)? != *promiscuous {
-                    link::set_promiscuous(interface, *promiscuous).map_err(refused)?;
-                }
-                Ok(())
+                if_present(*index, |interface| take_back(interface, *index, *promiscuous))
             }
             Self::HugePages { file, token, .. } => {
                 take_pages(file, token).map_err(|cause| TreatmentError::Refused {
@@ -184,8 +168,7 @@ impl Lent {
         }
     }
 
-    /// What it is, for messages.
-    pub(super) fn what(&self) -> String {
+    fn what(&self) -> String {
         match self {
             Self::Interface { interface, .. } => format!("the flags and the XDP program of {interface}"),
             Self::HugePages { file, .. } => format!("the number of huge pages in {}", file.display()),
@@ -193,8 +176,7 @@ impl Lent {
         }
     }
 
-    /// How to do it without this program.
-    pub(super) fn by_hand(&self) -> String {
+    fn by_hand(&self) -> String {
         match self {
             Self::Interface { interface, promiscuous, .. } => {
                 let word = if *promiscuous { "on" } else { "off" };
@@ -207,6 +189,16 @@ impl Lent {
             Self::Device(device) => device.by_hand(),
         }
     }
+}
+
+fn take_back(interface: &str, index: u32, promiscuous: bool) -> Result<(), TreatmentError> {
+    let doing = || format!("take back {interface}");
+    let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
+    attachment::detach(index).map_err(refused)?;
+    if link::is_promiscuous(interface).map_err(refused)? != promiscuous {
+        link::set_promiscuous(interface, promiscuous).map_err(refused)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -231,15 +223,15 @@ mod tests {
         change.make().unwrap();
         assert_eq!(number(&file).unwrap(), 120);
         for _ in 0..2 {
-            first.undo().unwrap();
+            first.restore().unwrap();
             assert_eq!(number(&file).unwrap(), 67);
         }
-        second.undo().unwrap();
+        second.restore().unwrap();
         assert_eq!(number(&file).unwrap(), 7);
         free(60);
         let (enough, change) = prepare(&loan).unwrap();
         change.make().unwrap();
-        enough.undo().unwrap();
+        enough.restore().unwrap();
         assert_eq!(number(&file).unwrap(), 7);
         let missing = Loan::HugePages { file: folder.path().join("no/nr_hugepages"), free: 1 };
         let error = prepare(&missing).unwrap_err().to_string();

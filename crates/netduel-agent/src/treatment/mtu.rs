@@ -1,15 +1,36 @@
 //! The MTU of an interface.
-use std::net::IpAddr;
-
 use netduel_host::MtuRange;
 use netduel_sys::link;
+use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Original};
+use super::device::{if_present, index_of, lost_addresses};
 use super::error::TreatmentError;
-use super::offload::index_of;
-use super::undo::Undo;
 
 /// The kernel turns IPv6 off on a link with a smaller MTU (RFC 8200, section 5).
 const IPV6_MTU_MIN: u32 = 1280;
+
+/// The MTU of an interface, bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MtuOriginal {
+    interface: String,
+    index: u32,
+    mtu: u32,
+}
+
+impl Original for MtuOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        if_present(self.index, |interface| set(interface, self.mtu))
+    }
+
+    fn what(&self) -> String {
+        format!("the change of the MTU of {}", self.interface)
+    }
+
+    fn by_hand(&self) -> String {
+        format!("`ip link set dev {} mtu {}`", self.interface, self.mtu)
+    }
+}
 
 /// A change that is ready to be made.
 #[derive(Debug)]
@@ -19,7 +40,7 @@ pub(super) struct MtuChange {
 }
 
 /// Reads what is there and checks whether the change can be made and undone.
-pub(super) fn prepare(interface: &str, mtu: u32) -> Result<(Undo, MtuChange), TreatmentError> {
+pub(super) fn prepare(interface: &str, mtu: u32) -> Result<(MtuOriginal, MtuChange), TreatmentError> {
     let index = index_of(interface)?;
     let doing = || format!("read the MTU of {interface}");
     let original =
@@ -35,7 +56,7 @@ pub(super) fn prepare(interface: &str, mtu: u32) -> Result<(Undo, MtuChange), Tr
             return Err(TreatmentError::MtuDropsAddresses { interface, mtu, addresses });
         }
     }
-    let undo = Undo::Mtu { interface: interface.to_owned(), index, mtu: original };
+    let undo = MtuOriginal { interface: interface.to_owned(), index, mtu: original };
     Ok((undo, MtuChange { interface: interface.to_owned(), mtu }))
 }
 
@@ -52,21 +73,14 @@ fn in_words(range: MtuRange) -> String {
     }
 }
 
-/// IPv6 addresses that were given to the interface. The kernel makes the link-local one anew by itself.
-pub(super) fn lost_addresses(addresses: &[IpAddr]) -> Vec<String> {
-    let given = |address: &&IpAddr| matches!(address, IpAddr::V6(six) if !six.is_unicast_link_local());
-    addresses.iter().filter(given).map(ToString::to_string).collect()
-}
-
-impl MtuChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for MtuChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         set(&self.interface, self.mtu)
     }
 }
 
 /// Sets the MTU and reads it back.
-pub(super) fn set(interface: &str, mtu: u32) -> Result<(), TreatmentError> {
+fn set(interface: &str, mtu: u32) -> Result<(), TreatmentError> {
     let doing = || format!("set the MTU of {interface} to {mtu} bytes");
     let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
     link::set_mtu(interface, mtu).map_err(refused)?;
@@ -80,12 +94,6 @@ pub(super) fn set(interface: &str, mtu: u32) -> Result<(), TreatmentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_addresses_that_do_not_come_back_by_themselves_are_in_the_way() {
-        let addresses = ["10.0.0.1", "fe80::1", "2001:db8::1"].map(|text| text.parse().unwrap());
-        assert_eq!(lost_addresses(&addresses), ["2001:db8::1"]);
-    }
 
     #[test]
     fn a_driver_that_names_no_limit_has_none() {

@@ -1,9 +1,10 @@
 //! Offload features (`ethtool -K`): by the kernel's names, or by ethtool's for a group of them.
 use netduel_sys::ethtool::{Ethtool, Feature};
-use rustix::net::{AddressFamily, SocketType, netdevice::name_to_index, socket};
+use serde::{Deserialize, Serialize};
 
-use super::error::TreatmentError;
-use super::undo::Undo;
+use super::change::{Change, Original};
+use super::device::{ethtool_socket, if_present, index_of};
+use super::error::{TreatmentError, feature_words};
 
 /// ethtool's names for groups of kernel features (`off_flag_def` in ethtool.c); a star stands for any text.
 const GROUPS: &[(&str, &str, &str)] = &[
@@ -23,9 +24,32 @@ const GROUPS: &[(&str, &str, &str)] = &[
 /// So many near names are listed.
 const NEAR_MAX: usize = 4;
 
-/// `on` or `off`.
-pub(super) fn feature_words(enabled: bool) -> &'static str {
-    if enabled { "on" } else { "off" }
+/// Features of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OffloadOriginal {
+    interface: String,
+    index: u32,
+    /// Features that are changed, as they had been requested.
+    requested: Vec<(String, bool)>,
+    /// All that were active: one feature may change others.
+    active: Vec<String>,
+}
+
+impl Original for OffloadOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        if_present(self.index, |interface| restore(interface, &self.requested, &self.active))
+    }
+
+    fn what(&self) -> String {
+        let names: Vec<&str> = self.requested.iter().map(|(name, _)| name.as_str()).collect();
+        format!("the change of {} of {}", names.join(", "), self.interface)
+    }
+
+    fn by_hand(&self) -> String {
+        let words: Vec<String> =
+            self.requested.iter().map(|(name, on)| format!("{name} {}", feature_words(*on))).collect();
+        format!("`ethtool -K {} {}`", self.interface, words.join(" "))
+    }
 }
 
 /// A change that is ready to be made.
@@ -38,28 +62,13 @@ pub(super) struct OffloadChange {
     changed: Vec<String>,
 }
 
-/// The way to the drivers of this network namespace.
-pub(super) fn door() -> Result<Ethtool, TreatmentError> {
-    Ethtool::open()
-        .map_err(|cause| TreatmentError::Refused { doing: "open an ethtool socket".to_owned(), cause })
-}
-
-fn features(door: &mut Ethtool, interface: &str) -> Result<Vec<Feature>, TreatmentError> {
+fn features(socket: &mut Ethtool, interface: &str) -> Result<Vec<Feature>, TreatmentError> {
     let doing = || format!("read the features of {interface}");
-    door.features(interface).map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))
+    socket.features(interface).map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))
 }
 
 fn active(features: &[Feature]) -> Vec<String> {
     features.iter().filter(|feature| feature.active).map(|feature| feature.name.clone()).collect()
-}
-
-/// The index of an interface: what is undone must be done to the same device, not to a namesake.
-pub(super) fn index_of(interface: &str) -> Result<u32, TreatmentError> {
-    let refused = |cause: rustix::io::Errno| {
-        TreatmentError::about_interface(interface, format!("find {interface}"), cause.into())
-    };
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(refused)?;
-    name_to_index(&socket, interface).map_err(refused)
 }
 
 /// Reads what is there and checks whether the change can be made.
@@ -67,9 +76,9 @@ pub(super) fn prepare(
     interface: &str,
     feature: &str,
     enabled: bool,
-) -> Result<(Undo, OffloadChange), TreatmentError> {
+) -> Result<(OffloadOriginal, OffloadChange), TreatmentError> {
     let index = index_of(interface)?;
-    let found = features(&mut door()?, interface)?;
+    let found = features(&mut ethtool_socket()?, interface)?;
     let behind = behind(feature, &found);
     if behind.is_empty() {
         let (interface, feature) = (interface.to_owned(), feature.to_owned());
@@ -81,7 +90,7 @@ pub(super) fn prepare(
         let (interface, feature) = (interface.to_owned(), feature.to_owned());
         return Err(TreatmentError::FixedFeature { interface, feature, enabled });
     }
-    let undo = Undo::Offload {
+    let undo = OffloadOriginal {
         interface: interface.to_owned(),
         index,
         requested: free.iter().map(|feature| (feature.name.clone(), feature.requested)).collect(),
@@ -146,18 +155,18 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-impl OffloadChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for OffloadChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         let Self { interface, feature, enabled, changed } = self;
         let doing = || format!("turn {} {feature} of {interface}", feature_words(*enabled));
-        let mut door = door()?;
+        let mut socket = ethtool_socket()?;
         let wanted: Vec<(String, bool)> = changed.iter().map(|name| (name.clone(), *enabled)).collect();
         if !wanted.is_empty() {
-            door.request_features(interface, &wanted)
+            socket
+                .request_features(interface, &wanted)
                 .map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))?;
         }
-        let found = features(&mut door, interface)?;
+        let found = features(&mut socket, interface)?;
         let behind = behind(feature, &found);
         if in_force(&behind, *enabled) {
             return Ok(());
@@ -169,18 +178,19 @@ impl OffloadChange {
 }
 
 /// Asks for the features as they had been asked for, and compares what is in force with what was.
-pub(super) fn restore(
+fn restore(
     interface: &str,
     requested: &[(String, bool)],
     was_active: &[String],
 ) -> Result<(), TreatmentError> {
     let doing = || format!("restore the features of {interface}");
-    let mut door = door()?;
+    let mut socket = ethtool_socket()?;
     if !requested.is_empty() {
-        door.request_features(interface, requested)
+        socket
+            .request_features(interface, requested)
             .map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))?;
     }
-    let found = features(&mut door, interface)?;
+    let found = features(&mut socket, interface)?;
     let different: Vec<String> = found
         .iter()
         .filter(|feature| feature.active != was_active.contains(&feature.name))

@@ -6,22 +6,44 @@ use std::path::{Path, PathBuf};
 use netduel_host::LinkState;
 use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Original};
+use super::device::{RETURN_DEADLINE, ethtool_socket};
 use super::error::TreatmentError;
-use super::offload::door;
-use super::undo::Undo;
-use super::vf::{RETURN_DEADLINE, beneath, has_other_way};
+use super::vf::{beneath, has_other_way};
 
 /// An interface that has to be there again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Returning {
+struct Returning {
     /// Its name at the time; the one that returns may have another.
-    pub name: String,
+    name: String,
     /// By this it is known again.
     mac: String,
     /// The interface above it.
     master: u32,
     up: bool,
     carrier: bool,
+}
+
+/// A PCI function that is on the bus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PciOriginal {
+    sys: PathBuf,
+    slot: String,
+    expected: Vec<Returning>,
+}
+
+impl Original for PciOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        restore(&self.sys, &self.slot, &self.expected)
+    }
+
+    fn what(&self) -> String {
+        format!("the removal of PCI function {}", self.slot)
+    }
+
+    fn by_hand(&self) -> String {
+        "`echo 1 > /sys/bus/pci/rescan`".to_owned()
+    }
 }
 
 /// A change that is ready to be made.
@@ -33,7 +55,7 @@ pub(super) struct PciChange {
 }
 
 /// Reads what is there and checks whether the change can be made and undone. `sys` is `/sys`.
-pub(super) fn prepare(sys: &Path, interface: &str) -> Result<(Undo, PciChange), TreatmentError> {
+pub(super) fn prepare(sys: &Path, interface: &str) -> Result<(PciOriginal, PciChange), TreatmentError> {
     let links = netduel_host::link_states()?;
     let vf = beneath(interface, &links)?;
     let slot = slot(sys, vf)?;
@@ -50,7 +72,7 @@ pub(super) fn prepare(sys: &Path, interface: &str) -> Result<(Undo, PciChange), 
         fs::OpenOptions::new().write(true).open(&file).map_err(|cause| refused(&slot, &file, cause))?;
     }
     let indices = of_function.iter().map(|link| link.index).collect();
-    let undo = Undo::Pci { sys: sys.to_owned(), slot: slot.clone(), expected };
+    let undo = PciOriginal { sys: sys.to_owned(), slot: slot.clone(), expected };
     Ok((undo, PciChange { device, slot, indices }))
 }
 
@@ -66,7 +88,7 @@ fn slot(sys: &Path, link: &LinkState) -> Result<String, TreatmentError> {
     let is_slot = |name: &str| {
         !name.is_empty() && !name.contains('/') && sys.join("bus/pci/devices").join(name).exists()
     };
-    let told = door()?.driver(&link.name).map(|driver| driver.bus).unwrap_or_default();
+    let told = ethtool_socket()?.driver(&link.name).map(|driver| driver.bus).unwrap_or_default();
     if is_slot(&told) {
         return Ok(told);
     }
@@ -98,9 +120,9 @@ fn returning(link: &LinkState, links: &[LinkState]) -> Result<Returning, Treatme
     Ok(Returning { name: link.name.clone(), mac, master, up: link.up, carrier: link.carrier == Some(true) })
 }
 
-impl PciChange {
-    /// Makes the change, and waits until the interfaces are gone.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for PciChange {
+    /// Waits until the interfaces are gone.
+    fn make(&self) -> Result<(), TreatmentError> {
         let Self { device, slot, indices } = self;
         let file = device.join("remove");
         write_one(&file).map_err(|cause| refused(slot, &file, cause))?;
@@ -120,7 +142,7 @@ fn write_one(file: &Path) -> io::Result<()> {
 }
 
 /// Scans the bus, and waits until every interface is back as it was.
-pub(super) fn restore(sys: &Path, slot: &str, expected: &[Returning]) -> Result<(), TreatmentError> {
+fn restore(sys: &Path, slot: &str, expected: &[Returning]) -> Result<(), TreatmentError> {
     let doing = || format!("find PCI function {slot} again");
     if !sys.join("bus/pci/devices").join(slot).exists() {
         let rescan = sys.join("bus/pci/rescan");

@@ -1,11 +1,44 @@
 //! The number of an interface's queues (`ethtool -L`).
 use netduel_sys::ethtool::Channels;
+use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Original};
+use super::device::{ethtool_socket, if_present, index_of};
 use super::error::TreatmentError;
-use super::offload::{door, index_of};
 use super::steering::{QueueFiles, all_files};
-use super::undo::Undo;
 use super::{rss, steering};
+
+/// Numbers of queues (receive, transmit, other, combined), and what goes with a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct QueuesOriginal {
+    interface: String,
+    index: u32,
+    channels: [u32; 4],
+    table: Vec<u32>,
+    files: QueueFiles,
+}
+
+impl Original for QueuesOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        if_present(self.index, |interface| restore(interface, self.channels, &self.table, &self.files))
+    }
+
+    fn what(&self) -> String {
+        format!("the change of the queues of {}", self.interface)
+    }
+
+    fn by_hand(&self) -> String {
+        let Self { interface, channels, table, files, .. } = self;
+        let words = ["rx", "tx", "other", "combined"].into_iter().zip(channels);
+        let words = words.filter(|(_, count)| **count > 0).map(|(word, count)| format!(" {word} {count}"));
+        let mut steps = vec![format!("`ethtool -L {interface}{}`", words.collect::<String>())];
+        if !table.is_empty() {
+            steps.push(rss::by_hand(interface, table));
+        }
+        steps.extend(steering::by_hand(interface, files));
+        steps.join(", ")
+    }
+}
 
 /// A change that is ready to be made.
 #[derive(Debug)]
@@ -15,19 +48,23 @@ pub(super) struct QueuesChange {
 }
 
 /// Reads what is there and checks whether the change can be made.
-pub(super) fn prepare(interface: &str, queues: u32) -> Result<(Undo, QueuesChange), TreatmentError> {
+pub(super) fn prepare(
+    interface: &str,
+    queues: u32,
+) -> Result<(QueuesOriginal, QueuesChange), TreatmentError> {
     let index = index_of(interface)?;
     let doing = || format!("set {queues} queues on {interface}");
-    let mut door = door()?;
-    let now =
-        door.channels(interface).map_err(|cause| TreatmentError::about_device(interface, doing(), cause))?;
+    let mut socket = ethtool_socket()?;
+    let now = socket
+        .channels(interface)
+        .map_err(|cause| TreatmentError::about_device(interface, doing(), cause))?;
     let wanted = wanted(now, queues).map_err(|allowed| TreatmentError::Range { doing: doing(), allowed })?;
-    let undo = Undo::Queues {
+    let undo = QueuesOriginal {
         interface: interface.to_owned(),
         index,
         channels: [now.rx, now.tx, now.other, now.combined],
         // Drivers deal flows anew when the number of queues changes, and a queue that goes takes its files along.
-        table: door.rss(interface).map(|rss| rss.indirection).unwrap_or_default(),
+        table: socket.rss(interface).map(|rss| rss.indirection).unwrap_or_default(),
         files: all_files(interface),
     };
     Ok((undo, QueuesChange { interface: interface.to_owned(), wanted }))
@@ -50,9 +87,8 @@ fn wanted(now: Channels, queues: u32) -> Result<Channels, String> {
     if (1..=most).contains(&queues) { Ok(wanted) } else { Err(format!("1 to {most} {kind}")) }
 }
 
-impl QueuesChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for QueuesChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         set(&self.interface, self.wanted)
     }
 }
@@ -67,14 +103,14 @@ fn in_words([rx, tx, _, combined]: [u32; 4]) -> String {
 
 fn set(interface: &str, wanted: Channels) -> Result<(), TreatmentError> {
     let doing = || format!("set {} on {interface}", in_words(counts(wanted)));
-    let mut door = door()?;
+    let mut socket = ethtool_socket()?;
     let refused = |cause| TreatmentError::about_device(interface, doing(), cause);
     // Some drivers take the link down even for a change that is none.
-    if counts(door.channels(interface).map_err(refused)?) == counts(wanted) {
+    if counts(socket.channels(interface).map_err(refused)?) == counts(wanted) {
         return Ok(());
     }
-    door.set_channels(interface, &wanted).map_err(refused)?;
-    let now = counts(door.channels(interface).map_err(refused)?);
+    socket.set_channels(interface, &wanted).map_err(refused)?;
+    let now = counts(socket.channels(interface).map_err(refused)?);
     if now == counts(wanted) {
         return Ok(());
     }
@@ -82,7 +118,7 @@ fn set(interface: &str, wanted: Channels) -> Result<(), TreatmentError> {
 }
 
 /// Sets the queues as they were, and then what had gone with them.
-pub(super) fn restore(
+fn restore(
     interface: &str,
     [rx, tx, other, combined]: [u32; 4],
     table: &[u32],
@@ -97,6 +133,21 @@ pub(super) fn restore(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queues_come_back_by_hand_with_all_that_went_with_them() {
+        let original = QueuesOriginal {
+            interface: "va".to_owned(),
+            index: 1,
+            channels: [0, 0, 0, 4],
+            table: vec![0, 0, 1],
+            files: vec![("rx-1/rps_cpus".to_owned(), "3".to_owned())],
+        };
+        assert_eq!(
+            original.by_hand(),
+            "`ethtool -L va combined 4`, `ethtool -X va weight 2 1`, `echo 3 > /sys/class/net/va/queues/rx-1/rps_cpus`"
+        );
+    }
 
     #[test]
     fn the_kind_of_queues_that_a_device_has_is_set_and_its_limit_named() {

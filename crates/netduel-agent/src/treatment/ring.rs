@@ -1,10 +1,34 @@
 //! The size of an interface's rings (`ethtool -G`).
 use netduel_model::plan::tuning::Ring;
 use netduel_sys::ethtool::Rings;
+use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Original};
+use super::device::{ethtool_socket, if_present, index_of};
 use super::error::TreatmentError;
-use super::offload::{door, index_of};
-use super::undo::Undo;
+
+/// The size of a ring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RingOriginal {
+    interface: String,
+    index: u32,
+    ring: Ring,
+    descriptors: u32,
+}
+
+impl Original for RingOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        if_present(self.index, |interface| set(interface, self.ring, self.descriptors))
+    }
+
+    fn what(&self) -> String {
+        format!("the change of the {} ring of {}", self.ring.word(), self.interface)
+    }
+
+    fn by_hand(&self) -> String {
+        format!("`ethtool -G {} {} {}`", self.interface, self.ring.word(), self.descriptors)
+    }
+}
 
 /// A change that is ready to be made.
 #[derive(Debug)]
@@ -19,16 +43,17 @@ pub(super) fn prepare(
     interface: &str,
     ring: Ring,
     descriptors: u32,
-) -> Result<(Undo, RingChange), TreatmentError> {
+) -> Result<(RingOriginal, RingChange), TreatmentError> {
     let index = index_of(interface)?;
     let doing = || doing(interface, ring, descriptors);
-    let now =
-        door()?.rings(interface).map_err(|cause| TreatmentError::about_device(interface, doing(), cause))?;
+    let now = ethtool_socket()?
+        .rings(interface)
+        .map_err(|cause| TreatmentError::about_device(interface, doing(), cause))?;
     let (original, most) = of(now, ring);
     if !(1..=most).contains(&descriptors) {
         return Err(TreatmentError::Range { doing: doing(), allowed: format!("1 to {most} descriptors") });
     }
-    let undo = Undo::Ring { interface: interface.to_owned(), index, ring, descriptors: original };
+    let undo = RingOriginal { interface: interface.to_owned(), index, ring, descriptors: original };
     Ok((undo, RingChange { interface: interface.to_owned(), ring, descriptors }))
 }
 
@@ -44,18 +69,17 @@ fn of(rings: Rings, ring: Ring) -> (u32, u32) {
     }
 }
 
-impl RingChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for RingChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         set(&self.interface, self.ring, self.descriptors)
     }
 }
 
 /// Sets a ring and reads it back; the other one stays.
-pub(super) fn set(interface: &str, ring: Ring, descriptors: u32) -> Result<(), TreatmentError> {
+fn set(interface: &str, ring: Ring, descriptors: u32) -> Result<(), TreatmentError> {
     let about = |cause| TreatmentError::about_device(interface, doing(interface, ring, descriptors), cause);
-    let mut door = door()?;
-    let mut rings = door.rings(interface).map_err(about)?;
+    let mut socket = ethtool_socket()?;
+    let mut rings = socket.rings(interface).map_err(about)?;
     if of(rings, ring).0 == descriptors {
         return Ok(());
     }
@@ -63,8 +87,8 @@ pub(super) fn set(interface: &str, ring: Ring, descriptors: u32) -> Result<(), T
         Ring::Rx => rings.rx = descriptors,
         Ring::Tx => rings.tx = descriptors,
     }
-    door.set_rings(interface, &rings).map_err(about)?;
-    let now = of(door.rings(interface).map_err(about)?, ring).0;
+    socket.set_rings(interface, &rings).map_err(about)?;
+    let now = of(socket.rings(interface).map_err(about)?, ring).0;
     if now == descriptors {
         return Ok(());
     }

@@ -1,9 +1,32 @@
 //! The table that leads flows to receive queues (`ethtool -X`).
 use netduel_model::plan::tuning::RssSpread;
+use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Original};
+use super::device::{ethtool_socket, if_present, index_of};
 use super::error::TreatmentError;
-use super::offload::{door, index_of};
-use super::undo::Undo;
+
+/// The RSS table of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RssOriginal {
+    interface: String,
+    index: u32,
+    table: Vec<u32>,
+}
+
+impl Original for RssOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        if_present(self.index, |interface| restore(interface, &self.table))
+    }
+
+    fn what(&self) -> String {
+        format!("the change of the RSS table of {}", self.interface)
+    }
+
+    fn by_hand(&self) -> String {
+        by_hand(&self.interface, &self.table)
+    }
+}
 
 /// A change that is ready to be made.
 #[derive(Debug)]
@@ -13,20 +36,23 @@ pub(super) struct RssChange {
 }
 
 /// Reads what is there and checks whether the change can be made.
-pub(super) fn prepare(interface: &str, spread: &RssSpread) -> Result<(Undo, RssChange), TreatmentError> {
+pub(super) fn prepare(
+    interface: &str,
+    spread: &RssSpread,
+) -> Result<(RssOriginal, RssChange), TreatmentError> {
     let index = index_of(interface)?;
     let doing = || format!("set the RSS table of {interface} to {spread}");
     let about = |cause| TreatmentError::about_device(interface, doing(), cause);
-    let mut door = door()?;
-    let original = door.rss(interface).map_err(about)?.indirection;
+    let mut socket = ethtool_socket()?;
+    let original = socket.rss(interface).map_err(about)?.indirection;
     if original.is_empty() {
         let why = "its driver shows no table".to_owned();
         return Err(TreatmentError::Unsupported { doing: doing(), interface: interface.to_owned(), why });
     }
-    let queues = door.receive_rings(interface).map_err(about)?;
+    let queues = socket.receive_rings(interface).map_err(about)?;
     let table = table(spread, original.len(), queues)
         .map_err(|allowed| TreatmentError::Range { doing: doing(), allowed })?;
-    let undo = Undo::Rss { interface: interface.to_owned(), index, table: original };
+    let undo = RssOriginal { interface: interface.to_owned(), index, table: original };
     Ok((undo, RssChange { interface: interface.to_owned(), table }))
 }
 
@@ -64,9 +90,8 @@ fn table(spread: &RssSpread, slots: usize, queues: u64) -> Result<Vec<u32>, Stri
     }
 }
 
-impl RssChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for RssChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         restore(&self.interface, &self.table)
     }
 }
@@ -76,18 +101,18 @@ impl RssChange {
 pub(super) fn restore(interface: &str, wanted: &[u32]) -> Result<(), TreatmentError> {
     let doing = || format!("set the RSS table of {interface}");
     let about = |cause| TreatmentError::about_device(interface, doing(), cause);
-    let mut door = door()?;
-    if door.rss(interface).map_err(about)?.indirection == wanted {
+    let mut socket = ethtool_socket()?;
+    if socket.rss(interface).map_err(about)?.indirection == wanted {
         return Ok(());
     }
-    let queues = door.receive_rings(interface).map_err(about)?;
+    let queues = socket.receive_rings(interface).map_err(about)?;
     let is_default = table(&RssSpread::Default, wanted.len(), queues).is_ok_and(|own| own == wanted);
-    door.set_rss_indirection(interface, if is_default { &[] } else { wanted }).map_err(about)?;
-    let mut now = door.rss(interface).map_err(about)?.indirection;
+    socket.set_rss_indirection(interface, if is_default { &[] } else { wanted }).map_err(about)?;
+    let mut now = socket.rss(interface).map_err(about)?.indirection;
     if is_default && now != wanted {
         // This driver's own table is another one.
-        door.set_rss_indirection(interface, wanted).map_err(about)?;
-        now = door.rss(interface).map_err(about)?.indirection;
+        socket.set_rss_indirection(interface, wanted).map_err(about)?;
+        now = socket.rss(interface).map_err(about)?.indirection;
     }
     if now == wanted {
         return Ok(());
@@ -105,6 +130,14 @@ fn shares(table: &[u32]) -> String {
         *counts.entry(queue).or_insert(0) += 1;
     }
     counts.iter().map(|(queue, slots)| format!("queue {queue}: {slots} slots")).collect::<Vec<_>>().join(", ")
+}
+
+/// The command that sets a table: how many slots each queue has. The order of the slots is lost.
+pub(super) fn by_hand(interface: &str, table: &[u32]) -> String {
+    let queues = table.iter().max().map_or(0, |last| last + 1);
+    let slots = |queue| table.iter().filter(|slot| **slot == queue).count().to_string();
+    let weights = (0..queues).map(slots).collect::<Vec<_>>().join(" ");
+    format!("`ethtool -X {interface} weight {weights}`")
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@ use std::io;
 
 use netduel_model::plan::tuning::{CoreChoice, core_list, core_mask, cores};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Original};
+use super::device::{if_present, index_of};
 use super::error::TreatmentError;
-use super::offload::index_of;
 use super::sysfs::Sysfs;
-use super::undo::Undo;
 
 /// Files of a queue that a change of the number of queues takes along.
 const FILES: [(&str, &str); 3] = [("rx-", "rps_cpus"), ("rx-", "rps_flow_cnt"), ("tx-", "xps_cpus")];
@@ -32,6 +33,28 @@ impl Steering {
 /// Files below the folder of an interface's queues, and what is written to them.
 pub(super) type QueueFiles = Vec<(String, String)>;
 
+/// Files of an interface's queues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct QueueFilesOriginal {
+    interface: String,
+    index: u32,
+    files: QueueFiles,
+}
+
+impl Original for QueueFilesOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        if_present(self.index, |interface| restore(interface, &self.files))
+    }
+
+    fn what(&self) -> String {
+        format!("the change of packet steering of {}", self.interface)
+    }
+
+    fn by_hand(&self) -> String {
+        by_hand(&self.interface, &self.files).join(", ")
+    }
+}
+
 /// A change that is ready to be made.
 #[derive(Debug)]
 pub(super) struct SteeringChange {
@@ -44,7 +67,7 @@ pub(super) fn prepare(
     interface: &str,
     steering: Steering,
     choice: &CoreChoice,
-) -> Result<(Undo, SteeringChange), TreatmentError> {
+) -> Result<(QueueFilesOriginal, SteeringChange), TreatmentError> {
     let index = index_of(interface)?;
     let (prefix, file, name) = steering.words();
     let doing = || format!("set {name} of {interface} to {choice}");
@@ -61,13 +84,12 @@ pub(super) fn prepare(
         original.push((path.clone(), value));
         wanted.push((path, core_mask(&dealt(choice, &online, place, queues.len()))));
     }
-    let undo = Undo::QueueFiles { interface: interface.to_owned(), index, files: original };
+    let undo = QueueFilesOriginal { interface: interface.to_owned(), index, files: original };
     Ok((undo, SteeringChange { interface: interface.to_owned(), wanted }))
 }
 
-impl SteeringChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for SteeringChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         let sysfs = Sysfs::open()?;
         self.wanted.iter().try_for_each(|(path, value)| set(&sysfs, &self.interface, path, value))
     }
@@ -170,6 +192,14 @@ pub(super) fn restore(interface: &str, files: &QueueFiles) -> Result<(), Treatme
         .iter()
         .filter(|(path, _)| is_there(path))
         .map(|(path, value)| set(&sysfs, interface, path, value)))
+}
+
+/// The commands that write the files of an interface's queues.
+pub(super) fn by_hand(interface: &str, files: &QueueFiles) -> Vec<String> {
+    let echo = |(path, value): &(String, String)| {
+        format!("`echo {value} > /sys/class/net/{interface}/queues/{path}`")
+    };
+    files.iter().map(echo).collect()
 }
 
 /// Does all of it, whatever becomes of a part, and gives the first failure.

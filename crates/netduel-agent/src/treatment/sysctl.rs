@@ -4,8 +4,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
+use super::change::{Change, Original};
 use super::error::TreatmentError;
-use super::undo::Undo;
 
 /// The tree of settings. What lies below `net` is that of the calling thread's network namespace.
 const ROOT: &str = "/proc/sys";
@@ -16,6 +18,27 @@ const CONGESTION_CONTROL_HELD: &str = "the kernel does not permit it; it takes r
      machine allows to everybody (`net.ipv4.tcp_allowed_congestion_control`); the workload's `congestion` sets that of the test's own \
      connections";
 
+/// The value of a sysctl.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SysctlOriginal {
+    name: String,
+    value: String,
+}
+
+impl Original for SysctlOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        set(&self.name, &self.value)
+    }
+
+    fn what(&self) -> String {
+        format!("the change of sysctl `{}`", self.name)
+    }
+
+    fn by_hand(&self) -> String {
+        format!("`sysctl -w '{}={}'`", self.name, self.value)
+    }
+}
+
 /// A change that is ready to be made.
 #[derive(Debug)]
 pub(super) struct SysctlChange {
@@ -24,7 +47,7 @@ pub(super) struct SysctlChange {
 }
 
 /// The file of a dotted name. As in sysctl(8) a slash stands for a dot within a word (`net.ipv4.conf.eth0/100.mtu`).
-pub(super) fn path(name: &str) -> Result<PathBuf, TreatmentError> {
+fn path(name: &str) -> Result<PathBuf, TreatmentError> {
     let swapped = |letter: char| match letter {
         '.' => '/',
         '/' => '.',
@@ -42,7 +65,7 @@ pub(super) fn path(name: &str) -> Result<PathBuf, TreatmentError> {
 }
 
 /// Reads what is there and checks whether the change can be made and undone.
-pub(super) fn prepare(name: &str, value: &str) -> Result<(Undo, SysctlChange), TreatmentError> {
+pub(super) fn prepare(name: &str, value: &str) -> Result<(SysctlOriginal, SysctlChange), TreatmentError> {
     let path = path(name)?;
     let fixed = |why| TreatmentError::SysctlFixed { name: name.to_owned(), why };
     let metadata =
@@ -58,7 +81,7 @@ pub(super) fn prepare(name: &str, value: &str) -> Result<(Undo, SysctlChange), T
         return Err(fixed("it cannot be read, so there would be nothing to set it back to"));
     }
     let original = read(name, &path)?;
-    let undo = Undo::Sysctl { name: name.to_owned(), value: original };
+    let undo = SysctlOriginal { name: name.to_owned(), value: original };
     Ok((undo, SysctlChange { name: name.to_owned(), value: value.to_owned() }))
 }
 
@@ -75,15 +98,14 @@ fn read(name: &str, path: &Path) -> Result<String, TreatmentError> {
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
-impl SysctlChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for SysctlChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         set(&self.name, &self.value)
     }
 }
 
 /// Sets a sysctl and reads it back; white space between numbers does not matter.
-pub(super) fn set(name: &str, value: &str) -> Result<(), TreatmentError> {
+fn set(name: &str, value: &str) -> Result<(), TreatmentError> {
     let path = path(name)?;
     let doing = || format!("set sysctl `{name}` to `{value}`");
     // The kernel takes a value in one write; neither creating nor cutting is wanted of a file that is none.

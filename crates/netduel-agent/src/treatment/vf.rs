@@ -1,19 +1,39 @@
 //! A virtual function's link set down, so that traffic takes the path of the interface above it.
-use std::time::Duration;
-
 use netduel_host::LinkState;
-use netduel_model::failover::RETURN_DEADLINE_NS;
 use netduel_model::lab;
 use netduel_sys::link;
+use serde::{Deserialize, Serialize};
 
+use super::change::{Change, Original};
+use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses};
 use super::error::TreatmentError;
-use super::undo::Undo;
 
-/// Longest wait for an interface that is taken or given back.
-pub(super) const RETURN_DEADLINE: Duration = Duration::from_nanos(RETURN_DEADLINE_NS);
 /// Drivers of interfaces that have virtual functions beneath them. Before Linux 5.14 their bus is not told with the link, and
 /// the second is on none.
 const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", "net_failover"];
+
+/// Whether a link is up, and whether it has carrier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LinkOriginal {
+    interface: String,
+    index: u32,
+    up: bool,
+    carrier: bool,
+}
+
+impl Original for LinkOriginal {
+    fn restore(&self) -> Result<(), TreatmentError> {
+        if_present(self.index, |interface| restore(interface, self.index, self.up, self.carrier))
+    }
+
+    fn what(&self) -> String {
+        format!("the change of the link of {}", self.interface)
+    }
+
+    fn by_hand(&self) -> String {
+        format!("`ip link set dev {} {}`", self.interface, if self.up { "up" } else { "down" })
+    }
+}
 
 /// A change that is ready to be made.
 #[derive(Debug)]
@@ -22,15 +42,15 @@ pub(super) struct VfChange {
 }
 
 /// Reads what is there and checks whether the change can be made and undone.
-pub(super) fn prepare(interface: &str) -> Result<(Undo, VfChange), TreatmentError> {
+pub(super) fn prepare(interface: &str) -> Result<(LinkOriginal, VfChange), TreatmentError> {
     let links = netduel_host::link_states()?;
     let vf = beneath(interface, &links)?;
-    let addresses = super::mtu::lost_addresses(&netduel_host::addresses_of(&vf.name)?);
+    let addresses = lost_addresses(&netduel_host::addresses_of(&vf.name)?);
     if !addresses.is_empty() {
         let (interface, addresses) = (vf.name.clone(), addresses.join(", "));
         return Err(TreatmentError::DownDropsAddresses { interface, addresses });
     }
-    let undo = Undo::Link {
+    let undo = LinkOriginal {
         interface: vf.name.clone(),
         index: vf.index,
         up: vf.up,
@@ -90,15 +110,14 @@ fn is_spare(link: &LinkState, links: &[LinkState], is_device: &dyn Fn(&LinkState
 /// Whether a device is behind the interface, which bridges and bonds have none of.
 fn is_device(link: &LinkState) -> bool {
     link.bus.is_some()
-        || super::offload::door()
+        || ethtool_socket()
             .ok()
-            .and_then(|mut door| door.driver(&link.name).ok())
+            .and_then(|mut socket| socket.driver(&link.name).ok())
             .is_some_and(|driver| SYNTHETIC_DRIVERS.contains(&driver.driver.as_str()))
 }
 
-impl VfChange {
-    /// Makes the change and reads back whether it took.
-    pub(super) fn make(&self) -> Result<(), TreatmentError> {
+impl Change for VfChange {
+    fn make(&self) -> Result<(), TreatmentError> {
         set(&self.interface, false)
     }
 }
@@ -116,7 +135,7 @@ fn set(interface: &str, up: bool) -> Result<(), TreatmentError> {
 }
 
 /// Sets the link as it was, and waits for its carrier when it had one: the next trial is to find it as this one did.
-pub(super) fn restore(interface: &str, index: u32, up: bool, carrier: bool) -> Result<(), TreatmentError> {
+fn restore(interface: &str, index: u32, up: bool, carrier: bool) -> Result<(), TreatmentError> {
     set(interface, up)?;
     if !up || !carrier {
         return Ok(());

@@ -1,0 +1,73 @@
+//! Network devices by index and name, and the socket to their drivers. Nothing here changes a device.
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netduel_model::failover::RETURN_DEADLINE_NS;
+use netduel_sys::ethtool::Ethtool;
+use rustix::io::Errno;
+use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::{AddressFamily, SocketType, socket};
+
+use super::error::TreatmentError;
+
+/// Longest wait for an interface that is removed or restored.
+pub(super) const RETURN_DEADLINE: Duration = Duration::from_nanos(RETURN_DEADLINE_NS);
+
+/// A socket to the drivers of this network namespace.
+pub(super) fn ethtool_socket() -> Result<Ethtool, TreatmentError> {
+    Ethtool::open()
+        .map_err(|cause| TreatmentError::Refused { doing: "open an ethtool socket".to_owned(), cause })
+}
+
+/// The index of an interface: what is undone must be done to the same device, not to a namesake.
+pub(super) fn index_of(interface: &str) -> Result<u32, TreatmentError> {
+    let refused =
+        |cause: Errno| TreatmentError::about_interface(interface, format!("find {interface}"), cause.into());
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(refused)?;
+    name_to_index(&socket, interface).map_err(refused)
+}
+
+/// Restores a device by its present name. A device that is gone took its settings along, and a namesake that came after it was
+/// never changed.
+pub(super) fn if_present(
+    index: u32,
+    restore: impl FnOnce(&str) -> Result<(), TreatmentError>,
+) -> Result<(), TreatmentError> {
+    name_of(index)?.map_or(Ok(()), |interface| restore(&interface))
+}
+
+fn name_of(index: u32) -> Result<Option<String>, TreatmentError> {
+    let refused = |cause: Errno| TreatmentError::Refused {
+        doing: format!("find the interface of index {index}"),
+        cause: cause.into(),
+    };
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(refused)?;
+    match index_to_name(&socket, index) {
+        Ok(name) => Ok(Some(name)),
+        Err(Errno::NODEV | Errno::NXIO) => Ok(None),
+        Err(cause) => Err(refused(cause)),
+    }
+}
+
+/// IPv6 addresses that were configured on an interface. The kernel makes the link-local one again by itself.
+pub(super) fn lost_addresses(addresses: &[IpAddr]) -> Vec<String> {
+    let given = |address: &&IpAddr| matches!(address, IpAddr::V6(six) if !six.is_unicast_link_local());
+    addresses.iter().filter(given).map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_do_not_come_back_by_themselves_are_in_the_way() {
+        let addresses = ["10.0.0.1", "fe80::1", "2001:db8::1"].map(|text| text.parse().unwrap());
+        assert_eq!(lost_addresses(&addresses), ["2001:db8::1"]);
+    }
+
+    #[test]
+    fn a_device_that_is_gone_needs_no_undoing() {
+        let restored = if_present(u32::MAX >> 1, |name| panic!("{name} has this index"));
+        assert!(restored.is_ok());
+    }
+}

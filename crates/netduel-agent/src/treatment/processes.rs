@@ -1,0 +1,214 @@
+//! Commands and their processes: no shell, a deadline, a process group of their own, standard error kept for the message. Waits for
+//! descriptors of processes.
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use netduel_sys::clock::monotonic_ns;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal};
+
+use super::error::TreatmentError;
+
+/// A command that takes longer is ended: the coordinator waits for it with every trial.
+pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+/// So much of standard error is kept.
+const STDERR_LEN: u64 = 4096;
+/// Names the treatment in the environment of its processes, so that they are found when the agent dies while they run.
+const MARK: &str = "NETDUEL_TREATMENT";
+/// An exec shows no environment for some microseconds; a process that shows none for longer has none.
+const EXEC_DEADLINE: Duration = Duration::from_millis(100);
+/// A process that makes others as fast as they are ended is not pursued for ever.
+const ROUNDS: usize = 50;
+
+/// A command that could not be run to a good end.
+pub(super) fn failed(words: &[String], how: String, stderr: String) -> TreatmentError {
+    TreatmentError::Command { command: words.join(" "), how, stderr }
+}
+
+/// Runs a command to its end, within [`DEADLINE`].
+pub(super) fn run(words: &[String], mark: &str) -> Result<(), TreatmentError> {
+    run_within(words, mark, DEADLINE)
+}
+
+fn run_within(words: &[String], mark: &str, deadline: Duration) -> Result<(), TreatmentError> {
+    let with = |how: String| failed(words, how, String::new());
+    let (program, arguments) = words.split_first().ok_or_else(|| with("it names no program".to_owned()))?;
+    let stderr = bounded_file().map_err(|cause| with(format!("no memory for its messages: {cause}")))?;
+    let copy =
+        stderr.try_clone().map_err(|cause| with(format!("no descriptor for its messages: {cause}")))?;
+    // The agent's standard output is its control connection, so the command must not have it.
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env(MARK, mark)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::from(copy))
+        .process_group(0)
+        .spawn()
+        .map_err(|cause| with(format!("it could not be started: {cause}")))?;
+    let in_time = wait_until(&child, monotonic_ns() + deadline.as_nanos() as u64);
+    if !in_time {
+        // The child is not reaped yet, so its number is still that of its process group.
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        end_marked(mark);
+    }
+    let status = child.wait().map_err(|cause| with(format!("its end could not be awaited: {cause}")))?;
+    if status.success() && in_time {
+        return Ok(());
+    }
+    let how = match (in_time, status.code(), status.signal()) {
+        (false, ..) => format!("it was ended because it took longer than {} s", deadline.as_secs_f64()),
+        (_, Some(code), _) => format!("it ended with exit code {code}"),
+        (_, _, signal) => format!("it was ended by signal {}", signal.unwrap_or_default()),
+    };
+    Err(failed(words, how, read_text(&stderr)))
+}
+
+/// A file in memory that cannot grow: a command that says too much must not fill the host's memory. Unlike a pipe it
+/// needs no reader, and a service that the command leaves behind does not hold up the agent.
+fn bounded_file() -> io::Result<File> {
+    let file = memfd_create("standard-error", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&file, STDERR_LEN)?;
+    fcntl_add_seals(&file, SealFlags::GROW)?;
+    Ok(File::from(file))
+}
+
+fn read_text(file: &File) -> String {
+    let mut bytes = vec![0; STDERR_LEN as usize];
+    let length = file.read_at(&mut bytes, 0).unwrap_or(0);
+    let written = bytes[..length].iter().position(|byte| *byte == 0).unwrap_or(length);
+    String::from_utf8_lossy(&bytes[..written]).trim().replace('\n', " | ")
+}
+
+/// Whether the child ended before the deadline.
+fn wait_until(child: &Child, deadline_ns: u64) -> bool {
+    match pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
+        Ok(process) => readable_until(&process, deadline_ns),
+        // Without a descriptor to spare there is no deadline either; the command is waited for as it is.
+        Err(_) => true,
+    }
+}
+
+/// Whether a descriptor became readable, or its other end went away, before the deadline.
+pub(super) fn readable_until(descriptor: &OwnedFd, deadline_ns: u64) -> bool {
+    poll_until(PollFd::new(descriptor, PollFlags::IN), deadline_ns)
+}
+
+/// As [`readable_until`], for any descriptor.
+pub(super) fn poll_until(descriptor: PollFd<'_>, deadline_ns: u64) -> bool {
+    let mut descriptors = [descriptor];
+    loop {
+        let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
+        // Only a time beyond the kernel's reach has no representation; waiting without an end is then the same.
+        let left = Timespec::try_from(left).ok();
+        match poll(&mut descriptors, left.as_ref()) {
+            Ok(ready) => return ready > 0,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Ends every process that carries the mark, wherever it went, and waits until it is gone.
+pub(super) fn end_marked(mark: &str) {
+    let wanted = format!("{MARK}={mark}");
+    // A process that is made while the list is read may be missed once, when process numbers begin anew.
+    let mut empty_lists = 0;
+    for _ in 0..ROUNDS {
+        let found = marked(wanted.as_bytes());
+        empty_lists = if found.is_empty() { empty_lists + 1 } else { 0 };
+        if empty_lists == 2 {
+            return;
+        }
+        for process in &found {
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
+        for process in &found {
+            readable_until(process, monotonic_ns() + DEADLINE.as_nanos() as u64);
+        }
+    }
+}
+
+fn marked(wanted: &[u8]) -> Vec<OwnedFd> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers
+        .filter_map(Pid::from_raw)
+        .filter(|pid| *pid != getpid() && carries(*pid, wanted))
+        .filter_map(|pid| {
+            let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+            // Read again: the number may have gone to another process before the descriptor held it.
+            carries(pid, wanted).then_some(process)
+        })
+        .collect()
+}
+
+/// Whether a process has the mark in its environment. One that is in the midst of exec shows none for some microseconds:
+/// it is looked at until it shows one.
+fn carries(pid: Pid, wanted: &[u8]) -> bool {
+    let file = |name: &str| format!("/proc/{}/{name}", pid.as_raw_nonzero());
+    let deadline = monotonic_ns() + EXEC_DEADLINE.as_nanos() as u64;
+    loop {
+        let environment = fs::read(file("environ")).unwrap_or_default();
+        // A program without an environment has words, and threads of the kernel and dead processes have no program.
+        let in_exec = environment.is_empty()
+            && fs::read(file("cmdline")).is_ok_and(|words| words.is_empty())
+            && fs::read_link(file("exe")).is_ok();
+        if !in_exec || monotonic_ns() > deadline {
+            return environment.split(|byte| *byte == 0).any(|entry| entry == wanted);
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &[&str]) -> Vec<String> {
+        text.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_command_that_fails_is_quoted_with_what_it_said() {
+        let failed =
+            run(&words(&["sh", "-c", "echo out; echo no such door >&2; exit 3"]), "mark-a").unwrap_err();
+        let text = failed.to_string();
+        assert!(
+            text.contains("exit code 3") && text.contains("no such door") && !text.contains("said: out"),
+            "{text}"
+        );
+        let missing = run(&words(&["/no/such/program"]), "mark-b").unwrap_err().to_string();
+        assert!(missing.contains("could not be started"), "{missing}");
+    }
+
+    #[test]
+    fn a_command_that_says_too_much_is_cut_and_still_ends() {
+        let failed =
+            run(&words(&["sh", "-c", "yes 0123456789 | head -c 100000 >&2; exit 1"]), "mark-c").unwrap_err();
+        assert!(failed.to_string().len() < 2 * STDERR_LEN as usize);
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_ended_with_all_that_it_started() {
+        let mark = format!("mark-{}", getpid().as_raw_nonzero());
+        let hang = words(&["sh", "-c", "setsid sleep 1000 & exec sleep 1000"]);
+        let failed = run_within(&hang, &mark, Duration::from_millis(200)).unwrap_err().to_string();
+        assert!(failed.contains("longer than 0.2 s"), "{failed}");
+        assert!(marked(format!("{MARK}={mark}").as_bytes()).is_empty());
+    }
+
+    #[test]
+    fn a_service_that_a_command_leaves_behind_does_not_hold_it_up() {
+        let mark = format!("mark-service-{}", getpid().as_raw_nonzero());
+        run(&words(&["sh", "-c", "setsid sleep 1000 &"]), &mark).unwrap();
+        end_marked(&mark);
+        assert!(marked(format!("{MARK}={mark}").as_bytes()).is_empty());
+    }
+}

@@ -1,0 +1,150 @@
+//! The changes that an agent has made and not yet undone. The core knows no kind of treatment: it makes a change, and keeps its
+//! record with the guard first.
+use netduel_model::plan::TreatmentAction;
+
+use super::change::Change;
+use super::error::TreatmentError;
+use super::lifeline::{GuardCommand, Lifeline};
+use super::loan::Loan;
+use super::protocol::Request;
+use super::record::{self, Ready, Record};
+use super::roots::Roots;
+
+/// A change that is in force, or may be.
+struct Applied {
+    id: u64,
+    undo: Record,
+}
+
+/// The changes that this agent has made to its host and not yet undone.
+pub struct Treatments {
+    command: GuardCommand,
+    /// Started with the first change.
+    lifeline: Option<Lifeline>,
+    applied: Vec<Applied>,
+    last_id: u64,
+    roots: Roots,
+}
+
+impl Treatments {
+    /// Nothing is changed yet, and no guard is started yet.
+    pub fn new(guard: GuardCommand) -> Self {
+        Self::with_roots(guard, Roots::default())
+    }
+
+    /// As [`Self::new`], with the kernel's files elsewhere, where somebody can play the kernel.
+    pub fn with_roots(guard: GuardCommand, roots: Roots) -> Self {
+        Self { command: guard, lifeline: None, applied: Vec::new(), last_id: 0, roots }
+    }
+
+    /// How many changes are in force.
+    pub fn applied(&self) -> usize {
+        self.applied.len()
+    }
+
+    /// Makes the changes in order. When one fails, those of this call are undone at once, the failed one included: a
+    /// command may have done half of its work.
+    ///
+    /// # Errors
+    /// The first failure, with what could not be undone after it.
+    pub fn apply(&mut self, actions: &[TreatmentAction]) -> Result<(), TreatmentError> {
+        self.apply_each(actions, record::treatment)
+    }
+
+    /// Lends these to a program that is not ours; they are given back with everything else.
+    ///
+    /// # Errors
+    /// As [`Self::apply`], and when another program has one of them.
+    pub fn lend(&mut self, loans: &[Loan]) -> Result<(), TreatmentError> {
+        self.apply_each(loans, |loan, _| record::loan(loan))
+    }
+
+    fn apply_each<T>(
+        &mut self,
+        all: &[T],
+        prepare: impl Fn(&T, &Roots) -> Result<Ready, TreatmentError>,
+    ) -> Result<(), TreatmentError> {
+        let earlier = self.applied.len();
+        for one in all {
+            let made = prepare(one, &self.roots).and_then(|(undo, change)| self.apply_one(undo, &*change));
+            if let Err(failed) = made {
+                // Without a guard nothing may stay changed.
+                let keep = if self.lifeline.is_some() { earlier } else { 0 };
+                let left = self.undo_down_to(keep);
+                if left.is_empty() {
+                    return Err(failed);
+                }
+                return Err(TreatmentError::AndNotUndone { failed: Box::new(failed), left });
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_one(&mut self, undo: Record, change: &dyn Change) -> Result<(), TreatmentError> {
+        if self.lifeline.is_none() {
+            self.lifeline = Some(Lifeline::start(&self.command)?);
+        }
+        self.last_id += 1;
+        let id = self.last_id;
+        let is_command = undo.mark().is_some();
+        self.ask(id, &Request::Keep { id, undo: undo.clone(), running: is_command })?;
+        self.applied.push(Applied { id, undo });
+        change.make()?;
+        if is_command {
+            self.ask(id, &Request::Running { id, running: false })?;
+        }
+        Ok(())
+    }
+
+    /// Undoes every change, the last first. A change that could not be undone stays on the list, to be tried again.
+    ///
+    /// # Errors
+    /// What could not be undone; and, after everything was undone, that the guard was lost
+    /// ([`TreatmentError::is_left_behind`] tells the two apart).
+    pub fn undo_all(&mut self) -> Result<(), Vec<TreatmentError>> {
+        let errors = self.undo_down_to(0);
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// Undoes all but the first `keep` changes, the last first.
+    fn undo_down_to(&mut self, keep: usize) -> Vec<TreatmentError> {
+        let mut errors = Vec::new();
+        let mut left = Vec::new();
+        while self.applied.len() > keep {
+            let Some(applied) = self.applied.pop() else { break };
+            let id = applied.id;
+            if applied.undo.mark().is_some() {
+                // Should the agent die in the midst of the undo command, the guard must not run beside it.
+                errors.extend(self.tell(id, &Request::Running { id, running: true }));
+            }
+            match applied.undo.undo() {
+                Ok(()) => errors.extend(self.tell(id, &Request::Forget { id })),
+                Err(failed) => {
+                    errors.push(failed);
+                    left.push(applied);
+                }
+            }
+        }
+        self.applied.extend(left.into_iter().rev());
+        errors
+    }
+
+    /// Asks the guard; without one there is nobody to ask.
+    fn ask(&mut self, id: u64, request: &Request) -> Result<(), TreatmentError> {
+        self.tell(id, request).map_or(Ok(()), Err)
+    }
+
+    /// Tells the guard, and notices when it is gone.
+    fn tell(&mut self, id: u64, request: &Request) -> Option<TreatmentError> {
+        let failed = self.lifeline.as_mut()?.ask(id, request).err()?;
+        self.lifeline = None;
+        Some(failed)
+    }
+}
+
+impl Drop for Treatments {
+    fn drop(&mut self) {
+        // What fails here stays with the guard, which tries again and tells when the lifeline closes below.
+        let _ = self.undo_all();
+    }
+}
