@@ -1,8 +1,8 @@
-//! Rules for manifests: which crate may import which, and why each foreign crate is used.
+//! Rules for manifests: which crate may import which, that it holds the workspace's lints, and why each foreign crate is used.
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Violation;
 use super::tree::Tree;
+use super::violation::Violation;
 
 /// Where each direct dependency has a line that says why.
 const REASONS: &str = "docs/dependencies.md";
@@ -77,6 +77,7 @@ pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
         let name =
             manifest.get("package").and_then(|package| package.get("name")?.as_str()).unwrap_or_default();
         check_folder(path, name, found);
+        check_lints(path, &manifest, found);
         let (own, others): (Vec<_>, Vec<_>) =
             dependencies(&manifest, text).into_iter().partition(|dependency| is_ours(&dependency.name));
         check_edges(path, name, &own, found);
@@ -92,6 +93,15 @@ fn check_folder(path: &str, name: &str, found: &mut Vec<Violation>) {
     if folder != name {
         let message = format!("the crate `{name}` lies in the folder `{folder}`: give both one name");
         found.push(violation(path, 1, "room", message));
+    }
+}
+
+/// The rules that the compiler and clippy hold are in the workspace's manifest, and hold only for crates that ask for them.
+fn check_lints(path: &str, manifest: &toml::Table, found: &mut Vec<Violation>) {
+    let inherited = manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool());
+    if inherited != Some(true) {
+        let message = "the lints of the workspace do not hold here: add `[lints]` with `workspace = true`";
+        found.push(violation(path, 1, "lints", message.to_owned()));
     }
 }
 
@@ -180,7 +190,7 @@ mod tests {
     use super::*;
 
     fn manifest(name: &str, rest: &str) -> String {
-        format!("[package]\nname = \"{name}\"\n\n{rest}")
+        format!("[package]\nname = \"{name}\"\n\n{rest}\n[lints]\nworkspace = true\n")
     }
 
     fn rules(samples: &[(&str, &str)]) -> Vec<(&'static str, String, usize)> {
@@ -219,6 +229,12 @@ mod tests {
             "[dependencies]\nfoo = { package = \"netduel-load\", path = \"x\" }\n",
         );
         assert_eq!(of_manifest(CONTROL, &text), [("import", 5)]);
+    }
+
+    #[test]
+    fn a_crate_holds_the_lints_of_the_workspace() {
+        let own = "[package]\nname = \"netduel-control\"\n\n[lints.clippy]\npedantic = \"warn\"\n";
+        assert_eq!(of_manifest(CONTROL, own), [("lints", 1)]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Rules for documents: links lead somewhere, every plan is explained, the README names the command that tests.
-use super::Violation;
 use super::tree::Tree;
+use super::violation::Violation;
 
 /// The command that the README gives for running all tests, and that CI runs.
 const TEST_COMMAND: &str = "cargo xtask test";

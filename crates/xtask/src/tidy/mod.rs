@@ -5,32 +5,13 @@ mod everywhere;
 mod rust;
 mod source;
 mod tree;
-
-use std::fmt;
+mod violation;
 
 use anyhow::Result;
 
 use crate::workspace;
 use tree::Tree;
-
-/// A place that breaks a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// File, relative to the root.
-    pub path: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// The rule's name.
-    pub rule: &'static str,
-    /// What was found, and what to do about it.
-    pub message: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: [{}] {}", self.path, self.line, self.rule, self.message)
-    }
-}
+use violation::Violation;
 
 /// A group of rules.
 type Rules = fn(&Tree, &mut Vec<Violation>);

@@ -1,29 +1,20 @@
-//! Rules for Rust sources: header, lengths, unsafe, words and names that are not used here.
-use std::collections::BTreeMap;
-
-use super::Violation;
+//! Rules for Rust sources: header, length of files, where `unsafe` may stand, `allow` for a whole file, names of modules. What
+//! clippy checks is left to it (`clippy.toml` and the lints of the workspace).
 use super::source::{Source, is_word};
 use super::tree::Tree;
+use super::violation::Violation;
 
 /// Longest file without and with a reason at its top, exclusive.
 const FILE_LINES: usize = 500;
 const FILE_LINES_WITH_REASON: usize = 800;
 /// How the reason of a long file begins.
 const REASON: &str = "//! Long because:";
-/// Longest function, exclusive.
-const FUNCTION_LINES: usize = 70;
-/// Functions that are longer and may not grow: `path function lines` a line. Best empty.
-const LONG_FUNCTIONS: &str = "crates/xtask/long-functions.txt";
 /// The crate that may hold unsafe code.
 const UNSAFE_CRATE: &str = "crates/netduel-sys/";
 /// Names of modules that say nothing.
 const EMPTY_NAMES: [&str; 6] = ["util", "utils", "common", "misc", "imp", "helpers"];
-/// Macros that are not committed.
-const UNFINISHED: [&str; 3] = ["todo", "unimplemented", "dbg"];
-
 /// Checks every Rust source.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
-    let mut known = LongFunctions::read(tree.text(LONG_FUNCTIONS).unwrap_or_default(), found);
     for (path, text) in tree.texts(".rs") {
         let source = Source::new(text);
         let mut report = |line: usize, rule: &'static str, message: String| {
@@ -31,12 +22,10 @@ pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
         };
         check_header(&source, &mut report);
         check_file_length(&source, &mut report);
-        check_functions(path, &source, &mut known, &mut report);
         check_unsafe(path, &source, &mut report);
-        check_words(&source, &mut report);
+        check_allow(&source, &mut report);
         check_names(path, &source, &mut report);
     }
-    known.report_stale(found);
 }
 
 /// Takes line, rule and message.
@@ -72,79 +61,27 @@ fn check_file_length(source: &Source, report: &mut Report<'_>) {
     }
 }
 
-fn check_functions(path: &str, source: &Source, known: &mut LongFunctions, report: &mut Report<'_>) {
-    for function in source.functions() {
-        if function.length < FUNCTION_LINES {
-            continue;
-        }
-        let allowed = known.take(path, &function.name);
-        if allowed.is_none_or(|lines| function.length > lines) {
-            report(
-                function.line,
-                "function-length",
-                format!(
-                    "`{}` has {} lines, fewer than {} are allowed: cut it where its comments say what comes next",
-                    function.name,
-                    function.length,
-                    allowed.map_or(FUNCTION_LINES, |lines| lines + 1)
-                ),
-            );
-        }
-    }
-}
-
+/// The compiler refuses unsafe code where the lint is not lifted; this keeps the lint from being lifted.
 fn check_unsafe(path: &str, source: &Source, report: &mut Report<'_>) {
+    if path.starts_with(UNSAFE_CRATE) {
+        return;
+    }
     for at in source.words("unsafe") {
-        let line = source.line_of(at);
-        if !path.starts_with(UNSAFE_CRATE) {
-            let message = "unsafe code outside netduel-sys: wrap the call there and use the wrapper";
-            report(line, "unsafe", message.to_owned());
-            continue;
-        }
-        let after = source.after(at + "unsafe".len());
-        let needs_reason = after.starts_with('{') || after.starts_with("impl");
-        if needs_reason && !has_safety_comment(source, line) {
-            let message =
-                "unsafe without a reason: put `// SAFETY: ...` above it, the invariant and who upholds it";
-            report(line, "safety-comment", message.to_owned());
-        }
+        let message = "unsafe code outside netduel-sys: wrap the call there and use the wrapper";
+        report(source.line_of(at), "unsafe", message.to_owned());
     }
 }
 
-/// Whether a comment with `SAFETY:` stands directly above the statement that the line belongs to.
-fn has_safety_comment(source: &Source, line: usize) -> bool {
-    let mut above = source.lines[..line - 1].iter().rev().map(|text| text.trim()).peekable();
-    // Up to the beginning of the statement: its earlier lines end neither a statement nor a block.
-    while above.next_if(|text| !text.is_empty() && !text.starts_with("//") && !ends_something(text)).is_some()
-    {
-    }
-    above.take_while(|text| text.starts_with("//")).any(|text| text.contains("SAFETY:"))
-}
-
-fn ends_something(line: &str) -> bool {
-    line.ends_with([';', '{', '}'])
-}
-
-fn check_words(source: &Source, report: &mut Report<'_>) {
-    for name in UNFINISHED {
-        for at in source.words(name).filter(|at| source.after(at + name.len()).starts_with('!')) {
-            let message = format!("`{name}!` is for work under way: finish it or take it out");
-            report(source.line_of(at), "unfinished", message);
-        }
-    }
+/// Clippy's `allow_attributes` does not see the attributes of a whole file or module, `#![allow(...)]`.
+fn check_allow(source: &Source, report: &mut Report<'_>) {
     for at in source.words("allow") {
         let before = source.code[..at].trim_end();
-        let is_attribute = before.ends_with('[') || (before.ends_with(',') && in_attribute(before));
-        if is_attribute && source.after(at + "allow".len()).starts_with('(') {
-            let message = "`allow` stays when its cause is gone: write `#[expect(lint, reason = \"...\")]`";
+        let is_inner = before.rfind("#![").is_some_and(|start| !before[start..].contains(']'));
+        if is_inner && source.after(at + "allow".len()).starts_with('(') {
+            let message = "`allow` stays when its cause is gone: write `#![expect(lint, reason = \"...\")]`";
             report(source.line_of(at), "allow", message.to_owned());
         }
     }
-}
-
-/// Whether the code ends within `#[...`, as in `#[cfg_attr(test, `.
-fn in_attribute(before: &str) -> bool {
-    before.rfind("#[").max(before.rfind("#![")).is_some_and(|at| !before[at..].contains(']'))
 }
 
 fn check_names(path: &str, source: &Source, report: &mut Report<'_>) {
@@ -167,51 +104,6 @@ fn empty_name(name: &str) -> String {
     format!("`{name}` says nothing of what is inside: name it after the noun that it holds")
 }
 
-/// The ratchet: functions that were too long when the rule came.
-struct LongFunctions {
-    /// Line of the list, allowed lines and whether one was met, by path and name.
-    entries: BTreeMap<(String, String), (usize, usize, bool)>,
-}
-
-impl LongFunctions {
-    fn read(text: &str, found: &mut Vec<Violation>) -> Self {
-        let mut entries = BTreeMap::new();
-        for (index, line) in text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words[..] {
-                [path, name, lines] if lines.parse::<usize>().is_ok() => {
-                    let lines = lines.parse().unwrap_or_default();
-                    entries.insert((path.to_owned(), name.to_owned()), (index + 1, lines, false));
-                }
-                _ => found.push(Self::violation(index + 1, "write `path function lines`".to_owned())),
-            }
-        }
-        Self { entries }
-    }
-
-    fn take(&mut self, path: &str, name: &str) -> Option<usize> {
-        let entry = self.entries.get_mut(&(path.to_owned(), name.to_owned()))?;
-        entry.2 = true;
-        Some(entry.1)
-    }
-
-    fn report_stale(&self, found: &mut Vec<Violation>) {
-        for ((path, name), (line, _, was_met)) in &self.entries {
-            if !was_met {
-                let message = format!("`{name}` in {path} is short enough or gone: take it off the list");
-                found.push(Self::violation(*line, message));
-            }
-        }
-    }
-
-    fn violation(line: usize, message: String) -> Violation {
-        Violation { path: LONG_FUNCTIONS.to_owned(), line, rule: "function-length", message }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,14 +117,10 @@ mod tests {
         found.into_iter().map(|violation| (violation.rule, violation.line)).collect()
     }
 
-    fn long_function(lines: usize) -> String {
-        format!("//! Sample.\nfn long() {{\n{}}}\n", "    x();\n".repeat(lines - 2))
-    }
-
     #[test]
     fn a_good_source_passes() {
-        let text = "//! Sample.\n\n/// Says `todo!()` and unsafe { } in a comment.\nfn a() -> &'static str {\n    \
-                    \"unsafe { dbg!(1) } #[allow(x)]\"\n}\n";
+        let text = "//! Sample.\n\n/// Says unsafe { } in a comment.\nfn a() -> &'static str {\n    \
+                    \"unsafe { f() } #![allow(x)]\"\n}\n";
         assert_eq!(rules(PLAIN, text), []);
     }
 
@@ -254,48 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_seventy_lines_is_too_long() {
-        assert_eq!(rules(PLAIN, &long_function(69)), []);
-        assert_eq!(rules(PLAIN, &long_function(70)), [("function-length", 2)]);
-    }
-
-    #[test]
-    fn the_ratchet_lets_a_known_function_stay_but_not_grow_and_forgets_nothing() {
-        let with_list = |function: &str, list: &str| {
-            let mut found = Vec::new();
-            check(&Tree::of(&[(PLAIN, function), (LONG_FUNCTIONS, list)]), &mut found);
-            found.into_iter().map(|violation| (violation.path, violation.line)).collect::<Vec<_>>()
-        };
-        let list = format!("# Known.\n{PLAIN} long 80\n");
-        assert_eq!(with_list(&long_function(80), &list), []);
-        assert_eq!(with_list(&long_function(81), &list), [(PLAIN.to_owned(), 2)]);
-        assert_eq!(with_list(&long_function(30), &list), [(LONG_FUNCTIONS.to_owned(), 2)]);
-        assert_eq!(with_list(&long_function(30), "long 80\n"), [(LONG_FUNCTIONS.to_owned(), 1)]);
-    }
-
-    #[test]
-    fn unsafe_code_lives_in_one_crate_with_a_reason() {
+    fn unsafe_code_lives_in_one_crate() {
         let block = "//! Sample.\nfn a() {\n    unsafe { f() }\n}\n";
         assert_eq!(rules(PLAIN, block), [("unsafe", 3)]);
-        assert_eq!(rules(SYS, block), [("safety-comment", 3)]);
-        assert_eq!(rules(SYS, "//! Sample.\nunsafe impl Send for A {}\n"), [("safety-comment", 2)]);
-        for good in [
-            "//! Sample.\nfn a() {\n    // SAFETY: f has no precondition.\n    unsafe { f() }\n}\n",
-            "//! Sample.\nfn a() {\n    // SAFETY: f has none,\n    // whoever calls.\n    let x =\n        unsafe { f() };\n}\n",
-            "//! Sample.\n/// # Safety\n/// None.\nunsafe fn a() {}\n",
-        ] {
-            assert_eq!(rules(SYS, good), [], "{good}");
-        }
-        let other = "//! Sample.\nfn a() {\n    // SAFETY: of f.\n    let y = 1;\n    unsafe { f() }\n}\n";
-        assert_eq!(rules(SYS, other), [("safety-comment", 5)]);
+        assert_eq!(rules(SYS, block), []);
     }
 
     #[test]
-    fn unfinished_work_and_allow_are_found() {
-        let text =
-            "//! Sample.\n#[allow(dead_code)]\nfn a() {\n    todo!()\n}\n#![cfg_attr(test, allow(x))]\n";
-        assert_eq!(rules(PLAIN, text), [("unfinished", 4), ("allow", 2), ("allow", 6)]);
-        assert_eq!(rules(PLAIN, "//! Sample.\nfn a() { x.allow(1); todo(); allow(2) }\n"), []);
+    fn allow_for_a_whole_file_is_found() {
+        let text = "//! Sample.\n#![allow(dead_code)]\n#![cfg_attr(test, allow(x))]\nfn a() { x.allow(1); allow(2) }\n";
+        assert_eq!(rules(PLAIN, text), [("allow", 2), ("allow", 3)]);
+        assert_eq!(rules(PLAIN, "//! Sample.\n#![expect(dead_code)]\nfn a() { x.allow(1) }\n"), []);
     }
 
     #[test]

@@ -9,17 +9,6 @@ pub struct Source {
     pub code: String,
 }
 
-/// A function of a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
-    /// Its name.
-    pub name: String,
-    /// Line of its `fn`, from 1.
-    pub line: usize,
-    /// Lines from `fn` to the closing brace, both counted.
-    pub length: usize,
-}
-
 impl Source {
     /// Reads a source.
     pub fn new(text: &str) -> Self {
@@ -44,46 +33,11 @@ impl Source {
     pub fn after(&self, offset: usize) -> &str {
         self.code[offset..].trim_start()
     }
-
-    /// All functions with a body, also those within others.
-    pub fn functions(&self) -> Vec<Function> {
-        self.words("fn").filter_map(|at| self.function_at(at)).collect()
-    }
-
-    fn function_at(&self, at: usize) -> Option<Function> {
-        let name: String =
-            self.after(at + 2).chars().take_while(|c| is_word(*c) || matches!(c, '$' | '#')).collect();
-        if name.is_empty() {
-            // A function pointer's type, `fn(u32)`.
-            return None;
-        }
-        let end = body_end(&self.code[at..])? + at;
-        let line = self.line_of(at);
-        Some(Function { name, line, length: self.line_of(end) - line + 1 })
-    }
 }
 
 /// Whether a character can be part of an identifier.
 pub fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
-}
-
-/// The closing brace of the function that the code begins with; `None` when it has no body.
-fn body_end(code: &str) -> Option<usize> {
-    let mut brackets = 0_usize;
-    let mut braces = 0_usize;
-    for (at, character) in code.char_indices() {
-        match character {
-            '(' | '[' => brackets += 1,
-            ')' | ']' => brackets = brackets.saturating_sub(1),
-            ';' if brackets == 0 && braces == 0 => return None,
-            '{' if brackets == 0 || braces > 0 => braces += 1,
-            '}' if braces == 1 => return Some(at),
-            '}' => braces = braces.saturating_sub(1),
-            _ => {}
-        }
-    }
-    None
 }
 
 /// Replaces comments and literals by spaces, byte for byte, so that places and lines stay.
@@ -208,23 +162,5 @@ mod tests {
     fn a_word_is_not_part_of_another() {
         let source = Source::new("unsafe_code; unsafe { x_unsafe }");
         assert_eq!(source.words("unsafe").collect::<Vec<_>>(), [13]);
-    }
-
-    #[test]
-    fn a_function_ends_with_its_own_brace() {
-        let text = "impl A {\n    fn one(&self) -> [u8; 2] {\n        \"}\"; // }\n        if x { y }\n    }\n}\n\
-                    fn two();\ntype F = fn(u32) -> u32;\nfn three() {}\n";
-        let functions = Source::new(text).functions();
-        let seen: Vec<(&str, usize, usize)> = functions
-            .iter()
-            .map(|function| (function.name.as_str(), function.line, function.length))
-            .collect();
-        assert_eq!(seen, [("one", 2, 4), ("three", 9, 1)]);
-    }
-
-    #[test]
-    fn a_function_within_another_is_counted_by_itself_too() {
-        let functions = Source::new("fn a() {\n  fn b() {\n  }\n}\n").functions();
-        assert_eq!(functions.iter().map(|function| function.length).collect::<Vec<_>>(), [4, 2]);
     }
 }
