@@ -1,7 +1,9 @@
 //! `tidy`: the rules of this workspace that no other tool knows. Reads files, judges, and changes nothing.
+mod circles;
 mod dependencies;
 mod documents;
 mod everywhere;
+mod ratchet;
 mod rust;
 mod source;
 mod tree;
@@ -17,7 +19,8 @@ use violation::Violation;
 type Rules = fn(&Tree, &mut Vec<Violation>);
 
 /// Every group. Each is a file of this module.
-const RULES: [Rules; 4] = [rust::check, dependencies::check, documents::check, everywhere::check];
+const RULES: [Rules; 5] =
+    [rust::check, circles::check, dependencies::check, documents::check, everywhere::check];
 
 /// Prints every violation; `false` when there is one.
 pub fn run() -> Result<bool> {
