@@ -20,9 +20,6 @@ const STOLEN_SHARE_MAX: f64 = 0.01;
 /// A share of somebody else's CPU time above this is worth a warning.
 const OTHERS_SHARE_MAX: f64 = 0.05;
 
-/// An outlier that is no farther from the median than this says nothing: the blocks are merely very alike.
-const OUTLIER_DISTANCE_MIN: f64 = 0.1;
-
 /// A wall clock that moved further than this against the monotonic one was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
 
@@ -153,8 +150,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
         for outlier in doubt::outliers(&values) {
             let Some((block, _)) = arm.values.get(outlier.index) else { continue };
             // Beside zeros everything is infinitely far; the chart by block shows it, a number cannot.
-            if !outlier.times_median.is_finite() || (outlier.times_median - 1.0).abs() < OUTLIER_DISTANCE_MIN
-            {
+            if !outlier.times_median.is_finite() {
                 continue;
             }
             warnings.push(Warning::OutlierBlock {

@@ -1,8 +1,8 @@
 //! Doubts as sentences. Outlier blocks of one workload share a sentence: a noisy machine has many, and they say one thing.
-use netduel_model::ids::WorkloadName;
+use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::warning::Warning;
 
-use super::metric::{metric_title, packet_rate};
+use super::metric::{metric_title, metric_value, packet_rate};
 use super::times;
 use crate::analysis::Analysis;
 
@@ -36,6 +36,20 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
                 lost.map(|lost| format!(" of {lost} lost")).unwrap_or_default()
             )
         }
+        Warning::Bimodal { arm, workload, metric, low, high } => {
+            let of_packets = packet_bytes(workload).is_some();
+            let advice = if is_pinned(analysis, workload, arm) {
+                "the threads of both ends are pinned, so compare the placement of interrupts, CPU frequency and other load of the blocks"
+            } else {
+                "thread placement is the usual cause: set `pin_client` and `pin_server`"
+            };
+            format!(
+                "bimodal: {} of {arm} in {workload} falls into two groups, about {} and {}; {advice}",
+                metric_title(*metric, of_packets),
+                metric_value(*metric, of_packets, *low),
+                metric_value(*metric, of_packets, *high)
+            )
+        }
         Warning::RateMissed { arm, workload, asked_bps, sent_bps } => match packet_bytes(workload) {
             Some(bytes) => format!(
                 "rate missed: {arm} in {workload} sent {} of the {} asked for ({:.1} % less); the path or a core is the limit, so this is \
@@ -54,6 +68,15 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
 fn packet_bytes(analysis: &Analysis, name: &WorkloadName) -> Option<f64> {
     let workload = analysis.workloads.iter().find(|workload| workload.name == *name)?;
     super::datagrams::packet_bytes(&workload.arms.first()?.workload.traffic)
+}
+
+/// Whether both ends of an arm run on chosen cores in a workload.
+fn is_pinned(analysis: &Analysis, workload: &WorkloadName, arm: &ArmName) -> bool {
+    let own = analysis.plan.arm(arm).and_then(|arm| arm.workload(workload));
+    own.is_some_and(|own| {
+        let client = own.pin_auto.client || !own.pin_client.is_empty();
+        client && (own.pin_auto.server || !own.pin_server.is_empty())
+    })
 }
 
 /// All outlier blocks of a workload.

@@ -194,6 +194,30 @@ fn the_data_raise_their_doubts() {
     assert_eq!(kinds(&run), ["shared machine", "receiver overrun", "receiver overrun"]);
 }
 
+#[test]
+fn bimodal_warning_asks_for_pinning_only_where_threads_are_not_pinned() {
+    let text = |pinned: bool| {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+        for workload in run.header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
+            workload.pin_client = if pinned { vec![1] } else { Vec::new() };
+        }
+        run.warnings.push(Warning::Bimodal {
+            arm: "synthetic".parse().unwrap(),
+            workload: "bulk".parse().unwrap(),
+            metric: Metric::Throughput,
+            low: 2e9,
+            high: 6e9,
+        });
+        netduel_report::words::warnings(&analyse_run(&run)).concat()
+    };
+    let (pinned, free) = (text(true), text(false));
+    assert!(
+        !pinned.contains("set `pin_client`") && pinned.contains("the threads of both ends are pinned"),
+        "{pinned}"
+    );
+    assert!(free.contains("set `pin_client` and `pin_server`"), "{free}");
+}
+
 /// What is said of counts in a run whose trials were changed by `spoil`.
 fn about_counts(workload: &'static str, spoil: impl Fn(&mut Trial)) -> Vec<String> {
     let mut run = build(&Recipe { workloads: vec![workload], loss: [0.0, 0.0], ..Recipe::default() });
