@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::stopwatch::Stopwatch;
-use crate::test_run::{self, TestRun};
+use crate::test_run::{self, Display, TestRun};
 use crate::{step, tidy, workspace};
 
 /// How a step ended.
@@ -44,7 +44,8 @@ pub fn run() -> bool {
     timed(&mut rows, "licences", licences);
     let mut tests = None;
     timed(&mut rows, "tests", || {
-        let finished = TestRun::perform(&[], workspace::in_ci() || workspace::requires_all())?;
+        let finished =
+            TestRun::perform(&[], workspace::in_ci() || workspace::requires_all(), Display::Everything)?;
         let ending = Ending::from(finished.passed());
         tests = Some(finished);
         Ok(ending)

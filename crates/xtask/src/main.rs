@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod busy;
 mod check;
 mod leftovers;
+mod repeat;
 mod setup;
 mod step;
 mod stopwatch;
@@ -25,6 +27,8 @@ usage: cargo xtask <command>
   check           everything that CI runs: format, lints, tidy, documentation, licences, tests
   test [ARGS]     install what tests need, run all tests, list what was skipped, look for what was left behind;
                   ARGS narrow it down as with `cargo test`, for example `-p netduel-model`
+    --repeat N    run the suite N times and name every test that was not green every time
+    --busy        run it beside two busy loops
   tidy            the rules of this workspace that no other tool knows
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
   bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
@@ -41,7 +45,7 @@ fn main() -> ExitCode {
     };
     let passed = match (command, rest) {
         ("check", []) => Ok(check::run()),
-        ("test", rest) => test_run::run(rest),
+        ("test", rest) => repeat::run(rest),
         ("tidy", []) => tidy::run(),
         ("bench", rest) => bench::run(rest),
         ("setup", []) => setup::run().map(|()| true),

@@ -1,37 +1,61 @@
-//! `test`: all tests of the workspace, with their skips said aloud and a look at what they left behind.
+//! One run of all tests of the workspace: its results, its skips, and what it left behind on the machine.
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::leftovers::{MARK_VARIABLE, Snapshot};
 use crate::transcript::Transcript;
 use crate::{setup, step, workspace};
 
+/// How many of the slowest test binaries are listed.
+const SLOWEST: usize = 10;
+
 /// A finished run of the tests.
 #[derive(Debug)]
 pub struct TestRun {
-    transcript: Transcript,
+    /// What the tests printed, read.
+    pub transcript: Transcript,
     cargo_succeeded: bool,
-    left_behind: Vec<String>,
+    /// Processes, namespaces and sockets that outlived the tests.
+    pub left_behind: Vec<String>,
     requires_all: bool,
+}
+
+/// What is shown while tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Display {
+    /// Every line but the output of passed tests.
+    Everything,
+    /// The names of failed tests.
+    Failures,
 }
 
 /// Runs the tests and prints how they ended; `false` when anything failed.
 pub fn run(arguments: &[String]) -> Result<bool> {
-    let finished = TestRun::perform(arguments, workspace::requires_all())?;
+    let finished = TestRun::perform(arguments, workspace::requires_all(), Display::Everything)?;
     print_closing(&finished);
     Ok(finished.passed())
+}
+
+/// Builds the tests without running them.
+pub fn build(arguments: &[String]) -> Result<()> {
+    let mut command = test_command(arguments, Some("--no-run"));
+    if !step::succeeds(&mut command)? {
+        bail!("the tests do not build; cargo's message is above");
+    }
+    Ok(())
 }
 
 impl TestRun {
     /// Installs what is needed, runs the tests and compares the machine before and after. `arguments` narrow it down as
     /// with `cargo test`.
-    pub fn perform(arguments: &[String], requires_all: bool) -> Result<Self> {
+    pub fn perform(arguments: &[String], requires_all: bool, display: Display) -> Result<Self> {
         setup::run()?;
         let before = Snapshot::take();
         let mark = format!("xtask-{}", std::process::id());
-        let mut command = test_command(arguments);
+        let mut command = test_command(arguments, None);
         command.env(MARK_VARIABLE, &mark);
         if requires_all {
             command.env("REQUIRE_ALL", "1");
@@ -39,7 +63,9 @@ impl TestRun {
         println!("$ {}", step::shown(&command));
         let mut transcript = Transcript::default();
         let status = read_lines(&mut command, |line| {
-            if transcript.take(line) {
+            let failures_before = transcript.failures.len();
+            let is_shown = transcript.take(line);
+            if is_shown && (display == Display::Everything || transcript.failures.len() > failures_before) {
                 // Whoever reads us may have gone; the tests and their exit code still matter.
                 let _ = writeln!(std::io::stdout(), "{line}");
             }
@@ -47,6 +73,39 @@ impl TestRun {
         transcript.close();
         let left_behind = before.left_behind(&mark);
         Ok(Self { transcript, cargo_succeeded: status.success(), left_behind, requires_all })
+    }
+
+    /// Every test that was not green, with the text of its failure; what belongs to no test has a name of its own.
+    pub fn not_green(&self) -> Vec<(String, String)> {
+        let transcript = &self.transcript;
+        let text = |test: &String| transcript.failure_texts.get(test).cloned().unwrap_or_default();
+        let mut found: Vec<(String, String)> =
+            transcript.failures.iter().map(|test| (test.clone(), text(test))).collect();
+        found.extend(
+            transcript.died.iter().map(|binary| (binary.clone(), "ended without a result".to_owned())),
+        );
+        if self.requires_all {
+            let skips = transcript.skips.iter();
+            found.extend(skips.map(|skip| (skip.test.clone(), format!("skipped: {}", skip.reason))));
+        }
+        if !self.left_behind.is_empty() {
+            found.push(("left behind".to_owned(), self.left_behind.join("\n")));
+        }
+        if !self.cargo_succeeded && found.is_empty() {
+            found.push(("cargo test".to_owned(), "failed before all tests could run".to_owned()));
+        }
+        found
+    }
+
+    /// A run that printed these lines.
+    #[cfg(test)]
+    pub fn of_lines(lines: &[&str], cargo_succeeded: bool) -> Self {
+        let mut transcript = Transcript::default();
+        for line in lines {
+            transcript.take(line);
+        }
+        transcript.close();
+        Self { transcript, cargo_succeeded, left_behind: Vec::new(), requires_all: false }
     }
 
     /// Whether all that should be well is well.
@@ -58,13 +117,15 @@ impl TestRun {
     }
 }
 
-/// `cargo test` of the whole workspace, or of what the arguments say. All binaries run, whatever one of them does.
-fn test_command(arguments: &[String]) -> Command {
+/// `cargo test` of the whole workspace, or of what the arguments say. All binaries run, whatever one of them does. `extra` is an
+/// option for cargo.
+fn test_command(arguments: &[String], extra: Option<&str>) -> Command {
     let (for_cargo, for_tests) = match arguments.iter().position(|argument| argument == "--") {
         Some(at) => (&arguments[..at], &arguments[at + 1..]),
         None => (arguments, &[][..]),
     };
     let mut command = step::cargo(["test", "--no-fail-fast"]);
+    command.args(extra);
     if for_cargo.is_empty() {
         command.arg("--workspace");
     }
@@ -133,10 +194,25 @@ pub fn print_closing(finished: &TestRun) {
     for result in &transcript.results {
         println!("{result}");
     }
+    for line in slowest(&transcript.seconds) {
+        println!("{line}");
+    }
     println!("{}", totals(transcript));
 }
 
-fn totals(transcript: &Transcript) -> String {
+/// The slowest test binaries, one a line below a title, and their sum; binaries run one after the other.
+pub fn slowest(seconds: &BTreeMap<String, f64>) -> Vec<String> {
+    let mut rows: Vec<(&String, &f64)> = seconds.iter().collect();
+    rows.sort_by(|a, b| b.1.total_cmp(a.1));
+    let sum: f64 = rows.iter().map(|(_, seconds)| *seconds).sum();
+    let mut lines = vec![format!("slowest of {} test binaries, {sum:.1} s together:", rows.len())];
+    lines.extend(rows.iter().take(SLOWEST).map(|(binary, seconds)| format!("{seconds:>8.1} s  {binary}")));
+    lines.push(String::new());
+    lines
+}
+
+/// The closing line of a run.
+pub fn totals(transcript: &Transcript) -> String {
     format!(
         "{} passed, {} failed, {} skipped",
         transcript.passed(),
@@ -223,7 +299,7 @@ mod tests {
     fn arguments_narrow_the_run_down() {
         let words = |arguments: &[&str]| {
             let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-            step::shown(&test_command(&arguments))
+            step::shown(&test_command(&arguments, None))
         };
         assert!(words(&[]).ends_with("test --no-fail-fast --workspace -- --show-output"));
         assert!(words(&["-p", "x", "--", "name"]).ends_with("--no-fail-fast -p x -- --show-output name"));

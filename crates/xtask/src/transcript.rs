@@ -1,4 +1,9 @@
-//! What `cargo test -- --show-output` prints, understood line by line: results, skips, binaries that died. No IO.
+//! What `cargo test -- --show-output` prints, read line by line: results, skips, failures with their texts, binaries that died.
+//! No IO.
+use std::collections::BTreeMap;
+
+/// How cargo begins the line before a crate's documentation is tested.
+const DOC_TESTS: &str = "   Doc-tests ";
 
 /// A test that did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +24,8 @@ enum Section {
     Running,
     /// The captured output of passed tests, and of which one.
     Successes(Option<String>),
-    /// The captured output of failed tests.
-    Failures,
+    /// The captured output of failed tests, and of which one.
+    Failures(Option<String>),
 }
 
 /// The reading of a whole `cargo test`.
@@ -28,6 +33,8 @@ enum Section {
 pub struct Transcript {
     section: Section,
     binary: String,
+    /// The crate whose unit tests ran last; its integration tests follow.
+    unit: Option<String>,
     is_open: bool,
     /// cargo's own closing lines, one a binary.
     pub results: Vec<String>,
@@ -35,6 +42,10 @@ pub struct Transcript {
     pub skips: Vec<Skip>,
     /// Tests that failed.
     pub failures: Vec<String>,
+    /// What a failed test printed, by its name.
+    pub failure_texts: BTreeMap<String, String>,
+    /// How long the tests of each binary took together, seconds.
+    pub seconds: BTreeMap<String, f64>,
     /// Binaries that ended without a result: killed, aborted, or left by `exit`.
     pub died: Vec<String>,
     libtest_passed: u64,
@@ -47,7 +58,7 @@ impl Transcript {
     pub fn take(&mut self, line: &str) -> bool {
         if let Some(binary) = binary_of(line) {
             self.close();
-            binary.clone_into(&mut self.binary);
+            self.enter(line, binary);
             return true;
         }
         if is_beginning(line) {
@@ -61,10 +72,22 @@ impl Transcript {
         }
         match line {
             "successes:" => self.section = Section::Successes(None),
-            "failures:" => self.section = Section::Failures,
+            "failures:" => self.section = Section::Failures(None),
             _ => return self.take_plain(line),
         }
-        self.section == Section::Failures
+        matches!(self.section, Section::Failures(_))
+    }
+
+    /// An integration test bears the name of its crate, too: in every crate it is called `it`.
+    fn enter(&mut self, line: &str, binary: &str) {
+        if line.contains(" unittests ") {
+            self.unit = Some(binary.to_owned());
+        }
+        self.binary = match &self.unit {
+            Some(unit) if line.contains(" tests/") => format!("{unit}/{binary}"),
+            _ if line.starts_with(DOC_TESTS) => format!("{binary} (documentation)"),
+            _ => binary.to_owned(),
+        };
     }
 
     /// No line follows.
@@ -90,6 +113,12 @@ impl Transcript {
     fn take_result(&mut self, line: &str) {
         self.libtest_passed += number_before(line, "passed");
         self.libtest_failed += number_before(line, "failed");
+        if let Some(seconds) = line
+            .rsplit_once("finished in ")
+            .and_then(|(_, time)| time.trim_end_matches('s').parse::<f64>().ok())
+        {
+            *self.seconds.entry(self.binary.clone()).or_default() += seconds;
+        }
         self.results.push(line.to_owned());
         self.is_open = false;
         self.section = Section::Running;
@@ -101,11 +130,18 @@ impl Transcript {
                 self.take_running(line);
                 true
             }
-            Section::Failures => true,
+            Section::Failures(test) => {
+                if let Some(name) = captured_of(line) {
+                    *test = Some(name.to_owned());
+                } else if let Some(test) = test.clone() {
+                    let text = self.failure_texts.entry(self.full_name(Some(&test))).or_default();
+                    text.push_str(line);
+                    text.push('\n');
+                }
+                true
+            }
             Section::Successes(test) => {
-                if let Some(name) =
-                    line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"))
-                {
+                if let Some(name) = captured_of(line) {
                     *test = Some(name.to_owned());
                 } else if let Some(reason) = line.trim_start().strip_prefix("skipped:") {
                     let test = test.clone();
@@ -151,12 +187,17 @@ impl Transcript {
 
 /// The binary that cargo says it runs, without folder and hash: `     Running unittests src/lib.rs (target/debug/deps/a-1f)`.
 fn binary_of(line: &str) -> Option<&str> {
-    if let Some(name) = line.strip_prefix("   Doc-tests ") {
+    if let Some(name) = line.strip_prefix(DOC_TESTS) {
         return Some(name);
     }
     let path = line.strip_prefix("     Running ")?.rsplit_once(" (")?.1.strip_suffix(')')?;
     let file = path.rsplit_once('/').map_or(path, |(_, file)| file);
     Some(file.rsplit_once('-').map_or(file, |(name, _)| name))
+}
+
+/// The test whose captured output follows: `---- name stdout ----`.
+fn captured_of(line: &str) -> Option<&str> {
+    line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }
 
 /// Whether a line is libtest's `running 5 tests`.
@@ -245,6 +286,8 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         assert!(!shown.contains("test result"), "kept for the end: {shown}");
         assert_eq!(transcript.results.len(), 1);
         assert_eq!(transcript.failures, ["netduel_sys udp::loses"]);
+        let text = &transcript.failure_texts["netduel_sys udp::loses"];
+        assert_eq!(text.trim(), "skipped: this is not a skip, the test failed");
     }
 
     #[test]
@@ -254,6 +297,24 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         let (transcript, _) = read(text);
         assert_eq!(transcript.died, ["it"]);
         assert_eq!((transcript.passed(), transcript.failed()), (0, 1));
+    }
+
+    #[test]
+    fn an_integration_test_bears_the_name_of_its_crate() {
+        let result =
+            "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s";
+        let text = format!(
+            "     Running unittests src/lib.rs (target/debug/deps/netduel_lab-1)\nrunning 1 test\n{result}\n     \
+             Running tests/it/main.rs (target/debug/deps/it-2)\nrunning 1 test\n{result}\n   Doc-tests netduel_lab\n\n\
+             running 1 test\n{result}\n"
+        );
+        let (transcript, _) = read(&text);
+        let seconds: Vec<(&str, f64)> =
+            transcript.seconds.iter().map(|(binary, seconds)| (binary.as_str(), *seconds)).collect();
+        assert_eq!(
+            seconds,
+            [("netduel_lab", 1.5), ("netduel_lab (documentation)", 1.5), ("netduel_lab/it", 1.5)]
+        );
     }
 
     #[test]
