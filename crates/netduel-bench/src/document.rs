@@ -66,7 +66,7 @@ fn tables(record: &Record) -> String {
         };
         let _ = writeln!(
             text,
-            "\n### {title}\n\n| case | ours | against | figure | ratio | 95 % | ours | theirs | asked |\n|---|---|---|---|---|---|---|---|---|"
+            "\n### {title}\n\n| case | ours | against | figure | ratio | 95 % | ours | theirs | target |\n|---|---|---|---|---|---|---|---|---|"
         );
         for result in results {
             text += &comparison_rows(result, record);
