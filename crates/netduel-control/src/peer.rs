@@ -1,100 +1,12 @@
 //! The protocol as two state machines without IO: bytes and the time go in, lines, messages and the next deadline come out.
 mod agent;
 mod coordinator;
+mod error;
+mod name;
 
 pub use agent::{AgentPeer, RUNNING_MARGIN_NS};
-pub use coordinator::{BANNER_LINES_MAX, CoordinatorPeer, Heard};
-
-use crate::protocol::{FromAgent, LineError, PROTOCOL, ToAgent};
-
-/// What went wrong with the other end. It is of no use afterwards.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PeerError {
-    /// It speaks another version.
-    #[error(
-        "it speaks protocol {theirs} ({program}), this is protocol {PROTOCOL} ({ours}): install the same version of netduel on both \
-         hosts"
-    )]
-    Version {
-        /// Its protocol.
-        theirs: u32,
-        /// Its program.
-        program: String,
-        /// This program.
-        ours: String,
-    },
-    /// It sent something that is no message.
-    #[error("it sent what is not the protocol: {0}")]
-    Garbage(#[from] LineError),
-    /// It began with text that is no message, for too long.
-    #[error(
-        "it printed more than {BANNER_LINES_MAX} lines that are no message instead of answering, the last was `{last}`: does the \
-         command start `netduel agent`?"
-    )]
-    Banner {
-        /// The last such line.
-        last: String,
-    },
-    /// It sent a message that nobody waited for.
-    #[error("it sent `{got}` while {awaited} was awaited")]
-    Unexpected {
-        /// What came.
-        got: &'static str,
-        /// What was awaited.
-        awaited: &'static str,
-    },
-    /// It did not answer in time.
-    #[error("it did not answer in time: {awaited} was awaited for {waited_ms} ms")]
-    Silent {
-        /// What was awaited.
-        awaited: &'static str,
-        /// For how long, milliseconds.
-        waited_ms: u64,
-    },
-    /// Its traffic runs, and it says nothing.
-    #[error(
-        "it has said nothing for {seconds} s while traffic runs: its process is stopped, its host hangs, or the path to it \
-         carries nothing any more"
-    )]
-    Quiet {
-        /// For how long, seconds.
-        seconds: u64,
-    },
-}
-
-fn name_of_answer(message: &FromAgent) -> &'static str {
-    match message {
-        FromAgent::Hello { .. } => "hello",
-        FromAgent::Described { .. } => "described",
-        FromAgent::Locked => "locked",
-        FromAgent::HostBusy { .. } => "host-busy",
-        FromAgent::Applied => "applied",
-        FromAgent::Undone { .. } => "undone",
-        FromAgent::Prepared { .. } => "prepared",
-        FromAgent::Started => "started",
-        FromAgent::Progress { .. } => "progress",
-        FromAgent::Done { .. } => "done",
-        FromAgent::Aborted => "aborted",
-        FromAgent::Failed { .. } => "failed",
-        FromAgent::Bye { .. } => "bye",
-    }
-}
-
-fn name_of_request(message: &ToAgent) -> &'static str {
-    match message {
-        ToAgent::Hello { .. } => "hello",
-        ToAgent::Describe { .. } => "describe",
-        ToAgent::LockHost { .. } => "lock-host",
-        ToAgent::Apply { .. } => "apply",
-        ToAgent::Undo => "undo",
-        ToAgent::PrepareServer { .. } => "prepare-server",
-        ToAgent::PrepareClient { .. } => "prepare-client",
-        ToAgent::Start => "start",
-        ToAgent::Finish => "finish",
-        ToAgent::Abort => "abort",
-        ToAgent::Bye => "bye",
-    }
-}
+pub use coordinator::{CoordinatorPeer, Heard};
+pub use error::{BANNER_LINES_MAX, PeerError};
 
 #[cfg(test)]
 mod tests {
@@ -102,7 +14,7 @@ mod tests {
     use netduel_model::units::Nanos;
 
     use super::*;
-    use crate::protocol::{Bounds, FailureKind, Limits, PROTOCOL, encode};
+    use crate::protocol::{Bounds, FailureKind, FromAgent, Limits, PROTOCOL, ToAgent, encode};
 
     const SECOND: u64 = 1_000_000_000;
     const LIMITS: Limits =

@@ -1,6 +1,5 @@
 //! The loop of a run: hosts are opened, blocks are run, trouble is answered, and everything is closed in every case.
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, HostName};
@@ -11,9 +10,10 @@ use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
+use super::error::{RunError, Trouble};
 use super::host::HostLink;
-use super::{RunError, Surroundings, Trouble};
-use crate::launcher::Arrival;
+use super::surroundings::Surroundings;
+use crate::launcher::{AgentId, Agents};
 use crate::peer::Heard;
 use crate::protocol::{Limits, TrialNumber};
 use crate::schedule;
@@ -22,8 +22,6 @@ use crate::schedule;
 const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
 /// What the coordinator may do between two trials, nanoseconds: start agents again, store, judge.
 const PAUSE_MAX_NS: u64 = 600_000_000_000;
-/// Pieces of output, of 64 KiB at most, that wait to be taken: a program that prints without end is held up, not kept.
-const ARRIVALS_MAX: usize = 64;
 /// Trials of one arm that may fail one after the other before the run ends.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
 
@@ -32,9 +30,8 @@ pub(super) struct Conductor<'a> {
     pub(super) plan: &'a ResolvedPlan,
     pub(super) surroundings: &'a mut dyn Surroundings,
     pub(super) links: BTreeMap<HostName, HostLink>,
-    pub(super) arrivals: Receiver<(u64, Arrival)>,
-    pub(super) sender: SyncSender<(u64, Arrival)>,
-    pub(super) next_id: u64,
+    pub(super) agents: &'a mut dyn Agents,
+    pub(super) last_id: AgentId,
     /// What agents said and nobody has asked for yet.
     pub(super) heard: VecDeque<(HostName, Heard)>,
     /// How long agents stay without being told to.
@@ -52,16 +49,18 @@ pub(super) struct Conductor<'a> {
 }
 
 impl<'a> Conductor<'a> {
-    pub(super) fn new(plan: &'a ResolvedPlan, surroundings: &'a mut dyn Surroundings) -> Self {
-        let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
+    pub(super) fn new(
+        plan: &'a ResolvedPlan,
+        surroundings: &'a mut dyn Surroundings,
+        agents: &'a mut dyn Agents,
+    ) -> Self {
         let progress = surroundings.progress_interval();
         Self {
             plan,
             surroundings,
             links: BTreeMap::new(),
-            arrivals,
-            sender,
-            next_id: 0,
+            agents,
+            last_id: 0,
             heard: VecDeque::new(),
             limits: limits(plan, progress),
             trial_number: 0,
@@ -205,9 +204,7 @@ impl<'a> Conductor<'a> {
         let hosts = [&arm.pair.client, &arm.pair.server];
         let old: Vec<&HostName> = hosts.into_iter().filter(|host| !self.restarted.contains(*host)).collect();
         for host in &old {
-            if let Some(link) = self.links.remove(*host) {
-                drop(link.end());
-            }
+            self.end_agent(host);
         }
         self.failures.remove(&arm.name);
         !old.is_empty()

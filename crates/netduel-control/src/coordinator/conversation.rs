@@ -1,6 +1,5 @@
 //! What the coordinator and its agents say to each other in a run: starting them, asking, waiting, and giving them up.
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use netduel_model::event::Event;
@@ -8,9 +7,9 @@ use netduel_model::ids::{HostName, RunId};
 use netduel_model::snapshot::HostSnapshot;
 
 use super::conductor::Conductor;
+use super::error::{RunError, Trouble};
 use super::host::HostLink;
-use super::{RunError, Trouble};
-use crate::launcher::Arrival;
+use crate::launcher::{AgentId, Arrival};
 use crate::peer::{Heard, PeerError};
 use crate::protocol::{FailureKind, FromAgent, ToAgent};
 
@@ -57,19 +56,33 @@ impl Conductor<'_> {
             .surroundings
             .launcher(name, host)
             .map_err(|reason| lost(RunError::NoLauncher { host: name.clone(), reason }))?;
-        self.next_id += 1;
-        let now_ns = self.surroundings.now_ns();
-        let line = (self.next_id, self.sender.clone());
-        let link = HostLink::open(name, &argv, line, self.limits, now_ns)
+        self.last_id += 1;
+        self.agents
+            .start(self.last_id, name.as_str(), &argv)
             .map_err(|error| lost(RunError::Launch(error)))?;
+        let now_ns = self.surroundings.now_ns();
+        let (link, line) = HostLink::open(name, self.last_id, self.limits, now_ns);
+        self.agents.send(link.id, &line);
         self.links.insert(name.clone(), link);
         Ok(())
     }
 
-    pub(super) fn link(&mut self, host: &HostName) -> Result<&mut HostLink, Trouble> {
-        self.links
-            .get_mut(host)
-            .ok_or_else(|| Trouble::Local(format!("the agent of host {host} is not running")))
+    fn link(&self, host: &HostName) -> Result<&HostLink, Trouble> {
+        self.links.get(host).ok_or_else(|| not_running(host))
+    }
+
+    /// Sends a request; its answer is awaited for `timeout_ns` from now.
+    pub(super) fn request(
+        &mut self,
+        host: &HostName,
+        message: &ToAgent,
+        timeout_ns: u64,
+    ) -> Result<(), Trouble> {
+        let now_ns = self.surroundings.now_ns();
+        let link = self.links.get_mut(host).ok_or_else(|| not_running(host))?;
+        let line = link.request(message, now_ns, timeout_ns);
+        self.agents.send(link.id, &line);
+        Ok(())
     }
 
     /// Sends a request and waits for its answer.
@@ -83,8 +96,7 @@ impl Conductor<'_> {
         self.heard.retain(|(from, heard)| {
             from != host || !matches!(heard, Heard::Answer(_) | Heard::Failed { .. })
         });
-        let now_ns = self.surroundings.now_ns();
-        self.link(host)?.request(message, now_ns, timeout_ns);
+        self.request(host, message, timeout_ns)?;
         self.answer(host)
     }
 
@@ -96,7 +108,9 @@ impl Conductor<'_> {
         done_timeout_ns: u64,
     ) -> Result<(), Trouble> {
         let now_ns = self.surroundings.now_ns();
-        self.link(host)?.start(now_ns, timeout_ns, done_timeout_ns);
+        let link = self.links.get_mut(host).ok_or_else(|| not_running(host))?;
+        let line = link.start(now_ns, timeout_ns, done_timeout_ns);
+        self.agents.send(link.id, &line);
         self.answer(host).map(drop)
     }
 
@@ -115,21 +129,22 @@ impl Conductor<'_> {
     pub(super) fn part(&mut self) {
         self.stopping = true;
         self.heard.clear();
-        let now_ns = self.surroundings.now_ns();
         // What never said that it is an agent has done nothing, and would keep everybody waiting for its farewell.
         let strangers: Vec<HostName> =
             self.links.iter().filter(|(_, link)| !link.is_greeted()).map(|(host, _)| host.clone()).collect();
-        for link in strangers.iter().filter_map(|host| self.links.remove(host)) {
-            drop(link.end());
+        for host in &strangers {
+            self.end_agent(host);
         }
-        for link in self.links.values_mut() {
-            link.request(&ToAgent::Bye, now_ns, BYE_TIMEOUT_NS);
+        let hosts: Vec<HostName> = self.links.keys().cloned().collect();
+        for host in &hosts {
+            // All of them are running, so none of these requests fails.
+            drop(self.request(host, &ToAgent::Bye, BYE_TIMEOUT_NS));
         }
-        for host in self.links.keys().cloned().collect::<Vec<_>>() {
+        for host in &hosts {
             loop {
-                match self.answer(&host) {
+                match self.answer(host) {
                     Ok(FromAgent::Bye { problems }) => {
-                        self.warn_of_rest(&host, problems);
+                        self.warn_of_rest(host, problems);
                         break;
                     }
                     // One that has ended by now, as it should: this one, whose farewell came with its end, or another.
@@ -139,9 +154,17 @@ impl Conductor<'_> {
                 }
             }
         }
-        for (_, link) in std::mem::take(&mut self.links) {
-            drop(link.end());
+        for host in &hosts {
+            self.end_agent(host);
         }
+    }
+
+    /// Ends the agent of a host, if it runs: closes its input, waits for its end, and kills it when that does not come. Gives how it
+    /// ended and its last output.
+    pub(super) fn end_agent(&mut self, host: &HostName) -> (String, String) {
+        let Some(link) = self.links.remove(host) else { return <(String, String)>::default() };
+        let ended = self.agents.end(link.id, link.patience());
+        link.obituary(&ended)
     }
 
     /// As [`Conductor::ask`], when the other hosts have to be asked in any case: one that is lost meanwhile does not keep
@@ -201,23 +224,20 @@ impl Conductor<'_> {
         let now_ns = self.surroundings.now_ns();
         let deadlines = self.links.values().filter_map(HostLink::deadline_ns);
         let wait_ns = deadlines.min().map_or(INTERRUPT_INTERVAL_NS, |at| at.saturating_sub(now_ns));
-        match self.arrivals.recv_timeout(Duration::from_nanos(wait_ns.min(INTERRUPT_INTERVAL_NS))) {
-            Ok((id, arrival)) => {
+        let wait = Duration::from_nanos(wait_ns.min(INTERRUPT_INTERVAL_NS));
+        if let Some((id, arrival)) = self.agents.next_arrival(wait) {
+            self.arrived(id, arrival)?;
+            // What came while this program itself stood still (Ctrl-Z, a full pipe) is heard before anybody is called silent.
+            for _ in 1..ARRIVALS_MOST {
+                let Some((id, arrival)) = self.agents.next_arrival(Duration::ZERO) else { break };
                 self.arrived(id, arrival)?;
-                // What came while this program itself stood still (Ctrl-Z, a full pipe) is heard before anybody is called silent.
-                for _ in 1..ARRIVALS_MOST {
-                    let Ok((id, arrival)) = self.arrivals.try_recv() else { break };
-                    self.arrived(id, arrival)?;
-                }
-                // Time is looked at here too: one agent that never stops talking must not hide that another is silent.
-                self.tick()
             }
-            Err(RecvTimeoutError::Timeout) => self.tick(),
-            Err(RecvTimeoutError::Disconnected) => unreachable!("this struct holds a sender"),
         }
+        // Time is looked at here too: one agent that never stops talking must not hide that another is silent.
+        self.tick()
     }
 
-    fn arrived(&mut self, id: u64, arrival: Arrival) -> Result<(), Trouble> {
+    fn arrived(&mut self, id: AgentId, arrival: Arrival) -> Result<(), Trouble> {
         let now_ns = self.surroundings.now_ns();
         // Bytes of an agent that was given up may still be in the channel.
         let Some(link) = self.links.values_mut().find(|link| link.id == id) else { return Ok(()) };
@@ -246,7 +266,7 @@ impl Conductor<'_> {
     /// Gives up an agent: a protocol error, silence, or the end of its process. What it said before is of no use to anybody,
     /// least of all to whoever asks the one that is started in its place; but its farewell is.
     fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> Trouble {
-        let (how, last_words) = self.links.remove(host).map(HostLink::end).unwrap_or_default();
+        let (how, last_words) = self.end_agent(host);
         self.heard
             .retain(|(from, heard)| from != host || matches!(heard, Heard::Answer(FromAgent::Bye { .. })));
         let host = host.clone();
@@ -256,4 +276,8 @@ impl Conductor<'_> {
         };
         Trouble::Lost { host, error: Box::new(error) }
     }
+}
+
+fn not_running(host: &HostName) -> Trouble {
+    Trouble::Local(format!("the agent of host {host} is not running"))
 }

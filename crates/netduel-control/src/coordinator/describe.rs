@@ -6,7 +6,7 @@ use netduel_model::snapshot::HostSnapshot;
 
 use super::conductor::Conductor;
 use super::conversation::DESCRIBE_TIMEOUT_NS;
-use super::{RunError, Trouble};
+use super::error::{RunError, Trouble};
 use crate::protocol::{FromAgent, ToAgent};
 
 /// What each host answered, or why it did not.
@@ -34,11 +34,9 @@ impl Conductor<'_> {
         }
         for host in &hosts {
             if self.heard_from(host, &mut failed)?.is_some() {
-                let now_ns = self.surroundings.now_ns();
                 let request = ToAgent::Describe { without_metadata: !metadata };
-                if let Ok(link) = self.link(host) {
-                    link.request(&request, now_ns, DESCRIBE_TIMEOUT_NS);
-                }
+                // It has just answered, so it is running.
+                drop(self.request(host, &request, DESCRIBE_TIMEOUT_NS));
             }
         }
         let mut described = Described::new();

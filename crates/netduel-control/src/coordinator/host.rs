@@ -1,10 +1,9 @@
-//! One agent as the coordinator sees it: its process and its side of the protocol.
-use std::sync::mpsc::SyncSender;
+//! One agent as the coordinator sees it: its number and its side of the conversation. No IO.
 use std::time::Duration;
 
 use netduel_model::ids::HostName;
 
-use crate::launcher::{AgentProcess, Arrival, LaunchError};
+use crate::launcher::{AgentId, Ended};
 use crate::peer::{CoordinatorPeer, Heard, PeerError};
 use crate::protocol::{Limits, ToAgent};
 
@@ -19,42 +18,31 @@ const STRANGER_PATIENCE: Duration = Duration::from_secs(1);
 /// This program, as it names itself.
 const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 
-/// An agent's process and conversation.
+/// An agent's number and conversation.
 #[derive(Debug)]
 pub struct HostLink {
     /// The host's name in the plan.
     pub name: HostName,
     /// Number under which its bytes arrive; a restarted agent has another.
-    pub id: u64,
-    process: AgentProcess,
+    pub id: AgentId,
     peer: CoordinatorPeer,
 }
 
 impl HostLink {
-    /// Starts an agent and opens the conversation.
-    pub fn open(
-        name: &HostName,
-        argv: &[String],
-        (id, arrivals): (u64, SyncSender<(u64, Arrival)>),
-        limits: Limits,
-        now_ns: u64,
-    ) -> Result<Self, LaunchError> {
-        let mut process = AgentProcess::start(name.as_str(), argv, id, arrivals)?;
+    /// Opens the conversation with an agent that was started. Gives the first line to send.
+    pub fn open(name: &HostName, id: AgentId, limits: Limits, now_ns: u64) -> (Self, String) {
         let (peer, line) = CoordinatorPeer::open(PROGRAM, limits, now_ns, HELLO_TIMEOUT_NS);
-        process.send(&line);
-        Ok(Self { name: name.clone(), id, process, peer })
+        (Self { name: name.clone(), id, peer }, line)
     }
 
-    /// Sends a request whose answer is awaited for `timeout_ns`.
-    pub fn request(&mut self, message: &ToAgent, now_ns: u64, timeout_ns: u64) {
-        let line = self.peer.request(message, now_ns, timeout_ns);
-        self.process.send(&line);
+    /// The line of a request whose answer is awaited for `timeout_ns`.
+    pub fn request(&mut self, message: &ToAgent, now_ns: u64, timeout_ns: u64) -> String {
+        self.peer.request(message, now_ns, timeout_ns)
     }
 
-    /// Has traffic begin, which is awaited for `timeout_ns`, and end, which is then awaited for `done_timeout_ns`.
-    pub fn start(&mut self, now_ns: u64, timeout_ns: u64, done_timeout_ns: u64) {
-        let line = self.peer.start(now_ns, timeout_ns, done_timeout_ns);
-        self.process.send(&line);
+    /// The line that starts traffic. Its start is awaited for `timeout_ns`, and then its end for `done_timeout_ns`.
+    pub fn start(&mut self, now_ns: u64, timeout_ns: u64, done_timeout_ns: u64) -> String {
+        self.peer.start(now_ns, timeout_ns, done_timeout_ns)
     }
 
     /// Takes bytes.
@@ -62,7 +50,7 @@ impl HostLink {
         self.peer.input(bytes, now_ns)
     }
 
-    /// Tells the time.
+    /// Checks the deadline.
     pub fn tick(&mut self, now_ns: u64) -> Result<(), PeerError> {
         self.peer.tick(now_ns)
     }
@@ -77,13 +65,15 @@ impl HostLink {
         self.peer.deadline_ns()
     }
 
-    /// Ends the agent. Gives how it ended and its last words, ready to be put after a message.
-    pub fn end(self) -> (String, String) {
+    /// How long the agent may take to end after its input was closed.
+    pub fn patience(&self) -> Duration {
+        if self.peer.is_greeted() && !self.peer.is_quiet() { END_PATIENCE } else { STRANGER_PATIENCE }
+    }
+
+    /// How the agent ended, and its last output, ready to be put after a message.
+    pub fn obituary(&self, ended: &Ended) -> (String, String) {
         let banner = self.peer.unanswered_banner().join(" / ");
-        let patience =
-            if self.peer.is_greeted() && !self.peer.is_quiet() { END_PATIENCE } else { STRANGER_PATIENCE };
-        let (status, words) = self.process.end(patience);
-        let how = match status {
+        let how = match ended.status {
             // What shells, ssh and their like end with when the command is not there.
             Some(status) if status.code() == Some(127) => {
                 format!("{status}: is netduel installed and in the path there?")
@@ -95,6 +85,6 @@ impl HostLink {
             "" => String::new(),
             words => format!("; {what}: {words}"),
         };
-        (how, told("it printed instead of answering", &banner) + &told("its last words", &words))
+        (how, told("it printed instead of answering", &banner) + &told("its last words", &ended.last_words))
     }
 }

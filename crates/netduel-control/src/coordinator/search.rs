@@ -6,25 +6,16 @@ use netduel_model::event::Event;
 use netduel_model::plan::Arm;
 use netduel_model::sample::{EndReport, HistogramRecord};
 use netduel_model::search::{
-    Search, SearchAsk, SearchCount, SearchEnd, SearchGoal, SearchReport, SearchResult, SearchStep,
+    Search, SearchAsk, SearchCount, SearchEnd, SearchGoal, SearchReport, SearchStep,
 };
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::{BitRate, Nanos};
 use netduel_model::workload::{Timing, Traffic, Workload};
 
-use super::Trouble;
 use super::conductor::Conductor;
+use super::error::Trouble;
+use super::surroundings::Seeker;
 use super::trial::path_of;
-
-/// Chooses the rates of a search and judges what their trials showed.
-pub trait Seeker {
-    /// The next trial; `None` when the search is over.
-    fn wanted(&mut self) -> Option<SearchAsk>;
-    /// Takes what the trial that was asked for counted.
-    fn record(&mut self, ask: SearchAsk, count: SearchCount) -> SearchStep;
-    /// What is known of each goal, and why the search is over, if it is.
-    fn found(&mut self) -> (Vec<SearchResult>, Option<SearchEnd>);
-}
 
 /// Steps whose ends may be the search's.
 #[derive(Default)]

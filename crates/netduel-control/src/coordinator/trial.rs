@@ -11,7 +11,8 @@ use netduel_model::warning::Warning;
 use netduel_model::workload::{Direction, Family, Role, Traffic, Workload};
 
 use super::conductor::Conductor;
-use super::{Trouble, arrival, failover};
+use super::error::Trouble;
+use super::{arrival, failover};
 use crate::peer::Heard;
 use crate::protocol::{FromAgent, ToAgent};
 
@@ -183,11 +184,10 @@ impl Conductor<'_> {
             if let [Some(_), Some(_)] = &ends {
                 return Ok(ends.map(|end| end.expect("both ends were just seen to be there")));
             }
-            let now_ns = self.surroundings.now_ns();
             if !told && deciders.iter().all(|role| ends[*role as usize].is_some()) {
                 told = true;
                 for role in ROLES.into_iter().filter(|role| ends[*role as usize].is_none()) {
-                    self.link(&host(role))?.request(&ToAgent::Finish, now_ns, DONE_MARGIN_NS);
+                    self.request(&host(role), &ToAgent::Finish, DONE_MARGIN_NS)?;
                 }
             }
             let Some((from, heard)) = self.pump()? else { continue };

@@ -6,7 +6,8 @@
 use netduel_model::sample::LiveFigures;
 use netduel_model::units::Nanos;
 
-use super::{PeerError, name_of_request};
+use super::error::PeerError;
+use super::name::name_of_request;
 use crate::protocol::{
     Bounds, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode,
 };

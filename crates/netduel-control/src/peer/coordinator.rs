@@ -2,13 +2,11 @@
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::TrialEnd;
 
-use super::{PeerError, name_of_answer};
+use super::error::{BANNER_LINES_MAX, PeerError};
+use super::name::name_of_answer;
 use crate::protocol::{
     FailureKind, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode, quote,
 };
-
-/// Lines that are no message and are passed over before the first message: login banners of remote shells.
-pub const BANNER_LINES_MAX: usize = 50;
 
 /// An agent whose traffic runs and that says nothing for this long, nanoseconds, has been stopped or cut off: longer than an
 /// outage that a trial of a failover has, and than a busy host keeps a thread from running. Ten progress lines, where they come

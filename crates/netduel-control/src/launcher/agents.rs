@@ -1,0 +1,65 @@
+//! The seam between the coordinator and its agents: starting them, and carrying bytes both ways. The product has [`super::Processes`]
+//! behind it, a simulation its own agents. It knows no messages.
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// Why an agent could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The launcher names no program.
+    #[error("failed to start the agent of host {host}: its launcher is empty")]
+    Empty {
+        /// Which host.
+        host: String,
+    },
+    /// The program could not be run.
+    #[error(
+        "failed to start the agent of host {host} with `{command}`: {source}; is `{program}` installed and in the search path?"
+    )]
+    Spawn {
+        /// Which host.
+        host: String,
+        /// The whole command.
+        command: String,
+        /// Its first word.
+        program: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+/// What arrives from an agent's process.
+#[derive(Debug)]
+pub enum Arrival {
+    /// Bytes of its standard output.
+    Bytes(Vec<u8>),
+    /// Its standard output has ended.
+    End,
+}
+
+/// Number of an agent within a run. An agent that is started again has a new one.
+pub type AgentId = u64;
+
+/// How an agent ended.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// The exit status of its launcher, when it is known.
+    pub status: Option<ExitStatus>,
+    /// The last lines of its standard error.
+    pub last_words: String,
+}
+
+/// The agents of a run.
+pub trait Agents {
+    /// Starts the agent of `host` with `argv` under the number `id`.
+    fn start(&mut self, id: AgentId, host: &str, argv: &[String]) -> Result<(), LaunchError>;
+
+    /// Sends a line and returns at once. An agent that is gone is noticed by [`Arrival::End`], not here.
+    fn send(&mut self, id: AgentId, line: &str);
+
+    /// What arrived next from any agent. Waits for `timeout` at most; `None` when nothing arrived in that time.
+    fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)>;
+
+    /// Closes the input of an agent, waits `patience` for its end, and kills it when it has not ended by then.
+    fn end(&mut self, id: AgentId, patience: Duration) -> Ended;
+}

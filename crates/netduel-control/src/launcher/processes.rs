@@ -1,0 +1,57 @@
+//! The agents of a run as processes: a bounded channel carries their output. It knows no messages.
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use super::agents::{AgentId, Agents, Arrival, Ended, LaunchError};
+use super::process::AgentProcess;
+
+/// Pieces of output, of 64 KiB at most, that wait to be read. A program that prints without end is blocked, not buffered.
+const ARRIVALS_MAX: usize = 64;
+
+/// Agent processes and the channel of their output.
+#[derive(Debug)]
+pub struct Processes {
+    running: BTreeMap<AgentId, AgentProcess>,
+    arrivals: Receiver<(AgentId, Arrival)>,
+    sender: SyncSender<(AgentId, Arrival)>,
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
+        Self { running: BTreeMap::new(), arrivals, sender }
+    }
+}
+
+impl Processes {
+    /// No process yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Agents for Processes {
+    fn start(&mut self, id: AgentId, host: &str, argv: &[String]) -> Result<(), LaunchError> {
+        let process = AgentProcess::start(host, argv, id, self.sender.clone())?;
+        self.running.insert(id, process);
+        Ok(())
+    }
+
+    fn send(&mut self, id: AgentId, line: &str) {
+        if let Some(process) = self.running.get_mut(&id) {
+            process.send(line);
+        }
+    }
+
+    fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)> {
+        // The channel cannot be disconnected: this struct holds a sender.
+        self.arrivals.recv_timeout(timeout).ok()
+    }
+
+    fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
+        let process = self.running.remove(&id);
+        let (status, last_words) = process.map(|process| process.end(patience)).unwrap_or_default();
+        Ended { status, last_words }
+    }
+}
