@@ -1,0 +1,182 @@
+//! The agent's side of a run without threads: inputs and the time go in, work is done, lines come out. The caller waits for inputs.
+use std::io::Write;
+use std::ops::{Deref, DerefMut};
+
+use super::work::{Clock, Input, Waker, Work, WorkError};
+use crate::peer::{AgentPeer, PeerError};
+use crate::protocol::{Bounds, FailureKind, FromAgent, ToAgent, encode};
+
+/// Why an agent ended other than by the end of its input or the end of the run.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The coordinator speaks another version, said what makes no sense, or nothing for too long.
+    #[error("failed to go on with the coordinator: {0}; `netduel agent` is started by a run, not by hand")]
+    Coordinator(#[from] PeerError),
+    /// The answer could not be written.
+    #[error("failed to answer the coordinator: {0}; it seems to have gone")]
+    Write(#[source] std::io::Error),
+    /// The thread that reads could not be started.
+    #[error(
+        "failed to start the thread that listens to the coordinator: {0}; the host may have too many threads"
+    )]
+    Thread(#[source] std::io::Error),
+}
+
+/// Work that is stopped and undone when it goes out of sight, however that happens.
+struct Cleaned<W: DerefMut<Target: Work>> {
+    work: W,
+    is_clean: bool,
+}
+
+impl<W: DerefMut<Target: Work>> Cleaned<W> {
+    fn clean(&mut self) -> Vec<String> {
+        self.is_clean = true;
+        self.work.abort();
+        self.work.undo()
+    }
+}
+
+impl<W: DerefMut<Target: Work>> Drop for Cleaned<W> {
+    fn drop(&mut self) {
+        if self.is_clean {
+            return;
+        }
+        for problem in self.clean() {
+            // Nobody listens to the protocol any more; the end of standard error is kept by whoever started this agent.
+            eprintln!("netduel agent: not undone: {problem}");
+        }
+    }
+}
+
+/// Whether a session goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// It does.
+    GoesOn,
+    /// It is over.
+    Ended,
+}
+
+/// The conversation with one coordinator, and the work that it asks for. Traffic is stopped and treatments are undone when this is
+/// dropped, if they were not before.
+pub struct Session<W: DerefMut<Target: Work>, C, O> {
+    output: O,
+    work: Cleaned<W>,
+    waker: Waker,
+    peer: AgentPeer,
+    clock: C,
+}
+
+impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C, O> {
+    /// A session with a coordinator that may ask for no more than `bounds`; `program` is the name and version of this program.
+    pub fn new(output: O, work: W, waker: Waker, clock: C, (program, bounds): (&str, Bounds)) -> Self {
+        let peer = AgentPeer::bounded(program, bounds, clock.now_ns());
+        Self { output, work: Cleaned { work, is_clean: false }, waker, peer, clock }
+    }
+
+    /// When [`Self::time_passed`] has to be called next.
+    pub fn deadline_ns(&self) -> u64 {
+        self.peer.deadline_ns()
+    }
+
+    /// Handles one input. `Ended` when the coordinator has said goodbye or is gone.
+    pub fn input(&mut self, input: Input) -> Result<Progress, AgentError> {
+        match input {
+            Input::Bytes(bytes) => {
+                self.peer.push(&bytes, self.clock.now_ns());
+                while let Some(request) = self.next_request()? {
+                    if request == ToAgent::Bye {
+                        let problems = self.work.clean();
+                        self.say(&FromAgent::Bye { problems })?;
+                        return Ok(Progress::Ended);
+                    }
+                    self.serve(request)?;
+                }
+            }
+            Input::Wake => {}
+            Input::End => return Ok(Progress::Ended),
+        }
+        self.time_passed()
+    }
+
+    /// Looks for the end of traffic, and sends figures when they are due. To be called at the deadline at the latest.
+    pub fn time_passed(&mut self) -> Result<Progress, AgentError> {
+        self.look_for_the_end_of_traffic()?;
+        if self.peer.tick(self.clock.now_ns())? {
+            let line = self.peer.progress(self.work.work.live(), self.clock.now_ns());
+            self.write(&line)?;
+        }
+        Ok(Progress::GoesOn)
+    }
+
+    fn next_request(&mut self) -> Result<Option<ToAgent>, AgentError> {
+        self.peer.next_request().map_err(|error| {
+            if matches!(error, PeerError::Version { .. }) {
+                // The coordinator is the end that a user sees; it can name both versions when it hears this one.
+                drop(self.write(&encode(&self.peer.greeting())));
+            }
+            error.into()
+        })
+    }
+
+    fn look_for_the_end_of_traffic(&mut self) -> Result<(), AgentError> {
+        if !self.peer.is_running() || !self.work.work.is_done() {
+            return Ok(());
+        }
+        // The last interval of whoever watches ends with the traffic.
+        let line = self.peer.progress(self.work.work.live(), self.clock.now_ns());
+        self.write(&line)?;
+        let answer = match self.work.work.take_result() {
+            Ok(end) => FromAgent::Done { trial: self.peer.trial(), end: Box::new(end) },
+            Err(error) => failed(error),
+        };
+        self.say(&answer)
+    }
+
+    fn say(&mut self, message: &FromAgent) -> Result<(), AgentError> {
+        let line = self.peer.answer(message, self.clock.now_ns());
+        self.write(&line)
+    }
+
+    fn write(&mut self, line: &str) -> Result<(), AgentError> {
+        self.output.write_all(line.as_bytes()).and_then(|()| self.output.flush()).map_err(AgentError::Write)
+    }
+
+    fn serve(&mut self, request: ToAgent) -> Result<(), AgentError> {
+        let work = &mut *self.work.work;
+        let answer = match request {
+            ToAgent::Hello { .. } => Ok(self.peer.greeting()),
+            ToAgent::Describe { without_metadata } => {
+                work.snapshot(!without_metadata).map(|s| FromAgent::Described { snapshot: Box::new(s) })
+            }
+            ToAgent::LockHost { run } => match work.lock(&run) {
+                Err(WorkError { kind: FailureKind::Busy, message }) => {
+                    Ok(FromAgent::HostBusy { by: message })
+                }
+                locked => locked.map(|()| FromAgent::Locked),
+            },
+            ToAgent::Apply { treatments } => work.apply(&treatments).map(|()| FromAgent::Applied),
+            ToAgent::Undo => Ok(FromAgent::Undone { problems: work.undo() }),
+            ToAgent::PrepareServer { workload, bind, token, .. } => {
+                work.prepare_server(&workload, bind, token).map(|ports| FromAgent::Prepared { ports })
+            }
+            ToAgent::PrepareClient { workload, peer, ports, token, deadline, .. } => work
+                .prepare_client(&workload, peer, &ports, token, deadline.to_duration())
+                .map(|()| FromAgent::Prepared { ports: Vec::new() }),
+            ToAgent::Start => work.start(self.waker.clone()).map(|()| FromAgent::Started),
+            ToAgent::Finish => {
+                work.finish();
+                return Ok(());
+            }
+            ToAgent::Abort | ToAgent::Bye => {
+                work.abort();
+                Ok(FromAgent::Aborted)
+            }
+        };
+        self.say(&answer.unwrap_or_else(failed))
+    }
+}
+
+fn failed(error: WorkError) -> FromAgent {
+    FromAgent::Failed { kind: error.kind, message: error.message }
+}

@@ -1,0 +1,96 @@
+//! What an agent does on its host, and with which clock: the traits that the agent's loop calls.
+use std::net::IpAddr;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use netduel_model::ids::{RunId, Token};
+use netduel_model::plan::TreatmentAction;
+use netduel_model::sample::LiveFigures;
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::TrialEnd;
+use netduel_model::workload::Workload;
+
+use crate::protocol::FailureKind;
+
+/// The agent's clock.
+pub trait Clock {
+    /// Nanoseconds of a clock that never steps back.
+    fn now_ns(&self) -> u64;
+}
+
+/// What an agent does on its host.
+pub trait Work {
+    /// The facts of this host, those that a cloud's metadata service tells only when `metadata` says so.
+    fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError>;
+    /// Keeps other runs from this host until the agent ends.
+    fn lock(&mut self, run: &RunId) -> Result<(), WorkError>;
+    /// Makes changes; all or none.
+    fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError>;
+    /// Undoes all changes and tells what could not be undone.
+    fn undo(&mut self) -> Vec<String>;
+    /// Binds the server's sockets and returns their ports.
+    fn prepare_server(
+        &mut self,
+        workload: &Workload,
+        bind: IpAddr,
+        token: Token,
+    ) -> Result<Vec<u16>, WorkError>;
+    /// Connects to the server.
+    fn prepare_client(
+        &mut self,
+        workload: &Workload,
+        peer: IpAddr,
+        ports: &[u16],
+        token: Token,
+        deadline: Duration,
+    ) -> Result<(), WorkError>;
+    /// Takes the reading before and begins; returns at once. The waker is used when this end is done by itself.
+    fn start(&mut self, waker: Waker) -> Result<(), WorkError>;
+    /// Figures so far.
+    fn live(&self) -> LiveFigures;
+    /// The other end is done: drain and end. Returns at once.
+    fn finish(&mut self);
+    /// Whether the traffic has ended.
+    fn is_done(&self) -> bool;
+    /// Takes the reading after and the results.
+    fn take_result(&mut self) -> Result<TrialEnd, WorkError>;
+    /// Stops and throws away what is prepared or under way.
+    fn abort(&mut self);
+}
+
+/// Why work could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct WorkError {
+    /// Whose fault.
+    pub kind: FailureKind,
+    /// What, why, and what to do.
+    pub message: String,
+}
+
+/// Wakes the agent's loop.
+#[derive(Debug, Clone)]
+pub struct Waker(Sender<Input>);
+
+impl Waker {
+    /// A waker of the loop that receives these inputs.
+    pub fn new(inputs: Sender<Input>) -> Self {
+        Self(inputs)
+    }
+
+    /// Wakes it; once it has ended this does nothing.
+    pub fn wake(&self) {
+        drop(self.0.send(Input::Wake));
+    }
+}
+
+/// What happens to an agent.
+#[derive(Debug)]
+pub enum Input {
+    /// Bytes of its coordinator.
+    Bytes(Vec<u8>),
+    /// Its coordinator is gone.
+    End,
+    /// Its work has something to tell.
+    Wake,
+}
