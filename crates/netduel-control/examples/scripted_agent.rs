@@ -176,26 +176,7 @@ impl Work for Script {
         let carried =
             InterfaceDelta { name: carrier.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
         let observation = Observation { interfaces: vec![carried], ..Observation::default() };
-        let mut report = EndReport {
-            packets: None,
-            dpdk: None,
-            failover: None,
-            spread: None,
-            connections: None,
-            role: self.role,
-            sent: None,
-            received: None,
-            streams: Vec::new(),
-            datagrams: None,
-            datagrams_sent: None,
-            round_trips: None,
-            under_load: None,
-            stamps: None,
-            zero_copy: None,
-            errors: Vec::new(),
-            process_cpu_ns: (0, 0),
-            thread_use: None,
-        };
+        let mut report = EndReport::new(self.role);
         self.count(&mut report);
         Ok(TrialEnd { report, observation })
     }

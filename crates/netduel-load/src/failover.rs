@@ -3,13 +3,14 @@
 //!
 //! The probes are a paced flow of datagrams each way, by the engines of `udp-stream`, whose receiver keeps every arrival. The
 //! streams are those of `tcp-stream`; a thread reads their counters ten times as often as the supervisor.
-use netduel_model::failover::{FINE_INTERVAL_NS, Failover, FailoverReport, PROBES_MAX};
+use netduel_model::failover::{FINE_INTERVAL_NS, Failover, PROBES_MAX};
 use netduel_model::ids::Token;
 use netduel_model::sample::IntervalSample;
-use netduel_model::workload::{Direction, Role, Timing, Traffic, UdpOffload};
+use netduel_model::workload::{Direction, Role, Timing, UdpOffload};
 use netduel_sys::clock;
 
 use crate::control::Control;
+use crate::counted::Counted;
 use crate::job::Job;
 use crate::lane;
 use crate::peer::Needs;
@@ -65,7 +66,11 @@ pub(crate) fn jobs(
         timing,
         trace: room(timing.duration.0.saturating_mul(settings.rate.0) / 1_000_000_000),
     };
-    let mut jobs = udp_jobs::jobs_from(probe_lane, (true, true), probes, (role, token), pins, &sockets.udp);
+    let probe_jobs =
+        udp_jobs::jobs_from(probe_lane, (true, true), probes, (role, token), pins, &sockets.udp).into_iter();
+    let mut jobs: Vec<Job> = probe_jobs
+        .map(|job| job.map(move |worker, counted| of_probes(worker, probe_lane, counted)))
+        .collect();
     let (sends, receives) = directions(settings, role);
     let stream = TcpSettings {
         engine: settings.engine,
@@ -79,10 +84,9 @@ pub(crate) fn jobs(
     };
     jobs.extend(tcp_stream::jobs((sends, receives), stream, &sockets.tcp));
     if receives {
-        let work = Box::new(move |worker: &mut Worker| {
-            worker.fine_series = fine_series(&worker.control, timing.duration.0);
-        });
-        jobs.push(Job { stream: probe_lane, thread: probe_lane, work });
+        jobs.push(Job::sure(probe_lane, probe_lane, move |worker| {
+            Counted::FineSeries(fine_series(&worker.control, timing.duration.0))
+        }));
     }
     jobs
 }
@@ -119,22 +123,19 @@ fn after(now_ns: u64) -> u64 {
     now_ns / FINE_INTERVAL_NS + 1
 }
 
-/// What the threads of an end recorded; absent of other traffic.
-pub(crate) fn report(traffic: &Traffic, control: &Control, workers: &mut [Worker]) -> Option<FailoverReport> {
-    let Traffic::Failover(settings) = traffic else { return None };
-    let started_ns = control.started_ns();
-    let mut report = FailoverReport {
-        started_ns,
-        probes_sent: control.sent[settings.streams as usize].read().messages,
-        ..FailoverReport::default()
-    };
-    for worker in workers {
-        report.series.append(&mut worker.fine_series);
-        if let Some(trace) = worker.datagrams.iter_mut().find_map(|count| count.trace.take()) {
-            report.arrivals = trace.arrivals(started_ns);
+/// What a flow's sender or receiver counted, as probes.
+fn of_probes(worker: &Worker, probe_lane: usize, counted: Counted) -> Counted {
+    match counted {
+        Counted::SentDatagrams { count, .. } => {
+            Counted::SentProbes { count, probes: worker.control.sent[probe_lane].read().messages }
         }
+        Counted::ReceivedDatagrams { mut flows, .. } => {
+            let trace = flows.iter_mut().find_map(|flow| flow.trace.take());
+            let arrivals = trace.map(|trace| trace.arrivals(worker.control.started_ns())).unwrap_or_default();
+            Counted::ReceivedProbes { flows, arrivals }
+        }
+        other => other,
     }
-    Some(report)
 }
 
 #[cfg(test)]

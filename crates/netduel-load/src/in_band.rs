@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
-use netduel_model::sample::UnderLoad;
 use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, pattern, tcp};
 
 use crate::call_error::is_pause;
+use crate::counted::Counted;
 use crate::pacing::Schedule;
 use crate::recorder;
 use crate::worker::Worker;
@@ -167,7 +167,7 @@ impl Frames {
 }
 
 /// The receiving thread: reads to the end of the stream.
-pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shared: &Shared) {
+pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shared: &Shared) -> Counted {
     worker.tally.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(stream, CALL_LIMIT));
     let mut buffer = vec![0; READ_BYTES];
     let mut frames = Frames::default();
@@ -213,12 +213,14 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shar
         }
     }
     if part.questions.is_some() {
-        let (in_band_requests, in_band) = (shared.asked.load(Relaxed), recorder::record(&histogram));
-        worker.under_load = Some(UnderLoad { in_band_requests, in_band, ..UnderLoad::default() });
-    } else if !part.sends {
+        let requests = shared.asked.load(Relaxed);
+        return Counted::InBand { requests, histogram: recorder::record(&histogram) };
+    }
+    if !part.sends {
         // Tells the client that no answer is to come; ENOTCONN when it is gone.
         let _ = socket::shut_down_sending(stream);
     }
+    Counted::Lanes
 }
 
 /// Answers questions, or has the sending thread do it; false when the connection is broken.

@@ -8,11 +8,12 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::{RoundTripReport, UnderLoad};
+use netduel_model::sample::RoundTripReport;
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Direction, LoadedLatency, ProbeProtocol, Role, RoundTrip, Timing, Wait};
 use netduel_sys::clock;
 
+use crate::counted::Counted;
 use crate::in_band::{self, Part};
 use crate::job::Job;
 use crate::lane::Lane;
@@ -122,7 +123,7 @@ fn probe_jobs(
         ProbeProtocol::Tcp => round_trip::tcp_jobs(probe, role, &sockets.tcp[places.tcp_probe]),
     };
     for job in &mut jobs {
-        job.stream = places.probe_lane;
+        job.streams = vec![places.probe_lane];
         job.thread += places.probe_lane;
     }
     jobs
@@ -175,18 +176,18 @@ fn load_jobs(
     for (index, connection) in sockets.tcp[..settings.streams as usize].iter().enumerate() {
         if sends(settings.direction, other) {
             let connection = Arc::clone(connection);
-            let work = Box::new(move |worker: &mut Worker| tcp_stream::receive(worker, &connection, stream));
-            jobs.push(Job { stream: index, thread: index, work });
+            jobs.push(Job::sure(index, index, move |worker| {
+                tcp_stream::receive(worker, &connection, stream)
+            }));
         }
         if sends(settings.direction, role) {
             let connection = Arc::clone(connection);
-            let work = Box::new(move |worker: &mut Worker| {
+            jobs.push(Job::sure(index, index, move |worker| {
                 let origin = wait_for_load(worker, role, places.probe_lane, idle_ns);
                 let late_ns = origin.saturating_sub(worker.control.started_ns());
                 let stream = TcpSettings { duration_ns: duration_ns.saturating_add(late_ns), ..stream };
-                tcp_stream::send(worker, &connection, stream);
-            });
-            jobs.push(Job { stream: index, thread: index, work });
+                tcp_stream::send(worker, &connection, stream)
+            }));
         }
     }
     jobs
@@ -215,17 +216,16 @@ fn in_band_jobs(
     let mut jobs = Vec::new();
     if makes_load || role == Role::Client {
         let (connection, shared, part) = (Arc::clone(&connection), Arc::clone(&shared), part);
-        let work = Box::new(move |worker: &mut Worker| {
+        jobs.push(Job::sure(places.in_band, places.in_band, move |worker| {
             let origin = wait_for_load(worker, role, places.probe_lane, idle_ns);
             in_band::send(worker, &connection, &part(origin), &shared);
-        });
-        jobs.push(Job { stream: places.in_band, thread: places.in_band, work });
+            Counted::Lanes
+        }));
     }
-    let work = Box::new(move |worker: &mut Worker| {
+    jobs.push(Job::sure(places.in_band, places.in_band, move |worker| {
         let part = part(worker.control.started_ns());
-        in_band::receive(worker, &connection, &part, &shared);
-    });
-    jobs.push(Job { stream: places.in_band, thread: places.in_band, work });
+        in_band::receive(worker, &connection, &part, &shared)
+    }));
     jobs
 }
 
@@ -251,12 +251,12 @@ fn foreign_jobs(
     let standing = Arc::clone(&sockets.tcp[places.standing]);
     match role {
         Role::Client => {
-            transaction::client_jobs(foreign, None, FOREIGN_THREADS, sockets.peer, standing, keep_foreign)
+            transaction::client_jobs(foreign, None, FOREIGN_THREADS, sockets.peer, standing, foreign_counted)
         }
         Role::Server => transaction::server_jobs(foreign, None, FOREIGN_THREADS, sockets, standing),
     }
 }
 
-fn keep_foreign(worker: &mut Worker, report: RoundTripReport) {
-    worker.under_load = report.parts.map(|foreign| UnderLoad { foreign, ..UnderLoad::default() });
+fn foreign_counted(report: RoundTripReport) -> Counted {
+    report.parts.map_or(Counted::Lanes, |parts| Counted::Foreign(Box::new(parts)))
 }

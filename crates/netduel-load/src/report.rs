@@ -1,11 +1,7 @@
 //! From counters to an `EndReport`: series, flows and streams. Pure.
-use netduel_model::packet_path::PacketReport;
-use netduel_model::sample::{
-    Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, ThreadUse, UnderLoad,
-};
+use netduel_model::sample::{Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, ThreadUse};
 
 use crate::lane::{self, Lane, Reading};
-use crate::worker::Worker;
 
 /// The series of one direction while it is gathered.
 ///
@@ -104,37 +100,6 @@ pub(crate) fn told(mut streams: Vec<StreamReport>) -> Vec<StreamReport> {
         streams[other.index as usize % STREAMS_TOLD].take_in(&other);
     }
     streams
-}
-
-/// What threads of one end measured under load, each a part of it.
-pub(crate) fn joined(one: Option<UnderLoad>, other: Option<UnderLoad>) -> Option<UnderLoad> {
-    let (Some(one), Some(other)) = (&one, &other) else { return one.or(other) };
-    let foreign = if one.foreign.begun > 0 { &one.foreign } else { &other.foreign };
-    let in_band = if one.in_band_requests > 0 { one } else { other };
-    Some(UnderLoad {
-        foreign: foreign.clone(),
-        in_band_requests: in_band.in_band_requests,
-        in_band: in_band.in_band.clone(),
-    })
-}
-
-/// What the threads of one end did past the network stack, together, or how its sockets sent; absent when there is nothing to tell.
-pub(crate) fn packets(segmentation: Option<(String, bool)>, workers: &mut [Worker]) -> Option<PacketReport> {
-    let of_sockets = segmentation.map(|(interface, is_real)| PacketReport {
-        interface,
-        segmentation: Some(is_real),
-        ..PacketReport::default()
-    });
-    let threads = workers.iter_mut().filter_map(|worker| worker.packets.take());
-    threads.chain(of_sockets).reduce(|mut all, next| {
-        all.queues.extend(next.queues);
-        all.queues.sort_by_key(|queue| (queue.queue, queue.core));
-        all.zero_copy = all.zero_copy.zip(next.zero_copy).map(|(one, other)| one && other);
-        for (name, count) in next.drops {
-            *all.drops.entry(name).or_default() += count;
-        }
-        all
-    })
 }
 
 /// What threads had of their cores, together; absent when one of them does not know.

@@ -5,11 +5,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use netduel_model::ids::Token;
-use netduel_model::sample::{ConnectionReport, DatagramReport, EndReport, StreamReport, ZeroCopyReport};
+use netduel_model::packet_path::PacketReport;
+use netduel_model::sample::{ConnectionReport, EndReport, StreamReport};
 use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_sys::{affinity, clock, tcp, udp, usage};
 
 use crate::control::Control;
+use crate::counted::{Counted, Totals};
 use crate::error::LoadError;
 use crate::failover;
 use crate::gate::Gate;
@@ -24,7 +26,6 @@ use crate::report::{self, SeriesGatherer};
 use crate::sockets::Sockets;
 use crate::tally::Tally;
 use crate::tcp_account;
-use crate::udp_send::SendCount;
 use crate::worker::Worker;
 
 /// How long after its planned duration an end is given when nothing moves any more.
@@ -106,16 +107,17 @@ impl Supervisor {
         let count = jobs.len();
         let (sender, results) = channel();
         for job in jobs {
-            let worker = self.worker(&job);
+            let worker = Worker::new(Arc::clone(&self.control), job.streams[0]);
+            let core = self.core(job.thread);
             let thread = job.thread;
             let sender = sender.clone();
             let spawned = std::thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
-                    let worker = run_job(job, worker);
+                    let finished = run_job(job, worker, core);
                     // The supervisor waits for every job, so the channel is open.
-                    let _ = sender.send(worker);
+                    let _ = sender.send(finished);
                 });
             if let Err(error) = spawned {
                 self.control.cut();
@@ -123,43 +125,43 @@ impl Supervisor {
             }
         }
         drop(sender);
-        let (series, mut workers) = self.attend(&results, count);
+        let (series, finished) = self.attend(&results, count);
         // No more clients are taken for this end.
         drop(self.registration.take());
-        if let Some(failure) = workers.iter_mut().find_map(|worker| worker.failure.take()) {
-            self.control.let_go();
-            return Err(failure);
+        let (mut counted, mut threads) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for (thread, result) in finished {
+            counted.push(result.inspect_err(|_| self.control.let_go())?);
+            threads.push(thread);
         }
         let after =
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
         let cpu = (after.user_ns - before.user_ns, after.system_ns - before.system_ns);
-        let report = self.report(&sockets, workers, series, cpu);
-        Ok(report)
+        Ok(self.report(&sockets, threads, counted, series, cpu))
     }
 
-    fn worker(&self, job: &Job) -> Worker {
+    /// The core that a thread is pinned to.
+    fn core(&self, thread: usize) -> Option<u16> {
         let pins = peer::pins(&self.workload, self.role);
-        let core = if pins.is_empty() { None } else { Some(pins[job.thread % pins.len()]) };
-        Worker::new(Arc::clone(&self.control), job.stream, core)
+        (!pins.is_empty()).then(|| pins[thread % pins.len()])
     }
 
-    /// Samples until all workers are done; returns the series of what was sent and received, and the workers.
+    /// Samples until all jobs are done; returns the series of what was sent and received, and what the threads bring.
     fn attend(
         &mut self,
-        results: &Receiver<Worker>,
+        results: &Receiver<Finished>,
         count: usize,
-    ) -> ((SeriesGatherer, SeriesGatherer), Vec<Worker>) {
+    ) -> ((SeriesGatherer, SeriesGatherer), Vec<Finished>) {
         let started = self.control.started_ns();
         let (mut sent, mut received) = (SeriesGatherer::new(), SeriesGatherer::new());
-        let mut workers = Vec::with_capacity(count);
+        let mut finished = Vec::with_capacity(count);
         let mut watch = Watch { moved: 0, moved_ns: started, finishing_ns: None };
         let mut next = started + SAMPLE_INTERVAL_NS;
         // Waiting for the client may have taken a while: the first interval is the one that runs now.
         next += clock::monotonic_ns().saturating_sub(started) / SAMPLE_INTERVAL_NS * SAMPLE_INTERVAL_NS;
-        while workers.len() < count {
+        while finished.len() < count {
             let wait = Duration::from_nanos(next.saturating_sub(clock::monotonic_ns()));
             match results.recv_timeout(wait) {
-                Ok(worker) => workers.push(worker),
+                Ok(thread) => finished.push(thread),
                 Err(RecvTimeoutError::Timeout) => {
                     let now = clock::monotonic_ns();
                     sent.sample(now, started, self.control.bulk_sent());
@@ -176,7 +178,7 @@ impl Supervisor {
         let now = clock::monotonic_ns();
         sent.sample(now, started, self.control.bulk_sent());
         received.sample(now, started, self.control.bulk_received());
-        ((sent, received), workers)
+        ((sent, received), finished)
     }
 
     /// Cuts the end when it is overdue, so that no thread waits for a peer that is gone.
@@ -202,71 +204,46 @@ impl Supervisor {
     fn report(
         self,
         sockets: &Sockets,
-        mut workers: Vec<Worker>,
+        threads: Vec<Thread>,
+        counted: Vec<Counted>,
         series: (SeriesGatherer, SeriesGatherer),
         process_cpu_ns: (u64, u64),
     ) -> EndReport {
-        let failover = failover::report(&self.workload.traffic, &self.control, &mut workers);
         let mut tallies = vec![self.setup];
         let accounted = peer::needs(&self.workload).accounted as usize;
         let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
         self.control.let_go();
-        let (mut datagrams, mut round_trips, mut stamps) = (None, None, None);
-        let (mut under_load, mut zero_copy) = (None, None::<ZeroCopyReport>);
-        let (mut jitters, mut sent_counts) = (Vec::new(), Vec::new());
-        let thread_use = report::thread_use(workers.iter().map(|worker| worker.run_and_wait));
-        let packets = report::packets(self.segmentation, &mut workers);
-        for worker in workers {
-            for index in std::iter::once(worker.stream).chain(worker.others) {
-                if let Some(stream) = streams.get_mut(index) {
-                    stream.core = stream.core.or(worker.pinned);
-                    stream.napi_id = stream.napi_id.or(worker.napi_id);
+        let thread_use = report::thread_use(threads.iter().map(|thread| thread.run_and_wait));
+        let mut totals = Totals::default();
+        for (thread, counted) in threads.into_iter().zip(counted) {
+            for index in &thread.streams {
+                if let Some(stream) = streams.get_mut(*index) {
+                    stream.core = stream.core.or(thread.pinned);
+                    stream.napi_id = stream.napi_id.or(counted.napi_id());
                 }
             }
-            for count in worker.datagrams {
-                let report: &mut DatagramReport = datagrams.get_or_insert_default();
-                jitters.extend(count.jitter.nanoseconds());
-                count.add_to(report);
-            }
-            sent_counts.extend(worker.datagrams_sent);
-            round_trips = round_trips.or(worker.round_trips);
-            under_load = report::joined(under_load, worker.under_load);
-            stamps = stamps.or(worker.stamps);
-            if let Some(one) = worker.zero_copy {
-                zero_copy.get_or_insert_with(ZeroCopyReport::default).add(one);
-            }
-            tallies.push(worker.tally);
+            tallies.push(thread.tally);
+            totals.add(counted);
         }
-        if let Some(report) = &mut datagrams
-            && !jitters.is_empty()
-        {
-            report.jitter_ns = Some(jitters.iter().sum::<f64>() / jitters.len() as f64);
+        if let Some((interface, is_real)) = self.segmentation {
+            let segmentation = Some(is_real);
+            totals.add(Counted::Packets(PacketReport { interface, segmentation, ..PacketReport::default() }));
         }
         let (sends, receives) = directions(&self.workload.traffic, self.role);
         let started = self.control.started_ns();
         let has_streams =
             matches!(self.workload.traffic, Traffic::TcpStream { .. } | Traffic::UdpStream { .. });
-        let spread = if has_streams { report::spread(&streams, sends) } else { None };
-        EndReport {
-            failover,
-            role: self.role,
-            sent: sends.then(|| report::flow(self.control.bulk_sent(), started, series.0)),
-            received: receives.then(|| report::flow(self.control.bulk_received(), started, series.1)),
-            streams: report::told(streams),
-            spread,
-            connections: self.connections,
-            datagrams,
-            datagrams_sent: SendCount::report(sent_counts),
-            packets,
-            dpdk: None,
-            round_trips,
-            under_load,
-            stamps,
-            zero_copy,
-            errors: Tally::merge(tallies),
-            process_cpu_ns,
-            thread_use,
-        }
+        let mut end = EndReport::new(self.role);
+        end.sent = sends.then(|| report::flow(self.control.bulk_sent(), started, series.0));
+        end.received = receives.then(|| report::flow(self.control.bulk_received(), started, series.1));
+        end.spread = if has_streams { report::spread(&streams, sends) } else { None };
+        end.streams = report::told(streams);
+        end.connections = self.connections;
+        end.errors = Tally::merge(tallies);
+        end.process_cpu_ns = process_cpu_ns;
+        end.thread_use = thread_use;
+        totals.enter(&mut end, started);
+        end
     }
 }
 
@@ -284,17 +261,31 @@ pub(crate) fn directions(traffic: &Traffic, role: Role) -> (bool, bool) {
     }
 }
 
-fn run_job(job: Job, mut worker: Worker) -> Worker {
-    if let Some(core) = worker.core {
+/// What a thread leaves behind besides what its job counted.
+struct Thread {
+    streams: Vec<usize>,
+    /// The core that it was pinned to.
+    pinned: Option<u16>,
+    tally: Tally,
+    /// How long it ran and waited for a core, nanoseconds.
+    run_and_wait: Option<(u64, u64)>,
+}
+
+/// A thread that has ended, and what its job counted.
+type Finished = (Thread, Result<Counted, LoadError>);
+
+fn run_job(job: Job, mut worker: Worker, core: Option<u16>) -> Finished {
+    if let Some(core) = core {
         match affinity::pin_this_thread(core) {
             Ok(()) => worker.pinned = Some(core),
             Err(error) => worker.tally.count("sched_setaffinity", &error),
         }
     }
-    (job.work)(&mut worker);
+    let result = (job.work)(&mut worker);
     // The thread was made for the job, so its whole account is the job's.
-    worker.run_and_wait = usage::run_and_wait_of_this_thread();
-    worker
+    let run_and_wait = usage::run_and_wait_of_this_thread();
+    let Worker { pinned, tally, .. } = worker;
+    (Thread { streams: job.streams, pinned, tally, run_and_wait }, result)
 }
 
 /// What each lane counted; the first `accounted` connections are those of the lanes, and bring the kernel's account; flows bring

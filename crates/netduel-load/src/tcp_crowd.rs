@@ -12,6 +12,7 @@ use netduel_sys::readiness::Readiness;
 use netduel_sys::{clock, socket, tcp};
 
 use crate::call_error::is_pause;
+use crate::counted::Counted;
 use crate::job::Job;
 use crate::tcp_pacing::{Due, Pace};
 use crate::tcp_settings::TcpSettings;
@@ -75,8 +76,8 @@ pub(crate) fn jobs(
         };
         let mut job = |work: fn(&mut Worker, &[Member], TcpSettings) -> io::Result<()>| {
             let members = members();
+            let streams = members.iter().map(|(stream, _)| *stream).collect();
             let work = Box::new(move |worker: &mut Worker| {
-                worker.others = members.iter().map(|(stream, _)| *stream).skip(1).collect();
                 if let Err(error) = work(worker, &members, settings) {
                     worker.tally.count("epoll", &error);
                     // The peers see it, and do not wait.
@@ -84,8 +85,9 @@ pub(crate) fn jobs(
                         let _ = socket::shut_down(&**connection);
                     }
                 }
+                Ok(Counted::Lanes)
             });
-            jobs.push(Job { stream: thread, thread, work });
+            jobs.push(Job { streams, thread, work });
         };
         if receives {
             job(receive);

@@ -85,10 +85,10 @@ impl Source {
         }
     }
 
-    /// The peer has all: waits until the kernel has told of every send, and reports.
-    pub(crate) fn settle(self, worker: &mut Worker, stream: &TcpStream) {
+    /// The peer has all: waits until the kernel has told of every send, and reports what became of those that were to copy nothing.
+    pub(crate) fn settle(self, worker: &mut Worker, stream: &TcpStream) -> Option<ZeroCopyReport> {
         let counts = match self {
-            Self::Pages(_) | Self::Buffer(_) => return,
+            Self::Pages(_) | Self::Buffer(_) => return None,
             Self::ZeroCopy(mut sender) => {
                 await_told(worker, "recvmsg MSG_ERRQUEUE", || sender.settle(stream, CALL_LIMIT));
                 sender.counts()
@@ -99,17 +99,17 @@ impl Source {
                     let text =
                         "this kernel does not tell whether it copied (Linux 6.2), so sends were plain ones";
                     worker.tally.remark("io_uring SEND_ZC", text.to_owned());
-                    return;
+                    return None;
                 };
                 counts
             }
         };
-        worker.zero_copy = Some(ZeroCopyReport {
+        Some(ZeroCopyReport {
             sends: counts.sends,
             completions: counts.completions,
             copied: counts.copied,
             put_off: counts.put_off,
-        });
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, tcp, tcp_info, uring};
 
 use crate::call_error::is_pause;
+use crate::counted::Counted;
 use crate::job::Job;
 use crate::tcp_pacing::{Due, Pace};
 use crate::tcp_settings::{CALL_LIMIT, TcpSettings};
@@ -38,20 +39,18 @@ pub(crate) fn jobs(
     for (stream, connection) in connections.iter().enumerate() {
         if receives {
             let connection = Arc::clone(connection);
-            let work = Box::new(move |worker: &mut Worker| receive(worker, &connection, settings));
-            jobs.push(Job { stream, thread: stream, work });
+            jobs.push(Job::sure(stream, stream, move |worker| receive(worker, &connection, settings)));
         }
         if sends {
             let connection = Arc::clone(connection);
-            let work = Box::new(move |worker: &mut Worker| send(worker, &connection, settings));
-            jobs.push(Job { stream, thread: stream, work });
+            jobs.push(Job::sure(stream, stream, move |worker| send(worker, &connection, settings)));
         }
     }
     jobs
 }
 
 /// Sends for the duration, and then waits until the peer has read all of it.
-pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
+pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) -> Counted {
     worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
     let mut source = match Source::new(settings, stream) {
         Ok(source) => Some(source),
@@ -71,8 +70,9 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
     } else {
         wait_for_end(worker, stream);
     }
-    if let Some(source) = source {
-        source.settle(worker, stream);
+    match source.and_then(|source| source.settle(worker, stream)) {
+        Some(report) => Counted::ZeroCopy(report),
+        None => Counted::Lanes,
     }
 }
 
@@ -233,7 +233,7 @@ impl Reader {
 }
 
 /// Receives to the end of the stream.
-pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) {
+pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) -> Counted {
     match Reader::new(settings.engine, READ_BYTES) {
         Ok(mut reader) => {
             receive_loop(worker, stream, &mut reader, settings);
@@ -245,6 +245,7 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSett
         // Tells the sender that all was read; ENOTCONN when it is gone.
         let _ = socket::shut_down_sending(stream);
     }
+    Counted::Lanes
 }
 
 fn receive_loop(worker: &mut Worker, stream: &TcpStream, reader: &mut Reader, settings: TcpSettings) {

@@ -61,8 +61,8 @@ pub(crate) fn jobs_from(
     };
     let mut jobs = Vec::new();
     for thread in 0..threads {
-        let flow_lanes = (thread..connections.len()).step_by(threads).skip(1);
-        let others: Vec<usize> = flow_lanes.map(|flow| first_lane + flow).collect();
+        let flow_lanes = (thread..connections.len()).step_by(threads);
+        let streams: Vec<usize> = flow_lanes.map(|flow| first_lane + flow).collect();
         if receives {
             let flows: Vec<ReceiveFlow> = flows(thread, data_in, end_in)
                 .enumerate()
@@ -72,22 +72,15 @@ pub(crate) fn jobs_from(
                     ReceiveFlow { stream, socket, magic, end_magic, trial_magic }
                 })
                 .collect();
-            let others = others.clone();
-            let work = Box::new(move |worker: &mut Worker| {
-                worker.others = others;
-                udp_receive::receive(worker, flows, settings);
-            });
-            jobs.push(Job { stream: first_lane + thread, thread: first_lane + thread, work });
+            let work = Box::new(move |worker: &mut Worker| udp_receive::receive(worker, flows, settings));
+            jobs.push(Job { streams: streams.clone(), thread: first_lane + thread, work });
         }
         if sends {
             let flows: Vec<SendFlow> = flows(thread, data_out, end_out)
                 .map(|(stream, socket, magic, end_magic)| SendFlow { stream, socket, magic, end_magic })
                 .collect();
-            let work = Box::new(move |worker: &mut Worker| {
-                worker.others = others;
-                udp_send::send(worker, flows, sending, None);
-            });
-            jobs.push(Job { stream: first_lane + thread, thread: first_lane + thread, work });
+            let work = Box::new(move |worker: &mut Worker| udp_send::send(worker, flows, sending, None));
+            jobs.push(Job { streams, thread: first_lane + thread, work });
         }
     }
     jobs

@@ -3,17 +3,15 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use netduel_model::failover::{ProbeArrival, ProbeArrivals};
-use netduel_model::sample::DatagramReport;
 use netduel_model::workload::UdpOffload;
-use netduel_stats::series::Jitter;
 use netduel_sys::readiness::Readiness;
 use netduel_sys::udp::{self, ReceiveBatch};
 use netduel_sys::{clock, error_name, socket, udp_segment};
 
-use crate::accounting::{Accounting, Arrival};
+use crate::counted::Counted;
 use crate::datagram;
 use crate::error::LoadError;
+use crate::flow_count::FlowCount;
 use crate::greeting::{self, Greeting};
 use crate::udp_send::UdpSettings;
 use crate::worker::Worker;
@@ -36,111 +34,6 @@ const QUIET_NS: u64 = 50_000_000;
 const DRAIN_NS: u64 = 2_000_000_000;
 /// How often a thread of many flows looks for those that are over.
 const ROUND_NS: u64 = 5_000_000;
-
-/// What one flow counted.
-pub(crate) struct FlowCount {
-    pub stream: usize,
-    accounting: Accounting,
-    foreign: u64,
-    buffers: u64,
-    pub jitter: Jitter,
-    socket_drops: Option<u64>,
-    /// Every arrival, where they are kept.
-    pub trace: Option<Trace>,
-}
-
-/// Arrivals one by one, in room that was made before.
-pub(crate) struct Trace {
-    /// Number, time of arrival, and that less the time of sending.
-    arrivals: Vec<(u64, u64, i64)>,
-    /// Arrivals for which there was no room.
-    unkept: u64,
-}
-
-impl Trace {
-    fn new(room: usize) -> Option<Self> {
-        (room > 0).then(|| Self { arrivals: Vec::with_capacity(room), unkept: 0 })
-    }
-
-    #[inline]
-    fn note(&mut self, number: u64, sent_ns: u64, now: u64) {
-        if self.arrivals.len() < self.arrivals.capacity() {
-            self.arrivals.push((number, now, now.wrapping_sub(sent_ns).cast_signed()));
-        } else {
-            self.unkept += 1;
-        }
-    }
-
-    /// The arrivals by the time after the start of this end.
-    pub(crate) fn arrivals(self, started_ns: u64) -> ProbeArrivals {
-        ProbeArrivals::of(self.arrivals.into_iter().map(|(number, now, delay_ns)| ProbeArrival {
-            number,
-            arrived_ns: now.wrapping_sub(started_ns).cast_signed(),
-            delay_ns,
-        }))
-    }
-}
-
-impl FlowCount {
-    pub(crate) fn new(stream: usize, trace: usize) -> Self {
-        let (accounting, jitter) = (Accounting::new(), Jitter::default());
-        let trace = Trace::new(trace);
-        Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None, trace }
-    }
-
-    /// Of datagrams that were counted and not looked at.
-    pub(crate) fn counted(stream: usize, count: u64) -> Self {
-        Self { accounting: Accounting::counted(count), ..Self::new(stream, 0) }
-    }
-
-    /// Accounts for a datagram that arrived at `now_ns` of this host's clock, and was sent at `sent_ns` of its sender's.
-    #[inline]
-    pub(crate) fn arrive(&mut self, number: u64, sent_ns: Option<u64>, now_ns: u64) -> Arrival {
-        let arrival = self.accounting.arrive(number);
-        let Some(sent_ns) = sent_ns else { return arrival };
-        if let Some(trace) = &mut self.trace {
-            trace.note(number, sent_ns, now_ns);
-        }
-        if matches!(arrival, Arrival::InOrder | Arrival::Reordered) {
-            self.jitter.update(now_ns.wrapping_sub(sent_ns).cast_signed());
-        }
-        arrival
-    }
-
-    /// One that is none of ours.
-    pub(crate) fn add_foreign(&mut self) {
-        self.foreign += 1;
-    }
-
-    /// Datagrams that arrived and that the program did not take in time.
-    pub(crate) fn add_socket_drops(&mut self, drops: u64) {
-        self.socket_drops = Some(self.socket_drops.unwrap_or(0) + drops);
-    }
-
-    /// Whether there is anything to tell.
-    pub(crate) fn has_any(&self) -> bool {
-        self.accounting.highest_plus_one() > 0 || self.foreign > 0 || self.socket_drops.is_some()
-    }
-
-    /// Adds this flow's counts to the report of its end.
-    pub(crate) fn add_to(&self, report: &mut DatagramReport) {
-        report.unique += self.accounting.unique();
-        report.duplicates += self.accounting.duplicates();
-        report.reordered += self.accounting.reordered();
-        report.too_late += self.accounting.too_late();
-        report.foreign += self.foreign;
-        if report.highest.len() <= self.stream {
-            report.highest.resize(self.stream + 1, 0);
-        }
-        // Threads of several queues may each have seen a part of a flow.
-        let highest = &mut report.highest[self.stream];
-        *highest = (*highest).max(self.accounting.highest_plus_one());
-        report.buffers = Some(report.buffers.unwrap_or(0) + self.buffers);
-        if let Some(drops) = self.socket_drops {
-            report.socket_drops = Some(report.socket_drops.unwrap_or(0) + drops);
-        }
-    }
-}
 
 /// One flow of a thread.
 pub(crate) struct ReceiveFlow {
@@ -221,7 +114,11 @@ impl Course {
 }
 
 /// Receives on all flows of a thread until the peer is done and nothing is under way.
-pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: UdpSettings) {
+pub(crate) fn receive(
+    worker: &mut Worker,
+    flows: Vec<ReceiveFlow>,
+    settings: UdpSettings,
+) -> Result<Counted, LoadError> {
     let UdpSettings { size, offload, .. } = settings;
     let buffer = (BUFFERS / settings.flows as usize).clamp(BUFFER_LEAST, BUFFER_MOST);
     worker.set_buffers(flows.iter().map(|flow| &*flow.socket), settings.window);
@@ -235,9 +132,8 @@ pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: Ud
         worker
             .tally
             .count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(&flow.socket, CALL_LIMIT));
-        if merged && let Err(error) = udp_segment::receive_merged(&flow.socket) {
-            worker.failure = Some(LoadError::merging(error));
-            return;
+        if merged {
+            udp_segment::receive_merged(&flow.socket).map_err(LoadError::merging)?;
         }
     }
     let mut batch = if merged {
@@ -252,10 +148,11 @@ pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: Ud
             let now = course.receive(worker, &mut batch, size, true);
             course.look(worker, now);
         }
-    } else if let Err(error) = receive_from_all(worker, &mut courses, &mut batch, size) {
-        worker.failure = Some(LoadError::system("watch the sockets of the flows (epoll)", error));
-        return;
+    } else {
+        receive_from_all(worker, &mut courses, &mut batch, size)
+            .map_err(|error| LoadError::system("watch the sockets of the flows (epoll)", error))?;
     }
+    let mut counts = Vec::with_capacity(courses.len());
     for Course { flow, mut count, .. } in courses {
         match udp::drops(&flow.socket) {
             Ok(drops) => count.socket_drops = Some(u64::from(drops)),
@@ -264,8 +161,9 @@ pub(crate) fn receive(worker: &mut Worker, flows: Vec<ReceiveFlow>, settings: Ud
         if count.trace.as_ref().is_some_and(|trace| trace.unkept > 0) {
             worker.tally.count_event("probes", "more arrivals than are kept one by one");
         }
-        worker.datagrams.push(count);
+        counts.push(count);
     }
+    Ok(Counted::ReceivedDatagrams { flows: counts, packets: None })
 }
 
 /// Sleeps until some flows have something and takes a batch from each of those.

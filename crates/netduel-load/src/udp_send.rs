@@ -8,19 +8,18 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use netduel_model::sample::DatagramSendReport;
 use netduel_model::workload::{Timing, UdpOffload};
-use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::udp::SendBatch;
 use netduel_sys::{clock, error_name, pattern, udp_segment};
 
+use crate::counted::Counted;
 use crate::datagram::{self, STREAM_HEADER};
 use crate::error::LoadError;
 use crate::markers;
 use crate::pacing::Schedule;
 use crate::packets::sender::RawSender;
-use crate::recorder;
+use crate::send_count::SendCount;
 use crate::worker::Worker;
 
 /// Datagrams in one system call when the rate is not limited.
@@ -78,31 +77,6 @@ struct Course {
     /// Its datagrams in all.
     most: u64,
     schedule: Option<Schedule>,
-}
-
-/// What one thread handed to the kernel.
-pub(crate) struct SendCount {
-    calls: u64,
-    burst: u32,
-    refused: u64,
-    pacing_error: Option<Histogram>,
-}
-
-impl SendCount {
-    /// Adds what the threads of an end counted; absent when none sent datagrams.
-    pub(crate) fn report(counts: impl IntoIterator<Item = Self>) -> Option<DatagramSendReport> {
-        let sum = counts.into_iter().reduce(|mut sum, next| {
-            sum.calls += next.calls;
-            sum.burst = sum.burst.max(next.burst);
-            sum.refused += next.refused;
-            if let (Some(all), Some(next)) = (&mut sum.pacing_error, &next.pacing_error) {
-                all.merge(next);
-            }
-            sum
-        })?;
-        let pacing_error = sum.pacing_error.map(|histogram| recorder::record(&histogram));
-        Some(DatagramSendReport { calls: sum.calls, burst: sum.burst, refused: sum.refused, pacing_error })
-    }
 }
 
 /// Datagrams that leave in one call.
@@ -209,40 +183,33 @@ pub(crate) fn send(
     flows: Vec<SendFlow>,
     settings: UdpSettings,
     mut raw: Option<RawSender>,
-) {
+) -> Result<Counted, LoadError> {
     let started_ns = worker.control.started_ns();
     let mut courses: Vec<Course> = flows.into_iter().map(|flow| course(flow, settings, started_ns)).collect();
     for Course { flow, .. } in &courses {
         worker
             .tally
             .count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(&flow.socket, CALL_LIMIT));
-        if settings.offload != UdpOffload::None
-            && let Err(error) = udp_segment::send_in_segments(&flow.socket, settings.size)
-        {
-            worker.failure = Some(LoadError::segmentation(settings.size, error));
-            return;
+        if settings.offload != UdpOffload::None {
+            udp_segment::send_in_segments(&flow.socket, settings.size)
+                .map_err(|error| LoadError::segmentation(settings.size, error))?;
         }
     }
     if let Some(sender) = &mut raw {
         for Course { flow, .. } in &courses {
-            if let Err(error) = sender.add(flow.stream, &flow.socket, settings.size) {
-                worker.failure = Some(LoadError::system("read the addresses of a flow", error));
-                return;
-            }
+            sender
+                .add(flow.stream, &flow.socket, settings.size)
+                .map_err(|error| LoadError::system("read the addresses of a flow", error))?;
         }
     }
-    let Some(first) = courses.first() else { return };
+    let Some(first) = courses.first() else { return Ok(Counted::Lanes) };
     let mut outgoing = Outgoing::new(settings, first.schedule, raw);
     worker.set_buffers(courses.iter().map(|course| &*course.flow.socket), settings.window);
     let timing = settings.timing;
     let end_ns = started_ns.saturating_add(timing.duration.0);
     let mut sender = Sender {
-        count: SendCount {
-            calls: 0,
-            burst: 0,
-            refused: 0,
-            pacing_error: first.schedule.map(|_| Histogram::new()),
-        },
+        count: SendCount::new(settings.rate_bps.is_some()),
+        failure: None,
         steady_ns: started_ns.saturating_add(timing.warmup.0)..end_ns.saturating_sub(timing.cooldown.0),
         end_ns,
         cpu_at_the_end_ns: None,
@@ -252,13 +219,17 @@ pub(crate) fn send(
     } else {
         sender.in_turn(worker, &mut courses, &mut outgoing);
     }
-    worker.datagrams_sent = Some(sender.count);
+    let mut packets = None;
     if let Outgoing::Raw { sender, .. } = &mut outgoing {
         worker.tally.count_times("AF_XDP send", "never left the interface's queue", sender.flush() as u64);
-        worker.packets = Some(sender.report(worker.pinned));
+        packets = Some(sender.report(worker.pinned));
     }
     if worker.control.tells_its_end() {
         markers::send(|| courses.iter().map(|Course { flow, .. }| (&*flow.socket, flow.end_magic)));
+    }
+    match sender.failure {
+        None => Ok(Counted::SentDatagrams { count: sender.count, packets }),
+        Some(failure) => Err(failure),
     }
 }
 
@@ -279,6 +250,8 @@ fn course(flow: SendFlow, settings: UdpSettings, started_ns: u64) -> Course {
 
 struct Sender {
     count: SendCount,
+    /// Why the kernel takes no datagram of a flow at all.
+    failure: Option<LoadError>,
     steady_ns: std::ops::Range<u64>,
     end_ns: u64,
     /// CPU time of the thread when it first saw that the end is past.
@@ -422,7 +395,7 @@ impl Sender {
                 if is_first {
                     let size = outgoing.payload_mut(0).len();
                     let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
-                    worker.failure = Some(match outgoing {
+                    self.failure = Some(match outgoing {
                         Outgoing::Joined { .. } => LoadError::segmentation(size, error),
                         Outgoing::Apart(_) => LoadError::datagram(size, error),
                         Outgoing::Raw { sender, .. } => {

@@ -2,52 +2,22 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use netduel_model::packet_path::PacketReport;
-use netduel_model::sample::{IntervalSample, RoundTripReport, UnderLoad, ZeroCopyReport};
-use netduel_model::stamps::StampReport;
 use netduel_sys::{clock, socket};
 
 use crate::control::Control;
 use crate::core_sharing::Sharing;
-use crate::error::LoadError;
 use crate::lane::Lane;
 use crate::tally::Tally;
-use crate::udp_receive::FlowCount;
-use crate::udp_send::SendCount;
 
-/// A thread's view of its end, and what it counted.
+/// A thread's view of its end.
 pub(crate) struct Worker {
     pub control: Arc<Control>,
     /// The stream that it works on, the first when there are several.
     pub stream: usize,
-    /// The others, when there are several.
-    pub others: Vec<usize>,
-    /// Where it is to be pinned.
-    pub core: Option<u16>,
-    /// Where it was pinned.
+    /// The core that it is pinned to.
     pub pinned: Option<u16>,
+    /// Errors of its calls.
     pub tally: Tally,
-    /// What its flows received.
-    pub datagrams: Vec<FlowCount>,
-    /// What its flows sent.
-    pub datagrams_sent: Option<SendCount>,
-    /// What it sent or took past the network stack.
-    pub packets: Option<PacketReport>,
-    /// Why there is no traffic that could be counted.
-    pub failure: Option<LoadError>,
-    pub round_trips: Option<RoundTripReport>,
-    /// What this thread measured under load beside them.
-    pub under_load: Option<UnderLoad>,
-    /// What the streams received, at short intervals, by the thread that looks at them.
-    pub fine_series: Vec<IntervalSample>,
-    /// Its stamped round trips.
-    pub stamps: Option<StampReport>,
-    /// What became of its sends that were to copy nothing.
-    pub zero_copy: Option<ZeroCopyReport>,
-    /// Where its packets came from, when it was to busy-poll.
-    pub napi_id: Option<u32>,
-    /// How long its thread ran and waited for a core, nanoseconds.
-    pub run_and_wait: Option<(u64, u64)>,
     sharing: Sharing,
 }
 
@@ -55,27 +25,8 @@ pub(crate) struct Worker {
 const STEP_NS: u64 = 20_000_000;
 
 impl Worker {
-    pub(crate) fn new(control: Arc<Control>, stream: usize, core: Option<u16>) -> Self {
-        Self {
-            control,
-            stream,
-            others: Vec::new(),
-            core,
-            pinned: None,
-            tally: Tally::new(),
-            datagrams: Vec::new(),
-            datagrams_sent: None,
-            packets: None,
-            failure: None,
-            round_trips: None,
-            under_load: None,
-            fine_series: Vec::new(),
-            stamps: None,
-            zero_copy: None,
-            napi_id: None,
-            run_and_wait: None,
-            sharing: Sharing::new(),
-        }
+    pub(crate) fn new(control: Arc<Control>, stream: usize) -> Self {
+        Self { control, stream, pinned: None, tally: Tally::new(), sharing: Sharing::new() }
     }
 
     /// Gives sockets the buffers that were asked for, bytes. What the host does not grant is said once, among the errors.

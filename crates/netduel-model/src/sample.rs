@@ -88,6 +88,32 @@ pub struct EndReport {
     pub thread_use: Option<ThreadUse>,
 }
 
+impl EndReport {
+    /// Of an end that moved and counted nothing.
+    pub fn new(role: Role) -> Self {
+        Self {
+            role,
+            sent: None,
+            received: None,
+            streams: Vec::new(),
+            spread: None,
+            connections: None,
+            datagrams: None,
+            datagrams_sent: None,
+            packets: None,
+            dpdk: None,
+            round_trips: None,
+            under_load: None,
+            failover: None,
+            stamps: None,
+            zero_copy: None,
+            errors: Vec::new(),
+            process_cpu_ns: (0, 0),
+            thread_use: None,
+        }
+    }
+}
+
 /// Threads and their cores, as the scheduler accounts for it (`/proc/thread-self/schedstat`, all threads together).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ThreadUse {

@@ -160,16 +160,11 @@ mod tests {
     use netduel_model::sample::{Flow, RoundTripReport};
     use netduel_model::workload::Role;
 
-    fn end(role: Role) -> EndReport {
-        let nothing = json!({"role": role, "streams": [], "errors": [], "process_cpu_ns": [0, 0]});
-        serde_json::from_value(nothing).unwrap()
-    }
-
     #[test]
     fn a_stall_is_counted_against_what_was_due_in_it() {
         let traffic = r#"{"type":"tcp-rr","size":"14 B","outstanding":1,"wait":"block","rate":"1 k/s"}"#;
         let workload: Workload = serde_json::from_value(workload(traffic, 2).unwrap()).unwrap();
-        let mut client = end(Role::Client);
+        let mut client = EndReport::new(Role::Client);
         client.round_trips = Some(RoundTripReport {
             idle: None,
             parts: None,
@@ -190,7 +185,7 @@ mod tests {
             }),
             series: Vec::new(),
         });
-        let reading = read(&client, &end(Role::Server), &workload, Some(50_000_000)).unwrap();
+        let reading = read(&client, &EndReport::new(Role::Server), &workload, Some(50_000_000)).unwrap();
         let stall = reading.stall.unwrap();
         assert_eq!((stall.slow, stall.slow_due), (25, 25.0));
         let open = reading.open_loop.unwrap();
@@ -203,7 +198,7 @@ mod tests {
         let workload: Workload = serde_json::from_value(workload(traffic, 2).unwrap()).unwrap();
         let histogram = HistogramRecord { count: 2000, min: 5, max: 5, pairs: vec![(5, 2000)] };
         let scheduled = |last_ns| {
-            let mut client = end(Role::Client);
+            let mut client = EndReport::new(Role::Client);
             client.sent = Some(Flow { last_ns: Some(last_ns), ..Flow::default() });
             client.round_trips = Some(RoundTripReport {
                 idle: None,
@@ -215,7 +210,11 @@ mod tests {
                 pacing_error: Some(histogram.clone()),
                 series: Vec::new(),
             });
-            read(&client, &end(Role::Server), &workload, None).unwrap().open_loop.unwrap().scheduled
+            read(&client, &EndReport::new(Role::Server), &workload, None)
+                .unwrap()
+                .open_loop
+                .unwrap()
+                .scheduled
         };
         assert!((scheduled(1_999_000_000) - 2000.0).abs() < 1e-9);
         assert!((scheduled(2_500_000_000) - 2500.0).abs() < 1e-9);
@@ -225,6 +224,6 @@ mod tests {
     fn an_end_that_received_nothing_is_an_error() {
         let traffic = r#"{"type":"tcp-stream","streams":1,"direction":"up","block":"1 MiB","engine":"lean"}"#;
         let workload: Workload = serde_json::from_value(workload(traffic, 1).unwrap()).unwrap();
-        assert!(read(&end(Role::Client), &end(Role::Server), &workload, None).is_err());
+        assert!(read(&EndReport::new(Role::Client), &EndReport::new(Role::Server), &workload, None).is_err());
     }
 }

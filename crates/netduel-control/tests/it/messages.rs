@@ -17,26 +17,7 @@ pub fn workload() -> Workload {
 
 /// A trial's end without figures.
 pub fn trial_end(role: Role) -> TrialEnd {
-    let report = EndReport {
-        packets: None,
-        dpdk: None,
-        failover: None,
-        spread: None,
-        connections: None,
-        role,
-        sent: None,
-        received: None,
-        streams: Vec::new(),
-        datagrams: None,
-        datagrams_sent: None,
-        round_trips: None,
-        under_load: None,
-        stamps: None,
-        zero_copy: None,
-        errors: Vec::new(),
-        process_cpu_ns: (1, 2),
-        thread_use: None,
-    };
+    let report = EndReport { process_cpu_ns: (1, 2), ..EndReport::new(role) };
     TrialEnd { report, observation: Observation::default() }
 }
 

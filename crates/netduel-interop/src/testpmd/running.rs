@@ -350,24 +350,13 @@ fn end_report(
         _ => (0, 0),
     };
     EndReport {
-        role: traffic.role,
         sent: (mode == Mode::TransmitOnly).then_some(flow),
         received,
-        streams: Vec::new(),
-        spread: None,
-        connections: None,
         datagrams,
-        datagrams_sent: None,
         packets: Some(packets),
         dpdk: Some(dpdk),
-        round_trips: None,
-        under_load: None,
-        failover: None,
-        stamps: None,
-        zero_copy: None,
-        errors: Vec::new(),
         process_cpu_ns,
-        thread_use: None,
+        ..EndReport::new(traffic.role)
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use netduel_model::packet_path::{PacketReport, QueuePackets};
 use netduel_sys::bpf::{
-    ArrayMap, Code, Condition, Helper, Live, LoadError, Operand, Operation, Program, ProgramKind, Register,
-    Width, run_live,
+    ArrayMap, Code, Condition, Helper, Live, LoadError as Unloaded, Operand, Operation, Program, ProgramKind,
+    Register, Width, run_live,
 };
 use netduel_sys::clock;
 
@@ -15,6 +15,7 @@ use super::frame::Template;
 use super::path::RawPath;
 use super::programs::{XDP_DROP, XDP_TX};
 use crate::datagram;
+use crate::error::LoadError;
 use crate::worker::Worker;
 
 /// Frames at a time, before the kernel looks whether others want the core.
@@ -35,23 +36,15 @@ pub(crate) fn make(
     magic: u64,
     size: usize,
     end_ns: u64,
-) {
+) -> Result<PacketReport, LoadError> {
     let mut payload = vec![0; size];
     datagram::write_number(&mut payload, magic, 0);
     let mut frame = vec![0; template.bytes().len()];
     template.write(&payload, &mut frame);
     let payload_at = template.payload_at();
-    let prepared = ArrayMap::new("netduel_next", 1).map_err(|error| ("make a map", error)).and_then(|next| {
-        let program = program(&next, payload_at).map_err(|error| ("load an XDP program", error.source))?;
-        Ok((next, program))
-    });
-    let (next, program) = match prepared {
-        Ok(prepared) => prepared,
-        Err((doing, error)) => {
-            worker.failure = Some(crate::error::LoadError::raw(doing, &path.interface, error));
-            return;
-        }
-    };
+    let failed = |doing, error| LoadError::raw(doing, &path.interface, error);
+    let next = ArrayMap::new("netduel_next", 1).map_err(|error| failed("make a map", error))?;
+    let program = program(&next, payload_at).map_err(|error| failed("load an XDP program", error.source))?;
     let stream = worker.stream;
     let control = std::sync::Arc::clone(&worker.control);
     let is_made = AtomicBool::new(false);
@@ -79,15 +72,12 @@ pub(crate) fn make(
         result
     });
     let packets = next.read(0).unwrap_or(0);
-    worker.packets = Some(PacketReport {
+    result.map_err(|error| failed("run frames in the kernel", error))?;
+    Ok(PacketReport {
         interface: path.interface.clone(),
         queues: vec![QueuePackets { queue: None, core: worker.pinned, packets }],
         ..PacketReport::default()
-    });
-    if let Err(error) = result {
-        worker.failure =
-            Some(crate::error::LoadError::raw("run frames in the kernel", &path.interface, error));
-    }
+    })
 }
 
 fn run(
@@ -117,7 +107,7 @@ fn run(
 }
 
 /// Numbers the frame, and sends it on by the interface that it seems to come from.
-fn program(next: &ArrayMap, payload_at: usize) -> Result<Program, LoadError> {
+fn program(next: &ArrayMap, payload_at: usize) -> Result<Program, Unloaded> {
     use Register::{R0, R1, R2, R3, R6, R7, R8, R10};
     // A head of 62 bytes at most.
     let number_at = i16::try_from(payload_at).unwrap_or(i16::MAX - 16) + 8;

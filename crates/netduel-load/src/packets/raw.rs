@@ -12,6 +12,7 @@ use super::path::RawPath;
 use super::receiver::{self, Counter, RawReceiver, Refused};
 use super::sender::RawSender;
 use super::{maker, programs};
+use crate::counted::Counted;
 use crate::datagram::{self, Kind};
 use crate::error::LoadError;
 use crate::job::Job;
@@ -91,19 +92,17 @@ impl Raw {
                 let job = |(thread, sender): (usize, RawSender)| {
                     let streams: Vec<usize> = (thread..sockets.len()).step_by(threads).collect();
                     let flows: Vec<SendFlow> = streams.iter().map(|stream| flow(*stream)).collect();
-                    let work = move |worker: &mut Worker| {
-                        worker.others = streams[1..].to_vec();
-                        udp_send::send(worker, flows, settings, Some(sender));
-                    };
-                    Job { stream: thread, thread, work: Box::new(work) }
+                    let work = Box::new(move |worker: &mut Worker| {
+                        udp_send::send(worker, flows, settings, Some(sender))
+                    });
+                    Job { streams, thread, work }
                 };
                 senders.into_iter().enumerate().map(job).collect()
             }
             Self::Maker(path) => (0..sockets.len())
                 .map(|stream| {
                     let (path, flow) = (path.clone(), flow(stream));
-                    let work = move |worker: &mut Worker| make(worker, &path, &flow, settings);
-                    Job { stream, thread: stream, work: Box::new(work) }
+                    Job::new(stream, stream, move |worker| make(worker, &path, &flow, settings))
                 })
                 .collect(),
             Self::Receiver(receiver, threads) => {
@@ -111,16 +110,14 @@ impl Raw {
                 parts
                     .map(|(thread, part)| {
                         let magics = magics.clone();
-                        let work = move |worker: &mut Worker| {
-                            receiver::receive(worker, part, &magics, settings.size);
-                        };
-                        Job { stream: thread, thread, work: Box::new(work) }
+                        Job::sure(thread, thread, move |worker| {
+                            receiver::receive(worker, part, &magics, settings.size)
+                        })
                     })
                     .collect()
             }
             Self::Counter(counter) => {
-                let work = move |worker: &mut Worker| receiver::watch(worker, &counter, settings.size);
-                vec![Job { stream: 0, thread: 0, work: Box::new(work) }]
+                vec![Job::sure(0, 0, move |worker| receiver::watch(worker, &counter, settings.size))]
             }
         }
     }
@@ -137,19 +134,19 @@ fn asked(packets: &PacketPath, path: &RawPath) -> Result<Option<u32>, LoadError>
     }
 }
 
-fn make(worker: &mut Worker, path: &RawPath, flow: &SendFlow, settings: UdpSettings) {
+fn make(
+    worker: &mut Worker,
+    path: &RawPath,
+    flow: &SendFlow,
+    settings: UdpSettings,
+) -> Result<Counted, LoadError> {
     let addresses = flow.socket.local_addr().and_then(|from| Ok((from, flow.socket.peer_addr()?)));
-    let (from, to) = match addresses {
-        Ok(addresses) => addresses,
-        Err(error) => {
-            worker.failure = Some(LoadError::system("read the addresses of a flow", error));
-            return;
-        }
-    };
+    let (from, to) = addresses.map_err(|error| LoadError::system("read the addresses of a flow", error))?;
     let template = Template::new(path, from, to, settings.size);
     let end_ns = worker.control.started_ns().saturating_add(settings.timing.duration.0);
-    maker::make(worker, path, &template, flow.magic, settings.size, end_ns);
+    let result = maker::make(worker, path, &template, flow.magic, settings.size, end_ns);
     if worker.control.tells_its_end() {
         crate::markers::send(|| std::iter::once((&*flow.socket, flow.end_magic)));
     }
+    result.map(Counted::Packets)
 }

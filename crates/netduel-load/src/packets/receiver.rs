@@ -12,10 +12,11 @@ use netduel_sys::{clock, error_name};
 use super::path::RawPath;
 use super::{frame, programs};
 use crate::accounting::Arrival;
+use crate::counted::Counted;
 use crate::datagram;
 use crate::error::ATTACH;
+use crate::flow_count::FlowCount;
 use crate::lane::Lane;
-use crate::udp_receive::FlowCount;
 use crate::worker::Worker;
 
 /// Frames of a queue's socket: some milliseconds at ten million a second, which is what a thread may have to wait for its core.
@@ -140,7 +141,7 @@ fn unloaded(error: netduel_sys::bpf::LoadError) -> Refused {
 }
 
 /// Takes frames off some queues until the peer is done and nothing is under way.
-pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], size: usize) {
+pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], size: usize) -> Counted {
     let ReceiverPart { mut queues, interface, mode, attached, busy_poll } = part;
     let streams: BTreeMap<u64, usize> =
         magics.iter().enumerate().map(|(stream, magic)| (*magic, stream)).collect();
@@ -199,8 +200,8 @@ pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], s
             Err(error) => worker.tally.count("getsockopt XDP_STATISTICS", &error),
         }
     }
-    worker.packets = Some(report);
-    worker.datagrams.extend(counts.into_iter().filter(FlowCount::has_any));
+    counts.retain(FlowCount::has_any);
+    Counted::ReceivedDatagrams { flows: counts, packets: Some(report) }
 }
 
 /// Whether the driver only says that it has nothing, or that another core asks it.
@@ -231,7 +232,7 @@ fn count(
 }
 
 /// Reads the counts of the program until the peer is done and they stand still.
-pub(crate) fn watch(worker: &mut Worker, counter: &Counter, size: usize) {
+pub(crate) fn watch(worker: &mut Worker, counter: &Counter, size: usize) -> Counted {
     let flows = counter.counts.entries();
     let mut counted = vec![0; flows as usize];
     let mut by_core: Vec<u64> = Vec::new();
@@ -272,13 +273,13 @@ pub(crate) fn watch(worker: &mut Worker, counter: &Counter, size: usize) {
         packets: *packets,
     };
     let cores = by_core.iter().enumerate().filter(|(_, packets)| **packets > 0);
-    worker.packets = Some(PacketReport {
+    let packets = PacketReport {
         interface: counter.interface.clone(),
         mode: counter.mode,
         queues: cores.map(of_core).collect(),
         ..PacketReport::default()
-    });
-    worker
-        .datagrams
-        .extend(counted.iter().enumerate().map(|(stream, count)| FlowCount::counted(stream, *count)));
+    };
+    let flows =
+        counted.iter().enumerate().map(|(stream, count)| FlowCount::counted(stream, *count)).collect();
+    Counted::ReceivedDatagrams { flows, packets: Some(packets) }
 }

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netduel_model::ids::Token;
+use netduel_model::sample::RoundTripReport;
+use netduel_model::stamps::StampReport;
 use netduel_model::workload::{Role, Wait};
 use netduel_sys::socket;
 
+use crate::counted::{Counted, Messages};
 use crate::datagram::{self, kinds};
 use crate::job::Job;
 use crate::pacing::Schedule;
@@ -33,12 +36,13 @@ pub(crate) fn tcp_jobs(settings: Settings, role: Role, stream: &Arc<TcpStream>) 
         let stream = Arc::clone(stream);
         return vec![job(0, move |worker| {
             polling::begin(worker, settings.wait, &*stream);
-            if settings.timestamps {
-                stamps::serve_tcp(worker, &stream, settings);
+            let stamps = if settings.timestamps {
+                stamps::serve_tcp(worker, &stream, settings)
             } else {
                 serve::tcp(worker, &stream, settings);
-            }
-            polling::end(worker, settings.wait, &*stream);
+                None
+            };
+            responses(stamps, polling::end(worker, settings.wait, &*stream))
         })];
     }
     if settings.timestamps {
@@ -59,12 +63,13 @@ pub(crate) fn udp_jobs(settings: Settings, role: Role, token: Token, socket: &Ar
         let magics = serve::Magics { request: magic(data_in), response: magic(data_out), end: magic(end_in) };
         return vec![job(0, move |worker| {
             polling::begin(worker, settings.wait, &*socket);
-            if settings.timestamps {
-                stamps::serve_udp(worker, &socket, settings, magics);
+            let stamps = if settings.timestamps {
+                stamps::serve_udp(worker, &socket, settings, magics)
             } else {
                 serve::udp(worker, &socket, settings, magics);
-            }
-            polling::end(worker, settings.wait, &*socket);
+                None
+            };
+            responses(stamps, polling::end(worker, settings.wait, &*socket))
         })];
     }
     if settings.timestamps {
@@ -90,16 +95,14 @@ fn client_jobs<Q: transport::Requests, R: transport::Responses>(
                 .shown_live(&worker.control.live_trips);
             let report =
                 closed::run(worker, settings, lost_after_ns, recorder, &mut requests, &mut responses);
-            worker.round_trips = Some(report);
-            polling::end(worker, settings.wait, responses.descriptor());
-            responses.finish(worker);
+            finish(worker, report, settings.wait, responses)
         })],
         (Some(rate), Wait::Spin) => vec![job(0, move |worker| {
             prepare(worker, &mut responses, settings.wait, lost_after_ns);
             let started = worker.control.started_ns();
             let open = open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
-            worker.round_trips = Some(open::spin(worker, open, &mut requests, &mut responses));
-            responses.finish(worker);
+            let report = open::spin(worker, open, &mut requests, &mut responses);
+            finish(worker, report, settings.wait, responses)
         })],
         (Some(rate), Wait::Block | Wait::BusyPoll) => {
             let shared = Arc::new(open::Shared::default());
@@ -109,15 +112,15 @@ fn client_jobs<Q: transport::Requests, R: transport::Responses>(
                 let started = worker.control.started_ns();
                 let open =
                     open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
-                worker.round_trips = Some(open::receive(worker, open, &shared, &mut responses));
-                polling::end(worker, settings.wait, responses.descriptor());
-                responses.finish(worker);
+                let report = open::receive(worker, open, &shared, &mut responses);
+                finish(worker, report, settings.wait, responses)
             });
             let send = job(1, move |worker| {
                 let started = worker.control.started_ns();
                 let open =
                     open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
                 open::send(worker, open, &sender_shared, &mut requests);
+                Counted::Lanes
             });
             vec![receive, send]
         }
@@ -139,6 +142,23 @@ fn prepare<R: transport::Responses>(
     }
 }
 
-fn job(thread: usize, work: impl FnOnce(&mut Worker) + Send + 'static) -> Job {
-    Job { stream: 0, thread, work: Box::new(work) }
+/// What the client counted.
+fn finish<R: transport::Responses>(
+    worker: &mut Worker,
+    report: RoundTripReport,
+    wait: Wait,
+    responses: R,
+) -> Counted {
+    let napi_id = polling::end(worker, wait, responses.descriptor());
+    let stamps = responses.finish(worker).map(Box::new);
+    Counted::RoundTrips { report: Box::new(report), messages: Messages { stamps, napi_id } }
+}
+
+/// What the server counted.
+fn responses(stamps: Option<StampReport>, napi_id: Option<u32>) -> Counted {
+    Counted::Responses(Messages { stamps: stamps.map(Box::new), napi_id })
+}
+
+fn job(thread: usize, work: impl FnOnce(&mut Worker) -> Counted + Send + 'static) -> Job {
+    Job::sure(0, thread, work)
 }

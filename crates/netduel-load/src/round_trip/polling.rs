@@ -13,12 +13,16 @@ pub(super) fn begin(worker: &mut Worker, wait: Wait, socket: impl AsFd) {
     }
 }
 
-/// Notes where the packets came from.
-pub(super) fn end(worker: &mut Worker, wait: Wait, socket: impl AsFd) {
-    if wait == Wait::BusyPoll {
-        match busy_poll::incoming_napi_id(socket) {
-            Ok(id) => worker.napi_id = Some(id),
-            Err(error) => worker.tally.count("getsockopt SO_INCOMING_NAPI_ID", &error),
+/// The NAPI instance that the packets came from, where the plan asks for busy polling.
+pub(super) fn end(worker: &mut Worker, wait: Wait, socket: impl AsFd) -> Option<u32> {
+    if wait != Wait::BusyPoll {
+        return None;
+    }
+    match busy_poll::incoming_napi_id(socket) {
+        Ok(id) => Some(id),
+        Err(error) => {
+            worker.tally.count("getsockopt SO_INCOMING_NAPI_ID", &error);
+            None
         }
     }
 }

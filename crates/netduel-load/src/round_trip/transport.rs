@@ -5,6 +5,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use netduel_model::stamps::StampReport;
 use netduel_sys::pattern;
 use netduel_sys::socket::{self, Waiting};
 
@@ -54,11 +55,12 @@ pub(crate) trait Responses: Send + 'static {
     fn descriptor(&self) -> BorrowedFd<'_>;
     /// The traffic begins.
     fn begin(&mut self, _: &mut Worker) {}
-    /// It is over: what the responses told besides goes into the worker.
-    fn finish(self, _: &mut Worker)
+    /// It is over: what the stamps of the responses say, where they have some.
+    fn finish(self, _: &mut Worker) -> Option<StampReport>
     where
         Self: Sized,
     {
+        None
     }
 }
 

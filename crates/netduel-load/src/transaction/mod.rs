@@ -10,9 +10,9 @@ use netduel_model::ids::Token;
 use netduel_model::sample::RoundTripReport;
 use netduel_model::workload::{Role, Timing, Transaction};
 
+use crate::counted::{Counted, Messages};
 use crate::job::Job;
 use crate::sockets::Sockets;
-use crate::worker::Worker;
 
 mod client;
 mod message;
@@ -44,37 +44,32 @@ pub(crate) fn jobs(
         lane: 0,
     };
     match role {
-        Role::Client => {
-            client_jobs(settings, congestion, threads, sockets.peer, standing, |worker, report| {
-                worker.round_trips = Some(report);
-            })
-        }
+        Role::Client => client_jobs(settings, congestion, threads, sockets.peer, standing, |report| {
+            Counted::RoundTrips { report: Box::new(report), messages: Messages::default() }
+        }),
         Role::Server => server_jobs(settings, congestion, threads, sockets, standing),
     }
 }
 
-/// The threads of a client; `done` is called once, in the last of them, with the figures of all.
+/// The threads of a client; `counted` is called once, in the last of them, with the figures of all.
 pub(crate) fn client_jobs(
     settings: Settings,
     congestion: Option<String>,
     threads: usize,
     peer: Option<SocketAddr>,
     standing: Arc<TcpStream>,
-    done: fn(&mut Worker, RoundTripReport),
+    counted: fn(RoundTripReport) -> Counted,
 ) -> Vec<Job> {
     let peer = peer.expect("a client knows whom its greeted connection goes to");
     let shared = Arc::new(client::Shared::new(settings, congestion, peer, standing));
     (0..threads)
         .map(|thread| {
             let shared = Arc::clone(&shared);
-            let work = Box::new(move |worker: &mut Worker| {
+            Job::sure(settings.lane + thread, thread, move |worker| {
                 client::run(worker, &shared);
-                // Who is the last has the figures of all, and tells the server that no more come.
-                if let Some(shared) = Arc::into_inner(shared) {
-                    done(worker, shared.finish());
-                }
-            });
-            Job { stream: settings.lane + thread, thread, work }
+                // The last thread has the figures of all, and tells the server that no more come.
+                Arc::into_inner(shared).map_or(Counted::Lanes, |shared| counted(shared.finish()))
+            })
         })
         .collect()
 }
@@ -90,15 +85,16 @@ pub(crate) fn server_jobs(
     let later = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
     let door = Arc::new(server::Door::new(later, congestion));
     let watched = Arc::clone(&door);
-    let watch = Job {
-        stream: settings.lane,
-        thread: 0,
-        work: Box::new(move |worker| server::watch(worker, &standing, &watched)),
-    };
+    let watch = Job::sure(settings.lane, 0, move |worker| {
+        server::watch(worker, &standing, &watched);
+        Counted::Lanes
+    });
     let serve = (0..threads).map(|thread| {
         let door = Arc::clone(&door);
-        let work = Box::new(move |worker: &mut Worker| server::run(worker, &door, settings));
-        Job { stream: settings.lane + thread, thread, work }
+        Job::sure(settings.lane + thread, thread, move |worker| {
+            server::run(worker, &door, settings);
+            Counted::Lanes
+        })
     });
     std::iter::once(watch).chain(serve).collect()
 }

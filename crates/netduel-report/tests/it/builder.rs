@@ -380,26 +380,7 @@ fn series(noise: &mut Noise, per_second: f64, bytes_each: f64) -> Flow {
 }
 
 fn report(role: Role, sent: Option<Flow>, received: Option<Flow>) -> EndReport {
-    EndReport {
-        packets: None,
-        dpdk: None,
-        failover: None,
-        spread: None,
-        connections: None,
-        role,
-        sent,
-        received,
-        streams: Vec::new(),
-        datagrams: None,
-        datagrams_sent: None,
-        round_trips: None,
-        under_load: None,
-        stamps: None,
-        zero_copy: None,
-        errors: Vec::new(),
-        process_cpu_ns: (120_000_000, 900_000_000),
-        thread_use: None,
-    }
+    EndReport { sent, received, process_cpu_ns: (120_000_000, 900_000_000), ..EndReport::new(role) }
 }
 
 fn bulk(noise: &mut Noise, speed: f64, arm: usize, recipe: &Recipe) -> (EndReport, EndReport) {

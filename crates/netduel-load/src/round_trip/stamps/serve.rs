@@ -4,6 +4,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use netduel_model::stamps::StampReport;
 use netduel_sys::clock;
 use netduel_sys::pattern;
 use netduel_sys::socket::{self, Waiting};
@@ -41,7 +42,11 @@ struct Connection<'a> {
 }
 
 /// Serves a TCP connection to its end.
-pub(in crate::round_trip) fn tcp(worker: &mut Worker, stream: &Arc<TcpStream>, settings: Settings) {
+pub(in crate::round_trip) fn tcp(
+    worker: &mut Worker,
+    stream: &Arc<TcpStream>,
+    settings: Settings,
+) -> Option<StampReport> {
     let size = settings.size;
     let requests = vec![0; READ_BYTES.max(size)];
     let mut responses = vec![0; requests.len() + size];
@@ -64,7 +69,7 @@ pub(in crate::round_trip) fn tcp(worker: &mut Worker, stream: &Arc<TcpStream>, s
     while connection.turn(worker, &mut desk, waiting(settings)) {}
     // Tells the client that no response is to come; ENOTCONN when it is gone.
     let _ = socket::shut_down_sending(&**stream);
-    worker.stamps = desk.finish(worker, &**stream);
+    desk.finish(worker, &**stream)
 }
 
 impl Connection<'_> {
@@ -201,7 +206,7 @@ pub(in crate::round_trip) fn udp(
     socket: &Arc<UdpSocket>,
     settings: Settings,
     magics: Magics,
-) {
+) -> Option<StampReport> {
     let size = settings.size;
     let carries = carries_times(size, false);
     let mut desk = Desk::new(worker, enable_datagrams(socket), settings.timing, carries);
@@ -235,7 +240,7 @@ pub(in crate::round_trip) fn udp(
             }
         }
     }
-    worker.stamps = desk.finish(worker, &**socket);
+    desk.finish(worker, &**socket)
 }
 
 /// A request, whose bytes become the response.

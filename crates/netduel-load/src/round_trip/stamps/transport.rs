@@ -276,8 +276,8 @@ impl Responses for TcpResponses {
         self.book.begin(worker);
     }
 
-    fn finish(self, worker: &mut Worker) {
-        worker.stamps = Some(self.book.finish(&*self.stream, worker));
+    fn finish(self, worker: &mut Worker) -> Option<StampReport> {
+        Some(self.book.finish(&*self.stream, worker))
     }
 }
 
@@ -375,7 +375,7 @@ impl Responses for UdpResponses {
         self.book.begin(worker);
     }
 
-    fn finish(self, worker: &mut Worker) {
-        worker.stamps = Some(self.book.finish(&*self.socket, worker));
+    fn finish(self, worker: &mut Worker) -> Option<StampReport> {
+        Some(self.book.finish(&*self.socket, worker))
     }
 }

@@ -1,0 +1,129 @@
+//! What became of the datagrams of flows, at their receiver: by flow, and of all flows of an end. Reads no clock and no socket.
+use netduel_model::failover::{ProbeArrival, ProbeArrivals};
+use netduel_model::sample::DatagramReport;
+use netduel_stats::series::Jitter;
+
+use crate::accounting::{Accounting, Arrival};
+
+/// What one flow counted.
+pub(crate) struct FlowCount {
+    pub stream: usize,
+    pub accounting: Accounting,
+    pub foreign: u64,
+    pub buffers: u64,
+    pub jitter: Jitter,
+    pub socket_drops: Option<u64>,
+    /// Every arrival, where they are kept.
+    pub trace: Option<Trace>,
+}
+
+/// Arrivals one by one, in room that was made before.
+pub(crate) struct Trace {
+    /// Number, time of arrival, and that less the time of sending.
+    arrivals: Vec<(u64, u64, i64)>,
+    /// Arrivals for which there was no room.
+    pub unkept: u64,
+}
+
+impl Trace {
+    fn new(room: usize) -> Option<Self> {
+        (room > 0).then(|| Self { arrivals: Vec::with_capacity(room), unkept: 0 })
+    }
+
+    #[inline]
+    fn note(&mut self, number: u64, sent_ns: u64, now: u64) {
+        if self.arrivals.len() < self.arrivals.capacity() {
+            self.arrivals.push((number, now, now.wrapping_sub(sent_ns).cast_signed()));
+        } else {
+            self.unkept += 1;
+        }
+    }
+
+    /// The arrivals by the time after the start of this end.
+    pub(crate) fn arrivals(self, started_ns: u64) -> ProbeArrivals {
+        ProbeArrivals::of(self.arrivals.into_iter().map(|(number, now, delay_ns)| ProbeArrival {
+            number,
+            arrived_ns: now.wrapping_sub(started_ns).cast_signed(),
+            delay_ns,
+        }))
+    }
+}
+
+impl FlowCount {
+    pub(crate) fn new(stream: usize, trace: usize) -> Self {
+        let (accounting, jitter) = (Accounting::new(), Jitter::default());
+        let trace = Trace::new(trace);
+        Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None, trace }
+    }
+
+    /// Of datagrams that were counted and not looked at.
+    pub(crate) fn counted(stream: usize, count: u64) -> Self {
+        Self { accounting: Accounting::counted(count), ..Self::new(stream, 0) }
+    }
+
+    /// Accounts for a datagram that arrived at `now_ns` of this host's clock, and was sent at `sent_ns` of its sender's.
+    #[inline]
+    pub(crate) fn arrive(&mut self, number: u64, sent_ns: Option<u64>, now_ns: u64) -> Arrival {
+        let arrival = self.accounting.arrive(number);
+        let Some(sent_ns) = sent_ns else { return arrival };
+        if let Some(trace) = &mut self.trace {
+            trace.note(number, sent_ns, now_ns);
+        }
+        if matches!(arrival, Arrival::InOrder | Arrival::Reordered) {
+            self.jitter.update(now_ns.wrapping_sub(sent_ns).cast_signed());
+        }
+        arrival
+    }
+
+    /// One that is none of ours.
+    pub(crate) fn add_foreign(&mut self) {
+        self.foreign += 1;
+    }
+
+    /// Datagrams that arrived and that the program did not take in time.
+    pub(crate) fn add_socket_drops(&mut self, drops: u64) {
+        self.socket_drops = Some(self.socket_drops.unwrap_or(0) + drops);
+    }
+
+    /// Whether there is anything to tell.
+    pub(crate) fn has_any(&self) -> bool {
+        self.accounting.highest_plus_one() > 0 || self.foreign > 0 || self.socket_drops.is_some()
+    }
+}
+
+/// What the flows of an end counted together.
+#[derive(Default)]
+pub(crate) struct FlowCounts {
+    report: DatagramReport,
+    jitters_ns: Vec<f64>,
+}
+
+impl FlowCounts {
+    /// Adds a flow, or the part of it that one thread received.
+    pub(crate) fn add(&mut self, flow: &FlowCount) {
+        let Self { report, jitters_ns } = self;
+        jitters_ns.extend(flow.jitter.nanoseconds());
+        report.unique += flow.accounting.unique();
+        report.duplicates += flow.accounting.duplicates();
+        report.reordered += flow.accounting.reordered();
+        report.too_late += flow.accounting.too_late();
+        report.foreign += flow.foreign;
+        if report.highest.len() <= flow.stream {
+            report.highest.resize(flow.stream + 1, 0);
+        }
+        // Threads of several queues may each have seen a part of a flow.
+        let highest = &mut report.highest[flow.stream];
+        *highest = (*highest).max(flow.accounting.highest_plus_one());
+        report.buffers = Some(report.buffers.unwrap_or(0) + flow.buffers);
+        if let Some(drops) = flow.socket_drops {
+            report.socket_drops = Some(report.socket_drops.unwrap_or(0) + drops);
+        }
+    }
+
+    /// All of them, with the mean of their jitters.
+    pub(crate) fn report(self) -> DatagramReport {
+        let count = self.jitters_ns.len() as f64;
+        let jitter_ns = (count > 0.0).then(|| self.jitters_ns.iter().sum::<f64>() / count);
+        DatagramReport { jitter_ns, ..self.report }
+    }
+}
