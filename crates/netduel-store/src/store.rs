@@ -49,6 +49,8 @@ pub struct RunContents {
     pub end: Option<RunEnd>,
     /// A last record that is incomplete.
     pub torn: Option<TornTail>,
+    /// A process writes the run at this moment.
+    pub in_use: bool,
 }
 
 impl Store {
@@ -162,6 +164,38 @@ impl Store {
         Ok((whole.run, whole.torn))
     }
 
+    /// Deletes a run: by its name, the beginning of it, or `last`. Gives its full name.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when a process writes it; a path of a file is [`StoreError::NotFound`]; otherwise as [`Self::read`].
+    pub fn remove(&self, name: &str) -> Result<RunId, StoreError> {
+        let id = self.id_of(name)?;
+        let path = self.file_of(id.as_str());
+        let file = File::open(&path).map_err(|source| StoreError::of("open", &path, source))?;
+        writer::lock(&file, &path)?;
+        fs::remove_file(&path).map_err(|source| StoreError::of("remove", &path, source))?;
+        Ok(id)
+    }
+
+    /// The full name of a run of this store: of its name, the beginning of it, or `last`.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; a path of a file is [`StoreError::NotFound`].
+    pub fn id_of(&self, name: &str) -> Result<RunId, StoreError> {
+        let path = self.find(name)?;
+        let id = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| RunId::new(stem).ok());
+        match id {
+            Some(id) if path == self.file_of(id.as_str()) => Ok(id),
+            _ => Err(self.not_found(name)?),
+        }
+    }
+
+    /// Whether a process writes this run at this moment. A run that cannot be opened is not in use.
+    pub fn is_in_use(&self, id: &RunId) -> bool {
+        let path = self.file_of(id.as_str());
+        File::open(&path).is_ok_and(|file| writer::is_locked(&file))
+    }
+
     /// All runs, the last started first. Runs that cannot be read come at the end.
     ///
     /// # Errors
@@ -252,7 +286,8 @@ impl Store {
 fn outline(path: &Path) -> Result<RunContents, StoreError> {
     let file = File::open(path).map_err(|source| StoreError::of("open", path, source))?;
     let reader::Outline { header, trials, end, torn } = reader::read_outline(&file, path)?;
-    Ok(RunContents { header, trials, end, torn })
+    let in_use = writer::is_locked(&file);
+    Ok(RunContents { header, trials, end, torn, in_use })
 }
 
 /// Creates an empty draft. One that a killed process left is removed first; one that is being written is not.

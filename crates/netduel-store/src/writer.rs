@@ -147,3 +147,13 @@ pub(crate) fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
         Err(error) => Err(StoreError::of("lock", path, error.into())),
     }
 }
+
+/// Whether another process is the writer of a file. Asks for a shared lock, which readers do not refuse each other, and gives it back.
+pub(crate) fn is_locked(file: &File) -> bool {
+    if flock(file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
+        return true;
+    }
+    // Closing the file would unlock it as well.
+    let _ = flock(file, FlockOperation::Unlock);
+    false
+}

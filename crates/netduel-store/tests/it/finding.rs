@@ -186,3 +186,27 @@ fn a_folder_that_cannot_be_is_told_with_the_operation() {
     let error = Store::open(file.path().join("below")).expect_err("a file is no folder").to_string();
     assert!(error.starts_with("failed to create the store's folder "), "{error}");
 }
+
+#[test]
+fn removed_run_is_gone_and_a_run_that_is_being_written_stays() {
+    let (folder, store) = store_with(&[("demo-1", 30), ("demo-2", 20), ("aa-1", 10)]);
+    let (_, writer) = store.resume(&netduel_model::ids::RunId::new("demo-1").expect("a name")).expect("free");
+    let error = store.remove("last").expect_err("it is being written");
+    assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+    let in_use = |store: &Store| -> Vec<bool> {
+        let runs = store.list().expect("a listing");
+        runs.iter().filter_map(|run| Some(run.contents.as_ref().ok()?.in_use)).collect()
+    };
+    assert_eq!(in_use(&store), [true, false, false]);
+    drop(writer);
+    assert_eq!(in_use(&store), [false; 3]);
+    assert_eq!(store.remove("aa").expect("it is there").to_string(), "aa-1");
+    assert!(matches!(store.remove("demo"), Err(StoreError::Ambiguous { .. })));
+    // A file elsewhere is not the store's to delete, even if it has a run's name.
+    let elsewhere = folder.path().join("demo-2.netduel");
+    std::fs::copy(store.folder().join("demo-2.netduel"), &elsewhere).expect("it can be copied");
+    let error = store.remove(elsewhere.to_str().expect("a plain path")).expect_err("not in the store");
+    assert!(matches!(error, StoreError::NotFound { .. }), "{error}");
+    assert!(elsewhere.exists());
+    assert_eq!(store.list().expect("a listing").len(), 2);
+}
