@@ -126,14 +126,14 @@ pub enum LabError {
     },
     /// A lab of that name is up.
     #[error(
-        "bring up lab {name}: it is up already; take it down first (`netduel lab down {name}`) or use another name"
+        "bring up lab {name}: it is up already; take it down first (`netduel lab down --lab {name}`) or use another name"
     )]
     NameTaken {
         /// The name.
         name: LabName,
     },
     /// No lab of that name is up.
-    #[error("find lab {name}: no such lab is up; `netduel lab up {name}` makes one")]
+    #[error("find lab {name}: no such lab is up; `netduel lab up --lab {name}` makes one")]
     NoSuchLab {
         /// The name.
         name: LabName,

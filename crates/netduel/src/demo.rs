@@ -11,10 +11,12 @@ use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, PinAuto, RoundTrip, Timing, Traffic, Wait, Workload};
 use netduel_store::Store;
 
-use crate::cli::DemoArgs;
+use crate::cli::run::DemoArgs;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::figure::trial_value;
-use crate::run::{Output, RunSource, System, build_lab, execute, open_store, run_failure};
+use crate::report_file::Destination;
+use crate::run::{Output, RunSource, System, build_lab, execute, run_failure};
+use crate::run_store::open_store;
 
 /// The demo's plan, built in: the demo needs no file.
 const PLAN: &str = include_str!("../../../plans/demo.toml");
@@ -25,6 +27,7 @@ const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
 
 /// Runs the command.
 pub fn command(args: &DemoArgs) -> Result<(), Failure> {
+    let out = Some(Destination::of(&args.out, None)?);
     let store = open_store(&args.store)?;
     let mut plan = plan::parse(PLAN, "plans/demo.toml").kind(Kind::Internal)?;
     pin_to_an_allowed_core(&mut plan)?;
@@ -34,7 +37,7 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let built_s = (netduel_sys::clock::monotonic_ns() - started_ns) as f64 / 1e9;
     eprintln!("lab: guests a and b and two paths between them are up ({built_s:.1} s)");
     let (store, lab) = check_paths(&plan, store, lab)?;
-    let output = Output { folder: Some(&args.out), json: args.json };
+    let output = Output { out, json: args.json.json };
     execute(&plan, RunSource::New { plan_text: PLAN.to_owned() }, store, lab, &output)
 }
 

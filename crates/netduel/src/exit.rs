@@ -8,7 +8,7 @@ pub use netduel_agent::chain;
 pub enum Kind {
     /// A bug in this program.
     Internal = 1,
-    /// Wrong words on the command line, or a plan that makes no sense.
+    /// Invalid command line or invalid plan.
     Usage = 2,
     /// This machine lacks something: a permission, a kernel feature, a tool.
     Environment = 3,
@@ -16,22 +16,42 @@ pub enum Kind {
     Host = 4,
     /// The store failed: disk full, unreadable, written by a newer version.
     Store = 5,
-    /// The run ended, but too few trials count for a verdict.
+    /// The run ended, but too few trials are valid for a verdict.
     NoVerdict = 6,
     /// The local lab: name clash, no such lab.
     Lab = 7,
-    /// `inspect` found something at least as grave as was asked for.
+    /// `inspect` found something at or above the severity of `--fail-on`.
     Findings = 8,
+    /// No stored run has this name, or several do.
+    NoSuchRun = 9,
+    /// There is no pairing with this host.
+    NotPaired = 10,
     /// Stopped by the user; finished trials are kept.
     Interrupted = 130,
 }
+
+/// Every exit code with its meaning in one line, for the man pages; `docs/exit-codes.md` has the same codes with remedies.
+pub const EXIT_STATUS: &[(i32, &str)] = &[
+    (0, "success"),
+    (Kind::Internal as i32, "internal error: a bug in netduel"),
+    (Kind::Usage as i32, "invalid command line or invalid plan"),
+    (Kind::Environment as i32, "the environment lacks a permission, a kernel feature or a program"),
+    (Kind::Host as i32, "a host, its agent or a paired server failed"),
+    (Kind::Store as i32, "the store failed: disk full, unreadable, or written by a newer version"),
+    (Kind::NoVerdict as i32, "the run ended, but too few trials are valid for a verdict"),
+    (Kind::Lab as i32, "a lab problem: its name is taken, or there is no such lab"),
+    (Kind::Findings as i32, "netduel inspect found something at or above the severity of --fail-on"),
+    (Kind::NoSuchRun as i32, "no stored run has this name, or several do"),
+    (Kind::NotPaired as i32, "there is no pairing with this host"),
+    (Kind::Interrupted as i32, "interrupted; finished trials are kept"),
+];
 
 /// A failure on its way to `main`.
 #[derive(Debug)]
 pub struct Failure {
     /// Which exit code.
     pub kind: Kind,
-    /// What to tell.
+    /// The message.
     pub error: anyhow::Error,
 }
 
@@ -73,9 +93,18 @@ mod tests {
     struct Outer(#[source] std::io::Error);
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn a_cause_is_printed_once() {
         let outer = Outer(std::io::Error::other("no such thing"));
         let failure = Failure::new(Kind::Store, anyhow::Error::new(outer).context("the run stopped"));
         assert_eq!(failure.to_string(), "the run stopped: failed to open x: no such thing");
+    }
+
+    #[test]
+    fn documentation_lists_every_exit_code() {
+        let page = include_str!("../../../docs/exit-codes.md");
+        let cell = |line: &str| line.split('|').nth(1)?.trim().parse().ok();
+        let documented: Vec<i32> = page.lines().filter_map(cell).collect();
+        let codes: Vec<i32> = EXIT_STATUS.iter().map(|(code, _)| *code).collect();
+        assert_eq!(documented, codes);
     }
 }

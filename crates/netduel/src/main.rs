@@ -3,6 +3,7 @@
 
 mod agent;
 mod cli;
+mod console;
 mod demo;
 mod exit;
 mod figure;
@@ -12,7 +13,9 @@ mod manual;
 mod plan;
 mod program;
 mod quick;
+mod report_file;
 mod run;
+mod run_store;
 mod search;
 mod serve;
 mod signal;
@@ -24,7 +27,7 @@ use cli::{Cli, Command};
 use exit::{Failure, Kind};
 
 fn main() {
-    let cli = Cli::try_parse().unwrap_or_else(|error| {
+    let cli = Cli::try_parse().map_err(cli::unknown::with_visible_suggestions).unwrap_or_else(|error| {
         // Help and version are no errors; clap prints each where it belongs.
         let code = if error.use_stderr() { Kind::Usage as i32 } else { 0 };
         drop(error.print());
@@ -61,6 +64,7 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Agent => agent::command()?,
         Command::Completions { shell } => manual::completions(*shell)?,
         Command::Man { folder } => manual::pages(folder)?,
+        Command::Complete { what } => manual::names(*what)?,
         Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
         Command::UndoGuard => return Ok(netduel_agent::treatment::guard_main()),
     }

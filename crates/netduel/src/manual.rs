@@ -1,28 +1,127 @@
 //! Shell completions and man pages, from the same definition as the parser.
+use std::io::{self, Write};
 use std::path::Path;
 
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
+use clap_mangen::Man;
 
-use crate::cli::Cli;
-use crate::exit::{Failure, Kind, OrFail as _};
-use crate::run::print;
+use crate::cli::shared::StoreArgs;
+use crate::cli::{Cli, Completable};
+use crate::console::print;
+use crate::exit::{EXIT_STATUS, Failure, Kind, OrFail as _};
+use crate::quick::known;
+use crate::run_store::open_store;
+
+/// Wraps the generated completions of bash: it completes names that only this machine knows.
+const BASH_NAMES: &str = include_str!("manual/names.bash");
 
 /// Prints the completions of a shell.
 pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "netduel", &mut text);
+    if shell == clap_complete::Shell::Bash {
+        text.extend_from_slice(BASH_NAMES.as_bytes());
+    }
     print(&String::from_utf8(text).kind(Kind::Internal)?)
+}
+
+/// Prints names for the completions, one per line.
+pub fn names(what: Completable) -> Result<(), Failure> {
+    let names: Vec<String> = match what {
+        Completable::Runs => {
+            let runs = open_store(&StoreArgs { store: std::env::var_os("NETDUEL_STORE").map(Into::into) })?
+                .list()
+                .kind(Kind::Store)?;
+            std::iter::once("last".to_owned()).chain(runs.iter().map(|run| run.id.to_string())).collect()
+        }
+        Completable::Hosts => known::list()?.iter().map(ToString::to_string).collect(),
+    };
+    if names.is_empty() { Ok(()) } else { print(&(names.join("\n") + "\n")) }
 }
 
 /// Writes a man page for the program and for each command.
 pub fn pages(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder)).map_err(
-        |error| {
-            Failure::message(
-                Kind::Environment,
-                format!("failed to write man pages to {}: {error}", folder.display()),
-            )
-        },
-    )?;
+    std::fs::create_dir_all(folder).and_then(|()| write_pages(folder)).map_err(|error| {
+        Failure::message(
+            Kind::Environment,
+            format!("failed to write man pages to {}: {error}", folder.display()),
+        )
+    })?;
     print(&format!("man pages are in {}\n", folder.display()))
+}
+
+fn write_pages(folder: &Path) -> io::Result<()> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    for command in with_subcommands(&command) {
+        let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+        let mut page = Vec::new();
+        write_page(command, &mut page)?;
+        std::fs::write(folder.join(format!("{name}.1")), page)?;
+    }
+    Ok(())
+}
+
+/// A command and all visible ones below it.
+fn with_subcommands(command: &Command) -> Vec<&Command> {
+    let below = command.get_subcommands().filter(|command| !command.is_hide_set());
+    std::iter::once(command).chain(below.flat_map(with_subcommands)).collect()
+}
+
+fn write_page(command: &Command, page: &mut dyn Write) -> io::Result<()> {
+    let man = Man::new(command.clone())
+        .source(crate::program::name_and_version())
+        .manual("netduel manual".to_owned());
+    man.render_title(page)?;
+    man.render_name_section(page)?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    man.render_options_section(page)?;
+    if command.get_subcommands().any(|command| !command.is_hide_set()) {
+        man.render_subcommands_section(page)?;
+    }
+    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    if let Some((_, lines)) = examples.split_once('\n') {
+        write!(page, ".SH EXAMPLES\n.nf\n")?;
+        for line in lines.lines() {
+            writeln!(page, "{}", roff(line))?;
+        }
+        writeln!(page, ".fi")?;
+    }
+    writeln!(page, ".SH \"EXIT STATUS\"")?;
+    for (code, meaning) in EXIT_STATUS {
+        writeln!(page, ".TP\n{code}\n{}", roff(meaning))?;
+    }
+    Ok(())
+}
+
+/// A line of text as roff shows it: no character of it is taken for a request or an escape.
+fn roff(line: &str) -> String {
+    let text = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_has_examples_exit_status_and_the_version_of_the_program() {
+        let folder = tempfile::tempdir().expect("a folder");
+        write_pages(folder.path()).expect("written");
+        let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a page");
+        let tcp = page("netduel-tcp.1");
+        assert!(tcp.contains(concat!("\"netduel ", env!("CARGO_PKG_VERSION"), "\"")), "{tcp}");
+        assert!(!tcp.contains("EXTRA"), "{tcp}");
+        assert!(tcp.contains(".SH EXAMPLES") && tcp.contains("netduel tcp far \\-R \\-\\-json"), "{tcp}");
+        assert!(page("netduel-lab-up.1").contains(".SH \"EXIT STATUS\""));
+        assert!(page("netduel.1").contains(".TP\n130\ninterrupted"));
+        assert!(!folder.path().join("netduel-lab-keeper.1").exists());
+    }
+
+    #[test]
+    fn no_text_is_taken_for_a_request_of_roff() {
+        assert_eq!(roff(".so x"), "\\&.so x");
+        assert_eq!(roff("'a' -b \\c"), "\\(aqa\\(aq \\-b \\ec");
+    }
 }

@@ -2,23 +2,18 @@
 use netduel_model::plan::ResolvedPlan;
 
 use crate::cli::PlanCommand;
-use crate::exit::{Failure, Kind, OrFail as _};
-use crate::run::{print, read_plan};
+use crate::console::{print, print_json};
+use crate::exit::Failure;
+use crate::run::read_plan;
 
 /// Runs the command.
 pub fn command(command: &PlanCommand) -> Result<(), Failure> {
     match command {
-        PlanCommand::Schema => {
-            let schema = netduel_model::plan::schema();
-            print(&format!("{}\n", serde_json::to_string_pretty(&schema).kind(Kind::Internal)?))
-        }
+        PlanCommand::Schema => print_json(&netduel_model::plan::schema()),
         PlanCommand::Check { plan, json } => {
             let (_, resolved) = read_plan(plan)?;
             if *json {
-                return print(&format!(
-                    "{}\n",
-                    serde_json::to_string_pretty(&resolved).kind(Kind::Internal)?
-                ));
+                return print_json(&resolved);
             }
             let design = &resolved.design;
             let arms: Vec<&str> = resolved.arms.iter().map(|arm| arm.name.as_str()).collect();
@@ -31,7 +26,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 .map(|workload| workload.timing.duration.as_secs_f64())
                 .sum();
             print(&format!(
-                "{} is a good plan: {}\n  arms       {} (baseline {})\n  workloads  {}\n  trials     {} in a block, {} to {} blocks, \
+                "{} is a valid plan: {}\n  arms       {} (baseline {})\n  workloads  {}\n  trials     {} in a block, {} to {} blocks, \
                  {:.0} s to {:.0} s of traffic\n",
                 plan.display(),
                 resolved.question,
@@ -50,14 +45,14 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
     }
 }
 
-/// Says before anything is run that no verdict can come of it, however large a difference is.
+/// Warns before the run when its blocks cannot give a verdict, however large a difference is.
 pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
     if let Some((verdicts, needed)) = plan.too_few_blocks() {
         let verdicts =
             if verdicts == 1 { "1 verdict needs".to_owned() } else { format!("{verdicts} verdicts need") };
         eprintln!(
-            "warning: {verdicts} at least {needed} blocks before even a difference in every block is evidence, and the plan has {} at \
-             most: raise blocks_max, or ask for fewer metrics",
+            "warning: {verdicts} at least {needed} blocks before even a difference in every block is significant, and the plan allows {}: \
+             raise blocks_max, or list fewer metrics",
             plan.design.blocks_max
         );
     }

@@ -1,11 +1,18 @@
 //! This program itself: where its file is, and what it calls itself.
 use std::path::PathBuf;
 
+use netduel_lab::KeeperCommand;
+
 use crate::exit::{Failure, Kind};
 
 /// The file of the running program, to start agents and keepers of the very same version.
 pub fn path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
+}
+
+/// How this program starts the keeper of a lab.
+pub fn keeper_command() -> KeeperCommand {
+    KeeperCommand { program: path(), words: vec!["lab-keeper".to_owned()] }
 }
 
 /// Where this program keeps what is neither a run nor a setting: identity and pairings.

@@ -1,57 +1,151 @@
-//! `netduel report` and `netduel runs`: what is in the store.
-use netduel_model::run::{Run, RunEnd};
-use netduel_store::RunSummary;
+//! `netduel report` and `netduel runs`: what is in the store. Nothing here measures.
+use std::io::{IsTerminal as _, Write as _};
 
-use crate::cli::{Format, ReportArgs, RunsArgs};
+use netduel_model::run::RunEnd;
+use netduel_store::{RunContents, RunSummary, Store};
+
+use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
+use crate::console::{print, print_json};
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::run::{open_store, print, resume_hint, store_failure, table, write_whole};
+use crate::report_file::{Destination, render};
+use crate::run_store::{open_store, resume_hint, store_failure};
 
 /// `netduel report`.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
+    let format = if args.json { Some(Format::Json) } else { args.format };
+    let destination = args.out.as_ref().map(|out| Destination::of(out, format)).transpose()?;
+    if destination.is_none() {
+        refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &args.run)?;
+    }
     let store = open_store(&args.store)?;
     let run = store.read(&args.run).map_err(store_failure)?;
-    let format = if args.json { Format::Json } else { args.format };
-    let text = render(&run, format)?;
-    match &args.out {
-        Some(path) => {
-            write_whole(path, text.as_bytes())?;
-            print(&format!("{}\n", path.display()))
-        }
-        None => print(&text),
+    let analysis = netduel_report::analyse_run(&run);
+    if let Some(destination) = destination {
+        destination.write(&render(&run, &analysis, destination.format)?)?;
+        return print(&format!("{}\n", destination.path.display()));
     }
+    let format = format.unwrap_or(Format::Text);
+    print(&render(&run, &analysis, format)?)?;
+    if format == Format::Text {
+        // A file from elsewhere is written by no run of this store.
+        let own = store.id_of(&args.run).ok();
+        let in_use = own.as_ref().is_some_and(|id| store.is_in_use(id));
+        let id = own.unwrap_or(run.header.id);
+        print(&State::of(run.end.as_ref(), in_use).hint(&resume_hint(&id)))?;
+    }
+    Ok(())
 }
 
-fn render(run: &Run, format: Format) -> Result<String, Failure> {
-    let analysis = netduel_report::analyse_run(run);
-    Ok(match format {
-        Format::Text => {
-            let open = matches!(run.end, None | Some(RunEnd::Interrupted | RunEnd::Failed { .. }));
-            let hint =
-                if open { format!("Go on with: {}\n", resume_hint(&run.header.id)) } else { String::new() };
-            table(&analysis) + &hint
-        }
-        Format::Html => netduel_report::html::page(run, &analysis),
-        Format::Md => netduel_report::markdown::page(run, &analysis),
-        Format::Csv => netduel_report::csv::trials(run),
-        Format::Json => {
-            let document = netduel_report::json::document(run, &analysis);
-            format!("{}\n", serde_json::to_string_pretty(&document).kind(Kind::Internal)?)
-        }
-    })
+/// A page of half a megabyte helps nobody on a terminal, and scrolls away what was there.
+fn refuse_page_on_a_terminal(format: Option<Format>, is_terminal: bool, run: &str) -> Result<(), Failure> {
+    if format == Some(Format::Html) && is_terminal {
+        let text = format!(
+            "an HTML page is not printed to a terminal; write it to a file: netduel report {run} --out report.html"
+        );
+        return Err(Failure::message(Kind::Usage, text));
+    }
+    Ok(())
 }
 
 /// `netduel runs`.
 pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
+    if let Some(RunsAction::Rm { runs, yes, store }) = &args.action {
+        return remove(&open_store(store)?, runs, *yes);
+    }
     let runs = open_store(&args.store)?.list().kind(Kind::Store)?;
-    if args.json {
+    if args.json.json {
         let documents: Vec<serde_json::Value> = runs.iter().map(document).collect();
-        return print(&format!("{}\n", serde_json::to_string_pretty(&documents).kind(Kind::Internal)?));
+        return print_json(&documents);
     }
     if runs.is_empty() {
         return print("no run is stored; make one with `netduel demo`\n");
     }
     let lines: Vec<String> = runs.iter().map(line).collect();
     print(&(lines.join("\n") + "\n"))
+}
+
+/// `netduel runs rm`: all names are resolved before the first run is deleted.
+fn remove(store: &Store, names: &[String], yes: bool) -> Result<(), Failure> {
+    let mut ids = Vec::new();
+    for name in names {
+        let id = store.id_of(name).map_err(store_failure)?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    if !yes && !confirmed(&ids)? {
+        return print("nothing was deleted\n");
+    }
+    for id in &ids {
+        store.remove(id.as_str()).map_err(store_failure)?;
+        print(&format!("deleted {id}\n"))?;
+    }
+    Ok(())
+}
+
+/// Asks on the terminal. Without one there is nobody to ask.
+fn confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() {
+        let text = "netduel runs rm asks before it deletes, and standard input is not a terminal: add --yes";
+        return Err(Failure::message(Kind::Usage, text));
+    }
+    let names: Vec<&str> = ids.iter().map(netduel_model::ids::RunId::as_str).collect();
+    eprint!("Delete {} for good? [y/N] ", names.join(", "));
+    // The question is on a terminal that may have gone; then no answer comes either.
+    drop(std::io::stderr().flush());
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).kind(Kind::Environment)?;
+    Ok(is_yes(&answer))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// Whether a run is finished, and whether it can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A process is writing it.
+    Running,
+    /// Finished.
+    Done,
+    /// Stopped by the user, or its coordinator was killed.
+    Stopped,
+    /// A failure ended it.
+    Failed,
+}
+
+impl State {
+    fn of(end: Option<&RunEnd>, in_use: bool) -> Self {
+        match end {
+            _ if in_use => Self::Running,
+            Some(RunEnd::PrecisionReached | RunEnd::BlocksDone | RunEnd::BudgetUsed) => Self::Done,
+            Some(RunEnd::Interrupted) | None => Self::Stopped,
+            Some(RunEnd::Failed { .. }) => Self::Failed,
+        }
+    }
+
+    fn of_contents(contents: &RunContents) -> Self {
+        Self::of(contents.end.as_ref(), contents.in_use)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// What can be done with it, as a line of its own.
+    fn hint(self, resume: &str) -> String {
+        match self {
+            Self::Running => "This run is still running.\n".to_owned(),
+            Self::Done => String::new(),
+            Self::Stopped | Self::Failed => format!("Resume with: {resume}\n"),
+        }
+    }
 }
 
 /// A run in the listing for scripts.
@@ -64,6 +158,7 @@ fn document(run: &RunSummary) -> serde_json::Value {
             "question": contents.header.plan.question,
             "started_unix_ms": contents.header.started_unix_ms,
             "trials": contents.trials,
+            "state": State::of_contents(contents).word(),
             "end": contents.end,
             "torn": contents.torn.is_some(),
         }),
@@ -75,13 +170,60 @@ fn document(run: &RunSummary) -> serde_json::Value {
 fn line(run: &RunSummary) -> String {
     match &run.contents {
         Ok(contents) => {
-            let end = match &contents.end {
-                Some(RunEnd::PrecisionReached | RunEnd::BlocksDone | RunEnd::BudgetUsed) => "done".to_owned(),
-                Some(RunEnd::Interrupted) | None => format!("can go on: {}", resume_hint(&run.id)),
-                Some(RunEnd::Failed { .. }) => format!("failed, can go on: {}", resume_hint(&run.id)),
+            let state = State::of_contents(contents);
+            let resume = match state {
+                State::Running | State::Done => String::new(),
+                State::Stopped | State::Failed => format!(" ({})", resume_hint(&run.id)),
             };
-            format!("{:<40} {:>5} trials  {end}  {}", run.id, contents.trials, contents.header.plan.question)
+            format!(
+                "{:<40} {:>5} trials  {}{resume}  {}",
+                run.id,
+                contents.trials,
+                state.word(),
+                contents.header.plan.question
+            )
         }
         Err(error) => format!("{:<40} unreadable: {error}", run.id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_runs_that_are_neither_running_nor_done_can_be_resumed() {
+        let failed = RunEnd::Failed { detail: "x".to_owned() };
+        for (end, in_use, state, resumable) in [
+            (None, true, State::Running, false),
+            // A resumed run has the end of its first part until its file says that it goes on.
+            (Some(&RunEnd::Interrupted), true, State::Running, false),
+            (None, false, State::Stopped, true),
+            (Some(&RunEnd::Interrupted), false, State::Stopped, true),
+            (Some(&failed), false, State::Failed, true),
+            (Some(&RunEnd::BlocksDone), false, State::Done, false),
+        ] {
+            assert_eq!(State::of(end, in_use), state);
+            assert_eq!(state.hint("netduel run --resume x").contains("--resume"), resumable, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn html_is_refused_on_a_terminal_only() {
+        for (format, is_terminal, refused) in [
+            (Some(Format::Html), true, true),
+            (Some(Format::Html), false, false),
+            (Some(Format::Md), true, false),
+            (None, true, false),
+        ] {
+            let result = refuse_page_on_a_terminal(format, is_terminal, "last");
+            assert_eq!(result.is_err(), refused, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn anything_but_yes_is_no() {
+        assert!(is_yes("y\n") && is_yes(" YES\n"));
+        assert!(!is_yes("") && !is_yes("\n") && !is_yes("yep\n"));
     }
 }

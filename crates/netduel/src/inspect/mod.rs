@@ -14,8 +14,9 @@ use netduel_model::units::Percent;
 use netduel_report::findings::Severity;
 use netduel_report::inspect::{self, Inspection};
 
+use crate::console::{page_layout, print};
 use crate::exit::{Failure, Kind, OrFail as _, chain};
-use crate::run::{agent_argv, build_lab, page_layout, print, read_plan};
+use crate::run::{agent_argv, build_lab, read_plan};
 use crate::{program, signal};
 use args::InspectArgs;
 use surroundings::Asking;

@@ -6,7 +6,7 @@ use netduel_model::plan::CoresSpec;
 use netduel_model::size::MBPS_MOST;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 
-use crate::cli::StoreArgs;
+use crate::cli::shared::StoreArgs;
 
 /// What every quick test takes.
 #[derive(Debug, Clone, Args)]

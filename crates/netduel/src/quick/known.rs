@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use netduel_model::socket_name::SocketName;
 
 use super::pairing::Pairing;
-use crate::cli::PairArgs;
+use crate::cli::pair::{PairAction, PairArgs};
+use crate::console::{print, print_json};
 use crate::exit::{Failure, Kind};
 
 /// A file with more is no pairing, bytes.
@@ -114,22 +115,27 @@ pub fn list() -> Result<Vec<SocketName>, Failure> {
 
 /// `netduel pair`.
 pub fn command(args: &PairArgs) -> Result<(), Failure> {
-    if args.list {
+    let PairAction { string, list: is_list, forget: forgotten } = &args.action;
+    if *is_list {
         let names: Vec<String> = list()?.iter().map(ToString::to_string).collect();
-        return if names.is_empty() { Ok(()) } else { crate::run::print(&format!("{}\n", names.join("\n"))) };
+        return match (args.json, names.as_slice()) {
+            (true, _) => print_json(&names),
+            (false, []) => Ok(()),
+            (false, _) => print(&format!("{}\n", names.join("\n"))),
+        };
     }
-    if let Some(host) = &args.forget {
+    if let Some(host) = forgotten {
         let name = SocketName::parse(host)
             .ok_or_else(|| Failure::message(Kind::Usage, format!("{host:?} is not HOST or HOST:PORT")))?;
         if forget(&name)? {
-            return crate::run::print(&format!("forgot {name}\n"));
+            return print(&format!("deleted the pairing with {name}\n"));
         }
         return Err(Failure::message(
-            Kind::Usage,
+            Kind::NotPaired,
             format!("there is no pairing with {name}; `netduel pair --list` shows all"),
         ));
     }
-    let mut text = args.string.clone().unwrap_or_default();
+    let mut text = string.clone().unwrap_or_default();
     if text == "-" {
         text.clear();
         std::io::stdin().take(FILE_LEN_MAX).read_to_string(&mut text).map_err(|error| {
@@ -139,5 +145,5 @@ pub fn command(args: &PairArgs) -> Result<(), Failure> {
     let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;
     let name = SocketName { host: pairing.host.clone(), port: pairing.port };
     let path = keep(&name, &pairing)?;
-    crate::run::print(&format!("paired with {name}; kept in {}\n", path.display()))
+    print(&format!("paired with {name}; stored in {}\n", path.display()))
 }

@@ -20,8 +20,8 @@ pub fn command(at: &str) -> Result<(), Failure> {
     let name = SocketName::parse(at)
         .ok_or_else(|| Failure::message(Kind::Usage, format!("{at:?} is not HOST or HOST:PORT")))?;
     let pairing = known::find(&name)?.ok_or_else(|| {
-        let text = format!("there is no pairing with {name}: keep it with `netduel pair STRING`, the string that `netduel serve` printed");
-        Failure::message(Kind::Usage, text)
+        let text = format!("there is no pairing with {name}: store it with `netduel pair STRING`, the string that `netduel serve` printed");
+        Failure::message(Kind::NotPaired, text)
     })?;
     let addresses: Vec<SocketAddr> = (name.host.as_str(), name.port)
         .to_socket_addrs()
@@ -38,7 +38,7 @@ pub fn command(at: &str) -> Result<(), Failure> {
         Ending::Cut => Err(Failure::message(
             Kind::Host,
             format!(
-                "the server at {address} ended the conversation: it was stopped or killed, the connection broke, or nothing was said                  for longer than its --idle-timeout"
+                "the server at {address} ended the conversation: it was stopped or killed, the connection broke, or no message was sent for longer than its --idle-timeout"
             ),
         )),
     }

@@ -23,8 +23,10 @@ use netduel_model::workload::Workload;
 use netduel_report::analysis::expected;
 use netduel_report::quick::SummaryInput;
 
+use crate::console::print;
 use crate::exit::{Failure, Kind};
-use crate::run::{RunSource, System, open_store, print, run_failure};
+use crate::run::{RunSource, System, run_failure};
+use crate::run_store::open_store;
 use args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use output::{Format, Output};
 use plan::Test;

@@ -14,8 +14,8 @@ use netduel_report::words;
 use serde_json::{Value, json};
 
 use super::args::CommonArgs;
+use crate::console::print;
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::run::print;
 
 /// How a test is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -60,10 +60,10 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
     let name = named(&common.host, common.port).ok_or_else(|| not_a_host(&common.host))?;
     if known::find(&name)?.is_none() {
         return Err(Failure::message(
-            Kind::Usage,
+            Kind::NotPaired,
             format!(
-                "there is no pairing with {name}: run `netduel serve` there, and give the pairing string that it prints in place of \
-                 the host; it is kept, and from then on the host's name will do"
+                "there is no pairing with {name}: run `netduel serve` there, and use the pairing string that it prints in place of \
+                 the host once; it is stored, and the host's name is enough from then on"
             ),
         ));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use netduel_control::coordinator::{Seeker, StoreProblem, Surroundings};
-use netduel_lab::{KeeperCommand, Lab, Lifetime};
+use netduel_lab::{Lab, Lifetime};
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{HostName, LabName, RunId, Token};
@@ -129,13 +129,9 @@ pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<Lab>, Failure> {
     let Some(spec) = &plan.lab else { return Ok(None) };
     let base: String = plan.name.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
     let name = LabName::new(format!("run-{base}-{}", std::process::id())).kind(Kind::Internal)?;
-    let lab = Lab::up(&name, spec, Lifetime::Attached, &keeper_command()).map_err(crate::lab::failed)?;
+    let lab =
+        Lab::up(&name, spec, Lifetime::Attached, &program::keeper_command()).map_err(crate::lab::failed)?;
     Ok(Some(lab))
-}
-
-/// How this program starts a keeper.
-pub fn keeper_command() -> KeeperCommand {
-    KeeperCommand { program: program::path(), words: vec!["lab-keeper".to_owned()] }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]

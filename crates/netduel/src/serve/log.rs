@@ -8,9 +8,9 @@ use netduel_model::workload::Workload;
 use netduel_report::words;
 use serde_json::json;
 
+use crate::console::print;
 use crate::exit::Failure;
 use crate::quick::pairing::Pairing;
-use crate::run::print;
 
 fn now_unix_ms() -> u64 {
     netduel_sys::clock::realtime_ns() / 1_000_000

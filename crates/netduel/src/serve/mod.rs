@@ -16,9 +16,9 @@ use std::sync::mpsc::channel;
 use netduel_control::agent::Bounds;
 use netduel_load::{LoadError, Port};
 
+use crate::console::print;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::quick::pairing::Pairing;
-use crate::run::print;
 use crate::signal;
 use args::ServeArgs;
 use identity::Identity;

@@ -84,6 +84,6 @@ fn words_that_make_no_sense_are_usage_errors() {
     }
     let missing = bench.run(["run", "missing.toml"]).expect_code(2);
     assert!(missing.stderr.contains("missing.toml"), "{}", missing.stderr);
-    let unknown = bench.run(["report", "nothing-like-it"]).expect_code(2);
+    let unknown = bench.run(["report", "nothing-like-it"]).expect_code(9);
     assert!(unknown.stderr.contains("nothing-like-it"), "{}", unknown.stderr);
 }

@@ -5,14 +5,23 @@ use crate::support::Bench;
 fn a_lab_comes_up_runs_commands_switches_and_goes() {
     let bench = Bench::new();
     let name = format!("it-{}", std::process::id());
-    bench.run(["lab", "up", &name, "--rules", "10"]).expect_code(0);
+    let up = bench.run(["lab", "up", "--lab", &name, "--rules", "10"]).expect_code(0);
+    assert!(up.stdout.contains(&format!("netduel lab down --lab {name}")), "{}", up.stdout);
+    // The word of earlier versions means the same.
     let again = bench.run(["lab", "up", &name]).expect_code(7);
     assert!(again.stderr.contains("is up already"), "{}", again.stderr);
     let address =
         bench.run(["lab", "exec", "--lab", &name, "a", "--", "cat", "/proc/net/fib_trie"]).expect_code(0);
     assert!(address.stdout.contains("10.77.0.1"), "{}", address.stdout);
     assert_eq!(bench.run(["lab", "exec", "--lab", &name, "b", "--", "sh", "-c", "exit 9"]).code, Some(9));
-    bench.run(["lab", "path", "--lab", &name, "accelerated"]).expect_code(0);
+    let path = bench.run(["lab", "path", "--lab", &name, "accelerated"]).expect_code(0);
+    assert!(
+        path.stdout.contains(&format!("lab {name}: the path between guests a and b is accelerated")),
+        "{}",
+        path.stdout
+    );
+    let path = bench.run(["lab", "path", "--lab", &name, "accelerated", "--json"]).expect_code(0).json();
+    assert_eq!((&path["name"], &path["path"]), (&name.as_str().into(), &"accelerated".into()));
     let status = bench.run(["lab", "status", "--json"]).expect_code(0);
     let labs = status.json();
     let own = labs
@@ -22,7 +31,7 @@ fn a_lab_comes_up_runs_commands_switches_and_goes() {
         .find(|lab| lab["name"] == name.as_str())
         .expect("the lab is not listed");
     assert_eq!(own["path"], "accelerated");
-    bench.run(["lab", "down", &name]).expect_code(0);
+    bench.run(["lab", "down", "--lab", &name]).expect_code(0);
     let gone = bench.run(["lab", "exec", "--lab", &name, "a", "--", "true"]).expect_code(7);
     assert!(gone.stderr.contains("lab up"), "{}", gone.stderr);
     bench.assert_nothing_left();

@@ -325,7 +325,7 @@ fn what_was_measured_until_it_is_stopped_is_told_to_people_and_to_programs() {
     assert_eq!(client.wait().unwrap().code(), Some(130), "{error}");
     assert!(error.contains("stopped by you") && error.contains("on average"), "{error}");
 
-    let refused = served.client(&["tcp", "far.invalid", "-J"]).expect_code(2).stdout;
+    let refused = served.client(&["tcp", "far.invalid", "-J"]).expect_code(10).stdout;
     let document: Value = serde_json::from_str(&refused).unwrap();
     assert!(document["error"].as_str().unwrap().contains("no pairing"), "{document}");
     // What is left out of the beginning is added to the time.
@@ -363,7 +363,7 @@ fn a_port_that_is_taken_and_a_host_that_is_not_there_are_said_with_what_to_do() 
     let error =
         bench.run(["serve", "--ephemeral", "--bind", "127.0.0.1", "--port", &port]).expect_code(3).stderr;
     assert!(error.contains("another program has it") && error.contains("--port"), "{error}");
-    let error = bench.run(["tcp", "far.invalid"]).expect_code(2).stderr;
+    let error = bench.run(["tcp", "far.invalid"]).expect_code(10).stderr;
     assert!(error.contains("no pairing") && error.contains("netduel serve"), "{error}");
     for words in [["tcp", "h", "-n", "9223372036854775808"], ["tcp", "h", "-t", "0"], ["udp", "h", "-l", "0"]]
     {

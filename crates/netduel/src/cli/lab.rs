@@ -1,0 +1,119 @@
+//! The options of `netduel lab`. Every subcommand names its lab with `--lab`.
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand, ValueEnum};
+use netduel_model::ids::LabName;
+use netduel_model::plan::spec::LabPath;
+use netduel_model::units::BitRate;
+
+use super::shared::JsonArgs;
+
+/// Which lab.
+#[derive(Debug, Clone, Args)]
+pub struct LabNameArgs {
+    /// Name of the lab; several labs with different names can be up at a time.
+    #[arg(long = "lab", value_name = "NAME", default_value = "local")]
+    pub name: LabName,
+}
+
+/// Which lab, for commands that took the name as a word in earlier versions.
+#[derive(Debug, Clone, Args)]
+pub struct LabNameOrWordArgs {
+    #[command(flatten)]
+    pub option: LabNameArgs,
+    /// The name as a word, as earlier versions had it.
+    #[arg(value_name = "NAME", hide = true, conflicts_with = "name")]
+    pub word: Option<LabName>,
+}
+
+impl LabNameOrWordArgs {
+    /// The name, however it was given.
+    pub fn name(&self) -> &LabName {
+        self.word.as_ref().unwrap_or(&self.option.name)
+    }
+}
+
+/// `netduel lab`.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Build a lab that stays up until `lab down`.
+    #[command(
+        after_help = "Examples:\n  netduel lab up\n  netduel lab up --lab slow --cap \"1 Gbit/s\" --rules 2000"
+    )]
+    Up {
+        #[command(flatten)]
+        lab: LabNameOrWordArgs,
+        /// Policy rules that the synthetic path evaluates per packet, 0 to 10000.
+        #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+        rules: u32,
+        /// Emulated rate cap on the wire, for example "10 Gbit/s" [default: none]
+        #[arg(long, value_name = "RATE")]
+        cap: Option<BitRate>,
+        /// MTU of the guests in bytes, 1280 to 9000.
+        #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
+        mtu: u32,
+        /// Transmit and receive queues of each end of the direct path, 1 to 64.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+        queues: u32,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Remove a lab and every process in it.
+    #[command(after_help = "Examples:\n  netduel lab down\n  netduel lab down --all")]
+    Down {
+        #[command(flatten)]
+        lab: LabNameOrWordArgs,
+        /// Remove every lab of this user.
+        #[arg(long, conflicts_with_all = ["name", "word"])]
+        all: bool,
+    },
+    /// Show which labs are up, and the counters of their interfaces.
+    #[command(after_help = "Examples:\n  netduel lab status\n  netduel lab status --json | jq -r '.[].name'")]
+    Status {
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Run a command on a host of the lab: guest `a` or `b`, machine `h1` or `h2`.
+    #[command(after_help = "Examples:\n  netduel lab exec a -- ping -c 1 10.77.0.2\n  \
+        netduel lab exec --lab slow b -- ss -tin")]
+    Exec {
+        #[command(flatten)]
+        lab: LabNameArgs,
+        /// The host.
+        host: String,
+        /// The command and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
+    /// Choose the path between the guests.
+    #[command(after_help = "Example:\n  netduel lab path accelerated")]
+    Path {
+        #[command(flatten)]
+        lab: LabNameArgs,
+        /// The path.
+        path: PathArg,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+}
+
+/// A path of the lab on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum PathArg {
+    /// Through the software switch.
+    Synthetic,
+    /// Past the switch, through a virtual function.
+    Accelerated,
+    /// One veth pair straight between the guests, with the lab's queues.
+    Direct,
+}
+
+impl From<PathArg> for LabPath {
+    fn from(path: PathArg) -> Self {
+        match path {
+            PathArg::Synthetic => Self::Synthetic,
+            PathArg::Accelerated => Self::Accelerated,
+            PathArg::Direct => Self::Direct,
+        }
+    }
+}

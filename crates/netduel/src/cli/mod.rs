@@ -1,0 +1,232 @@
+//! The command line: one definition for the parser, the help, the man pages and the completions. Each command's options stand in a
+//! file of their own or beside the command; nothing here runs one.
+pub mod lab;
+pub mod pair;
+pub mod run;
+pub mod shared;
+pub mod stored;
+pub mod unknown;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::inspect::args::InspectArgs;
+use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
+use crate::serve::args::ServeArgs;
+use lab::LabCommand;
+use pair::PairArgs;
+use run::{DemoArgs, RunArgs};
+use stored::{ReportArgs, RunsArgs};
+
+/// A/B-test two network paths: which is faster, by how much, at what cost, and why.
+#[derive(Debug, Parser)]
+#[command(name = "netduel", version, propagate_version = true, max_term_width = 110)]
+#[command(
+    after_help = "Examples:\n  netduel demo                      two paths on this machine: interleaved A/B, verdict, report\n  \
+    netduel run plans/streams.toml    a plan of your own\n  netduel serve                     on one host, then on another:\n  \
+    netduel tcp HOST"
+)]
+pub struct Cli {
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Compare two paths in a lab on this machine: verdict on the terminal, report.html.
+    ///
+    /// Builds two guests and two paths between them from network namespaces of this machine (no root needed where user
+    /// namespaces are allowed), checks both paths, compares them in interleaved trials, prints the verdict, writes the report
+    /// and removes everything.
+    #[command(
+        after_help = "Examples:\n  netduel demo\n  netduel demo --out /tmp/report --json | jq -r '.workloads[].metrics[] | select(.judged).comparisons[].verdict.text'"
+    )]
+    Demo(DemoArgs),
+    /// Run a plan, or resume a run.
+    #[command(after_help = "Examples:\n  netduel run plans/streams.toml\n  \
+        netduel run --resume last\n  \
+        netduel run plans/demo.toml --aa        A/A run of the baseline: the expected verdict is \"no difference\"")]
+    Run(RunArgs),
+    /// Measure TCP throughput to a host that runs `netduel serve`.
+    ///
+    /// Options are named as in iperf3. The result is the receiver's payload rate in the steady window.
+    #[command(
+        after_help = "Examples:\n  netduel tcp netduel1...           the pairing string that `netduel serve` printed; it is stored\n  \
+        netduel tcp far -P 8 -t 30        8 connections for 30 s\n  netduel tcp far -R --json         the server sends\n  \
+        netduel tcp far -P 8 -b 100M      8 connections of 100 Mbit/s each"
+    )]
+    Tcp(TcpArgs),
+    /// Measure UDP throughput, datagram rate, loss and jitter to a host that runs `netduel serve`.
+    #[command(
+        after_help = "Examples:\n  netduel udp far -b 1G             paced at 1 Gbit/s: all loss is on the path\n  \
+        netduel udp far -P 4 -b 250M      4 flows of 250 Mbit/s each\n  \
+        netduel udp far -l 64             64-byte datagrams at the maximum rate"
+    )]
+    Udp(UdpArgs),
+    /// Measure round-trip latency to a host that runs `netduel serve`: request and response over one connection.
+    #[command(after_help = "Examples:\n  netduel rr far                    TCP, one outstanding request\n  \
+        netduel rr far -u --rate 20k      UDP, open loop: no coordinated omission\n  netduel rr far --wait spin")]
+    Rr(RrArgs),
+    /// Measure connections per second to a host that runs `netduel serve`: connect, request, response, close.
+    #[command(
+        after_help = "Examples:\n  netduel crr far -P 8              8 transactions in flight\n  netduel crr far --rate 5k"
+    )]
+    Crr(CrrArgs),
+    /// Measure packets per second to a host that runs `netduel serve`: from sockets, AF_XDP or the kernel.
+    ///
+    /// The result is the receiver's: each packet counts once; what was sent and not received is the loss. The receivers `xdp` and
+    /// `count` attach a program to the receiver's interface for the duration of the test; it takes the packets of this test only.
+    #[command(
+        after_help = "Examples:\n  netduel pps far                       64-byte frames from UDP sockets\n  \
+        netduel pps far --rate 200k           paced: all loss is on the path\n  \
+        netduel pps far --generator xdp --queues 1,2,4\n  \
+        netduel pps far --generator kernel    upper bound of the path: generated in the kernel, counted in the driver\n  \
+        netduel pps far --frame 64,128,256,512,1024,1280,1518 --generator xdp -t 3"
+    )]
+    Pps(PpsArgs),
+    /// Serve quick tests and paired plans: many clients at a time over one port.
+    ///
+    /// Control connections are TLS 1.3. Clients without the pairing string that the server prints are rejected. The server changes
+    /// no setting of this host.
+    #[command(
+        after_help = "Examples:\n  netduel serve\n  netduel serve --max-rate 1G --max-duration 60 --advertise bench.example.org"
+    )]
+    Serve(ServeArgs),
+    /// Store, list or delete pairings with `netduel serve`.
+    #[command(
+        after_help = "Examples:\n  netduel pair netduel1...          for `netduel tcp HOST` and for plans with launch = \"paired\"\n  \
+        netduel pair --list\n  netduel pair --forget far"
+    )]
+    Pair(PairArgs),
+    /// Show a host's network and what is wrong with it: NICs, accelerated networking, queues, offloads, NUMA, cloud.
+    ///
+    /// Prints facts, then findings with severity, evidence, remedy and the command for it. Changes nothing and runs none of
+    /// these commands. Several hosts are read at the same time, and pairs of them are compared.
+    #[command(after_help = "Examples:\n  netduel inspect                            this host\n  \
+        netduel inspect --plan plans/demo.toml     every host of a plan, and its pairs\n  \
+        netduel inspect ssh:host-1 ssh:host-2      over your own ssh; netduel must be in PATH there\n  \
+        netduel inspect far:5210                   a paired `netduel serve`\n  \
+        netduel inspect --json | jq '.hosts[].findings[] | select(.severity == \"problem\")'")]
+    Inspect(InspectArgs),
+    /// Check a plan without running it, or print the JSON Schema of plans.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  netduel plan check my.toml\n  netduel plan schema > plan.schema.json"
+    )]
+    Plan(PlanCommand),
+    /// Manage a local lab: namespaces as hosts, and three paths between them.
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  netduel lab up\n  netduel lab exec a -- cat /proc/net/dev\n  \
+        netduel lab path accelerated\n  netduel lab down"
+    )]
+    Lab(LabCommand),
+    /// Print or write the report of a stored run: text, html, md, json or csv.
+    #[command(after_help = "Examples:\n  netduel report last\n  netduel report last --out report.html\n  \
+        netduel report ./from-a-colleague.netduel --format md")]
+    Report(ReportArgs),
+    /// List the stored runs, or delete some.
+    #[command(
+        after_help = "Examples:\n  netduel runs\n  netduel runs --json | jq -r '.[].id'\n  netduel runs rm last"
+    )]
+    Runs(RunsArgs),
+    /// Serve one coordinator over standard input and output; started by launchers.
+    #[command(
+        hide = true,
+        after_help = "Example:\n  ssh HOST netduel agent\n\nA launcher is an argv prefix. The agent ends when its standard input ends."
+    )]
+    Agent,
+    /// Print shell completions; those of bash also complete names of runs and of paired hosts.
+    #[command(
+        after_help = "Example:\n  netduel completions bash > ~/.local/share/bash-completion/completions/netduel"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder.
+    #[command(after_help = "Example:\n  netduel man ~/.local/share/man/man1")]
+    Man {
+        /// The folder; made when it is missing.
+        folder: PathBuf,
+    },
+    /// Print names for completions, one per line.
+    #[command(hide = true)]
+    Complete {
+        /// Which names.
+        what: Completable,
+    },
+    /// Carries an agent's conversation to a paired `netduel serve`; started by runs.
+    #[command(hide = true)]
+    Link {
+        /// HOST:PORT of the pairing.
+        at: String,
+    },
+    /// Holds a lab; started by `lab up` and by runs.
+    #[command(hide = true, name = "lab-keeper")]
+    LabKeeper {
+        /// Arguments for the lab crate.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Undoes an agent's treatments when the agent is gone; started by agents.
+    #[command(hide = true, name = "undo-guard")]
+    UndoGuard,
+}
+
+/// Names that a shell completes while the user types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Completable {
+    /// Stored runs.
+    Runs,
+    /// Paired hosts.
+    Hosts,
+}
+
+/// `netduel plan`.
+#[derive(Debug, Subcommand)]
+pub enum PlanCommand {
+    /// Check a plan and show what will run; with --json every default is written out.
+    #[command(after_help = "Example:\n  netduel plan check my.toml --json | jq .design")]
+    Check {
+        /// The plan, a TOML file.
+        #[arg(value_name = "PLAN.toml")]
+        plan: PathBuf,
+        /// Print the resolved plan as JSON.
+        #[arg(short = 'J', long)]
+        json: bool,
+    },
+    /// Print the JSON Schema of plans, for editors that check while one types.
+    Schema,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_visible_command_has_a_description_and_an_example() {
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name} has no description");
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Example"), "{name} has no example: {help}");
+        }
+    }
+
+    #[test]
+    fn arguments_after_the_host_belong_to_the_command_even_if_they_look_like_options() {
+        let cli = Cli::parse_from(["netduel", "lab", "exec", "--lab", "x", "a", "--", "ping", "-c", "1"]);
+        let Command::Lab(LabCommand::Exec { lab, host, command }) = cli.command else { panic!("not exec") };
+        assert_eq!((lab.name.as_str(), host.as_str(), command.len()), ("x", "a", 3));
+    }
+}

@@ -1,0 +1,27 @@
+//! The options of `netduel pair`.
+use clap::Args;
+
+/// `netduel pair`.
+#[derive(Debug, Args)]
+pub struct PairArgs {
+    #[command(flatten)]
+    pub action: PairAction,
+    /// With --list: print a JSON array of names.
+    #[arg(short = 'J', long, requires = "list")]
+    pub json: bool,
+}
+
+/// What to do with pairings: one of these.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct PairAction {
+    /// The pairing string that `netduel serve` printed; `-` reads it from standard input.
+    #[arg(value_name = "STRING")]
+    pub string: Option<String>,
+    /// List the stored pairings, without their secrets.
+    #[arg(long)]
+    pub list: bool,
+    /// Delete the pairing with this HOST or HOST:PORT.
+    #[arg(long, value_name = "HOST")]
+    pub forget: Option<String>,
+}

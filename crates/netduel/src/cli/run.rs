@@ -1,0 +1,42 @@
+//! The options of `netduel demo` and `netduel run`.
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::shared::{JsonArgs, StoreArgs};
+
+/// `netduel demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Folder for report.html, or the name of the page; made when it is missing. A name with an extension is a file.
+    #[arg(long, value_name = "PATH", default_value = "netduel-report")]
+    pub out: PathBuf,
+    #[command(flatten)]
+    pub json: JsonArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `netduel run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The plan, a TOML file.
+    #[arg(required_unless_present = "resume", conflicts_with = "resume", value_name = "PLAN.toml")]
+    pub plan: Option<PathBuf>,
+    /// Resume this run: its name, the beginning of its name, or `last`.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["aa", "seed"])]
+    pub resume: Option<String>,
+    /// Run the plan's baseline against a copy of itself.
+    #[arg(long)]
+    pub aa: bool,
+    /// Seed of the order of trials [default: the plan's, else random; always recorded]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Write report.html into this folder, or a report to this file. A name with an extension is a file: .html, .md, .json, .csv or .txt.
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub json: JsonArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}

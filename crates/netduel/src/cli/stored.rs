@@ -1,0 +1,89 @@
+//! The options of `netduel report` and `netduel runs`.
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::shared::{JsonArgs, StoreArgs};
+
+/// `netduel report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The run: its name, the beginning of its name, a file, or `last`.
+    pub run: String,
+    /// The format [default: from the extension of --out, else text]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Write to this file, or as report.EXTENSION into this folder, in place of standard output. A name with an extension is a file.
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    /// The same as `--format json`.
+    #[arg(short = 'J', long, conflicts_with = "format")]
+    pub json: bool,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// Formats of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Tables for a terminal.
+    Text,
+    /// One self-contained page with charts.
+    Html,
+    /// Markdown.
+    Md,
+    /// One JSON document.
+    Json,
+    /// A row for each trial and metric.
+    Csv,
+}
+
+impl Format {
+    /// The extension of its files.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Text => "txt",
+            Self::Html => "html",
+            Self::Md => "md",
+            Self::Json => "json",
+            Self::Csv => "csv",
+        }
+    }
+
+    /// The format whose files have this extension.
+    pub fn of_extension(extension: &str) -> Option<Self> {
+        Self::value_variants().iter().copied().find(|format| format.extension() == extension)
+    }
+}
+
+/// `netduel runs`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct RunsArgs {
+    /// What to do with runs [default: list them]
+    #[command(subcommand)]
+    pub action: Option<RunsAction>,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    #[command(flatten)]
+    pub json: JsonArgs,
+}
+
+/// `netduel runs ...`.
+#[derive(Debug, Subcommand)]
+pub enum RunsAction {
+    /// Delete runs. Asks first; without a terminal --yes is needed. A run that is being written is not deleted.
+    #[command(
+        after_help = "Examples:\n  netduel runs rm last\n  netduel runs rm --yes demo-20260101-120000-1a2b"
+    )]
+    Rm {
+        /// The runs: names, beginnings of names, or `last`.
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// Do not ask.
+        #[arg(short = 'y', long)]
+        yes: bool,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+}

@@ -1,0 +1,80 @@
+//! Command lines that name no command: which commands the error may suggest. Commands that only programs start are never suggested.
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+
+use super::Cli;
+
+/// Words that users of other tools try first, and the command that does it here.
+const FOREIGN: &[(&str, &str)] = &[
+    ("client", "tcp"),
+    ("server", "serve"),
+    ("iperf", "tcp"),
+    ("iperf3", "tcp"),
+    ("latency", "rr"),
+    ("list", "runs"),
+    ("ping", "rr"),
+    ("show", "report"),
+];
+
+/// Replaces what the parser suggests by commands that are for users.
+pub fn with_visible_suggestions(mut error: Error) -> Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    let command = Cli::command();
+    let is_visible = |name: &String| {
+        let found = command.get_subcommands().find(|command| command.get_name() == name);
+        // What is not of the top level is a subcommand of a visible command.
+        found.is_none_or(|command| !command.is_hide_set())
+    };
+    let suggested = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names,
+        Some(ContextValue::String(name)) => vec![name],
+        _ => Vec::new(),
+    };
+    let written = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(written)) => written.clone(),
+        _ => String::new(),
+    };
+    let foreign = FOREIGN.iter().find(|(word, _)| *word == written).map(|(_, command)| (*command).to_owned());
+    let names: Vec<String> = match foreign {
+        Some(command) => vec![command],
+        None => suggested.into_iter().filter(is_visible).collect(),
+    };
+    if !names.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    fn told(words: &[&str]) -> String {
+        let words = std::iter::once("netduel").chain(words.iter().copied());
+        let error = Cli::try_parse_from(words).expect_err("not a command");
+        with_visible_suggestions(error).to_string()
+    }
+
+    #[test]
+    fn hidden_commands_are_never_suggested() {
+        for (word, hidden) in [("lik", "'link'"), ("agnt", "'agent'"), ("undo-gard", "'undo-guard'")] {
+            let text = told(&[word]);
+            assert!(!text.contains(hidden) && text.contains(word), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_of_other_tools_lead_to_the_command_that_does_it_here() {
+        assert!(told(&["client"]).contains("'tcp'") && !told(&["client"]).contains("agent"));
+        assert!(told(&["server"]).contains("'serve'"));
+        assert!(told(&["rapport"]).contains("'report'"));
+        assert!(told(&["lab", "stats"]).contains("'status'"));
+        for (_, command) in FOREIGN {
+            assert!(Cli::command().find_subcommand(command).is_some(), "{command}");
+        }
+    }
+}

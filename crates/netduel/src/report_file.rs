@@ -1,0 +1,115 @@
+//! A report in one of its formats, and where it is written: one rule for every `--out`. Nothing is analysed here.
+use std::path::{Path, PathBuf};
+
+use netduel_model::run::Run;
+use netduel_report::analysis::Analysis;
+
+use crate::cli::stored::Format;
+use crate::console::page_layout;
+use crate::exit::{Failure, Kind, OrFail as _};
+
+/// Where a report goes, and in which format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// The file.
+    pub path: PathBuf,
+    /// The format.
+    pub format: Format,
+}
+
+impl Destination {
+    /// What `--out` means: a name with an extension is a file, whose extension chooses the format unless `format` does; any
+    /// other name is a folder, for report.html unless `format` says otherwise.
+    pub fn of(out: &Path, format: Option<Format>) -> Result<Self, Failure> {
+        let is_folder =
+            out.is_dir() || out.extension().is_none() || out.as_os_str().as_encoded_bytes().ends_with(b"/");
+        if is_folder {
+            let format = format.unwrap_or(Format::Html);
+            return Ok(Self { path: out.join("report").with_extension(format.extension()), format });
+        }
+        let of_extension = || out.extension()?.to_str().and_then(Format::of_extension);
+        match format.or_else(of_extension) {
+            Some(format) => Ok(Self { path: out.to_owned(), format }),
+            None => Err(Failure::message(
+                Kind::Usage,
+                format!(
+                    "--out {}: no report has this extension; write .html, .md, .json, .csv or .txt, or a folder",
+                    out.display()
+                ),
+            )),
+        }
+    }
+
+    /// Writes the report whole or not at all; folders that are missing are made.
+    pub fn write(&self, text: &str) -> Result<(), Failure> {
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                Failure::message(
+                    Kind::Store,
+                    format!("failed to make the folder {}: {error}", folder.display()),
+                )
+            })?;
+        }
+        write_whole(&self.path, text.as_bytes())
+    }
+}
+
+/// The report of a run.
+pub fn render(run: &Run, analysis: &Analysis, format: Format) -> Result<String, Failure> {
+    Ok(match format {
+        Format::Text => table(analysis),
+        Format::Html => netduel_report::html::page(run, analysis),
+        Format::Md => netduel_report::markdown::page(run, analysis),
+        Format::Csv => netduel_report::csv::trials(run),
+        Format::Json => {
+            let document = netduel_report::json::document(run, analysis);
+            format!("{}\n", serde_json::to_string_pretty(&document).kind(Kind::Internal)?)
+        }
+    })
+}
+
+/// The tables for this terminal.
+pub fn table(analysis: &Analysis) -> String {
+    let (width, colour) = page_layout();
+    netduel_report::terminal::table(analysis, width, colour)
+}
+
+/// Writes a file beside its place and moves it there, so that no reader sees half of it.
+fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    let beside = path.with_extension(format!("part-{}", std::process::id()));
+    let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|error| {
+        drop(std::fs::remove_file(&beside));
+        Failure::message(
+            Kind::Store,
+            format!("failed to write {}: {error}; choose another place with --out", path.display()),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_an_extension_is_a_file_and_any_other_a_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let existing = folder.path().join("results.v2");
+        std::fs::create_dir(&existing).expect("made");
+        let page = existing.join("report.html");
+        for (out, format, path, written) in [
+            ("netduel-report", None, "netduel-report/report.html", Format::Html),
+            ("netduel-report", Some(Format::Md), "netduel-report/report.md", Format::Md),
+            ("x.d/", None, "x.d/report.html", Format::Html),
+            ("a/page.md", None, "a/page.md", Format::Md),
+            ("page.html", Some(Format::Json), "page.html", Format::Json),
+            ("page.any", Some(Format::Csv), "page.any", Format::Csv),
+            (existing.to_str().expect("text"), None, page.to_str().expect("text"), Format::Html),
+        ] {
+            let destination = Destination::of(Path::new(out), format).expect("a destination");
+            assert_eq!(destination, Destination { path: path.into(), format: written }, "{out}");
+        }
+        let error = Destination::of(Path::new("report.pdf"), None).expect_err("no such format");
+        assert!(error.to_string().contains(".html") && error.kind == Kind::Usage, "{error}");
+    }
+}

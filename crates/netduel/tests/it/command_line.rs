@@ -1,0 +1,149 @@
+//! The command line without traffic: suggestions, exit codes, where reports are written, deleting runs, completions.
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::support::{Bench, Finished, skip};
+
+/// A finished run as an earlier version wrote it, under this name in the test's store.
+fn stored(bench: &Bench, name: &str) -> PathBuf {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
+    std::fs::create_dir_all(bench.store()).unwrap();
+    let path = bench.store().join(format!("{name}.netduel"));
+    std::fs::copy(golden, &path).unwrap();
+    path
+}
+
+/// The program on a terminal of its own.
+fn on_a_terminal(bench: &Bench, words: &str) -> Option<Finished> {
+    let mut command = Command::new("script");
+    command.args(["-qec", &format!("{} {words}", env!("CARGO_BIN_EXE_netduel")), "/dev/null"]);
+    command.current_dir(bench.path()).stdin(std::process::Stdio::null());
+    bench.mark(&mut command);
+    match command.output() {
+        Ok(output) => Some(Finished::from(output)),
+        Err(error) => {
+            skip(&format!("`script` makes the terminal, and cannot be run: {error}"));
+            None
+        }
+    }
+}
+
+#[test]
+fn commands_that_only_programs_start_are_not_suggested() {
+    let bench = Bench::new();
+    let error = bench.run(["client"]).expect_code(2).stderr;
+    assert!(error.contains("'tcp'") && !error.contains("'agent'") && !error.contains("'link'"), "{error}");
+    let help = bench.run(["--help"]).expect_code(0).stdout;
+    assert!(!help.contains("agent") && !help.contains("lab-keeper"), "{help}");
+}
+
+#[test]
+fn a_run_or_a_pairing_that_does_not_exist_has_an_exit_code_of_its_own() {
+    let bench = Bench::new();
+    for words in [&["report", "last"][..], &["run", "--resume", "last"], &["runs", "rm", "--yes", "x"]] {
+        bench.run(words).expect_code(9);
+    }
+    bench.run(["pair", "--forget", "far"]).expect_code(10);
+    bench.run(["rr", "far.invalid"]).expect_code(10);
+    assert_eq!(bench.run(["pair", "--list", "--json"]).expect_code(0).json(), serde_json::json!([]));
+}
+
+#[test]
+fn out_is_a_file_or_a_folder_by_its_name_for_every_command() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    for (words, path, beginning) in [
+        (&["--out", "page.html"][..], "page.html", "<!DOCTYPE html>"),
+        (&["--out", "pages"], "pages/report.html", "<!DOCTYPE html>"),
+        (&["--out", "made/for/it.md"], "made/for/it.md", "# "),
+        (&["--out", "pages", "--format", "csv"], "pages/report.csv", "run,"),
+    ] {
+        let words = [&["report", "last"], words].concat();
+        let printed = bench.run(&words).expect_code(0).stdout;
+        assert_eq!(printed.trim(), path);
+        let text = std::fs::read_to_string(bench.path().join(path)).unwrap();
+        assert!(text.starts_with(beginning), "{path}: {}", text.lines().next().unwrap_or_default());
+    }
+    // The name is checked before anything is run.
+    let plan = bench.plan("");
+    for words in [&["report", "last"][..], &["run", plan.to_str().unwrap()], &["demo"]] {
+        let error = bench.run([words, &["--out", "report.pdf"]].concat()).expect_code(2).stderr;
+        assert!(error.contains(".html, .md, .json, .csv"), "{error}");
+    }
+}
+
+#[test]
+fn html_page_is_not_printed_to_a_terminal() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let Some(refused) = on_a_terminal(&bench, "report last --format html") else { return };
+    let refused = refused.expect_code(2);
+    assert!(
+        refused.stdout.contains("--out report.html") && !refused.stdout.contains("<html"),
+        "{}",
+        refused.stdout
+    );
+    let piped = bench.run(["report", "last", "--format", "html"]).expect_code(0);
+    assert!(piped.stdout.contains("<html"));
+}
+
+#[test]
+fn runs_are_deleted_after_a_yes_and_never_while_they_are_written() {
+    let bench = Bench::new();
+    let first = stored(&bench, "old-1");
+    let second = stored(&bench, "old-2");
+    let unasked = bench.run(["runs", "rm", "old-1"]).expect_code(2);
+    assert!(unasked.stderr.contains("--yes") && first.exists(), "{}", unasked.stderr);
+
+    let writer = File::open(&second).unwrap();
+    flock(&writer, FlockOperation::LockExclusive).unwrap();
+    let in_use = bench.run(["runs", "rm", "--yes", "old-2"]).expect_code(5);
+    assert!(in_use.stderr.contains("old-2") && second.exists(), "{}", in_use.stderr);
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    let states: Vec<_> =
+        listed.as_array().unwrap().iter().map(|run| (run["id"].clone(), run["state"].clone())).collect();
+    assert_eq!(states, [("old-1".into(), "done".into()), ("old-2".into(), "running".into())]);
+    let text = bench.run(["runs"]).expect_code(0).stdout;
+    assert!(text.contains("running") && !text.contains("--resume"), "{text}");
+    let report = bench.run(["report", "old-2"]).expect_code(0).stdout;
+    assert!(report.contains("still running") && !report.contains("--resume"), "{report}");
+    drop(writer);
+
+    // One name that is wrong, and nothing is deleted.
+    bench.run(["runs", "rm", "--yes", "old-1", "nothing-like-it"]).expect_code(9);
+    let deleted = bench.run(["runs", "rm", "--yes", "old-1", "old-2", "old-1"]).expect_code(0).stdout;
+    assert_eq!(deleted, "deleted old-1\ndeleted old-2\n");
+    assert!(!first.exists() && !second.exists());
+}
+
+#[test]
+fn bash_completes_names_of_runs_and_of_paired_hosts() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let pairings = bench.path().join("state/netduel/pairings");
+    std::fs::create_dir_all(&pairings).unwrap();
+    std::fs::write(pairings.join("10.0.0.7:5210"), "").unwrap();
+    let completed = |words: &str| {
+        let script = format!(
+            "source <({0} completions bash); COMP_WORDS=({0} {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _netduel_names {0} \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            env!("CARGO_BIN_EXE_netduel")
+        );
+        let mut command = Command::new("bash");
+        command.args(["--norc", "-c", &script]);
+        bench.mark(&mut command);
+        Finished::from(command.output().unwrap()).expect_code(0).stdout
+    };
+    assert_eq!(completed("report ''"), "last\nold-1\n");
+    assert_eq!(completed("run --resume o"), "old-1\n");
+    assert_eq!(completed("runs rm old-1 l"), "last\n");
+    assert_eq!(completed("tcp 10."), "10.0.0.7:5210\n");
+    // Bash splits HOST:PORT at the colon.
+    assert_eq!(completed("tcp 10.0.0.7 : 52"), "5210\n");
+    assert_eq!(completed("pair --forget ''"), "10.0.0.7:5210\n");
+    let options = completed("tcp --par");
+    assert!(options.contains("--parallel"), "{options}");
+}
