@@ -9,20 +9,23 @@ use std::time::Duration;
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_host::DataPath;
 use netduel_interop::testpmd::{Command, Cores, Device, DpdkError, Memory, Mode, Running, Testpmd, Traffic};
-use netduel_load::{Notify, ServerEnd};
+use netduel_load::ServerEnd;
 use netduel_model::dpdk::{DpdkDevice, DpdkSettings};
 use netduel_model::ids::Token;
 use netduel_model::observation::Placement;
 use netduel_model::packet_path::{CHECK_SEQUENCE, PacketPath};
-use netduel_model::sample::{EndReport, LiveFigures};
+use netduel_model::sample::LiveFigures;
 use netduel_model::workload::{Role, Traffic as Workloads, Workload};
 use netduel_sys::clock::monotonic_ns;
 
 use crate::dpdk_host::{self, Given};
 use crate::error_chain::chain;
+use crate::failure::{environment, misplaced, traffic, usage};
 use crate::placement::{DataAddress, placed};
-use crate::treatment::{Loan, Treatments};
-use crate::{environment, guard};
+use crate::treatment::{GuardCommand, Loan, Treatments};
+use crate::trial_end::{
+    EndResult, Lingering, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress,
+};
 
 /// How long a step may take that lends a device, brings testpmd to its prompt and starts its traffic, or a part of that: less than the
 /// 30 s that the coordinator waits for an answer, so that it hears the reason.
@@ -38,7 +41,7 @@ pub fn settings(workload: &Workload, role: Role) -> Option<(&PacketPath, &DpdkSe
 }
 
 /// An end that knows all it needs, and has started nothing.
-pub struct Ready {
+struct Ready {
     command: Command,
     traffic: Traffic,
     loans: Vec<Loan>,
@@ -46,29 +49,81 @@ pub struct Ready {
     sink: Option<IpAddr>,
     has_interface: bool,
     /// The cores that were chosen.
-    pub placement: Option<Placement>,
+    placement: Option<Placement>,
 }
 
 /// A server's end before the client has come.
-pub enum Waiting {
+enum Waiting {
     /// testpmd would take the interface by which the client is to come.
     Ready(Box<Ready>),
     /// It has no part in that, and the client's testpmd looks for it.
     Launched(Box<Launched>),
 }
 
-impl Waiting {
-    /// The testpmd, started now if it was not.
-    pub fn launched(self, deadline_ns: u64) -> Result<Launched, WorkError> {
-        match self {
-            Self::Ready(ready) => ready.launch(deadline_ns),
-            Self::Launched(launched) => Ok(*launched),
-        }
+/// A server's end: its sockets are there for the client's greeting, and testpmd is started when the client has come at the latest.
+struct TestpmdServer {
+    greeter: ServerEnd,
+    waiting: Waiting,
+}
+
+/// A client's end: the server was greeted, and testpmd is at its prompt.
+struct TestpmdClient {
+    launched: Launched,
+}
+
+/// The server's end of a workload with testpmd at it.
+pub(crate) fn server(workload: &Workload, bind: IpAddr, token: Token) -> Result<Prepared, WorkError> {
+    let deadline_ns = step_deadline_ns();
+    let mut ready = Ready::new(workload, Role::Server, DataAddress::Own(bind), token)?;
+    let greeter = netduel_load::prepare_server(workload, bind, token).map_err(traffic)?;
+    let ports = greeter.ports().to_vec();
+    let placement = ready.placement.take();
+    let end = Box::new(TestpmdServer { greeter, waiting: ready.early(deadline_ns)? });
+    Ok(Prepared { end, ports, placement })
+}
+
+/// The client's end of a workload with testpmd at it.
+pub(crate) fn client(workload: &Workload, server: &ServerAddress<'_>) -> Result<Prepared, WorkError> {
+    let ServerAddress { peer, ports, token, deadline } = *server;
+    // Greets the server, which is all that its sockets are for.
+    netduel_load::prepare_client(workload, peer, ports, token, deadline).map_err(traffic)?;
+    // The coordinator gives connecting a time of its own.
+    let deadline_ns = step_deadline_ns();
+    let mut ready = Ready::new(workload, Role::Client, DataAddress::Towards(peer), token)?;
+    let placement = ready.placement.take();
+    let end = Box::new(TestpmdClient { launched: ready.launch(deadline_ns)? });
+    Ok(Prepared { end, ports: Vec::new(), placement })
+}
+
+impl PreparedEnd for TestpmdServer {
+    fn start(
+        self: Box<Self>,
+        reading: Reading<'_>,
+        notify: Notify,
+    ) -> Result<Box<dyn RunningEnd>, WorkError> {
+        let deadline_ns = step_deadline_ns();
+        let launched = match self.waiting {
+            Waiting::Ready(ready) => ready.launch(deadline_ns)?,
+            Waiting::Launched(launched) => *launched,
+        };
+        reading()?;
+        Ok(Box::new(launched.begin(Some(self.greeter), deadline_ns, notify)?))
+    }
+}
+
+impl PreparedEnd for TestpmdClient {
+    fn start(
+        self: Box<Self>,
+        reading: Reading<'_>,
+        notify: Notify,
+    ) -> Result<Box<dyn RunningEnd>, WorkError> {
+        reading()?;
+        Ok(Box::new(self.launched.begin(None, step_deadline_ns(), notify)?))
     }
 }
 
 /// A testpmd at its prompt, with what it was lent.
-pub struct Launched {
+struct Launched {
     testpmd: Testpmd,
     traffic: Traffic,
     sink: Option<IpAddr>,
@@ -78,7 +133,7 @@ pub struct Launched {
 }
 
 /// Traffic of testpmd under way.
-pub struct Flowing {
+struct Flowing {
     running: Running,
     lent: Treatments,
     /// A server's sockets stay open, for a client that sends to them.
@@ -91,14 +146,9 @@ pub struct Flowing {
 
 impl Ready {
     /// Checks what this host has and chooses the cores. `address`: of the data; `token`: names what the two ends share.
-    pub fn new(
-        workload: &Workload,
-        role: Role,
-        address: DataAddress,
-        token: Token,
-    ) -> Result<Self, WorkError> {
+    fn new(workload: &Workload, role: Role, address: DataAddress, token: Token) -> Result<Self, WorkError> {
         let (packets, dpdk) =
-            settings(workload, role).ok_or_else(|| crate::misplaced("testpmd", "a plan had it"))?;
+            settings(workload, role).ok_or_else(|| misplaced("testpmd", "a plan had it"))?;
         let queues = dpdk.queues(role);
         let (cores, placement) = cores(workload, role, address, queues)?;
         let mode = match role {
@@ -117,7 +167,7 @@ impl Ready {
             _ => None,
         };
         let Workloads::UdpStream { flows, size, .. } = &workload.traffic else {
-            return Err(crate::misplaced("testpmd", "a workload of packets was"));
+            return Err(misplaced("testpmd", "a workload of packets was"));
         };
         let is_huge = dpdk.huge_pages || device.needs_huge_pages();
         let memory = if is_huge { Memory::Huge } else { Memory::Ordinary };
@@ -157,7 +207,7 @@ impl Ready {
     }
 
     /// Starts it before the client comes, where it has nothing to do with an interface.
-    pub fn early(self, deadline_ns: u64) -> Result<Waiting, WorkError> {
+    fn early(self, deadline_ns: u64) -> Result<Waiting, WorkError> {
         if self.has_interface {
             return Ok(Waiting::Ready(Box::new(self)));
         }
@@ -165,8 +215,8 @@ impl Ready {
     }
 
     /// Lends it what it needs and starts it. The calling thread has to live as long as it.
-    pub fn launch(self, deadline_ns: u64) -> Result<Launched, WorkError> {
-        let mut lent = Treatments::new(guard());
+    fn launch(self, deadline_ns: u64) -> Result<Launched, WorkError> {
+        let mut lent = Treatments::new(GuardCommand::of_this_program());
         lent.lend(&self.loans).map_err(environment)?;
         let within = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
         let started = Testpmd::start(&self.command, within).map_err(dpdk_error);
@@ -178,7 +228,7 @@ impl Ready {
 
 impl Launched {
     /// Begins the traffic.
-    pub fn begin(
+    fn begin(
         self,
         greeter: Option<ServerEnd>,
         deadline_ns: u64,
@@ -194,42 +244,36 @@ impl Launched {
     }
 }
 
-impl Flowing {
-    /// Figures so far.
-    pub fn live(&self) -> LiveFigures {
+impl RunningEnd for Flowing {
+    fn live(&self) -> LiveFigures {
         self.running.live()
     }
 
-    /// The peer is done.
-    pub fn finish(&self) {
+    fn finish(&self) {
         self.running.finish();
     }
 
-    /// Whether it is over.
-    pub fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.running.is_done()
     }
 
-    /// What was counted, and a testpmd that has to stay until the other end is over. `observe` is called before testpmd gives the device
-    /// back, which changes the interface.
-    pub fn join<T>(
-        self,
-        observe: impl FnOnce() -> Result<T, WorkError>,
-    ) -> Result<(EndReport, T, Option<Lingering>), WorkError> {
-        let Self { running, mut lent, outstays, .. } = self;
+    /// The host is read before testpmd gives the device back, which changes the interface.
+    fn result(self: Box<Self>, reading: Reading<'_>) -> Result<EndResult, WorkError> {
+        let Self { running, mut lent, outstays, .. } = *self;
         let joined = running.join().map_err(dpdk_error);
         let (report, testpmd) = or_back(joined, &mut lent)?;
-        let observed = observe();
+        let read = reading();
         if outstays {
-            return Ok((report, observed?, Some(Lingering { testpmd, lent })));
+            read?;
+            return Ok(EndResult { report, lingering: Some(Box::new(Outstaying { testpmd, lent })) });
         }
         or_back(testpmd.quit().map_err(dpdk_error), &mut lent)?;
         give_back(&mut lent)?;
-        Ok((report, observed?, None))
+        read?;
+        Ok(EndResult { report, lingering: None })
     }
 
-    /// Ends it at once.
-    pub fn abort(mut self) -> Result<(), WorkError> {
+    fn abort(mut self: Box<Self>) -> Result<(), WorkError> {
         self.running.abort();
         // Its testpmd is killed with what is dropped here; what it counted is of no use.
         drop(self.running.join());
@@ -238,15 +282,14 @@ impl Flowing {
 }
 
 /// A testpmd that stays after its trial because the other end's would crash, with what it was lent.
-pub struct Lingering {
+struct Outstaying {
     testpmd: Testpmd,
     lent: Treatments,
 }
 
-impl Lingering {
-    /// Ends it.
-    pub fn end(self) -> Result<(), WorkError> {
-        let Self { testpmd, mut lent } = self;
+impl Lingering for Outstaying {
+    fn end(self: Box<Self>) -> Result<(), WorkError> {
+        let Self { testpmd, mut lent } = *self;
         // Its other end is gone, after which it need not end well: it is killed.
         drop(testpmd);
         give_back(&mut lent)
@@ -254,7 +297,7 @@ impl Lingering {
 }
 
 /// By when a step that begins now is to be done, on the monotonic clock.
-pub fn step_deadline_ns() -> u64 {
+fn step_deadline_ns() -> u64 {
     monotonic_ns() + STEP.as_nanos() as u64
 }
 
@@ -342,10 +385,6 @@ fn own(address: DataAddress) -> Result<Ipv4Addr, WorkError> {
             Err(usage("testpmd's packets are IPv4's: give the workload `family = \"ipv4\"`".to_owned()))
         }
     }
-}
-
-pub(super) fn usage(message: String) -> WorkError {
-    WorkError { kind: FailureKind::Usage, message }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]

@@ -11,8 +11,7 @@ use netduel_model::dpdk::{DpdkDevice, DpdkSettings};
 use netduel_model::ids::Token;
 use netduel_model::workload::Role;
 
-use crate::dpdk::usage;
-use crate::environment;
+use crate::failure::{environment, usage};
 use crate::treatment::Loan;
 use crate::ways::Ways;
 

@@ -4,8 +4,8 @@ use netduel_host::{DataPath, packets_sent};
 use netduel_load::{ClientEnd, RawPath, ServerEnd};
 use netduel_model::workload::{Role, Workload};
 
+use crate::failure::{environment, traffic};
 use crate::placement::DataAddress;
-use crate::{environment, traffic_error};
 
 /// The server's end over its interface; as it was when its packets go through the stack.
 pub fn server_over(
@@ -18,7 +18,7 @@ pub fn server_over(
     };
     let own = address.own().map_err(environment)?;
     let path = DataPath::at(own, packets.interface(Role::Server)).map_err(environment)?;
-    end.over(&raw(path, Role::Server)).map_err(traffic_error)
+    end.over(&raw(path, Role::Server)).map_err(traffic)
 }
 
 /// The client's.
@@ -36,7 +36,7 @@ pub fn client_over(
         });
     }
     let path = DataPath::to_peer(peer, packets.interface(Role::Client)).map_err(environment)?;
-    end.over(&raw(path, Role::Client)).map_err(traffic_error)
+    end.over(&raw(path, Role::Client)).map_err(traffic)
 }
 
 fn raw(path: DataPath, role: Role) -> RawPath {

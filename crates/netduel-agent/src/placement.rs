@@ -8,7 +8,7 @@ use netduel_host::{Nearness, Sources};
 use netduel_model::observation::Placement;
 use netduel_model::workload::{Role, Traffic, Wait, Workload};
 
-use crate::environment;
+use crate::failure::environment;
 
 /// The port to which a route is asked for; nothing is sent to it (RFC 863).
 const DISCARD: u16 = 9;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_host::LinkState;
 
-use crate::environment;
+use crate::failure::environment;
 
 /// The port of ssh.
 const SSH: u16 = 22;

@@ -27,6 +27,13 @@ pub struct GuardCommand {
     pub words: Vec<String>,
 }
 
+impl GuardCommand {
+    /// The guard of the program that runs.
+    pub fn of_this_program() -> Self {
+        Self { program: "/proc/self/exe".into(), words: vec!["undo-guard".to_owned()] }
+    }
+}
+
 /// A guard on watch.
 #[derive(Debug)]
 pub(super) struct Lifeline {

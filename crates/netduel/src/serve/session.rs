@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use netduel_agent::{AgentWork, DataAddress, Monotonic, placed, server_over, traffic_error};
+use netduel_agent::{AgentWork, DataAddress, Monotonic, foreign_program, server_by};
 use netduel_control::agent::{Bounds, FailureKind, Waker, Work, WorkError};
 use netduel_load::Port;
 use netduel_model::ids::{RunId, Token};
@@ -179,20 +179,16 @@ impl Work for Session {
             self.premises.log.refused(self.peer, &why);
             return Err(refused(why));
         }
-        if netduel_agent::dpdk::settings(workload, Role::Server).is_some() {
+        if let Some(program) = foreign_program(workload, Role::Server) {
             // The program and its words are the client's.
-            return Err(refused(
-                "a standing server starts no testpmd for its clients: use a plan, whose agents do".to_owned(),
-            ));
+            return Err(refused(format!(
+                "a standing server starts no {program} for its clients: use a plan, whose agents do"
+            )));
         }
         let towards = DataAddress::Towards(self.peer.ip().to_canonical());
-        let (workload, placement) = placed(workload, Role::Server, towards)?;
-        let end = self.port.prepare_server(&workload, token).map_err(traffic_error)?;
-        let end = server_over(end, &workload, towards)?;
-        let ports = end.ports().to_vec();
-        self.work.hold_server(end, placement);
-        self.workload = Some(workload);
-        Ok(ports)
+        let prepared = server_by(workload, towards, |workload| self.port.prepare_server(workload, token))?;
+        self.workload = Some(workload.clone());
+        Ok(self.work.hold(prepared))
     }
 
     fn prepare_client(

@@ -1,0 +1,140 @@
+//! An end whose traffic our own engines make or take (`netduel-load`), with the path events of a failover beside it.
+use std::net::IpAddr;
+
+use netduel_control::agent::{FailureKind, WorkError};
+use netduel_load::{ClientEnd, LoadError, Running, ServerEnd};
+use netduel_model::failover::PathEvent;
+use netduel_model::ids::Token;
+use netduel_model::sample::LiveFigures;
+use netduel_model::workload::{Role, Workload};
+
+use crate::failure::traffic;
+use crate::past_stack;
+use crate::path_events::{self, PathEvents};
+use crate::placement::{DataAddress, placed};
+use crate::treatment::{GuardCommand, Treatments};
+use crate::trial_end::{EndResult, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress};
+
+/// An end of the engines that is ready to start.
+struct Engine {
+    end: Side,
+    /// What is done to this host's interfaces while the traffic runs, by place in the plan.
+    events: Vec<(u32, PathEvent)>,
+}
+
+enum Side {
+    Server(ServerEnd),
+    Client(ClientEnd),
+}
+
+/// Traffic of the engines.
+struct RunningEngine {
+    running: Running,
+    events: Option<PathEvents>,
+}
+
+/// A server's end that binds its own sockets.
+pub(crate) fn server(workload: &Workload, bind: IpAddr, token: Token) -> Result<Prepared, WorkError> {
+    server_by(workload, DataAddress::Own(bind), |workload| {
+        netduel_load::prepare_server(workload, bind, token)
+    })
+}
+
+/// A server's end whose sockets are made by `prepare`, for example those behind a port that many tests share.
+///
+/// # Errors
+/// When this host cannot be that end.
+pub fn server_by(
+    workload: &Workload,
+    address: DataAddress,
+    prepare: impl FnOnce(&Workload) -> Result<ServerEnd, LoadError>,
+) -> Result<Prepared, WorkError> {
+    let (workload, placement) = placed(workload, Role::Server, address)?;
+    let end = past_stack::server_over(prepare(&workload).map_err(traffic)?, &workload, address)?;
+    let ports = end.ports().to_vec();
+    let engine = Engine { end: Side::Server(end), events: path_events::of(&workload, Role::Server) };
+    Ok(Prepared { end: Box::new(engine), ports, placement })
+}
+
+/// A client's end.
+pub(crate) fn client(workload: &Workload, server: &ServerAddress<'_>) -> Result<Prepared, WorkError> {
+    let ServerAddress { peer, ports, token, deadline } = *server;
+    let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer))?;
+    let end = netduel_load::prepare_client(&workload, peer, ports, token, deadline).map_err(traffic)?;
+    let end = past_stack::client_over(end, &workload, peer)?;
+    let engine = Engine { end: Side::Client(end), events: path_events::of(&workload, Role::Client) };
+    Ok(Prepared { end: Box::new(engine), ports: Vec::new(), placement })
+}
+
+impl PreparedEnd for Engine {
+    fn start(
+        self: Box<Self>,
+        reading: Reading<'_>,
+        notify: Notify,
+    ) -> Result<Box<dyn RunningEnd>, WorkError> {
+        reading()?;
+        let Self { end, events } = *self;
+        let running = match end {
+            Side::Server(end) => end.start(notify),
+            Side::Client(end) => end.start(notify),
+        };
+        let mut started = Box::new(RunningEngine { running, events: None });
+        if events.is_empty() {
+            return Ok(started);
+        }
+        match PathEvents::begin(events, Treatments::new(GuardCommand::of_this_program())) {
+            Ok(events) => {
+                started.events = Some(events);
+                Ok(started)
+            }
+            Err(error) => {
+                started.abort()?;
+                let message = format!("failed to start a thread for the events of the path: {error}");
+                Err(WorkError { kind: FailureKind::Environment, message })
+            }
+        }
+    }
+}
+
+impl RunningEnd for RunningEngine {
+    fn live(&self) -> LiveFigures {
+        self.running.live()
+    }
+
+    fn finish(&self) {
+        self.running.finish();
+    }
+
+    fn is_done(&self) -> bool {
+        self.running.is_done()
+    }
+
+    fn result(self: Box<Self>, reading: Reading<'_>) -> Result<EndResult, WorkError> {
+        // Before the traffic's own result: whatever became of it, the interface is given back.
+        let made = self.events.map(PathEvents::end);
+        let mut report = self.running.join().map_err(traffic)?;
+        if let Some((events, problems)) = made {
+            no_problems(&problems)?;
+            if let Some(failover) = &mut report.failover {
+                failover.events = events;
+            }
+        }
+        reading()?;
+        Ok(EndResult { report, lingering: None })
+    }
+
+    fn abort(self: Box<Self>) -> Result<(), WorkError> {
+        self.running.abort();
+        let problems = self.events.map(PathEvents::end).map(|(_, problems)| problems).unwrap_or_default();
+        // The report of an aborted trial is of no use, but its threads must be gone before the next trial.
+        drop(self.running.join());
+        no_problems(&problems)
+    }
+}
+
+fn no_problems(problems: &[String]) -> Result<(), WorkError> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(WorkError { kind: FailureKind::Environment, message: problems.join("; ") })
+}

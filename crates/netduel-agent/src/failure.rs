@@ -1,0 +1,26 @@
+//! Failures as the coordinator hears of them: a kind, and a message that completes "failed to ...". It knows no work.
+use netduel_control::agent::{FailureKind, WorkError};
+use netduel_load::LoadError;
+
+use crate::error_chain::chain;
+
+/// The host lacks something.
+pub(crate) fn environment(error: impl std::error::Error) -> WorkError {
+    WorkError { kind: FailureKind::Environment, message: format!("failed to {}", chain(&error)) }
+}
+
+/// The plan asks for something that makes no sense on this host.
+pub(crate) fn usage(message: String) -> WorkError {
+    WorkError { kind: FailureKind::Usage, message }
+}
+
+/// Traffic was not possible.
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
+pub(crate) fn traffic(error: LoadError) -> WorkError {
+    WorkError { kind: FailureKind::Traffic, message: format!("failed to {}", chain(&error)) }
+}
+
+/// A request came out of order: a bug in coordinator or agent.
+pub(crate) fn misplaced(what: &str, needs: &str) -> WorkError {
+    WorkError { kind: FailureKind::Internal, message: format!("{what} was requested before {needs}") }
+}

@@ -1,0 +1,236 @@
+//! The agent's work as the protocol asks for it: one trial after the other, treatments around it, readings of the host. It knows ends of
+//! trials by their traits alone.
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netduel_control::agent::{Clock, Waker, Work, WorkError};
+use netduel_host::{Before, HostError, Observer, Sources};
+use netduel_model::ids::{RunId, Token};
+use netduel_model::observation::{Observation, Placement};
+use netduel_model::plan::TreatmentAction;
+use netduel_model::sample::LiveFigures;
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::TrialEnd;
+use netduel_model::workload::Workload;
+
+use crate::error_chain::chain;
+use crate::failure::{environment, misplaced};
+use crate::installed::Installed;
+use crate::lock::HostLock;
+use crate::treatment::{GuardCommand, Treatments};
+use crate::trial_end::{Ends, Lingering, Prepared, PreparedEnd, RunningEnd, ServerAddress};
+
+/// The clock of the agent's limits.
+pub struct Monotonic;
+
+impl Clock for Monotonic {
+    fn now_ns(&self) -> u64 {
+        netduel_sys::clock::monotonic_ns()
+    }
+}
+
+/// How far a trial has come on this host.
+#[derive(Default)]
+enum Stage {
+    /// Nothing is prepared.
+    #[default]
+    Idle,
+    /// Ready to start.
+    Prepared(Box<dyn PreparedEnd>),
+    /// Traffic runs.
+    Running(Box<dyn RunningEnd>),
+}
+
+/// The readings of the host around a trial.
+#[derive(Default)]
+struct Readings {
+    observer: Option<Observer>,
+    before: Option<Before>,
+    observation: Option<Observation>,
+}
+
+impl Readings {
+    fn observer(observer: &mut Option<Observer>) -> Result<&mut Observer, WorkError> {
+        if observer.is_none() {
+            *observer = Some(Observer::new().map_err(environment)?);
+        }
+        observer.as_mut().ok_or_else(|| misplaced("an observer", "one was made"))
+    }
+
+    fn before(&mut self) -> Result<(), WorkError> {
+        self.before = Some(Self::observer(&mut self.observer)?.before().map_err(environment)?);
+        Ok(())
+    }
+
+    fn after(&mut self) -> Result<(), WorkError> {
+        let before = self.before.take().ok_or_else(|| misplaced("the reading after", "the one before"))?;
+        let observer = Self::observer(&mut self.observer)?;
+        self.observation = Some(before.after(observer).map_err(environment)?);
+        Ok(())
+    }
+}
+
+/// This host's part in a run.
+pub struct AgentWork {
+    ends: Box<dyn Ends>,
+    stage: Stage,
+    readings: Readings,
+    treatments: Treatments,
+    lock: Option<HostLock>,
+    /// The cores that were chosen for what is prepared.
+    placement: Option<Placement>,
+    /// What is left of the last trial, which ends before the next one.
+    lingering: Option<Box<dyn Lingering>>,
+}
+
+impl Default for AgentWork {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl AgentWork {
+    /// With nothing prepared, and the ends that this program has.
+    pub fn new() -> Self {
+        Self::with_ends(Box::new(Installed))
+    }
+
+    /// With nothing prepared, and other ends.
+    pub fn with_ends(ends: Box<dyn Ends>) -> Self {
+        Self {
+            ends,
+            stage: Stage::Idle,
+            readings: Readings::default(),
+            treatments: Treatments::new(GuardCommand::of_this_program()),
+            lock: None,
+            placement: None,
+            lingering: None,
+        }
+    }
+
+    /// Takes an end that was prepared, here or elsewhere, and gives its ports.
+    pub fn hold(&mut self, prepared: Prepared) -> Vec<u16> {
+        let Prepared { end, ports, placement } = prepared;
+        self.stage = Stage::Prepared(end);
+        self.placement = placement;
+        ports
+    }
+
+    /// Ends what is left of the last trial.
+    fn end_lingering(&mut self) -> Result<(), WorkError> {
+        self.lingering.take().map_or(Ok(()), Lingering::end)
+    }
+}
+
+/// The facts of this host; `metadata`: also those that only a cloud's metadata service tells.
+///
+/// # Errors
+/// When links or addresses cannot be listed.
+pub fn snapshot(metadata: bool) -> Result<HostSnapshot, HostError> {
+    let mut sources = Sources::live()?;
+    if !metadata {
+        sources.metadata = None;
+    }
+    netduel_host::snapshot_of(&mut sources)
+}
+
+impl Work for AgentWork {
+    fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError> {
+        snapshot(metadata).map_err(environment)
+    }
+
+    fn lock(&mut self, run: &RunId) -> Result<(), WorkError> {
+        self.lock = Some(HostLock::take(run)?);
+        Ok(())
+    }
+
+    fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError> {
+        self.treatments.apply(treatments).map_err(environment)
+    }
+
+    fn undo(&mut self) -> Vec<String> {
+        let lingered = self.end_lingering().err().map(|problem| problem.message);
+        let problems = self.treatments.undo_all().err().unwrap_or_default();
+        // A guard that was lost while everything was undone is nothing that a user has to mend.
+        let left = problems.iter().filter(|problem| problem.is_left_behind());
+        lingered.into_iter().chain(left.map(|problem| format!("failed to {}", chain(problem)))).collect()
+    }
+
+    fn prepare_server(
+        &mut self,
+        workload: &Workload,
+        bind: IpAddr,
+        token: Token,
+    ) -> Result<Vec<u16>, WorkError> {
+        self.end_lingering()?;
+        let prepared = self.ends.server(workload, bind, token)?;
+        Ok(self.hold(prepared))
+    }
+
+    fn prepare_client(
+        &mut self,
+        workload: &Workload,
+        peer: IpAddr,
+        ports: &[u16],
+        token: Token,
+        deadline: Duration,
+    ) -> Result<(), WorkError> {
+        self.end_lingering()?;
+        let prepared = self.ends.client(workload, &ServerAddress { peer, ports, token, deadline })?;
+        self.hold(prepared);
+        Ok(())
+    }
+
+    fn start(&mut self, waker: Waker) -> Result<(), WorkError> {
+        let prepared = match std::mem::take(&mut self.stage) {
+            Stage::Prepared(prepared) => prepared,
+            other => {
+                self.stage = other;
+                return Err(misplaced("start", "a trial was prepared"));
+            }
+        };
+        let running = prepared.start(&mut || self.readings.before(), Box::new(move || waker.wake()))?;
+        self.stage = Stage::Running(running);
+        Ok(())
+    }
+
+    fn live(&self) -> LiveFigures {
+        match &self.stage {
+            Stage::Running(running) => running.live(),
+            _ => LiveFigures::default(),
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Stage::Running(running) = &self.stage {
+            running.finish();
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(&self.stage, Stage::Running(running) if running.is_done())
+    }
+
+    fn take_result(&mut self) -> Result<TrialEnd, WorkError> {
+        let Stage::Running(running) = std::mem::take(&mut self.stage) else {
+            return Err(misplaced("a result", "traffic was started"));
+        };
+        let result = running.result(&mut || self.readings.after())?;
+        self.lingering = result.lingering;
+        let missing = || misplaced("a result", "the host was read after the traffic");
+        let mut observation = self.readings.observation.take().ok_or_else(missing)?;
+        observation.placement = self.placement.take();
+        Ok(TrialEnd { report: result.report, observation })
+    }
+
+    fn abort(&mut self) {
+        let stage = std::mem::take(&mut self.stage);
+        let aborted = match stage {
+            Stage::Running(running) => running.abort(),
+            Stage::Prepared(_) | Stage::Idle => Ok(()),
+        };
+        for problem in [self.end_lingering(), aborted].into_iter().filter_map(Result::err) {
+            eprintln!("netduel: {}", problem.message);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A trial whose ends follow a script: the agent takes them through it by their traits, and needs no tool and no traffic for that.
+use std::cell::Cell;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use netduel_agent::AgentWork;
+use netduel_agent::trial_end::{
+    EndResult, Ends, Lingering, Notify, Prepared, PreparedEnd, Reading, RunningEnd, ServerAddress,
+};
+use netduel_control::agent::{Clock, FailureKind, WorkError, serve};
+use netduel_control::protocol::{FromAgent, Limits, PROTOCOL, ToAgent, decode, encode};
+use netduel_model::ids::Token;
+use netduel_model::observation::Placement;
+use netduel_model::plan::parse;
+use netduel_model::sample::LiveFigures;
+use netduel_model::units::Nanos;
+use netduel_model::workload::Workload;
+
+/// What the ends are to do, and what they did.
+#[derive(Clone, Default)]
+struct Script {
+    steps: Arc<Mutex<Vec<&'static str>>>,
+    /// What fails.
+    fails: Option<&'static str>,
+    lingers: bool,
+}
+
+impl Script {
+    fn step(&self, name: &'static str) -> Result<(), WorkError> {
+        self.steps.lock().unwrap().push(name);
+        if self.fails == Some(name) {
+            return Err(WorkError { kind: FailureKind::Traffic, message: format!("{name} failed") });
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.steps.lock().unwrap())
+    }
+}
+
+struct Scripted {
+    script: Script,
+    notify: Option<Notify>,
+    is_done: AtomicBool,
+}
+
+impl Ends for Script {
+    fn server(&self, _: &Workload, _: IpAddr, _: Token) -> Result<Prepared, WorkError> {
+        self.step("prepare")?;
+        let end = Scripted { script: self.clone(), notify: None, is_done: AtomicBool::new(false) };
+        let placement = Some(Placement { cores: vec![3], reason: "the script".to_owned() });
+        Ok(Prepared { end: Box::new(end), ports: vec![7], placement })
+    }
+
+    fn client(&self, workload: &Workload, server: &ServerAddress<'_>) -> Result<Prepared, WorkError> {
+        self.server(workload, server.peer, server.token)
+    }
+}
+
+impl PreparedEnd for Scripted {
+    fn start(
+        mut self: Box<Self>,
+        reading: Reading<'_>,
+        notify: Notify,
+    ) -> Result<Box<dyn RunningEnd>, WorkError> {
+        reading()?;
+        self.script.step("start")?;
+        self.notify = Some(notify);
+        Ok(self)
+    }
+}
+
+impl RunningEnd for Scripted {
+    fn live(&self) -> LiveFigures {
+        LiveFigures { sent_bytes: 7, ..LiveFigures::default() }
+    }
+
+    fn finish(&self) {
+        self.script.step("finish").unwrap();
+        self.is_done.store(true, Ordering::SeqCst);
+        self.notify.as_ref().unwrap()();
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::SeqCst)
+    }
+
+    fn result(self: Box<Self>, reading: Reading<'_>) -> Result<EndResult, WorkError> {
+        self.script.step("result")?;
+        reading()?;
+        let report = serde_json::json!({
+            "role": "server", "sent": null, "received": null, "streams": [], "datagrams": null,
+            "round_trips": null, "errors": [], "process_cpu_ns": [1, 2],
+        });
+        let lingering =
+            self.script.lingers.then(|| Box::new(Left(self.script.clone())) as Box<dyn Lingering>);
+        Ok(EndResult { report: serde_json::from_value(report).unwrap(), lingering })
+    }
+
+    fn abort(self: Box<Self>) -> Result<(), WorkError> {
+        self.script.step("abort")
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.script.steps.lock().unwrap().push("gone");
+    }
+}
+
+struct Left(Script);
+
+impl Lingering for Left {
+    fn end(self: Box<Self>) -> Result<(), WorkError> {
+        self.0.step("end lingering")
+    }
+}
+
+/// A clock that stands still: no limit is reached.
+struct Still(Cell<u64>);
+
+impl Clock for Still {
+    fn now_ns(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// A coordinator that talks to an agent with scripted ends.
+struct Coordinator {
+    stream: BufReader<UnixStream>,
+    agent: std::thread::JoinHandle<()>,
+}
+
+impl Coordinator {
+    fn new(script: Script) -> Self {
+        let (own, its) = UnixStream::pair().unwrap();
+        let agent = std::thread::spawn(move || {
+            let mut work = AgentWork::with_ends(Box::new(script));
+            serve(its.try_clone().unwrap(), its, &mut work, "agent 1", &Still(Cell::new(0))).unwrap();
+        });
+        let mut coordinator = Self { stream: BufReader::new(own), agent };
+        let hour = Nanos(3_600_000_000_000);
+        let limits = Limits { total: hour, idle: hour, progress: hour };
+        coordinator.ask(&ToAgent::Hello { protocol: PROTOCOL, program: "test".to_owned(), limits });
+        coordinator
+    }
+
+    fn say(&mut self, request: &ToAgent) {
+        self.stream.get_mut().write_all(encode(request).as_bytes()).unwrap();
+    }
+
+    /// The next answer, figures left out.
+    fn answer(&mut self) -> FromAgent {
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line).unwrap();
+            match decode(line.as_bytes()).unwrap() {
+                FromAgent::Progress { .. } => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    fn ask(&mut self, request: &ToAgent) -> FromAgent {
+        self.say(request);
+        self.answer()
+    }
+
+    fn prepare(&mut self) -> FromAgent {
+        let plan = parse(include_str!("../../../../plans/demo.toml"), "plans/demo.toml").unwrap();
+        let workload = plan.arms[0].workloads[0].clone();
+        let bind = "127.0.0.1".parse().unwrap();
+        self.ask(&ToAgent::PrepareServer { trial: 1, workload, bind, token: Token([7; 16]) })
+    }
+
+    fn part(mut self) {
+        assert!(matches!(self.ask(&ToAgent::Bye), FromAgent::Bye { problems } if problems.is_empty()));
+        self.agent.join().unwrap();
+    }
+}
+
+#[test]
+fn an_end_goes_through_its_trial_without_the_agent_knowing_what_it_is() {
+    let script = Script::default();
+    let mut coordinator = Coordinator::new(script.clone());
+    assert_eq!(coordinator.prepare(), FromAgent::Prepared { ports: vec![7] });
+    assert_eq!(coordinator.ask(&ToAgent::Start), FromAgent::Started);
+    let FromAgent::Done { end, .. } = coordinator.ask(&ToAgent::Finish) else { panic!("it did not end") };
+    assert_eq!(end.report.process_cpu_ns, (1, 2));
+    // The readings around the traffic are the agent's, and so is the placement that goes with them.
+    assert!(end.observation.wall_ns > 0);
+    assert_eq!(end.observation.placement.unwrap().cores, [3]);
+    assert_eq!(script.steps(), ["prepare", "start", "finish", "result", "gone"]);
+    coordinator.part();
+}
+
+#[test]
+fn what_lingers_of_a_trial_ends_before_the_next_is_prepared_and_with_the_agent() {
+    let script = Script { lingers: true, ..Script::default() };
+    let mut coordinator = Coordinator::new(script.clone());
+    for _ in 0..2 {
+        coordinator.prepare();
+        coordinator.ask(&ToAgent::Start);
+        coordinator.ask(&ToAgent::Finish);
+    }
+    let trial = ["prepare", "start", "finish", "result", "gone"];
+    assert_eq!(script.steps(), [&trial[..], &["end lingering"], &trial[..]].concat());
+    coordinator.part();
+    assert_eq!(script.steps(), ["end lingering"]);
+}
+
+#[test]
+fn an_end_that_is_aborted_or_fails_is_gone_before_the_answer() {
+    let abort = |before: &[ToAgent]| {
+        let script = Script::default();
+        let mut coordinator = Coordinator::new(script.clone());
+        coordinator.prepare();
+        for request in before {
+            coordinator.ask(request);
+        }
+        assert_eq!(coordinator.ask(&ToAgent::Abort), FromAgent::Aborted);
+        let steps = script.steps();
+        coordinator.part();
+        steps
+    };
+    assert_eq!(abort(&[]), ["prepare", "gone"]);
+    assert_eq!(abort(&[ToAgent::Start]), ["prepare", "start", "abort", "gone"]);
+
+    for (fails, steps) in [
+        ("prepare", &["prepare"][..]),
+        ("start", &["prepare", "start", "gone"]),
+        ("result", &["prepare", "start", "finish", "result", "gone"]),
+    ] {
+        let script = Script { fails: Some(fails), ..Script::default() };
+        let mut coordinator = Coordinator::new(script.clone());
+        let mut answer = coordinator.prepare();
+        for request in [ToAgent::Start, ToAgent::Finish] {
+            if !matches!(answer, FromAgent::Failed { .. }) {
+                answer = coordinator.ask(&request);
+            }
+        }
+        let message = format!("{fails} failed");
+        assert_eq!(answer, FromAgent::Failed { kind: FailureKind::Traffic, message });
+        assert_eq!(script.steps(), steps);
+        coordinator.part();
+    }
+}
