@@ -13,6 +13,7 @@ pub mod ethtool;
 pub mod link;
 pub mod mount;
 pub mod namespace;
+pub mod netlink;
 pub mod packet;
 pub mod packet_info;
 pub mod page_pipe;

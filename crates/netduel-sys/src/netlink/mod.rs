@@ -1,0 +1,15 @@
+//! Netlink (netlink(7), RFC 3549): requests are written, messages are read, and sockets exchange them with the kernel. Must not
+//! know what a link, a route or a rule is.
+mod error;
+mod message;
+mod request;
+mod socket;
+
+pub use error::NetlinkError;
+pub use libc::{
+    RTM_DELLINK, RTM_GETADDR, RTM_GETLINK, RTM_GETNEIGH, RTM_GETQDISC, RTM_GETROUTE, RTM_NEWADDR,
+    RTM_NEWLINK, RTM_NEWNEIGH, RTM_NEWQDISC, RTM_NEWROUTE, RTM_SETLINK,
+};
+pub use message::{HEADER_LEN, Message, attribute, attributes, messages, u16_at, u32_at, u64_at};
+pub use request::{APPEND, CREATE, EXCL, REPLACE, Request};
+pub use socket::{NetlinkSocket, link_notifications};
