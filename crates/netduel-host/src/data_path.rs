@@ -4,10 +4,11 @@ use std::net::IpAddr;
 
 use netduel_model::snapshot::XdpFeature;
 use netduel_sys::ethtool::Ethtool;
+use netduel_sys::netlink::{RTM_NEWNEIGH, attributes, messages, u16_at, u32_at};
 
 use crate::error::HostError;
 use crate::link::{Link, addresses, ip, links};
-use crate::netlink::{MESSAGE_NEIGHBOUR, RouteSocket, attributes, messages, number16, number32, xdp_devices};
+use crate::netlink::{RouteSocket, xdp_devices};
 use crate::source::LinkSource as _;
 use crate::xdp;
 
@@ -147,7 +148,7 @@ fn route(payload: &[u8]) -> Option<(u32, Option<IpAddr>)> {
     let (mut index, mut gateway) = (None, None);
     for (kind, value) in attributes(payload.get(HEAD_LEN..)?) {
         match kind {
-            ROUTE_LINK => index = number32(value, 0),
+            ROUTE_LINK => index = u32_at(value, 0),
             ROUTE_GATEWAY => gateway = ip(value),
             // A family before the address.
             ROUTE_VIA => gateway = value.get(2..).and_then(ip),
@@ -159,13 +160,13 @@ fn route(payload: &[u8]) -> Option<(u32, Option<IpAddr>)> {
 
 /// The hardware address of a neighbour on a link.
 fn neighbour(list: &[u8], index: u32, address: IpAddr) -> Option<[u8; 6]> {
-    messages(list).filter(|message| message.kind == MESSAGE_NEIGHBOUR).find_map(|message| {
-        let of = (number32(message.payload, 4)?, number16(message.payload, 8)?);
+    messages(list).filter(|message| message.kind == RTM_NEWNEIGH).find_map(|message| {
+        let of = (u32_at(message.payload, 4)?, u16_at(message.payload, 8)?);
         if of.0 != index || of.1 & STATES_WITHOUT != 0 {
             return None;
         }
         let (mut is_wanted, mut found) = (false, None);
-        for (kind, value) in attributes(message.payload.get(HEAD_LEN..)?) {
+        for (kind, value) in message.attributes(HEAD_LEN) {
             match kind {
                 NEIGHBOUR_ADDRESS => is_wanted = ip(value) == Some(address),
                 NEIGHBOUR_HARDWARE => found = value.try_into().ok(),
@@ -185,23 +186,15 @@ fn hardware(text: &str) -> Option<[u8; 6]> {
 
 #[cfg(test)]
 mod tests {
+    use netduel_sys::netlink::{RTM_NEWROUTE, Request};
+
     use super::*;
-    use crate::netlink::MESSAGE_ROUTE;
 
     fn message(kind: u16, head: &[u8], listed: &[(u16, &[u8])]) -> Vec<u8> {
-        let mut payload = head.to_vec();
-        payload.resize(HEAD_LEN, 0);
-        for (kind, value) in listed {
-            payload.extend((value.len() as u16 + 4).to_ne_bytes());
-            payload.extend(kind.to_ne_bytes());
-            payload.extend(*value);
-            payload.resize(payload.len().next_multiple_of(4), 0);
-        }
-        let mut bytes = (16 + payload.len() as u32).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend([0; 10]);
-        bytes.extend(payload);
-        bytes
+        let mut body = head.to_vec();
+        body.resize(HEAD_LEN, 0);
+        let request = Request::new(kind, 0, &body);
+        listed.iter().fold(request, |request, (kind, value)| request.bytes(*kind, value)).finish(0)
     }
 
     #[test]
@@ -211,7 +204,7 @@ mod tests {
         let of = |index, state, address: [u8; 4], last| {
             let mac = mac(last);
             message(
-                MESSAGE_NEIGHBOUR,
+                RTM_NEWNEIGH,
                 &head(index, state),
                 &[(NEIGHBOUR_ADDRESS, &address), (NEIGHBOUR_HARDWARE, &mac)],
             )
@@ -233,9 +226,9 @@ mod tests {
 
     #[test]
     fn a_route_names_its_link_and_its_gateway() {
-        let direct = message(MESSAGE_ROUTE, &[2], &[(ROUTE_LINK, &7_u32.to_ne_bytes())]);
+        let direct = message(RTM_NEWROUTE, &[2], &[(ROUTE_LINK, &7_u32.to_ne_bytes())]);
         let by = message(
-            MESSAGE_ROUTE,
+            RTM_NEWROUTE,
             &[2],
             &[(ROUTE_GATEWAY, &[10, 0, 0, 9]), (ROUTE_LINK, &7_u32.to_ne_bytes())],
         );

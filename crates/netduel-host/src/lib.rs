@@ -18,6 +18,7 @@ mod kernel_log;
 mod key_value_pool;
 mod link;
 mod link_watch;
+mod live;
 mod machine;
 mod metadata;
 mod nearness;

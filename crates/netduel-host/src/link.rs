@@ -1,7 +1,7 @@
 //! Links and addresses out of the kernel's netlink lists. Pure: bytes in, facts out.
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::netlink::{MESSAGE_ADDRESS, MESSAGE_LINK, attributes, messages, number32, number64};
+use netduel_sys::netlink::{self, RTM_NEWADDR, RTM_NEWLINK, attributes, messages, u32_at, u64_at};
 
 /// Attributes of a link (include/uapi/linux/if_link.h).
 mod attribute {
@@ -77,7 +77,7 @@ pub(crate) struct Link {
 /// The links of a list, in the kernel's order.
 pub(crate) fn links(list: &[u8]) -> Vec<Link> {
     messages(list)
-        .filter(|message| message.kind == MESSAGE_LINK)
+        .filter(|message| message.kind == RTM_NEWLINK)
         .filter_map(|message| link(message.payload))
         .collect()
 }
@@ -85,31 +85,30 @@ pub(crate) fn links(list: &[u8]) -> Vec<Link> {
 /// The link of one message; none for what a bridge tells of its ports (`AF_BRIDGE`), which are other messages of the same kind.
 pub(crate) fn link(payload: &[u8]) -> Option<Link> {
     payload.first().filter(|family| **family == FAMILY_ANY)?;
-    let index = number32(payload, 4)?;
-    let up = number32(payload, 8)? & FLAG_UP != 0;
+    let index = u32_at(payload, 4)?;
+    let up = u32_at(payload, 8)? & FLAG_UP != 0;
     let mut link = Link { index, up, ..Link::default() };
     let mut lower_is_elsewhere = false;
     for (kind, value) in attributes(payload.get(LINK_HEAD_LEN..)?) {
         match kind {
             attribute::ADDRESS => link.mac = mac(value),
             attribute::NAME => link.name = text(value),
-            attribute::MTU => link.mtu = number32(value, 0),
+            attribute::MTU => link.mtu = u32_at(value, 0),
             // 0 stands for "the driver names no limit".
-            attribute::MTU_MIN => link.mtu_min = number32(value, 0).filter(|mtu| *mtu > 0),
-            attribute::MTU_MAX => link.mtu_max = number32(value, 0).filter(|mtu| *mtu > 0),
-            attribute::LOWER => link.lower = number32(value, 0).filter(|lower| *lower > 0 && *lower != index),
+            attribute::MTU_MIN => link.mtu_min = u32_at(value, 0).filter(|mtu| *mtu > 0),
+            attribute::MTU_MAX => link.mtu_max = u32_at(value, 0).filter(|mtu| *mtu > 0),
+            attribute::LOWER => link.lower = u32_at(value, 0).filter(|lower| *lower > 0 && *lower != index),
             attribute::LOWER_NAMESPACE => lower_is_elsewhere = true,
             attribute::QDISC => link.qdisc = Some(text(value)),
-            attribute::MASTER => link.master = number32(value, 0).filter(|index| *index > 0),
-            attribute::TX_QUEUES => link.tx_queues = number32(value, 0),
-            attribute::RX_QUEUES => link.rx_queues = number32(value, 0),
+            attribute::MASTER => link.master = u32_at(value, 0).filter(|index| *index > 0),
+            attribute::TX_QUEUES => link.tx_queues = u32_at(value, 0),
+            attribute::RX_QUEUES => link.rx_queues = u32_at(value, 0),
             attribute::CARRIER => link.carrier = value.first().map(|carrier| *carrier != 0),
             attribute::PARENT_DEVICE => link.device = Some(text(value)),
             attribute::PARENT_BUS => link.bus = Some(text(value)),
             attribute::STATISTICS => link.counters = counters(value),
             attribute::LINK_INFO => {
-                let info = attributes(value).find(|(kind, _)| *kind == attribute::INFO_KIND);
-                link.kind = info.map(|(_, kind)| text(kind));
+                link.kind = netlink::attribute(value, attribute::INFO_KIND).map(text);
             }
             _ => {}
         }
@@ -120,7 +119,7 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
 }
 
 fn counters(value: &[u8]) -> Option<Counters> {
-    let field = |index: usize| number64(value, index * 8);
+    let field = |index: usize| u64_at(value, index * 8);
     Some(Counters {
         rx_packets: field(0)?,
         tx_packets: field(1)?,
@@ -147,11 +146,11 @@ fn mac(value: &[u8]) -> Option<String> {
 /// The addresses of a list, each with the index of its link.
 pub(crate) fn addresses(list: &[u8]) -> Vec<(u32, IpAddr)> {
     messages(list)
-        .filter(|message| message.kind == MESSAGE_ADDRESS)
+        .filter(|message| message.kind == RTM_NEWADDR)
         .filter_map(|message| {
-            let index = number32(message.payload, 4)?;
-            let found: Vec<(u16, &[u8])> = attributes(message.payload.get(ADDRESS_HEAD_LEN..)?).collect();
-            let of = |wanted: u16| found.iter().find(|(kind, _)| *kind == wanted).map(|(_, value)| *value);
+            let index = u32_at(message.payload, 4)?;
+            let attributes = message.payload.get(ADDRESS_HEAD_LEN..)?;
+            let of = |kind: u16| netlink::attribute(attributes, kind);
             Some((index, ip(of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_PEER))?)?))
         })
         .collect()

@@ -7,15 +7,15 @@ use std::thread::JoinHandle;
 
 use netduel_model::link_event::{LinkChange, LinkEvent};
 use netduel_sys::clock::monotonic_ns;
+use netduel_sys::netlink::{RTM_DELLINK, RTM_NEWLINK, link_notifications, messages};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::link::{Link, link, links};
-use crate::netlink::{MESSAGE_LINK, MESSAGE_LINK_GONE, RouteSocket, messages};
+use crate::netlink::RouteSocket;
 use crate::source::LinkSource as _;
-use crate::watch::subscribed;
 
 /// The kernel's notices are far shorter than a list's datagrams, which have 32 KiB.
 const RECEIVE_LEN: usize = 32 << 10;
@@ -40,7 +40,7 @@ impl Watch {
     }
 
     fn with_log(log: Option<OwnedFd>) -> io::Result<Self> {
-        let notices = subscribed()?;
+        let notices = link_notifications()?;
         let mut lists = RouteSocket::open()?;
         // After the group was joined: what changes while the list is made is told again, and is then no change.
         let known = known(&mut lists)?;
@@ -216,13 +216,13 @@ fn apply(known: &mut Known, kind: u16, told: &Link) -> Vec<(String, Option<Strin
     };
     let before = known.get(&told.index).cloned();
     let above = before.as_ref().and_then(|state| state.master).map(|index| name_of(known, index));
-    if kind == MESSAGE_LINK_GONE {
+    if kind == RTM_DELLINK {
         return match known.remove(&told.index) {
             Some(state) => vec![(state.name, above, LinkChange::Vanished)],
             None => Vec::new(),
         };
     }
-    if kind != MESSAGE_LINK {
+    if kind != RTM_NEWLINK {
         return Vec::new();
     }
     let now = State::of(told);
@@ -290,16 +290,16 @@ mod tests {
     #[test]
     fn a_vf_that_goes_and_comes_back_is_told_step_by_step_and_other_notices_are_none() {
         let seen = course(&[
-            (MESSAGE_LINK, told(2, "vf0", true, true, Some(1))),
-            (MESSAGE_LINK, told(2, "vf0", true, false, Some(1))),
-            (MESSAGE_LINK, told(2, "vf0", false, false, Some(1))),
-            (MESSAGE_LINK, told(2, "vf0", false, false, None)),
-            (MESSAGE_LINK_GONE, told(2, "vf0", false, false, None)),
-            (MESSAGE_LINK_GONE, told(2, "vf0", false, false, None)),
-            (MESSAGE_LINK, told(9, "vf0", false, false, None)),
-            (MESSAGE_LINK, told(9, "enP1s1", false, false, None)),
-            (MESSAGE_LINK, told(9, "enP1s1", true, false, Some(1))),
-            (MESSAGE_LINK, told(9, "enP1s1", true, true, Some(1))),
+            (RTM_NEWLINK, told(2, "vf0", true, true, Some(1))),
+            (RTM_NEWLINK, told(2, "vf0", true, false, Some(1))),
+            (RTM_NEWLINK, told(2, "vf0", false, false, Some(1))),
+            (RTM_NEWLINK, told(2, "vf0", false, false, None)),
+            (RTM_DELLINK, told(2, "vf0", false, false, None)),
+            (RTM_DELLINK, told(2, "vf0", false, false, None)),
+            (RTM_NEWLINK, told(9, "vf0", false, false, None)),
+            (RTM_NEWLINK, told(9, "enP1s1", false, false, None)),
+            (RTM_NEWLINK, told(9, "enP1s1", true, false, Some(1))),
+            (RTM_NEWLINK, told(9, "enP1s1", true, true, Some(1))),
         ]);
         assert_eq!(
             seen,

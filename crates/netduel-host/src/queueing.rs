@@ -4,7 +4,7 @@
 //! A discipline counts what those below it dropped, too, so only the drops of the outermost of each direction are read.
 use std::collections::BTreeMap;
 
-use crate::netlink::{MESSAGE_QUEUEING, attributes, messages, number32};
+use netduel_sys::netlink::{RTM_NEWQDISC, attribute, messages, u32_at};
 
 /// Bytes of `struct tcmsg`.
 const HEAD_LEN: usize = 20;
@@ -35,18 +35,17 @@ pub(crate) struct Dropped {
 /// The counts of a list by the index of the interface.
 pub(crate) fn dropped(list: &[u8]) -> BTreeMap<u32, Dropped> {
     let mut found: BTreeMap<u32, Dropped> = BTreeMap::new();
-    for message in messages(list).filter(|message| message.kind == MESSAGE_QUEUEING) {
-        let (Some(index), Some(parent)) = (number32(message.payload, 4), number32(message.payload, 12))
-        else {
+    for message in messages(list).filter(|message| message.kind == RTM_NEWQDISC) {
+        let (Some(index), Some(parent)) = (u32_at(message.payload, 4), u32_at(message.payload, 12)) else {
             continue;
         };
         let counts = message.payload.get(HEAD_LEN..).and_then(counts);
-        let drops = counts.and_then(|counts| number32(counts, DROPS));
+        let drops = counts.and_then(|counts| u32_at(counts, DROPS));
         let of = found.entry(index).or_default();
         match parent {
             PARENT_ROOT => {
                 of.sending = drops;
-                of.overlimits = counts.and_then(|counts| number32(counts, OVERLIMITS));
+                of.overlimits = counts.and_then(|counts| u32_at(counts, OVERLIMITS));
             }
             PARENT_INGRESS => of.receiving = drops,
             _ => {}
@@ -59,13 +58,12 @@ pub(crate) fn dropped(list: &[u8]) -> BTreeMap<u32, Dropped> {
 /// the kernel's order, each kind once.
 pub(crate) fn disciplines(list: &[u8]) -> BTreeMap<u32, Vec<String>> {
     let mut found: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    for message in messages(list).filter(|message| message.kind == MESSAGE_QUEUEING) {
-        let (Some(index), Some(parent)) = (number32(message.payload, 4), number32(message.payload, 12))
-        else {
+    for message in messages(list).filter(|message| message.kind == RTM_NEWQDISC) {
+        let (Some(index), Some(parent)) = (u32_at(message.payload, 4), u32_at(message.payload, 12)) else {
             continue;
         };
         let kind = message.payload.get(HEAD_LEN..).and_then(|bytes| {
-            let name = attributes(bytes).find(|(kind, _)| *kind == KIND)?.1;
+            let name = attribute(bytes, KIND)?;
             Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
         });
         let Some(kind) = kind.filter(|_| parent != PARENT_INGRESS) else { continue };
@@ -82,8 +80,7 @@ pub(crate) fn disciplines(list: &[u8]) -> BTreeMap<u32, Vec<String>> {
 
 /// `struct gnet_stats_queue` of a discipline.
 fn counts(bytes: &[u8]) -> Option<&[u8]> {
-    let statistics = attributes(bytes).find(|(kind, _)| *kind == STATISTICS)?.1;
-    attributes(statistics).find(|(kind, _)| *kind == STATISTICS_QUEUE).map(|(_, queue)| queue)
+    attribute(attribute(bytes, STATISTICS)?, STATISTICS_QUEUE)
 }
 
 /// What was dropped between two readings; absent when one of them has no such discipline. One that was put in place of
@@ -95,26 +92,17 @@ pub(crate) fn difference(before: Option<u32>, after: Option<u32>) -> Option<u64>
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use netduel_sys::netlink::Request;
 
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(value);
-        bytes
-    }
+    use super::*;
 
     fn message(index: u32, parent: u32, drops: u32) -> Vec<u8> {
         let queue: Vec<u8> = [1, 2, drops, 3, 4].into_iter().flat_map(u32::to_ne_bytes).collect();
-        let mut payload =
-            [0, index, 0, parent, 1].into_iter().flat_map(u32::to_ne_bytes).collect::<Vec<u8>>();
-        payload.extend(attribute(1, b"fq\0\0"));
-        payload.extend(attribute(STATISTICS, &attribute(STATISTICS_QUEUE, &queue)));
-        let mut bytes = (16 + payload.len() as u32).to_ne_bytes().to_vec();
-        bytes.extend(MESSAGE_QUEUEING.to_ne_bytes());
-        bytes.extend([0; 10]);
-        bytes.extend(payload);
-        bytes
+        let body: Vec<u8> = [0, index, 0, parent, 1].into_iter().flat_map(u32::to_ne_bytes).collect();
+        Request::new(RTM_NEWQDISC, 0, &body)
+            .bytes(KIND, b"fq\0\0")
+            .nested(STATISTICS, |statistics| statistics.bytes(STATISTICS_QUEUE, &queue))
+            .finish(0)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Routes to everywhere, out of the kernel's netlink list (rtnetlink(7), `RTM_NEWROUTE`). Pure: bytes in, links out.
 use std::collections::BTreeSet;
 
-use crate::netlink::{MESSAGE_ROUTE, attributes, messages, number16, number32};
+use netduel_sys::netlink::{RTM_NEWROUTE, messages, u16_at, u32_at};
 
 /// Bytes of `struct rtmsg`.
 const HEAD_LEN: usize = 12;
@@ -30,7 +30,7 @@ pub(crate) fn links_of_any_default(list: &[u8]) -> BTreeSet<u32> {
 
 fn links_of(list: &[u8], is_meant: impl Fn(u8) -> bool) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
-    for message in messages(list).filter(|message| message.kind == MESSAGE_ROUTE) {
+    for message in messages(list).filter(|message| message.kind == RTM_NEWROUTE) {
         let [Some(0), Some(table), Some(TYPE_UNICAST)] =
             [PREFIX, TABLE, TYPE].map(|at| message.payload.get(at).copied())
         else {
@@ -39,9 +39,9 @@ fn links_of(list: &[u8], is_meant: impl Fn(u8) -> bool) -> BTreeSet<u32> {
         if !is_meant(table) {
             continue;
         }
-        for (kind, value) in attributes(message.payload.get(HEAD_LEN..).unwrap_or_default()) {
+        for (kind, value) in message.attributes(HEAD_LEN) {
             match kind {
-                LINK => found.extend(number32(value, 0)),
+                LINK => found.extend(u32_at(value, 0)),
                 SEVERAL => found.extend(hops(value)),
                 _ => {}
             }
@@ -54,8 +54,8 @@ fn links_of(list: &[u8], is_meant: impl Fn(u8) -> bool) -> BTreeSet<u32> {
 fn hops(bytes: &[u8]) -> impl Iterator<Item = u32> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
-        let length = usize::from(number16(rest, 0)?).max(8);
-        let index = number32(rest, 4)?;
+        let length = usize::from(u16_at(rest, 0)?).max(8);
+        let index = u32_at(rest, 4)?;
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some(index)
     })
@@ -63,18 +63,13 @@ fn hops(bytes: &[u8]) -> impl Iterator<Item = u32> {
 
 #[cfg(test)]
 mod tests {
+    use netduel_sys::netlink::Request;
+
     use super::*;
 
     fn message(prefix: u8, table: u8, kind: u8, attribute: (u16, &[u8])) -> Vec<u8> {
-        let mut payload = vec![2, prefix, 0, 0, table, 3, 0, kind, 0, 0, 0, 0];
-        payload.extend((attribute.1.len() as u16 + 4).to_ne_bytes());
-        payload.extend(attribute.0.to_ne_bytes());
-        payload.extend(attribute.1);
-        let mut bytes = (16 + payload.len() as u32).to_ne_bytes().to_vec();
-        bytes.extend(MESSAGE_ROUTE.to_ne_bytes());
-        bytes.extend([0; 10]);
-        bytes.extend(payload);
-        bytes
+        let body = [2, prefix, 0, 0, table, 3, 0, kind, 0, 0, 0, 0];
+        Request::new(RTM_NEWROUTE, 0, &body).bytes(attribute.0, attribute.1).finish(0)
     }
 
     #[test]

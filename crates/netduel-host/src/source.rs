@@ -5,9 +5,6 @@ use std::path::PathBuf;
 
 use netduel_sys::ethtool::{Channels, Coalesce, DriverInfo, Ethtool, Feature, Rings, Rss};
 
-use crate::error::HostError;
-use crate::netlink::{NetfilterSocket, RouteSocket};
-
 /// Lists of a network namespace, as raw netlink messages.
 pub trait LinkSource: Send {
     /// Replaces `into` by the `RTM_NEWLINK` messages of every link.
@@ -160,23 +157,4 @@ pub struct Sources {
     pub allowed: Option<Vec<u16>>,
     /// A cloud's metadata service, asked when the machine says that it runs there; absent to ask none.
     pub metadata: Option<MetadataService>,
-}
-
-impl Sources {
-    /// Those of this host and of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// When a socket cannot be opened.
-    pub fn live() -> Result<Self, HostError> {
-        let links = RouteSocket::open().map_err(|cause| HostError::Open { what: "route netlink", cause })?;
-        let devices = Ethtool::open().map_err(|cause| HostError::Open { what: "ethtool", cause })?;
-        Ok(Self {
-            root: PathBuf::from("/"),
-            links: Box::new(links),
-            devices: Box::new(devices),
-            filter: Box::new(NetfilterSocket),
-            allowed: netduel_sys::affinity::allowed().ok(),
-            metadata: Some(MetadataService::LINK_LOCAL),
-        })
-    }
 }

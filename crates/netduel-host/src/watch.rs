@@ -4,18 +4,15 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use netduel_sys::clock::monotonic_ns;
+use netduel_sys::netlink::link_notifications;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+use rustix::net::{RecvFlags, recv};
 
 use crate::error::HostError;
 use crate::link;
 use crate::netlink::RouteSocket;
 use crate::source::LinkSource;
-
-/// `RTMGRP_LINK` (include/uapi/linux/rtnetlink.h): the group that hears of links.
-const GROUP_LINK: u32 = 1;
 
 /// A link as netlink shows it at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -69,7 +66,7 @@ pub fn wait_for_links(
     mut wanted: impl FnMut(&[LinkState]) -> bool,
 ) -> Result<bool, HostError> {
     // Heard of before the first look, so no change falls between the two.
-    let news = subscribed().map_err(|cause| HostError::Open { what: "netlink", cause })?;
+    let news = link_notifications().map_err(|cause| HostError::Open { what: "netlink", cause })?;
     let deadline = monotonic_ns().saturating_add(within.as_nanos() as u64);
     loop {
         if wanted(&link_states()?) {
@@ -81,14 +78,6 @@ pub fn wait_for_links(
             return Ok(false);
         }
     }
-}
-
-/// A socket that hears of every change of a link of this network namespace; one without news says `EAGAIN`.
-pub(crate) fn subscribed() -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-    bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK))?;
-    Ok(socket)
 }
 
 /// Whether a message came before the deadline; takes all that are there.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use netduel_model::snapshot::XdpFeature;
 
-use crate::netlink::{GENERIC_HEAD, attributes, messages, number32, number64};
+use netduel_sys::netlink::{messages, u32_at, u64_at};
+
+use crate::netlink::GENERIC_BODY_LEN;
 
 /// `NETDEV_A_DEV_IFINDEX` and `NETDEV_A_DEV_XDP_FEATURES` (include/uapi/linux/netdev.h).
 const INDEX: u16 = 1;
@@ -15,10 +17,10 @@ pub(crate) fn features(list: &[u8]) -> BTreeMap<u32, Vec<XdpFeature>> {
     messages(list)
         .filter_map(|message| {
             let (mut index, mut bits) = (None, None);
-            for (kind, value) in attributes(message.payload.get(GENERIC_HEAD..)?) {
+            for (kind, value) in message.attributes(GENERIC_BODY_LEN) {
                 match kind {
-                    INDEX => index = number32(value, 0),
-                    FEATURES => bits = number64(value, 0),
+                    INDEX => index = u32_at(value, 0),
+                    FEATURES => bits = u64_at(value, 0),
                     _ => {}
                 }
             }
@@ -32,17 +34,13 @@ pub(crate) fn features(list: &[u8]) -> BTreeMap<u32, Vec<XdpFeature>> {
 
 #[cfg(test)]
 mod tests {
+    use netduel_sys::netlink::Request;
+
     use super::*;
 
     fn device(index: u32, bits: u64) -> Vec<u8> {
-        let mut bytes = 40_u32.to_ne_bytes().to_vec();
-        bytes.extend([0; 12]);
-        bytes.extend([1, 1, 0, 0]);
-        bytes.extend([8, 0, 1, 0]);
-        bytes.extend(index.to_ne_bytes());
-        bytes.extend([12, 0, 3, 0]);
-        bytes.extend(bits.to_ne_bytes());
-        bytes
+        let request = Request::new(1, 0, &[1, 1, 0, 0]).u32(INDEX, index);
+        request.bytes(FEATURES, &bits.to_ne_bytes()).finish(0)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use netduel_host::{DeviceSource, FilterSource, LinkSource, Sources};
 use netduel_sys::ethtool::{Channels, Coalesce, DriverInfo, Feature, Rings, Rss};
+use netduel_sys::netlink::{RTM_NEWADDR, RTM_NEWLINK, Request};
 use tempfile::TempDir;
 
 /// `EOPNOTSUPP`.
@@ -85,14 +86,9 @@ impl Host {
 
     /// The one address of an interface.
     pub fn set_address(&self, index: u32, address: Ipv4Addr) {
-        let mut message = 32u32.to_ne_bytes().to_vec();
-        message.extend_from_slice(&20u16.to_ne_bytes());
-        message.resize(16 + 4, 0);
-        message.extend_from_slice(&index.to_ne_bytes());
-        for half in [8u16, 2] {
-            message.extend_from_slice(&half.to_ne_bytes());
-        }
-        message.extend_from_slice(&address.octets());
+        let mut body = [0; 8];
+        body[4..8].copy_from_slice(&index.to_ne_bytes());
+        let message = Request::new(RTM_NEWADDR, 0, &body).bytes(2, &address.octets()).finish(0);
         self.kernel.lock().unwrap().addresses = message;
     }
 
@@ -221,47 +217,31 @@ pub struct Link {
 
 impl Link {
     fn message(&self) -> Vec<u8> {
-        let mut payload = vec![0; 16];
-        payload[4..8].copy_from_slice(&self.index.to_ne_bytes());
+        let mut body = [0; 16];
+        body[4..8].copy_from_slice(&self.index.to_ne_bytes());
         // IFF_UP.
-        payload[8..12].copy_from_slice(&u32::from(!self.is_down).to_ne_bytes());
-        let mut attribute = |kind: u16, value: &[u8]| {
-            payload.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
-            payload.extend_from_slice(&kind.to_ne_bytes());
-            payload.extend_from_slice(value);
-            payload.resize(payload.len().next_multiple_of(4), 0);
-        };
-        attribute(3, format!("{}\0", self.name).as_bytes());
+        body[8..12].copy_from_slice(&u32::from(!self.is_down).to_ne_bytes());
+        let mut message = Request::new(RTM_NEWLINK, 0, &body).text(3, self.name);
         if self.master > 0 {
-            attribute(10, &self.master.to_ne_bytes());
+            message = message.u32(10, self.master);
         }
         if let Some(kind) = self.kind {
-            let mut info = (kind.len() as u16 + 5).to_ne_bytes().to_vec();
-            info.extend_from_slice(&1u16.to_ne_bytes());
-            info.extend_from_slice(format!("{kind}\0").as_bytes());
-            attribute(18, &info);
+            message = message.nested(18, |info| info.text(1, kind));
         }
         if let Some(mac) = self.mac {
-            attribute(1, &mac);
-            attribute(33, &[u8::from(!self.is_down)]);
+            message = message.bytes(1, &mac).u8(33, u8::from(!self.is_down));
         }
         if let Some(mtu) = self.mtu {
-            attribute(4, &mtu.to_ne_bytes());
+            message = message.u32(4, mtu);
         }
         if let Some(qdisc) = self.qdisc {
-            attribute(6, format!("{qdisc}\0").as_bytes());
+            message = message.text(6, qdisc);
         }
         if let Some((sending, receiving)) = self.queues {
-            attribute(31, &sending.to_ne_bytes());
-            attribute(32, &receiving.to_ne_bytes());
+            message = message.u32(31, sending).u32(32, receiving);
         }
-        // An attribute that no version of the reader knows.
-        attribute(0x3ffe, &[1, 2, 3]);
-        attribute(23, &self.counters.iter().flat_map(|counter| counter.to_ne_bytes()).collect::<Vec<_>>());
-        let mut message = ((payload.len() + 16) as u32).to_ne_bytes().to_vec();
-        message.extend_from_slice(&16u16.to_ne_bytes());
-        message.resize(16, 0);
-        message.extend_from_slice(&payload);
-        message
+        let counters: Vec<u8> = self.counters.iter().flat_map(|counter| counter.to_ne_bytes()).collect();
+        // Before the counters an attribute that no version of the reader knows.
+        message.bytes(0x3ffe, &[1, 2, 3]).bytes(23, &counters).finish(0)
     }
 }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::symlink;
 
 use netduel_sys::ethtool::{Channels, Coalesce, CoalesceParameter, Feature, Rings, Rss};
+use netduel_sys::netlink::{RTM_NEWADDR, RTM_NEWQDISC, RTM_NEWROUTE, Request};
 
 use crate::fixture::{Host, Link};
 
@@ -257,12 +258,9 @@ impl Tree {
             IpAddr::V4(four) => (2, four.octets().to_vec()),
             IpAddr::V6(six) => (10, six.octets().to_vec()),
         };
-        let mut payload = vec![family, 24, 0, 0];
-        payload.extend(index.to_ne_bytes());
-        payload.extend((octets.len() as u16 + 4).to_ne_bytes());
-        payload.extend(2u16.to_ne_bytes());
-        payload.extend(octets);
-        self.addresses.extend(message(20, &payload));
+        let mut body = [family, 24, 0, 0, 0, 0, 0, 0];
+        body[4..8].copy_from_slice(&index.to_ne_bytes());
+        self.addresses.extend(Request::new(RTM_NEWADDR, 0, &body).bytes(2, &octets).finish(0));
     }
 
     /// The folder of an interface, which has the steering of its queues.
@@ -286,12 +284,8 @@ impl Tree {
         let name = || nic.name.to_owned();
         for (place, kind) in nic.disciplines.iter().enumerate() {
             let parent = if place == 0 { u32::MAX } else { place as u32 };
-            let mut payload = [0, nic.index, 0, parent, 1].map(u32::to_ne_bytes).concat();
-            payload.extend((kind.len() as u16 + 5).to_ne_bytes());
-            payload.extend(1u16.to_ne_bytes());
-            payload.extend(kind.bytes().chain([0]));
-            payload.resize(payload.len().next_multiple_of(4), 0);
-            kernel.queueing.extend(message(36, &payload));
+            let body = [0, nic.index, 0, parent, 1].map(u32::to_ne_bytes).concat();
+            kernel.queueing.extend(Request::new(RTM_NEWQDISC, 0, &body).text(1, kind).finish(0));
         }
         if nic.driver.is_empty() {
             return;
@@ -345,9 +339,8 @@ impl Tree {
             let mut kernel = self.host.kernel.lock().unwrap();
             kernel.addresses = self.addresses;
             // `struct rtmsg` of the main table, and the link.
-            let mut payload = vec![2, 0, 0, 0, 254, 16, 0, 1, 0, 0, 0, 0, 8, 0, 4, 0];
-            payload.extend(default_link.to_ne_bytes());
-            kernel.default_routes = message(24, &payload);
+            let body = [2, 0, 0, 0, 254, 16, 0, 1, 0, 0, 0, 0];
+            kernel.default_routes = Request::new(RTM_NEWROUTE, 0, &body).u32(4, default_link).finish(0);
         }
         self.host
     }
@@ -372,12 +365,4 @@ fn link(host: &Host, below: &str, target: &str) {
     let path = host.folder.path().join(below);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     symlink(target, path).unwrap();
-}
-
-fn message(kind: u16, payload: &[u8]) -> Vec<u8> {
-    let mut message = (16 + payload.len() as u32).to_ne_bytes().to_vec();
-    message.extend(kind.to_ne_bytes());
-    message.resize(16, 0);
-    message.extend(payload);
-    message
 }
