@@ -1,12 +1,10 @@
 //! Addresses and the routes beside them over rtnetlink (include/uapi/linux/if_addr.h, rtnetlink.h).
 use std::net::IpAddr;
 
-use super::message::{CREATE, EXCL, Message};
+use netduel_sys::netlink::{CREATE, EXCL, RTM_NEWADDR, RTM_NEWROUTE, Request};
+
 use super::socket::{Netlink, Step};
 use crate::error::LabError;
-
-const RTM_NEWADDR: u16 = 20;
-const RTM_NEWROUTE: u16 = 24;
 
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
@@ -47,7 +45,7 @@ pub(crate) fn add_address(
     let (family, bytes, prefix) = parts(address);
     let mut body = [family, prefix, 0, 0, 0, 0, 0, 0];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
-    let message = Message::new(RTM_NEWADDR, CREATE | EXCL, &body)
+    let message = Request::new(RTM_NEWADDR, CREATE | EXCL, &body)
         .bytes(IFA_LOCAL, &bytes)
         .bytes(IFA_ADDRESS, &bytes)
         .u32(IFA_FLAGS, IFA_F_NODAD | IFA_F_NOPREFIXROUTE);
@@ -71,7 +69,7 @@ pub(crate) fn add_subnet_route(
     let scope = if family == AF_INET { RT_SCOPE_LINK } else { RT_SCOPE_UNIVERSE };
     let mut body = [family, prefix, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, scope, RTN_UNICAST, 0, 0, 0, 0];
     body[8..12].copy_from_slice(&0u32.to_ne_bytes());
-    let message = Message::new(RTM_NEWROUTE, CREATE | EXCL, &body)
+    let message = Request::new(RTM_NEWROUTE, CREATE | EXCL, &body)
         .bytes(RTA_DST, &bytes)
         .u32(RTA_OIF, index)
         .nested(RTA_METRICS, |metrics| metrics.text(RTAX_CC_ALGO, congestion_control));

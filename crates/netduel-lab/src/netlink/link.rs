@@ -1,13 +1,12 @@
 //! Interfaces over rtnetlink (include/uapi/linux/if_link.h): veth pairs, bridges, ports and counters.
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::message::{CREATE, EXCL, Message, attribute, u32_at, u64_at};
+use netduel_sys::netlink::{
+    CREATE, EXCL, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, Request, attribute, u32_at, u64_at,
+};
+
 use super::socket::{Netlink, Step};
 use crate::error::{Errno, LabError};
-
-const RTM_NEWLINK: u16 = 16;
-const RTM_DELLINK: u16 = 17;
-const RTM_GETLINK: u16 = 18;
 
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
@@ -117,7 +116,7 @@ fn body(index: u32, flags: u32, change: u32) -> [u8; 16] {
 
 /// The attributes that every new interface gets. Without link-local addresses, so that no port sends router
 /// solicitations or listener reports that would show up in a path's counters.
-fn describe(message: Message, link: NewLink<'_>) -> Message {
+fn describe(message: Request, link: NewLink<'_>) -> Request {
     let message = message.text(IFLA_IFNAME, link.name).u32(IFLA_MTU, link.mtu);
     let message = match link.mac {
         Some(mac) => message.bytes(IFLA_ADDRESS, &mac),
@@ -131,7 +130,7 @@ fn describe(message: Message, link: NewLink<'_>) -> Message {
 
 /// Creates a bridge without spanning tree and without multicast snooping.
 pub(crate) fn create_bridge(netlink: &mut Netlink, link: NewLink<'_>, object: &str) -> Result<(), LabError> {
-    let message = describe(Message::new(RTM_NEWLINK, CREATE | EXCL, &body(link.index, 0, 0)), link).nested(
+    let message = describe(Request::new(RTM_NEWLINK, CREATE | EXCL, &body(link.index, 0, 0)), link).nested(
         IFLA_LINKINFO,
         |info| {
             info.text(IFLA_INFO_KIND, "bridge").nested(IFLA_INFO_DATA, |data| {
@@ -150,12 +149,12 @@ pub(crate) fn create_veth(
     far_namespace: BorrowedFd<'_>,
     object: &str,
 ) -> Result<(), LabError> {
-    let message = describe(Message::new(RTM_NEWLINK, CREATE | EXCL, &body(near.index, 0, 0)), near).nested(
+    let message = describe(Request::new(RTM_NEWLINK, CREATE | EXCL, &body(near.index, 0, 0)), near).nested(
         IFLA_LINKINFO,
         |info| {
             info.text(IFLA_INFO_KIND, "veth").nested(IFLA_INFO_DATA, |data| {
                 data.nested(VETH_INFO_PEER, |peer| {
-                    describe(peer.raw(&body(far.index, 0, 0)), far)
+                    describe(peer.structure(&body(far.index, 0, 0)), far)
                         .u32(IFLA_NET_NS_FD, far_namespace.as_raw_fd() as u32)
                 })
             })
@@ -166,7 +165,7 @@ pub(crate) fn create_veth(
 
 /// Keeps the kernel from giving the interface IPv6 addresses of its own. Without IPv6 in the kernel there is nothing to keep.
 pub(crate) fn no_link_local(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
-    let message = Message::new(RTM_NEWLINK, 0, &body(index, 0, 0)).nested(IFLA_AF_SPEC, |spec| {
+    let message = Request::new(RTM_NEWLINK, 0, &body(index, 0, 0)).nested(IFLA_AF_SPEC, |spec| {
         spec.nested(AF_INET6, |inet6| inet6.u8(IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE))
     });
     let feature = Some("IPv6 (CONFIG_IPV6; remove ipv6.disable=1 from the kernel's command line)");
@@ -175,19 +174,19 @@ pub(crate) fn no_link_local(netlink: &mut Netlink, index: u32, object: &str) -> 
 
 /// Sets an interface up.
 pub(crate) fn set_up(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
-    let message = Message::new(RTM_NEWLINK, 0, &body(index, IFF_UP, IFF_UP));
+    let message = Request::new(RTM_NEWLINK, 0, &body(index, IFF_UP, IFF_UP));
     netlink.request(message, Step { operation: "set up", object, feature: None })
 }
 
 /// Sets an interface down: it carries nothing, and the other end of a veth pair loses its carrier.
 pub(crate) fn set_down(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
-    let message = Message::new(RTM_NEWLINK, 0, &body(index, 0, IFF_UP));
+    let message = Request::new(RTM_NEWLINK, 0, &body(index, 0, IFF_UP));
     netlink.request(message, Step { operation: "set down", object, feature: None })
 }
 
 /// Deletes an interface; both ends of a veth pair go at once.
 pub(crate) fn delete(netlink: &mut Netlink, index: u32, object: &str) -> Result<(), LabError> {
-    let message = Message::new(RTM_DELLINK, 0, &body(index, 0, 0));
+    let message = Request::new(RTM_DELLINK, 0, &body(index, 0, 0));
     netlink.request(message, Step { operation: "delete", object, feature: None })
 }
 
@@ -198,7 +197,7 @@ pub(crate) fn set_master(
     master: u32,
     object: &str,
 ) -> Result<(), LabError> {
-    let message = Message::new(RTM_NEWLINK, 0, &body(index, 0, 0)).u32(IFLA_MASTER, master);
+    let message = Request::new(RTM_NEWLINK, 0, &body(index, 0, 0)).u32(IFLA_MASTER, master);
     netlink.request(message, Step { operation: "put into its bridge", object, feature: None })
 }
 
@@ -209,7 +208,7 @@ pub(crate) fn set_port(
     settings: PortSettings,
     object: &str,
 ) -> Result<(), LabError> {
-    let message = Message::new(RTM_NEWLINK, 0, &body(index, 0, 0)).nested(IFLA_LINKINFO, |info| {
+    let message = Request::new(RTM_NEWLINK, 0, &body(index, 0, 0)).nested(IFLA_LINKINFO, |info| {
         info.text(IFLA_INFO_SLAVE_KIND, "bridge").nested(IFLA_INFO_SLAVE_DATA, |data| {
             let flood = u8::from(settings.flood);
             let data = data
@@ -231,7 +230,7 @@ pub(crate) fn set_port(
 /// The state of an interface; absent when there is none of that index.
 pub(crate) fn state(netlink: &mut Netlink, index: u32, object: &str) -> Result<Option<LinkState>, LabError> {
     const ENODEV: Errno = Errno(19);
-    let message = Message::new(RTM_GETLINK, 0, &body(index, 0, 0));
+    let message = Request::new(RTM_GETLINK, 0, &body(index, 0, 0));
     let payload = match netlink.get(message, Step { operation: "read the state of", object, feature: None }) {
         Ok(payload) => payload,
         Err(LabError::Kernel { errno: ENODEV, .. }) => return Ok(None),
@@ -258,7 +257,7 @@ pub(crate) fn state(netlink: &mut Netlink, index: u32, object: &str) -> Result<O
 
 /// The bridge that an interface is a port of; absent when it is none's.
 pub(crate) fn master(netlink: &mut Netlink, index: u32, object: &str) -> Result<Option<u32>, LabError> {
-    let message = Message::new(RTM_GETLINK, 0, &body(index, 0, 0));
+    let message = Request::new(RTM_GETLINK, 0, &body(index, 0, 0));
     let payload = netlink.get(message, Step { operation: "read the state of", object, feature: None })?;
     Ok(attribute(payload.get(16..).unwrap_or_default(), IFLA_MASTER).and_then(|value| u32_at(value, 0)))
 }

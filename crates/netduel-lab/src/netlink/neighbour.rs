@@ -1,13 +1,11 @@
 //! Neighbours of addresses and forwarding entries of bridges over rtnetlink (include/uapi/linux/neighbour.h).
 use std::net::IpAddr;
 
+use netduel_sys::netlink::{CREATE, REPLACE, RTM_GETNEIGH, RTM_NEWNEIGH, Request, attribute, u16_at, u32_at};
+
 use super::link::Mac;
-use super::message::{CREATE, Message, REPLACE, attribute, u32_at};
 use super::socket::{Netlink, Step};
 use crate::error::LabError;
-
-const RTM_NEWNEIGH: u16 = 28;
-const RTM_GETNEIGH: u16 = 30;
 
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
@@ -36,7 +34,7 @@ pub(crate) fn set_neighbour(
     object: &str,
 ) -> Result<(), LabError> {
     let (family, bytes, _) = super::address::parts(address);
-    let message = Message::new(RTM_NEWNEIGH, CREATE | REPLACE, &body(family, index, NUD_PERMANENT, 0))
+    let message = Request::new(RTM_NEWNEIGH, CREATE | REPLACE, &body(family, index, NUD_PERMANENT, 0))
         .bytes(NDA_DST, &bytes)
         .bytes(NDA_LLADDR, &mac);
     netlink.request(message, Step { operation: "set neighbour of", object, feature: None })
@@ -44,7 +42,7 @@ pub(crate) fn set_neighbour(
 
 /// Has the bridge that the port belongs to send frames for an address out of this port, in place of any other.
 pub(crate) fn steer(netlink: &mut Netlink, port: u32, mac: Mac, object: &str) -> Result<(), LabError> {
-    let message = Message::new(RTM_NEWNEIGH, CREATE | REPLACE, &body(AF_BRIDGE, port, NUD_NOARP, NTF_MASTER))
+    let message = Request::new(RTM_NEWNEIGH, CREATE | REPLACE, &body(AF_BRIDGE, port, NUD_NOARP, NTF_MASTER))
         .bytes(NDA_LLADDR, &mac);
     netlink.request(message, Step { operation: "steer traffic to", object, feature: None })
 }
@@ -52,16 +50,15 @@ pub(crate) fn steer(netlink: &mut Netlink, port: u32, mac: Mac, object: &str) ->
 /// The ports of all bridges in the namespace that frames for an address are sent out of.
 pub(crate) fn steered_to(netlink: &mut Netlink, mac: Mac, object: &str) -> Result<Vec<u32>, LabError> {
     // `struct ifinfomsg` is what a dump of forwarding entries begins with (net/core/rtnetlink.c, rtnl_fdb_dump).
-    let mut request = [0; 16];
-    request[0] = AF_BRIDGE;
+    let mut body = [0; 16];
+    body[0] = AF_BRIDGE;
     let step = Step { operation: "read the forwarding entries of", object, feature: None };
-    let rows = netlink.dump(RTM_GETNEIGH, &request, |message| message, step)?;
+    let rows = netlink.dump(&Request::new(RTM_GETNEIGH, 0, &body), step)?;
     Ok(rows
         .iter()
         .filter(|row| {
             let attributes = row.get(12..).unwrap_or_default();
-            let state = row.get(8..10).map(|state| u16::from_ne_bytes([state[0], state[1]]));
-            attribute(attributes, NDA_LLADDR) == Some(&mac) && state == Some(NUD_NOARP)
+            attribute(attributes, NDA_LLADDR) == Some(&mac) && u16_at(row, 8) == Some(NUD_NOARP)
         })
         .filter_map(|row| u32_at(row, 4))
         .collect())

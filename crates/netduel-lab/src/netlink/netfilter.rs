@@ -1,6 +1,7 @@
 //! nftables of the bridge family by hand-written netlink (include/uapi/linux/netfilter/nf_tables.h): tables, chains, sets
 //! and rules, in small transactions. Must not know which policy they make up.
-use super::message::{APPEND, CREATE, Message, attributes};
+use netduel_sys::netlink::{APPEND, CREATE, Request, attributes};
+
 use super::socket::{Netlink, Step};
 use crate::error::LabError;
 
@@ -81,10 +82,10 @@ impl Expression {
         [Self::Meta(which), Self::Equals(bytes)]
     }
 
-    fn write(&self, element: Message) -> Message {
+    fn write(&self, element: Request) -> Request {
         let value =
-            |message: Message, kind: u16, bytes: &[u8]| message.nested(kind, |data| data.bytes(1, bytes));
-        let (name, data): (&str, Box<dyn FnOnce(Message) -> Message + '_>) = match self {
+            |message: Request, kind: u16, bytes: &[u8]| message.nested(kind, |data| data.bytes(1, bytes));
+        let (name, data): (&str, Box<dyn FnOnce(Request) -> Request + '_>) = match self {
             Self::Meta(meta) => {
                 let key = match meta {
                     Meta::Protocol => 1,
@@ -116,7 +117,7 @@ impl Expression {
 }
 
 /// The data of an immediate expression that sets the verdict.
-fn verdict(message: Message, code: i32, chain: Option<&str>) -> Message {
+fn verdict(message: Request, code: i32, chain: Option<&str>) -> Request {
     message.be32(1, VERDICT_REGISTER).nested(2, |data| {
         data.nested(2, |verdict| {
             let verdict = verdict.be32(1, code as u32);
@@ -129,17 +130,17 @@ fn verdict(message: Message, code: i32, chain: Option<&str>) -> Message {
 }
 
 /// A table of the bridge family.
-pub(crate) fn table(name: &str) -> Message {
-    Message::new(NEWTABLE, CREATE, &BODY).text(1, name)
+pub(crate) fn table(name: &str) -> Request {
+    Request::new(NEWTABLE, CREATE, &BODY).text(1, name)
 }
 
 /// A chain that other rules jump to.
-pub(crate) fn chain(table: &str, name: &str) -> Message {
-    Message::new(NEWCHAIN, CREATE, &BODY).text(1, table).text(3, name)
+pub(crate) fn chain(table: &str, name: &str) -> Request {
+    Request::new(NEWCHAIN, CREATE, &BODY).text(1, table).text(3, name)
 }
 
 /// A chain that every packet walks that a bridge forwards; what has no verdict at its end is accepted.
-pub(crate) fn forward_chain(table: &str, name: &str) -> Message {
+pub(crate) fn forward_chain(table: &str, name: &str) -> Request {
     const NF_BR_FORWARD: u32 = 2;
     const NF_ACCEPT: u32 = 1;
     chain(table, name)
@@ -149,16 +150,16 @@ pub(crate) fn forward_chain(table: &str, name: &str) -> Message {
 }
 
 /// A rule at the end of a chain.
-pub(crate) fn rule(table: &str, chain: &str, expressions: &[Expression]) -> Message {
-    Message::new(NEWRULE, CREATE | APPEND, &BODY)
+pub(crate) fn rule(table: &str, chain: &str, expressions: &[Expression]) -> Request {
+    Request::new(NEWRULE, CREATE | APPEND, &BODY)
         .text(1, table)
         .text(2, chain)
         .nested(4, |list| expressions.iter().fold(list, |list, expression| expression.write(list)))
 }
 
 /// A hashed set for `entries` keys of `key_bytes` each. `key_type` is the number under which nft shows the keys.
-pub(crate) fn set(table: &str, name: &str, key_type: u32, key_bytes: u32, entries: u32) -> Message {
-    Message::new(NEWSET, CREATE, &BODY)
+pub(crate) fn set(table: &str, name: &str, key_type: u32, key_bytes: u32, entries: u32) -> Request {
+    Request::new(NEWSET, CREATE, &BODY)
         .text(1, table)
         .text(2, name)
         .be32(3, 0)
@@ -169,9 +170,9 @@ pub(crate) fn set(table: &str, name: &str, key_type: u32, key_bytes: u32, entrie
 }
 
 /// Keys for a set that exists, in messages of no more than [`PIECE`] keys.
-pub(crate) fn elements(table: &str, set: &str, keys: &[Vec<u8>]) -> Vec<Message> {
+pub(crate) fn elements(table: &str, set: &str, keys: &[Vec<u8>]) -> Vec<Request> {
     let message = |keys: &[Vec<u8>]| {
-        Message::new(NEWSETELEM, CREATE, &BODY).text(1, table).text(2, set).nested(3, |list| {
+        Request::new(NEWSETELEM, CREATE, &BODY).text(1, table).text(2, set).nested(3, |list| {
             keys.iter().fold(list, |list, key| {
                 list.nested(LIST_ELEM, |element| element.nested(1, |data| data.bytes(1, key)))
             })
@@ -183,18 +184,18 @@ pub(crate) fn elements(table: &str, set: &str, keys: &[Vec<u8>]) -> Vec<Message>
 /// Sends messages in transactions of no more than [`PIECE`].
 pub(crate) fn load(
     netlink: &mut Netlink,
-    messages: &[Message],
+    messages: &[Request],
     operation: &str,
     object: &str,
 ) -> Result<(), LabError> {
     for piece in messages.chunks(PIECE) {
         let mut batch = Vec::with_capacity(piece.len() + 2);
-        batch.push(Message::new(BATCH_BEGIN, 0, &BATCH_BODY));
+        batch.push(Request::new(BATCH_BEGIN, 0, &BATCH_BODY));
         let (last, others) = piece.split_last().expect("chunks of a slice are never empty");
         batch.extend_from_slice(others);
         // The kernel answers for the last message when all are committed, and for every one that it refuses.
         batch.push(last.clone().acknowledged());
-        batch.push(Message::new(BATCH_END, 0, &BATCH_BODY));
+        batch.push(Request::new(BATCH_END, 0, &BATCH_BODY));
         netlink.batch(batch, Step { operation, object, feature: Some(BRIDGE_FAMILY) })?;
     }
     Ok(())
@@ -208,7 +209,7 @@ pub(crate) fn count_rules(
     object: &str,
 ) -> Result<u32, LabError> {
     let step = Step { operation: "count the rules of", object, feature: None };
-    let rows = netlink.dump(GETRULE, &BODY, |message| message.text(1, table).text(2, chain), step)?;
+    let rows = netlink.dump(&Request::new(GETRULE, 0, &BODY).text(1, table).text(2, chain), step)?;
     Ok(rows.len() as u32)
 }
 
@@ -220,7 +221,7 @@ pub(crate) fn count_elements(
     object: &str,
 ) -> Result<u32, LabError> {
     let step = Step { operation: "count the keys of", object, feature: None };
-    let rows = netlink.dump(GETSETELEM, &BODY, |message| message.text(1, table).text(2, set), step)?;
+    let rows = netlink.dump(&Request::new(GETSETELEM, 0, &BODY).text(1, table).text(2, set), step)?;
     let keys = rows
         .iter()
         .flat_map(|row| attributes(row.get(4..).unwrap_or_default()))

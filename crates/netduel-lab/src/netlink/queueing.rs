@@ -1,11 +1,10 @@
 //! The emulated rate cap: a token bucket over rtnetlink (include/uapi/linux/pkt_sched.h).
 use netduel_model::units::BitRate;
+use netduel_sys::netlink::{CREATE, EXCL, RTM_NEWQDISC, Request};
 
-use super::message::{CREATE, EXCL, Message};
 use super::socket::{Netlink, Step};
 use crate::error::LabError;
 
-const RTM_NEWQDISC: u16 = 36;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;
@@ -40,7 +39,7 @@ pub(crate) fn cap(netlink: &mut Netlink, index: u32, rate: BitRate, object: &str
     let rate32 = u32::try_from(bytes_per_s).unwrap_or(u32::MAX);
     parameters[8..12].copy_from_slice(&rate32.to_ne_bytes());
     parameters[24..28].copy_from_slice(&limit(bytes_per_s).to_ne_bytes());
-    let message = Message::new(RTM_NEWQDISC, CREATE | EXCL, &body).text(TCA_KIND, "tbf").nested(
+    let message = Request::new(RTM_NEWQDISC, CREATE | EXCL, &body).text(TCA_KIND, "tbf").nested(
         TCA_OPTIONS,
         |options| {
             options

@@ -1,15 +1,7 @@
-//! A netlink socket that stays in the network namespace it was opened in, whatever namespace its owner enters later.
-use netlink_sys::Socket;
-use netlink_sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
-use rustix::net::{RecvFlags, SendFlags};
+//! The lab's netlink socket: every request is acknowledged, and an error says what was done, and to what.
+use netduel_sys::netlink::{NetlinkError, NetlinkSocket, Request, messages};
 
-use super::message::{DONE, DUMP, ERROR, Message, Received, attribute, parse, u32_at};
 use crate::error::{Errno, LabError};
-
-/// More than the kernel puts in one datagram (32 KiB of a dump).
-const BUFFER: usize = 64 * 1024;
-/// `NLMSGERR_ATTR_MSG`: the kernel's own words on an error.
-const ERROR_TEXT: u16 = 1;
 
 /// What is done, and to what: the beginning of every error.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +15,10 @@ pub(crate) struct Step<'a> {
 }
 
 impl Step<'_> {
+    fn refused(&self, error: NetlinkError) -> LabError {
+        self.failed(Errno::from(error.cause), error.words.as_deref())
+    }
+
     /// The error of this step.
     pub(crate) fn failed(&self, errno: Errno, words: Option<&str>) -> LabError {
         let unsupported =
@@ -40,130 +36,44 @@ impl Step<'_> {
     }
 }
 
-/// A netlink socket.
-pub(crate) struct Netlink {
-    socket: Socket,
-    sequence: u32,
-}
+/// A netlink socket that stays in the network namespace it was opened in.
+pub(crate) struct Netlink(NetlinkSocket);
 
 impl Netlink {
-    /// Opens a socket for links, addresses, neighbours and queueing.
+    /// Opens a socket for links, addresses, neighbours and queueing disciplines.
     pub(crate) fn route() -> std::io::Result<Self> {
-        Self::open(NETLINK_ROUTE)
+        NetlinkSocket::route().map(Self)
     }
 
     /// Opens a socket for nftables.
     pub(crate) fn netfilter() -> std::io::Result<Self> {
-        Self::open(NETLINK_NETFILTER)
-    }
-
-    fn open(protocol: isize) -> std::io::Result<Self> {
-        let mut socket = Socket::new(protocol)?;
-        socket.bind_auto()?;
-        socket.set_cap_ack(true)?;
-        socket.set_ext_ack(true)?;
-        Ok(Self { socket, sequence: 0 })
-    }
-
-    fn next_sequence(&mut self) -> u32 {
-        self.sequence = self.sequence.wrapping_add(1);
-        self.sequence
-    }
-
-    fn send(&self, bytes: &[u8], step: Step<'_>) -> Result<(), LabError> {
-        rustix::net::send(&self.socket, bytes, SendFlags::empty())
-            .map(|_| ())
-            .map_err(|error| step.failed(Errno(error.raw_os_error()), None))
-    }
-
-    /// Receives one datagram. The kernel handles a request within send(2), so an answer that is not there never comes.
-    fn receive(&self, step: Step<'_>) -> Result<Vec<Received>, LabError> {
-        let mut buffer = vec![0; BUFFER];
-        let (length, _) = rustix::net::recv(&self.socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT)
-            .map_err(|error| step.failed(Errno(error.raw_os_error()), Some("no answer to a request")))?;
-        Ok(parse(&buffer[..length]))
+        NetlinkSocket::netfilter().map(Self)
     }
 
     /// Sends a request and takes its acknowledgement.
-    pub(crate) fn request(&mut self, message: Message, step: Step<'_>) -> Result<(), LabError> {
-        let sequence = self.next_sequence();
-        self.send(&message.acknowledged().finish(sequence), step)?;
-        self.acknowledged(sequence, sequence, step)
+    pub(crate) fn request(&mut self, request: Request, step: Step<'_>) -> Result<(), LabError> {
+        self.0.request(request).map_err(|error| step.refused(error))
     }
 
-    /// Sends several messages as one datagram, the last of which is to be acknowledged; any error fails them all.
-    pub(crate) fn batch(&mut self, messages: Vec<Message>, step: Step<'_>) -> Result<(), LabError> {
-        let first = self.sequence.wrapping_add(1);
-        let mut bytes = Vec::new();
-        for message in messages {
-            let sequence = self.next_sequence();
-            bytes.extend_from_slice(&message.finish(sequence));
-        }
-        self.send(&bytes, step)?;
-        self.acknowledged(first, self.sequence, step)
+    /// Sends several requests as one datagram, the last of which is to be acknowledged; any error fails them all.
+    pub(crate) fn batch(&mut self, requests: Vec<Request>, step: Step<'_>) -> Result<(), LabError> {
+        self.0.batch(requests).map_err(|error| step.refused(error))
     }
 
-    /// Reads until the acknowledgement of a message in `first..=last`, or the first error of one of them.
-    fn acknowledged(&self, first: u32, last: u32, step: Step<'_>) -> Result<(), LabError> {
-        loop {
-            for answer in self.receive(step)? {
-                if answer.kind == ERROR && (first..=last).contains(&answer.sequence) {
-                    return acknowledgement(&answer, step);
-                }
-            }
-        }
+    /// Sends a request for one object and returns the payload of the answer.
+    pub(crate) fn get(&mut self, request: Request, step: Step<'_>) -> Result<Vec<u8>, LabError> {
+        let answer = self.0.get(request).map_err(|error| step.refused(error))?;
+        Ok(payloads(&answer).into_iter().next().unwrap_or_default())
     }
 
-    /// Sends a request for one object and takes the answer.
-    pub(crate) fn get(&mut self, message: Message, step: Step<'_>) -> Result<Vec<u8>, LabError> {
-        let sequence = self.next_sequence();
-        self.send(&message.finish(sequence), step)?;
-        loop {
-            for answer in self.receive(step)? {
-                match answer.kind {
-                    _ if answer.sequence != sequence => {}
-                    ERROR => acknowledgement(&answer, step)?,
-                    _ => return Ok(answer.payload),
-                }
-            }
-        }
-    }
-
-    /// Sends a request for a table and takes all its rows.
-    pub(crate) fn dump(
-        &mut self,
-        kind: u16,
-        body: &[u8],
-        fill: impl FnOnce(Message) -> Message,
-        step: Step<'_>,
-    ) -> Result<Vec<Vec<u8>>, LabError> {
-        let sequence = self.next_sequence();
-        self.send(&fill(Message::new(kind, DUMP, body)).finish(sequence), step)?;
-        let mut rows = Vec::new();
-        loop {
-            for answer in self.receive(step)? {
-                match answer.kind {
-                    _ if answer.sequence != sequence => {}
-                    ERROR => acknowledgement(&answer, step)?,
-                    DONE => return Ok(rows),
-                    _ => rows.push(answer.payload),
-                }
-            }
-        }
+    /// Sends a request for a table and returns the payload of each of its rows.
+    pub(crate) fn dump(&mut self, request: &Request, step: Step<'_>) -> Result<Vec<Vec<u8>>, LabError> {
+        let mut table = Vec::new();
+        self.0.dump(request, &mut table).map_err(|error| step.refused(error))?;
+        Ok(payloads(&table))
     }
 }
 
-/// What an acknowledgement says (`struct nlmsgerr`): 0, or a negative error number and perhaps words.
-fn acknowledgement(answer: &Received, step: Step<'_>) -> Result<(), LabError> {
-    let Some(code) = u32_at(&answer.payload, 0) else { return Err(step.failed(Errno::IO, None)) };
-    if code == 0 {
-        return Ok(());
-    }
-    // The socket asks for capped errors: after the number comes only the header of the request.
-    let words = answer
-        .payload
-        .get(4 + super::message::HEADER..)
-        .and_then(|rest| attribute(rest, ERROR_TEXT))
-        .map(|text| String::from_utf8_lossy(text).trim_end_matches('\0').to_owned());
-    Err(step.failed(Errno(code.cast_signed().wrapping_neg()), words.as_deref()))
+fn payloads(bytes: &[u8]) -> Vec<Vec<u8>> {
+    messages(bytes).map(|message| message.payload.to_vec()).collect()
 }

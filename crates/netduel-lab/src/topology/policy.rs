@@ -1,7 +1,8 @@
 //! The lab's policy: N stateless deny rules that the software switch walks one by one for every packet, and the same
 //! policy as one hashed lookup in the NIC's switch. The traffic of a measurement matches none of them.
 use crate::error::LabError;
-use crate::netlink::message::Message;
+use netduel_sys::netlink::Request;
+
 use crate::netlink::netfilter::{self, Expression, Header, Meta};
 use crate::netlink::socket::Netlink;
 
@@ -110,7 +111,7 @@ pub(crate) fn load_linear(
     }
     netfilter::load(netlink, &frame, "create the switch's policy", &object)?;
     for family in &FAMILIES {
-        let deny: Vec<Message> = (1..=rules)
+        let deny: Vec<Request> = (1..=rules)
             .map(|number| {
                 let source = Expression::Equals((family.source)(number));
                 netfilter::rule(LINEAR, family.chain, &family.deny(source))
