@@ -1,6 +1,6 @@
 //! A token bucket on an interface, and its own counters and those of the far end's sockets, read over and over with the time of
 //! each reading.
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use netduel_sys::clock;
 use netduel_sys::namespace::{self, Kind};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use netduel_sys::netlink::{NetlinkSocket, RTM_GETQDISC, Request, attribute, messages, u32_at, u64_at};
 
 use super::bed::{Namespace, prefer_this_thread};
 
@@ -16,9 +16,8 @@ use super::bed::{Namespace, prefer_this_thread};
 const PERIOD_NS: u64 = 2_000_000;
 
 // include/uapi/linux/rtnetlink.h and gen_stats.h.
-const RTM_GETQDISC: u16 = 38;
-const NLM_F_REQUEST_DUMP: u16 = 0x301;
-const NLMSG_DONE: u16 = 3;
+/// Bytes of `struct tcmsg`.
+const BODY_LEN: usize = 20;
 const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
@@ -67,8 +66,7 @@ impl Sampler {
         let (first, begun) = channel();
         let thread = std::thread::spawn(move || {
             namespace::enter(Kind::Net, inside.as_fd()).unwrap();
-            let socket =
-                socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).unwrap();
+            let mut socket = NetlinkSocket::route().unwrap();
             // The socket stays where it was opened.
             namespace::enter(Kind::Net, far.as_fd()).unwrap();
             prefer_this_thread();
@@ -79,7 +77,7 @@ impl Sampler {
                 // One more after the end.
                 is_last = stopped.load(Ordering::Relaxed);
                 let (waiting, unprocessed) = (waiting(), unprocessed());
-                readings.push(Reading { waiting, unprocessed, ..read(&socket, index) });
+                readings.push(Reading { waiting, unprocessed, ..read(&mut socket, index) });
                 // Whoever started this waits for the first reading alone.
                 let _ = first.send(());
                 next = (next + PERIOD_NS).max(clock::monotonic_ns());
@@ -119,60 +117,29 @@ fn waiting() -> u64 {
 }
 
 /// Asks for all queues and takes the token bucket of the interface.
-fn read(socket: &OwnedFd, index: u32) -> Reading {
-    let mut request = [0_u8; 36];
-    request[0..4].copy_from_slice(&36_u32.to_ne_bytes());
-    request[4..6].copy_from_slice(&RTM_GETQDISC.to_ne_bytes());
-    request[6..8].copy_from_slice(&NLM_F_REQUEST_DUMP.to_ne_bytes());
-    send(socket, &request, SendFlags::empty()).unwrap();
+fn read(socket: &mut NetlinkSocket, index: u32) -> Reading {
+    let mut table = Vec::new();
+    socket.dump(&Request::new(RTM_GETQDISC, 0, &[0; BODY_LEN]), &mut table).unwrap();
     let at_ns = clock::monotonic_ns();
-    let mut found = None;
-    let mut buffer = vec![0; 32 * 1024];
-    loop {
-        let (length, _) = recv(socket, buffer.as_mut_slice(), RecvFlags::empty()).unwrap();
-        let mut rest = &buffer[..length];
-        while rest.len() >= 16 {
-            let (size, kind) = (number::<4>(rest) as usize, number::<2>(&rest[4..]));
-            if kind == u64::from(NLMSG_DONE) {
-                return found.expect("the interface has a token bucket");
-            }
-            found = found.or_else(|| bucket(&rest[16..size], index, at_ns));
-            rest = &rest[size.next_multiple_of(4).min(rest.len())..];
-        }
-    }
+    let found = messages(&table).find_map(|message| bucket(message.payload, index, at_ns));
+    found.expect("the interface has a token bucket")
 }
 
 /// One queue of the table, when it is the interface's token bucket.
 fn bucket(message: &[u8], index: u32, at_ns: u64) -> Option<Reading> {
-    if number::<4>(&message[4..]) != u64::from(index) || attribute(&message[20..], TCA_KIND)? != b"tbf\0" {
+    let attributes = message.get(BODY_LEN..)?;
+    if u32_at(message, 4) != Some(index) || attribute(attributes, TCA_KIND)? != b"tbf\0" {
         return None;
     }
-    let statistics = attribute(&message[20..], TCA_STATS2)?;
+    let statistics = attribute(attributes, TCA_STATS2)?;
     let (basic, queue) = (attribute(statistics, TCA_STATS_BASIC)?, attribute(statistics, TCA_STATS_QUEUE)?);
     Some(Reading {
         at_ns,
-        bytes: number::<8>(basic),
-        packets: number::<4>(&basic[8..]),
-        backlog: number::<4>(&queue[4..]) as u32,
-        drops: number::<4>(&queue[8..]) as u32,
+        bytes: u64_at(basic, 0)?,
+        packets: u64::from(u32_at(basic, 8)?),
+        backlog: u32_at(queue, 4)?,
+        drops: u32_at(queue, 8)?,
         waiting: 0,
         unprocessed: 0,
     })
-}
-
-fn number<const N: usize>(bytes: &[u8]) -> u64 {
-    let mut whole = [0; 8];
-    whole[..N].copy_from_slice(&bytes[..N]);
-    u64::from_le_bytes(whole)
-}
-
-fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    while bytes.len() >= 4 {
-        let (length, kind) = (number::<2>(bytes) as usize, number::<2>(&bytes[2..]) & 0x3fff);
-        if kind == u64::from(wanted) {
-            return bytes.get(4..length);
-        }
-        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
-    }
-    None
 }
