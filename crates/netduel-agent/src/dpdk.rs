@@ -15,7 +15,7 @@ use netduel_model::ids::Token;
 use netduel_model::observation::Placement;
 use netduel_model::packet_path::{CHECK_SEQUENCE, PacketPath};
 use netduel_model::sample::LiveFigures;
-use netduel_model::workload::{Role, Traffic as Workloads, Workload};
+use netduel_model::workload::{Role, UdpStream, Workload};
 use netduel_sys::clock::monotonic_ns;
 
 use crate::dpdk_host::{self, Given};
@@ -166,7 +166,7 @@ impl Ready {
             DataAddress::Towards(IpAddr::V4(peer)) => Some((own(address)?, peer)),
             _ => None,
         };
-        let Workloads::UdpStream { flows, size, .. } = &workload.traffic else {
+        let Some(UdpStream { flows, size, .. }) = workload.traffic.udp() else {
             return Err(misplaced("testpmd", "a workload of packets was"));
         };
         let is_huge = dpdk.huge_pages || device.needs_huge_pages();

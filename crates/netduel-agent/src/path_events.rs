@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use netduel_model::failover::{PathEvent, PathEventKind, PathEventRecord};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::spec::Side;
-use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_model::workload::{Role, Workload};
 use netduel_sys::clock;
 
 use crate::error_chain::chain;
@@ -17,13 +17,12 @@ use crate::treatment::Treatments;
 /// The events of a workload that this host makes itself, with their places in the plan's list. Those that name no interface are
 /// the lab's.
 pub fn of(workload: &Workload, role: Role) -> Vec<(u32, PathEvent)> {
-    let Traffic::Failover(failover) = &workload.traffic else { return Vec::new() };
     let own = match role {
         Role::Client => Side::Client,
         Role::Server => Side::Server,
     };
     (0..)
-        .zip(&failover.events)
+        .zip(workload.traffic.facts().events)
         .filter(|(_, event)| event.interface.is_some() && (event.on == own || event.on == Side::Both))
         .map(|(index, event)| (index, event.clone()))
         .collect()

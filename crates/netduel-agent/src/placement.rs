@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use netduel_control::agent::WorkError;
 use netduel_host::{Nearness, Sources};
 use netduel_model::observation::Placement;
-use netduel_model::workload::{Role, Traffic, Wait, Workload};
+use netduel_model::workload::{Role, Threads, Traffic, Workload};
 
 use crate::failure::environment;
 
@@ -46,7 +46,7 @@ pub fn placed(
     let address = address.own().map_err(environment)?;
     let mut sources = Sources::live().map_err(environment)?;
     let nearness = Nearness::read(&mut sources, address, &allowed).map_err(environment)?;
-    let placement = choose(&nearness, demand(&workload.traffic, role), role);
+    let placement = choose(&nearness, threads(&workload.traffic, role), role);
     match role {
         Role::Client => workload.pin_client.clone_from(&placement.cores),
         Role::Server => workload.pin_server.clone_from(&placement.cores),
@@ -67,37 +67,18 @@ fn towards(peer: IpAddr) -> io::Result<IpAddr> {
     Ok(if own == peer { loopback } else { own })
 }
 
-/// What the threads of an end do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Demand {
-    /// So many move data as fast as they can.
-    Bulk(usize),
-    /// So many wait for one message after the other.
-    RoundTrips(usize),
-}
-
-fn demand(traffic: &Traffic, role: Role) -> Demand {
-    if let Some(dpdk) = traffic.packets().and_then(|packets| packets.dpdk(role)) {
+/// The threads of an end: those of testpmd, or those of our own.
+fn threads(traffic: &Traffic, role: Role) -> Threads {
+    let facts = traffic.facts();
+    match facts.packets.and_then(|packets| packets.dpdk(role)) {
         // A core for each queue, and one for the prompt.
-        return Demand::Bulk(dpdk.queues(role) as usize + 1);
-    }
-    match traffic {
-        Traffic::TcpStream { streams, .. } => Demand::Bulk(*streams as usize),
-        Traffic::UdpStream { flows, .. } => Demand::Bulk(*flows as usize),
-        // An open loop that blocks has a thread for each direction.
-        Traffic::TcpRr(settings) | Traffic::UdpRr(settings) => {
-            Demand::RoundTrips(if settings.rate.is_some() && settings.wait != Wait::Spin { 2 } else { 1 })
-        }
-        Traffic::TcpCrr(settings) => Demand::RoundTrips(settings.outstanding as usize),
-        // The streams, the one that also carries round trips, and the probes.
-        Traffic::LoadedLatency(settings) => Demand::Bulk(settings.streams as usize + 2),
-        // The streams and the probes.
-        Traffic::Failover(settings) => Demand::Bulk(settings.streams as usize + 1),
+        Some(dpdk) => Threads::Bulk(dpdk.queues(role) + 1),
+        None => facts.threads,
     }
 }
 
 /// Chooses; the rules are those of `docs/design/0012-placement.md`.
-fn choose(nearness: &Nearness, demand: Demand, role: Role) -> Placement {
+fn choose(nearness: &Nearness, demand: Threads, role: Role) -> Placement {
     let Nearness { physical, interface, device, node, queue_cores } = nearness;
     let on_node = |core: &u16| node.as_ref().is_none_or(|node| node.cores.contains(core));
     let mut near: Vec<Vec<u16>> = physical
@@ -128,7 +109,7 @@ fn choose(nearness: &Nearness, demand: Demand, role: Role) -> Placement {
     let has_queue = |threads: &[u16]| threads.iter().any(|core| queues.contains(core));
     let free: Vec<Vec<u16>> = near.iter().filter(|threads| !has_queue(threads)).cloned().collect();
     let (order, reason) = match demand {
-        Demand::RoundTrips(_) if !queues.is_empty() && !free.is_empty() => {
+        Threads::RoundTrips(_) if !queues.is_empty() && !free.is_empty() => {
             (by_level(&free), format!("beside the queues of {name}{place}"))
         }
         _ if !queues.is_empty() => (from_queues(&near, &queues), format!("queues of {name}{place}")),
@@ -142,8 +123,8 @@ fn choose(nearness: &Nearness, demand: Demand, role: Role) -> Placement {
             (by_level(&near), format!("no device known for {name}, allowed cores from the {end}"))
         }
     };
-    let (Demand::Bulk(threads) | Demand::RoundTrips(threads)) = demand;
-    Placement { cores: order.into_iter().take(threads.max(1)).collect(), reason }
+    let (Threads::Bulk(threads) | Threads::RoundTrips(threads)) = demand;
+    Placement { cores: order.into_iter().take(threads.max(1) as usize).collect(), reason }
 }
 
 /// The first thread of each physical core, then the second ones.
@@ -203,27 +184,27 @@ mod tests {
     fn streams_run_on_the_cores_of_queues_of_the_interfaces_node_one_physical_core_each() {
         // Queue 1 shares a physical core with queue 0; queue 3 is served on the other node.
         let nearness = Nearness { queue_cores: vec![9, 13, 8, 2], ..two_nodes() };
-        let placement = choose(&nearness, Demand::Bulk(16), Role::Client);
+        let placement = choose(&nearness, Threads::Bulk(16), Role::Client);
         assert_eq!(placement.cores, [9, 8, 10, 11, 13, 12, 14, 15]);
         assert_eq!(placement.reason, "queues of eth0 on node 1");
-        assert_eq!(choose(&nearness, Demand::Bulk(2), Role::Server).cores, [9, 8]);
+        assert_eq!(choose(&nearness, Threads::Bulk(2), Role::Server).cores, [9, 8]);
     }
 
     #[test]
     fn a_round_trip_keeps_off_the_cores_of_interrupts_while_a_physical_one_is_free() {
         let some = Nearness { queue_cores: vec![8, 9], ..two_nodes() };
-        let placement = choose(&some, Demand::RoundTrips(1), Role::Client);
+        let placement = choose(&some, Threads::RoundTrips(1), Role::Client);
         assert_eq!(
             (placement.cores, placement.reason.as_str()),
             (vec![10], "beside the queues of eth0 on node 1")
         );
         let all = Nearness { queue_cores: (8..16).collect(), ..two_nodes() };
-        assert_eq!(choose(&all, Demand::RoundTrips(1), Role::Client).cores, [8]);
+        assert_eq!(choose(&all, Threads::RoundTrips(1), Role::Client).cores, [8]);
     }
 
     #[test]
     fn without_queues_the_node_decides_and_physical_cores_come_first() {
-        let placement = choose(&two_nodes(), Demand::Bulk(6), Role::Server);
+        let placement = choose(&two_nodes(), Threads::Bulk(6), Role::Server);
         assert_eq!(placement.cores, [8, 9, 10, 11, 12, 13]);
         assert_eq!(placement.reason, "no queues known, near eth0 on node 1");
     }
@@ -232,7 +213,7 @@ mod tests {
     fn where_no_core_of_the_node_is_allowed_the_others_serve_and_it_is_said() {
         let physical = vec![vec![0, 4], vec![1]];
         let nearness = Nearness { physical, queue_cores: vec![8], ..two_nodes() };
-        let placement = choose(&nearness, Demand::Bulk(8), Role::Client);
+        let placement = choose(&nearness, Threads::Bulk(8), Role::Client);
         assert_eq!(placement.cores, [0, 1, 4]);
         assert!(placement.reason.contains("no core of its node 1 may be used"), "{}", placement.reason);
     }
@@ -240,7 +221,7 @@ mod tests {
     #[test]
     fn a_virtual_function_is_named_with_its_master() {
         let nearness = Nearness { device: Some("enP1s1".into()), queue_cores: vec![8], ..two_nodes() };
-        let placement = choose(&nearness, Demand::Bulk(1), Role::Client);
+        let placement = choose(&nearness, Threads::Bulk(1), Role::Client);
         assert_eq!(placement.reason, "queues of enP1s1 beneath eth0 on node 1");
     }
 
@@ -248,13 +229,13 @@ mod tests {
     fn two_ends_on_one_machine_share_no_core_while_there_are_enough() {
         for (cores, threads) in [(2, 1), (4, 2), (8, 4)] {
             let nearness = virtual_interface(cores);
-            let client = choose(&nearness, Demand::Bulk(threads), Role::Client).cores;
-            let server = choose(&nearness, Demand::Bulk(threads), Role::Server).cores;
-            assert_eq!((client.len(), server.len()), (threads, threads));
+            let client = choose(&nearness, Threads::Bulk(threads), Role::Client).cores;
+            let server = choose(&nearness, Threads::Bulk(threads), Role::Server).cores;
+            assert_eq!([client.len(), server.len()], [threads as usize; 2]);
             assert!(client.iter().all(|core| !server.contains(core)), "{client:?} {server:?}");
         }
         // One core is shared rather than none used.
-        assert_eq!(choose(&virtual_interface(1), Demand::RoundTrips(1), Role::Server).cores, [0]);
+        assert_eq!(choose(&virtual_interface(1), Threads::RoundTrips(1), Role::Server).cores, [0]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::{DatagramReport, EndReport, Flow, LiveFigures};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
-use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_model::workload::{Role, UdpStream, Workload};
 
 /// Packets a second that the script sends without a rate, and that it lets through.
 const UNPACED: u64 = 3_000;
@@ -46,8 +46,8 @@ impl Script {
 
     /// What the workload has it send, packets.
     fn packets_per_second(&self) -> u64 {
-        match self.workload.as_ref().map(|workload| &workload.traffic) {
-            Some(Traffic::UdpStream { rate: Some(rate), size, .. }) => rate.0 / 8 / size.0,
+        match self.workload.as_ref().and_then(|workload| workload.traffic.udp()) {
+            Some(UdpStream { rate: Some(rate), size, .. }) => rate.0 / 8 / size.0,
             _ => UNPACED,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::sample::ConnectionReport;
-use netduel_model::workload::{Role, Traffic, UdpOffload, Workload};
+use netduel_model::workload::{Pps, Role, TcpFacts, Traffic, UdpOffload, UdpStream, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
 
@@ -49,7 +49,7 @@ pub fn prepare_client(
 ) -> Result<ClientEnd, LoadError> {
     peer::check_workload(workload, Role::Client)?;
     peer::check_address(peer, workload.family, true)?;
-    let needs = peer::needs(workload);
+    let needs = workload.traffic.facts().sockets;
     if ports.len() != needs.ports() {
         return Err(LoadError::Ports { given: ports.len(), needed: needs.ports() });
     }
@@ -58,7 +58,7 @@ pub fn prepare_client(
     let (mut setup, mut sockets, mut connections) = (Tally::new(), Sockets::default(), None);
     let (tcp_ports, udp_ports) = ports.split_at(ports.len() - needs.udp as usize);
     if let Some(port) = tcp_ports.first() {
-        let (congestion, mss) = (peer::congestion(workload), peer::mss(workload));
+        let TcpFacts { congestion, mss, .. } = workload.traffic.facts().tcp;
         let address = SocketAddr::new(peer, *port);
         let greet =
             |stream: usize| tcp_gate::connect(address, (congestion, mss), token, stream as u32, deadline_ns);
@@ -164,7 +164,7 @@ impl ClientEnd {
     #[must_use]
     pub fn try_segmentation(mut self, interface: &str, sent: impl FnMut() -> Option<u64>) -> Self {
         let Supervisor { workload, token, gate, .. } = &self.supervisor;
-        if let Traffic::UdpStream { packets: Some(_), size, offload, .. } = &workload.traffic
+        if let Traffic::Pps(Pps { udp: UdpStream { size, offload, .. }, .. }) = &workload.traffic
             && *offload != UdpOffload::None
             && let Gate::Open(sockets) = gate
             && let Some(socket) = sockets.udp.first()

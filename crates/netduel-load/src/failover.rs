@@ -3,17 +3,17 @@
 //!
 //! The probes are a paced flow of datagrams each way, by the engines of `udp-stream`, whose receiver keeps every arrival. The
 //! streams are those of `tcp-stream`; a thread reads their counters ten times as often as the supervisor.
-use netduel_model::failover::{FINE_INTERVAL_NS, Failover, PROBES_MAX};
+use netduel_model::failover::{FINE_INTERVAL_NS, PROBES_MAX};
 use netduel_model::ids::Token;
 use netduel_model::sample::IntervalSample;
-use netduel_model::workload::{Direction, Role, Timing, UdpOffload};
+use netduel_model::workload::{Direction, Failover, Role, UdpOffload, Workload};
 use netduel_sys::clock;
 
 use crate::control::Control;
 use crate::counted::Counted;
 use crate::job::Job;
 use crate::lane;
-use crate::peer::Needs;
+use crate::peer;
 use crate::sockets::Sockets;
 use crate::tcp_settings::TcpSettings;
 use crate::tcp_stream;
@@ -26,33 +26,15 @@ fn room(count: u64) -> usize {
     (count.min(PROBES_MAX) * 2) as usize + 4096
 }
 
-/// What it needs of sockets and counters: the last lane is the probes'.
-pub(crate) fn needs(settings: &Failover) -> Needs {
-    let bulk = settings.streams;
-    Needs { tcp: bulk, udp: 1, later: 0, lanes: bulk + 1, bulk, accounted: bulk }
-}
-
-/// Whether an end sends bulk data and whether it receives some.
-pub(crate) fn directions(settings: &Failover, role: Role) -> (bool, bool) {
-    if settings.streams == 0 {
-        return (false, false);
-    }
-    let Failover { direction, .. } = settings;
-    match role {
-        Role::Client => (direction.client_sends(), direction.server_sends()),
-        Role::Server => (direction.server_sends(), direction.client_sends()),
-    }
-}
-
 /// The jobs of an end: probes first, so that the bulk data does not delay their start.
 pub(crate) fn jobs(
     settings: &Failover,
-    timing: Timing,
+    workload: &Workload,
     role: Role,
     token: Token,
-    pins: &[u16],
     sockets: &Sockets,
 ) -> Vec<Job> {
+    let (timing, pins) = (workload.timing, peer::pins(workload, role));
     let probe_lane = settings.streams as usize;
     let size = settings.size.0;
     let probes = UdpSettings {
@@ -71,7 +53,7 @@ pub(crate) fn jobs(
     let mut jobs: Vec<Job> = probe_jobs
         .map(|job| job.map(move |worker, counted| of_probes(worker, probe_lane, counted)))
         .collect();
-    let (sends, receives) = directions(settings, role);
+    let (sends, receives) = workload.traffic.facts().directions(role);
     let stream = TcpSettings {
         engine: settings.engine,
         block: settings.block.0 as usize,

@@ -18,7 +18,6 @@ use crate::in_band::{self, Part};
 use crate::job::Job;
 use crate::lane::Lane;
 use crate::pacing::Schedule;
-use crate::peer::Needs;
 use crate::sockets::Sockets;
 use crate::tcp_settings::TcpSettings;
 use crate::tcp_stream;
@@ -29,7 +28,7 @@ use crate::{round_trip, transaction};
 /// 100 probes a second, as many of one kind as of the other.
 const RESPONSIVENESS_RATE: u64 = 50;
 /// Transactions under way at most: at 50 a second each may take 0.6 s.
-const FOREIGN_THREADS: usize = 32;
+const FOREIGN_THREADS: usize = LoadedLatency::FOREIGN_CONNECTIONS as usize;
 /// Bytes of a request on a new connection, and of its response.
 const FOREIGN_BYTES: usize = 64;
 /// A probe is given up after this long, nanoseconds: long queues are what is looked for.
@@ -55,23 +54,6 @@ fn places(settings: &LoadedLatency) -> Places {
         tcp_probe: streams + 2,
         probe_lane: streams + 1,
         foreign_lane: streams + 2,
-    }
-}
-
-/// What it needs of sockets and counters.
-pub(crate) fn needs(settings: &LoadedLatency) -> Needs {
-    let bulk = settings.streams + 1;
-    let (tcp, udp) = match settings.probe {
-        ProbeProtocol::Udp => (0, 1),
-        ProbeProtocol::Tcp => (1, 0),
-    };
-    Needs {
-        tcp: bulk + 1 + tcp,
-        udp,
-        later: FOREIGN_THREADS as u32,
-        lanes: bulk + 1 + FOREIGN_THREADS as u32,
-        bulk,
-        accounted: bulk,
     }
 }
 

@@ -2,13 +2,12 @@
 use std::io;
 use std::net::IpAddr;
 
-use netduel_model::workload::{Family, Role, TcpEngine, Traffic, Wait, Workload};
+use netduel_model::workload::{Family, Role, TcpEngine, Traffic, UdpStream, Wait, Workload};
 use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::error::LoadError;
 use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
-use crate::{failover, loaded};
 
 /// Streams or flows of one trial at most, as a plan allows.
 pub(crate) const STREAMS_MAX: u32 = 1024;
@@ -21,76 +20,6 @@ const UDP_RATE_MAX: u64 = 10_000_000_000_000;
 /// Descriptors that the process needs besides those that it has and the sockets': a gate's, wake-ups', counters' files, sets of
 /// sockets. Peers that have not spoken have what is left.
 const DESCRIPTORS_BESIDES: u64 = 24;
-
-/// What each end of a workload needs of sockets and counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Needs {
-    /// TCP connections that are greeted before the start; all come to one port.
-    pub tcp: u32,
-    /// UDP flows that are greeted before the start; each comes to a port of its own.
-    pub udp: u32,
-    /// Connections under way at a time that are made while traffic runs; they come to the TCP port.
-    pub later: u32,
-    /// Counters of each direction: one for each thread that adds to it.
-    pub lanes: u32,
-    /// Of these, the first ones count what the end moves; the others count what was sent to measure it.
-    pub bulk: u32,
-    /// Of the greeted connections, in their order, those whose lane has the same index and whose kernel's account is told.
-    pub accounted: u32,
-}
-
-impl Needs {
-    /// Lanes in all, and those of the workload itself.
-    pub(crate) fn lanes(self) -> (usize, usize) {
-        (self.lanes as usize, self.bulk as usize)
-    }
-
-    /// How many ports the server tells the client: that of TCP comes first, then those of the flows.
-    pub(crate) fn ports(self) -> usize {
-        usize::from(self.tcp > 0) + self.udp as usize
-    }
-}
-
-/// What a workload needs.
-pub(crate) fn needs(workload: &Workload) -> Needs {
-    match &workload.traffic {
-        Traffic::TcpStream { streams, .. } => {
-            Needs { tcp: *streams, lanes: *streams, bulk: *streams, accounted: *streams, ..Needs::default() }
-        }
-        Traffic::UdpStream { flows, .. } => {
-            Needs { udp: *flows, lanes: *flows, bulk: *flows, ..Needs::default() }
-        }
-        Traffic::TcpRr(_) => Needs { tcp: 1, lanes: 1, bulk: 1, accounted: 1, ..Needs::default() },
-        Traffic::UdpRr(_) => Needs { udp: 1, lanes: 1, bulk: 1, ..Needs::default() },
-        Traffic::LoadedLatency(settings) => loaded::needs(settings),
-        Traffic::Failover(settings) => failover::needs(settings),
-        Traffic::TcpCrr(settings) => {
-            // Its greeted connection moves nothing: it stands for the client as long as that is there.
-            let threads = settings.outstanding;
-            Needs { tcp: 1, later: threads, lanes: threads, bulk: threads, ..Needs::default() }
-        }
-    }
-}
-
-/// The largest segment that a workload asks for, bytes.
-pub(crate) fn mss(workload: &Workload) -> Option<u32> {
-    match &workload.traffic {
-        Traffic::TcpStream { tuning, .. } => tuning.mss,
-        _ => None,
-    }
-}
-
-/// The congestion control that a workload asks for.
-pub(crate) fn congestion(workload: &Workload) -> Option<&str> {
-    match &workload.traffic {
-        Traffic::TcpStream { congestion, .. } => congestion.as_deref(),
-        Traffic::LoadedLatency(settings) => settings.congestion.as_deref(),
-        Traffic::Failover(settings) => settings.congestion.as_deref(),
-        Traffic::TcpRr(settings) => settings.congestion.as_deref(),
-        Traffic::TcpCrr(settings) => settings.congestion.as_deref(),
-        Traffic::UdpStream { .. } | Traffic::UdpRr(_) => None,
-    }
-}
 
 /// The cores that a role's threads are pinned to.
 pub(crate) fn pins(workload: &Workload, role: Role) -> &[u16] {
@@ -110,19 +39,15 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
         }
     };
     match &workload.traffic {
-        Traffic::TcpStream { streams, block, rate, engine, .. } => {
-            check_engine(*engine)?;
-            let most = if engine.has_thread_each() { STREAMS_MAX } else { CONNECTIONS_MAX };
-            range("streams", u64::from(*streams), 1, u64::from(most))?;
-            range("block (bytes)", block.0, 1, 1 << 30)?;
-            rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
+        Traffic::TcpStream(settings) => {
+            check_engine(settings.engine)?;
+            let most = if settings.engine.has_thread_each() { STREAMS_MAX } else { CONNECTIONS_MAX };
+            range("streams", u64::from(settings.streams), 1, u64::from(most))?;
+            range("block (bytes)", settings.block.0, 1, 1 << 30)?;
+            settings.rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
         }
-        Traffic::UdpStream { flows, size, rate, packets, .. } => {
-            let least = if packets.is_some() { MESSAGE_HEADER } else { STREAM_HEADER };
-            range("flows", u64::from(*flows), 1, u64::from(STREAMS_MAX))?;
-            range("size (bytes)", size.0, least as u64, PAYLOAD_MAX as u64)?;
-            rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, UDP_RATE_MAX))?;
-        }
+        Traffic::UdpStream(settings) => check_flows(settings, STREAM_HEADER, range)?,
+        Traffic::Pps(settings) => check_flows(&settings.udp, MESSAGE_HEADER, range)?,
         Traffic::TcpRr(settings) => {
             range("size (bytes)", settings.size.0, 1, 1 << 24)?;
             check_round_trip(settings, range)?;
@@ -154,6 +79,16 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
     }
     check_cores(pins(workload, role))?;
     raise_descriptor_limit(descriptors(workload))
+}
+
+fn check_flows(
+    settings: &UdpStream,
+    size_least: usize,
+    range: impl Fn(&'static str, u64, u64, u64) -> Result<(), LoadError>,
+) -> Result<(), LoadError> {
+    range("flows", u64::from(settings.flows), 1, u64::from(STREAMS_MAX))?;
+    range("size (bytes)", settings.size.0, size_least as u64, PAYLOAD_MAX as u64)?;
+    settings.rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, UDP_RATE_MAX))
 }
 
 fn check_round_trip(
@@ -201,20 +136,9 @@ fn check_cores(cores: &[u16]) -> Result<(), LoadError> {
 
 /// Descriptors of the workload itself: its sockets, and the pipes of lean senders.
 fn descriptors(workload: &Workload) -> u64 {
-    let needs = needs(workload);
-    let shared = || affinity::allowed().map_or(1, |cores| cores.len() as u64);
-    let threads = match &workload.traffic {
-        // A ring for each direction.
-        Traffic::TcpStream { streams, engine: TcpEngine::IoUring, .. } => u64::from(*streams) * 2,
-        // Each thread of either direction has a set of sockets, and a pipe when it sends.
-        Traffic::TcpStream { streams, .. } => u64::from(*streams).min(shared()) * 5,
-        Traffic::UdpStream { flows, .. } => u64::from(*flows).min(shared()),
-        Traffic::LoadedLatency(settings) => u64::from(settings.streams) * 2,
-        // A ring or a pipe for each.
-        Traffic::Failover(settings) => u64::from(settings.streams) * 2,
-        _ => 0,
-    };
-    u64::from(needs.tcp) + u64::from(needs.udp) + u64::from(needs.later) + threads
+    let facts = workload.traffic.facts();
+    let cores = affinity::allowed().map_or(1, |cores| cores.len() as u64);
+    facts.sockets.count() + facts.descriptors.count(cores)
 }
 
 fn raise_descriptor_limit(own: u64) -> Result<(), LoadError> {

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use netduel_model::ids::Token;
-use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_model::workload::{Role, Workload};
 use netduel_sys::tcp;
 
 use crate::control::Control;
@@ -45,12 +45,12 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
     peer::check_workload(workload, Role::Server)?;
     peer::check_address(bind, workload.family, false)?;
     let address = SocketAddr::new(bind, 0);
-    let needs = peer::needs(workload);
+    let needs = workload.traffic.facts().sockets;
     let mut setup = Tally::new();
     let mut ports = Vec::with_capacity(needs.ports());
     let mut gates = Gates::default();
     if needs.tcp > 0 {
-        let congestion = peer::congestion(workload);
+        let congestion = workload.traffic.facts().tcp.congestion;
         let listener = tcp::listen(address, congestion, BACKLOG).map_err(|error| {
             peer::congestion_error(congestion, error).unwrap_or_else(|error| LoadError::bind(address, error))
         })?;
@@ -140,9 +140,8 @@ impl ServerEnd {
         setup: Tally,
         registration: Option<Registration>,
     ) -> Self {
-        let finish_cuts =
-            matches!(workload.traffic, Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_));
-        let lanes = peer::needs(workload).lanes();
+        let facts = workload.traffic.facts();
+        let (lanes, finish_cuts) = (facts.sockets.lanes(), facts.finish_cuts);
         let control = Arc::new(Control::new(lanes, finish_cuts, gates.wakes, gates.orders));
         let gate = Gate::Waiting(gates.threads);
         let workload = workload.clone();

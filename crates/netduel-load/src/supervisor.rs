@@ -7,13 +7,12 @@ use std::time::Duration;
 use netduel_model::ids::Token;
 use netduel_model::packet_path::PacketReport;
 use netduel_model::sample::{ConnectionReport, EndReport, StreamReport};
-use netduel_model::workload::{Direction, Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_model::workload::{Pps, Role, SAMPLE_INTERVAL_NS, Traffic, UdpStream, Workload};
 use netduel_sys::{affinity, clock, tcp, udp, usage};
 
 use crate::control::Control;
 use crate::counted::{Counted, Totals};
 use crate::error::LoadError;
-use crate::failover;
 use crate::gate::Gate;
 use crate::job::Job;
 use crate::jobs;
@@ -67,7 +66,7 @@ struct Watch {
 impl Supervisor {
     /// Opens what the workload needs past the network stack, over this interface.
     pub(crate) fn open_raw(&mut self, path: &RawPath) -> Result<(), LoadError> {
-        let Traffic::UdpStream { packets: Some(packets), flows, .. } = &self.workload.traffic else {
+        let Traffic::Pps(Pps { udp: UdpStream { flows, .. }, packets }) = &self.workload.traffic else {
             return Ok(());
         };
         if packets.is_raw(self.role) {
@@ -95,7 +94,7 @@ impl Supervisor {
         let sockets = gate.pass(&mut self.setup)?;
         // Connecting has put the route's congestion control, where it names one, in the place of the socket's own
         // (`tcp_ca_dst_init` in net/ipv4/tcp_output.c).
-        if let Some(name) = peer::congestion(&self.workload) {
+        if let Some(name) = self.workload.traffic.facts().tcp.congestion {
             for connection in &sockets.tcp {
                 self.setup.count_failure("setsockopt TCP_CONGESTION", tcp::set_congestion(connection, name));
             }
@@ -209,8 +208,9 @@ impl Supervisor {
         series: (SeriesGatherer, SeriesGatherer),
         process_cpu_ns: (u64, u64),
     ) -> EndReport {
+        let facts = self.workload.traffic.facts();
         let mut tallies = vec![self.setup];
-        let accounted = peer::needs(&self.workload).accounted as usize;
+        let accounted = facts.sockets.accounted as usize;
         let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
         self.control.let_go();
         let thread_use = report::thread_use(threads.iter().map(|thread| thread.run_and_wait));
@@ -229,14 +229,12 @@ impl Supervisor {
             let segmentation = Some(is_real);
             totals.add(Counted::Packets(PacketReport { interface, segmentation, ..PacketReport::default() }));
         }
-        let (sends, receives) = directions(&self.workload.traffic, self.role);
+        let (sends, receives) = facts.directions(self.role);
         let started = self.control.started_ns();
-        let has_streams =
-            matches!(self.workload.traffic, Traffic::TcpStream { .. } | Traffic::UdpStream { .. });
         let mut end = EndReport::new(self.role);
         end.sent = sends.then(|| report::flow(self.control.bulk_sent(), started, series.0));
         end.received = receives.then(|| report::flow(self.control.bulk_received(), started, series.1));
-        end.spread = if has_streams { report::spread(&streams, sends) } else { None };
+        end.spread = if facts.is_stream() { report::spread(&streams, sends) } else { None };
         end.streams = report::told(streams);
         end.connections = self.connections;
         end.errors = Tally::merge(tallies);
@@ -244,20 +242,6 @@ impl Supervisor {
         end.thread_use = thread_use;
         totals.enter(&mut end, started);
         end
-    }
-}
-
-/// Whether an end sends and whether it receives.
-pub(crate) fn directions(traffic: &Traffic, role: Role) -> (bool, bool) {
-    let direction = match traffic {
-        Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => *direction,
-        Traffic::LoadedLatency(settings) => settings.direction,
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => Direction::Both,
-        Traffic::Failover(settings) => return failover::directions(settings, role),
-    };
-    match role {
-        Role::Client => (direction.client_sends(), direction.server_sends()),
-        Role::Server => (direction.server_sends(), direction.client_sends()),
     }
 }
 

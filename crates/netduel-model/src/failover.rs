@@ -1,13 +1,12 @@
-//! The workload `failover`: what is taken from a path while traffic runs, and what both ends and whoever took it recorded.
+//! Events on a path while the traffic of `failover` runs, and the records of both ends and of the lab about them.
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::spec::Side;
 use crate::sample::IntervalSample;
-use crate::units::{Bytes, Nanos, PerSecond};
-use crate::workload::{Direction, TcpEngine};
+use crate::units::Nanos;
+use crate::workload::terms::Side;
 
 /// Interval of the series of a failover's streams, nanoseconds: ten times as fine as that of other workloads.
 pub const FINE_INTERVAL_NS: u64 = 10_000_000;
@@ -18,28 +17,6 @@ pub const PROBES_MAX: u64 = 1_000_000;
 /// How long an agent waits at most for an interface that it takes or gives back, nanoseconds: a NIC negotiates its link for some
 /// seconds. The coordinator waits for the agent by this.
 pub const RETURN_DEADLINE_NS: u64 = 20_000_000_000;
-
-/// Settings of the workload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failover {
-    /// TCP connections that carry bulk data meanwhile; 0 is none.
-    pub streams: u32,
-    /// Who sends the bulk data. Probes go both ways in any case.
-    pub direction: Direction,
-    /// Bytes of bulk data handed to the kernel in one call.
-    pub block: Bytes,
-    /// How bulk data is moved in and out of the kernel.
-    pub engine: TcpEngine,
-    /// Congestion control of the streams, as the kernel names it; `None` leaves the host's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<String>,
-    /// UDP payload of a probe.
-    pub size: Bytes,
-    /// Probes a second, each way.
-    pub rate: PerSecond,
-    /// What is done to the path, in the order of time.
-    pub events: Vec<PathEvent>,
-}
 
 /// Something that is done to a path at a time of the trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

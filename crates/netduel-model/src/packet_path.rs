@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::dpdk::DpdkSettings;
 use crate::search::Search;
 use crate::units::Bytes;
-use crate::workload::{Family, Role};
+use crate::workload::terms::{Family, Role};
 
 /// Ethernet's check sequence, bytes: part of a frame's size as RFC 2544 counts it, never seen by a program.
 pub const CHECK_SEQUENCE: u32 = 4;

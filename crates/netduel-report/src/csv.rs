@@ -45,7 +45,8 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<(&'static str, 
     let Some(workload) = arm.workload(&trial.slot.workload) else { return none };
     let figures: Vec<_> = workload
         .traffic
-        .possible_metrics()
+        .facts()
+        .possible_metrics
         .iter()
         .filter_map(|metric| {
             let value = value_of(*metric, workload, trial, machines.shared(&arm.pair))?;

@@ -166,7 +166,7 @@ fn arm(arm: &ArmAnalysis) -> Value {
             "p50_ns": p50_ns, "p99_ns": added_by_load(&arm.parts, 99.0),
         })),
         "probes": arm.probes_lost.map(|(lost, all)| json!({ "sent": all, "without_response": lost })),
-        "series_unit": if arm.workload.traffic.bulk().is_none() { "ns" } else { "bit/s" },
+        "series_unit": if arm.workload.traffic.facts().bulk.is_none() { "ns" } else { "bit/s" },
         "series": arm.series.iter().map(point).collect::<Vec<_>>(),
         "latency_series_ns": arm.latency_series.iter().map(point).collect::<Vec<_>>(),
         "machines": arm.machines.iter().map(|machine| json!({

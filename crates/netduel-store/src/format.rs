@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 /// - 1: the first. Line 1 is the header; then records `trial`, `warning`, `end`, `resumed`, one a line.
 /// - 2: new words: workloads `tcp-crr` and `loaded-latency`, engines, ways to wait, warnings and metrics that 1 did not
 ///   know; limits of a trial by volume. Everything that 1 has means what it meant.
+/// - 3: `pps` is a type of its own; it was a `udp-stream` with `packets`. A run that is resumed by a newer version says from where on its
+///   records are of that version.
 ///
 /// What is allowed within a version: a new field that a reader may pass over, and that is absent in older files
 /// (`Option`, or with a default). Readers pass over fields that they do not know. What needs a new version: a field that
-/// went, another meaning or unit of a field, a new kind of record, a new word of an enum. Every version has a golden file
+/// went, another meaning or unit of a field, a new kind of record, a new word of an enum; and a step in `upgrade`. Every version has a golden file
 /// in `tests/golden`, which stays when the next one comes.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// What the first line says the file is.
 pub const KIND: &str = "run";
@@ -61,8 +63,14 @@ pub(crate) enum Record<'r> {
     Resumed {
         /// Trials that there were by then.
         trials: u64,
+        /// The version of the records from here on, this one with them; absent when it is that of the records before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        format: Option<u32>,
     },
 }
 
 /// How a line with a trial begins: enough to count trials without reading them.
 pub(crate) const TRIAL_PREFIX: &[u8] = b"{\"trial\":";
+
+/// How the line begins with which a run goes on.
+pub(crate) const RESUMED_PREFIX: &[u8] = b"{\"resumed\":";

@@ -10,6 +10,7 @@ mod name;
 mod reader;
 mod room;
 mod store;
+mod upgrade;
 mod writer;
 
 pub use error::StoreError;

@@ -5,9 +5,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use netduel_model::run::{Run, RunEnd, RunHeader};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::StoreError;
-use crate::format::{FORMAT, FirstLine, KIND, Preamble, Record, TRIAL_PREFIX};
+use crate::format::{FORMAT, FirstLine, KIND, Preamble, RESUMED_PREFIX, Record, TRIAL_PREFIX};
+use crate::upgrade;
 
 /// A last record that was not written to its end: its writer was killed, the power went, or it is being written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub(crate) struct Whole {
     pub length: u64,
     /// What follows.
     pub torn: Option<TornTail>,
+    /// The format of its last record.
+    pub format: u32,
 }
 
 /// What a listing tells of a run.
@@ -64,7 +69,7 @@ pub(crate) fn read_whole(file: &File, path: &Path) -> Result<Whole, StoreError> 
             Record::Resumed { .. } => run.end = None,
         }
     }
-    Ok(Whole { run, length: lines.offset, torn: lines.torn })
+    Ok(Whole { run, length: lines.offset, torn: lines.torn, format: lines.format })
 }
 
 /// Reads what a listing tells. Trials are counted and not read, so damage within them is not found.
@@ -87,6 +92,17 @@ pub(crate) fn read_outline(file: &File, path: &Path) -> Result<Outline, StoreErr
     Ok(outline)
 }
 
+/// What the record `resumed` says of its format, read before anything else of it is believed.
+#[derive(Deserialize)]
+struct Resumed {
+    resumed: Format,
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: Option<u32>,
+}
+
 /// The whole lines of a file.
 struct Lines<'p> {
     reader: BufReader<&'p File>,
@@ -96,11 +112,20 @@ struct Lines<'p> {
     /// Bytes of them.
     offset: u64,
     torn: Option<TornTail>,
+    /// The format of the line.
+    format: u32,
 }
 
 impl<'p> Lines<'p> {
     fn new(file: &'p File, path: &'p Path) -> Self {
-        Self { reader: BufReader::with_capacity(1 << 16, file), path, line: 0, offset: 0, torn: None }
+        Self {
+            reader: BufReader::with_capacity(1 << 16, file),
+            path,
+            line: 0,
+            offset: 0,
+            torn: None,
+            format: FORMAT,
+        }
     }
 
     /// The next line without its end; `None` at the end of the file or at a torn line.
@@ -142,16 +167,34 @@ impl<'p> Lines<'p> {
         if preamble.format > FORMAT {
             return Err(StoreError::Newer { path, format: preamble.format, newest: FORMAT });
         }
-        let first: FirstLine<'_> =
-            serde_json::from_slice(&line).map_err(|source| StoreError::Damaged { path, line: 1, source })?;
+        self.format = preamble.format;
+        let first: FirstLine<'_> = self.read(&line)?;
         Ok(first.header.into_owned())
     }
 
-    fn record(&self, line: &[u8]) -> Result<Record<'static>, StoreError> {
-        serde_json::from_slice(line).map_err(|source| StoreError::Damaged {
-            path: self.path.to_owned(),
-            line: self.line,
-            source,
-        })
+    fn record(&mut self, line: &[u8]) -> Result<Record<'static>, StoreError> {
+        // A run that a newer version went on with is of two formats, and each of its parts is read as its own.
+        if line.starts_with(RESUMED_PREFIX)
+            && let Ok(Resumed { resumed: Format { format: Some(format) } }) = serde_json::from_slice(line)
+        {
+            if format > FORMAT {
+                return Err(StoreError::Newer { path: self.path.to_owned(), format, newest: FORMAT });
+            }
+            self.format = format;
+        }
+        self.read(line)
+    }
+
+    /// Reads a line, that of an older format by way of the newest.
+    fn read<T: DeserializeOwned>(&self, line: &[u8]) -> Result<T, StoreError> {
+        let value = if self.format == FORMAT {
+            serde_json::from_slice(line)
+        } else {
+            serde_json::from_slice(line).and_then(|mut value| {
+                upgrade::to_newest(&mut value, self.format);
+                serde_json::from_value(value)
+            })
+        };
+        value.map_err(|source| StoreError::Damaged { path: self.path.to_owned(), line: self.line, source })
     }
 }

@@ -3,7 +3,7 @@ use std::fs::File;
 use std::io;
 
 use netduel_model::plan::ResolvedPlan;
-use netduel_model::workload::{SAMPLE_INTERVAL_NS, Traffic};
+use netduel_model::workload::SAMPLE_INTERVAL_NS;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -24,23 +24,13 @@ const FINE_BYTES: u64 = 2 * 100 * 96;
 pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
     let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
     let largest = workloads.map(|workload| {
-        let streams = match &workload.traffic {
-            Traffic::TcpStream { streams, .. } => *streams,
-            Traffic::UdpStream { flows, .. } => *flows,
-            Traffic::TcpRr(_) | Traffic::UdpRr(_) => 1,
-            Traffic::TcpCrr(settings) => settings.outstanding,
-            Traffic::LoadedLatency(settings) => settings.streams + 1,
-            Traffic::Failover(settings) => settings.streams,
-        };
-        let kept = match &workload.traffic {
-            Traffic::Failover(settings) => {
-                let seconds = workload.timing.duration.0 / 1_000_000_000 + 1;
-                seconds * (2 * settings.rate.0 * ARRIVAL_BYTES + FINE_BYTES)
-            }
-            _ => 0,
-        };
+        let facts = workload.traffic.facts();
+        let streams = facts.sockets.count();
+        let seconds = workload.timing.duration.0 / 1_000_000_000 + 1;
+        let fine = if facts.events.is_empty() { 0 } else { FINE_BYTES };
+        let kept = seconds * (facts.arrivals_stored * ARRIVAL_BYTES + fine);
         let intervals = workload.timing.duration.0 / SAMPLE_INTERVAL_NS + 1;
-        intervals * INTERVAL_BYTES + u64::from(streams) * STREAM_BYTES + kept
+        intervals * INTERVAL_BYTES + streams * STREAM_BYTES + kept
     });
     BASE_BYTES + largest.max().unwrap_or_default()
 }

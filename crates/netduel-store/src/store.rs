@@ -137,9 +137,9 @@ impl Store {
             Err(source) => return Err(StoreError::of("open for writing", &path, source)),
         };
         writer::lock(&file, &path)?;
-        let Whole { mut run, length, torn } = reader::read_whole(&file, &path)?;
+        let Whole { mut run, length, torn, format } = reader::read_whole(&file, &path)?;
         let mut writer = RunWriter::new(file, path, length, &run.header);
-        writer.resumed(torn, run.trials.len() as u64)?;
+        writer.resumed(torn, run.trials.len() as u64, format)?;
         run.end = None;
         Ok((run, writer))
     }

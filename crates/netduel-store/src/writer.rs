@@ -44,14 +44,19 @@ impl RunWriter {
         self.append(operation, line)
     }
 
-    /// Cuts off what a writer before left unfinished and notes that the run goes on.
-    pub(crate) fn resumed(&mut self, torn: Option<TornTail>, trials: u64) -> Result<(), StoreError> {
+    /// Cuts off what a writer before left unfinished and notes that the run goes on, after records of `format`.
+    pub(crate) fn resumed(
+        &mut self,
+        torn: Option<TornTail>,
+        trials: u64,
+        format: u32,
+    ) -> Result<(), StoreError> {
         if torn.is_some() {
             self.truncate()
                 .map_err(|source| StoreError::of("cut off the torn end of", &self.path, source))?;
         }
         self.cut_off = torn;
-        self.record("resume run", &Record::Resumed { trials })
+        self.record("resume run", &Record::Resumed { trials, format: (format != FORMAT).then_some(FORMAT) })
     }
 
     /// Takes room for the next trial. To be called before the trial runs: a trial whose call succeeded will be stored.

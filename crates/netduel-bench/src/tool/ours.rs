@@ -147,11 +147,7 @@ fn histogram(record: &HistogramRecord) -> Result<Histogram> {
 
 /// Requests a second of an open loop.
 fn request_rate(workload: &Workload) -> Option<f64> {
-    use netduel_model::workload::Traffic;
-    match &workload.traffic {
-        Traffic::TcpRr(settings) | Traffic::UdpRr(settings) => settings.rate.map(|rate| rate.0 as f64),
-        _ => None,
-    }
+    workload.traffic.facts().request_rate().map(|rate| rate.0 as f64)
 }
 
 #[cfg(test)]

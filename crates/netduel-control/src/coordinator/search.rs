@@ -9,7 +9,7 @@ use netduel_model::search::{
     Search, SearchAsk, SearchCount, SearchEnd, SearchGoal, SearchReport, SearchStep,
 };
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::units::{BitRate, Nanos};
+use netduel_model::units::Nanos;
 use netduel_model::workload::{Timing, Traffic, Workload};
 
 use super::conductor::Conductor;
@@ -113,10 +113,7 @@ enum Stop {
 fn step(workload: &Workload, ask: SearchAsk) -> Workload {
     let mut workload = workload.clone();
     workload.timing = Timing { duration: ask.duration, warmup: Nanos(0), cooldown: Nanos(0) };
-    if let Traffic::UdpStream { packets: Some(packets), rate, size, .. } = &mut workload.traffic {
-        packets.search = None;
-        *rate = ask.load.map(|load| BitRate(load.saturating_mul(size.0).saturating_mul(8)));
-    }
+    workload.traffic.set_step(ask.load);
     workload
 }
 
@@ -127,7 +124,7 @@ fn count(
     [client, server]: [&EndReport; 2],
     spent_ns: u64,
 ) -> Result<SearchCount, &'static str> {
-    let direction = traffic.bulk().ok_or("the workload sends no packets")?;
+    let direction = traffic.facts().bulk.ok_or("the workload sends no packets")?;
     let mut count = SearchCount { sent: 0, received: 0, elapsed_ns: 0, spent_ns, late_p99_ns: None };
     let ways = [(direction.client_sends(), client, server), (direction.server_sends(), server, client)];
     for (_, sender, receiver) in ways.into_iter().filter(|(sends, ..)| *sends) {

@@ -8,7 +8,7 @@ use netduel_model::plan::{Arm, TreatmentAction};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Direction, Family, Role, Traffic, Workload};
+use netduel_model::workload::{Family, Role, Traffic, Workload};
 
 use super::conductor::Conductor;
 use super::error::Trouble;
@@ -62,9 +62,10 @@ impl Conductor<'_> {
         self.stopping = false;
         match result {
             Ok([client, server]) => {
-                match &workload.traffic {
-                    Traffic::Failover(_) => failover::judge(self.plan, arm, &mut trial, [&client, &server]),
-                    _ => judge_path(arm, workload, &mut trial, [&client, &server]),
+                if workload.traffic.facts().events.is_empty() {
+                    judge_path(arm, workload, &mut trial, [&client, &server]);
+                } else {
+                    failover::judge(self.plan, arm, &mut trial, [&client, &server]);
                 }
                 arrival::judge(workload, &mut trial, [&client, &server]);
                 trial.client = Some(client);
@@ -86,7 +87,7 @@ impl Conductor<'_> {
         trial: &mut Trial,
     ) -> Result<[TrialEnd; 2], Trouble> {
         self.treat(arm)?;
-        match workload.traffic.packets().and_then(|packets| packets.search.as_ref()) {
+        match workload.traffic.facts().search() {
             Some(search) => self.search(arm, workload, search, trial),
             None => self.once(arm, workload),
         }
@@ -169,15 +170,14 @@ impl Conductor<'_> {
         let host = |role: Role| arm.pair.host(role).clone();
         let timeout_ns =
             workload.timing.duration.0.saturating_add(DONE_MARGIN_NS + return_ns(&workload.traffic));
-        for role in starting_order(&workload.traffic) {
+        let facts = workload.traffic.facts();
+        for role in starting_order(facts.starts_first) {
             self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns)?;
         }
-        if let Traffic::Failover(failover) = &workload.traffic
-            && failover::is_in_lab(self.plan, &arm.pair)
-        {
-            self.surroundings.begin_events(&arm.pair, &failover.events).map_err(Trouble::Local)?;
+        if !facts.events.is_empty() && failover::is_in_lab(self.plan, &arm.pair) {
+            self.surroundings.begin_events(&arm.pair, facts.events).map_err(Trouble::Local)?;
         }
-        let deciders = deciders(&workload.traffic);
+        let deciders = facts.deciders;
         let mut ends: [Option<TrialEnd>; 2] = [None, None];
         let mut told = false;
         loop {
@@ -228,35 +228,17 @@ fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
 /// How long an agent may still be at work on its own interfaces when the traffic of a failover is over: at an event that is
 /// under way, and at giving back what was taken.
 fn return_ns(traffic: &Traffic) -> u64 {
-    let Traffic::Failover(failover) = traffic else { return 0 };
-    let own = || failover.events.iter().filter(|event| event.interface.is_some());
+    let events = traffic.facts().events;
+    let own = || events.iter().filter(|event| event.interface.is_some());
     let taken = own().filter(|event| event.kind != PathEventKind::Return).count() as u64;
     if own().next().is_none() { 0 } else { (1 + taken) * RETURN_DEADLINE_NS }
 }
 
-/// Who only receives starts first: its counters are read before the first byte arrives, so that they hold all of them.
-fn starting_order(traffic: &Traffic) -> [Role; 2] {
-    match traffic {
-        Traffic::TcpStream { direction: Direction::Down, .. }
-        | Traffic::UdpStream { direction: Direction::Down, .. } => [Role::Client, Role::Server],
-        _ => [Role::Server, Role::Client],
-    }
-}
-
-/// The ends that end by themselves; the other is told when they have.
-fn deciders(traffic: &Traffic) -> &'static [Role] {
-    match traffic {
-        // The client of a loaded path ends when both directions of its load have.
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::LoadedLatency(_) => {
-            &[Role::Client]
-        }
-        // Both send probes by their own clocks.
-        Traffic::Failover(_) => &ROLES,
-        Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => match direction {
-            Direction::Up => &[Role::Client],
-            Direction::Down => &[Role::Server],
-            Direction::Both => &ROLES,
-        },
+/// Both ends, this one first.
+fn starting_order(first: Role) -> [Role; 2] {
+    match first {
+        Role::Client => [Role::Client, Role::Server],
+        Role::Server => [Role::Server, Role::Client],
     }
 }
 
@@ -327,9 +309,9 @@ fn shortened(told: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netduel_model::failover::{Failover, PathEvent};
+    use netduel_model::failover::PathEvent;
     use netduel_model::units::{Bytes, PerSecond};
-    use netduel_model::workload::TcpEngine;
+    use netduel_model::workload::{Direction, Failover, TcpEngine};
 
     use super::*;
 

@@ -149,7 +149,11 @@ fn a_coordinator_of_another_version_is_told_ours() {
     let line = r#"{"type":"hello","protocol":9,"program":"netduel 9.9.9","limits":"of another form"}"#;
     let (result, answers, _) = served(&[format!("{line}\n")], true, 0);
     let text = result.unwrap_err().to_string();
-    assert!(text.contains("protocol 9 (netduel 9.9.9)") && text.contains("protocol 2 (agent 1)"), "{text}");
+    assert!(
+        text.contains("protocol 9 (netduel 9.9.9)")
+            && text.contains(&format!("protocol {PROTOCOL} (agent 1)")),
+        "{text}"
+    );
     assert_eq!(answers, [FromAgent::Hello { protocol: PROTOCOL, program: "agent 1".into() }]);
 }
 

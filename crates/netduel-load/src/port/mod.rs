@@ -106,14 +106,14 @@ impl Port {
     pub fn prepare_server(&self, workload: &Workload, token: Token) -> Result<ServerEnd, LoadError> {
         peer::check_workload(workload, Role::Server)?;
         self.check_family(workload.family)?;
-        let congestion = peer::congestion(workload);
+        let congestion = workload.traffic.facts().tcp.congestion;
         if let Some(name) = congestion {
             tcp::try_congestion(name).map_err(|error| {
                 peer::congestion_error(congestion, error)
                     .unwrap_or_else(|error| LoadError::system("set the congestion control", error))
             })?;
         }
-        let needs = peer::needs(workload);
+        let needs = workload.traffic.facts().sockets;
         let mut trial = Trial::new(token, congestion);
         let mut gates = Gates::default();
         if needs.tcp > 0 {

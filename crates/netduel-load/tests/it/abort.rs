@@ -2,7 +2,7 @@
 use netduel_load::{prepare_client, prepare_server};
 use netduel_model::units::{Bytes, Nanos};
 use netduel_model::workload::{
-    Direction, Family, FlowTuning, ProbeProtocol, TcpEngine, Traffic, UdpOffload, Wait,
+    Direction, Family, FlowTuning, ProbeProtocol, TcpEngine, Traffic, UdpOffload, UdpStream, Wait,
 };
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, paced, tcp, turn, workload};
@@ -10,14 +10,15 @@ use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, paced, tcp,
 #[test]
 fn an_abort_of_both_ends_ends_all_threads_of_each_workload() {
     let _turn = turn();
-    let udp = |rate| Traffic::UdpStream {
-        packets: None,
-        flows: 2,
-        direction: Direction::Both,
-        size: Bytes(500),
-        rate,
-        offload: UdpOffload::None,
-        tuning: FlowTuning::default(),
+    let udp = |rate| {
+        Traffic::UdpStream(UdpStream {
+            flows: 2,
+            direction: Direction::Both,
+            size: Bytes(500),
+            rate,
+            offload: UdpOffload::None,
+            tuning: FlowTuning::default(),
+        })
     };
     let mut all = vec![
         tcp(3, Direction::Both, TcpEngine::Lean),

@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::JoinHandle;
 
 use netduel_model::units::{BitRate, Bytes};
-use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, Wait};
+use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, UdpStream, Wait};
 
 use crate::harness::{messages, run_through, workload};
 
@@ -94,15 +94,14 @@ fn forward(socket: &UdpSocket, server: SocketAddr) -> Deeds {
 #[test]
 fn loss_duplicates_reordering_and_strangers_are_counted_to_the_datagram_whoever_cuts_them() {
     for offload in [UdpOffload::None, UdpOffload::Gso, UdpOffload::GsoGro] {
-        let traffic = Traffic::UdpStream {
-            packets: None,
+        let traffic = Traffic::UdpStream(UdpStream {
             flows: 1,
             direction: Direction::Up,
             size: Bytes(SIZE as u64),
             rate: Some(BitRate(16_000_000)),
             offload,
             tuning: FlowTuning::default(),
-        };
+        });
         let mut proxy = None;
         let (client, server) = run_through(&workload(traffic, Family::Ipv4, 200), |ports| {
             let new = Proxy::start(ports[0]);
@@ -164,15 +163,14 @@ fn lost_requests_are_given_up_and_counted_and_the_loop_goes_on() {
 
 #[test]
 fn a_datagram_of_a_foreign_sender_is_not_counted() {
-    let traffic = Traffic::UdpStream {
-        packets: None,
+    let traffic = Traffic::UdpStream(UdpStream {
         flows: 1,
         direction: Direction::Up,
         size: Bytes(SIZE as u64),
         rate: Some(BitRate(1_600_000)),
         offload: UdpOffload::None,
         tuning: FlowTuning::default(),
-    };
+    });
     let workload = workload(traffic, Family::Ipv4, 100);
     let mut thread = None;
     let (client, server) = run_through(&workload, |ports| {

@@ -1,10 +1,10 @@
 //! Probes of a failover on a path that nothing is taken from: each is kept, both ways, beside streams or alone.
 use std::collections::BTreeSet;
 
-use netduel_model::failover::{FINE_INTERVAL_NS, Failover};
+use netduel_model::failover::FINE_INTERVAL_NS;
 use netduel_model::sample::EndReport;
 use netduel_model::units::{Bytes, PerSecond};
-use netduel_model::workload::{Direction, Family, TcpEngine, Traffic};
+use netduel_model::workload::{Direction, Failover, Family, TcpEngine, Traffic};
 
 use crate::harness::{received, run_pair, sent, workload};
 

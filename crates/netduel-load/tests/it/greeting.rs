@@ -6,7 +6,9 @@ use std::time::Duration;
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::ids::Token;
 use netduel_model::units::{BitRate, Bytes};
-use netduel_model::workload::{Direction, Family, FlowTuning, TcpEngine, Traffic, UdpOffload, Workload};
+use netduel_model::workload::{
+    Direction, Family, FlowTuning, TcpEngine, Traffic, UdpOffload, UdpStream, Workload,
+};
 
 use crate::harness::{LIMIT, TOKEN, loopback, notification, received, run_through, sent, tcp, workload};
 
@@ -17,15 +19,14 @@ fn bulk() -> Workload {
 }
 
 fn datagrams() -> Workload {
-    let traffic = Traffic::UdpStream {
-        packets: None,
+    let traffic = Traffic::UdpStream(UdpStream {
         flows: 2,
         direction: Direction::Both,
         size: Bytes(100),
         rate: Some(BitRate(800_000)),
         offload: UdpOffload::None,
         tuning: FlowTuning::default(),
-    };
+    });
     workload(traffic, Family::Ipv4, 100)
 }
 
@@ -130,15 +131,14 @@ fn a_udp_echo_server_gets_no_traffic() {
             echo.send_to(&buffer[..length], peer).unwrap();
         }
     });
-    let traffic = Traffic::UdpStream {
-        packets: None,
+    let traffic = Traffic::UdpStream(UdpStream {
         flows: 1,
         direction: Direction::Up,
         size: Bytes(1000),
         rate: None,
         offload: UdpOffload::None,
         tuning: FlowTuning::default(),
-    };
+    });
     let workload = workload(traffic, Family::Ipv4, 50);
     let limit = Duration::from_millis(250);
     let Err(error) = prepare_client(&workload, loopback(Family::Ipv4), &[port], TOKEN, limit) else {

@@ -9,7 +9,7 @@ use netduel_model::ids::{Token, WorkloadName};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 use netduel_model::workload::{
-    Direction, Family, RoundTrip, StreamTuning, TcpEngine, Timing, Traffic, Wait, Workload,
+    Direction, Family, RoundTrip, StreamTuning, TcpEngine, TcpStream, Timing, Traffic, Wait, Workload,
 };
 
 pub const TOKEN: Token = Token(*b"a token of tests");
@@ -30,7 +30,7 @@ pub fn workload(traffic: Traffic, family: Family, duration_ms: u64) -> Workload 
 }
 
 pub fn tcp(streams: u32, direction: Direction, engine: TcpEngine) -> Traffic {
-    Traffic::TcpStream {
+    Traffic::TcpStream(TcpStream {
         streams,
         direction,
         block: Bytes(1 << 20),
@@ -38,7 +38,7 @@ pub fn tcp(streams: u32, direction: Direction, engine: TcpEngine) -> Traffic {
         congestion: None,
         rate: None,
         tuning: StreamTuning::default(),
-    }
+    })
 }
 
 pub fn messages(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> RoundTrip {
@@ -138,7 +138,7 @@ pub fn check_flows(report: &EndReport) {
 
 /// The TCP traffic with a payload rate, bit/s.
 pub fn paced(mut traffic: Traffic, bits_per_second: u64) -> Traffic {
-    if let Traffic::TcpStream { rate, .. } = &mut traffic {
+    if let Traffic::TcpStream(TcpStream { rate, .. }) = &mut traffic {
         *rate = Some(BitRate(bits_per_second));
     }
     traffic

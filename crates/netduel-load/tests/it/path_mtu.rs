@@ -5,7 +5,7 @@ use std::process::Command;
 
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::units::Bytes;
-use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload};
+use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, UdpStream};
 
 use crate::harness::{LIMIT, TOKEN, loopback, notification, run_pair, turn, workload};
 
@@ -46,15 +46,14 @@ fn with_ethernet_mtu(name: &str, body: fn()) {
 }
 
 fn udp(direction: Direction, size: u64, offload: UdpOffload) -> Traffic {
-    Traffic::UdpStream {
-        packets: None,
+    Traffic::UdpStream(UdpStream {
         flows: 1,
         direction,
         size: Bytes(size),
         rate: None,
         offload,
         tuning: FlowTuning::default(),
-    }
+    })
 }
 
 #[test]

@@ -8,8 +8,8 @@ use netduel_model::ids::Token;
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
 use netduel_model::workload::{
-    Direction, Family, FlowTuning, ProbeProtocol, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction,
-    UdpOffload, Wait, Workload,
+    Direction, Family, FlowTuning, ProbeProtocol, RoundTrip, TcpEngine, Traffic, Transaction, UdpOffload,
+    UdpStream, Wait, Workload,
 };
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, received, sent, tcp, turn, workload};
@@ -32,21 +32,20 @@ pub fn token(number: usize) -> Token {
 }
 
 pub fn datagrams(flows: u32, direction: Direction, rate: u64) -> Traffic {
-    Traffic::UdpStream {
-        packets: None,
+    Traffic::UdpStream(UdpStream {
         flows,
         direction,
         size: Bytes(200),
         rate: Some(BitRate(rate)),
         offload: UdpOffload::None,
         tuning: FlowTuning::default(),
-    }
+    })
 }
 
 /// A workload that lasts until something moved: [`run_ends`] ends it, so that no test depends on how soon a busy machine comes to
 /// run its threads. Datagrams have a schedule, whose first is sent however late it is.
 pub fn trial(traffic: Traffic, family: Family) -> Workload {
-    let lasts_by_itself = matches!(traffic, Traffic::UdpStream { .. });
+    let lasts_by_itself = matches!(traffic, Traffic::UdpStream(_));
     workload(traffic, family, if lasts_by_itself { 200 } else { 3_600_000 })
 }
 
@@ -64,11 +63,11 @@ pub fn run_ends(workload: &Workload, client: ClientEnd, server: ServerEnd) -> (E
     let (notify_client, client_done) = notification();
     let server = server.start(notify_server);
     let client = client.start(notify_client);
-    if !matches!(workload.traffic, Traffic::UdpStream { .. } | Traffic::LoadedLatency(_)) {
+    if !matches!(workload.traffic, Traffic::UdpStream(_) | Traffic::LoadedLatency(_)) {
         while !client.is_done() && client.live().sent_bytes + client.live().received_bytes == 0 {
             std::thread::yield_now();
         }
-        if let Traffic::TcpStream { .. } = workload.traffic {
+        if let Traffic::TcpStream(_) = workload.traffic {
             server.finish();
         }
         client.finish();
@@ -106,7 +105,7 @@ pub fn all_traffic() -> Vec<Traffic> {
 pub fn check(traffic: &Traffic, client: &EndReport, server: &EndReport) {
     let name = traffic.type_name();
     assert!(sent(client) + sent(server) > 0, "{name}");
-    if !matches!(traffic, Traffic::UdpStream { .. }) {
+    if !matches!(traffic, Traffic::UdpStream(_)) {
         // Of datagrams an error is no news: the last of three end markers may find the peer gone.
         assert_eq!((&client.errors, &server.errors), (&vec![], &vec![]), "{name}");
         assert_eq!(sent(client), received(server), "{name}: up");
@@ -254,20 +253,10 @@ fn request_response_with(name: &str) -> (Traffic, Traffic) {
 }
 
 fn with_congestion(name: &str) -> Traffic {
-    let Traffic::TcpStream { streams, direction, block, engine, .. } =
-        tcp(2, Direction::Down, TcpEngine::Copy)
-    else {
+    let Traffic::TcpStream(stream) = tcp(2, Direction::Down, TcpEngine::Copy) else {
         unreachable!("it is a tcp-stream")
     };
-    Traffic::TcpStream {
-        streams,
-        direction,
-        block,
-        engine,
-        congestion: Some(name.to_owned()),
-        rate: None,
-        tuning: StreamTuning::default(),
-    }
+    Traffic::TcpStream(netduel_model::workload::TcpStream { congestion: Some(name.to_owned()), ..stream })
 }
 
 #[test]

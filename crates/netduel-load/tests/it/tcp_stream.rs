@@ -2,7 +2,7 @@
 use netduel_load::LoadError;
 use netduel_model::sample::EndReport;
 use netduel_model::units::Bytes;
-use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, Traffic};
+use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, TcpStream, Traffic};
 
 use crate::harness::{check_flows, paced, received, run_pair, sent, tcp, workload};
 
@@ -71,7 +71,7 @@ fn a_hundred_streams_all_move() {
 fn a_small_block_ends_well_below_the_low_water_mark() {
     for engine in [TcpEngine::Lean, TcpEngine::IoUring] {
         let mut traffic = tcp(1, Direction::Up, engine);
-        if let Traffic::TcpStream { block, .. } = &mut traffic {
+        if let Traffic::TcpStream(TcpStream { block, .. }) = &mut traffic {
             *block = Bytes(1);
         }
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
@@ -82,14 +82,16 @@ fn a_small_block_ends_well_below_the_low_water_mark() {
 
 #[test]
 fn the_congestion_control_is_that_of_the_plan_at_both_ends() {
-    let traffic = |name: &str| Traffic::TcpStream {
-        streams: 1,
-        direction: Direction::Up,
-        block: Bytes(65_536),
-        engine: TcpEngine::Copy,
-        congestion: Some(name.to_owned()),
-        rate: None,
-        tuning: StreamTuning::default(),
+    let traffic = |name: &str| {
+        Traffic::TcpStream(TcpStream {
+            streams: 1,
+            direction: Direction::Up,
+            block: Bytes(65_536),
+            engine: TcpEngine::Copy,
+            congestion: Some(name.to_owned()),
+            rate: None,
+            tuning: StreamTuning::default(),
+        })
     };
     let (client, server) = run_pair(&workload(traffic("reno"), Family::Ipv4, 50)).unwrap();
     for report in [client, server] {
@@ -157,7 +159,7 @@ fn a_volume_is_sent_to_the_byte_over_all_streams() {
         cases.into_iter().flat_map(|case| ENGINES.map(|engine| (case, engine)))
     {
         let mut traffic = tcp(streams, direction, engine);
-        if let Traffic::TcpStream { tuning, .. } = &mut traffic {
+        if let Traffic::TcpStream(TcpStream { tuning, .. }) = &mut traffic {
             tuning.volume = Some(Bytes(10_000_019));
         }
         // The duration is long: what ends the trial is the volume.
@@ -173,7 +175,7 @@ fn a_volume_is_sent_to_the_byte_over_all_streams() {
 fn a_segment_size_holds_in_both_directions() {
     for direction in [Direction::Up, Direction::Down] {
         let mut traffic = tcp(1, direction, TcpEngine::Lean);
-        if let Traffic::TcpStream { tuning, .. } = &mut traffic {
+        if let Traffic::TcpStream(TcpStream { tuning, .. }) = &mut traffic {
             tuning.mss = Some(600);
         }
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
@@ -188,7 +190,7 @@ fn a_segment_size_holds_in_both_directions() {
 fn two_thousand_connections_move_and_are_told_in_groups() {
     for (engine, direction) in [(TcpEngine::Lean, Direction::Up), (TcpEngine::Copy, Direction::Both)] {
         let mut traffic = tcp(2_000, direction, engine);
-        if let Traffic::TcpStream { tuning, .. } = &mut traffic {
+        if let Traffic::TcpStream(TcpStream { tuning, .. }) = &mut traffic {
             tuning.volume = Some(Bytes(100_000_019));
         }
         let (client, server) = run_pair(&workload(traffic, Family::Ipv6, 60_000)).unwrap();

@@ -2,7 +2,7 @@
 use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
-use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload};
+use netduel_model::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, UdpStream};
 
 use crate::harness::{LIMIT, TOKEN, check_flows, loopback, notification, run_pair, turn, workload};
 
@@ -12,15 +12,14 @@ const OFFLOADS: [UdpOffload; 3] = [UdpOffload::None, UdpOffload::Gso, UdpOffload
 const MARKERS: u64 = 5;
 
 fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: UdpOffload) -> Traffic {
-    Traffic::UdpStream {
-        packets: None,
+    Traffic::UdpStream(UdpStream {
         flows,
         direction,
         size: Bytes(size),
         rate: rate.map(BitRate),
         offload,
         tuning: FlowTuning::default(),
-    }
+    })
 }
 
 /// All that the sender counted is accounted for at the receiver: it arrived, or the socket dropped it. Loopback loses
@@ -188,7 +187,7 @@ fn a_volume_is_sent_to_the_datagram_over_all_flows() {
     for (direction, offload) in [(Direction::Up, UdpOffload::None), (Direction::Both, UdpOffload::GsoGro)] {
         // A window holds all datagrams of a flow, so that no socket drops any; the duration is long: what ends the trial is the volume.
         let mut traffic = udp(3, direction, 200, Some(8_000_000), offload);
-        if let Traffic::UdpStream { tuning, .. } = &mut traffic {
+        if let Traffic::UdpStream(UdpStream { tuning, .. }) = &mut traffic {
             *tuning = FlowTuning { volume: Some(Bytes(200_001)), window: Some(Bytes(160 << 10)) };
         }
         let workload = workload(traffic, Family::Ipv4, 60_000);

@@ -19,7 +19,9 @@ use crate::ids::{ArmName, HostName, WorkloadName};
 use crate::metric::Metric;
 use crate::packet_path::{PacketEngine, PacketReceiver};
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
-use crate::workload::{Direction, Family, ProbeProtocol, TcpEngine, UdpOffload, Wait};
+pub use crate::workload::WorkloadType;
+pub use crate::workload::terms::Side;
+use crate::workload::terms::{Direction, Family, ProbeProtocol, TcpEngine, UdpOffload, Wait};
 
 shape! {
     /// A netduel plan: hosts, arms, workloads and the design of the comparison.
@@ -206,41 +208,6 @@ pub enum LabPath {
     /// One veth pair straight between the guests, past both machines: a hand-over in the kernel's memory, without switch, policy or
     /// cap, with the lab's `queues`. What packet engines reach there is a figure of the kernel and its cores, of no NIC.
     Direct,
-}
-
-/// Which host of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Side {
-    /// The client.
-    Client,
-    /// The server.
-    Server,
-    /// Both.
-    #[default]
-    Both,
-}
-
-/// The type of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkloadType {
-    /// Bulk data over TCP.
-    TcpStream,
-    /// Datagrams, counted one by one at both ends.
-    UdpStream,
-    /// Round trips over a TCP connection.
-    TcpRr,
-    /// Round trips as UDP datagrams.
-    UdpRr,
-    /// Transactions over TCP, each on a connection of its own: connect, request, response, close.
-    TcpCrr,
-    /// Round trips of small probes, first on an idle path and then while TCP streams run.
-    LoadedLatency,
-    /// Probes each way and TCP streams while the path is taken away and given back.
-    Failover,
-    /// Packets of one size: how many a second, with which queues and cores.
-    Pps,
 }
 
 shape! {

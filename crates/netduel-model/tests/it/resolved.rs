@@ -3,7 +3,9 @@ use netduel_model::lab;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{Launch, ResolvedPlan, parse};
 use netduel_model::units::{Bytes, Nanos, Percent};
-use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, Timing, Traffic, UdpOffload};
+use netduel_model::workload::{
+    Direction, Family, StreamTuning, TcpEngine, TcpStream, Timing, Traffic, UdpOffload, UdpStream,
+};
 
 /// Two local hosts, two arms, and whatever else the test writes.
 fn minimal(rest: &str) -> String {
@@ -39,7 +41,7 @@ fn a_tcp_stream_has_the_documented_defaults() {
         workload.timing,
         Timing { duration: seconds(10_000), warmup: seconds(1000), cooldown: seconds(500) }
     );
-    let expected = Traffic::TcpStream {
+    let expected = Traffic::TcpStream(TcpStream {
         streams: 1,
         direction: Direction::Up,
         block: Bytes(1 << 20),
@@ -47,7 +49,7 @@ fn a_tcp_stream_has_the_documented_defaults() {
         congestion: None,
         rate: None,
         tuning: StreamTuning::default(),
-    };
+    });
     assert_eq!(workload.traffic, expected);
     assert_eq!(workload.family, Family::Ipv4);
     assert_eq!(workload.metrics, [Metric::Throughput, Metric::CpuPerGigabyte]);
@@ -80,10 +82,13 @@ blocks_min = 50
 "#,
     ));
     let [copy, datagrams] = &plan.arms[0].workloads[..] else { panic!() };
-    assert!(matches!(copy.traffic, Traffic::TcpStream { block: Bytes(131_072), .. }));
+    assert!(matches!(copy.traffic, Traffic::TcpStream(TcpStream { block: Bytes(131_072), .. })));
     // 100 ms of warm-up would be all of it.
     assert_eq!((copy.timing.warmup, copy.timing.cooldown), (Nanos::from_millis(50), Nanos::from_millis(5)));
-    assert!(matches!(datagrams.traffic, Traffic::UdpStream { size: Bytes(1428), rate: None, flows: 1, .. }));
+    assert!(matches!(
+        datagrams.traffic,
+        Traffic::UdpStream(UdpStream { size: Bytes(1428), rate: None, flows: 1, .. })
+    ));
     assert_eq!(plan.design.blocks_max, 50);
     let few = resolved(&minimal("[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\n[design]\nblocks_max = 4"));
     assert_eq!((few.design.blocks_min, few.design.blocks_max), (4, 4));
@@ -103,7 +108,9 @@ fn datagrams_are_cut_by_the_kernel_when_a_core_is_the_limit_and_they_fit_the_usu
     ] {
         let plan =
             resolved(&minimal(&format!("[[workloads]]\nname = \"w\"\ntype = \"udp-stream\"\n{written}")));
-        let Traffic::UdpStream { offload: found, .. } = plan.arms[0].workloads[0].traffic else { panic!() };
+        let Traffic::UdpStream(UdpStream { offload: found, .. }) = plan.arms[0].workloads[0].traffic else {
+            panic!()
+        };
         assert_eq!(found, offload, "{written}");
         let json = serde_json::to_string(&plan).expect("a plan can be written");
         assert_eq!(serde_json::from_str::<ResolvedPlan>(&json).expect("and read"), plan);
@@ -124,8 +131,8 @@ fn an_arm_overrides_only_the_workloads_whose_type_has_the_setting() {
          [[workloads]]\nname = \"v\"\ntype = \"tcp-rr\"",
     );
     let plan = resolved(&text);
-    assert!(matches!(plan.arms[0].workloads[0].traffic, Traffic::TcpStream { streams: 1, .. }));
-    assert!(matches!(plan.arms[1].workloads[0].traffic, Traffic::TcpStream { streams: 4, .. }));
+    assert!(matches!(plan.arms[0].workloads[0].traffic, Traffic::TcpStream(TcpStream { streams: 1, .. })));
+    assert!(matches!(plan.arms[1].workloads[0].traffic, Traffic::TcpStream(TcpStream { streams: 4, .. })));
     let families: Vec<_> = plan.arms[1].workloads.iter().map(|workload| workload.family).collect();
     assert_eq!(families, [Family::Ipv6, Family::Ipv6]);
     assert_eq!(plan.arms[0].workloads[1].traffic, plan.arms[1].workloads[1].traffic);

@@ -3,7 +3,7 @@ use netduel_model::lab;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction, parse};
 use netduel_model::units::{Bytes, Nanos, Percent};
-use netduel_model::workload::{Family, Role, Traffic, Wait};
+use netduel_model::workload::{Family, Role, TcpStream, Traffic, Wait};
 
 use crate::project_file;
 
@@ -42,7 +42,7 @@ fn the_demo_compares_both_paths_within_a_minute() {
     let workloads = &demo.arms[0].workloads;
     assert!(matches!(
         &workloads[0].traffic,
-        Traffic::TcpStream { streams: 1, congestion: Some(name), .. } if name == "cubic"
+        Traffic::TcpStream(TcpStream { streams: 1, congestion: Some(name), .. }) if name == "cubic"
     ));
     let Traffic::TcpRr(round_trip) = &workloads[1].traffic else { panic!("{:?}", workloads[1]) };
     assert_eq!((round_trip.size, round_trip.outstanding), (Bytes(64), 1));
@@ -78,7 +78,7 @@ fn the_other_plans_differ_in_the_one_thing_that_they_ask_about() {
         .arms
         .iter()
         .map(|arm| match arm.workloads[0].traffic {
-            Traffic::TcpStream { streams, .. } => streams,
+            Traffic::TcpStream(TcpStream { streams, .. }) => streams,
             _ => 0,
         })
         .collect();
@@ -129,7 +129,7 @@ fn the_other_plans_differ_in_the_one_thing_that_they_ask_about() {
         .workloads
         .iter()
         .filter_map(|workload| match workload.traffic {
-            Traffic::TcpStream { streams, .. } => Some(streams),
+            Traffic::TcpStream(TcpStream { streams, .. }) => Some(streams),
             _ => None,
         })
         .collect();

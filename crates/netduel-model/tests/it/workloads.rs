@@ -178,8 +178,8 @@ fn a_search_has_the_documented_defaults() {
     // Ten duration sums and a minute at most, of which nothing is cut.
     assert_eq!(plain.timing.duration, Nanos(120_000_000_000));
     assert_eq!(plain.steady_window(), 0..120_000_000_000);
-    let Traffic::UdpStream { tuning, .. } = &plain.traffic else { panic!("{plain:?}") };
-    assert_eq!(tuning.window, Some(Bytes(256 << 10)));
+    let udp = plain.traffic.udp().expect("it has flows");
+    assert_eq!(udp.tuning.window, Some(Bytes(256 << 10)));
     let both = workload("search = [\"partial-drop\", \"rfc2544\"]\nwindow = \"1 MiB\"\nduration = \"5 s\"");
     assert_eq!(goals(&both), [SearchPreset::PartialDrop.goal(), SearchPreset::Rfc2544.goal()]);
     assert_eq!(both.metrics, [Metric::NoDropRate, Metric::PartialDropRate]);

@@ -5,7 +5,7 @@ use netduel_model::ids::ArmName;
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Arm;
 use netduel_model::trial::Trial;
-use netduel_model::workload::{Traffic, Workload};
+use netduel_model::workload::{Traffic, WorkUnit, Workload};
 use netduel_stats::summary;
 
 use super::{datagrams, figures, machine};
@@ -115,39 +115,11 @@ impl CounterKind {
     }
 
     fn unit(self, traffic: &Traffic) -> &'static str {
-        match (traffic, self) {
-            (_, kind) if kind.is_share() => "fraction",
-            (Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) | Traffic::Failover(_), kind) => {
-                if kind.is_cpu() { "s/GB" } else { "/GB" }
-            }
-            (Traffic::UdpStream { packets: Some(_), .. }, kind) => {
-                if kind.is_cpu() {
-                    "us/packet"
-                } else {
-                    "/1000 packets"
-                }
-            }
-            (Traffic::UdpStream { .. }, kind) => {
-                if kind.is_cpu() {
-                    "us/datagram"
-                } else {
-                    "/1000 datagrams"
-                }
-            }
-            (Traffic::TcpCrr(_), kind) => {
-                if kind.is_cpu() {
-                    "us/transaction"
-                } else {
-                    "/1000 transactions"
-                }
-            }
-            (Traffic::TcpRr(_) | Traffic::UdpRr(_), kind) => {
-                if kind.is_cpu() {
-                    "us/round trip"
-                } else {
-                    "/1000 round trips"
-                }
-            }
+        let unit = traffic.facts().unit;
+        match self {
+            kind if kind.is_share() => "fraction",
+            kind if kind.is_cpu() => unit.cpu(),
+            _ => unit.events(),
         }
     }
 }
@@ -209,16 +181,9 @@ fn spread(values: &[f64]) -> Option<Spread> {
 }
 
 fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
-    let work = match workload.traffic {
-        Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) | Traffic::Failover(_) => {
-            figures::gigabytes(trial)?
-        }
-        _ => figures::messages(&workload.traffic, trial)?,
-    };
-    let by_gigabyte = matches!(
-        workload.traffic,
-        Traffic::TcpStream { .. } | Traffic::LoadedLatency(_) | Traffic::Failover(_)
-    );
+    let by_gigabyte = workload.traffic.facts().unit == WorkUnit::Byte;
+    let work =
+        if by_gigabyte { figures::gigabytes(trial)? } else { figures::messages(&workload.traffic, trial)? };
     let cpu = |class: fn(&CoreTime) -> u64| {
         let scale = if by_gigabyte { 1e9 } else { 1e3 };
         let time = seen(trial, shared_machine, |seen| Some(seen.cores.iter().map(class).sum()))?;

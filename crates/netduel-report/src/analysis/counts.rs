@@ -10,7 +10,7 @@ use netduel_model::plan::Arm;
 use netduel_model::sample::EndReport;
 use netduel_model::trial::Trial;
 use netduel_model::warning::{CountsCause, Warning};
-use netduel_model::workload::{Family, Role, Traffic, Workload};
+use netduel_model::workload::{Family, Role, Wire, Workload};
 
 use super::datagrams;
 
@@ -76,8 +76,9 @@ impl Way {
         let network = if workload.family == Family::Ipv4 { 20.0 } else { 40.0 };
         let (sent_bytes, received_bytes) = (sent.bytes as f64, received.bytes as f64);
         let below = LINK_HEADER + network;
-        match &workload.traffic {
-            Traffic::TcpStream { .. } | Traffic::TcpRr(_) => {
+        let facts = workload.traffic.facts();
+        match facts.wire {
+            Wire::Segments => {
                 let tcp = || sender.streams.iter().filter_map(|stream| stream.tcp.as_ref());
                 let mss = tcp().filter_map(|tcp| tcp.snd_mss).min().map_or(SEGMENT_BYTES, f64::from);
                 let again: u64 = tcp().filter_map(|tcp| tcp.retransmits).map(u64::from).sum();
@@ -102,37 +103,30 @@ impl Way {
                     headers,
                 })
             }
-            Traffic::UdpStream { size, offload, .. } => {
-                let count = receiver.datagrams.as_ref()?;
-                let beyond = (count.duplicates + count.too_late) as f64
-                    + datagrams::dropped_at_socket(*offload, count);
-                let arrived = received_bytes + beyond * size.0 as f64;
-                let packets = sent.messages as f64 * fragments(size.0, network);
-                let headers = (below - uncounted(workload), below + 8.0 + LINK_EXTRA);
+            Wire::Datagrams { size, offload } => {
+                let count = receiver.datagrams.as_ref();
+                if count.is_none() && facts.is_datagram_stream() {
+                    return None;
+                }
+                let beyond = count.map_or(0.0, |count| {
+                    (count.duplicates + count.too_late) as f64 + datagrams::dropped_at_socket(offload, count)
+                });
                 Some(Self {
                     sent: sent_bytes,
                     received: received_bytes,
-                    arrived,
+                    // Of requests and responses, all that left has arrived: one that is lost is not answered.
+                    arrived: if count.is_some() {
+                        received_bytes + beyond * size.0 as f64
+                    } else {
+                        sent_bytes
+                    },
                     left: sent_bytes,
-                    packets,
-                    headers,
+                    packets: sent.messages as f64 * fragments(size.0, network),
+                    headers: (below - uncounted(workload), below + 8.0 + LINK_EXTRA),
                 })
             }
             // Opening and closing is most of what goes over the wire, or probes and load share it: not told apart here.
-            Traffic::TcpCrr(_) | Traffic::LoadedLatency(_) | Traffic::Failover(_) => None,
-            Traffic::UdpRr(settings) => {
-                let packets = sent.messages as f64 * fragments(settings.size.0, network);
-                let headers = (below, below + 8.0 + LINK_EXTRA);
-                let left = sent_bytes;
-                Some(Self {
-                    sent: sent_bytes,
-                    received: received_bytes,
-                    arrived: left,
-                    left,
-                    packets,
-                    headers,
-                })
-            }
+            Wire::Mixed => None,
         }
     }
 
@@ -318,7 +312,7 @@ fn cause(place: Place, way: &Way, workload: &Workload, counted: f64, range: Rang
     if counted < range.min {
         return CountsCause::NotCounted;
     }
-    let is_udp = matches!(workload.traffic, Traffic::UdpStream { .. } | Traffic::UdpRr(_));
+    let is_udp = matches!(workload.traffic.facts().wire, Wire::Datagrams { .. });
     let all_came = Way { arrived: way.left, ..*way };
     if is_udp && place == Place::Receiver && all_came.at(place, way.packets).distance(counted) <= 0.0 {
         return CountsCause::DroppedBehind;

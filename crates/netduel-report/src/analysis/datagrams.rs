@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use netduel_model::observation::InterfaceDelta;
 use netduel_model::sample::{DatagramReport, ErrorCount, HistogramRecord};
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::workload::{Direction, Role, Traffic, UdpOffload, Workload};
+use netduel_model::workload::{Direction, Role, UdpOffload, UdpStream, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::series::steady_window;
 use netduel_stats::summary;
@@ -132,7 +132,7 @@ pub(super) fn ways(workload: &Workload, trials: &[&Trial], shared_machine: bool)
 
 /// The directions of one trial. `shared_machine`: a drop that both ends of a virtual wire count is one drop.
 pub fn of_trial(workload: &Workload, trial: &Trial, shared_machine: bool) -> Vec<DatagramWay> {
-    let Traffic::UdpStream { direction, .. } = &workload.traffic else { return Vec::new() };
+    let Some(UdpStream { direction, .. }) = workload.traffic.udp() else { return Vec::new() };
     let (Some(client), Some(server)) = (&trial.client, &trial.server) else { return Vec::new() };
     let both = *direction == Direction::Both;
     [(client, Role::Client, server, Role::Server), (server, Role::Server, client, Role::Client)]
@@ -155,7 +155,7 @@ fn way(
     [leaving, coming]: [Option<&InterfaceDelta>; 2],
     shared_machine: bool,
 ) -> Option<DatagramWay> {
-    let Traffic::UdpStream { offload, rate, .. } = &workload.traffic else { return None };
+    let UdpStream { offload, rate, .. } = workload.traffic.udp()?;
     let sent = sender.report.sent.as_ref()?;
     let count = receiver.report.datagrams.as_ref()?;
     let handed = sender.report.datagrams_sent.as_ref();

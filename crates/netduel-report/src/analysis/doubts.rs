@@ -7,7 +7,7 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_model::workload::{Role, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::{doubt, summary};
 
@@ -288,10 +288,7 @@ fn nothing_to_poll(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Tr
 
 /// Stamps on one side of a comparison only, and stamps that did not come.
 fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
-    let is_stamped = |arm: &ArmAnalysis| match &arm.workload.traffic {
-        Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => round_trip.timestamps,
-        _ => false,
-    };
+    let is_stamped = |arm: &ArmAnalysis| arm.workload.traffic.facts().is_stamped;
     let mut warnings = Vec::new();
     if workload.arms.first().is_some_and(|baseline| is_stamped(baseline) != is_stamped(arm)) {
         warnings.push(Warning::StampsDiffer { arm: arm.arm.clone(), workload: workload.name.clone() });
@@ -314,7 +311,7 @@ fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
 
 /// The worst trial's 99th percentile of lateness, when it is too late.
 fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
-    let interval_ns = 1e9 / workload.traffic.request_rate()?.0.max(1) as f64;
+    let interval_ns = 1e9 / workload.traffic.facts().request_rate()?.0.max(1) as f64;
     let allowed = interval_ns.clamp(LATENESS_NS.0, LATENESS_NS.1);
     trials
         .iter()
@@ -329,32 +326,23 @@ fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
 
 /// The rate that streams or flows were asked for and what they sent, bit/s, when it is less.
 fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
-    // The schedule is one of whole bytes, or of whole datagrams: each stream or flow may send up to one less.
-    let (rate, grain) = match &workload.traffic {
-        Traffic::TcpStream { rate: Some(rate), streams, .. } => (rate, f64::from(*streams)),
-        Traffic::UdpStream { rate: Some(rate), flows, size, .. } => (rate, f64::from(*flows) * size.0 as f64),
-        _ => return None,
-    };
-    let (asked, seconds) = (rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
+    let paced = workload.traffic.facts().paced?;
+    let (asked, seconds) = (paced.rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
     let slower = |trial: &&Trial| {
         let ends = [&trial.client, &trial.server].into_iter().flatten();
         ends.filter_map(|end| end.report.sent.as_ref()).map(|flow| flow.bytes as f64).min_by(f64::total_cmp)
     };
     let sent: Vec<f64> = trials.iter().filter_map(slower).collect();
     let median = summary::median(&sent)?;
-    let missing = asked * seconds / 8.0 - median - grain;
+    let missing = asked * seconds / 8.0 - median - paced.grain as f64;
     let sent_bps = median * 8.0 / seconds;
     (missing > 0.0 && sent_bps < asked * RATE_SHARE_MIN).then_some((asked, sent_bps))
 }
 
 /// A plateau or a fall within trials, where the traffic was free to go faster and CPU was to spare.
 fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
-    let free = match &arm.workload.traffic {
-        Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => rate.is_none(),
-        Traffic::LoadedLatency(_) => true,
-        // Its rate changes with the path, by design.
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) | Traffic::Failover(_) => false,
-    };
+    // Where events change the path, the rate changes with it, by design.
+    let free = arm.workload.traffic.facts().is_unpaced();
     if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {
         return None;
     }

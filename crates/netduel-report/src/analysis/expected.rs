@@ -49,7 +49,7 @@ pub fn of(
     arm: &Arm,
     workload: &Workload,
 ) -> Option<Expected> {
-    let senders: &[Role] = match workload.traffic.bulk()? {
+    let senders: &[Role] = match workload.traffic.facts().bulk? {
         Direction::Up => &[Role::Client],
         Direction::Down => &[Role::Server],
         Direction::Both => &[Role::Client, Role::Server],

@@ -4,9 +4,9 @@
 //! beside it, because on a busy host a receiver is late by milliseconds without any.
 use std::collections::BTreeSet;
 
-use netduel_model::failover::{Failover, FailoverReport, PathEvent, PathEventRecord, ProbeArrival};
+use netduel_model::failover::{FailoverReport, PathEvent, PathEventRecord, ProbeArrival};
 use netduel_model::trial::Trial;
-use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_model::workload::{Failover, Role, Traffic, Workload};
 
 pub use super::dip::Dip;
 use super::dip::dip;

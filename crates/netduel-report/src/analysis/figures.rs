@@ -84,7 +84,7 @@ pub(super) fn ends(trial: &Trial) -> impl Iterator<Item = &TrialEnd> {
 
 /// What the receivers of bulk traffic counted: the end opposite to each sender, both when both send.
 pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec<&'a Flow>> {
-    let direction = workload.traffic.bulk()?;
+    let direction = workload.traffic.facts().bulk?;
     let mut flows = Vec::new();
     if direction.client_sends() {
         flows.push(trial.server.as_ref()?.report.received.as_ref()?);
@@ -204,14 +204,10 @@ pub(super) fn gigabytes(trial: &Trial) -> Option<f64> {
 
 /// Datagrams received, or round trips completed, in the whole trial; absent when there was none.
 pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
-    let count = match traffic {
-        Traffic::TcpRr(_) | Traffic::UdpRr(_) | Traffic::TcpCrr(_) => round_trips(trial)?.responses,
-        Traffic::TcpStream { .. }
-        | Traffic::UdpStream { .. }
-        | Traffic::LoadedLatency(_)
-        | Traffic::Failover(_) => {
-            ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.messages).sum()
-        }
+    let count = if traffic.facts().unit.is_request() {
+        round_trips(trial)?.responses
+    } else {
+        ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.messages).sum()
     };
     (count > 0).then_some(count as f64)
 }

@@ -293,7 +293,11 @@ fn workload(
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine_shares,
             // A failover moves the bytes by design; where they went is told with its events.
-            paths: if is_failover(settings) { Vec::new() } else { paths::shares(arm, &all) },
+            paths: if settings.traffic.facts().events.is_empty() {
+                paths::shares(arm, &all)
+            } else {
+                Vec::new()
+            },
             placements: placements::of(&trials),
             datagrams: ways,
             queues,
@@ -317,7 +321,7 @@ fn metrics_of(
     machines: &Machines,
 ) -> [Vec<MetricAnalysis>; 2] {
     let judged_metrics = arms.first().map(|first| first.workload.metrics.clone()).unwrap_or_default();
-    let possible = arms.first().map_or(&[][..], |first| first.workload.traffic.possible_metrics());
+    let possible = arms.first().map_or(&[][..], |first| first.workload.traffic.facts().possible_metrics);
     let of_packets = arms.first().is_some_and(|arm| words::is_of_packets(&arm.workload.traffic));
     let table = |metric: Metric| MetricAnalysis {
         metric,
@@ -340,10 +344,6 @@ fn metrics_of(
         .filter(|metric| metric.arms.iter().any(|arm| !arm.values.is_empty()))
         .collect();
     [judged, unjudged]
-}
-
-fn is_failover(workload: &Workload) -> bool {
-    matches!(workload.traffic, netduel_model::workload::Traffic::Failover(_))
 }
 
 /// The trials that count for their slot, as [`Run::counting_trials`] chooses them.

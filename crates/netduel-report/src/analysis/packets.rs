@@ -11,7 +11,7 @@ use netduel_model::plan::Arm;
 use netduel_model::sample::Flow;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
 use netduel_stats::series::steady_window;
 
 use super::machine::Machine;
@@ -136,10 +136,7 @@ fn one_way(
     around: Surroundings<'_>,
 ) -> ArmPackets {
     let receiver = opposite(sender);
-    let flows = match &workload.traffic {
-        Traffic::UdpStream { flows, .. } => *flows,
-        _ => 1,
-    };
+    let flows = workload.traffic.udp().map_or(1, |udp| udp.flows);
     let sent = |trial: &Trial| trial.end(sender).and_then(|end| end.report.sent.clone());
     let received = |trial: &Trial| trial.end(receiver).and_then(|end| end.report.received.clone());
     let sum = |of: fn(&DatagramWay) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();

@@ -1,6 +1,6 @@
 //! Parts that the round trips of a workload are told apart into, each a histogram of its own: those of the steady windows of
 //! all valid trials together.
-use netduel_model::sample::{HistogramRecord, TransactionParts, UnderLoad};
+use netduel_model::sample::{EndReport, HistogramRecord, TransactionParts, UnderLoad};
 use netduel_model::trial::Trial;
 use netduel_model::workload::Traffic;
 use netduel_stats::histogram::Histogram;
@@ -21,40 +21,32 @@ pub struct Part {
 /// The parts that the trials of an arm have; none for workloads that tell none apart.
 pub(super) fn of_trials(traffic: &Traffic, trials: &[&Trial]) -> Vec<Part> {
     let all = || figures::merged_latency(trials);
-    let parts = match traffic {
-        Traffic::TcpCrr(_) => vec![
-            ("whole", "whole transaction", all()),
-            ("connect", "connect", transaction(trials, |parts| &parts.connect)),
-            ("exchange", "request to response", transaction(trials, |parts| &parts.exchange)),
-        ],
-        Traffic::TcpStream { .. } | Traffic::TcpRr(_) => vec![(
-            "set-up",
-            "connect, from SYN to established",
-            figures::merged(trials.iter().filter_map(|trial| {
-                figures::of_record(&trial.client.as_ref()?.report.connections.as_ref()?.connect)
-            })),
-        )],
-        Traffic::LoadedLatency(_) => vec![
-            (
-                "idle",
-                "probe, idle path",
-                figures::merged(trials.iter().filter_map(|trial| figures::idle(trial))),
-            ),
-            ("loaded", "probe, under load", all()),
-            (
-                "connect",
-                "new connection under load: connect",
-                under_load(trials, |load| &load.foreign.connect),
-            ),
-            (
-                "exchange",
-                "new connection under load: request to response",
-                under_load(trials, |load| &load.foreign.exchange),
-            ),
-            ("in-band", "in the data of a loaded connection", under_load(trials, |load| &load.in_band)),
-        ],
-        _ => Vec::new(),
+    let has = |part: fn(&EndReport) -> bool| {
+        trials.iter().filter_map(|trial| trial.client.as_ref()).any(|client| part(&client.report))
     };
+    let mut parts = Vec::new();
+    if has(|report| report.round_trips.as_ref().is_some_and(|report| report.parts.is_some())) {
+        parts.push(("whole", "whole transaction", all()));
+        parts.push(("connect", "connect", transaction(trials, |parts| &parts.connect)));
+        parts.push(("exchange", "request to response", transaction(trials, |parts| &parts.exchange)));
+    }
+    if traffic.facts().load_begins.is_some() {
+        let idle = figures::merged(trials.iter().filter_map(|trial| figures::idle(trial)));
+        parts.push(("idle", "probe, idle path", idle));
+        parts.push(("loaded", "probe, under load", all()));
+        let connect = under_load(trials, |load| &load.foreign.connect);
+        parts.push(("connect", "new connection under load: connect", connect));
+        let exchange = under_load(trials, |load| &load.foreign.exchange);
+        parts.push(("exchange", "new connection under load: request to response", exchange));
+        let in_band = under_load(trials, |load| &load.in_band);
+        parts.push(("in-band", "in the data of a loaded connection", in_band));
+    }
+    if parts.is_empty() {
+        let set_up = trials.iter().filter_map(|trial| {
+            figures::of_record(&trial.client.as_ref()?.report.connections.as_ref()?.connect)
+        });
+        parts.push(("set-up", "connect, from SYN to established", figures::merged(set_up)));
+    }
     let found =
         |(key, title, histogram): (_, _, Option<Histogram>)| Some(Part { key, title, histogram: histogram? });
     parts.into_iter().filter_map(found).collect()
@@ -88,9 +80,7 @@ pub fn added_by_load(parts: &[Part], percentile: f64) -> Option<f64> {
 
 /// Probes of all trials that no response came to, and probes in all; absent when the workload has none.
 pub(super) fn probes_lost(traffic: &Traffic, trials: &[&Trial]) -> Option<(u64, u64)> {
-    if !matches!(traffic, Traffic::LoadedLatency(_)) {
-        return None;
-    }
+    traffic.facts().load_begins?;
     let reports: Vec<_> = trials.iter().filter_map(|trial| figures::round_trips(trial)).collect();
     let sum = |of: fn(&netduel_model::sample::RoundTripReport) -> u64| {
         reports.iter().map(|report| of(report)).sum()

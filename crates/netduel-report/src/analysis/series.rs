@@ -34,7 +34,7 @@ fn bins(workload: &Workload) -> Vec<(u64, u64)> {
 
 /// The rates of one trial in the bins that lie within the steady window; none for round trips, which have a histogram.
 pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
-    if workload.traffic.bulk().is_none() {
+    if workload.traffic.facts().bulk.is_none() {
         return Vec::new();
     }
     let (start, end) = figures::steady_bounds(workload);
@@ -46,7 +46,7 @@ pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
 }
 
 fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64> {
-    if workload.traffic.bulk().is_none() {
+    if workload.traffic.facts().bulk.is_none() {
         return round_trip_in_bin(trial, from, to);
     }
     let mut rate = 0.0;
@@ -78,7 +78,7 @@ pub(super) fn over_trials(workload: &Workload, trials: &[&Trial]) -> Vec<SeriesP
 
 /// The same of the probes beside bulk data; empty where there are none.
 pub(super) fn of_probes(workload: &Workload, trials: &[&Trial]) -> Vec<SeriesPoint> {
-    if workload.traffic.bulk().is_none() || !workload.traffic.has_round_trips() {
+    if workload.traffic.facts().bulk.is_none() || !workload.traffic.facts().has_round_trips {
         return Vec::new();
     }
     summarised(workload, trials, round_trip_in_bin)

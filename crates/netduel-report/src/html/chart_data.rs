@@ -1,6 +1,6 @@
 //! The numbers behind the charts, scaled to readable units, as JSON for the script and as rows for the tables.
 use netduel_model::metric::Metric;
-use netduel_model::workload::{Traffic, Workload};
+use netduel_model::workload::Workload;
 use netduel_stats::histogram::Histogram;
 use serde_json::{Value, json};
 
@@ -88,10 +88,10 @@ pub(super) fn scaled_series(workload: &WorkloadAnalysis) -> Scaled {
 /// The unit of a workload's intervals, which are bit/s: packets per second of packets, whose payloads are all alike.
 pub(super) fn scaled_intervals(workload: &WorkloadAnalysis) -> Scaled {
     let first = workload.arms.first().map(|arm| &arm.workload.traffic);
-    let Some(Traffic::UdpStream { size, packets: Some(_), .. }) = first else {
+    let Some(bytes) = first.and_then(|traffic| traffic.facts().packet_bytes()) else {
         return scaled_series(workload);
     };
-    let per_bit = 1.0 / 8.0 / size.0.max(1) as f64;
+    let per_bit = 1.0 / 8.0 / bytes as f64;
     let rates = workload.arms.iter().flat_map(|arm| arm.intervals.iter().map(|bps| bps * per_bit));
     let scale = scaled_packets(rates);
     Scaled { factor: scale.factor * per_bit, unit: scale.unit }
@@ -114,12 +114,12 @@ pub(super) fn scaled_latency(workload: &WorkloadAnalysis) -> Scaled {
 
 /// Whether the workload has requests and responses.
 pub(super) fn has_round_trips(workload: &WorkloadAnalysis) -> bool {
-    workload.arms.iter().any(|arm| arm.workload.traffic.has_round_trips())
+    workload.arms.iter().any(|arm| arm.workload.traffic.facts().has_round_trips)
 }
 
 /// Whether it moves bulk data.
 pub(super) fn has_bulk(workload: &WorkloadAnalysis) -> bool {
-    workload.arms.iter().any(|arm| arm.workload.traffic.bulk().is_some())
+    workload.arms.iter().any(|arm| arm.workload.traffic.facts().bulk.is_some())
 }
 
 /// Whether its round trips are told apart into parts.
@@ -208,8 +208,8 @@ fn cut(workload: &Workload) -> Vec<Value> {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let (duration, warmup, cooldown) = (timing.duration.0, timing.warmup.0, timing.cooldown.0);
     let mut spans = vec![(0, warmup, "warm-up")];
-    if let Traffic::LoadedLatency(load) = &workload.traffic {
-        spans.push((load.idle.0.saturating_sub(cooldown), load.idle.0.saturating_add(warmup), "load begins"));
+    if let Some(idle) = workload.traffic.facts().load_begins {
+        spans.push((idle.0.saturating_sub(cooldown), idle.0.saturating_add(warmup), "load begins"));
     }
     spans.push((duration.saturating_sub(cooldown), duration, "cool-down"));
     let spans = spans.into_iter().filter(|(from, to, _)| to > from);

@@ -2,7 +2,7 @@
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
 use netduel_model::trial::Trial;
 use netduel_model::units::{human_bit_rate, human_nanos, human_si};
-use netduel_model::workload::{Direction, Role, Traffic};
+use netduel_model::workload::{Direction, Role, Traffic, Wire};
 
 use crate::words;
 
@@ -48,13 +48,11 @@ pub struct Intervals {
 impl Intervals {
     /// For a test that runs this traffic; intervals are at least `length_s` seconds long.
     pub fn new(traffic: &Traffic, length_s: f64) -> Self {
-        let receivers: &'static [Role] = match traffic {
-            Traffic::TcpStream { direction, .. } | Traffic::UdpStream { direction, .. } => match direction {
-                Direction::Up => &[Role::Server],
-                Direction::Down => &[Role::Client],
-                Direction::Both => &[Role::Client, Role::Server],
-            },
-            _ => &[Role::Client],
+        let facts = traffic.facts();
+        let receivers: &'static [Role] = match facts.bulk.filter(|_| facts.is_stream()) {
+            Some(Direction::Up) => &[Role::Server],
+            Some(Direction::Both) => &[Role::Client, Role::Server],
+            Some(Direction::Down) | None => &[Role::Client],
         };
         let none = [LiveFigures::default(); 2];
         Self { receivers, length_s, last: none, newest: none, round_trips: None }
@@ -137,12 +135,13 @@ fn both(a: LiveRoundTrips, b: LiveRoundTrips) -> LiveRoundTrips {
 
 /// The heading over the lines.
 pub fn heading(traffic: &Traffic) -> String {
-    let rest = match traffic {
-        Traffic::TcpStream { .. } => {
+    let facts = traffic.facts();
+    let rest = match facts.wire {
+        Wire::Segments if facts.is_stream() => {
             format!("{:>12}{:>16}{:>13}{:>12}", "transfer", "rate", "retransmits", "cwnd")
         }
-        Traffic::UdpStream { packets, .. } => {
-            let what = if packets.is_some() { "packets" } else { "datagrams" };
+        _ if facts.is_datagram_stream() => {
+            let what = if facts.is_of_packets() { "packets" } else { "datagrams" };
             format!(
                 "{:>12}{:>16}{:>12}{:>13}{:>18}{:>10}",
                 "transfer", "rate", what, "per second", "missing", "jitter"
@@ -163,13 +162,14 @@ pub fn line(traffic: &Traffic, interval: &Interval) -> String {
     let known = |value: Option<u64>, show: &dyn Fn(f64) -> String| {
         value.map_or_else(|| "-".to_owned(), |value| show(value as f64))
     };
-    let rest = match traffic {
-        Traffic::TcpStream { .. } => format!(
+    let facts = traffic.facts();
+    let rest = match facts.wire {
+        Wire::Segments if facts.is_stream() => format!(
             "{transfer:>12}{rate:>16}{:>13}{:>12}",
             known(interval.retransmits, &|value| format!("{value:.0}")),
             known(interval.cwnd_bytes, &|value| human_si(value, "B"))
         ),
-        Traffic::UdpStream { .. } => {
+        _ if facts.is_datagram_stream() => {
             let all = interval.messages + interval.missing.unwrap_or(0);
             let missing = known(interval.missing, &|value| {
                 format!("{value:.0} ({:.2} %)", if all > 0 { value * 100.0 / all as f64 } else { 0.0 })

@@ -22,7 +22,8 @@ pub fn document(
     let SummaryInput { workload, trial, shared_machine, expected } = input;
     let metrics: Vec<Value> = workload
         .traffic
-        .possible_metrics()
+        .facts()
+        .possible_metrics
         .iter()
         .map(|metric| {
             json!({

@@ -6,7 +6,7 @@ use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::sample::Flow;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{human_bit_rate, human_nanos, human_si, three_digits};
-use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_model::workload::{Role, Wire, Workload};
 
 use crate::analysis::{self, DatagramWay, Expected, Limit, Lost, value_of};
 use crate::words;
@@ -36,9 +36,7 @@ pub fn summary(input: SummaryInput<'_>) -> String {
         return String::new();
     };
     let mut text = search(input);
-    if let Traffic::TcpStream { .. } | Traffic::UdpStream { .. } = &input.workload.traffic
-        && text.is_empty()
-    {
+    if input.workload.traffic.facts().is_stream() && text.is_empty() {
         text.push_str(&streams(input.workload, client, server));
         text.push('\n');
     }
@@ -51,10 +49,8 @@ pub fn summary(input: SummaryInput<'_>) -> String {
 
 /// What a search found; then the rest is of one of its trials. Empty for other tests.
 fn search(input: SummaryInput<'_>) -> String {
-    let packets = input.workload.traffic.packets();
-    let Some((search, report)) =
-        packets.and_then(|packets| packets.search.as_ref()).zip(input.trial.search.as_ref())
-    else {
+    let facts = input.workload.traffic.facts();
+    let Some((search, report)) = facts.search().zip(input.trial.search.as_ref()) else {
         return String::new();
     };
     let mut text = String::new();
@@ -93,7 +89,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     rows.extend(congestion(workload, client).map(|name| ("congestion", name)));
     rows.extend(datagrams(input));
     rows.extend(tcp(client, server).map(|words| ("TCP", words)));
-    if let Traffic::TcpStream { .. } | Traffic::TcpRr(_) = &workload.traffic {
+    if workload.traffic.facts().wire == Wire::Segments {
         rows.extend(connections(client).map(|words| ("connections", words)));
     }
     for end in [client, server] {
@@ -157,7 +153,7 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
         value_of(metric, workload, trial, shared_machine).map(|value| human(metric, input, value))
     };
     let mut rows = Vec::new();
-    for metric in workload.traffic.possible_metrics() {
+    for metric in workload.traffic.facts().possible_metrics {
         if let Some(words) =
             headline(*metric, input).and_then(|words| Some(format!("{} {words}", figure(*metric)?)))
         {
@@ -208,7 +204,7 @@ fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
 
 /// When the last byte of a test that has a volume was received, nanoseconds after the start.
 fn over_ns(input: SummaryInput<'_>) -> Option<u64> {
-    input.workload.traffic.volume()?;
+    input.workload.traffic.facts().volume()?;
     let ends = [&input.trial.client, &input.trial.server].into_iter().flatten();
     ends.filter_map(|end| end.report.received.as_ref()?.last_ns).max()
 }
@@ -246,7 +242,7 @@ fn tail(workload: &Workload, trial: &Trial) -> Option<String> {
     if report.timeouts > 0 {
         let _ = write!(words, ", {} requests given up", report.timeouts);
     }
-    if workload.traffic.request_rate().is_some() {
+    if workload.traffic.facts().request_rate().is_some() {
         words.push_str(", from the scheduled time");
     }
     Some(words)
@@ -272,11 +268,11 @@ fn parts(trial: &Trial) -> Vec<(&'static str, String)> {
 
 /// The congestion control that the client's connections of a request-response test used.
 fn congestion(workload: &Workload, client: &TrialEnd) -> Option<String> {
-    match &workload.traffic {
-        Traffic::TcpRr(_) => client.report.streams.first()?.tcp.as_ref()?.congestion.clone(),
-        Traffic::TcpCrr(_) => client.report.round_trips.as_ref()?.parts.as_ref()?.congestion.clone(),
-        _ => None,
-    }
+    workload.traffic.facts().requests.filter(|requests| !requests.are_probes)?;
+    let lasting = client.report.streams.first().and_then(|stream| stream.tcp.as_ref());
+    let parts = client.report.round_trips.as_ref().and_then(|report| report.parts.as_ref());
+    let lasting = lasting.and_then(|tcp| tcp.congestion.clone());
+    lasting.or_else(|| parts.and_then(|parts| parts.congestion.clone()))
 }
 
 /// Loss, to the datagram, and where it happened as far as it is known; and when a packet is not a datagram.
@@ -403,7 +399,7 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
         format!("client {}, server {}", used(client)?, used(server)?)
     };
     let per = [Metric::CpuPerGigabyte, Metric::CpuPerDatagram, Metric::CpuPerRoundTrip];
-    let possible = input.workload.traffic.possible_metrics();
+    let possible = input.workload.traffic.facts().possible_metrics;
     for metric in per.into_iter().filter(|metric| possible.contains(metric)) {
         if let Some(value) = value_of(metric, input.workload, input.trial, input.shared_machine) {
             let title = words::metric_title(metric, is_of_packets(input));
@@ -441,7 +437,7 @@ fn packets(observation: &Observation) -> Option<String> {
 
 /// A row for each stream and way, and for their sum.
 fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> String {
-    let is_udp = matches!(workload.traffic, Traffic::UdpStream { .. });
+    let is_udp = workload.traffic.facts().is_datagram_stream();
     let last = if is_udp { "datagrams" } else { "retransmits" };
     let mut text = format!("  {:<9}{:<21}{:>10}{:>16}{last:>13}\n", "stream", "", "transfer", "rate");
     let mut row = |stream: &str, way: &str, bytes: u64, seconds: f64, last: Option<u64>| {

@@ -124,10 +124,7 @@ fn loss(ways: &[&DatagramWay]) -> Option<String> {
 
 /// Payload of a packet, bytes, where packets are what a workload is about.
 pub(super) fn packet_bytes(traffic: &Traffic) -> Option<f64> {
-    match traffic {
-        Traffic::UdpStream { size, packets: Some(_), .. } => Some(size.0.max(1) as f64),
-        _ => None,
-    }
+    traffic.facts().packet_bytes().map(|bytes| bytes as f64)
 }
 
 /// How the schedule was kept. `packet`: payload of a packet, bytes, where rates are told in packets.

@@ -3,7 +3,7 @@ use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::size;
 use netduel_model::snapshot::{HostSnapshot, Interface, Processor};
 use netduel_model::units::human_bit_rate;
-use netduel_model::workload::Traffic;
+use netduel_model::workload::UdpStream;
 
 use super::host::{bytes, interface as interface_words};
 use super::metric::packet_rate;
@@ -214,7 +214,7 @@ pub fn test_description(workload: &WorkloadAnalysis) -> Vec<String> {
 }
 
 fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
-    let Traffic::UdpStream { flows, rate, size, .. } = &arm.workload.traffic else { return String::new() };
+    let Some(UdpStream { flows, rate, size, .. }) = arm.workload.traffic.udp() else { return String::new() };
     let search = way.path.search.as_ref();
     let pace = match (rate, search) {
         (Some(rate), _) => format!("at {}", packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64)),

@@ -1,7 +1,8 @@
 //! What a failover measured, as a table and in sentences.
-use netduel_model::failover::{Failover, PathEvent, PathEventKind};
+use netduel_model::failover::{PathEvent, PathEventKind};
 use netduel_model::plan::spec::Side;
 use netduel_model::units::{human_bit_rate, human_nanos};
+use netduel_model::workload::Failover;
 
 use super::run::{engine_words, plural, way};
 use super::text::{percent_at_least, plain};

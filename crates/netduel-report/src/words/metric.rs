@@ -32,5 +32,5 @@ pub fn packet_rate(per_second: f64) -> String {
 
 /// Whether packets are what a workload is about.
 pub fn is_of_packets(traffic: &Traffic) -> bool {
-    traffic.packets().is_some()
+    traffic.facts().is_of_packets()
 }

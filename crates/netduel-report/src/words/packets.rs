@@ -82,7 +82,7 @@ fn opposite(role: Role) -> Role {
 
 /// How means, smallest and largest are counted.
 fn rule(settings: &Workload) -> String {
-    if settings.traffic.packets().is_some_and(|packets| packets.search.is_some()) {
+    if settings.traffic.facts().search().is_some() {
         return "a search is many trials: these are the rates and counts of one of each search, which stands for it; smallest and largest \
                 are of its 100 ms intervals, and its first and last moments are cut"
             .to_owned();

@@ -2,12 +2,15 @@
 use std::fmt::Write as _;
 
 use netduel_model::ids::ArmName;
+use netduel_model::metric::Metric;
+use netduel_model::packet_path::PacketPath;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
 use netduel_model::units::{BitRate, human_nanos};
 use netduel_model::workload::{
-    Direction, LoadedLatency, ProbeProtocol, Role, TcpEngine, Traffic, UdpOffload, Wait, Workload,
+    Direction, Facts, LoadedLatency, ProbeProtocol, Role, TcpEngine, TcpStream, Traffic, UdpOffload,
+    UdpStream, Wait, Wire, Workload,
 };
 
 use super::text::{percent_at_least, plain, shell_word};
@@ -39,7 +42,7 @@ pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
 pub fn workload(workload: &Workload) -> String {
     let mut parts = vec![workload.traffic.type_name().to_owned()];
     match &workload.traffic {
-        Traffic::TcpStream { streams, direction, block, engine, congestion, rate, tuning } => {
+        Traffic::TcpStream(TcpStream { streams, direction, block, engine, congestion, rate, tuning }) => {
             parts.push(plural(*streams, "stream"));
             parts.push(way(*direction).to_owned());
             parts.push(engine_words(*engine).to_owned());
@@ -50,7 +53,8 @@ pub fn workload(workload: &Workload) -> String {
             parts.extend(tuning.window.map(|window| format!("{window} buffers")));
             parts.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
         }
-        Traffic::UdpStream { .. } => parts.extend(datagrams(&workload.traffic)),
+        Traffic::UdpStream(settings) => parts.extend(datagrams(settings, None)),
+        Traffic::Pps(settings) => parts.extend(datagrams(&settings.udp, Some(&settings.packets))),
         Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => {
             parts.push(format!("{} messages", round_trip.size));
             parts.push(match round_trip.rate {
@@ -77,7 +81,7 @@ pub fn workload(workload: &Workload) -> String {
         }
     }
     parts.push(workload.family.to_string());
-    let is_search = workload.traffic.packets().is_some_and(|packets| packets.search.is_some());
+    let is_search = workload.traffic.facts().search().is_some();
     let most = if is_search { "at most " } else { "" };
     parts.push(format!("{most}{}", workload.timing.duration));
     let ends = [
@@ -97,10 +101,8 @@ pub fn workload(workload: &Workload) -> String {
 }
 
 /// The settings of datagrams, or of packets where they are what it is about.
-fn datagrams(traffic: &Traffic) -> Vec<String> {
-    let Traffic::UdpStream { flows, direction, size, rate, offload, tuning, packets } = traffic else {
-        return Vec::new();
-    };
+fn datagrams(udp: &UdpStream, packets: Option<&PacketPath>) -> Vec<String> {
+    let UdpStream { flows, direction, size, rate, offload, tuning } = udp;
     let mut parts = Vec::new();
     if let Some(packets) = packets {
         parts.push(format!("{} B frames", packets.frame));
@@ -170,10 +172,14 @@ fn waiting(wait: Wait) -> &'static str {
 
 /// The heading over what [`parts`] says.
 pub fn parts_title(workload: &WorkloadAnalysis) -> &'static str {
-    match workload.arms.first().map(|arm| &arm.workload.traffic) {
-        Some(Traffic::LoadedLatency(_)) => "Round trips, idle and under load",
-        Some(Traffic::TcpStream { .. } | Traffic::TcpRr(_)) => "How its connections were set up",
-        _ => "What round trips are made of",
+    let Some(first) = workload.arms.first() else { return "What round trips are made of" };
+    let facts = first.workload.traffic.facts();
+    if facts.load_begins.is_some() {
+        "Round trips, idle and under load"
+    } else if facts.wire == Wire::Segments {
+        "How its connections were set up"
+    } else {
+        "What round trips are made of"
     }
 }
 
@@ -366,8 +372,10 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         ("Left out", "Trials that failed or whose bytes took another path than the arm's. Nothing else is ever left out, \
           outliers included.".to_owned()),
     ];
-    let workloads = || plan.arms.iter().flat_map(|arm| &arm.workloads);
-    if workloads().any(|workload| matches!(workload.traffic, Traffic::LoadedLatency(_))) {
+    let has = |test: &dyn Fn(&Facts<'_>) -> bool| {
+        plan.arms.iter().flat_map(|arm| &arm.workloads).any(|workload| test(&workload.traffic.facts()))
+    };
+    if has(&|facts| facts.possible_metrics.contains(&Metric::Responsiveness)) {
         rules.push((
             "Responsiveness",
             "Round trips per minute under load after draft-ietf-ippm-responsiveness-06, case without TLS: the mean of 60 s / ((connect \
@@ -376,14 +384,13 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
                 .to_owned(),
         ));
     }
-    if workloads().any(|workload| workload.traffic.packets().is_some()) {
+    if has(&|facts| facts.is_of_packets()) {
         rules.push(("Packets of pps", super::packets::RULE.to_owned()));
     }
-    if workloads().any(|workload| matches!(workload.traffic, Traffic::Failover(_))) {
+    if has(&|facts| !facts.events.is_empty()) {
         rules.push(("Outage", super::failover::rule()));
     }
-    if workloads().any(|workload| workload.traffic.packets().is_some_and(|packets| packets.search.is_some()))
-    {
+    if has(&|facts| facts.search().is_some()) {
         rules.push(("Search", super::search::rule()));
     }
     rules

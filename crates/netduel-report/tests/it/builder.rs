@@ -18,7 +18,7 @@ use netduel_model::units::{Bytes, Nanos, PerSecond, Percent};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{
     Direction, Family, FlowTuning, LoadedLatency, ProbeProtocol, Role, RoundTrip, SAMPLE_INTERVAL_NS,
-    StreamTuning, TcpEngine, Timing, Traffic, Transaction, UdpOffload, Wait, Workload,
+    StreamTuning, TcpEngine, TcpStream, Timing, Traffic, Transaction, UdpOffload, UdpStream, Wait, Workload,
 };
 use netduel_stats::histogram::Histogram;
 
@@ -213,16 +213,15 @@ fn workload(name: &str) -> Workload {
             rate: None,
             congestion: None,
         }),
-        "udp" => Traffic::UdpStream {
-            packets: None,
+        "udp" => Traffic::UdpStream(UdpStream {
             flows: 1,
             direction: Direction::Up,
             size: Bytes(1448),
             rate: None,
             offload: UdpOffload::None,
             tuning: FlowTuning::default(),
-        },
-        _ => Traffic::TcpStream {
+        }),
+        _ => Traffic::TcpStream(TcpStream {
             streams: 1,
             direction: Direction::Up,
             block: Bytes(1 << 20),
@@ -230,7 +229,7 @@ fn workload(name: &str) -> Workload {
             congestion: Some("cubic".to_owned()),
             rate: None,
             tuning: StreamTuning::default(),
-        },
+        }),
     };
     Workload {
         name: name.parse().unwrap(),

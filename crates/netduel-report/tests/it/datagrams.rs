@@ -4,7 +4,7 @@ use netduel_model::run::Run;
 use netduel_model::sample::{DatagramSendReport, HistogramRecord};
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::BitRate;
-use netduel_model::workload::{Traffic, UdpOffload, Workload};
+use netduel_model::workload::{Traffic, UdpOffload, UdpStream, Workload};
 use netduel_report::analysis::{DatagramWay, Lost, datagrams_of, value_of};
 use netduel_report::{analyse_run, words};
 use netduel_stats::histogram::Histogram;
@@ -47,7 +47,7 @@ fn only(workload: &Workload, trial: &Trial, shared: bool) -> DatagramWay {
 }
 
 fn set_offload(workload: &mut Workload, wanted: UdpOffload) {
-    if let Traffic::UdpStream { offload, .. } = &mut workload.traffic {
+    if let Traffic::UdpStream(UdpStream { offload, .. }) = &mut workload.traffic {
         *offload = wanted;
     }
 }
@@ -158,7 +158,7 @@ fn datagrams_that_are_not_packets_are_warned_of_in_both_directions() {
 #[test]
 fn a_rate_that_was_not_kept_is_warned_of_and_how_it_was_kept_is_said() {
     let set_rate = |workload: &mut Workload, bps: u64| {
-        if let Traffic::UdpStream { rate, .. } = &mut workload.traffic {
+        if let Traffic::UdpStream(UdpStream { rate, .. }) = &mut workload.traffic {
             *rate = Some(BitRate(bps));
         }
     };

@@ -6,7 +6,7 @@ use netduel_model::sample::{DatagramReport, EndReport, ErrorCount, Flow, Histogr
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Direction, Traffic, Workload};
+use netduel_model::workload::{Direction, TcpStream, Traffic, UdpStream, Workload};
 use netduel_report::analyse_run;
 use netduel_report::analysis::{analyse, value_of};
 use netduel_stats::histogram::Histogram;
@@ -54,7 +54,7 @@ fn report(trial: &mut Trial, client: bool) -> &mut EndReport {
 }
 
 fn set_direction(workload: &mut Workload, wanted: Direction) {
-    if let Traffic::TcpStream { direction, .. } = &mut workload.traffic {
+    if let Traffic::TcpStream(TcpStream { direction, .. }) = &mut workload.traffic {
         *direction = wanted;
     }
 }
@@ -293,7 +293,7 @@ fn a_flat_rate_is_a_cap_only_with_cpu_to_spare_and_no_rate_asked() {
     }
     assert_eq!(kinds(&run), ["shared machine", "rate capped", "rate capped"]);
     for arm in &mut run.header.plan.arms {
-        if let Traffic::UdpStream { rate, .. } = &mut arm.workloads[0].traffic {
+        if let Traffic::UdpStream(UdpStream { rate, .. }) = &mut arm.workloads[0].traffic {
             *rate = Some(BitRate(2_000_000_000));
         }
     }
@@ -391,7 +391,7 @@ fn streams_that_did_not_reach_their_rate_are_told_with_both_figures() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
     let asked = |run: &mut netduel_model::run::Run, bits_per_second| {
         for arm in &mut run.header.plan.arms {
-            if let Traffic::TcpStream { rate, .. } = &mut arm.workloads[0].traffic {
+            if let Traffic::TcpStream(TcpStream { rate, .. }) = &mut arm.workloads[0].traffic {
                 *rate = Some(BitRate(bits_per_second));
             }
         }

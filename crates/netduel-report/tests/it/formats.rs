@@ -1,7 +1,7 @@
 //! What the formats print, as snapshots, over runs of several shapes.
 use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
-use netduel_model::workload::{TcpEngine, Traffic};
+use netduel_model::workload::{TcpEngine, TcpStream, Traffic};
 use netduel_report::{analyse_run, csv, json, markdown, terminal};
 use serde_json::Value;
 
@@ -208,7 +208,7 @@ fn an_answer_says_the_same_thing_of_several_metrics_once() {
 #[test]
 fn arms_that_run_unlike_are_told_with_what_each_has_for_itself() {
     let mut run = build(&small());
-    if let Traffic::TcpStream { engine, .. } = &mut run.header.plan.arms[1].workloads[0].traffic {
+    if let Traffic::TcpStream(TcpStream { engine, .. }) = &mut run.header.plan.arms[1].workloads[0].traffic {
         *engine = TcpEngine::Copy;
     }
     let [first, second] = [0, 1].map(|arm| run.header.plan.arms[arm].name.clone());

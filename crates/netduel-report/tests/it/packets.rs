@@ -7,7 +7,7 @@ use netduel_model::run::Run;
 use netduel_model::sample::{DatagramSendReport, IntervalSample};
 use netduel_model::search::{Search, SearchEnd, SearchPreset, SearchReport, SearchResult, SearchState};
 use netduel_model::trial::{Trial, TrialEnd};
-use netduel_model::workload::{SAMPLE_INTERVAL_NS, Traffic, Workload};
+use netduel_model::workload::{Pps, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_report::analysis::{ArmPackets, Cause, LostPackets, SweptBy, WorkloadAnalysis, limit_of};
 use netduel_report::{analyse_run, csv, html, json, markdown, terminal, words};
 
@@ -32,9 +32,9 @@ fn told(queues: &[u64], drops: &[(&str, u64)]) -> PacketReport {
 }
 
 fn set_path(workload: &mut Workload, frame: u32, engine: PacketEngine, receiver: PacketReceiver) {
-    let Traffic::UdpStream { size, packets, .. } = &mut workload.traffic else { panic!("no datagrams") };
-    size.0 = u64::from(frame) - 46;
-    *packets = Some(PacketPath {
+    let mut udp = workload.traffic.udp().expect("it has datagrams").clone();
+    udp.size.0 = u64::from(frame) - 46;
+    let packets = PacketPath {
         busy_poll: false,
         engine,
         receiver,
@@ -44,7 +44,8 @@ fn set_path(workload: &mut Workload, frame: u32, engine: PacketEngine, receiver:
         client_interface: None,
         server_interface: None,
         dpdk: None,
-    });
+    };
+    workload.traffic = Traffic::Pps(Pps { udp, packets });
 }
 
 /// A series with as many packets in each 100 ms as the function says.
@@ -254,9 +255,7 @@ fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
 fn a_sweep_of_searches_shows_what_they_found_and_not_what_one_step_received() {
     let mut run = swept();
     for workload in run.header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
-        let Traffic::UdpStream { packets: Some(packets), .. } = &mut workload.traffic else {
-            panic!("no packets")
-        };
+        let Traffic::Pps(Pps { packets, .. }) = &mut workload.traffic else { panic!("no packets") };
         packets.search = Some(Search { goals: vec![SearchPreset::NoDrop.goal()], trials_max: 50 });
         workload.metrics = vec![Metric::NoDropRate];
     }

@@ -1,6 +1,6 @@
 //! Quick tests: the lines of intervals and the summary.
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
-use netduel_model::workload::{Direction, Role, Traffic};
+use netduel_model::workload::{Direction, Role, Traffic, UdpStream};
 use netduel_report::quick::{self, Intervals, SummaryInput};
 
 use crate::builder::{Recipe, build};
@@ -72,7 +72,7 @@ fn a_stamped_test_says_where_the_time_went() {
 #[test]
 fn with_traffic_both_ways_a_line_waits_for_both_and_the_lines_add_up() {
     let mut traffic = traffic("udp");
-    if let Traffic::UdpStream { direction, .. } = &mut traffic {
+    if let Traffic::UdpStream(UdpStream { direction, .. }) = &mut traffic {
         *direction = Direction::Both;
     }
     let mut intervals = Intervals::new(&traffic, 1.0);

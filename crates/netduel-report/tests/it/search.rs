@@ -9,7 +9,7 @@ use netduel_model::search::{
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
-use netduel_model::workload::Traffic;
+use netduel_model::workload::{Pps, Traffic};
 use netduel_report::analysis::Analysis;
 use netduel_report::{analyse_run, html, json, markdown, terminal, words};
 use netduel_stats::verdict::Verdict;
@@ -61,10 +61,8 @@ fn run(of_arm: [SearchState; 2]) -> Run {
     let mut run = build(&recipe);
     for arm in &mut run.header.plan.arms {
         arm.workloads[0].metrics = vec![Metric::NoDropRate];
-        let Traffic::UdpStream { packets, .. } = &mut arm.workloads[0].traffic else {
-            panic!("no datagrams")
-        };
-        *packets = Some(PacketPath {
+        let udp = arm.workloads[0].traffic.udp().expect("it has datagrams").clone();
+        let packets = PacketPath {
             busy_poll: false,
             engine: PacketEngine::Socket,
             receiver: PacketReceiver::Socket,
@@ -74,7 +72,8 @@ fn run(of_arm: [SearchState; 2]) -> Run {
             client_interface: None,
             server_interface: None,
             dpdk: None,
-        });
+        };
+        arm.workloads[0].traffic = Traffic::Pps(Pps { udp, packets });
     }
     for trial in &mut run.trials {
         let (state, rate) = match trial.slot.arm.as_str() {

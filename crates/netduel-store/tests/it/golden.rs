@@ -5,7 +5,9 @@ use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::{TransactionParts, UnderLoad};
 use netduel_model::trial::{Slot, Trial, Validity};
+use netduel_model::units::Bytes;
 use netduel_model::warning::Warning;
+use netduel_model::workload::Traffic;
 use netduel_store::Store;
 use netduel_store::format::FORMAT;
 
@@ -189,6 +191,57 @@ fn the_newest_format_is_read_as_what_it_was_written_from() {
     assert_eq!(run.trials, [trials(), newer_trials()].concat());
     assert_eq!(run.warnings, [warnings(), newer_warnings()].concat());
     assert_eq!(torn, None);
+}
+
+#[test]
+fn format_2_is_read_as_what_it_was_written_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let file = golden_file(2);
+    let run = store.read(file.to_str().expect("a plain path")).expect("it can be read");
+    assert_eq!(run.header, header("golden"));
+    assert_eq!(run.trials, [trials(), newer_trials()].concat());
+    assert_eq!(run.warnings, [warnings(), newer_warnings()].concat());
+}
+
+/// Packets were a flag of `udp-stream` in format 2.
+#[test]
+fn a_pps_run_of_format_2_is_read_as_one_of_its_own_type() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let golden = std::fs::read_to_string(golden_file(2)).expect("it is there");
+    let (first, _) = golden.split_once('\n').expect("it has lines");
+    let mut first: serde_json::Value = serde_json::from_str(first).expect("its first line is JSON");
+    first["header"]["plan"]["arms"][0]["workloads"][0]["traffic"] = serde_json::json!({
+        "type": "udp-stream", "flows": 16, "direction": "up", "size": "18 B", "rate": null, "offload": "gso-gro",
+        "packets": {"engine": "socket", "receiver": "socket", "frame": 64},
+    });
+    let path = folder.path().join("old.netduel");
+    std::fs::write(&path, format!("{first}\n")).expect("it can be written");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let run = store.read("old").expect("it can be read");
+    let Traffic::Pps(pps) = &run.header.plan.arms[0].workloads[0].traffic else {
+        panic!("{:?}", run.header.plan.arms[0].workloads[0])
+    };
+    assert_eq!((pps.udp.flows, pps.udp.size, pps.packets.frame), (16, Bytes(18), 64));
+}
+
+/// Records of both versions stand in one file, each read as what it is.
+#[test]
+fn a_run_of_format_2_goes_on_in_the_newest_and_stays_readable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let header = header("golden");
+    let path = folder.path().join(format!("{}.netduel", header.id));
+    std::fs::copy(golden_file(2), &path).expect("it can be copied");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    for round in 1..=2 {
+        let (_, mut writer) = store.resume(&header.id).expect("it can be resumed");
+        writer.trial(&sample::trial(5)).expect("stored");
+        drop(writer);
+        let text = std::fs::read_to_string(&path).expect("it is there");
+        assert_eq!(text.matches(&format!("\"format\":{FORMAT}")).count(), 1, "resumed {round} times");
+        let run = store.read(header.id.as_str()).expect("it can be read");
+        assert_eq!(run.trials.len(), trials().len() + newer_trials().len() + round);
+    }
 }
 
 #[test]

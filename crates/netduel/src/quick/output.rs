@@ -54,7 +54,7 @@ impl Output {
     /// For a test of this workload.
     pub fn new(format: Format, workload: &Workload, interval_s: f64) -> Self {
         // A search tells its steps.
-        let is_search = workload.traffic.packets().is_some_and(|packets| packets.search.is_some());
+        let is_search = workload.traffic.facts().search().is_some();
         Self {
             format,
             traffic: workload.traffic.clone(),

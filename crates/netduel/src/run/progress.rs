@@ -11,7 +11,7 @@ use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::units::{human_bit_rate, human_si};
-use netduel_model::workload::{Role, Traffic};
+use netduel_model::workload::Role;
 use netduel_report::words;
 
 use crate::figure::trial_value;
@@ -129,10 +129,7 @@ impl Progress {
     }
 
     fn packet_bytes(&self, slot: &Slot) -> Option<u64> {
-        match &self.plan.arm(&slot.arm)?.workload(&slot.workload)?.traffic {
-            Traffic::UdpStream { size, packets: Some(_), .. } => Some(size.0.max(1)),
-            _ => None,
-        }
+        self.plan.arm(&slot.arm)?.workload(&slot.workload)?.traffic.facts().packet_bytes()
     }
 
     fn trial_progress(&mut self, role: Role, figures: LiveFigures) {

@@ -1,6 +1,6 @@
 //! What a standing server allows, and the words in which it refuses the rest. A test is looked at before a socket of it exists.
-use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
-use netduel_model::workload::{Traffic, Workload};
+use netduel_model::units::{BitRate, Bytes, Nanos};
+use netduel_model::workload::{Demand, Traffic, Workload};
 
 /// No network between two machines has a shorter round trip. By it the rate of a closed loop, which has none of its own, is
 /// bounded.
@@ -17,16 +17,6 @@ pub struct Rules {
     pub streams: u32,
 }
 
-/// The payload that a test may move in each direction.
-enum Demand {
-    /// As much as goes.
-    Unlimited,
-    /// What was asked for.
-    Rate(BitRate),
-    /// What follows from the requests under way and the shortest round trip.
-    ClosedLoop { outstanding: u32, size: Bytes, most: BitRate },
-}
-
 impl Rules {
     /// Why a workload is not allowed; absent when it is.
     pub fn refusal(&self, workload: &Workload) -> Option<String> {
@@ -37,7 +27,7 @@ impl Rules {
                 "a test of {asked} was asked for, and this server allows {most} (--max-duration)"
             ));
         }
-        let asked = streams(&workload.traffic);
+        let asked = workload.traffic.facts().concurrency;
         if asked > self.streams {
             let most = self.streams;
             return Some(format!(
@@ -48,63 +38,31 @@ impl Rules {
     }
 }
 
-fn streams(traffic: &Traffic) -> u32 {
-    match traffic {
-        Traffic::TcpStream { streams, .. } => *streams,
-        Traffic::UdpStream { flows, .. } => *flows,
-        Traffic::LoadedLatency(settings) => settings.streams,
-        Traffic::Failover(settings) => settings.streams,
-        Traffic::TcpRr(settings) | Traffic::UdpRr(settings) => settings.outstanding,
-        Traffic::TcpCrr(settings) => settings.outstanding,
-    }
-}
-
 fn refusal_of_rate(traffic: &Traffic, allowed: BitRate) -> Option<String> {
-    match demand(traffic) {
+    let turns = 1_000_000_000 / ROUND_TRIP_LEAST.0;
+    let reached = |outstanding: u32, size: Bytes| {
+        BitRate(u64::from(outstanding).saturating_mul(turns).saturating_mul(size.0).saturating_mul(8))
+    };
+    match traffic.facts().demand {
         Demand::Unlimited => Some(format!(
             "a test without a rate was asked for, and this server allows {allowed} (--max-rate): ask for a rate with -b"
         )),
         Demand::Rate(asked) if asked > allowed => {
             Some(format!("{asked} was asked for, and this server allows {allowed} (--max-rate)"))
         }
-        Demand::ClosedLoop { outstanding, size, most } if most > allowed => Some(format!(
-            "a closed loop with {outstanding} of {size} under way was asked for, which reaches {most} where a round trip takes \
-             {ROUND_TRIP_LEAST}, and this server allows {allowed} (--max-rate): ask for a schedule with --rate"
+        Demand::ClosedLoop { outstanding, size } if reached(outstanding, size) > allowed => Some(format!(
+            "a closed loop with {outstanding} of {size} under way was asked for, which reaches {} where a round trip takes \
+             {ROUND_TRIP_LEAST}, and this server allows {allowed} (--max-rate): ask for a schedule with --rate",
+            reached(outstanding, size)
         )),
         _ => None,
     }
 }
 
-fn demand(traffic: &Traffic) -> Demand {
-    match traffic {
-        Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => {
-            rate.map_or(Demand::Unlimited, Demand::Rate)
-        }
-        Traffic::LoadedLatency(_) => Demand::Unlimited,
-        Traffic::Failover(settings) if settings.streams > 0 => Demand::Unlimited,
-        Traffic::Failover(settings) => {
-            Demand::Rate(BitRate(settings.rate.0.saturating_mul(settings.size.0).saturating_mul(8)))
-        }
-        Traffic::TcpRr(settings) | Traffic::UdpRr(settings) => {
-            of_requests(settings.outstanding, settings.size, settings.rate)
-        }
-        Traffic::TcpCrr(settings) => {
-            of_requests(settings.outstanding, settings.request.max(settings.response), settings.rate)
-        }
-    }
-}
-
-fn of_requests(outstanding: u32, size: Bytes, rate: Option<PerSecond>) -> Demand {
-    let bits = |messages: u64| BitRate(messages.saturating_mul(size.0).saturating_mul(8));
-    if let Some(rate) = rate {
-        return Demand::Rate(bits(rate.0));
-    }
-    let turns = 1_000_000_000 / ROUND_TRIP_LEAST.0;
-    Demand::ClosedLoop { outstanding, size, most: bits(u64::from(outstanding).saturating_mul(turns)) }
-}
-
 #[cfg(test)]
 mod tests {
+    use netduel_model::units::PerSecond;
+
     use super::*;
 
     /// As it comes from a client, but that a client's own quantities are bounded by the parser.

@@ -138,7 +138,7 @@ const STOPPED: &str =
 /// What is said of traffic that ended before its time: a client that is killed closes its connections as one that has finished.
 fn ended_early(workload: &Workload, elapsed_ns: u64) -> Option<String> {
     let planned_ns = workload.timing.duration.0;
-    (workload.traffic.volume().is_none() && elapsed_ns < planned_ns).then(|| {
+    (workload.traffic.facts().volume().is_none() && elapsed_ns < planned_ns).then(|| {
         let (elapsed, planned) = (elapsed_ns as f64 / 1e9, planned_ns as f64 / 1e9);
         format!("the client's traffic ended after {elapsed:.1} s of {planned:.1} s: it was stopped, or its connections broke")
     })

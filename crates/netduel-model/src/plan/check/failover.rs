@@ -1,11 +1,11 @@
 //! Events of a failover: their order, what they take and give back, and whether the hosts have it.
-use crate::failover::{Failover, PROBES_MAX, PathEvent, PathEventKind};
+use crate::failover::{PROBES_MAX, PathEvent, PathEventKind};
 use crate::lab;
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::resolved::{Host, Launch, Treatment};
 use crate::plan::spec::{ArmSpec, EventSpec, LabPath, SettingsSpec, Side, WorkloadSpec};
 use crate::units::{Bytes, Nanos, PerSecond};
-use crate::workload::Traffic;
+use crate::workload::{Failover, Traffic};
 
 use super::{check_interface, settings, treatments};
 

@@ -4,7 +4,7 @@ use crate::packet_path::{FRAME_MOST, PacketEngine, PacketPath, PacketReceiver};
 use crate::plan::problem::{Problems, key_path};
 use crate::plan::spec::{ArmSpec, SettingsSpec, WorkloadSpec, WorkloadType};
 use crate::units::{BitRate, Bytes};
-use crate::workload::{Direction, Family, FlowTuning, Traffic, UdpOffload, Wait, Workload};
+use crate::workload::{Direction, Family, FlowTuning, Pps, Traffic, UdpOffload, UdpStream, Wait, Workload};
 
 use super::search;
 
@@ -94,7 +94,8 @@ pub(super) fn check_arm(
     (arm, arm_path): (&ArmSpec, &str),
     problems: &mut Problems<'_>,
 ) {
-    let Traffic::UdpStream { packets: Some(packets), direction, rate, flows, .. } = &workload.traffic else {
+    let Traffic::Pps(Pps { udp: UdpStream { direction, rate, flows, .. }, packets }) = &workload.traffic
+    else {
         return;
     };
     let set = arm.set.clone().unwrap_or_default();
@@ -169,7 +170,7 @@ pub(super) fn resolve(settings: &SettingsSpec) -> Traffic {
         PacketEngine::Dpdk if receive_queues == 1 => 1,
         _ => FLOWS,
     };
-    Traffic::UdpStream {
+    let udp = UdpStream {
         flows: settings.flows.unwrap_or(flows),
         direction: settings.direction.unwrap_or_default(),
         size,
@@ -181,23 +182,24 @@ pub(super) fn resolve(settings: &SettingsSpec) -> Traffic {
             UdpOffload::None
         },
         tuning: FlowTuning { volume: None, window: settings.window },
-        packets: Some(PacketPath {
-            engine,
-            receiver,
-            frame,
-            queues: settings.queues,
-            busy_poll: settings.wait == Some(Wait::BusyPoll),
-            search: None,
-            client_interface: None,
-            server_interface: None,
-            dpdk,
-        }),
-    }
+    };
+    let packets = PacketPath {
+        engine,
+        receiver,
+        frame,
+        queues: settings.queues,
+        busy_poll: settings.wait == Some(Wait::BusyPoll),
+        search: None,
+        client_interface: None,
+        server_interface: None,
+        dpdk,
+    };
+    Traffic::Pps(Pps { udp, packets })
 }
 
 /// Has the packets of an arm go over the interfaces that are expected to carry its bytes.
 pub(super) fn over(workload: &mut Workload, client: Option<&String>, server: Option<&String>) {
-    if let Traffic::UdpStream { packets: Some(packets), .. } = &mut workload.traffic {
+    if let Traffic::Pps(Pps { packets, .. }) = &mut workload.traffic {
         packets.client_interface = client.cloned();
         packets.server_interface = server.cloned();
     }

@@ -60,11 +60,9 @@ pub(super) fn duration(search: &SearchSpec) -> Nanos {
 
 /// Has each trial of a workload search, when its plan says so.
 pub(super) fn lay(workload: &WorkloadSpec, traffic: &mut Traffic) {
-    if let (Some(search), Traffic::UdpStream { packets: Some(packets), tuning, .. }) =
-        (&workload.search, traffic)
-    {
-        packets.search = Some(resolve(search));
-        tuning.window = tuning.window.or(Some(WINDOW));
+    if let (Some(search), Traffic::Pps(pps)) = (&workload.search, traffic) {
+        pps.packets.search = Some(resolve(search));
+        pps.udp.tuning.window = pps.udp.tuning.window.or(Some(WINDOW));
     }
 }
 

@@ -5,8 +5,8 @@ use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::spec::{SettingsSpec, WorkloadType};
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 use crate::workload::{
-    Direction, Family, FlowTuning, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, Traffic, Transaction,
-    UdpOffload, Wait,
+    Direction, Family, FlowTuning, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, TcpStream, Traffic,
+    Transaction, UdpOffload, UdpStream, Wait,
 };
 
 use super::{dpdk, failover, packets};
@@ -161,20 +161,6 @@ pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
     }
 }
 
-/// The type as it is written.
-pub(super) const fn word(kind: WorkloadType) -> &'static str {
-    match kind {
-        WorkloadType::TcpStream => "tcp-stream",
-        WorkloadType::UdpStream => "udp-stream",
-        WorkloadType::TcpRr => "tcp-rr",
-        WorkloadType::UdpRr => "udp-rr",
-        WorkloadType::TcpCrr => "tcp-crr",
-        WorkloadType::LoadedLatency => "loaded-latency",
-        WorkloadType::Failover => "failover",
-        WorkloadType::Pps => "pps",
-    }
-}
-
 /// Notes settings of a workload that its type does not have.
 pub(super) fn check_belong(
     settings: &SettingsSpec,
@@ -184,7 +170,7 @@ pub(super) fn check_belong(
 ) {
     for key in settings.given() {
         if !of(kind).contains(&key) {
-            let wrong = format!("is not a setting of {}", word(kind));
+            let wrong = format!("is not a setting of {}", kind.word());
             problems.add(&key_path(path, key), wrong, format!("it has {}", of(kind).join(", ")));
         }
     }
@@ -221,7 +207,7 @@ pub(super) fn check_ranges(
         let Some(value) = value.filter(|_| of(kind).contains(&key)) else { return };
         if value < least || value > most {
             let wrong = format!("is {}", show(value));
-            let allowed = format!("{} to {} is allowed for {}", show(least), show(most), word(kind));
+            let allowed = format!("{} to {} is allowed for {}", show(least), show(most), kind.word());
             problems.add(&key_path(path, key), wrong, allowed);
         }
     };
@@ -285,7 +271,7 @@ fn check_datagrams(settings: &SettingsSpec, kind: WorkloadType, path: &str, prob
         let allowed = format!(
             "\"{DATAGRAM_LEAST}\" to \"{DATAGRAM_MOST}\" is allowed for {}; a datagram begins with whose it is, its number and \
              the time it was sent",
-            word(kind)
+            kind.word()
         );
         problems.add(&key_path(path, "size"), format!("is \"{size}\""), allowed);
     }
@@ -306,7 +292,7 @@ fn check_probes(settings: &SettingsSpec, kind: WorkloadType, path: &str, problem
         _ => return,
     };
     if let Some(rate) = settings.request_rate.filter(|rate| *rate < least || *rate > PROBE_RATE_MOST) {
-        let allowed = format!("\"{least}\" to \"{PROBE_RATE_MOST}\" is allowed for {}", word(kind));
+        let allowed = format!("\"{least}\" to \"{PROBE_RATE_MOST}\" is allowed for {}", kind.word());
         problems.add(&key_path(path, "request_rate"), format!("is \"{rate}\""), allowed);
     }
     let (least, most) = IDLE_SHARE_RANGE;
@@ -441,7 +427,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
     match kind {
         WorkloadType::TcpStream => {
             let engine = settings.engine.unwrap_or_default();
-            Traffic::TcpStream {
+            Traffic::TcpStream(TcpStream {
                 streams: settings.streams.unwrap_or(1),
                 direction,
                 block: settings.block.unwrap_or(block(engine)),
@@ -449,7 +435,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
                 congestion: settings.congestion.clone(),
                 rate: settings.rate,
                 tuning: StreamTuning { volume: settings.volume, window: settings.window, mss: settings.mss },
-            }
+            })
         }
         WorkloadType::UdpStream => {
             let default = match settings.family.unwrap_or_default() {
@@ -457,7 +443,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
                 Family::Ipv6 => DATAGRAM_IPV6,
             };
             let size = settings.size.unwrap_or(default);
-            Traffic::UdpStream {
+            Traffic::UdpStream(UdpStream {
                 flows: settings.flows.unwrap_or(1),
                 direction,
                 size,
@@ -468,8 +454,7 @@ pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nan
                     UdpOffload::None
                 }),
                 tuning: FlowTuning { volume: settings.volume, window: settings.window },
-                packets: None,
-            }
+            })
         }
         WorkloadType::TcpRr => Traffic::TcpRr(round_trip()),
         WorkloadType::UdpRr => Traffic::UdpRr(round_trip()),

@@ -71,7 +71,7 @@ pub(super) fn resolve(
     search::lay(workload, &mut traffic);
     let timing = timing(workload, &effective);
     check_parts(&traffic, timing, workload, workload_path, problems);
-    let metrics = workload.metrics.clone().unwrap_or_else(|| traffic.default_metrics());
+    let metrics = workload.metrics.clone().unwrap_or_else(|| traffic.facts().default_metrics);
     Some(Workload {
         name: workload.name.clone()?,
         traffic,
@@ -165,7 +165,7 @@ fn check_timing(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'_>
 fn check_metrics(workload: &WorkloadSpec, traffic: &Traffic, path: &str, problems: &mut Problems<'_>) {
     let Some(metrics) = &workload.metrics else { return };
     let path = key_path(path, "metrics");
-    let possible = traffic.possible_metrics();
+    let possible = traffic.facts().possible_metrics;
     let allowed = || format!("allowed: {}", one_of(possible.iter().map(|metric: &Metric| metric.key())));
     if metrics.is_empty() {
         problems.add(&path, "is empty", format!("{}; or leave `metrics` out", allowed()));

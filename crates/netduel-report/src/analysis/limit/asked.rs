@@ -2,37 +2,30 @@
 use netduel_model::metric::Metric;
 use netduel_model::trial::Trial;
 use netduel_model::units::{human_bit_rate, human_si};
-use netduel_model::workload::{Direction, Traffic, Workload};
+use netduel_model::workload::{Direction, PacedRate, Traffic, Workload};
 
 use super::super::figures;
 use crate::words;
 
 /// From this share of the rate that was asked for on, it was reached.
 pub(super) const RATE_REACHED: f64 = 0.98;
-/// What a paced stream sends at a time at most, bytes.
-const PACED_BYTES: f64 = 65_536.0;
 
 /// The rate that the workload asks for and what arrived of it in the steady window. So low a rate that less than one message
 /// was due is reached by sending nothing.
 pub(super) fn asked_rate(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
-    let (rate, message) = match &workload.traffic {
-        Traffic::UdpStream { rate, size, .. } => ((*rate)?, size.0 as f64),
-        // A stream that is paced sends some bytes at a time.
-        Traffic::TcpStream { rate, .. } => ((*rate)?, PACED_BYTES),
-        _ => return None,
-    };
-    let asked = rate.0 as f64 * ways(&workload.traffic);
+    let facts = workload.traffic.facts();
+    let PacedRate { rate, burst, .. } = facts.paced?;
+    let ways = if facts.bulk == Some(Direction::Both) { 2.0 } else { 1.0 };
+    let asked = rate.0 as f64 * ways;
     let due = asked / 8.0 * workload.timing.duration.0 as f64 / 1e9;
     let reached = figures::value_of(Metric::Throughput, workload, trial, false);
-    Some((asked, reached.unwrap_or(if due < message { asked } else { 0.0 })))
+    Some((asked, reached.unwrap_or(if due < burst as f64 { asked } else { 0.0 })))
 }
 
 /// The requests a second that the workload asks for, and the round trips a second that began in the steady window.
 pub(super) fn asked_requests(workload: &Workload, trial: &Trial) -> Option<(f64, f64)> {
-    let asked = match &workload.traffic {
-        Traffic::LoadedLatency(_) => return None,
-        traffic => traffic.request_rate()?.0 as f64,
-    };
+    let requests = workload.traffic.facts().requests.filter(|requests| !requests.are_probes)?;
+    let asked = requests.rate?.0 as f64;
     let reached = figures::value_of(Metric::RoundTripRate, workload, trial, false)?;
     Some((asked, reached))
 }
@@ -50,19 +43,8 @@ pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
 
 /// A payload rate for people; of packets as packets per second.
 pub(super) fn human_rate(traffic: &Traffic, bps: f64) -> String {
-    match traffic {
-        Traffic::UdpStream { size, packets: Some(_), .. } => {
-            words::packet_rate(bps / 8.0 / size.0.max(1) as f64)
-        }
-        _ => human_bit_rate(bps),
-    }
-}
-
-/// In how many directions traffic goes at once.
-fn ways(traffic: &Traffic) -> f64 {
-    match traffic {
-        Traffic::TcpStream { direction: Direction::Both, .. }
-        | Traffic::UdpStream { direction: Direction::Both, .. } => 2.0,
-        _ => 1.0,
+    match traffic.facts().packet_bytes() {
+        Some(bytes) => words::packet_rate(bps / 8.0 / bytes as f64),
+        None => human_bit_rate(bps),
     }
 }

@@ -197,13 +197,8 @@ impl<'a> Evidence<'a> {
 }
 
 fn outstanding(traffic: &Traffic) -> Option<u32> {
-    match traffic {
-        Traffic::TcpRr(settings) | Traffic::UdpRr(settings) if settings.rate.is_none() => {
-            Some(settings.outstanding)
-        }
-        Traffic::TcpCrr(settings) if settings.rate.is_none() => Some(settings.outstanding),
-        _ => None,
-    }
+    let requests = traffic.facts().requests?;
+    requests.rate.is_none().then_some(requests.outstanding)
 }
 
 pub(super) fn name_of(role: Role) -> &'static str {

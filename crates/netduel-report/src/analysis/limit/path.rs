@@ -1,7 +1,7 @@
 //! Causes on the path: caps that are known, counted or seen in the course of the rate, windows and buffers, loss.
 use netduel_model::observation::Observation;
 use netduel_model::units::{human_nanos, human_si};
-use netduel_model::workload::Traffic;
+use netduel_model::workload::Wire;
 use netduel_stats::doubt;
 
 use super::super::queues::carrier;
@@ -178,10 +178,7 @@ impl Evidence<'_> {
 
     /// Whether the traffic was free to go as fast as it could.
     fn is_free(&self) -> bool {
-        match &self.workload.traffic {
-            Traffic::TcpStream { rate, .. } | Traffic::UdpStream { rate, .. } => rate.is_none(),
-            _ => true,
-        }
+        self.workload.traffic.facts().paced.is_none()
     }
 
     /// What each connection needs under way on a path whose queues are empty, bytes: its rate times its smallest round trip.
@@ -323,11 +320,13 @@ impl Evidence<'_> {
         } else if let Some(words) = self.full_buffer() {
             found.push((Cause::SendBuffer, words));
         }
-        let is_whole = self.workload.traffic.volume().is_none();
+        let facts = self.workload.traffic.facts();
+        let is_whole = facts.volume().is_none();
         if tcp.busy < BUSY_LITTLE
             && is_whole
             && self.is_free()
-            && matches!(self.workload.traffic, Traffic::TcpStream { .. })
+            && facts.is_stream()
+            && facts.wire == Wire::Segments
         {
             let words = format!(
                 "data was under way for {} of the time; in the rest there was nothing to send",

@@ -1,0 +1,84 @@
+//! `loaded-latency`: round trips of small probes, first on an idle path and then while TCP streams run.
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::facts::{Descriptors, Facts, Requests, Sockets, TcpFacts, Threads};
+use super::terms::{Direction, ProbeProtocol, TcpEngine};
+use super::timing::Timing;
+use crate::metric::Metric;
+use crate::units::{Bytes, Nanos, PerSecond};
+
+/// Settings of round trips on a path that is idle first and then loaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadedLatency {
+    /// TCP connections that make the load; one more carries round trips in its own stream of data.
+    pub streams: u32,
+    /// Who sends the load.
+    pub direction: Direction,
+    /// Bytes of the load handed to the kernel in one call.
+    pub block: Bytes,
+    /// How the load is moved in and out of the kernel.
+    pub engine: TcpEngine,
+    /// Congestion control of the load, as the kernel names it; `None` leaves the host's default (which is recorded).
+    pub congestion: Option<String>,
+    /// What the probes travel in.
+    pub probe: ProbeProtocol,
+    /// Bytes of a probe, and of its response.
+    pub size: Bytes,
+    /// The schedule of the probes; each counts from its scheduled time.
+    pub rate: PerSecond,
+    /// How long the path is idle before the load begins.
+    pub idle: Nanos,
+}
+
+impl LoadedLatency {
+    /// New connections under load that may be in flight, each with a thread at both ends.
+    pub const FOREIGN_CONNECTIONS: u32 = 32;
+
+    /// The steady window of the idle part, nanoseconds after the start. Warm-up and cool-down are cut from each part.
+    pub fn idle_window(&self, timing: &Timing) -> Range<u64> {
+        timing.warmup.0..self.idle.0.saturating_sub(timing.cooldown.0)
+    }
+
+    /// The steady window of the loaded part, nanoseconds after the start.
+    pub fn loaded_window(&self, timing: &Timing) -> Range<u64> {
+        facts(self).steady_window(timing)
+    }
+}
+
+pub(super) fn facts(settings: &LoadedLatency) -> Facts<'_> {
+    let bulk = settings.streams + 1;
+    let (tcp, udp) = match settings.probe {
+        ProbeProtocol::Udp => (0, 1),
+        ProbeProtocol::Tcp => (1, 0),
+    };
+    let later = LoadedLatency::FOREIGN_CONNECTIONS;
+    Facts {
+        sockets: Sockets { tcp: bulk + 1 + tcp, udp, later, lanes: bulk + 1 + later, bulk, accounted: bulk },
+        descriptors: Descriptors { fixed: u64::from(settings.streams) * 2, shared: (0, 0) },
+        // The streams, the one that also carries round trips, and the probes.
+        threads: Threads::Bulk(settings.streams + 2),
+        concurrency: settings.streams,
+        payload: Some(settings.direction),
+        bulk: Some(settings.direction),
+        has_round_trips: true,
+        finish_cuts: true,
+        requests: Some(Requests { rate: Some(settings.rate), outstanding: 1, are_probes: true }),
+        load_begins: Some(settings.idle),
+        tcp: TcpFacts {
+            congestion: settings.congestion.as_deref(),
+            mss: None,
+            engine: Some(settings.engine),
+        },
+        default_metrics: vec![Metric::LatencyLoadedP50, Metric::LatencyLoadedP99, Metric::Responsiveness],
+        possible_metrics: &[
+            Metric::Throughput,
+            Metric::LatencyIdleP50,
+            Metric::LatencyLoadedP50,
+            Metric::LatencyLoadedP99,
+            Metric::Responsiveness,
+        ],
+        ..Facts::default()
+    }
+}

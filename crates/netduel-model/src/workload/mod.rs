@@ -1,0 +1,198 @@
+//! Workloads as they are run: resolved, checked, with every default written out. Each type has a file, which owns its settings and its
+//! [`Facts`]; the table in this file is the only place that lists the types.
+mod facts;
+mod failover;
+mod loaded_latency;
+mod pps;
+mod round_trip;
+mod tcp_crr;
+mod tcp_rr;
+mod tcp_stream;
+pub(crate) mod terms;
+mod timing;
+mod udp_rr;
+mod udp_stream;
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::WorkloadName;
+use crate::metric::Metric;
+use crate::packet_path::PacketPath;
+use crate::units::BitRate;
+
+pub use facts::{
+    Demand, Descriptors, End, Facts, PacedRate, Requests, Sockets, TcpFacts, Threads, Wire, WorkUnit,
+};
+pub use failover::Failover;
+pub use loaded_latency::LoadedLatency;
+pub use pps::Pps;
+pub use round_trip::RoundTrip;
+pub use tcp_crr::Transaction;
+pub use tcp_stream::{StreamTuning, TcpStream};
+pub use terms::{Direction, Family, ProbeProtocol, Role, TcpEngine, UdpOffload, Wait};
+pub use timing::{SAMPLE_INTERVAL_NS, Timing};
+pub use udp_stream::{FlowTuning, UdpStream};
+
+/// What traffic runs in a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Its name in the plan.
+    pub name: WorkloadName,
+    /// What is sent, and how.
+    pub traffic: Traffic,
+    /// How long, and what is cut at both ends.
+    pub timing: Timing,
+    /// IPv4 or IPv6.
+    pub family: Family,
+    /// Cores for the client's threads; empty leaves placement to the kernel. Thread `i` gets core `i mod len`.
+    pub pin_client: Vec<u16>,
+    /// Cores for the server's threads; as `pin_client`.
+    pub pin_server: Vec<u16>,
+    /// Ends that choose cores themselves when they prepare; their lists are empty.
+    #[serde(default, skip_serializing_if = "PinAuto::is_none")]
+    pub pin_auto: PinAuto,
+    /// The metrics that the verdict is about.
+    pub metrics: Vec<Metric>,
+}
+
+/// Which ends choose the cores of their threads by what they know of the interface that carries the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PinAuto {
+    /// The client.
+    #[serde(default)]
+    pub client: bool,
+    /// The server.
+    #[serde(default)]
+    pub server: bool,
+}
+
+impl PinAuto {
+    /// Whether neither does.
+    pub fn is_none(&self) -> bool {
+        !self.client && !self.server
+    }
+    /// Whether the end of the given role does.
+    pub fn of(self, role: Role) -> bool {
+        match role {
+            Role::Client => self.client,
+            Role::Server => self.server,
+        }
+    }
+}
+
+/// Makes the types, their words and the one dispatch from the table of workloads. The module of a type has `facts`.
+macro_rules! workloads {
+    ($($(#[doc = $doc:literal])+ $variant:ident($settings:ty) = $word:literal in $module:ident;)+) => {
+        /// The traffic of a workload.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "type")]
+        pub enum Traffic {
+            $($(#[doc = $doc])+ #[serde(rename = $word)] $variant($settings),)+
+        }
+
+        /// The type of a workload.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum WorkloadType {
+            $($(#[doc = $doc])+ #[serde(rename = $word)] $variant,)+
+        }
+
+        impl WorkloadType {
+            /// All types, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// As it is written in a plan, for example `tcp-stream`.
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl Traffic {
+            /// Its type.
+            pub const fn kind(&self) -> WorkloadType {
+                match self {
+                    $(Self::$variant(_) => WorkloadType::$variant,)+
+                }
+            }
+
+            /// What the rest of the program needs to know of it.
+            pub fn facts(&self) -> Facts<'_> {
+                match self {
+                    $(Self::$variant(settings) => $module::facts(settings),)+
+                }
+            }
+        }
+    };
+}
+
+workloads! {
+    /// Bulk data over TCP.
+    TcpStream(TcpStream) = "tcp-stream" in tcp_stream;
+    /// Datagrams, counted one by one at both ends.
+    UdpStream(UdpStream) = "udp-stream" in udp_stream;
+    /// Round trips over a TCP connection.
+    TcpRr(RoundTrip) = "tcp-rr" in tcp_rr;
+    /// Round trips as UDP datagrams.
+    UdpRr(RoundTrip) = "udp-rr" in udp_rr;
+    /// Transactions over TCP, each on a connection of its own: connect, request, response, close.
+    TcpCrr(Transaction) = "tcp-crr" in tcp_crr;
+    /// Round trips of small probes, first on an idle path and then while TCP streams run.
+    LoadedLatency(LoadedLatency) = "loaded-latency" in loaded_latency;
+    /// Probes each way and TCP streams while the path is taken away and given back.
+    Failover(Failover) = "failover" in failover;
+    /// Packets of one size: how many a second, with which queues and cores.
+    Pps(Pps) = "pps" in pps;
+}
+
+impl Workload {
+    /// The steady window, nanoseconds after the start: of the loaded part where there is an idle one before it.
+    pub fn steady_window(&self) -> Range<u64> {
+        self.traffic.facts().steady_window(&self.timing)
+    }
+}
+
+impl Traffic {
+    /// The type's name in a plan, for example `tcp-stream`.
+    pub const fn type_name(&self) -> &'static str {
+        self.kind().word()
+    }
+
+    /// How its packets are made and received, when it is about packets.
+    pub fn packets(&self) -> Option<&PacketPath> {
+        match self {
+            Self::Pps(settings) => Some(&settings.packets),
+            _ => None,
+        }
+    }
+
+    /// Its flows, when it is a stream of datagrams or of packets.
+    pub fn udp(&self) -> Option<&UdpStream> {
+        match self {
+            Self::UdpStream(settings) => Some(settings),
+            Self::Pps(settings) => Some(&settings.udp),
+            _ => None,
+        }
+    }
+
+    /// Makes one step of its search of it: packets at this rate, or as fast as it can. Nothing for other workloads.
+    pub fn set_step(&mut self, packets_per_s: Option<u64>) {
+        if let Self::Pps(settings) = self {
+            settings.packets.search = None;
+            let bits = |rate: u64| BitRate(rate.saturating_mul(settings.udp.size.0).saturating_mul(8));
+            settings.udp.rate = packets_per_s.map(bits);
+        }
+    }
+
+    /// The same, to change them.
+    pub fn udp_mut(&mut self) -> Option<&mut UdpStream> {
+        match self {
+            Self::UdpStream(settings) => Some(settings),
+            Self::Pps(settings) => Some(&mut settings.udp),
+            _ => None,
+        }
+    }
+}

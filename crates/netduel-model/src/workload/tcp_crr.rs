@@ -1,0 +1,49 @@
+//! `tcp-crr`: transactions over TCP, each on a connection of its own: connect, request, response, close.
+use serde::{Deserialize, Serialize};
+
+use super::facts::{Demand, Facts, Requests, Sockets, TcpFacts, Threads, WorkUnit};
+use super::round_trip;
+use super::terms::{Direction, Wait};
+use crate::metric::Metric;
+use crate::units::{Bytes, PerSecond};
+
+/// Settings of transactions that each have a connection of their own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transaction {
+    /// Bytes of a request.
+    pub request: Bytes,
+    /// Bytes of a response.
+    pub response: Bytes,
+    /// Transactions in flight; in an open loop at most.
+    pub outstanding: u32,
+    /// How both ends wait.
+    pub wait: Wait,
+    /// `None`: closed loop, the next transaction follows the end of one. Otherwise an open loop: transactions begin on a
+    /// schedule of this rate, and each is counted from its scheduled time.
+    pub rate: Option<PerSecond>,
+    /// Congestion control of its TCP connections, as the kernel names it; `None` leaves the host's default (which is recorded).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+}
+
+pub(super) fn facts(settings: &Transaction) -> Facts<'_> {
+    let threads = settings.outstanding;
+    let requests = Requests { rate: settings.rate, outstanding: threads, are_probes: false };
+    Facts {
+        // Its greeted connection moves nothing: it stands for the client as long as that is there.
+        sockets: Sockets { tcp: 1, later: threads, lanes: threads, bulk: threads, ..Sockets::default() },
+        threads: Threads::RoundTrips(threads),
+        concurrency: threads,
+        payload: Some(Direction::Both),
+        has_round_trips: true,
+        finish_cuts: true,
+        unit: WorkUnit::Transaction,
+        demand: Demand::of_requests(requests, settings.request.max(settings.response)),
+        requests: Some(requests),
+        tcp: TcpFacts { congestion: settings.congestion.as_deref(), ..TcpFacts::default() },
+        wait: settings.wait,
+        default_metrics: vec![Metric::LatencyP50, Metric::LatencyP99],
+        possible_metrics: round_trip::METRICS,
+        ..Facts::default()
+    }
+}

@@ -1,0 +1,88 @@
+//! `tcp-stream`: bulk data over TCP connections.
+use serde::{Deserialize, Serialize};
+
+use super::facts::{
+    self, Demand, Descriptors, End, Facts, PacedRate, Sockets, TcpFacts, Threads, Wire, WorkUnit,
+};
+use super::terms::{Direction, TcpEngine};
+use crate::metric::Metric;
+use crate::units::{BitRate, Bytes};
+
+/// What a paced stream sends at a time at most, bytes.
+const PACED_BYTES: u64 = 65_536;
+
+/// The settings of `tcp-stream`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TcpStream {
+    /// Connections.
+    pub streams: u32,
+    /// Who sends.
+    pub direction: Direction,
+    /// Bytes handed to the kernel in one call.
+    pub block: Bytes,
+    /// How bytes are moved in and out of the kernel.
+    pub engine: TcpEngine,
+    /// Congestion control, as the kernel names it; `None` leaves the host's default (which is recorded).
+    pub congestion: Option<String>,
+    /// Payload rate of all streams together, in each direction that is used; `None` sends as fast as it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<BitRate>,
+    /// When it ends before its time, and the options of its sockets.
+    #[serde(default, skip_serializing_if = "StreamTuning::is_default")]
+    pub tuning: StreamTuning,
+}
+
+/// What most TCP streams leave to the clock and the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StreamTuning {
+    /// Each direction ends after this much payload of all streams together, at the end of the duration at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Bytes>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (socket(7)); `None` lets the kernel grow them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
+    /// `TCP_MAXSEG` of the client's sockets, which bounds the segments of both ends (tcp(7)), bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mss: Option<u32>,
+}
+
+impl StreamTuning {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+pub(super) fn facts(settings: &TcpStream) -> Facts<'_> {
+    let TcpStream { streams, direction, engine, rate, tuning, .. } = settings;
+    let paced = |rate: BitRate| PacedRate { rate, grain: u64::from(*streams), burst: PACED_BYTES };
+    Facts {
+        sockets: Sockets {
+            tcp: *streams,
+            lanes: *streams,
+            bulk: *streams,
+            accounted: *streams,
+            ..Sockets::default()
+        },
+        descriptors: match engine {
+            // A ring for each direction.
+            TcpEngine::IoUring => Descriptors { fixed: u64::from(*streams) * 2, shared: (0, 0) },
+            // Each thread of either direction has a set of sockets, and a pipe when it sends.
+            _ => Descriptors { fixed: 0, shared: (*streams, 5) },
+        },
+        threads: Threads::Bulk(*streams),
+        concurrency: *streams,
+        payload: Some(*direction),
+        bulk: Some(*direction),
+        starts_first: facts::starts_first(*direction),
+        deciders: facts::senders(*direction),
+        end: tuning.volume.map_or(End::Duration, End::Volume),
+        unit: WorkUnit::Byte,
+        wire: Wire::Segments,
+        demand: rate.map_or(Demand::Unlimited, Demand::Rate),
+        paced: rate.map(paced),
+        tcp: TcpFacts { congestion: settings.congestion.as_deref(), mss: tuning.mss, engine: Some(*engine) },
+        default_metrics: vec![Metric::Throughput, Metric::CpuPerGigabyte],
+        possible_metrics: &[Metric::Throughput, Metric::CpuPerGigabyte, Metric::RetransmitsPerGigabyte],
+        ..Facts::default()
+    }
+}

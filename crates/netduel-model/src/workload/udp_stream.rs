@@ -1,0 +1,77 @@
+//! `udp-stream`: datagrams, counted one by one at both ends.
+use serde::{Deserialize, Serialize};
+
+use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, Threads, Wire, WorkUnit};
+use super::terms::{Direction, UdpOffload};
+use crate::metric::Metric;
+use crate::units::{BitRate, Bytes};
+
+/// The settings of `udp-stream`: flows of datagrams of one size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UdpStream {
+    /// Source ports. They share as many threads as there are cores to run on.
+    pub flows: u32,
+    /// Who sends.
+    pub direction: Direction,
+    /// UDP payload of each datagram.
+    pub size: Bytes,
+    /// Payload rate of all flows together, in each direction that is used; `None` sends as fast as it can.
+    pub rate: Option<BitRate>,
+    /// Who cuts and joins datagrams.
+    #[serde(default, skip_serializing_if = "UdpOffload::is_none")]
+    pub offload: UdpOffload,
+    /// What most flows leave to the clock and the program.
+    #[serde(default, skip_serializing_if = "FlowTuning::is_default")]
+    pub tuning: FlowTuning,
+}
+
+/// What most UDP flows leave to the clock and the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FlowTuning {
+    /// Each direction ends after this much payload of all flows together, rounded up to whole datagrams, at the end of the duration
+    /// at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<Bytes>,
+    /// `SO_SNDBUF` and `SO_RCVBUF` at both ends (socket(7)); `None` is a share of 64 MiB for receiving, and the kernel's default for
+    /// sending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
+}
+
+impl FlowTuning {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+pub(super) fn facts(settings: &UdpStream) -> Facts<'_> {
+    let UdpStream { flows, direction, size, rate, offload, tuning } = settings;
+    let paced =
+        |rate: BitRate| PacedRate { rate, grain: u64::from(*flows).saturating_mul(size.0), burst: size.0 };
+    Facts {
+        sockets: Sockets { udp: *flows, lanes: *flows, bulk: *flows, ..Sockets::default() },
+        descriptors: Descriptors { fixed: 0, shared: (*flows, 1) },
+        threads: Threads::Bulk(*flows),
+        concurrency: *flows,
+        payload: Some(*direction),
+        bulk: Some(*direction),
+        starts_first: facts::starts_first(*direction),
+        deciders: facts::senders(*direction),
+        end: tuning.volume.map_or(End::Duration, End::Volume),
+        unit: WorkUnit::Datagram,
+        wire: Wire::Datagrams { size: *size, offload: *offload },
+        demand: rate.map_or(Demand::Unlimited, Demand::Rate),
+        paced: rate.map(paced),
+        default_metrics: vec![Metric::DatagramRate, Metric::Loss, Metric::CpuPerDatagram],
+        possible_metrics: &[
+            Metric::Throughput,
+            Metric::DatagramRate,
+            Metric::PacketRate,
+            Metric::Loss,
+            Metric::Jitter,
+            Metric::CpuPerDatagram,
+            Metric::CpuPerGigabyte,
+        ],
+        ..Facts::default()
+    }
+}
