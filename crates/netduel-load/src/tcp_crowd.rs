@@ -99,8 +99,8 @@ pub(crate) fn jobs(
     Ok(jobs)
 }
 
-/// A connection that is sent on.
-struct Course {
+/// A connection that is sent on, and how much of it was sent.
+struct PacedStream {
     stream: usize,
     connection: Arc<TcpStream>,
     sent: u64,
@@ -108,7 +108,7 @@ struct Course {
     pace: Option<Pace>,
 }
 
-impl Course {
+impl PacedStream {
     /// Hands up to `most` bytes to the kernel; false when the connection has had all of its own, or is broken.
     #[inline]
     fn push(&mut self, worker: &mut Worker, source: &mut Source, most: usize) -> bool {
@@ -133,7 +133,7 @@ impl Course {
 /// Sends on all connections for the duration, and waits until their peers have read all of it.
 fn send(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io::Result<()> {
     worker.set_buffers(members.iter().map(|(_, connection)| &**connection), settings.window);
-    let mut courses = Vec::with_capacity(members.len());
+    let mut paced = Vec::with_capacity(members.len());
     for &(stream, ref connection) in members {
         if settings.window.is_none() {
             let unsent =
@@ -143,14 +143,14 @@ fn send(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io::R
         }
         let pace = tcp_stream::pace(worker, stream, connection, settings);
         let volume = tcp_stream::volume_of(stream as u64, settings);
-        courses.push(Course { stream, connection: Arc::clone(connection), sent: 0, volume, pace });
+        paced.push(PacedStream { stream, connection: Arc::clone(connection), sent: 0, volume, pace });
     }
-    match courses.first().map(|first| Source::new(settings, &first.connection)) {
+    match paced.first().map(|first| Source::new(settings, &first.connection)) {
         Some(Ok(mut source)) => {
             if settings.rate_bps.is_some() {
-                on_schedule(worker, &mut courses, &mut source, settings.block);
+                on_schedule(worker, &mut paced, &mut source, settings.block);
             } else {
-                let result = whoever_can(worker, &mut courses, &mut source, settings);
+                let result = whoever_can(worker, &mut paced, &mut source, settings);
                 // The peers are told the end all the same.
                 worker.tally.count_failure("epoll_wait", result);
             }
@@ -158,31 +158,31 @@ fn send(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io::R
         Some(Err((call, error))) => worker.tally.count(call, &error),
         None => {}
     }
-    for course in &courses {
+    for stream in &paced {
         // ENOTCONN: the connection is gone, and it was counted why.
-        let _ = socket::shut_down_sending(&*course.connection);
+        let _ = socket::shut_down_sending(&*stream.connection);
     }
     if settings.both {
-        for course in &courses {
-            tcp_stream::wait_for_acknowledgement(worker, &course.connection);
+        for stream in &paced {
+            tcp_stream::wait_for_acknowledgement(worker, &stream.connection);
         }
         return Ok(());
     }
-    wait_for_ends(worker, &courses)
+    wait_for_ends(worker, &paced)
 }
 
 /// As fast as the kernel takes it, from whichever connection has room.
 fn whoever_can(
     worker: &mut Worker,
-    courses: &mut [Course],
+    paced: &mut [PacedStream],
     source: &mut Source,
     settings: TcpSettings,
 ) -> io::Result<()> {
     let end_ns = worker.control.started_ns().saturating_add(settings.duration_ns);
     let mut set = Readiness::new(EVENTS)?;
     let mut open = 0;
-    for (index, course) in courses.iter().enumerate().filter(|(_, course)| course.volume > 0) {
-        set.watch_writable(&*course.connection, index)?;
+    for (index, stream) in paced.iter().enumerate().filter(|(_, stream)| stream.volume > 0) {
+        set.watch_writable(&*stream.connection, index)?;
         open += 1;
     }
     let mut ready = Vec::with_capacity(EVENTS);
@@ -192,14 +192,14 @@ fn whoever_can(
         ready.extend(set.wait(STEP)?);
         let mut moved = ready.is_empty();
         for &index in &ready {
-            let course = &mut courses[index];
-            let before = course.sent;
-            let goes_on = course.push(worker, source, most);
-            moved |= course.sent > before;
+            let stream = &mut paced[index];
+            let before = stream.sent;
+            let goes_on = stream.push(worker, source, most);
+            moved |= stream.sent > before;
             if !goes_on {
-                set.forget(&*course.connection)?;
+                set.forget(&*stream.connection)?;
                 // At once: the others may go on for long.
-                let _ = socket::shut_down_sending(&*course.connection);
+                let _ = socket::shut_down_sending(&*stream.connection);
                 open -= 1;
             }
         }
@@ -215,27 +215,27 @@ fn whoever_can(
 }
 
 /// Whatever is due first, when it is due.
-fn on_schedule(worker: &mut Worker, courses: &mut [Course], source: &mut Source, block: usize) {
+fn on_schedule(worker: &mut Worker, paced: &mut [PacedStream], source: &mut Source, block: usize) {
     let start_ns = worker.control.started_ns();
     let mut queue: BinaryHeap<Reverse<(u64, usize)>> =
-        (0..courses.len()).map(|index| Reverse((start_ns, index))).collect();
+        (0..paced.len()).map(|index| Reverse((start_ns, index))).collect();
     while let Some(Reverse((due_ns, index))) = queue.pop() {
         if !worker.sleep_until(due_ns) {
             return;
         }
-        let course = &mut courses[index];
-        let Some(pace) = course.pace else { return };
+        let stream = &mut paced[index];
+        let Some(pace) = stream.pace else { return };
         let now = clock::monotonic_ns();
-        let next_ns = match pace.due(course.sent, now) {
+        let next_ns = match pace.due(stream.sent, now) {
             Due::Over => continue,
             Due::At(time_ns) => time_ns,
             Due::Now(bytes) => {
-                let (before, most) = (course.sent, usize::try_from(bytes).unwrap_or(usize::MAX).min(block));
-                if !course.push(worker, source, most) {
-                    let _ = socket::shut_down_sending(&*course.connection);
+                let (before, most) = (stream.sent, usize::try_from(bytes).unwrap_or(usize::MAX).min(block));
+                if !stream.push(worker, source, most) {
+                    let _ = socket::shut_down_sending(&*stream.connection);
                     continue;
                 }
-                if course.sent == before { now + AGAIN_NS } else { now }
+                if stream.sent == before { now + AGAIN_NS } else { now }
             }
         };
         queue.push(Reverse((next_ns, index)));
@@ -243,18 +243,18 @@ fn on_schedule(worker: &mut Worker, courses: &mut [Course], source: &mut Source,
 }
 
 /// Waits until each peer has closed, which it does after the last byte. The supervisor's deadline ends it.
-fn wait_for_ends(worker: &mut Worker, courses: &[Course]) -> io::Result<()> {
+fn wait_for_ends(worker: &mut Worker, paced: &[PacedStream]) -> io::Result<()> {
     let mut set = Readiness::new(EVENTS)?;
-    for (index, course) in courses.iter().enumerate() {
-        set.watch(&*course.connection, index)?;
+    for (index, stream) in paced.iter().enumerate() {
+        set.watch(&*stream.connection, index)?;
     }
     let mut ready = Vec::with_capacity(EVENTS);
-    let mut open = courses.len();
+    let mut open = paced.len();
     while open > 0 {
         ready.clear();
         ready.extend(set.wait(STEP)?);
         for &index in &ready {
-            let connection = &*courses[index].connection;
+            let connection = &*paced[index].connection;
             if tcp_stream::is_ended(worker, connection) {
                 set.forget(connection)?;
                 open -= 1;

@@ -69,8 +69,8 @@ pub(crate) struct SendFlow {
     pub end_magic: u64,
 }
 
-/// A flow on its way.
-struct Course {
+/// A flow and how much of it was sent.
+struct PacedFlow {
     flow: SendFlow,
     /// Of the next datagram.
     number: u64,
@@ -185,8 +185,9 @@ pub(crate) fn send(
     mut raw: Option<RawSender>,
 ) -> Result<Counted, LoadError> {
     let started_ns = worker.control.started_ns();
-    let mut courses: Vec<Course> = flows.into_iter().map(|flow| course(flow, settings, started_ns)).collect();
-    for Course { flow, .. } in &courses {
+    let mut flows: Vec<PacedFlow> =
+        flows.into_iter().map(|flow| paced_flow(flow, settings, started_ns)).collect();
+    for PacedFlow { flow, .. } in &flows {
         worker
             .tally
             .count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(&flow.socket, CALL_LIMIT));
@@ -196,15 +197,15 @@ pub(crate) fn send(
         }
     }
     if let Some(sender) = &mut raw {
-        for Course { flow, .. } in &courses {
+        for PacedFlow { flow, .. } in &flows {
             sender
                 .add(flow.stream, &flow.socket, settings.size)
                 .map_err(|error| LoadError::system("read the addresses of a flow", error))?;
         }
     }
-    let Some(first) = courses.first() else { return Ok(Counted::Lanes) };
+    let Some(first) = flows.first() else { return Ok(Counted::Lanes) };
     let mut outgoing = Outgoing::new(settings, first.schedule, raw);
-    worker.set_buffers(courses.iter().map(|course| &*course.flow.socket), settings.window);
+    worker.set_buffers(flows.iter().map(|flow| &*flow.flow.socket), settings.window);
     let timing = settings.timing;
     let end_ns = started_ns.saturating_add(timing.duration.0);
     let mut sender = Sender {
@@ -215,9 +216,9 @@ pub(crate) fn send(
         cpu_at_the_end_ns: None,
     };
     if settings.rate_bps.is_some() {
-        sender.on_schedule(worker, &mut courses, &mut outgoing);
+        sender.on_schedule(worker, &mut flows, &mut outgoing);
     } else {
-        sender.in_turn(worker, &mut courses, &mut outgoing);
+        sender.in_turn(worker, &mut flows, &mut outgoing);
     }
     let mut packets = None;
     if let Outgoing::Raw { sender, .. } = &mut outgoing {
@@ -225,7 +226,7 @@ pub(crate) fn send(
         packets = Some(sender.report(worker.pinned));
     }
     if worker.control.tells_its_end() {
-        markers::send(|| courses.iter().map(|Course { flow, .. }| (&*flow.socket, flow.end_magic)));
+        markers::send(|| flows.iter().map(|PacedFlow { flow, .. }| (&*flow.socket, flow.end_magic)));
     }
     match sender.failure {
         None => Ok(Counted::SentDatagrams { count: sender.count, packets }),
@@ -233,7 +234,7 @@ pub(crate) fn send(
     }
 }
 
-fn course(flow: SendFlow, settings: UdpSettings, started_ns: u64) -> Course {
+fn paced_flow(flow: SendFlow, settings: UdpSettings, started_ns: u64) -> PacedFlow {
     let schedule = settings.rate_bps.map(|rate| {
         Schedule::of_flow(
             started_ns,
@@ -245,7 +246,7 @@ fn course(flow: SendFlow, settings: UdpSettings, started_ns: u64) -> Course {
     });
     let (stream, flows) = (flow.stream as u64, u64::from(settings.flows).max(1));
     let part = |all: u64| all / flows + u64::from(stream < all % flows);
-    Course { flow, number: 0, most: settings.datagrams.map_or(u64::MAX, part), schedule }
+    PacedFlow { flow, number: 0, most: settings.datagrams.map_or(u64::MAX, part), schedule }
 }
 
 struct Sender {
@@ -259,20 +260,22 @@ struct Sender {
 }
 
 impl Sender {
-    /// A batch of each flow after the other, as fast as the kernel takes them.
-    fn in_turn(&mut self, worker: &mut Worker, courses: &mut [Course], outgoing: &mut Outgoing) {
-        let mut open: Vec<usize> = (0..courses.len()).filter(|&index| courses[index].most > 0).collect();
+    /// A batch of each flow after the other, as fast as the kernel takes them. Each flow has one, even when the thread has its core
+    /// only after the end: a trial without a datagram says nothing of the path.
+    fn in_turn(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
+        let mut open: Vec<usize> = (0..flows.len()).filter(|&index| flows[index].most > 0).collect();
         let mut turn = 0;
+        let mut is_first_round = true;
         while worker.control.is_running() && !open.is_empty() {
             let now = clock::monotonic_ns();
-            if now >= self.end_ns {
+            if turn >= open.len() {
+                (turn, is_first_round) = (0, false);
+            }
+            if now >= self.end_ns && !is_first_round {
                 break;
             }
-            if turn >= open.len() {
-                turn = 0;
-            }
             let batch = outgoing.capacity();
-            if self.hand_over(worker, &mut courses[open[turn]], outgoing, batch, now) {
+            if self.hand_over(worker, &mut flows[open[turn]], outgoing, batch, now) {
                 turn += 1;
             } else {
                 open.swap_remove(turn);
@@ -281,14 +284,13 @@ impl Sender {
     }
 
     /// Whatever is due first, when it is due. What is due before the end belongs to the trial, and no more.
-    fn on_schedule(&mut self, worker: &mut Worker, courses: &mut [Course], outgoing: &mut Outgoing) {
-        let due =
-            |course: &Course| course.schedule.map_or(u64::MAX, |schedule| schedule.due_ns(course.number));
-        let mut queue: BinaryHeap<Reverse<(u64, usize)>> = courses
+    fn on_schedule(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
+        let due = |flow: &PacedFlow| flow.schedule.map_or(u64::MAX, |schedule| schedule.due_ns(flow.number));
+        let mut queue: BinaryHeap<Reverse<(u64, usize)>> = flows
             .iter()
             .enumerate()
-            .filter(|(_, course)| course.most > 0)
-            .map(|(index, course)| Reverse((due(course), index)))
+            .filter(|(_, flow)| flow.most > 0)
+            .map(|(index, flow)| Reverse((due(flow), index)))
             .collect();
         while let Some(Reverse((due_ns, index))) = queue.pop() {
             if due_ns >= self.end_ns {
@@ -304,21 +306,21 @@ impl Sender {
             if now >= self.end_ns && self.is_hopeless(now) {
                 break;
             }
-            let course = &mut courses[index];
-            let Some(schedule) = course.schedule else { break };
-            let first = course.number;
+            let flow = &mut flows[index];
+            let Some(schedule) = flow.schedule else { break };
+            let first = flow.number;
             let batch = (0..outgoing.capacity() as u64)
                 .take_while(|ahead| schedule.due_ns(first + ahead) < self.end_ns)
                 .count();
-            let goes_on = self.hand_over(worker, course, outgoing, batch, now);
+            let goes_on = self.hand_over(worker, flow, outgoing, batch, now);
             if let Some(late) = &mut self.count.pacing_error
-                && course.number > first
+                && flow.number > first
                 && self.steady_ns.contains(&due_ns)
             {
                 late.record(now.saturating_sub(due_ns));
             }
             if goes_on {
-                queue.push(Reverse((due(course), index)));
+                queue.push(Reverse((due(flow), index)));
             }
         }
     }
@@ -336,30 +338,30 @@ impl Sender {
     fn hand_over(
         &mut self,
         worker: &mut Worker,
-        course: &mut Course,
+        flow: &mut PacedFlow,
         outgoing: &mut Outgoing,
         batch: usize,
         now: u64,
     ) -> bool {
-        let batch = batch.min(usize::try_from(course.most - course.number).unwrap_or(usize::MAX));
+        let batch = batch.min(usize::try_from(flow.most - flow.number).unwrap_or(usize::MAX));
         for index in 0..batch {
             let payload = outgoing.payload_mut(index);
-            datagram::write_number(payload, course.flow.magic, course.number + index as u64);
+            datagram::write_number(payload, flow.flow.magic, flow.number + index as u64);
             // The smallest frame of Ethernet has room for magic and number alone.
             if payload.len() >= STREAM_HEADER {
                 datagram::write_time(payload, now);
             }
         }
-        match outgoing.send(&course.flow, batch) {
+        match outgoing.send(&flow.flow, batch) {
             Ok(taken) => {
                 let size = outgoing.payload_mut(0).len();
-                course.number += taken as u64;
+                flow.number += taken as u64;
                 self.count.calls += 1;
                 self.count.burst = self.count.burst.max(taken as u32);
-                worker.control.sent[course.flow.stream].add((taken * size) as u64, taken as u64, now);
-                course.number < course.most
+                worker.control.sent[flow.flow.stream].add((taken * size) as u64, taken as u64, now);
+                flow.number < flow.most
             }
-            Err(error) => match self.refused(worker, outgoing, course, &error) {
+            Err(error) => match self.refused(worker, outgoing, flow, &error) {
                 Refusal::Over => false,
                 Refusal::Retry { pause_ns } => {
                     clock::sleep_until(now + pause_ns);
@@ -375,13 +377,13 @@ impl Sender {
         &mut self,
         worker: &mut Worker,
         outgoing: &mut Outgoing,
-        course: &Course,
+        flow: &PacedFlow,
         error: &io::Error,
     ) -> Refusal {
         if worker.control.is_cut() {
             return Refusal::Over;
         }
-        let is_first = course.number == 0;
+        let is_first = flow.number == 0;
         let may_be_old = is_first && error_name::of(error.raw_os_error().unwrap_or(0)) == Some("EINVAL");
         if error.kind() == io::ErrorKind::Interrupted || may_be_old && outgoing.shrink() {
             return Refusal::Retry { pause_ns: 0 };

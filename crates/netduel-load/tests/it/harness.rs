@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use netduel_load::{LoadError, Notify, prepare_client, prepare_server};
 use netduel_model::ids::{Token, WorkloadName};
-use netduel_model::sample::EndReport;
+use netduel_model::sample::{EndReport, LiveFigures};
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 use netduel_model::workload::{
     Direction, Family, RoundTrip, StreamTuning, TcpEngine, TcpStream, Timing, Traffic, Wait, Workload,
 };
+use netduel_sys::clock;
 
 pub const TOKEN: Token = Token(*b"a token of tests");
 /// Long enough for a busy machine; only a hang reaches it.
 pub const LIMIT: Duration = Duration::from_secs(60);
+/// How often the figures of a client are looked at.
+const LOOK: Duration = Duration::from_millis(5);
 
 pub fn workload(traffic: Traffic, family: Family, duration_ms: u64) -> Workload {
     Workload {
@@ -95,6 +98,15 @@ pub fn run_through(
     workload: &Workload,
     between: impl FnOnce(&[u16]) -> Vec<u16>,
 ) -> Result<(EndReport, EndReport), LoadError> {
+    run_until(workload, between, |_| false)
+}
+
+/// As [`run_through`]. The client, whose duration may be long, is told to finish as soon as its figures are enough.
+pub fn run_until(
+    workload: &Workload,
+    between: impl FnOnce(&[u16]) -> Vec<u16>,
+    is_enough: impl Fn(&LiveFigures) -> bool,
+) -> Result<(EndReport, EndReport), LoadError> {
     let _turn = turn();
     let address = loopback(workload.family);
     let server = prepare_server(workload, address, TOKEN)?;
@@ -104,7 +116,17 @@ pub fn run_through(
     let from_server = sender.clone();
     let server = server.start(Box::new(move || from_server.send("server").unwrap()));
     let client = client.start(Box::new(move || sender.send("client").unwrap()));
-    match done.recv_timeout(LIMIT).expect("an end is done") {
+    let deadline = clock::monotonic_ns() + LIMIT.as_nanos() as u64;
+    let first = loop {
+        match done.recv_timeout(LOOK) {
+            Ok(first) => break first,
+            Err(_) => assert!(clock::monotonic_ns() < deadline, "an end is done"),
+        }
+        if is_enough(&client.live()) {
+            client.finish();
+        }
+    };
+    match first {
         "server" => client.finish(),
         _ => server.finish(),
     }
