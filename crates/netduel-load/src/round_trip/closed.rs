@@ -185,7 +185,7 @@ fn launch<Q: Requests>(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sent::NoRoom,
             Err(error) => {
                 if !worker.control.is_cut() {
-                    worker.tally.count(requests.call(), &error);
+                    worker.tally.count("send", &error);
                 }
                 let is_gone = matches!(
                     error.kind(),
@@ -211,7 +211,7 @@ pub(super) fn go_on<R: Responses>(worker: &mut Worker, result: io::Result<Receiv
             worker.was_served();
             true
         }
-        Ok(Received::Strange) => {
+        Ok(Received::Unexpected) => {
             if !worker.control.is_cut() {
                 worker.tally.count_event("recv", "message that is no response, or one that had come before");
             }

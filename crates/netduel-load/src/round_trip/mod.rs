@@ -15,10 +15,13 @@ use crate::job::Job;
 use crate::pacing::Schedule;
 use crate::recorder::Recorder;
 use crate::worker::Worker;
-use transport::{TcpRequests, TcpResponses, UdpRequests, UdpResponses};
+use plain::Plain;
+use stamps::StampedService;
+use transport::{ReceiveStamps, SendStamps, TcpRequests, TcpResponses, UdpRequests, UdpResponses};
 
 mod closed;
 mod open;
+mod plain;
 mod polling;
 mod serve;
 mod settings;
@@ -37,21 +40,19 @@ pub(crate) fn tcp_jobs(settings: Settings, role: Role, stream: &Arc<TcpStream>) 
         return vec![job(0, move |worker| {
             polling::begin(worker, settings.wait, &*stream);
             let stamps = if settings.timestamps {
-                stamps::serve_tcp(worker, &stream, settings)
+                let service = StampedService::of_stream(worker, &stream, settings);
+                serve::tcp(worker, &stream, settings, service)
             } else {
-                serve::tcp(worker, &stream, settings);
-                None
+                serve::tcp(worker, &stream, settings, Plain)
             };
             responses(stamps, polling::end(worker, settings.wait, &*stream))
         })];
     }
     if settings.timestamps {
-        let (requests, responses) = stamps::tcp_client(stream, settings);
-        return client_jobs(settings, None, requests, responses);
+        let (stamper, book) = stamps::of_stream(stream, settings);
+        return tcp_client_jobs(settings, stream, stamper, book);
     }
-    let requests = TcpRequests::new(Arc::clone(stream), settings.size);
-    let responses = TcpResponses::new(Arc::clone(stream), settings.size);
-    client_jobs(settings, None, requests, responses)
+    tcp_client_jobs(settings, stream, Plain, Plain)
 }
 
 /// The jobs of an end of `udp-rr`.
@@ -64,21 +65,42 @@ pub(crate) fn udp_jobs(settings: Settings, role: Role, token: Token, socket: &Ar
         return vec![job(0, move |worker| {
             polling::begin(worker, settings.wait, &*socket);
             let stamps = if settings.timestamps {
-                stamps::serve_udp(worker, &socket, settings, magics)
+                let service = StampedService::of_datagrams(worker, &socket, settings);
+                serve::udp(worker, &socket, settings, magics, service)
             } else {
-                serve::udp(worker, &socket, settings, magics);
-                None
+                serve::udp(worker, &socket, settings, magics, Plain)
             };
             responses(stamps, polling::end(worker, settings.wait, &*socket))
         })];
     }
+    let magics = (magic(data_out), magic(data_in), magic(end_out));
     if settings.timestamps {
-        let magics = (magic(data_out), magic(data_in), magic(end_out));
-        let (requests, responses) = stamps::udp_client(socket, settings, magics);
-        return client_jobs(settings, Some(settings.lost_after_ns), requests, responses);
+        let (stamper, book) = stamps::of_datagrams(socket, settings);
+        return udp_client_jobs(settings, socket, magics, stamper, book);
     }
-    let requests = UdpRequests::new(Arc::clone(socket), settings.size, magic(data_out), magic(end_out));
-    let responses = UdpResponses::new(Arc::clone(socket), settings.size, magic(data_in));
+    udp_client_jobs(settings, socket, magics, Plain, Plain)
+}
+
+fn tcp_client_jobs(
+    settings: Settings,
+    stream: &Arc<TcpStream>,
+    sending: impl SendStamps,
+    receiving: impl ReceiveStamps,
+) -> Vec<Job> {
+    let requests = TcpRequests::new(Arc::clone(stream), settings.size, sending);
+    let responses = TcpResponses::new(Arc::clone(stream), settings.size, receiving);
+    client_jobs(settings, None, requests, responses)
+}
+
+fn udp_client_jobs(
+    settings: Settings,
+    socket: &Arc<UdpSocket>,
+    (request, response, end): (u64, u64, u64),
+    sending: impl SendStamps,
+    receiving: impl ReceiveStamps,
+) -> Vec<Job> {
+    let requests = UdpRequests::new(Arc::clone(socket), settings.size, request, end, sending);
+    let responses = UdpResponses::new(Arc::clone(socket), settings.size, response, receiving);
     client_jobs(settings, Some(settings.lost_after_ns), requests, responses)
 }
 

@@ -81,7 +81,7 @@ pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared
                 number += 1;
             }
             Err(error) => {
-                if !is_worth_retrying(worker, requests.call(), &error) {
+                if !is_worth_retrying(worker, "send", &error) {
                     break;
                 }
             }
@@ -208,7 +208,7 @@ pub(super) fn spin<Q: Requests, R: Responses>(
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => {
-                    if !is_worth_retrying(worker, requests.call(), &error) {
+                    if !is_worth_retrying(worker, "send", &error) {
                         ended_ns = Some(now);
                     }
                 }

@@ -1,12 +1,16 @@
-//! The server's side: answers each whole request with a response of the same size, and measures nothing.
+//! The server's side: answers each whole request with a response of the same size, and measures nothing. What time stamps add stands
+//! behind [`Service`], whose implementation without stamps (`plain.rs`) compiles to nothing.
+use std::io;
 use std::net::{TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 
+use netduel_model::stamps::StampReport;
 use netduel_model::workload::Wait;
 use netduel_sys::clock;
 use netduel_sys::socket::{self, Waiting};
 
 use super::settings::Settings;
-use super::transport::READ_BYTES;
+use super::transport::{READ_BYTES, Receiver};
 use crate::call_error::is_pause;
 use crate::datagram;
 use crate::greeting::{self, Greeting};
@@ -20,7 +24,43 @@ pub(super) struct Magics {
     pub end: u64,
 }
 
-pub(super) fn waiting(settings: Settings) -> Waiting {
+/// What time stamps do to a server.
+pub(super) trait Service: Receiver {
+    /// How many requests of `size` bytes these bytes of a stream complete, of which `partial` have come so far.
+    fn complete(&mut self, bytes: &[u8], partial: &mut usize, size: usize) -> usize;
+    /// The responses to the requests of the last [`Self::complete`] are about to be sent over TCP. `partial` bytes of the next request
+    /// have come; the program had them at `received_ns`.
+    fn before_responses(
+        &mut self,
+        responses: &mut [u8],
+        partial: usize,
+        stamp: Self::Stamp,
+        received_ns: u64,
+    );
+    /// Sends bytes of these responses.
+    ///
+    /// # Errors
+    /// What sendmsg(2) says.
+    fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize>;
+    /// Responses were sent.
+    fn after_responses(&mut self, worker: &mut Worker, socket: BorrowedFd<'_>);
+    /// Makes the response of a request over UDP in its place, and sends it.
+    ///
+    /// # Errors
+    /// What sendmsg(2) says.
+    fn respond(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        message: &mut [u8],
+        response_magic: u64,
+        stamp: Self::Stamp,
+        received_ns: u64,
+    ) -> io::Result<usize>;
+    /// The traffic is over: what the stamps say that the responses did not carry.
+    fn finish(self, worker: &mut Worker, socket: BorrowedFd<'_>) -> Option<StampReport>;
+}
+
+fn waiting(settings: Settings) -> Waiting {
     match settings.wait {
         Wait::Block | Wait::BusyPoll => Waiting::Block,
         Wait::Spin => Waiting::Never,
@@ -28,7 +68,12 @@ pub(super) fn waiting(settings: Settings) -> Waiting {
 }
 
 /// Serves a TCP connection to its end.
-pub(super) fn tcp(worker: &mut Worker, stream: &TcpStream, settings: Settings) {
+pub(super) fn tcp<S: Service>(
+    worker: &mut Worker,
+    stream: &TcpStream,
+    settings: Settings,
+    mut service: S,
+) -> Option<StampReport> {
     let size = settings.size;
     let waiting = waiting(settings);
     let mut requests = vec![0; READ_BYTES.max(size)];
@@ -37,19 +82,21 @@ pub(super) fn tcp(worker: &mut Worker, stream: &TcpStream, settings: Settings) {
     netduel_sys::pattern::fill(&mut responses);
     let mut partial = 0;
     loop {
-        match socket::receive(stream, &mut requests, waiting) {
-            Ok(0) => break,
-            Ok(count) => {
-                partial += count;
-                let whole = partial / size;
+        match service.receive(stream.as_fd(), &mut requests, waiting) {
+            Ok((0, _)) => break,
+            Ok((count, stamp)) => {
                 worker.was_served();
+                let whole = service.complete(&requests[..count], &mut partial, size);
                 if whole > 0 {
-                    partial %= size;
                     let now = clock::monotonic_ns();
                     worker.received().add((whole * size) as u64, whole as u64, now);
-                    if !answer(worker, stream, &responses[..whole * size], whole as u64, now) {
+                    let responses = &mut responses[..whole * size];
+                    service.before_responses(responses, partial, stamp, now);
+                    if !answer(worker, stream, &service, responses) {
                         break;
                     }
+                    worker.sent().add(responses.len() as u64, whole as u64, now);
+                    service.after_responses(worker, stream.as_fd());
                 }
             }
             Err(error) if is_pause(&error) => {
@@ -68,14 +115,15 @@ pub(super) fn tcp(worker: &mut Worker, stream: &TcpStream, settings: Settings) {
     }
     // Tells the client that no response is to come; ENOTCONN when it is gone.
     let _ = socket::shut_down_sending(stream);
+    service.finish(worker, stream.as_fd())
 }
 
 /// Sends whole responses; false when the connection is broken. It may block: the client reads whatever it does.
 #[inline]
-fn answer(worker: &mut Worker, stream: &TcpStream, responses: &[u8], count: u64, now: u64) -> bool {
+fn answer<S: Service>(worker: &mut Worker, stream: &TcpStream, service: &S, responses: &[u8]) -> bool {
     let mut taken = 0;
     while taken < responses.len() {
-        match socket::send(stream, &responses[taken..], Waiting::Block) {
+        match service.send(stream.as_fd(), &responses[taken..]) {
             Ok(more) => taken += more,
             Err(error) if is_pause(&error) => {}
             Err(error) => {
@@ -86,23 +134,39 @@ fn answer(worker: &mut Worker, stream: &TcpStream, responses: &[u8], count: u64,
             }
         }
     }
-    worker.sent().add(responses.len() as u64, count, now);
     true
 }
 
 /// Serves UDP requests until the client is done.
-pub(super) fn udp(worker: &mut Worker, socket: &UdpSocket, settings: Settings, magics: Magics) {
+pub(super) fn udp<S: Service>(
+    worker: &mut Worker,
+    socket: &UdpSocket,
+    settings: Settings,
+    magics: Magics,
+    mut service: S,
+) -> Option<StampReport> {
     let size = settings.size;
     let waiting = waiting(settings);
+    // Room for a greeting even when requests are smaller, so that a belated one is known for what it is.
     let mut buffer = vec![0; size.max(greeting::LENGTH + 1)];
     while !worker.control.is_finishing() {
-        match socket::receive(socket, &mut buffer, waiting) {
-            Ok(length) => {
+        match service.receive(socket.as_fd(), &mut buffer, waiting) {
+            Ok((length, stamp)) => {
                 worker.was_served();
-                let payload = &mut buffer[..length.min(size.max(greeting::LENGTH + 1))];
+                let room = buffer.len();
+                let payload = &mut buffer[..length.min(room)];
                 let magic = datagram::read_magic(payload);
                 if length == size && magic == Some(magics.request) {
-                    respond(worker, socket, &mut payload[..size], magics.response);
+                    let now = clock::monotonic_ns();
+                    worker.received().add(size as u64, 1, now);
+                    match service.respond(socket.as_fd(), payload, magics.response, stamp, now) {
+                        Ok(_) => {
+                            worker.sent().add(size as u64, 1, now);
+                            service.after_responses(worker, socket.as_fd());
+                        }
+                        // The request stays without a response, and the client counts it as lost.
+                        Err(error) => worker.tally.count("send", &error),
+                    }
                 } else if magic == Some(magics.end) {
                     break;
                 } else if Greeting::from_bytes(payload).is_none() && !worker.control.is_finishing() {
@@ -118,18 +182,5 @@ pub(super) fn udp(worker: &mut Worker, socket: &UdpSocket, settings: Settings, m
             }
         }
     }
-}
-
-#[inline]
-fn respond(worker: &mut Worker, socket: &UdpSocket, message: &mut [u8], response_magic: u64) {
-    let size = message.len() as u64;
-    let Some(number) = datagram::read_number(message) else { return };
-    let now = clock::monotonic_ns();
-    worker.received().add(size, 1, now);
-    datagram::write_number(message, response_magic, number);
-    match socket::send(socket, message, Waiting::Block) {
-        Ok(_) => worker.sent().add(size, 1, now),
-        // The request stays without a response, and the client counts it as lost.
-        Err(error) => worker.tally.count("send", &error),
-    }
+    service.finish(worker, socket.as_fd())
 }

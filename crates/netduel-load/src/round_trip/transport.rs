@@ -1,5 +1,6 @@
-//! The client's side of the wire: sending request number n, and learning which requests were answered. TCP keeps order,
-//! so responses are counted; UDP messages carry their number.
+//! The client's side of the wire: sending request number n, and learning which requests were answered. TCP keeps order, so
+//! responses are counted; UDP messages carry their number. What time stamps add stands behind two traits, whose implementation
+//! without stamps (`plain.rs`) compiles to nothing.
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,38 +11,36 @@ use netduel_sys::pattern;
 use netduel_sys::socket::{self, Waiting};
 
 use crate::accounting::{Accounting, Arrival};
-use crate::datagram;
+use crate::datagram::{self, MESSAGE_HEADER};
 use crate::markers;
 use crate::recorder::Trip;
 use crate::worker::Worker;
 
 /// Bytes that a TCP end takes in one call, when messages are small.
-pub(crate) const READ_BYTES: usize = 64 * 1024;
+pub(super) const READ_BYTES: usize = 64 * 1024;
 
 /// Sends requests.
-pub(crate) trait Requests: Send + 'static {
+pub(super) trait Requests: Send + 'static {
     /// Sends request `number`, at `now_ns`. `WouldBlock` means that it was not sent, or not all of it: call again with the
     /// same number.
     fn send(&mut self, number: u64, now_ns: u64, waiting: Waiting) -> io::Result<()>;
     /// No more requests come.
     fn end(&mut self);
-    /// The name of the system call, for counting errors.
-    fn call(&self) -> &'static str;
 }
 
 /// What a receive call gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Received {
+pub(super) enum Received {
     /// Something, perhaps not a whole response.
     Some,
     /// A message that is no response, or one that had come before.
-    Strange,
+    Unexpected,
     /// The end of the stream.
     End,
 }
 
 /// Receives responses.
-pub(crate) trait Responses: Send + 'static {
+pub(super) trait Responses: Send + 'static {
     /// Receives once, and calls `answered` with the number of each request whose response is whole now, and whether it is time
     /// stamped. `answered` tells what it counted; nothing for a request that was given up.
     fn receive(
@@ -54,39 +53,91 @@ pub(crate) trait Responses: Send + 'static {
     /// The socket.
     fn descriptor(&self) -> BorrowedFd<'_>;
     /// The traffic begins.
-    fn begin(&mut self, _: &mut Worker) {}
-    /// It is over: what the stamps of the responses say, where they have some.
-    fn finish(self, _: &mut Worker) -> Option<StampReport>
-    where
-        Self: Sized,
-    {
-        None
-    }
+    fn begin(&mut self, worker: &mut Worker);
+    /// It is over: what the time stamps of the responses say, where they have some.
+    fn finish(self, worker: &mut Worker) -> Option<StampReport>;
+}
+
+/// What time stamps do to requests.
+pub(super) trait SendStamps: Send + 'static {
+    /// Request `number` is sent over TCP at `now_ns`, or the rest of it. Marks its first byte.
+    fn begin_stream(&mut self, number: u64, now_ns: u64, message: &mut [u8]);
+    /// Request `number` is sent over UDP at `now_ns`. Returns the number to write into it, with its marks.
+    fn begin_datagram(&mut self, number: u64, now_ns: u64) -> u64;
+    /// Sends bytes of the request that was begun last.
+    ///
+    /// # Errors
+    /// What sendmsg(2) says.
+    fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8], waiting: Waiting) -> io::Result<usize>;
+    /// The kernel has all of the request.
+    fn sent(&mut self);
+    /// The kernel refused a datagram.
+    fn failed(&mut self, error: &io::Error);
+}
+
+/// How an end receives, with time stamps or without.
+pub(super) trait Receiver {
+    /// The stamp of what one call received.
+    type Stamp: Copy + Default;
+    /// Receives once.
+    ///
+    /// # Errors
+    /// What recvmsg(2) says.
+    fn receive(
+        &self,
+        socket: BorrowedFd<'_>,
+        buffer: &mut [u8],
+        waiting: Waiting,
+    ) -> io::Result<(usize, Self::Stamp)>;
+}
+
+/// What time stamps do to responses.
+pub(super) trait ReceiveStamps: Receiver + Send + 'static {
+    /// The first bytes of a response that [`Self::answered`] reads.
+    const HEAD_BYTES: usize;
+    /// When request `number` was sent; absent when it was not stamped.
+    fn sent_ns(&self, number: u64) -> Option<u64>;
+    /// A stamped request is answered, by a response that begins with `head`.
+    fn answered(&mut self, number: u64, sent_ns: u64, trip: Trip, stamp: Self::Stamp, head: &[u8]);
+    /// Some stamped requests were answered, and the next has not left.
+    fn between(&mut self, socket: BorrowedFd<'_>);
+    /// The traffic begins.
+    fn begin(&mut self, worker: &mut Worker);
+    /// It is over.
+    fn finish(self, socket: BorrowedFd<'_>, worker: &mut Worker) -> Option<StampReport>;
 }
 
 /// Requests over TCP.
-pub(crate) struct TcpRequests {
+pub(super) struct TcpRequests<S> {
     stream: Arc<TcpStream>,
     message: Vec<u8>,
     /// Bytes of the current request that the kernel took.
     taken: usize,
+    stamps: S,
 }
 
-impl TcpRequests {
-    pub(crate) fn new(stream: Arc<TcpStream>, size: usize) -> Self {
-        let mut message = vec![0; size];
-        pattern::fill(&mut message);
-        Self { stream, message, taken: 0 }
+impl<S: SendStamps> TcpRequests<S> {
+    pub(super) fn new(stream: Arc<TcpStream>, size: usize, stamps: S) -> Self {
+        Self { stream, message: filled(size), taken: 0, stamps }
     }
 }
 
-impl Requests for TcpRequests {
+/// A message of `size` bytes with the pattern of all payload.
+fn filled(size: usize) -> Vec<u8> {
+    let mut message = vec![0; size];
+    pattern::fill(&mut message);
+    message
+}
+
+impl<S: SendStamps> Requests for TcpRequests<S> {
     #[inline]
-    fn send(&mut self, _: u64, _: u64, waiting: Waiting) -> io::Result<()> {
+    fn send(&mut self, number: u64, now_ns: u64, waiting: Waiting) -> io::Result<()> {
+        self.stamps.begin_stream(number, now_ns, &mut self.message);
         while self.taken < self.message.len() {
-            self.taken += socket::send(&*self.stream, &self.message[self.taken..], waiting)?;
+            self.taken += self.stamps.send(self.stream.as_fd(), &self.message[self.taken..], waiting)?;
         }
         self.taken = 0;
+        self.stamps.sent();
         Ok(())
     }
 
@@ -94,44 +145,66 @@ impl Requests for TcpRequests {
         // ENOTCONN: the peer is gone, which the receiver learns, too.
         let _ = socket::shut_down_sending(&*self.stream);
     }
-
-    fn call(&self) -> &'static str {
-        "send"
-    }
 }
 
 /// Responses over TCP.
-pub(crate) struct TcpResponses {
+pub(super) struct TcpResponses<S> {
     stream: Arc<TcpStream>,
     buffer: Vec<u8>,
     size: usize,
-    /// Bytes of the current response that have come.
+    /// Bytes of the current response that have come, and the first of them.
     partial: usize,
+    head: Vec<u8>,
     next: u64,
+    stamps: S,
 }
 
-impl TcpResponses {
-    pub(crate) fn new(stream: Arc<TcpStream>, size: usize) -> Self {
-        Self { stream, buffer: vec![0; READ_BYTES.max(size)], size, partial: 0, next: 0 }
+impl<S: ReceiveStamps> TcpResponses<S> {
+    pub(super) fn new(stream: Arc<TcpStream>, size: usize, stamps: S) -> Self {
+        let (buffer, head) = (vec![0; READ_BYTES.max(size)], vec![0; S::HEAD_BYTES]);
+        Self { stream, buffer, size, partial: 0, head, next: 0, stamps }
     }
 }
 
-impl Responses for TcpResponses {
+impl<S: ReceiveStamps> Responses for TcpResponses<S> {
     #[inline]
     fn receive(
         &mut self,
         waiting: Waiting,
         mut answered: impl FnMut(u64, bool) -> Option<Trip>,
     ) -> io::Result<Received> {
-        let count = socket::receive(&*self.stream, &mut self.buffer, waiting)?;
+        let (count, stamp) = self.stamps.receive(self.stream.as_fd(), &mut self.buffer, waiting)?;
         if count == 0 {
             return Ok(Received::End);
         }
-        self.partial += count;
-        while self.partial >= self.size {
-            self.partial -= self.size;
-            answered(self.next, false);
+        let (mut at, mut any_stamped) = (0, false);
+        while at < count {
+            let take = (self.size - self.partial).min(count - at);
+            if S::HEAD_BYTES > 0
+                && let Some(head) = self.head.get_mut(self.partial..)
+            {
+                let length = head.len().min(take);
+                head[..length].copy_from_slice(&self.buffer[at..at + length]);
+            }
+            self.partial += take;
+            at += take;
+            if self.partial < self.size {
+                break;
+            }
+            self.partial = 0;
+            let number = self.next;
             self.next += 1;
+            let sent_ns = self.stamps.sent_ns(number);
+            let trip = answered(number, sent_ns.is_some());
+            if let (Some(sent_ns), Some(trip)) = (sent_ns, trip) {
+                // The stamp is that of the last byte in the queue. When more was there, it is not this response's.
+                let stamp = if at == count { stamp } else { S::Stamp::default() };
+                self.stamps.answered(number, sent_ns, trip, stamp, &self.head);
+                any_stamped = true;
+            }
+        }
+        if any_stamped {
+            self.stamps.between(self.stream.as_fd());
         }
         Ok(Received::Some)
     }
@@ -143,83 +216,110 @@ impl Responses for TcpResponses {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
+
+    fn begin(&mut self, worker: &mut Worker) {
+        self.stamps.begin(worker);
+    }
+
+    fn finish(self, worker: &mut Worker) -> Option<StampReport> {
+        self.stamps.finish(self.stream.as_fd(), worker)
+    }
 }
 
 /// Requests over UDP.
-pub(crate) struct UdpRequests {
+pub(super) struct UdpRequests<S> {
     socket: Arc<UdpSocket>,
     message: Vec<u8>,
     magic: u64,
     end_magic: u64,
+    stamps: S,
 }
 
-impl UdpRequests {
-    pub(crate) fn new(socket: Arc<UdpSocket>, size: usize, magic: u64, end_magic: u64) -> Self {
-        let mut message = vec![0; size];
-        pattern::fill(&mut message);
-        Self { socket, message, magic, end_magic }
+impl<S: SendStamps> UdpRequests<S> {
+    pub(super) fn new(socket: Arc<UdpSocket>, size: usize, magic: u64, end_magic: u64, stamps: S) -> Self {
+        Self { socket, message: filled(size), magic, end_magic, stamps }
     }
 }
 
-impl Requests for UdpRequests {
+impl<S: SendStamps> Requests for UdpRequests<S> {
     #[inline]
-    fn send(&mut self, number: u64, _: u64, waiting: Waiting) -> io::Result<()> {
+    fn send(&mut self, number: u64, now_ns: u64, waiting: Waiting) -> io::Result<()> {
+        let number = self.stamps.begin_datagram(number, now_ns);
         datagram::write_number(&mut self.message, self.magic, number);
-        socket::send(&*self.socket, &self.message, waiting).map(|_| ())
+        match self.stamps.send(self.socket.as_fd(), &self.message, waiting) {
+            Ok(_) => {
+                self.stamps.sent();
+                Ok(())
+            }
+            Err(error) => {
+                self.stamps.failed(&error);
+                Err(error)
+            }
+        }
     }
 
     fn end(&mut self) {
         markers::send(|| std::iter::once((&*self.socket, self.end_magic)));
     }
-
-    fn call(&self) -> &'static str {
-        "send"
-    }
 }
 
 /// Responses over UDP.
-pub(crate) struct UdpResponses {
+pub(super) struct UdpResponses<S> {
     socket: Arc<UdpSocket>,
     buffer: Vec<u8>,
     size: usize,
     magic: u64,
     /// Tells a response that the path duplicated.
     seen: Accounting,
+    stamps: S,
 }
 
-impl UdpResponses {
-    pub(crate) fn new(socket: Arc<UdpSocket>, size: usize, magic: u64) -> Self {
-        Self { socket, buffer: vec![0; size], size, magic, seen: Accounting::new() }
+impl<S: ReceiveStamps> UdpResponses<S> {
+    pub(super) fn new(socket: Arc<UdpSocket>, size: usize, magic: u64, stamps: S) -> Self {
+        Self { socket, buffer: vec![0; size], size, magic, seen: Accounting::new(), stamps }
     }
 }
 
-impl Responses for UdpResponses {
+impl<S: ReceiveStamps> Responses for UdpResponses<S> {
     #[inline]
     fn receive(
         &mut self,
         waiting: Waiting,
         mut answered: impl FnMut(u64, bool) -> Option<Trip>,
     ) -> io::Result<Received> {
-        let length = socket::receive(&*self.socket, &mut self.buffer, waiting)?;
+        let (length, stamp) = self.stamps.receive(self.socket.as_fd(), &mut self.buffer, waiting)?;
         let payload = &self.buffer[..length.min(self.size)];
         if length != self.size || datagram::read_magic(payload) != Some(self.magic) {
-            return Ok(Received::Strange);
+            return Ok(Received::Unexpected);
         }
-        match datagram::read_number(payload) {
-            Some(number) if matches!(self.seen.arrive(number), Arrival::InOrder | Arrival::Reordered) => {
-                answered(number, false);
-                Ok(Received::Some)
-            }
-            _ => Ok(Received::Strange),
+        let Some(number) = datagram::read_number(payload) else { return Ok(Received::Unexpected) };
+        if !matches!(self.seen.arrive(number), Arrival::InOrder | Arrival::Reordered) {
+            return Ok(Received::Unexpected);
         }
+        let sent_ns = self.stamps.sent_ns(number);
+        let trip = answered(number, sent_ns.is_some());
+        if let (Some(sent_ns), Some(trip)) = (sent_ns, trip) {
+            let head = payload.get(MESSAGE_HEADER..MESSAGE_HEADER + S::HEAD_BYTES).unwrap_or_default();
+            self.stamps.answered(number, sent_ns, trip, stamp, head);
+            self.stamps.between(self.socket.as_fd());
+        }
+        Ok(Received::Some)
     }
 
     fn is_final(error: &io::Error) -> bool {
-        // Nobody listens at the peer's port; other errors are of the path and may pass.
+        // Nothing listens at the peer's port; other errors are of the path and may pass.
         error.kind() == io::ErrorKind::ConnectionRefused
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    fn begin(&mut self, worker: &mut Worker) {
+        self.stamps.begin(worker);
+    }
+
+    fn finish(self, worker: &mut Worker) -> Option<StampReport> {
+        self.stamps.finish(self.socket.as_fd(), worker)
     }
 }

@@ -4,6 +4,7 @@
 //! The server's times travel back in the stamped response. Its transmit stamp is known only when the response has left, so it
 //! travels with the next stamped one. Kernels stamp on the wall clock; everything here is brought to the monotonic clock
 //! of its host, so a step of the wall clock moves no figure.
+mod calls;
 mod clock_id;
 mod collector;
 mod desk;
@@ -15,5 +16,5 @@ mod times;
 mod transport;
 mod wall_clock;
 
-pub(super) use serve::{tcp as serve_tcp, udp as serve_udp};
-pub(super) use transport::{tcp_client, udp_client};
+pub(super) use serve::StampedService;
+pub(super) use transport::{of_datagrams, of_stream};

@@ -1,0 +1,32 @@
+//! Socket calls with a time stamp where one is wanted: recvmsg(2) takes 1 us longer than recv(2) after a wake-up.
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use netduel_sys::socket::{self, Waiting};
+use netduel_sys::timestamping::{self, Stamp};
+
+/// Receives, with the stamp of what came or an empty one.
+#[inline]
+pub(super) fn receive(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    waiting: Waiting,
+    is_stamped: bool,
+) -> io::Result<(usize, Stamp)> {
+    if is_stamped {
+        timestamping::receive(socket, buffer, waiting)
+    } else {
+        socket::receive(socket, buffer, waiting).map(|length| (length, Stamp::default()))
+    }
+}
+
+/// Sends, and may ask for a transmit stamp.
+#[inline]
+pub(super) fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    waiting: Waiting,
+    is_stamped: bool,
+) -> io::Result<usize> {
+    if is_stamped { timestamping::send(socket, bytes, waiting) } else { socket::send(socket, bytes, waiting) }
+}
