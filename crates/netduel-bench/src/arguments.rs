@@ -6,35 +6,35 @@ use clap::{Parser, ValueEnum};
 
 use crate::record::Placement;
 
-/// Our engines against other tools, side by side on one path.
+/// netduel's engines against other tools on one path.
 #[derive(Debug, Parser)]
 #[command(name = "peers", args_override_self = true)]
 pub struct Arguments {
-    /// Cases to run, by name or beginning of a name; all when absent.
+    /// Cases to run, by name or beginning of a name [default: all].
     #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
     pub only: Vec<String>,
-    /// Pairs of each comparison; an interval of 95 % needs 6.
+    /// Pairs per comparison; a 95 % interval needs 6.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..1000))]
     pub pairs: u32,
     /// Seconds of traffic in each run.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..600))]
     pub seconds: u32,
-    /// Where the two ends may run, for both tools alike.
+    /// Placement of the two ends, equal for both tools.
     #[arg(long, value_enum, default_value_t = Pin::Both)]
     pub pin: Pin,
-    /// Seed of the order; a new one, which is printed, when absent.
+    /// Seed of the order [default: random; always printed].
     #[arg(long)]
     pub seed: Option<u64>,
     /// The file for all raw figures.
     #[arg(long, default_value = "target/peers.json", value_name = "FILE")]
     pub json: PathBuf,
-    /// Measure nothing: write the tables of docs/performance.md, and docs/performance.json, from the JSON file.
+    /// Do not measure; write the tables of docs/performance.md, and docs/performance.json, from the JSON file.
     #[arg(long)]
     pub write_docs: bool,
-    /// Measure nothing: list the cases.
+    /// Do not measure; list the cases.
     #[arg(long)]
     pub list: bool,
-    /// End when standard input ends (for whoever started this program).
+    /// End when standard input ends (for the program that started this one).
     #[arg(long, hide = true)]
     pub lifeline: bool,
 }
@@ -42,11 +42,11 @@ pub struct Arguments {
 /// `--pin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Pin {
-    /// Wherever the kernel puts them.
+    /// Placed by the kernel.
     Free,
     /// Client on core 0, server on core 1.
     Apart,
-    /// Both on core 0: a round trip then has no wake-up of another core in it.
+    /// Both on core 0: a round trip then wakes no other core.
     Together,
     /// Free and apart.
     Both,

@@ -1,13 +1,13 @@
 //! CPU time of a run, measured in the same way for every tool.
 //!
-//! Counted are the processes of both ends over their whole lives, from the kernel's account when they are taken (wait4(2)),
-//! and the work in soft interrupts that is in no process' account. How much that is, the kernel's configuration says:
-//! - without `CONFIG_IRQ_TIME_ACCOUNTING` a process is charged for the soft interrupts that run on its back (on a veth that is the
-//!   whole way to the other end's socket), so only the threads `ksoftirqd` are added. To add `softirq` of `/proc/stat` as
-//!   well would count the same time twice;
-//! - with it processes are charged for their own work alone, and `softirq` and `irq` of `/proc/stat` are added.
+//! It is the time of the processes of both ends over their whole lives (wait4(2)), and softirq time that is charged to no
+//! process. The kernel's configuration decides how much that is:
+//! - without `CONFIG_IRQ_TIME_ACCOUNTING` softirq time is charged to the interrupted process (on a veth this includes the receive
+//!   path up to the other end's socket), so only the threads `ksoftirqd` are added. Adding `softirq` of `/proc/stat` would
+//!   count the same time twice;
+//! - with it processes are charged for their own work only, and `softirq` and `irq` of `/proc/stat` are added.
 //!
-//! Both are recorded raw, and the busy time of the whole machine too, which shows what others did meanwhile.
+//! Both are recorded raw, together with the busy time of the whole machine, which shows the load of other programs.
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 /// Clock ticks a second in `/proc/stat`: fixed by the kernel's interface (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Whom the kernel charges for soft interrupts.
+/// What the kernel charges softirq time to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accounting {
-    /// The process on whose back they run; `ksoftirqd` is added.
+    /// The interrupted process; `ksoftirqd` is added.
     InProcesses,
-    /// Nobody; `softirq` and `irq` of the machine are added.
+    /// No process; `softirq` and `irq` of the machine are added.
     Separate,
     /// The configuration cannot be read: as [`Self::InProcesses`], which may be too little, for both tools alike.
     Unknown,
@@ -45,17 +45,16 @@ impl Accounting {
     pub fn explanation(self) -> &'static str {
         match self {
             Self::InProcesses => {
-                "processes of both ends over their whole lives (wait4) and the threads ksoftirqd; this kernel charges soft \
-                 interrupts to the process on whose back they run (no CONFIG_IRQ_TIME_ACCOUNTING), so softirq of /proc/stat \
-                 is in there already and is not added"
+                "processes of both ends over their whole lives (wait4) and the threads ksoftirqd; this kernel charges softirq \
+                 time to the interrupted process (no CONFIG_IRQ_TIME_ACCOUNTING), so softirq of /proc/stat is not added"
             }
             Self::Separate => {
                 "processes of both ends over their whole lives (wait4), and softirq and irq of /proc/stat, which this kernel \
-                 charges to nobody (CONFIG_IRQ_TIME_ACCOUNTING)"
+                 charges to no process (CONFIG_IRQ_TIME_ACCOUNTING)"
             }
             Self::Unknown => {
-                "processes of both ends over their whole lives (wait4) and the threads ksoftirqd; whom this kernel charges \
-                 for soft interrupts cannot be read, so some may be missing, for both tools alike"
+                "processes of both ends over their whole lives (wait4) and the threads ksoftirqd; the kernel's \
+                 accounting of softirq time is unknown, so some may be missing, for both tools"
             }
         }
     }
@@ -80,9 +79,9 @@ pub struct Cost {
     pub server_s: f64,
     /// The threads `ksoftirqd` of all cores; absent when they cannot be seen.
     pub ksoftirqd_s: Option<f64>,
-    /// `softirq` and `irq` of `/proc/stat`, all cores, whosever they were; in steps of 10 ms.
+    /// `softirq` and `irq` of `/proc/stat`, all cores, of all programs; in steps of 10 ms.
     pub softirq_s: f64,
-    /// All that is not idle on all cores, whosever it was; in steps of 10 ms.
+    /// All that is not idle on all cores, of all programs; in steps of 10 ms.
     pub busy_s: f64,
     /// Taken by the hypervisor; in steps of 10 ms.
     pub steal_s: f64,

@@ -60,26 +60,26 @@ pub fn head(record: &Record) -> Vec<String> {
             machine.buffers.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
         ),
         format!("CPU counted: {}", record.accounting.explanation()),
-        "placement: free = wherever the kernel puts them; apart = client on core 0, server on core 1, all threads of each; together = all on core 0"
+        "placement: free = placed by the kernel; apart = client on core 0, server on core 1, all threads of each; together = all on core 0"
             .to_owned(),
     ];
     for peer in &record.peers {
-        let version = peer.version.as_deref().unwrap_or("NOT INSTALLED: what is compared with it is missing");
+        let version = peer.version.as_deref().unwrap_or("NOT INSTALLED: its comparisons are missing");
         lines.push(format!("peer {}: {version}", peer.program));
     }
     if let Some(others) = summary::others(record) {
         lines.push(format!(
-            "others on the machine during the runs: {:.1} % of all cores, [{:.1}-{:.1}]",
+            "other programs during the runs: {:.1} % of all cores, [{:.1}-{:.1}]",
             others.median * 100.0,
             others.least * 100.0,
             others.most * 100.0
         ));
         if others.median > OTHERS_MOST {
-            lines.push("BUSY MACHINE: repeat it on a quiet one before you quote a figure".to_owned());
+            lines.push("BUSY MACHINE: repeat on a quiet machine before you quote a figure".to_owned());
         }
     }
     if !record.optimised {
-        lines.push("NOT OPTIMISED: figures of a debug build say nothing".to_owned());
+        lines.push("NOT OPTIMISED: figures of a debug build are meaningless".to_owned());
     }
     lines
 }
@@ -111,7 +111,7 @@ pub fn range(spread: Spread, show: impl Fn(f64) -> String) -> String {
 
 fn asked(row: &Row) -> String {
     let asks = row.asks.iter().map(|(ask, is_reached)| {
-        format!("   asked {}: {}", bound(ask), if *is_reached { "yes" } else { "NO" })
+        format!("   target {}: {}", bound(ask), if *is_reached { "yes" } else { "NO" })
     });
     asks.collect()
 }
