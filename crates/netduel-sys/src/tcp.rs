@@ -1,4 +1,4 @@
-//! TCP sockets: options, sendfile(2), receive that discards (MSG_TRUNC).
+//! TCP sockets: options, and a receive that discards (MSG_TRUNC).
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};

@@ -41,7 +41,7 @@ impl Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TcpEngine {
-    /// The sender copies nothing (`sendfile` from memory), the receiver discards in the kernel (`MSG_TRUNC`): the path
+    /// The sender copies nothing (`vmsplice` and `splice` from memory), the receiver discards in the kernel (`MSG_TRUNC`): the path
     /// is the limit for longer.
     #[default]
     Lean,
