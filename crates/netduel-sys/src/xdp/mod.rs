@@ -3,6 +3,7 @@
 //! said by a program on the interface and an [`crate::bpf::SocketMap`].
 pub mod attachment;
 mod ring;
+mod ring_memory;
 mod socket;
 mod umem;
 

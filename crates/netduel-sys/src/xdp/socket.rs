@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::ring::{Consumer, Producer};
+use super::ring_memory::Mapping;
 use super::umem::{FRAME, Umem};
 use crate::{busy_poll, clock, socket_option};
 
@@ -64,10 +65,10 @@ const RELEASE_PAUSE_NS: u64 = 1_000_000;
 pub struct XdpSocket {
     // The socket is closed before its memory goes: fields are dropped in this order.
     descriptor: OwnedFd,
-    fill: Producer<u64>,
-    completion: Consumer<u64>,
-    received: Option<Consumer<libc::xdp_desc>>,
-    outgoing: Option<Producer<libc::xdp_desc>>,
+    fill: Producer<Mapping<u64>>,
+    completion: Consumer<Mapping<u64>>,
+    received: Option<Consumer<Mapping<libc::xdp_desc>>>,
+    outgoing: Option<Producer<Mapping<libc::xdp_desc>>>,
     /// Addresses of frames that may be written to be sent.
     free: Vec<u64>,
     memory: Umem,
@@ -103,23 +104,23 @@ impl XdpSocket {
         }
         let offsets: libc::xdp_mmap_offsets = get(&descriptor, libc::XDP_MMAP_OFFSETS)?;
         let fd = descriptor.as_fd();
-        let fill = Producer::map(fd, libc::XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, fills)?;
-        let completion = Consumer::map(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, completions)?;
+        let fill = Mapping::new(fd, libc::XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, fills)?;
+        let completion = Mapping::new(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, completions)?;
         let received = (receive_frames > 0)
-            .then(|| Consumer::map(fd, libc::XDP_PGOFF_RX_RING as u64, &offsets.rx, receive_frames))
+            .then(|| Mapping::new(fd, libc::XDP_PGOFF_RX_RING as u64, &offsets.rx, receive_frames))
             .transpose()?;
         let outgoing = (send_frames > 0)
-            .then(|| Producer::map(fd, libc::XDP_PGOFF_TX_RING as u64, &offsets.tx, send_frames))
+            .then(|| Mapping::new(fd, libc::XDP_PGOFF_TX_RING as u64, &offsets.tx, send_frames))
             .transpose()?;
         // The first frames are to be sent, the others for what arrives; no frame changes sides.
         let address = |frame: u32| u64::from(frame) * FRAME as u64;
         let free = (0..send_frames).map(address).collect();
         let mut socket = Self {
             descriptor,
-            fill,
-            completion,
-            received,
-            outgoing,
+            fill: Producer::new(fill),
+            completion: Consumer::new(completion),
+            received: received.map(Consumer::new),
+            outgoing: outgoing.map(Producer::new),
             free,
             memory,
             is_zero_copy: false,
