@@ -2,6 +2,8 @@
 //! that is made of them, with labels instead of distances. What is written here may be wrong; the verifier refuses it then.
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
+use super::map::Map;
+
 /// A register. `R0` holds results, `R1` to `R5` arguments (lost in a call), `R6` to `R9` survive calls, `R10` is the end of
 /// the stack of 512 bytes, which is written below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +154,7 @@ impl<'map> Code<'map> {
     }
 
     /// `destination = map`, as helpers take it.
-    pub fn load_map(&mut self, destination: Register, map: &'map impl super::Map) -> &mut Self {
+    pub fn load_map(&mut self, destination: Register, map: &'map impl Map) -> &mut Self {
         /// The number of this instruction is a map's descriptor (`BPF_PSEUDO_MAP_FD`).
         const PSEUDO_MAP: u8 = 1;
         self.maps.push((self.instructions.len(), map.descriptor()));

@@ -2,7 +2,8 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use super::{Command, Program, call, own};
+use super::call::{Command, call, own};
+use super::program::Program;
 
 /// Where a program is attached (include/uapi/linux/bpf.h, `enum bpf_attach_type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

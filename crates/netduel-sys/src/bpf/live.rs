@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::AsRawFd as _;
 
-use super::{Command, Program, call};
+use super::call::{Command, call};
+use super::program::Program;
 
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
 const LIVE_FRAMES: u32 = 1 << 1;

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
-use super::{Command, NAME_LENGTH, call, object_name, own};
+use super::call::{Command, NAME_LENGTH, call, object_name, own};
 
 /// Kinds of map (include/uapi/linux/bpf.h, `enum bpf_map_type`).
 const HASH: u32 = 1;

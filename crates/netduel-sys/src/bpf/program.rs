@@ -2,7 +2,8 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use super::{Code, Command, NAME_LENGTH, call, object_name, own};
+use super::call::{Command, NAME_LENGTH, call, object_name, own};
+use super::instruction::Code;
 
 /// What programs declare. No helper that is named in this room asks for a licence of its own.
 const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";

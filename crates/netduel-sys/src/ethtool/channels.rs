@@ -1,7 +1,7 @@
 //! Channels (`ethtool -l`, `-L`; `struct ethtool_channels`): how many queues a device has and may have.
 use std::io;
 
-use super::Ethtool;
+use super::ioctl::Ethtool;
 
 const GET_CHANNELS: u32 = 0x3c;
 const SET_CHANNELS: u32 = 0x3d;

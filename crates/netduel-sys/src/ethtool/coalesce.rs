@@ -2,7 +2,7 @@
 //! interrupts.
 use std::io;
 
-use super::Ethtool;
+use super::ioctl::Ethtool;
 
 const GET_COALESCE: u32 = 0x0e;
 const SET_COALESCE: u32 = 0x0f;

@@ -1,7 +1,7 @@
 //! Features (`ethtool -k`, `-K`): offloads and the like, one bit each.
 use std::io;
 
-use super::Ethtool;
+use super::ioctl::Ethtool;
 
 const GET_FEATURES: u32 = 0x3a;
 const SET_FEATURES: u32 = 0x3b;

@@ -77,8 +77,8 @@ mod tests {
 
     use super::*;
     use crate::ethtool::Ethtool;
-    use crate::ethtool::GET_STRINGS;
     use crate::ethtool::features::SET_FEATURE_NAMES;
+    use crate::ethtool::ioctl::GET_STRINGS;
     use crate::link::request;
 
     #[test]

@@ -1,19 +1,10 @@
 //! The ethtool ioctl (include/uapi/linux/ethtool.h): driver, counters and speed here, and a file for each setting that
 //! can be read and changed: [`features`](Ethtool::features), [`channels`](Ethtool::channels), [`rings`](Ethtool::rings),
 //! [`coalesce`](Ethtool::coalesce), [`rss`](Ethtool::rss). Must hold no policy.
-//!
-//! `ETHTOOL_GSTRINGS` and `ETHTOOL_GSTATS` write as many entries as the driver has at that moment, whatever size the
-//! caller names, so a device that gains queues between two calls would write past a heap buffer. All exchanges
-//! therefore go through one mapping that ends in an inaccessible page: the kernel then answers `EFAULT`.
-use std::ffi::c_void;
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-
-use crate::link::{request, request_socket};
-
 mod channels;
 mod coalesce;
 mod features;
+mod ioctl;
 mod memory;
 mod rings;
 mod rss;
@@ -21,171 +12,16 @@ mod rss;
 pub use channels::Channels;
 pub use coalesce::{Coalesce, CoalesceParameter};
 pub use features::Feature;
+pub use ioctl::{DriverInfo, Ethtool};
 pub use rings::Rings;
 pub use rss::{HashFunction, Rss};
-
-use memory::GuardedMemory;
-
-const GET_DRIVER_INFO: u32 = 0x03;
-const GET_STRINGS: u32 = 0x1b;
-const GET_STATISTICS: u32 = 0x1d;
-const GET_STRING_SET_INFO: u32 = 0x37;
-const GET_LINK_SETTINGS: u32 = 0x4c;
-/// String sets (`enum ethtool_stringset`).
-const SET_STATISTICS_NAMES: u32 = 1;
-/// Bytes of one name (`ETH_GSTRING_LEN`).
-const NAME_LEN: usize = 32;
-/// Bytes of `struct ethtool_drvinfo`.
-const DRIVER_INFO_LEN: usize = 196;
-/// Bytes of `struct ethtool_link_settings` without its bit maps.
-const LINK_SETTINGS_LEN: usize = 48;
-/// Room for an exchange: 64 Ki names, an order of magnitude above the busiest NIC (about 60 counters on each of 128
-/// queues). Pages that are not touched cost nothing.
-const ROOM: usize = 2 << 20;
-/// How often names and values are read anew when their number changes in between.
-const ATTEMPTS: usize = 4;
-
-/// `ethtool -i`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DriverInfo {
-    /// Driver, for example `virtio_net`.
-    pub driver: String,
-    /// Firmware version; empty when the driver tells none.
-    pub firmware: String,
-    /// Where on the bus, for example `0000:00:04.0`; empty for virtual devices.
-    pub bus: String,
-}
-
-/// A socket and a piece of memory for exchanges with the drivers of one network namespace.
-#[derive(Debug)]
-pub struct Ethtool {
-    socket: OwnedFd,
-    memory: GuardedMemory,
-}
-
-impl Ethtool {
-    /// Opens the door to the drivers of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// Without a descriptor or address space to spare.
-    pub fn open() -> io::Result<Self> {
-        Ok(Self { socket: request_socket()?, memory: GuardedMemory::new(ROOM)? })
-    }
-
-    /// Driver and place of an interface.
-    ///
-    /// # Errors
-    /// `ENODEV` without such an interface, `EOPNOTSUPP` when the device has no driver information.
-    pub fn driver(&mut self, interface: &str) -> io::Result<DriverInfo> {
-        self.memory.clear(DRIVER_INFO_LEN);
-        self.exchange(interface, GET_DRIVER_INFO)?;
-        let bytes = self.memory.bytes();
-        Ok(DriverInfo {
-            driver: text(&bytes[4..36]),
-            firmware: text(&bytes[68..100]),
-            bus: text(&bytes[100..132]),
-        })
-    }
-
-    /// Link speed in Mbit/s; `None` when the device does not know.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` when the device has no link settings.
-    pub fn speed(&mut self, interface: &str) -> io::Result<Option<u32>> {
-        // The first call asks with no room for bit maps and is answered with the negated number of words they need.
-        self.memory.clear(LINK_SETTINGS_LEN);
-        self.exchange(interface, GET_LINK_SETTINGS)?;
-        let words = self.memory.bytes()[15].cast_signed().unsigned_abs();
-        self.memory.clear(LINK_SETTINGS_LEN + usize::from(words) * 3 * 4);
-        self.memory.bytes_mut()[15] = words;
-        self.exchange(interface, GET_LINK_SETTINGS)?;
-        let speed = self.memory.word(4);
-        Ok((speed != 0 && speed != u32::MAX).then_some(speed))
-    }
-
-    /// The names of the driver's counters (`ethtool -S`), in the driver's order.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` when the driver has none.
-    pub fn statistic_names(&mut self, interface: &str) -> io::Result<Vec<String>> {
-        self.names(interface, SET_STATISTICS_NAMES)
-    }
-
-    /// Reads the driver's counters into `values`, in the order of their names. `count` is the number of names; when the
-    /// driver now has another number, `values` is left empty and the names have to be read again.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` when the driver has none.
-    pub fn statistics(&mut self, interface: &str, count: usize, values: &mut Vec<u64>) -> io::Result<()> {
-        values.clear();
-        self.memory.clear(8);
-        self.memory.set_word(4, count as u32);
-        self.exchange(interface, GET_STATISTICS)?;
-        if self.memory.word(4) as usize != count {
-            return Ok(());
-        }
-        let bytes = self.memory.bytes().get(8..8 + count * 8).ok_or_else(too_large)?;
-        values.extend(bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_ne_bytes(*chunk)));
-        Ok(())
-    }
-
-    /// A set of names, empty ones kept because their place is their number.
-    fn names(&mut self, interface: &str, set: u32) -> io::Result<Vec<String>> {
-        for _ in 0..ATTEMPTS {
-            let count = self.count(interface, set)?;
-            if count == 0 {
-                return Ok(Vec::new());
-            }
-            self.memory.clear(12);
-            self.memory.set_word(4, set);
-            self.memory.set_word(8, count as u32);
-            self.exchange(interface, GET_STRINGS)?;
-            if self.memory.word(8) as usize == count {
-                let bytes = self.memory.bytes().get(12..12 + count * NAME_LEN).ok_or_else(too_large)?;
-                return Ok(bytes.chunks_exact(NAME_LEN).map(text).collect());
-            }
-        }
-        Err(io::Error::other("the driver's number of names changed at every reading"))
-    }
-
-    fn count(&mut self, interface: &str, set: u32) -> io::Result<usize> {
-        self.memory.clear(20);
-        self.memory.bytes_mut()[8..16].copy_from_slice(&(1u64 << set).to_ne_bytes());
-        self.exchange(interface, GET_STRING_SET_INFO)?;
-        let mask = self.memory.bytes()[8..16] != [0; 8];
-        Ok(if mask { self.memory.word(16) as usize } else { 0 })
-    }
-
-    /// Runs the command at the head of the memory.
-    fn exchange(&mut self, interface: &str, command: u32) -> io::Result<()> {
-        let mut request = request(interface)?;
-        self.memory.set_word(0, command);
-        request.ifr_ifru.ifru_data = self.memory.start().cast();
-        let argument = (&raw mut request).cast::<c_void>();
-        // SAFETY: `argument` points to a live `ifreq` whose data pointer is the mapping. The kernel copies to and from
-        // it in ascending order from its start, and a copy that would leave it meets the inaccessible page after it and
-        // ends in EFAULT. `&mut self` keeps every reference into the mapping away during the call.
-        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, argument) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
-}
-
-fn too_large() -> io::Error {
-    io::Error::other("the driver has more counters than there is room for")
-}
-
-/// The text before the first zero.
-fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn loopback_tells_its_features_and_no_counters() {
+    fn loopback_has_features_and_no_counters() {
         let mut ethtool = Ethtool::open().unwrap();
         let features = ethtool.features("lo").unwrap();
         let loopback = features.iter().find(|feature| feature.name == "loopback").unwrap();
@@ -195,14 +31,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_interface_is_named_as_such() {
+    fn a_missing_interface_is_enodev() {
         let mut ethtool = Ethtool::open().unwrap();
         assert_eq!(ethtool.driver("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(ethtool.features("no-such-link").unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }
 
     #[test]
-    fn the_door_may_be_carried_to_another_thread() {
+    fn an_ethtool_socket_may_be_moved_to_another_thread() {
         let mut ethtool = Ethtool::open().unwrap();
         std::thread::spawn(move || ethtool.features("lo").unwrap()).join().unwrap();
     }

@@ -1,7 +1,7 @@
 //! Rings (`ethtool -g`, `-G`; `struct ethtool_ringparam`): how many descriptors each queue has.
 use std::io;
 
-use super::Ethtool;
+use super::ioctl::Ethtool;
 
 const GET_RINGS: u32 = 0x10;
 const SET_RINGS: u32 = 0x11;

@@ -1,7 +1,7 @@
 //! Receive-side scaling (`ethtool -x`, `-X`; `struct ethtool_rxfh`): which receive queue a flow's hash leads to.
 use std::io;
 
-use super::{Ethtool, too_large};
+use super::ioctl::{Ethtool, too_large};
 
 const GET_RECEIVE_RINGS: u32 = 0x2d;
 const GET_RSS: u32 = 0x46;
