@@ -1,7 +1,7 @@
 //! Amazon EC2's metadata service, version 2: a token first
 //! (<https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html>).
+use super::answer::{Answer, object, text};
 use super::http::Client;
-use super::{Told, object, text};
 
 /// The token is of use for this many seconds; one snapshot needs less than one.
 const TOKEN: (&str, &str) = ("/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds: 30");
@@ -10,18 +10,18 @@ const IDENTITY: &str = "/latest/dynamic/instance-identity/document";
 /// No token is longer; some 56 characters are usual.
 const TOKEN_LEN_MAX: usize = 512;
 
-pub(super) fn ask(client: &mut Client) -> Told {
+pub(super) fn ask(client: &mut Client) -> Answer {
     let (token, identity) = match identity(client) {
         Ok(found) => found,
-        Err(failure) => return Told::nothing(failure),
+        Err(failure) => return Answer::nothing(failure),
     };
-    let mut told = Told {
+    let mut told = Answer {
         size: text(&identity, &["instanceType"]),
         region: text(&identity, &["region"]),
         zone: text(&identity, &["availabilityZone"]),
         instance: text(&identity, &["instanceId"]),
         image: text(&identity, &["imageId"]),
-        ..Told::default()
+        ..Answer::default()
     };
     let header = format!("X-aws-ec2-metadata-token: {token}");
     // What a machine does not have is not found, which is no failure.
@@ -39,7 +39,7 @@ pub(super) fn ask(client: &mut Client) -> Told {
     };
     let [physical_zone, group, partition, host] =
         ["availability-zone-id", "group-name", "partition-number", "host-id"].map(&mut placement);
-    Told { physical_zone, placement: group, fault_domain: partition, physical_host: host, ..told }
+    Answer { physical_zone, placement: group, fault_domain: partition, physical_host: host, ..told }
 }
 
 fn identity(client: &mut Client) -> Result<(String, serde_json::Value), String> {

@@ -1,19 +1,19 @@
 //! Azure's Instance Metadata Service (<https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service>). It does not
 //! tell of accelerated networking: that is for the guest's own devices to say.
+use super::answer::{Answer, object, text};
 use super::http::Client;
-use super::{Told, object, text};
 
 /// One document; every version of the service since 2025-04-07 answers to it.
 const COMPUTE: &str = "/metadata/instance/compute?api-version=2025-04-07&format=json";
 
-pub(super) fn ask(client: &mut Client) -> Told {
+pub(super) fn ask(client: &mut Client) -> Answer {
     match document(client) {
         Ok(told) => told,
-        Err(failure) => Told::nothing(failure),
+        Err(failure) => Answer::nothing(failure),
     }
 }
 
-fn document(client: &mut Client) -> Result<Told, String> {
+fn document(client: &mut Client) -> Result<Answer, String> {
     let body = client.get(COMPUTE, &["Metadata: true"])?.ok_or("the service knows no `compute` (404)")?;
     let compute = object(&body, "the answer to `compute`")?;
     let of = |way: &[&str]| text(&compute, way);
@@ -21,7 +21,7 @@ fn document(client: &mut Client) -> Result<Told, String> {
     let placement = of(&["placementGroupId"]).or_else(|| of(&["vmScaleSetName"]));
     let image = ["publisher", "offer", "sku", "version"].map(|name| of(&[name]));
     let image: Vec<String> = image.into_iter().flatten().collect();
-    Ok(Told {
+    Ok(Answer {
         size: of(&["vmSize"]),
         region: of(&["location"]),
         zone: of(&["zone"]),

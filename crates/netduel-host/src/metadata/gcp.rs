@@ -1,12 +1,12 @@
 //! Google Compute Engine's metadata server (<https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys>). Keys are asked one by
 //! one: the whole tree has scripts and keys of the machine's owner, which are nobody else's business.
-use super::Told;
+use super::answer::Answer;
 use super::http::Client;
 
 const HEADER: &str = "Metadata-Flavor: Google";
 const INSTANCE: &str = "/computeMetadata/v1/instance/";
 
-pub(super) fn ask(client: &mut Client) -> Told {
+pub(super) fn ask(client: &mut Client) -> Answer {
     let mut failure = None;
     // What a machine does not have is not found, which is no failure.
     let mut value = |key: &str| {
@@ -24,7 +24,7 @@ pub(super) fn ask(client: &mut Client) -> Told {
     let keys = ["machine-type", "zone", "id", "image", "attributes/physical_host"];
     let [size, zone, instance, image, physical_host] = keys.map(&mut value);
     let zone = zone.as_deref().map(last_part);
-    Told {
+    Answer {
         size: size.as_deref().map(last_part),
         // `us-central1-a` lies in `us-central1`.
         region: zone.as_ref().and_then(|zone| Some(zone.rsplit_once('-')?.0.to_owned())),
@@ -33,7 +33,7 @@ pub(super) fn ask(client: &mut Client) -> Told {
         image: image.map(|image| image.trim_start_matches("projects/").to_owned()),
         physical_host,
         failure,
-        ..Told::default()
+        ..Answer::default()
     }
 }
 
