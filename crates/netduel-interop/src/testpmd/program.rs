@@ -81,7 +81,8 @@ impl Testpmd {
         let said = prompt.until_prompt(DOING, within)?;
         let socket = folder.0.join("dpdk").join(&command.prefix);
         let mut telemetry = Telemetry::connect(&socket)?;
-        let version = Version::parse(&telemetry.version)?;
+        let version = Version::parse(&telemetry.version)
+            .ok_or_else(|| DpdkError::UnknownVersion { words: telemetry.version.clone() })?;
         if version < Version::OLDEST {
             return Err(DpdkError::TooOld { found: version });
         }
