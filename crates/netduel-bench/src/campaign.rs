@@ -10,7 +10,8 @@ use crate::cases::{self, Case};
 use crate::cost::{Accounting, Counters};
 use crate::hosts::Hosts;
 use crate::launch::Site;
-use crate::record::{Comparison, FORMAT, Outcome, Pair, Peer, Placement, Record};
+use crate::outcome::Outcome;
+use crate::record::{Comparison, FORMAT, Pair, Peer, Placement, Record};
 use crate::tool::Tool;
 use crate::{machine, stage, summary, tool};
 

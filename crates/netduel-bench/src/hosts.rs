@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use netduel_sys::ethtool::Ethtool;
 use netduel_sys::namespace::{self, Kind};
 
-use crate::record::Interface;
+use crate::outcome::Interface;
 
 /// The server's address.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);

@@ -15,6 +15,7 @@ mod hosts;
 mod launch;
 mod machine;
 mod metric;
+mod outcome;
 mod record;
 mod stage;
 mod summary;

@@ -2,7 +2,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Accounting;
-use crate::record::Outcome;
+use crate::outcome::Outcome;
 
 /// A figure of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

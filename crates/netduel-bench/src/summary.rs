@@ -4,7 +4,8 @@ use netduel_stats::summary::{median, quantile};
 
 use crate::cost::Accounting;
 use crate::metric::Metric;
-use crate::record::{Ask, Bound, Comparison, Outcome, Pair, Record};
+use crate::outcome::Outcome;
+use crate::record::{Ask, Bound, Comparison, Pair, Record};
 
 /// Median, least and most.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -123,7 +124,8 @@ mod tests {
     use super::*;
     use crate::cost::Cost;
     use crate::metric::Kind;
-    use crate::record::{Interface, Placement, Reading};
+    use crate::outcome::{Interface, Reading};
+    use crate::record::Placement;
 
     fn outcome(bytes: u64, cpu_s: f64) -> Outcome {
         Outcome {

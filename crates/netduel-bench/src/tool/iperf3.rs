@@ -4,10 +4,10 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::Ran;
+use super::ran::Ran;
 use crate::hosts::SERVER;
 use crate::launch::{Protocol, Site};
-use crate::record::Reading;
+use crate::outcome::Reading;
 
 const PORT: u16 = 5201;
 

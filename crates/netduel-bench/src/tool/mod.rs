@@ -3,17 +3,20 @@ mod iperf3;
 mod nuttcp;
 mod ours;
 mod qperf;
+mod ran;
 mod sockperf;
 
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 
 use crate::cost::Counters;
 use crate::launch::Site;
-use crate::record::{Outcome, Peer, Reading};
+use crate::outcome::Outcome;
+use crate::record::Peer;
 
 pub use ours::{Ours, workload};
+use ran::plain;
 
 /// Programs of the other tools, with the word that asks for the version.
 const PROGRAMS: [(&str, &str); 4] =
@@ -81,17 +84,6 @@ impl Tool {
     }
 }
 
-/// A run that is over.
-#[derive(Debug)]
-pub struct Ran {
-    /// What the tool says.
-    pub reading: Reading,
-    /// CPU time of the client's process, seconds.
-    pub client_cpu_s: f64,
-    /// CPU time of the server's process, seconds.
-    pub server_cpu_s: f64,
-}
-
 /// Asks every tool for its version.
 pub fn peers() -> Vec<Peer> {
     PROGRAMS
@@ -108,46 +100,12 @@ fn version(program: &str, word: &str) -> Option<String> {
     text.lines().map(plain).map(|line| line.trim().to_owned()).find(|line| !line.is_empty())
 }
 
-/// A line without the colours of a terminal (ECMA-48 SGR sequences).
-fn plain(line: &str) -> String {
-    let mut text = String::new();
-    let mut rest = line;
-    while let Some((before, after)) = rest.split_once("\u{1b}[") {
-        text.push_str(before);
-        rest = after.split_once('m').map_or("", |(_, after)| after);
-    }
-    text + rest
-}
-
-/// The number after `key` up to white space or a comma, for output of the form `key=1.5, other = 2`.
-fn number_after(text: &str, key: &str) -> Result<f64> {
-    let (_, rest) = text.split_once(key).with_context(|| format!("its output has no `{}`", key.trim()))?;
-    let rest = rest.trim_start().trim_start_matches('=').trim_start();
-    let end = rest.find(|c: char| c.is_whitespace() || c == ',' || c == ';').unwrap_or(rest.len());
-    rest[..end].parse().with_context(|| format!("`{}` after `{}` is not a number", &rest[..end], key.trim()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_taken_out() {
-        assert_eq!(plain("a: \u{1b}[2;35m== version #3.7 == \u{1b}[0m"), "a: == version #3.7 == ");
-        assert_eq!(plain("plain"), "plain");
-    }
-
-    #[test]
-    fn numbers_are_found_by_their_key() {
-        let text = "megabytes=2981.0000 real_seconds=1.00\n latency  =  26723.7 ns";
-        assert!((number_after(text, "megabytes=").unwrap() - 2981.0).abs() < 1e-9);
-        assert!((number_after(text, "latency").unwrap() - 26723.7).abs() < 1e-9);
-        assert!(number_after(text, "drop=").unwrap_err().to_string().contains("no `drop=`"));
-        assert!(number_after("a=b", "a=").unwrap_err().to_string().contains("not a number"));
-    }
-
-    #[test]
-    fn a_program_that_nobody_has_has_no_version() {
+    fn a_program_that_is_not_installed_has_no_version() {
         assert_eq!(version("no-such-program-at-all", "--version"), None);
     }
 }

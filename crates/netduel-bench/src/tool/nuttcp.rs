@@ -4,10 +4,10 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Ran, number_after};
+use super::ran::{Ran, number_after};
 use crate::hosts::SERVER;
 use crate::launch::{Protocol, Site};
-use crate::record::Reading;
+use crate::outcome::Reading;
 
 const PORT: u16 = 5000;
 

@@ -10,10 +10,10 @@ use netduel_sys::clock;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::Ran;
+use super::ran::Ran;
 use crate::end;
 use crate::launch::{Launched, Site};
-use crate::record::{Latency, OpenLoop, Reading, Stall};
+use crate::outcome::{Latency, OpenLoop, Reading, Stall};
 
 /// Cut from the beginning of the round trips, nanoseconds; sockperf cuts 400 ms.
 const WARMUP_NS: u64 = 400_000_000;

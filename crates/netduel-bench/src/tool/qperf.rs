@@ -5,10 +5,10 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use super::{Ran, number_after};
+use super::ran::{Ran, number_after};
 use crate::hosts::SERVER;
 use crate::launch::{Protocol, Site};
-use crate::record::{Latency, Reading};
+use crate::outcome::{Latency, Reading};
 
 const PORT: u16 = 19_765;
 

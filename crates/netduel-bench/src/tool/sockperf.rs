@@ -3,10 +3,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Ran, number_after, plain};
+use super::ran::{Ran, number_after, plain};
 use crate::hosts::SERVER;
 use crate::launch::{Protocol, Site};
-use crate::record::{Latency, Reading};
+use crate::outcome::{Latency, Reading};
 
 const PORT: u16 = 11_111;
 
