@@ -6,19 +6,8 @@
 mod level;
 mod order;
 mod shape;
+mod values;
 
 pub use level::{Burst, burst, plateau};
 pub use order::{Drift, autocorrelation, drift};
 pub use shape::{Modes, Outlier, bimodal, outliers};
-
-/// Whether every value is a number; a set with one that is not raises no doubt, it is a fault upstream.
-fn finite(values: &[f64]) -> bool {
-    values.iter().all(|value| value.is_finite())
-}
-
-/// The values in ascending order.
-fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted
-}

@@ -1,7 +1,7 @@
 //! Doubts about the level within one trial: flat as under a cap, or one fall as behind a token bucket.
 //!
 //! A series is one rate per interval, in order, of intervals of about equal length.
-use super::{finite, sorted};
+use super::values::{finite, sorted};
 use crate::summary::quantile_of_sorted;
 
 /// Fewer intervals than this are not called flat.

@@ -1,5 +1,5 @@
 //! Doubts about the order of the blocks: a drift over all of them, likeness from one to the next.
-use super::finite;
+use super::values::{finite, sorted};
 use crate::normal;
 use crate::summary::median;
 
@@ -66,8 +66,7 @@ fn kendall_p_value(values: &[f64], excess: usize) -> f64 {
     }
     let spread = |size: usize| (size * (size - 1) * (2 * size + 5)) as f64;
     // In ascending order, "not less" is "equal".
-    let ties: f64 =
-        super::sorted(values).chunk_by(|one, other| one >= other).map(|group| spread(group.len())).sum();
+    let ties: f64 = sorted(values).chunk_by(|one, other| one >= other).map(|group| spread(group.len())).sum();
     let deviation = ((spread(n) - ties) / 18.0).sqrt();
     if deviation > 0.0 { 2.0 * normal::cumulative(-(excess as f64 - 1.0).max(0.0) / deviation) } else { 1.0 }
 }

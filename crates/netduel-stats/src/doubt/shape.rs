@@ -1,5 +1,5 @@
 //! Doubts about the shape of a set: two separated groups, single values far away.
-use super::{finite, sorted};
+use super::values::{finite, sorted};
 use crate::summary::{median, quantile_of_sorted};
 
 /// Fewer values than this are not called two groups.

@@ -1,0 +1,13 @@
+//! What every doubt asks of its figures first.
+
+/// Whether every value is a number; a set with one that is not raises no doubt, it is a fault upstream.
+pub(super) fn finite(values: &[f64]) -> bool {
+    values.iter().all(|value| value.is_finite())
+}
+
+/// The values in ascending order.
+pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
