@@ -28,6 +28,30 @@ pub struct RunHeader {
     pub seed: u64,
     /// The hosts as they were found.
     pub hosts: BTreeMap<HostName, HostSnapshot>,
+    /// What the command line added to the plan.
+    #[serde(default, skip_serializing_if = "Annotations::is_empty")]
+    pub annotations: Annotations,
+}
+
+/// What the command line adds to a plan: words about the run, and settings that it overrides. The resolved plan has the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Annotations {
+    /// A title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Notes by their keys.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notes: BTreeMap<String, String>,
+    /// Settings of the plan that were overridden, as `key=value`, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<String>,
+}
+
+impl Annotations {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.title.is_none() && self.notes.is_empty() && self.overrides.is_empty()
+    }
 }
 
 /// How a run ended.

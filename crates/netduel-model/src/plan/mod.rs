@@ -24,6 +24,15 @@ use toml::de::{DeTable, DeValue};
 /// [`PlanErrors`] with every problem that was found. A text that is not TOML is not judged any further, because what was
 /// meant by the rest of it is a guess.
 pub fn parse(text: &str, file: &str) -> Result<ResolvedPlan, PlanErrors> {
+    parse_with(text, file, &[])
+}
+
+/// As [`parse`], with settings that take the place of those that the text has; each is `KEY=VALUE` or `WORKLOAD.KEY=VALUE`. They are
+/// read and checked as the plan's own keys are.
+///
+/// # Errors
+/// As [`parse`]; problems of an override name the override in place of a line.
+pub fn parse_with(text: &str, file: &str, overrides: &[String]) -> Result<ResolvedPlan, PlanErrors> {
     let mut problems = Problems::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -40,9 +49,21 @@ pub fn parse(text: &str, file: &str) -> Result<ResolvedPlan, PlanErrors> {
         return Err(problems.into_errors(file));
     }
     let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
-    let spec: PlanSpec = shape::read_shape(&root, "", &mut problems);
-    let resolved = check::resolve(&spec, &mut problems);
-    match resolved {
+    let mut spec: PlanSpec = shape::read_shape(&root, "", &mut problems);
+    check::apply_overrides(&mut spec, overrides, &mut problems);
+    judged(&spec, problems, file)
+}
+
+/// Checks a plan that a program made, and writes out every default. `source` stands for the file in errors, whose lines are all 1.
+///
+/// # Errors
+/// As [`parse`].
+pub fn check(spec: &PlanSpec, source: &str) -> Result<ResolvedPlan, PlanErrors> {
+    judged(spec, Problems::new(""), source)
+}
+
+fn judged(spec: &PlanSpec, mut problems: Problems<'_>, file: &str) -> Result<ResolvedPlan, PlanErrors> {
+    match check::resolve(spec, &mut problems) {
         Some(plan) if problems.len() == 0 => Ok(plan),
         _ => Err(problems.into_errors(file)),
     }

@@ -5,7 +5,7 @@ use std::fmt;
 /// One problem of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Line in the file, from 1.
+    /// Line in the file, from 1; 0 for a problem of an override, which is in no file.
     pub line: usize,
     /// The key, for example `arms[1].treatments[0].mtu`; empty when the text is not TOML at this line.
     pub key: String,
@@ -30,7 +30,9 @@ impl fmt::Display for PlanErrors {
             if index > 0 {
                 writeln!(f)?;
             }
-            write!(f, "{}:{}: ", self.file, problem.line)?;
+            if problem.line > 0 {
+                write!(f, "{}:{}: ", self.file, problem.line)?;
+            }
             if !problem.key.is_empty() {
                 write!(f, "{}: ", problem.key)?;
             }
@@ -48,13 +50,15 @@ pub(crate) struct Problems<'t> {
     text: &'t str,
     /// Byte offset of every key and array element that was read, by its path.
     places: BTreeMap<String, usize>,
+    /// Keys that an override has set, with the override as it was given.
+    overridden: BTreeMap<String, String>,
     found: Vec<Problem>,
 }
 
 impl<'t> Problems<'t> {
     /// For the text of a plan.
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, places: BTreeMap::new(), found: Vec::new() }
+        Self { text, places: BTreeMap::new(), overridden: BTreeMap::new(), found: Vec::new() }
     }
 
     /// Remembers where a key stands.
@@ -62,15 +66,24 @@ impl<'t> Problems<'t> {
         self.places.insert(path.to_owned(), offset);
     }
 
+    /// Remembers that an override has set a key.
+    pub(crate) fn override_key(&mut self, path: &str, given: &str) {
+        self.overridden.insert(path.to_owned(), given.to_owned());
+    }
+
     /// Whether the plan has this key.
     pub(crate) fn is_written(&self, path: &str) -> bool {
-        self.places.contains_key(path)
+        self.places.contains_key(path) || self.overridden.contains_key(path)
     }
 
     /// Notes a problem at a key; its line is that of the key or, when it is not written, of the table it belongs in.
     pub(crate) fn add(&mut self, path: &str, wrong: impl Into<String>, allowed: impl Into<String>) {
         let mut known = path;
         let offset = loop {
+            if let Some(given) = self.overridden.get(known) {
+                let key = format!("--set {given}");
+                return self.note(Problem { line: 0, key, wrong: wrong.into(), allowed: allowed.into() });
+            }
             if let Some(offset) = self.places.get(known) {
                 break *offset;
             }
@@ -86,7 +99,10 @@ impl<'t> Problems<'t> {
     pub(crate) fn add_at(&mut self, offset: usize, path: &str, wrong: String, allowed: String) {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         let line = before.split(|byte| *byte == b'\n').count();
-        let problem = Problem { line, key: path.to_owned(), wrong, allowed };
+        self.note(Problem { line, key: path.to_owned(), wrong, allowed });
+    }
+
+    fn note(&mut self, problem: Problem) {
         if !self.found.contains(&problem) {
             self.found.push(problem);
         }

@@ -7,7 +7,7 @@ use netduel_model::metric::Metric;
 use netduel_model::observation::{CoreTime, InterfaceDelta, Observation, ProcessUsage, Softnet};
 use netduel_model::plan::spec::{LabPath, Side};
 use netduel_model::plan::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
-use netduel_model::run::{Run, RunEnd, RunHeader};
+use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::sample::{
     DatagramReport, EndReport, Flow, HistogramRecord, IntervalSample, RoundTripReport, RoundTripSample,
     StreamReport, TcpInfo, TransactionParts, UnderLoad,
@@ -144,6 +144,7 @@ pub fn build(recipe: &Recipe) -> Run {
         plan,
         seed: recipe.seed,
         hosts: ["a", "b"].iter().map(|name| (name.parse().unwrap(), host(name, recipe))).collect(),
+        annotations: Annotations::default(),
     };
     Run { header, trials, warnings, end: recipe.end.clone() }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::ids::{ArmName, HostName, RunId, WorkloadName};
 use netduel_model::observation::{CoreTime, InterfaceDelta, Observation, Presence, ProcessUsage, Softnet};
 use netduel_model::plan::parse;
-use netduel_model::run::RunHeader;
+use netduel_model::run::{Annotations, RunHeader};
 use netduel_model::sample::{
     DatagramReport, EndReport, ErrorCount, Flow, HistogramRecord, IntervalSample, RoundTripReport,
     RoundTripSample, StreamReport, TcpInfo,
@@ -123,6 +123,7 @@ pub fn header(name: &str) -> RunHeader {
         plan_text: PLAN.to_owned(),
         seed: u64::MAX,
         hosts: BTreeMap::from([(host("a"), snapshot())]),
+        annotations: Annotations::default(),
     }
 }
 

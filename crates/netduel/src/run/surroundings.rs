@@ -10,7 +10,7 @@ use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{HostName, LabName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Launch, Pair, ResolvedPlan};
-use netduel_model::run::{Run, RunEnd, RunHeader};
+use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::search::Search;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
@@ -120,6 +120,7 @@ impl<'a> System<'a> {
             plan_text: plan_text.to_owned(),
             seed,
             hosts: hosts.clone(),
+            annotations: Annotations::default(),
         }
     }
 }

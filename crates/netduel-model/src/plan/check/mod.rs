@@ -4,6 +4,7 @@ mod design;
 mod dpdk;
 mod failover;
 mod hosts;
+mod overrides;
 mod packets;
 mod search;
 mod settings;
@@ -17,6 +18,7 @@ use super::spec::{DesignSpec, LabSpec, PlanSpec};
 use crate::ids::{NAME_LEN_MAX, RunId};
 
 pub(super) use design::blocks_needed;
+pub(super) use overrides::apply as apply_overrides;
 
 /// Checks everything and resolves it; `None` when what is missing or unreadable leaves nothing to run. A plan with
 /// problems may be resolved all the same: the caller looks at the problems.

@@ -1,0 +1,187 @@
+//! Settings that take the place of those in a plan's text: `netduel run --set KEY=VALUE`. They are read by the same readers as the
+//! keys of a plan, so that both mean the same; what they lead to is checked with the rest of the plan.
+use toml::de::DeTable;
+
+use super::settings;
+use crate::plan::problem::{Problems, element_path, key_path};
+use crate::plan::shape::Shape;
+use crate::plan::spec::{DesignSpec, PlanSpec, WorkloadSpec};
+use crate::plan::value::Raw;
+
+/// The word for the table of the design.
+const DESIGN: &str = "design";
+/// What an override may look like.
+const ALLOWED: &str =
+    "write KEY=VALUE for the design or every workload that has the key, WORKLOAD.KEY=VALUE for one workload";
+/// Keys of a workload that say which workload it is.
+const FIXED: [&str; 2] = ["name", "type"];
+
+/// Lays overrides over a plan, in their order.
+pub(crate) fn apply(spec: &mut PlanSpec, overrides: &[String], problems: &mut Problems<'_>) {
+    for given in overrides {
+        let Some((key, value)) = given.split_once('=') else {
+            refuse(given, "has no value", problems);
+            continue;
+        };
+        let (key, value) = (key.trim(), value.trim());
+        // What is no value of TOML is a text: `duration=5 s` needs no quotes.
+        let quoted = format!("v = {}", serde_json::Value::String(value.to_owned()));
+        let plain = format!("v = {value}");
+        let table = match DeTable::parse_recoverable(&plain) {
+            (table, errors) if errors.is_empty() => table,
+            _ => DeTable::parse_recoverable(&quoted).0,
+        };
+        let Some((_, raw)) = table.get_ref().iter().next() else {
+            refuse(given, "has no value", problems);
+            continue;
+        };
+        set(spec, given, key, raw, problems);
+    }
+}
+
+fn set(spec: &mut PlanSpec, given: &str, key: &str, raw: &Raw<'_>, problems: &mut Problems<'_>) {
+    let (table, key) = key.rsplit_once('.').map_or((None, key), |(table, key)| (Some(table), key));
+    let is_of_design = DesignSpec::keys().iter().any(|known| known.name == key);
+    let is_of_workload = WorkloadSpec::keys().iter().any(|known| known.name == key) && !FIXED.contains(&key);
+    match table {
+        Some(DESIGN) | None if is_of_design => {
+            let path = key_path(DESIGN, key);
+            problems.override_key(&path, given);
+            spec.design.get_or_insert_default().fill(key, raw, &path, problems);
+        }
+        Some(DESIGN) => refuse(given, "is not a key of the design", problems),
+        _ if !is_of_workload => {
+            refuse(given, "is neither a key of the design nor a setting of workloads", problems);
+        }
+        name => set_of_workloads(spec, given, (name, key), raw, problems),
+    }
+}
+
+/// Sets a key of one workload by its name, or of every workload that has it. A key that none of them has is left to the rules, which
+/// say so.
+fn set_of_workloads(
+    spec: &mut PlanSpec,
+    given: &str,
+    (name, key): (Option<&str>, &str),
+    raw: &Raw<'_>,
+    problems: &mut Problems<'_>,
+) {
+    let Some(workloads) = &mut spec.workloads else { return };
+    let is_meant = |workload: &WorkloadSpec| match name {
+        Some(name) => workload.name.as_ref().is_some_and(|own| own.as_str() == name),
+        None => has_key(workload, key, raw),
+    };
+    let mut meant: Vec<usize> = (0..workloads.len()).filter(|index| is_meant(&workloads[*index])).collect();
+    if meant.is_empty() {
+        if name.is_some() {
+            return refuse(given, "names no workload of the plan", problems);
+        }
+        meant = (0..workloads.len()).collect();
+    }
+    for index in meant {
+        let path = key_path(&element_path("workloads", index), key);
+        problems.override_key(&path, given);
+        workloads[index].fill(key, raw, &path, problems);
+    }
+}
+
+/// Whether a workload's type has a setting.
+fn has_key(workload: &WorkloadSpec, key: &str, raw: &Raw<'_>) -> bool {
+    let (Some(kind), mut tried, mut noted) = (workload.kind, WorkloadSpec::default(), Problems::new(""))
+    else {
+        return false;
+    };
+    tried.fill(key, raw, key, &mut noted);
+    let unreadable = noted.len();
+    settings::check_belong(&tried.settings, kind, "", &mut noted);
+    noted.len() == unreadable
+}
+
+fn refuse(given: &str, wrong: &str, problems: &mut Problems<'_>) {
+    problems.override_key(given, given);
+    problems.add(given, wrong, ALLOWED);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::parse_with;
+    use crate::units::Nanos;
+
+    const PLAN: &str = r#"
+name = "x"
+question = "Is it faster?"
+[hosts.a]
+launch = "local"
+[hosts.b]
+launch = "command"
+command = ["ssh", "b"]
+addresses = ["192.0.2.1"]
+[[arms]]
+name = "one"
+client = "a"
+server = "b"
+[[arms]]
+name = "two"
+client = "a"
+server = "b"
+set = { streams = 8 }
+[[workloads]]
+name = "bulk"
+type = "tcp-stream"
+[[workloads]]
+name = "latency"
+type = "tcp-rr"
+duration = "2 s"
+"#;
+
+    fn with(overrides: &[&str]) -> Result<crate::plan::ResolvedPlan, String> {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        parse_with(PLAN, "x.toml", &overrides).map_err(|errors| errors.to_string())
+    }
+
+    fn durations(overrides: &[&str]) -> Vec<Nanos> {
+        let plan = with(overrides).expect("a plan");
+        plan.arms[0].workloads.iter().map(|workload| workload.timing.duration).collect()
+    }
+
+    #[test]
+    fn override_sets_one_workload_or_every_workload_that_has_the_key() {
+        let s = |seconds: u64| Nanos(seconds * 1_000_000_000);
+        assert_eq!(durations(&[]), [s(10), s(2)]);
+        assert_eq!(durations(&["duration=3 s"]), [s(3), s(3)]);
+        assert_eq!(durations(&["bulk.duration=\"4 s\"", "latency.duration = 5 s"]), [s(4), s(5)]);
+        // The last one holds.
+        assert_eq!(durations(&["duration=3 s", "bulk.duration=6 s"]), [s(6), s(3)]);
+        // Streams are no setting of round trips, and an arm's own setting stays.
+        let plan = with(&["streams=4", "blocks_min=3", "design.blocks_max=5"]).expect("a plan");
+        let json = serde_json::to_value(&plan).expect("json");
+        let streams = |arm: usize| &json["arms"][arm]["workloads"][0]["traffic"]["streams"];
+        assert_eq!((streams(0), streams(1)), (&4.into(), &8.into()));
+        assert_eq!((plan.design.blocks_min, plan.design.blocks_max), (3, 5));
+    }
+
+    #[test]
+    fn override_is_checked_as_the_plan_is_and_named_in_the_error() {
+        for (given, wrong) in [
+            ("duration=5 parsecs", "--set duration=5 parsecs: is the text"),
+            ("bulk.streams=0", "--set bulk.streams=0: "),
+            ("streams=ten", "--set streams=ten: is the text \"ten\""),
+            ("blocks_max=1", "--set blocks_max=1: "),
+            ("nobody.streams=2", "--set nobody.streams=2: names no workload"),
+            ("latency.streams=2", "--set latency.streams=2: "),
+            ("strems=2", "--set strems=2: is neither a key of the design nor"),
+            ("design.streams=2", "--set design.streams=2: is not a key of the design"),
+            ("bulk.name=other", "--set bulk.name=other: is neither"),
+            ("streams", "--set streams: has no value"),
+            ("window=1 MiB", ""),
+        ] {
+            let result = with(&[given]);
+            if wrong.is_empty() {
+                assert!(result.is_ok(), "{given}: {result:?}");
+            } else {
+                let error = result.expect_err(given);
+                assert!(error.contains(wrong) && !error.contains("x.toml:"), "{given}: {error}");
+            }
+        }
+    }
+}
