@@ -31,14 +31,20 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let store = open_store(&args.store)?;
     let mut plan = plan::parse(PLAN, "plans/demo.toml").kind(Kind::Internal)?;
     pin_to_an_allowed_core(&mut plan)?;
-    eprintln!("{}", plan.question);
+    let tell = |line: &str| {
+        if !args.quiet.quiet {
+            eprintln!("{line}");
+        }
+    };
+    tell(&plan.question);
     let started_ns = netduel_sys::clock::monotonic_ns();
     let lab = build_lab(&plan)?;
     let built_s = (netduel_sys::clock::monotonic_ns() - started_ns) as f64 / 1e9;
-    eprintln!("lab: guests a and b and two paths between them are up ({built_s:.1} s)");
-    let (store, lab) = check_paths(&plan, store, lab)?;
-    let output = Output { out, json: args.json.json };
-    execute(&plan, RunSource::New { plan_text: PLAN.to_owned() }, store, lab, &output)
+    tell(&format!("lab: guests a and b and two paths between them are up ({built_s:.1} s)"));
+    let (store, lab) = check_paths(&plan, store, lab, &tell)?;
+    let output = Output { out, json: args.json.json, quiet: args.quiet.quiet };
+    let source = RunSource::New { plan_text: PLAN.to_owned(), annotations: args.tags.annotations(&[]) };
+    execute(&plan, source, store, lab, &output)
 }
 
 /// The plan pins round trips to core 0; where this process may not run there (a container's share of a machine), to the
@@ -57,13 +63,18 @@ fn pin_to_an_allowed_core(plan: &mut ResolvedPlan) -> Result<(), Failure> {
 }
 
 /// Sees that each path carries traffic in both address families, where its label says, before anything is measured.
-fn check_paths(plan: &ResolvedPlan, store: Store, lab: Option<Lab>) -> Result<(Store, Option<Lab>), Failure> {
+fn check_paths(
+    plan: &ResolvedPlan,
+    store: Store,
+    lab: Option<Lab>,
+    tell: &impl Fn(&str),
+) -> Result<(Store, Option<Lab>), Failure> {
     let check = check_plan(plan)?;
     let mut failures = Vec::new();
     let mut system = System::new(&check, RunSource::Unstored, store, lab, |event| {
         if let Event::TrialFinished { trial } = event {
             let (good, line) = checked(&check, trial);
-            eprintln!("{line}");
+            tell(&line);
             if !good {
                 failures.push(line);
             }

@@ -4,10 +4,24 @@ use std::path::PathBuf;
 use netduel_lab::KeeperCommand;
 
 use crate::exit::{Failure, Kind};
+use crate::quick::pairing::Pairing;
 
 /// The file of the running program, to start agents and keepers of the very same version.
 pub fn path() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
+}
+
+/// The command that was given, for a stored run. A pairing string is a secret, so its host and port stand in its place.
+pub fn command_line() -> Vec<String> {
+    std::env::args().map(|word| without_secret(&word)).collect()
+}
+
+fn without_secret(word: &str) -> String {
+    match word.parse::<Pairing>() {
+        Ok(Pairing { host, port, .. }) => netduel_model::socket_name::SocketName { host, port }.to_string(),
+        Err(_) if Pairing::looks_like(word) => "PAIRING".to_owned(),
+        Err(_) => word.to_owned(),
+    }
 }
 
 /// How this program starts the keeper of a lab.
@@ -31,4 +45,20 @@ pub fn state_folder() -> Result<PathBuf, Failure> {
 /// Name and version, for example `netduel 0.1.0`.
 pub fn name_and_version() -> String {
     format!("netduel {}", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_command_contains_no_pairing_secret() {
+        let pairing =
+            Pairing { host: "10.0.0.2".to_owned(), port: 5210, fingerprint: [7; 32], secret: [9; 16] };
+        assert_eq!(without_secret(&pairing.to_string()), "10.0.0.2:5210");
+        // Damaged, but most of the secret is in it.
+        let damaged = format!("{pairing}0");
+        assert_eq!(without_secret(&damaged), "PAIRING");
+        assert_eq!(without_secret("--save"), "--save");
+    }
 }

@@ -1,7 +1,7 @@
 //! `netduel report` and `netduel runs`: what is in the store. Nothing here measures.
 use std::io::{IsTerminal as _, Write as _};
 
-use netduel_model::run::RunEnd;
+use netduel_model::run::{Annotations, RunEnd};
 use netduel_store::{RunContents, RunSummary, Store};
 
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
@@ -156,6 +156,9 @@ fn document(run: &RunSummary) -> serde_json::Value {
             "id": run.id,
             "path": path,
             "question": contents.header.plan.question,
+            "title": contents.header.annotations.title,
+            "notes": contents.header.annotations.notes,
+            "overrides": contents.header.annotations.overrides,
             "started_unix_ms": contents.header.started_unix_ms,
             "trials": contents.trials,
             "state": State::of_contents(contents).word(),
@@ -175,13 +178,11 @@ fn line(run: &RunSummary) -> String {
                 State::Running | State::Done => String::new(),
                 State::Stopped | State::Failed => format!(" ({})", resume_hint(&run.id)),
             };
-            format!(
-                "{:<40} {:>5} trials  {}{resume}  {}",
-                run.id,
-                contents.trials,
-                state.word(),
-                contents.header.plan.question
-            )
+            let Annotations { title, notes, .. } = &contents.header.annotations;
+            let title = title.as_ref().unwrap_or(&contents.header.plan.question);
+            let head = format!("{:<40} {:>5} trials  {}{resume}", run.id, contents.trials, state.word());
+            let notes = notes.iter().map(|(key, value)| format!("{key}={value}"));
+            [head, title.clone()].into_iter().chain(notes).collect::<Vec<_>>().join("  ")
         }
         Err(error) => format!("{:<40} unreadable: {error}", run.id),
     }

@@ -46,9 +46,12 @@ pub enum Command {
     )]
     Demo(DemoArgs),
     /// Run a plan, or resume a run.
-    #[command(after_help = "Examples:\n  netduel run plans/streams.toml\n  \
+    #[command(
+        after_help = "Examples:\n  netduel run plans/streams.toml --title \"after the driver update\" --note kernel=6.8\n  \
+        netduel run plans/streams.toml --set blocks_max=12 --set duration=\"5 s\"\n  \
         netduel run --resume last\n  \
-        netduel run plans/demo.toml --aa        A/A run of the baseline: the expected verdict is \"no difference\"")]
+        netduel run plans/demo.toml --aa        A/A run of the baseline: the expected verdict is \"no difference\""
+    )]
     Run(RunArgs),
     /// Measure TCP throughput to a host that runs `netduel serve`.
     ///

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::shared::{JsonArgs, StoreArgs};
+use super::shared::{JsonArgs, QuietArgs, StoreArgs, TagArgs};
 
 /// `netduel demo`.
 #[derive(Debug, Args)]
@@ -13,6 +13,10 @@ pub struct DemoArgs {
     pub out: PathBuf,
     #[command(flatten)]
     pub json: JsonArgs,
+    #[command(flatten)]
+    pub quiet: QuietArgs,
+    #[command(flatten)]
+    pub tags: TagArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }
@@ -24,7 +28,7 @@ pub struct RunArgs {
     #[arg(required_unless_present = "resume", conflicts_with = "resume", value_name = "PLAN.toml")]
     pub plan: Option<PathBuf>,
     /// Resume this run: its name, the beginning of its name, or `last`.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["aa", "seed"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["aa", "seed", "set", "title", "notes"])]
     pub resume: Option<String>,
     /// Run the plan's baseline against a copy of itself.
     #[arg(long)]
@@ -32,11 +36,19 @@ pub struct RunArgs {
     /// Seed of the order of trials [default: the plan's, else random; always recorded]
     #[arg(long)]
     pub seed: Option<u64>,
+    /// Override a setting of the plan: KEY=VALUE of the design or of every workload that has the key, WORKLOAD.KEY=VALUE of one
+    /// workload, for example --set blocks_max=12 --set bulk.duration="5 s"; may be repeated. A setting that an arm sets stays.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Write report.html into this folder, or a report to this file. A name with an extension is a file: .html, .md, .json, .csv or .txt.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub json: JsonArgs,
+    #[command(flatten)]
+    pub quiet: QuietArgs,
+    #[command(flatten)]
+    pub tags: TagArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }

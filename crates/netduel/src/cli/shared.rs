@@ -2,6 +2,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use netduel_model::run::Annotations;
 
 /// Where runs are kept.
 #[derive(Debug, Clone, Args)]
@@ -17,4 +18,79 @@ pub struct JsonArgs {
     /// Print the result as one JSON document on standard output; progress goes to standard error.
     #[arg(short = 'J', long)]
     pub json: bool,
+}
+
+/// No progress.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct QuietArgs {
+    /// Print the result only: no progress and no interval lines. Warnings and errors remain.
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+}
+
+/// What a user writes about a run.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TagArgs {
+    /// A title for the run; `netduel runs` and every report show it.
+    #[arg(long, value_name = "TEXT", value_parser = title)]
+    pub title: Option<String>,
+    /// A note about the run, for example kernel=6.8; may be repeated, and the last value of a key holds.
+    #[arg(long = "note", value_name = "KEY=VALUE", value_parser = note)]
+    pub notes: Vec<(String, String)>,
+}
+
+impl TagArgs {
+    /// What is stored with the run, with the settings that it overrides.
+    pub fn annotations(&self, overrides: &[String]) -> Annotations {
+        Annotations {
+            title: self.title.clone(),
+            notes: self.notes.iter().cloned().collect(),
+            overrides: overrides.to_vec(),
+        }
+    }
+}
+
+/// Longest title and longest value of a note, characters: a listing and a heading stay readable.
+const TEXT_MAX: usize = 200;
+/// Longest key of a note, characters.
+const KEY_MAX: usize = 40;
+
+fn title(text: &str) -> Result<String, String> {
+    line_of_text(text).map(str::to_owned)
+}
+
+fn line_of_text(text: &str) -> Result<&str, String> {
+    let text = text.trim();
+    match text.chars().count() {
+        0 => Err("it is empty".to_owned()),
+        1..=TEXT_MAX if !text.contains(char::is_control) => Ok(text),
+        1..=TEXT_MAX => Err("it contains a control character; write one line of text".to_owned()),
+        length => Err(format!("it has {length} characters; {TEXT_MAX} are allowed")),
+    }
+}
+
+fn note(text: &str) -> Result<(String, String), String> {
+    let (key, value) =
+        text.split_once('=').ok_or_else(|| "write KEY=VALUE, for example kernel=6.8".to_owned())?;
+    let key = key.trim();
+    let is_key = (1..=KEY_MAX).contains(&key.len())
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    if !is_key {
+        return Err(format!("the key is {key:?}; 1 to {KEY_MAX} of a-z A-Z 0-9 . _ - are allowed"));
+    }
+    Ok((key.to_owned(), line_of_text(value)?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn note_is_a_key_and_one_line_of_text() {
+        assert_eq!(note("kernel=6.8 = new"), Ok(("kernel".to_owned(), "6.8 = new".to_owned())));
+        for wrong in ["kernel", "=x", "a b=x", "k=", "k=a\nb"] {
+            assert!(note(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(title(&"x".repeat(TEXT_MAX)).is_ok() && title(&"x".repeat(TEXT_MAX + 1)).is_err());
+    }
 }

@@ -1,12 +1,17 @@
-//! The options of quick tests, named as iperf3 names them.
+//! The options of quick tests, named as in iperf3. A letter means the same in every test; a test that has no such thing refuses the
+//! letter and names its own option.
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::plan::CoresSpec;
+use netduel_model::search::SearchPreset;
 use netduel_model::size::MBPS_MOST;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
+use netduel_model::workload::{TcpEngine, UdpOffload, Wait};
+use serde::de::DeserializeOwned;
 
-use crate::cli::shared::StoreArgs;
+use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
 
 /// What every quick test takes.
 #[derive(Debug, Clone, Args)]
@@ -18,16 +23,16 @@ pub struct CommonArgs {
     /// Port of `netduel serve` [default: the pairing's, else 5210]
     #[arg(short = 'p', long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// A file that holds the pairing string, in place of the pairings kept for you.
+    /// Read the pairing string from this file; HOST is then a name or an address.
     #[arg(long, value_name = "FILE")]
     pub pairing_file: Option<PathBuf>,
-    /// How long to test: seconds, or with a unit as in "500 ms".
+    /// Duration of the test: seconds, or with a unit as in "500 ms".
     #[arg(short = 't', long, value_name = "TIME", default_value = "10", value_parser = test_time)]
     pub time: Nanos,
-    /// Begin with this much that does not count, before --time [default: a tenth of the time is left out, nothing with --bytes]
+    /// Warm-up before --time that no figure includes [default: none; the first tenth of --time is excluded instead]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time)]
     pub omit: Option<Nanos>,
-    /// Print a line this often; 0 prints none.
+    /// Print a line at this interval; 0 prints none.
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time)]
     pub interval: Nanos,
     /// IPv4 only.
@@ -36,37 +41,62 @@ pub struct CommonArgs {
     /// IPv6 only.
     #[arg(short = '6', long = "ipv6")]
     pub ipv6: bool,
-    /// Cores for the client's threads, for example 0,2, or "auto": those near the interface [default: the kernel chooses]
+    /// Cores for the client's threads, for example 0,2, or "auto": cores near the interface [default: the kernel chooses]
     #[arg(long, value_name = "CORES", value_parser = cores)]
     pub pin_client: Option<CoresSpec>,
     /// Cores for the server's threads, or "auto".
     #[arg(long, value_name = "CORES", value_parser = cores)]
     pub pin_server: Option<CoresSpec>,
-    /// What the sender can give at most, Mbit/s: the result shows the share of it [default: the cloud's limit for its size]
+    /// Bandwidth limit of the sender, Mbit/s: the result shows the share of it [default: the cloud's limit for its size]
     #[arg(long, value_name = "MBPS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MBPS_MOST)))]
     pub expect_mbps: Option<u32>,
     /// Print the result as one JSON document.
     #[arg(short = 'J', long)]
     pub json: bool,
     /// Print a line of JSON for the start, each interval and the end.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
     pub json_stream: bool,
-    /// Keep the test in the store as a run, for `netduel report`.
+    #[command(flatten)]
+    pub quiet: QuietArgs,
+    /// Store the test as a run, for `netduel report`.
     #[arg(long)]
     pub save: bool,
+    #[command(flatten)]
+    pub tags: TagArgs,
     #[command(flatten)]
     pub store: StoreArgs,
 }
 
-/// Which way bulk data goes.
+/// Direction of the data.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct WayArgs {
     /// The server sends, the client receives.
     #[arg(short = 'R', long)]
     pub reverse: bool,
-    /// Both send at once.
+    /// Both send at the same time.
     #[arg(long, conflicts_with = "reverse")]
     pub bidir: bool,
+}
+
+/// Bulk data: TCP and UDP streams.
+#[derive(Debug, Clone, Args)]
+pub struct BulkArgs {
+    #[command(flatten)]
+    pub way: WayArgs,
+    /// Payload rate of each stream, as in iperf3, for example 100M or "2.5 Gbit/s" [default: unlimited]
+    #[arg(short = 'b', long, value_name = "RATE", value_parser = rate)]
+    pub bitrate: Option<BitRate>,
+    /// End after this much payload of all streams together, at the latest after --time; no warm-up is excluded then.
+    #[arg(short = 'n', long, value_name = "BYTES", value_parser = bytes)]
+    pub bytes: Option<Bytes>,
+}
+
+/// Buffers of sockets.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct WindowArgs {
+    /// Send and receive buffer of each socket [default: TCP: the kernel's, which grows; UDP: a share of 64 MiB for receiving]
+    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
+    pub window: Option<Bytes>,
 }
 
 /// `netduel tcp`.
@@ -74,35 +104,29 @@ pub struct WayArgs {
 pub struct TcpArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Connections at a time, 1 to 20000.
+    /// Parallel connections, 1 to 20000.
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub parallel: u32,
     #[command(flatten)]
-    pub way: WayArgs,
+    pub bulk: BulkArgs,
     /// UDP in place of TCP: the same as `netduel udp`.
-    #[arg(short = 'u', long)]
+    #[arg(short = 'u', long, conflicts_with_all = ["set_mss", "congestion", "engine"])]
     pub udp: bool,
-    /// Payload rate of all connections together, for example 100M or "2.5 Gbit/s" [default: as fast as it can]
-    #[arg(short = 'b', long, value_name = "RATE", value_parser = rate)]
-    pub bitrate: Option<BitRate>,
-    /// Bytes handed to the kernel in one call, for example 128K (1024, as in iperf3) or "128 KiB" [default: the engine's]
+    /// Bytes per write, for example 128K (1024, as in iperf3) or "128 KiB" [default: the engine's]
     #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes)]
     pub length: Option<Bytes>,
-    /// End after this much payload, --time at the latest.
-    #[arg(short = 'n', long, value_name = "BYTES", value_parser = bytes)]
-    pub bytes: Option<Bytes>,
-    /// Send and receive buffer of each socket [default: the kernel's, which grows]
-    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
-    pub window: Option<Bytes>,
-    /// Maximum segment size, bytes [default: of the path's MTU]
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Maximum segment size, bytes [default: from the path's MTU]
     #[arg(short = 'M', long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32_767))]
     pub set_mss: Option<u32>,
     /// Congestion control, for example cubic or bbr [default: the sender's]
     #[arg(short = 'C', long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// How bytes are moved in and out of the kernel: lean, copy, zerocopy or io-uring [default: lean]
-    #[arg(long, value_name = "ENGINE")]
-    pub engine: Option<String>,
+    /// How data moves between program and kernel: lean (neither end copies or reads it), copy (write and read, as most programs
+    /// do), zerocopy or io-uring [default: lean]
+    #[arg(long, value_name = "ENGINE", value_parser = word::<TcpEngine>)]
+    pub engine: Option<TcpEngine>,
 }
 
 /// `netduel udp`.
@@ -110,26 +134,19 @@ pub struct TcpArgs {
 pub struct UdpArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Flows at a time, each from a port of its own.
+    /// Parallel flows, each from a port of its own.
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub parallel: u32,
     #[command(flatten)]
-    pub way: WayArgs,
-    /// Payload rate of all flows together, for example 100M or "2.5 Gbit/s" [default: as fast as it can]
-    #[arg(short = 'b', long, value_name = "RATE", value_parser = rate)]
-    pub bitrate: Option<BitRate>,
-    /// UDP payload of each datagram, bytes, 32 at least [default: 1448, or 1428 over IPv6]
+    pub bulk: BulkArgs,
+    /// UDP payload of each datagram, bytes, at least 32 [default: 1448, or 1428 over IPv6]
     #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes)]
     pub length: Option<Bytes>,
-    /// End after this much payload, in whole datagrams, --time at the latest.
-    #[arg(short = 'n', long, value_name = "BYTES", value_parser = bytes)]
-    pub bytes: Option<Bytes>,
-    /// Send and receive buffer of each socket [default: a share of 64 MiB for receiving, the kernel's for sending]
-    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
-    pub window: Option<Bytes>,
+    #[command(flatten)]
+    pub window: WindowArgs,
     /// Segmentation by the kernel or the NIC: none, gso, or gso-gro [default: gso without -b, else none]
-    #[arg(long, value_name = "OFFLOAD")]
-    pub offload: Option<String>,
+    #[arg(long, value_name = "OFFLOAD", value_parser = word::<UdpOffload>)]
+    pub offload: Option<UdpOffload>,
 }
 
 /// `netduel pps`.
@@ -137,49 +154,93 @@ pub struct UdpArgs {
 pub struct PpsArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Size of a frame with its check sequence, bytes, as RFC 2544 counts it; several make a sweep: 64,128,256,512,1024,1280,1518
+    /// Frame size with its check sequence, bytes, as RFC 2544 counts it; several make a sweep: 64,128,256,512,1024,1280,1518
     /// [default: 64, or 82 over IPv6]
-    #[arg(short = 'l', long, value_name = "BYTES", value_delimiter = ',')]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
     pub frame: Vec<u32>,
-    /// Packets a second of all flows together, for example 200k [default: as fast as it can]
-    #[arg(short = 'b', long, value_name = "RATE", value_parser = per_second)]
+    /// Packets per second of all flows together, for example 200k [default: unlimited]
+    #[arg(long, value_name = "RATE", value_parser = per_second)]
     pub rate: Option<PerSecond>,
-    /// Search for the highest rate without loss, or with little, by short trials (RFC 9971): no-drop, partial-drop (0.5 %), rfc2544
-    /// (trials of a minute) or tst009; several at once with commas
-    #[arg(long, value_name = "GOAL", value_delimiter = ',', conflicts_with_all = ["rate", "time", "omit"])]
-    pub search: Vec<String>,
-    /// How long a search may take, seconds or with a unit [default: ten times what its goals ask of one rate, and a minute]
+    /// Search for the highest rate without loss, or with little loss, in short trials (RFC 9971): no-drop, partial-drop (0.5 %),
+    /// rfc2544 (trials of one minute) or tst009; several with commas
+    #[arg(long, value_name = "GOAL", value_delimiter = ',', value_parser = word::<SearchPreset>, conflicts_with_all = ["rate", "time", "omit"])]
+    pub search: Vec<SearchPreset>,
+    /// Time limit of the search, seconds or with a unit [default: ten times what its goals need for one rate, plus one minute]
     #[arg(long, value_name = "TIME", value_parser = test_time, requires = "search")]
     pub search_time: Option<Nanos>,
-    /// Flows at a time, each from a port of its own [default: 16, or 1 from the kernel]
+    /// Parallel flows, each from a port of its own [default: 16, or 1 from the kernel]
     #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub parallel: Option<u32>,
-    /// Who makes the packets: socket (UDP), xdp (AF_XDP, past the network stack), kernel (the ceiling of the path); the last two
-    /// need root [default: socket]
-    #[arg(long, value_name = "ENGINE")]
-    pub generator: Option<String>,
-    /// Who takes them: socket, xdp, or count (an XDP program that counts and drops) [default: as the generator]
-    #[arg(long, value_name = "ENGINE")]
-    pub receiver: Option<String>,
-    /// Queues that xdp uses at either end; several make a sweep: 1,2,4,8 [default: all of the interface]
+    /// Packet generator: socket (UDP), xdp (AF_XDP, kernel bypass), kernel (upper bound of the path); xdp and kernel need root
+    /// [default: socket]
+    #[arg(long, value_name = "ENGINE", value_parser = word::<PacketEngine>)]
+    pub generator: Option<PacketEngine>,
+    /// Packet receiver: socket, xdp, or count (an XDP program that counts and drops) [default: like the generator]
+    #[arg(long, value_name = "ENGINE", value_parser = word::<PacketReceiver>)]
+    pub receiver: Option<PacketReceiver>,
+    /// Queues that xdp uses at both ends; several make a sweep: 1,2,4,8 [default: all of the interface]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub queues: Vec<u32>,
     #[command(flatten)]
     pub way: WayArgs,
-    /// Send and receive buffer of each socket [default: a share of 64 MiB for receiving, the kernel's for sending]
-    #[arg(short = 'w', long, value_name = "BYTES", value_parser = bytes)]
-    pub window: Option<Bytes>,
+    #[command(flatten)]
+    pub window: WindowArgs,
+    #[command(flatten)]
+    pub no_bitrate: NoBitrateArgs,
+    /// Refused: -l is payload, and this test counts frames.
+    #[arg(short = 'l', long = "length", hide = true, value_name = "BYTES", value_parser = no_length)]
+    pub no_length: Option<String>,
 }
 
-/// What waits for a message.
+/// The option -b where a test counts events, not bits.
+#[derive(Debug, Clone, Args)]
+pub struct NoBitrateArgs {
+    /// Refused: -b is a bit rate.
+    #[arg(short = 'b', long = "bitrate", hide = true, value_name = "RATE", value_parser = no_bitrate)]
+    pub no_bitrate: Option<String>,
+}
+
+/// How an end waits for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WaitArg {
     /// Sleeps in the kernel.
     Block,
-    /// Asks again and again.
+    /// Polls the socket without pause.
     Spin,
-    /// Sleeps in the kernel, which asks the NIC again and again.
+    /// Sleeps in the kernel, which polls the NIC (SO_BUSY_POLL).
     BusyPoll,
+}
+
+impl From<WaitArg> for Wait {
+    fn from(wait: WaitArg) -> Self {
+        match wait {
+            WaitArg::Block => Self::Block,
+            WaitArg::Spin => Self::Spin,
+            WaitArg::BusyPoll => Self::BusyPoll,
+        }
+    }
+}
+
+/// Requests and responses, over one connection or one each.
+#[derive(Debug, Clone, Args)]
+pub struct RequestArgs {
+    /// Bytes of a request and of its response.
+    #[arg(short = 'l', long, value_name = "BYTES", default_value = "64", value_parser = bytes)]
+    pub length: Bytes,
+    /// Requests in flight at a time.
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub parallel: u32,
+    /// Open loop: this many requests per second on schedule, latency measured from the scheduled time [default: closed loop]
+    #[arg(long, value_name = "RATE", value_parser = per_second, conflicts_with = "parallel")]
+    pub rate: Option<PerSecond>,
+    /// How both ends wait for a message.
+    #[arg(long, value_enum, default_value_t = WaitArg::Block)]
+    pub wait: WaitArg,
+    /// TCP congestion control, for example cubic or bbr [default: each host's]
+    #[arg(short = 'C', long, value_name = "NAME")]
+    pub congestion: Option<String>,
+    #[command(flatten)]
+    pub no_bitrate: NoBitrateArgs,
 }
 
 /// `netduel rr`.
@@ -188,26 +249,13 @@ pub struct RrArgs {
     #[command(flatten)]
     pub common: CommonArgs,
     /// UDP in place of TCP.
-    #[arg(short = 'u', long)]
+    #[arg(short = 'u', long, conflicts_with = "congestion")]
     pub udp: bool,
-    /// Bytes of a request and of its response.
-    #[arg(short = 'l', long, value_name = "BYTES", default_value = "64", value_parser = bytes)]
-    pub length: Bytes,
-    /// Requests under way at a time.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub parallel: u32,
-    /// An open loop: so many requests a second on schedule, measured from the scheduled time.
-    #[arg(long, value_name = "RATE", value_parser = per_second, conflicts_with = "parallel")]
-    pub rate: Option<PerSecond>,
-    /// How both ends wait for a message.
-    #[arg(long, value_enum, default_value_t = WaitArg::Block)]
-    pub wait: WaitArg,
-    /// Kernel time stamps: split the round trip into wire, kernel and program.
+    #[command(flatten)]
+    pub requests: RequestArgs,
+    /// Kernel time stamps: split the round trip into network, kernel and program time.
     #[arg(long)]
     pub timestamps: bool,
-    /// Congestion control of TCP, for example cubic or bbr [default: each host's]
-    #[arg(short = 'C', long, value_name = "NAME", conflicts_with = "udp")]
-    pub congestion: Option<String>,
 }
 
 /// `netduel crr`.
@@ -215,27 +263,28 @@ pub struct RrArgs {
 pub struct CrrArgs {
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Bytes of a request and of its response.
-    #[arg(short = 'l', long, value_name = "BYTES", default_value = "64", value_parser = bytes)]
-    pub length: Bytes,
-    /// Transactions under way at a time.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub parallel: u32,
-    /// An open loop: so many transactions a second on schedule, measured from the scheduled time.
-    #[arg(long, value_name = "RATE", value_parser = per_second, conflicts_with = "parallel")]
-    pub rate: Option<PerSecond>,
-    /// How both ends wait.
-    #[arg(long, value_enum, default_value_t = WaitArg::Block)]
-    pub wait: WaitArg,
-    /// Congestion control, for example cubic or bbr [default: each host's]
-    #[arg(short = 'C', long, value_name = "NAME")]
-    pub congestion: Option<String>,
+    #[command(flatten)]
+    pub requests: RequestArgs,
 }
 
-/// More a second than any host sends one by one; what the load refuses too.
+fn no_bitrate(_: &str) -> Result<String, String> {
+    Err("-b is a bit rate (tcp, udp); this test takes events per second: --rate".to_owned())
+}
+
+fn no_length(_: &str) -> Result<String, String> {
+    Err("-l is payload (tcp, udp, rr, crr); this test takes the frame with its check sequence: --frame"
+        .to_owned())
+}
+
+/// One of the words of a plan.
+fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|error| error.to_string())
+}
+
+/// More per second than any host sends one by one; the load refuses it too.
 const PER_SECOND_MOST: u64 = 100_000_000;
 
-/// How long a test may be: shorter ones have nothing left without their beginning.
+/// Duration of a test; a shorter one has nothing left after warm-up.
 pub fn test_time(text: &str) -> Result<Nanos, String> {
     match time(text) {
         Ok(length) if (Nanos::from_millis(100)..=Nanos(86_400_000_000_000)).contains(&length) => Ok(length),
@@ -272,7 +321,7 @@ fn with_suffix(text: &str, base: u64) -> Option<Result<u64, String>> {
     };
     let number: f64 = number.parse().ok()?;
     let value = number * (base as f64).powi(power);
-    // 2^63 and more would not survive the way through a signed number somewhere; nobody means it.
+    // 2^63 and more would not survive the way through a signed number somewhere; no test needs it.
     Some(if value.is_finite() && (0.0..9.2e18).contains(&value) {
         Ok(value.round() as u64)
     } else {
@@ -291,14 +340,13 @@ fn bytes(text: &str) -> Result<Bytes, String> {
 /// A bit rate: `100M` is 100,000,000 bit/s as in iperf3.
 pub fn rate(text: &str) -> Result<BitRate, String> {
     match with_suffix(text, 1000) {
-        Some(Ok(0)) => Err("0 is no rate; leave it out to send as fast as it can".to_owned()),
+        Some(Ok(0)) => Err("0 is not a rate; leave the option out for an unlimited rate".to_owned()),
         Some(value) => value.map(BitRate),
         None => text.parse::<BitRate>().map_err(|error| error.to_string()),
     }
 }
 
-/// Messages a second: `20k` or "20 k/s".
-/// Cores parted by commas, or the word `auto`.
+/// Cores separated by commas, or the word `auto`.
 fn cores(text: &str) -> Result<CoresSpec, String> {
     if text == "auto" {
         return Ok(CoresSpec::Auto);
@@ -308,6 +356,7 @@ fn cores(text: &str) -> Result<CoresSpec, String> {
         .map_err(|error| format!("{error}: write the numbers of cores as in 0,2, or auto"))
 }
 
+/// Events per second: `20k` or "20 k/s".
 fn per_second(text: &str) -> Result<PerSecond, String> {
     let value = match with_suffix(text, 1000) {
         Some(value) => PerSecond(value?),
@@ -316,7 +365,7 @@ fn per_second(text: &str) -> Result<PerSecond, String> {
     if (1..=PER_SECOND_MOST).contains(&value.0) {
         Ok(value)
     } else {
-        Err(format!("1 to {PER_SECOND_MOST} a second is allowed"))
+        Err(format!("1 to {PER_SECOND_MOST} per second is allowed"))
     }
 }
 
@@ -325,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_iperf3_user_types_means_the_same_here() {
+    fn suffixes_mean_the_same_as_in_iperf3() {
         assert_eq!(bytes("128K"), Ok(Bytes(131_072)));
         assert_eq!(bytes("1g"), Ok(Bytes(1 << 30)));
         assert_eq!(bytes("1448"), Ok(Bytes(1448)));
@@ -337,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn units_that_are_spelled_out_are_taken_at_their_word() {
+    fn spelled_out_units_are_exact() {
         assert_eq!(bytes("128 kB"), Ok(Bytes(128_000)));
         assert_eq!(bytes("128 KiB"), Ok(Bytes(131_072)));
         assert_eq!(rate("1 Gbit/s"), Ok(BitRate(1_000_000_000)));
@@ -345,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_are_a_list_or_left_to_the_end() {
+    fn cores_are_a_list_or_auto() {
         assert_eq!(cores("auto"), Ok(CoresSpec::Auto));
         assert_eq!(cores("0,2"), Ok(CoresSpec::List(vec![0, 2])));
         for text in ["", "automatic", "0,", "65536", "-1"] {
@@ -354,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_refused_and_never_wraps() {
+    fn values_out_of_range_are_refused_and_never_wrap() {
         for text in ["9223372036854775808", "1e30", "99999999999G", "-1", "nan", "inf", ""] {
             assert!(bytes(text).is_err(), "{text}");
             assert!(rate(text).is_err(), "{text}");
@@ -365,5 +414,49 @@ mod tests {
         }
         assert!(rate("0").is_err());
         assert!(rate("1 GB/s").is_err());
+    }
+
+    #[derive(clap::Parser)]
+    struct Pps {
+        #[command(flatten)]
+        args: PpsArgs,
+    }
+
+    #[derive(clap::Parser)]
+    struct Rr {
+        #[command(flatten)]
+        args: RrArgs,
+    }
+
+    fn refusal<T: clap::Parser>(words: &str) -> String {
+        match T::try_parse_from(words.split(' ')) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn letters_that_a_test_does_not_have_name_its_own_option() {
+        assert!(refusal::<Pps>("pps far -b 200k").contains("--rate"));
+        assert!(refusal::<Pps>("pps far -l 64").contains("--frame"));
+        assert!(refusal::<Rr>("rr far -b 1M").contains("--rate"));
+        assert_eq!(refusal::<Pps>("pps far --rate 200k --frame 64,128"), "");
+        assert_eq!(refusal::<Rr>("rr far -u -l 100 --rate 1k"), "");
+    }
+
+    #[test]
+    fn options_that_exclude_each_other_are_refused() {
+        for words in [
+            "rr far -u -C bbr",
+            "rr far -P 2 --rate 1k",
+            "rr far -4 -6",
+            "rr far --json --json-stream",
+            "rr far -q --json-stream",
+        ] {
+            assert!(refusal::<Rr>(words).contains("cannot be used with"), "{words}");
+        }
+        assert!(refusal::<Pps>("pps far -R --bidir").contains("cannot be used with"));
+        assert!(refusal::<Pps>("pps far --search no-drop --rate 1k").contains("cannot be used with"));
+        assert!(refusal::<Pps>("pps far --generator pktgen").contains("expected one of `socket`"));
     }
 }

@@ -25,6 +25,7 @@ use netduel_report::quick::SummaryInput;
 
 use crate::console::print;
 use crate::exit::{Failure, Kind};
+use crate::program;
 use crate::run::{RunSource, System, run_failure};
 use crate::run_store::open_store;
 use args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
@@ -32,7 +33,7 @@ use output::{Format, Output};
 use plan::Test;
 use surroundings::QuickSystem;
 
-/// Lines are not printed more often: an agent does not tell figures more often than 100 times a second.
+/// Shortest interval of lines: an agent sends figures at most 100 times per second.
 const INTERVAL_LEAST: Nanos = Nanos::from_millis(10);
 
 pub use known::command as pair;
@@ -40,7 +41,7 @@ pub use link::command as link;
 
 /// `netduel tcp`.
 pub fn tcp(args: &TcpArgs) -> Result<(), Failure> {
-    run(&args.common, &Test::tcp(args)?)
+    run(&args.common, &Test::tcp(args))
 }
 
 /// `netduel udp`.
@@ -100,41 +101,50 @@ impl Tested {
 }
 
 fn run_for(common: &CommonArgs, test: &Test) -> Result<Tested, Failure> {
-    let (server, text, plan) =
+    let (server, plan) =
         ready(common, test).inspect_err(|failure| output::failed_before(Format::of(common), failure))?;
     let workload = plan.arms.first().and_then(|arm| arm.workloads.first());
     let workload =
         workload.ok_or_else(|| Failure::message(Kind::Internal, "the plan of a quick test is empty"))?;
-    let output = RefCell::new(Output::new(Format::of(common), workload, common.interval.as_secs_f64()));
-    execute(common, &server, (text, &plan, workload), &output)
+    let output = RefCell::new(Output::new(common, workload));
+    execute(common, &server, (test, &plan, workload), &output)
         .inspect_err(|failure| output.borrow().failed(failure))
 }
 
 /// Finds the server and makes the plan.
-fn ready(common: &CommonArgs, test: &Test) -> Result<(reach::Server, String, ResolvedPlan), Failure> {
+fn ready(common: &CommonArgs, test: &Test) -> Result<(reach::Server, ResolvedPlan), Failure> {
     if common.interval != Nanos(0) && common.interval < INTERVAL_LEAST {
-        let text = format!(
-            "-i {}: lines can be printed every {INTERVAL_LEAST} at most; 0 prints none",
-            common.interval
-        );
+        let text =
+            format!("-i {}: the shortest interval is {INTERVAL_LEAST}; 0 prints no lines", common.interval);
+        return Err(Failure::message(Kind::Usage, text));
+    }
+    let is_tagged = common.tags.title.is_some() || !common.tags.notes.is_empty();
+    if is_tagged && !common.save {
+        let text = "--title and --note are stored with a run: add --save";
         return Err(Failure::message(Kind::Usage, text));
     }
     // The values are checked before the network is touched; the address is not known yet, and no rule is about it.
     let placeholder = if common.ipv6 { reach::ANY_IPV6 } else { reach::ANY_IPV4 };
     test.plan(common, "server", placeholder)?;
     let server = reach::server(common)?;
-    let (text, plan) = test.plan(common, &server.at, server.address)?;
-    Ok((server, text, plan))
+    let plan = test.plan(common, &server.at, server.address)?;
+    Ok((server, plan))
 }
 
 fn execute(
     common: &CommonArgs,
     server: &reach::Server,
-    (plan_text, plan, workload): (String, &ResolvedPlan, &Workload),
+    (test, plan, workload): (&Test, &ResolvedPlan, &Workload),
     output: &RefCell<Output>,
 ) -> Result<Tested, Failure> {
-    output.borrow().begin(plan, workload, &server.words())?;
-    let source = if common.save { RunSource::New { plan_text } } else { RunSource::Unstored };
+    output.borrow().begin(plan, workload, (&server.words(), test.rate_per_stream))?;
+    let source = if common.save {
+        // A quick test has no plan's text: its command repeats it.
+        let plan_text = format!("# A quick test; repeat it with:\n# {}\n", program::command_line().join(" "));
+        RunSource::New { plan_text, annotations: common.tags.annotations(&[]) }
+    } else {
+        RunSource::Unstored
+    };
     let store = open_store(&common.store)?;
     let system = System::new(plan, source, store, None, |event| output.borrow_mut().event(event))?;
     let progress = if common.interval == Nanos(0) { Nanos(1_000_000_000) } else { common.interval };
@@ -160,7 +170,7 @@ fn execute(
             let expected = plan.arms.first().and_then(|arm| expected::of(plan, &hosts, arm, workload));
             output.borrow_mut().end(plan, workload, trial, (shared, expected.as_ref()))?;
             if let Some(id) = closed.id.filter(|_| common.save) {
-                eprintln!("kept as run {id} (netduel report {id})");
+                eprintln!("stored as run {id} (netduel report {id})");
             }
             Ok(Tested { workload: workload.clone(), trial: trial.clone(), shared_machine: shared })
         }

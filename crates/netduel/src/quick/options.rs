@@ -1,4 +1,4 @@
-//! Errors of a plan that was made of options, told in the words of the command line.
+//! Errors of a plan that was made from options, in words of the command line.
 use netduel_model::plan::PlanErrors;
 
 /// The option that sets a key of the workload.
@@ -9,10 +9,10 @@ fn option(key: &str) -> Option<&'static str> {
         "duration" => "-t (--time)",
         "engine" => "--engine",
         "flows" | "outstanding" | "streams" => "-P (--parallel)",
-        "frame" | "frames" => "-l (--frame)",
+        "frame" | "frames" => "--frame",
         "generator" => "--generator",
         "receiver" => "--receiver",
-        "packet_rate" => "-b (--rate)",
+        "packet_rate" | "request_rate" => "--rate",
         "queues" => "--queues",
         "direction" => "-R (--reverse) or --bidir",
         "family" => "-4 (--ipv4) or -6 (--ipv6)",
@@ -21,7 +21,6 @@ fn option(key: &str) -> Option<&'static str> {
         "pin_client" => "--pin-client",
         "pin_server" => "--pin-server",
         "rate" => "-b (--bitrate)",
-        "request_rate" => "--rate",
         "search" => "--search",
         "timestamps" => "--timestamps",
         "volume" => "-n (--bytes)",
@@ -32,15 +31,15 @@ fn option(key: &str) -> Option<&'static str> {
     })
 }
 
-/// What is wrong with the options. Keys that no option sets keep their names.
-pub fn told(errors: &PlanErrors) -> String {
-    let told = errors.problems.iter().map(|problem| {
+/// The problems in words of the command line. Keys that no option sets keep their names.
+pub fn message(errors: &PlanErrors) -> String {
+    let lines = errors.problems.iter().map(|problem| {
         let key = problem.key.strip_prefix("workloads[0].").unwrap_or(&problem.key);
         // An option that takes several has them in a list.
         let alone = key.split('[').next().unwrap_or(key);
         format!("{}: {}; {}", option(alone).unwrap_or(key), problem.wrong, problem.allowed)
     });
-    told.collect::<Vec<_>>().join("\n")
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -50,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_an_option_sets_is_told_as_the_option() {
+    fn errors_name_the_option_that_sets_a_key() {
         let problem = |key: &str| Problem {
             line: 7,
             key: key.to_owned(),
@@ -59,7 +58,7 @@ mod tests {
         };
         let problems = vec![problem("workloads[0].engine"), problem("hosts.server.serve")];
         assert_eq!(
-            told(&PlanErrors { file: "options".to_owned(), problems }),
+            message(&PlanErrors { file: "options".to_owned(), problems }),
             "--engine: is wrong; right is allowed\nhosts.server.serve: is wrong; right is allowed"
         );
     }

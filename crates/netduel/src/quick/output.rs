@@ -6,7 +6,7 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::sample::LiveFigures;
 use netduel_model::search::SearchStep;
 use netduel_model::trial::Trial;
-use netduel_model::units::{human_bit_rate, human_si};
+use netduel_model::units::{BitRate, human_bit_rate, human_si};
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_report::analysis::Expected;
 use netduel_report::quick::{self, Interval, Intervals, SummaryInput};
@@ -17,7 +17,7 @@ use super::args::CommonArgs;
 use crate::console::print;
 use crate::exit::{Failure, Kind, OrFail as _};
 
-/// How a test is told.
+/// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Lines for people.
@@ -42,6 +42,8 @@ impl Format {
 /// Prints a test while it runs, and its end.
 pub struct Output {
     format: Format,
+    /// The result alone.
+    quiet: bool,
     traffic: Traffic,
     intervals: Intervals,
     shown: Vec<Interval>,
@@ -52,11 +54,13 @@ pub struct Output {
 
 impl Output {
     /// For a test of this workload.
-    pub fn new(format: Format, workload: &Workload, interval_s: f64) -> Self {
-        // A search tells its steps.
+    pub fn new(common: &CommonArgs, workload: &Workload) -> Self {
+        let interval_s = if common.quiet.quiet { 0.0 } else { common.interval.as_secs_f64() };
+        // A search prints its steps.
         let is_search = workload.traffic.facts().search().is_some();
         Self {
-            format,
+            format: Format::of(common),
+            quiet: common.quiet.quiet,
             traffic: workload.traffic.clone(),
             intervals: Intervals::new(&workload.traffic, interval_s),
             shown: Vec::new(),
@@ -65,10 +69,20 @@ impl Output {
         }
     }
 
-    /// Tells what will run, and between whom.
-    pub fn begin(&self, plan: &ResolvedPlan, workload: &Workload, server: &str) -> Result<(), Failure> {
-        let settings = words::workload(workload);
+    /// Prints the test and its server. The rate of each stream stands beside the total, because the command line sets the former and
+    /// a plan the latter.
+    pub fn begin(
+        &self,
+        plan: &ResolvedPlan,
+        workload: &Workload,
+        (server, rate_per_stream): (&str, Option<BitRate>),
+    ) -> Result<(), Failure> {
+        let mut settings = words::workload(workload);
+        if let Some(rate) = rate_per_stream {
+            let _ = write!(settings, " ({rate} per stream)");
+        }
         match self.format {
+            Format::Text if self.quiet => Ok(()),
             Format::Text => print(&format!("server {server}: {settings}\n")),
             Format::Json => Ok(()),
             Format::JsonStream => line(&json!({
@@ -100,6 +114,9 @@ impl Output {
     }
 
     fn tried(&self, step: &SearchStep) {
+        if self.quiet {
+            return;
+        }
         // What could not be printed now will fail again at the end, where it is told.
         drop(match self.format {
             Format::Text => print(&format!("{}\n", words::search::tried(step))),

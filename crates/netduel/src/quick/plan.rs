@@ -1,119 +1,95 @@
-//! From the options of a quick test to a plan of one trial. The plan's own rules check the values, so that a quick test and a
-//! plan never disagree about what is allowed.
-use std::fmt::Write as _;
+//! From the options of a quick test to a plan of one trial: the plan's own types, checked by the plan's own rules, so that a quick
+//! test and a plan never disagree about what is allowed.
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use netduel_model::plan::{self, CoresSpec, ResolvedPlan};
-use netduel_model::units::Nanos;
+use netduel_model::ids::{ArmName, HostName, WorkloadName};
+use netduel_model::plan::spec::{
+    ArmSpec, DesignSpec, HostSpec, LaunchKind, PlanSpec, SearchSpec, SettingsSpec, WorkloadSpec, WorkloadType,
+};
+use netduel_model::plan::{self, ResolvedPlan};
+use netduel_model::units::{BitRate, Nanos};
+use netduel_model::workload::{Direction, Family};
 
-use super::args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs, WaitArg, WayArgs};
+use super::args::{BulkArgs, CommonArgs, CrrArgs, PpsArgs, RequestArgs, RrArgs, TcpArgs, UdpArgs, WayArgs};
 use super::options;
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, OrFail as _};
 
 /// What errors name in place of a plan's file.
 const SOURCE: &str = "the command line";
 
-/// A quick test as the command line gives it: what type of workload, and its settings as they stand in a plan.
+/// A quick test as the command line gives it: a type of workload and its settings.
 #[derive(Debug)]
 pub struct Test {
-    /// `tcp-stream`, `udp-stream`, `tcp-rr`, `udp-rr`, `tcp-crr` or `pps`.
-    kind: &'static str,
-    /// Key and value as TOML.
-    settings: Vec<(&'static str, String)>,
-    /// Whether it is a search, which has a time of its own.
-    is_search: bool,
-    /// That time, when it is given.
+    kind: WorkloadType,
+    settings: SettingsSpec,
+    search: Option<SearchSpec>,
+    /// The time limit of a search, when it is given.
     search_time: Option<Nanos>,
+    /// The rate of each stream, when there are several.
+    pub rate_per_stream: Option<BitRate>,
 }
 
-/// A text as TOML: JSON's strings are TOML's basic strings.
-fn quoted(text: &str) -> String {
-    serde_json::Value::String(text.to_owned()).to_string()
+fn direction(way: WayArgs) -> Option<Direction> {
+    match way {
+        WayArgs { bidir: true, .. } => Some(Direction::Both),
+        WayArgs { reverse: true, .. } => Some(Direction::Down),
+        WayArgs { .. } => None,
+    }
+}
+
+/// As in iperf3 the rate of the command line is that of each stream; a plan's is that of all streams together.
+fn total(bulk: &BulkArgs, streams: u32) -> Option<BitRate> {
+    bulk.bitrate.map(|each| BitRate(each.0.saturating_mul(u64::from(streams))))
 }
 
 impl Test {
-    fn new(kind: &'static str) -> Self {
-        Self { kind, settings: Vec::new(), is_search: false, search_time: None }
+    fn new(kind: WorkloadType, settings: SettingsSpec) -> Self {
+        Self { kind, settings, search: None, search_time: None, rate_per_stream: None }
     }
 
-    fn set(&mut self, key: &'static str, value: &dyn ToString) {
-        self.settings.push((key, value.to_string()));
-    }
-
-    fn set_text(&mut self, key: &'static str, value: &str) {
-        self.settings.push((key, quoted(value)));
-    }
-
-    /// A quantity with its unit, which is text in a plan.
-    fn set_quantity(&mut self, key: &'static str, value: Option<impl ToString>) {
-        if let Some(value) = value {
-            self.set_text(key, &value.to_string());
-        }
-    }
-
-    fn set_way(&mut self, way: WayArgs) {
-        match way {
-            WayArgs { bidir: true, .. } => self.set_text("direction", "both"),
-            WayArgs { reverse: true, .. } => self.set_text("direction", "down"),
-            WayArgs { .. } => {}
-        }
+    fn bulk(mut self, bulk: &BulkArgs, streams: u32) -> Self {
+        self.settings.direction = direction(bulk.way);
+        self.settings.rate = total(bulk, streams);
+        self.settings.volume = bulk.bytes;
+        self.rate_per_stream = bulk.bitrate.filter(|_| streams > 1);
+        self
     }
 
     /// `netduel tcp`, or with `-u` what `netduel udp` is.
-    pub fn tcp(args: &TcpArgs) -> Result<Self, Failure> {
+    pub fn tcp(args: &TcpArgs) -> Self {
         if args.udp {
-            return Self::udp_of_tcp(args);
+            return Self::udp(&UdpArgs {
+                common: args.common.clone(),
+                parallel: args.parallel,
+                bulk: args.bulk.clone(),
+                length: args.length,
+                window: args.window,
+                offload: None,
+            });
         }
-        let mut test = Self::new("tcp-stream");
-        test.set("streams", &args.parallel);
-        test.set_way(args.way);
-        test.set_quantity("rate", args.bitrate);
-        test.set_quantity("block", args.length);
-        test.set_quantity("volume", args.bytes);
-        test.set_quantity("window", args.window);
-        test.set_quantity("congestion", args.congestion.as_deref());
-        test.set_quantity("engine", args.engine.as_deref());
-        if let Some(mss) = args.set_mss {
-            test.set("mss", &mss);
-        }
-        Ok(test)
-    }
-
-    fn udp_of_tcp(args: &TcpArgs) -> Result<Self, Failure> {
-        let foreign = [
-            ("-M", args.set_mss.is_some()),
-            ("-C", args.congestion.is_some()),
-            ("--engine", args.engine.is_some()),
-        ];
-        if let Some((option, _)) = foreign.into_iter().find(|(_, given)| *given) {
-            return Err(Failure::message(
-                Kind::Usage,
-                format!("{option} is for TCP, and -u asks for UDP: leave one out"),
-            ));
-        }
-        Ok(Self::udp(&UdpArgs {
-            common: args.common.clone(),
-            parallel: args.parallel,
-            way: args.way,
-            bitrate: args.bitrate,
-            length: args.length,
-            bytes: args.bytes,
-            window: args.window,
-            offload: None,
-        }))
+        let settings = SettingsSpec {
+            streams: Some(args.parallel),
+            block: args.length,
+            window: args.window.window,
+            congestion: args.congestion.clone(),
+            engine: args.engine,
+            mss: args.set_mss,
+            ..SettingsSpec::default()
+        };
+        Self::new(WorkloadType::TcpStream, settings).bulk(&args.bulk, args.parallel)
     }
 
     /// `netduel udp`.
     pub fn udp(args: &UdpArgs) -> Self {
-        let mut test = Self::new("udp-stream");
-        test.set("flows", &args.parallel);
-        test.set_way(args.way);
-        test.set_quantity("rate", args.bitrate);
-        test.set_quantity("size", args.length);
-        test.set_quantity("volume", args.bytes);
-        test.set_quantity("window", args.window);
-        test.set_quantity("offload", args.offload.as_deref());
-        test
+        let settings = SettingsSpec {
+            flows: Some(args.parallel),
+            size: args.length,
+            window: args.window.window,
+            offload: args.offload,
+            ..SettingsSpec::default()
+        };
+        Self::new(WorkloadType::UdpStream, settings).bulk(&args.bulk, args.parallel)
     }
 
     /// `netduel pps`: a test for each size of frames and number of queues, sizes first.
@@ -122,23 +98,20 @@ impl Test {
             if list.is_empty() { vec![None] } else { list.iter().copied().map(Some).collect() }
         };
         let of = |frame: Option<u32>, queues: Option<u32>| {
-            let mut test = Self::new("pps");
-            test.set_way(args.way);
-            test.set_quantity("generator", args.generator.as_deref());
-            test.set_quantity("receiver", args.receiver.as_deref());
-            test.set_quantity("packet_rate", args.rate);
-            test.set_quantity("window", args.window);
-            if !args.search.is_empty() {
-                let goals: Vec<String> = args.search.iter().map(|goal| quoted(goal)).collect();
-                test.set("search", &format!("[{}]", goals.join(", ")));
-                (test.is_search, test.search_time) = (true, args.search_time);
-            }
-            for (key, value) in [("frame", frame), ("queues", queues), ("flows", args.parallel)] {
-                if let Some(value) = value {
-                    test.set(key, &value);
-                }
-            }
-            test
+            let settings = SettingsSpec {
+                direction: direction(args.way),
+                generator: args.generator,
+                receiver: args.receiver,
+                packet_rate: args.rate,
+                window: args.window.window,
+                flows: args.parallel,
+                frame,
+                queues,
+                ..SettingsSpec::default()
+            };
+            let search = (!args.search.is_empty()).then(|| SearchSpec::Presets(args.search.clone()));
+            let search_time = args.search_time;
+            Self { search, search_time, ..Self::new(WorkloadType::Pps, settings) }
         };
         let queues = or_default(&args.queues);
         let frames = or_default(&args.frame);
@@ -147,95 +120,165 @@ impl Test {
 
     /// `netduel rr`.
     pub fn round_trip(args: &RrArgs) -> Self {
-        let mut test = Self::new(if args.udp { "udp-rr" } else { "tcp-rr" });
-        test.set_quantity("size", Some(args.length));
-        test.set_loop(args.parallel, args.rate.map(|rate| rate.to_string()), args.wait);
-        test.set_quantity("congestion", args.congestion.as_deref());
-        if args.timestamps {
-            test.set("timestamps", &true);
+        let mut settings = requests(&args.requests);
+        settings.timestamps = args.timestamps.then_some(true);
+        if args.udp {
+            Self::new(WorkloadType::UdpRr, settings)
+        } else {
+            Self::new(WorkloadType::TcpRr, settings)
         }
-        test
     }
 
     /// `netduel crr`.
     pub fn connections(args: &CrrArgs) -> Self {
-        let mut test = Self::new("tcp-crr");
-        test.set_quantity("size", Some(args.length));
-        test.set_loop(args.parallel, args.rate.map(|rate| rate.to_string()), args.wait);
-        test.set_quantity("congestion", args.congestion.as_deref());
-        test
+        Self::new(WorkloadType::TcpCrr, requests(&args.requests))
     }
 
-    fn set_loop(&mut self, outstanding: u32, rate: Option<String>, wait: WaitArg) {
-        match rate {
-            Some(rate) => self.set_text("request_rate", &rate),
-            None => self.set("outstanding", &outstanding),
-        }
-        self.set_text(
-            "wait",
-            match wait {
-                WaitArg::Block => "block",
-                WaitArg::Spin => "spin",
-                WaitArg::BusyPoll => "busy-poll",
-            },
-        );
-    }
-
-    /// The plan: this test, once, over the server at `at`, whose data address is `address`. Also its text.
-    pub fn plan(
-        &self,
-        common: &CommonArgs,
-        at: &str,
-        address: IpAddr,
-    ) -> Result<(String, ResolvedPlan), Failure> {
-        let text = self.text(common, at, address);
-        let mut plan = plan::parse(&text, SOURCE)
-            .map_err(|errors| Failure::message(Kind::Usage, options::told(&errors)))?;
-        // A comparison of an arm with itself has a copy of the arm; a test is the arm alone, once.
+    /// The plan: this test, once, with the server that is paired as `at`, whose data address is `address`.
+    pub fn plan(&self, common: &CommonArgs, at: &str, address: IpAddr) -> Result<ResolvedPlan, Failure> {
+        let spec = self.spec(common, at, address)?;
+        let mut plan = plan::check(&spec, SOURCE)
+            .map_err(|errors| Failure::message(Kind::Usage, options::message(&errors)))?;
+        // An A/A comparison has a copy of the arm; a test is the arm alone, once.
         plan.arms.truncate(1);
         plan.design.aa = false;
         plan.design.blocks_min = 1;
         plan.design.blocks_max = 1;
-        Ok((text, plan))
+        Ok(plan)
     }
 
-    fn text(&self, common: &CommonArgs, at: &str, address: IpAddr) -> String {
-        let mut text = format!(
-            "name = \"quick-{kind}\"\nquestion = \"What does {kind} give on this path?\"\n\
-             [hosts.client]\nlaunch = \"local\"\n\
-             [hosts.server]\nlaunch = \"paired\"\nserve = {at}\naddresses = [\"{address}\"]\n\
-             [[arms]]\nname = \"path\"\nclient = \"client\"\nserver = \"server\"\n{expect}\
-             [design]\naa = true\n\
-             [[workloads]]\nname = \"{kind}\"\ntype = \"{kind}\"\nfamily = \"{family}\"\n",
-            kind = self.kind,
-            at = quoted(at),
-            expect = common.expect_mbps.map(|mbps| format!("expect_mbps = {mbps}\n")).unwrap_or_default(),
-            family = if address.is_ipv4() { "ipv4" } else { "ipv6" },
-        );
+    fn spec(&self, common: &CommonArgs, at: &str, address: IpAddr) -> Result<PlanSpec, Failure> {
+        let host = |launch| HostSpec { launch: Some(launch), ..HostSpec::default() };
+        let server = HostSpec {
+            serve: Some(at.to_owned()),
+            addresses: Some(vec![address]),
+            ..host(LaunchKind::Paired)
+        };
+        let arm = ArmSpec {
+            name: Some(ArmName::new("path").kind(Kind::Internal)?),
+            client: Some(HostName::new("client").kind(Kind::Internal)?),
+            server: Some(HostName::new("server").kind(Kind::Internal)?),
+            expect_mbps: common.expect_mbps,
+            ..ArmSpec::default()
+        };
+        Ok(PlanSpec {
+            name: Some(format!("quick-{}", self.kind.word())),
+            question: Some(format!("What does {} give on this path?", self.kind.word())),
+            hosts: Some(BTreeMap::from([
+                ("client".to_owned(), host(LaunchKind::Local)),
+                ("server".to_owned(), server),
+            ])),
+            arms: Some(vec![arm]),
+            workloads: Some(vec![self.workload(common, address)?]),
+            design: Some(DesignSpec { aa: Some(true), ..DesignSpec::default() }),
+            ..PlanSpec::default()
+        })
+    }
+
+    fn workload(&self, common: &CommonArgs, address: IpAddr) -> Result<WorkloadSpec, Failure> {
         let usual = Nanos(common.time.0.saturating_add(common.omit.map_or(0, |omit| omit.0)));
-        let time = if self.is_search { self.search_time } else { Some(usual) };
-        if let Some(time) = time {
-            let _ = writeln!(text, "duration = \"{time}\"");
+        // With a volume every byte counts: a tenth of the time may be more than the volume takes.
+        let warmup = common.omit.or(self.settings.volume.map(|_| Nanos(0)));
+        Ok(WorkloadSpec {
+            name: Some(WorkloadName::new(self.kind.word()).kind(Kind::Internal)?),
+            kind: Some(self.kind),
+            duration: if self.search.is_some() { self.search_time } else { Some(usual) },
+            warmup,
+            cooldown: warmup.filter(|warmup| *warmup == Nanos(0)),
+            search: self.search.clone(),
+            settings: SettingsSpec {
+                family: Some(if address.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 }),
+                pin_client: common.pin_client.clone(),
+                pin_server: common.pin_server.clone(),
+                ..self.settings.clone()
+            },
+            ..WorkloadSpec::default()
+        })
+    }
+}
+
+fn requests(args: &RequestArgs) -> SettingsSpec {
+    SettingsSpec {
+        size: Some(args.length),
+        outstanding: args.rate.is_none().then_some(args.parallel),
+        request_rate: args.rate,
+        wait: Some(args.wait.into()),
+        congestion: args.congestion.clone(),
+        ..SettingsSpec::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use netduel_model::workload::Traffic;
+
+    use super::super::reach::ANY_IPV4;
+    use super::*;
+
+    #[derive(Parser)]
+    struct Tcp {
+        #[command(flatten)]
+        args: TcpArgs,
+    }
+
+    #[derive(Parser)]
+    struct Pps {
+        #[command(flatten)]
+        args: PpsArgs,
+    }
+
+    fn tcp(words: &str) -> (Test, CommonArgs) {
+        let args = Tcp::try_parse_from(words.split(' ')).unwrap_or_else(|error| panic!("{error}")).args;
+        (Test::tcp(&args), args.common)
+    }
+
+    fn json(words: &str) -> serde_json::Value {
+        let (test, common) = tcp(words);
+        let plan = test.plan(&common, "server", ANY_IPV4).unwrap_or_else(|error| panic!("{error}"));
+        serde_json::to_value(&plan.arms[0].workloads[0]).expect("json")
+    }
+
+    #[test]
+    fn bit_rate_is_that_of_each_stream_as_in_iperf3() {
+        let rate = |words: &str| json(words)["traffic"]["rate"].clone();
+        assert_eq!(rate("tcp far -b 100M"), "100 Mbit/s");
+        assert_eq!(rate("tcp far -b 100M -P 8"), "800 Mbit/s");
+        assert_eq!(rate("tcp far -u -b 10M -P 3"), "30 Mbit/s");
+        assert_eq!(tcp("tcp far -b 100M -P 8").0.rate_per_stream, Some(BitRate(100_000_000)));
+        assert_eq!(tcp("tcp far -b 100M").0.rate_per_stream, None);
+    }
+
+    #[test]
+    fn omitted_time_comes_before_the_time_and_a_volume_counts_from_its_first_byte() {
+        let timing = |words: &str| {
+            let timing = &json(words)["timing"];
+            [&timing["duration"], &timing["warmup"], &timing["cooldown"]]
+                .map(|time| time.as_str().unwrap_or("").to_owned())
+        };
+        assert_eq!(timing("tcp far -t 10"), ["10 s", "1 s", "500 ms"]);
+        assert_eq!(timing("tcp far -t 10 -O 2")[..2], ["12 s", "2 s"]);
+        assert_eq!(timing("tcp far -n 1M"), ["10 s", "0 ns", "0 ns"]);
+    }
+
+    #[test]
+    fn errors_name_the_option_in_place_of_the_key() {
+        for (words, wrong) in [
+            ("tcp far -P 2000 --engine zerocopy", "-P (--parallel): "),
+            ("tcp far -l 1T", "-l (--length): "),
+            ("tcp far -t 1 -O 9 -C far-too-long-a-name", "-C (--congestion): "),
+        ] {
+            let (test, common) = tcp(words);
+            let error = test.plan(&common, "server", ANY_IPV4).expect_err(words);
+            assert!(error.to_string().contains(wrong) && error.kind == Kind::Usage, "{words}: {error}");
         }
-        // Of so many bytes, all count: a tenth of the time may be more than they take.
-        let has_volume = self.settings.iter().any(|(key, _)| *key == "volume");
-        if let Some(omit) = common.omit.or(has_volume.then_some(Nanos(0))) {
-            let _ = writeln!(text, "warmup = \"{omit}\"");
-            if omit == Nanos(0) {
-                text.push_str("cooldown = \"0 s\"\n");
-            }
-        }
-        for (key, cores) in [("pin_client", &common.pin_client), ("pin_server", &common.pin_server)] {
-            let value = match cores {
-                Some(CoresSpec::Auto) => quoted("auto"),
-                Some(CoresSpec::List(cores)) => format!("{cores:?}"),
-                None => continue,
-            };
-            let _ = writeln!(text, "{key} = {value}");
-        }
-        for (key, value) in &self.settings {
-            let _ = writeln!(text, "{key} = {value}");
-        }
-        text
+        let args = Pps::try_parse_from(["pps", "far", "--frame", "64,63"])
+            .unwrap_or_else(|error| panic!("{error}"))
+            .args;
+        let tests = Test::packets(&args);
+        let plan = tests[0].plan(&args.common, "server", ANY_IPV4).expect("64 is allowed");
+        assert!(!matches!(plan.arms[0].workloads[0].traffic, Traffic::TcpRr(_)));
+        let error = tests[1].plan(&args.common, "server", ANY_IPV4).expect_err("63 is too small");
+        assert!(error.to_string().contains("--frame: is 63"), "{error}");
     }
 }

@@ -1,4 +1,6 @@
 //! `netduel run`: a plan from a file, or a stored run that goes on.
+mod estimate;
+mod lines;
 mod outcome;
 mod path_events;
 mod progress;
@@ -25,7 +27,7 @@ pub use surroundings::{RunSource, System, agent_argv, build_lab};
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
     let store = open_store(&args.store)?;
     let out = args.out.as_ref().map(|out| Destination::of(out, None)).transpose()?;
-    let output = Output { out, json: args.json.json };
+    let output = Output { out, json: args.json.json, quiet: args.quiet.quiet };
     if let Some(name) = &args.resume {
         let id = store.read(name).map_err(store_failure)?.header.id;
         // The run is taken before any host is started: another process may be writing it.
@@ -35,7 +37,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         return execute(&plan, RunSource::Resumed(Box::new((run, writer))), store, lab, &output);
     }
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
-    let (text, mut plan) = read_plan(path)?;
+    let (text, mut plan) = read_plan_with(path, &args.set)?;
     if args.aa {
         plan = plan.into_aa();
     }
@@ -44,15 +46,21 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     }
     crate::plan::warn_of_few_blocks(&plan);
     let lab = build_lab(&plan)?;
-    execute(&plan, RunSource::New { plan_text: text }, store, lab, &output)
+    let source = RunSource::New { plan_text: text, annotations: args.tags.annotations(&args.set) };
+    execute(&plan, source, store, lab, &output)
 }
 
 /// Reads and checks a plan.
 pub fn read_plan(path: &Path) -> Result<(String, ResolvedPlan), Failure> {
+    read_plan_with(path, &[])
+}
+
+/// Reads and checks a plan with overrides, each KEY=VALUE or WORKLOAD.KEY=VALUE.
+fn read_plan_with(path: &Path, overrides: &[String]) -> Result<(String, ResolvedPlan), Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::message(Kind::Usage, format!("failed to read the plan {}: {error}", path.display()))
     })?;
-    let plan = plan::parse(&text, &path.display().to_string()).kind(Kind::Usage)?;
+    let plan = plan::parse_with(&text, &path.display().to_string(), overrides).kind(Kind::Usage)?;
     Ok((text, plan))
 }
 
@@ -64,7 +72,7 @@ pub fn execute(
     lab: Option<Lab>,
     output: &Output,
 ) -> Result<(), Failure> {
-    let mut progress = Progress::new(plan);
+    let mut progress = Progress::new(plan, source.earlier_trials(), output.quiet);
     let mut system = System::new(plan, source, store, lab, |event| progress.event(event))?;
     let result = coordinator::run(plan, &mut system);
     let closed = system.close();

@@ -16,6 +16,8 @@ pub struct Output {
     pub out: Option<Destination>,
     /// One JSON document on standard output.
     pub json: bool,
+    /// No progress.
+    pub quiet: bool,
 }
 
 /// Prints and writes everything about a finished run, and gives it its exit code.

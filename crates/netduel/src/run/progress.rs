@@ -13,19 +13,32 @@ use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::Role;
 use netduel_report::words;
+use netduel_sys::clock::monotonic_ns;
 
+use super::estimate::Estimate;
+use super::lines::{Standing, fit, run_line};
 use crate::figure::trial_value;
 
-/// Shows what a run does now, what is done and left, and the figures so far.
+/// A terminal that does not tell its width.
+const WIDTH_DEFAULT: usize = 80;
+
+/// Shows the trial in flight, what is done and left, and the figures so far.
 pub struct Progress {
     bars: Option<Bars>,
+    /// Warnings and failures only.
+    quiet: bool,
     plan: ResolvedPlan,
+    /// Trials of a resumed run; those of blocks that were complete count.
+    earlier: Vec<Trial>,
     done: u32,
     total: u32,
+    estimate: Option<Estimate>,
     figures: BTreeMap<(WorkloadName, ArmName), Vec<f64>>,
     previous: LiveFigures,
-    /// Payload of a packet of the trial under way, bytes, when packets are what it is about.
+    /// Payload of a packet of the trial in flight, bytes, when it is about packets.
     packet_bytes: Option<u64>,
+    /// Block, workload and arm of the trial in flight.
+    trial: String,
 }
 
 struct Bars {
@@ -38,48 +51,51 @@ struct Bars {
 impl Bars {
     fn new() -> Self {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        let style = |template: &str| {
-            ProgressStyle::with_template(template)
-                .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .progress_chars("=> ")
-        };
-        let figures = all.add(ProgressBar::new_spinner().with_style(style("  {msg}")));
-        let trial = all.add(ProgressBar::new(1).with_style(style("  now   {msg}")));
-        let run = all.add(
-            ProgressBar::new(1)
-                .with_style(style("  [{bar:30}] {pos} of at most {len} trials, {elapsed} gone, {msg} left")),
-        );
+        // Lines come laid out: a template that is wider than the terminal would wrap.
+        let style =
+            ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let add = || all.add(ProgressBar::new_spinner().with_style(style.clone()));
+        let (figures, trial, run) = (add(), add(), add());
         run.enable_steady_tick(Duration::from_millis(500));
         Self { all, run, trial, figures }
+    }
+
+    fn width() -> usize {
+        terminal_size::terminal_size_of(std::io::stderr())
+            .map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0))
     }
 }
 
 impl Progress {
-    /// For a run of this plan. Bars are drawn when standard error is a terminal.
-    pub fn new(plan: &ResolvedPlan) -> Self {
+    /// For a run of this plan, which has these trials already. Bars are drawn when standard error is a terminal.
+    pub fn new(plan: &ResolvedPlan, earlier: Vec<Trial>, quiet: bool) -> Self {
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         Self {
-            bars: terminal.then(Bars::new),
+            bars: (terminal && !quiet).then(Bars::new),
+            quiet,
             plan: plan.clone(),
+            earlier,
             done: 0,
             total: 0,
+            estimate: None,
             figures: BTreeMap::new(),
             previous: LiveFigures::default(),
             packet_bytes: None,
+            trial: String::new(),
         }
     }
 
-    /// Takes note of something that happened.
+    /// Shows an event.
     pub fn event(&mut self, event: &Event) {
         match event {
             Event::HostReady { host } => self.line(&format!("host {host} is ready")),
-            Event::ProblemFound { text } => self.line(text),
+            Event::ProblemFound { text } => self.important(text),
             Event::RunStarted { id, trials_max, trials_done } => {
-                self.total = *trials_max;
-                self.done = *trials_done;
+                self.run_started(*trials_max, *trials_done);
                 let again =
                     if *trials_done > 0 { format!(", {trials_done} done before") } else { String::new() };
                 self.line(&format!("run {id}: at most {trials_max} trials{again}"));
+                self.show_figures();
                 self.show_run();
             }
             Event::TrialStarted { slot, .. } => self.trial_started(slot),
@@ -97,12 +113,12 @@ impl Progress {
             }
             Event::TrialFinished { trial } => self.trial_finished(trial),
             Event::BlockFinished { .. } => {}
-            Event::Warned { warning } => self.line(&format!("warning: {warning}")),
+            Event::Warned { warning } => self.important(&format!("warning: {warning}")),
             Event::RunFinished { end } => self.line(&ended(end)),
         }
     }
 
-    /// Takes the bars off the terminal.
+    /// Removes the bars from the terminal.
     pub fn close(self) {
         if let Some(bars) = self.bars {
             bars.run.finish_and_clear();
@@ -113,7 +129,31 @@ impl Progress {
         }
     }
 
+    fn run_started(&mut self, total: u32, done: u32) {
+        (self.total, self.done) = (total, done);
+        self.estimate = Some(Estimate::new(&self.plan, monotonic_ns(), done, total));
+        let blocks_done = done / self.plan.trials_per_block().max(1);
+        // A block has trials of several attempts when an earlier one was interrupted: the last attempt counts.
+        let mut attempts: BTreeMap<u32, u32> = BTreeMap::new();
+        for trial in &self.earlier {
+            let last = attempts.entry(trial.slot.block).or_default();
+            *last = (*last).max(trial.attempt);
+        }
+        for trial in std::mem::take(&mut self.earlier) {
+            let counts = attempts.get(&trial.slot.block) == Some(&trial.attempt);
+            if counts && trial.slot.block < blocks_done && trial.is_valid() {
+                self.keep_figure(&trial);
+            }
+        }
+    }
+
     fn line(&self, text: &str) {
+        if !self.quiet {
+            self.important(text);
+        }
+    }
+
+    fn important(&self, text: &str) {
         match &self.bars {
             Some(bars) => bars.all.suspend(|| eprintln!("{text}")),
             None => eprintln!("{text}"),
@@ -123,9 +163,8 @@ impl Progress {
     fn trial_started(&mut self, slot: &Slot) {
         self.previous = LiveFigures::default();
         self.packet_bytes = self.packet_bytes(slot);
-        if let Some(bars) = &self.bars {
-            bars.trial.set_message(format!("block {}: {} over {}", slot.block + 1, slot.workload, slot.arm));
-        }
+        self.trial = format!("block {}: {} over {}", slot.block + 1, slot.workload, slot.arm);
+        self.now("");
     }
 
     fn packet_bytes(&self, slot: &Slot) -> Option<u64> {
@@ -146,20 +185,23 @@ impl Progress {
                 words::packet_rate(rate / packet as f64 / seconds)
             } else if messages > 0.0 {
                 human_si(messages / seconds, "/s")
-            } else {
+            } else if rate > 0.0 {
                 human_bit_rate(rate * 8.0 / seconds)
+            } else {
+                // A trial of round trips counts no bytes, and may not have an answer yet.
+                String::new()
             };
             self.now(&text);
+            self.show_run();
             self.previous = figures;
         }
     }
 
-    /// Says what the trial does now, after its name.
+    /// Shows the trial in flight with its figure.
     fn now(&self, text: &str) {
         let Some(bars) = &self.bars else { return };
-        let head = bars.trial.message();
-        let head = head.split("  ").next().unwrap_or_default().to_owned();
-        bars.trial.set_message(format!("{head}  {text}"));
+        let line = format!("  now     {}  {text}", self.trial);
+        bars.trial.set_message(fit(line.trim_end(), Bars::width()));
     }
 
     fn trial_finished(&mut self, trial: &Trial) {
@@ -169,7 +211,7 @@ impl Progress {
         let value = metric.and_then(|metric| trial_value(&self.plan, trial, metric));
         let outcome = match (&trial.validity, metric, value) {
             (Validity::Valid, Some(metric), Some(value)) => {
-                self.figures.entry((slot.workload.clone(), slot.arm.clone())).or_default().push(value);
+                self.keep_figure(trial);
                 let packets = self.is_of_packets(&slot.workload, &slot.arm);
                 format!(
                     "{} {}",
@@ -178,7 +220,7 @@ impl Progress {
                 )
             }
             (Validity::Valid, ..) => "no figure".to_owned(),
-            (Validity::WrongPath { reason }, ..) => format!("left out, wrong path: {reason}"),
+            (Validity::WrongPath { reason }, ..) => format!("invalid, wrong path: {reason}"),
             (Validity::Failed { reason }, ..) => format!("failed: {reason}"),
         };
         if self.bars.is_none() || !trial.is_valid() {
@@ -195,7 +237,16 @@ impl Progress {
         self.show_run();
     }
 
-    /// The first metric of a workload stands for it while a run is under way.
+    /// Adds the trial's figure in its headline metric to those of its arm.
+    fn keep_figure(&mut self, trial: &Trial) {
+        let slot = &trial.slot;
+        let metric = self.headline_metric(&slot.workload, &slot.arm);
+        if let Some(value) = metric.and_then(|metric| trial_value(&self.plan, trial, metric)) {
+            self.figures.entry((slot.workload.clone(), slot.arm.clone())).or_default().push(value);
+        }
+    }
+
+    /// The first metric of a workload stands for it during the run.
     fn headline_metric(&self, workload: &WorkloadName, arm: &ArmName) -> Option<Metric> {
         self.plan.arm(arm)?.workload(workload)?.metrics.first().copied()
     }
@@ -207,15 +258,16 @@ impl Progress {
 
     fn show_figures(&self) {
         let Some(bars) = &self.bars else { return };
+        let width = Bars::width();
         let mut lines = Vec::new();
         for workload in &self.plan.workloads {
             let arms: Vec<String> =
                 self.plan.arms.iter().filter_map(|arm| self.so_far(workload, &arm.name)).collect();
             if !arms.is_empty() {
-                lines.push(format!("so far  {workload}: {}", arms.join(", ")));
+                lines.push(fit(&format!("  median  {workload}: {}", arms.join(", ")), width));
             }
         }
-        bars.figures.set_message(lines.join("\n  "));
+        bars.figures.set_message(lines.join("\n"));
     }
 
     /// An arm's median so far in the headline metric of a workload.
@@ -228,22 +280,69 @@ impl Progress {
     }
 
     fn show_run(&self) {
-        let Some(bars) = &self.bars else { return };
-        bars.run.set_length(u64::from(self.total));
-        bars.run.set_position(u64::from(self.done));
-        let left = bars.run.eta();
-        let text = if self.done == 0 { "?".to_owned() } else { format!("at most {} s", left.as_secs()) };
-        bars.run.set_message(text);
+        let (Some(bars), Some(estimate)) = (&self.bars, &self.estimate) else { return };
+        let now_ns = monotonic_ns();
+        let standing = Standing {
+            done: self.done,
+            total: self.total,
+            elapsed_s: estimate.elapsed_ns(now_ns) / 1_000_000_000,
+            left_s: estimate.left_ns(now_ns, self.done).div_ceil(1_000_000_000),
+        };
+        bars.run.set_message(run_line(standing, Bars::width()));
     }
 }
 
 /// How a run ended, in one line.
 fn ended(end: &RunEnd) -> String {
     match end {
-        RunEnd::PrecisionReached => "done: every interval is as narrow as the plan asks".to_owned(),
-        RunEnd::BlocksDone => "done: all blocks of the plan were run".to_owned(),
-        RunEnd::BudgetUsed => "done: the plan's time is used up".to_owned(),
-        RunEnd::Interrupted => "stopped: treatments are undone, finished trials are kept".to_owned(),
+        RunEnd::PrecisionReached => "stopped: requested precision reached".to_owned(),
+        RunEnd::BlocksDone => "stopped: block limit reached".to_owned(),
+        RunEnd::BudgetUsed => "stopped: time budget used".to_owned(),
+        RunEnd::Interrupted => {
+            "stopped by the user: settings are restored, finished trials are kept".to_owned()
+        }
         RunEnd::Failed { detail } => format!("stopped: {detail}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::ids::RunId;
+    use netduel_store::Store;
+
+    use super::*;
+
+    #[test]
+    fn resumed_run_starts_with_the_figures_of_its_complete_blocks() {
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
+        let folder = tempfile::tempdir().expect("a folder");
+        let run = Store::open(folder.path()).and_then(|store| store.read(golden)).expect("a run");
+        let plan = &run.header.plan;
+        let headline = |trial: &Trial| {
+            let workload = plan.arm(&trial.slot.arm)?.workload(&trial.slot.workload)?;
+            trial_value(plan, trial, *workload.metrics.first()?)
+        };
+        let valid = run.trials.iter().find(|trial| trial.is_valid() && headline(trial).is_some());
+        let trial = valid.expect("a trial with a figure");
+        let of = |block: u32, attempt: u32| {
+            let mut other = trial.clone();
+            (other.slot.block, other.attempt) = (block, attempt);
+            other
+        };
+        // Block 0 was tried twice, block 1 is complete, block 2 was interrupted and will be run again.
+        let earlier = vec![of(0, 0), of(0, 1), of(1, 0), of(2, 0)];
+        let per_block = plan.trials_per_block();
+        let mut progress = Progress::new(plan, earlier, true);
+        progress.event(&Event::RunStarted {
+            id: RunId::new("x").expect("a name"),
+            trials_max: 10 * per_block,
+            trials_done: 2 * per_block,
+        });
+        let counts: Vec<usize> = progress.figures.values().map(Vec::len).collect();
+        assert_eq!((counts, progress.done), (vec![2], 2 * per_block));
+        let shown = progress.so_far(&trial.slot.workload, &trial.slot.arm).expect("a median");
+        assert!(shown.ends_with("(n 2)"), "{shown}");
+        let estimate = progress.estimate.as_ref().expect("an estimate");
+        assert!(estimate.left_ns(monotonic_ns(), progress.done) > 0);
     }
 }

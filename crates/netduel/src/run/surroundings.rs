@@ -30,11 +30,23 @@ pub enum RunSource {
     New {
         /// The plan as it was given.
         plan_text: String,
+        /// What the command line added to it.
+        annotations: Annotations,
     },
     /// A run of the store that goes on.
     Resumed(Box<(Run, RunWriter)>),
     /// A check that is not kept.
     Unstored,
+}
+
+impl RunSource {
+    /// The trials that the run has already.
+    pub fn earlier_trials(&self) -> Vec<Trial> {
+        match self {
+            Self::Resumed(taken) => taken.0.trials.clone(),
+            Self::New { .. } | Self::Unstored => Vec::new(),
+        }
+    }
 }
 
 /// What is left when a run is over.
@@ -109,18 +121,18 @@ impl<'a> System<'a> {
         id: RunId,
         seed: u64,
         hosts: &BTreeMap<HostName, HostSnapshot>,
-        plan_text: &str,
+        (plan_text, annotations): (String, Annotations),
     ) -> RunHeader {
         RunHeader {
             id,
             started_unix_ms: self.unix_ms(),
             program: program::name_and_version(),
-            command: std::env::args().collect(),
+            command: program::command_line(),
             plan: self.plan.clone(),
-            plan_text: plan_text.to_owned(),
+            plan_text,
             seed,
             hosts: hosts.clone(),
-            annotations: Annotations::default(),
+            annotations,
         }
     }
 }
@@ -198,11 +210,11 @@ impl Surroundings for System<'_> {
         self.tell_problems(hosts);
         let source = std::mem::replace(&mut self.source, RunSource::Unstored);
         let (id, seed, done) = match source {
-            RunSource::New { plan_text } => {
+            RunSource::New { plan_text, annotations } => {
                 let seed = self.plan.design.seed.map_or_else(random_u64, Ok).map_err(problem)?;
                 let suffix = random_u64().map_err(problem)? as u16;
                 let id = self.store.new_id(&self.plan.name, self.unix_ms(), suffix);
-                let header = self.header(id.clone(), seed, hosts, &plan_text);
+                let header = self.header(id.clone(), seed, hosts, (plan_text, annotations));
                 self.writer = Some(self.store.create(&header).map_err(store_problem)?);
                 (id, seed, Vec::new())
             }

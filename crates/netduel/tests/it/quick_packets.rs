@@ -32,7 +32,7 @@ fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
             ("xdp", "count"),
         ] {
             let ends = ["--generator", generator, "--receiver", receiver];
-            let words = [&["pps", &string, "-t", "0.3", "-b", "5k", "-P", "3", "-J"], &ends[..]].concat();
+            let words = [&["pps", &string, "-t", "0.3", "--rate", "5k", "-P", "3", "-J"], &ends[..]].concat();
             let document = served.client(&words).expect_code(0).json();
             let (sent, received, others) = counts(&document);
             assert!(sent > 0 && metric(&document, "datagram-rate") > 0.0, "{ends:?}: {document}");
@@ -61,7 +61,7 @@ fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
 fn a_sweep_is_a_test_for_each_size_and_a_table() {
     let served = Served::start("ppssweep", &["--port", "0"]);
     let string = served.string(false).to_owned();
-    let words = ["pps", &string, "-t", "0.2", "-b", "2k", "-l", "64,512,1518"];
+    let words = ["pps", &string, "-t", "0.2", "--rate", "2k", "--frame", "64,512,1518"];
     let text = served.client(&words).expect_code(0).stdout;
     let table: Vec<&str> = text.lines().skip_while(|line| !line.trim_start().starts_with("frame")).collect();
     for size in ["64 B", "512 B", "1518 B"] {
@@ -82,18 +82,20 @@ fn what_packets_cannot_be_is_refused_in_the_words_of_the_command_line() {
     let served = Served::start("ppswrong", &["--port", "0"]);
     let string = served.string(false).to_owned();
     for (options, words) in [
-        (&["-l", "63"][..], "-l (--frame): is 63; 64 to 1518 bytes"),
-        (&["-l", "64,2000"], "-l (--frame): is 2000"),
+        (&["--frame", "63"][..], "--frame: is 63; 64 to 1518 bytes"),
+        (&["--frame", "64,2000"], "--frame: is 2000"),
         (
-            &["--generator", "kernel", "-b", "1k"],
-            "-b (--rate): is asked of the generator `kernel`, which cannot be paced",
+            &["--generator", "kernel", "--rate", "1k"],
+            "--rate: is asked of the generator `kernel`, which cannot be paced",
         ),
         (
             &["--generator", "xdp", "-R"],
             "-R (--reverse) or --bidir: is \"down\" for packets past the network stack",
         ),
         (&["--queues", "2"], "--queues: is given where neither end opens queues itself"),
-        (&["--generator", "pktgen"], "--generator: is the text \"pktgen\""),
+        (&["--generator", "pktgen"], "expected one of `socket`, `xdp`, `kernel`"),
+        (&["-b", "1M"], "this test takes events per second: --rate"),
+        (&["-l", "64"], "this test takes the frame with its check sequence: --frame"),
     ] {
         let all = [&["pps", &string, "-t", "0.2"], options].concat();
         let refused = served.client(&all).expect_code(2);

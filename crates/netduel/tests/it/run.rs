@@ -63,3 +63,21 @@ fn a_path_against_itself_shows_no_difference() {
         assert!(!["better", "worse"].contains(&tone.as_str()), "{metric}: {words}");
     }
 }
+
+#[test]
+fn override_changes_the_run_is_recorded_with_it_and_refused_when_it_is_invalid() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 9\nblocks_max = 9"));
+    let plan = plan.to_str().unwrap();
+    let refused = bench.run(["run", plan, "--set", "latency.outstanding=0"]).expect_code(2);
+    assert!(refused.stderr.contains("--set latency.outstanding=0: "), "{}", refused.stderr);
+    let words =
+        ["--set", "blocks_max=2", "--set", "blocks_min=2", "--title", "short one", "--note", "host=x"];
+    let run = bench.run([&["run", plan, "-q"], &words[..]].concat()).expect_code(0);
+    assert!(!run.stderr.contains("trial ") && !run.stderr.contains("is ready"), "{}", run.stderr);
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    assert_eq!(listed[0]["trials"], 4);
+    assert_eq!(listed[0]["overrides"], serde_json::json!(["blocks_max=2", "blocks_min=2"]));
+    assert_eq!((&listed[0]["title"], &listed[0]["notes"]["host"]), (&"short one".into(), &"x".into()));
+    bench.assert_nothing_left();
+}

@@ -120,10 +120,10 @@ fn a_quick_test_searches_and_says_what_it_found() {
     let text = served.client(&words).expect_code(0).stdout;
     assert!(text.contains("\ntrying the most for 500 ms: ") && text.contains("\npartial-drop "), "{text}");
     for (options, words) in [
-        (&["--search", "most"][..], "--search: is the text \"most\""),
+        (&["--search", "most"][..], "expected one of `no-drop`"),
         (&["--search", "no-drop,no-drop"], "--search: is there twice"),
         (&["--search", "no-drop", "--generator", "kernel"], "--search: is asked of the generator `kernel`"),
-        (&["--search", "no-drop", "-b", "1k"], "cannot be used with"),
+        (&["--search", "no-drop", "--rate", "1k"], "cannot be used with"),
         (&["--search", "no-drop", "-t", "5"], "cannot be used with"),
         (&["--search-time", "5"], "--search <GOAL>"),
     ] {
