@@ -79,15 +79,8 @@ impl ArrayMap {
     /// # Errors
     /// `E2BIG` beyond the end.
     pub fn write(&self, index: u32, value: u64) -> io::Result<()> {
-        let mut attributes = ElementAttributes {
-            map: self.descriptor.as_raw_fd() as u32,
-            key: (&raw const index) as u64,
-            value: (&raw const value) as u64,
-            ..ElementAttributes::default()
-        };
-        // SAFETY: the structure is that of the command; key and value are live locals of the sizes the map was made with.
-        unsafe { call(Command::MapUpdate, &mut attributes) }?;
-        Ok(())
+        // SAFETY: an index and one number are what this map was made with.
+        unsafe { update(&self.descriptor, &index, &value) }
     }
 }
 
@@ -159,15 +152,8 @@ impl SocketMap {
     /// `E2BIG` beyond the last queue, `EOPNOTSUPP` when it is no AF_XDP socket.
     pub fn put(&self, queue: u32, socket: impl AsFd) -> io::Result<()> {
         let value = socket.as_fd().as_raw_fd();
-        let mut attributes = ElementAttributes {
-            map: self.descriptor.as_raw_fd() as u32,
-            key: (&raw const queue) as u64,
-            value: (&raw const value) as u64,
-            ..ElementAttributes::default()
-        };
-        // SAFETY: the structure is that of the command; key and value are live locals of the sizes the map was made with.
-        unsafe { call(Command::MapUpdate, &mut attributes) }?;
-        Ok(())
+        // SAFETY: an index and one descriptor are what this map was made with.
+        unsafe { update(&self.descriptor, &queue, &value) }
     }
 }
 
@@ -197,15 +183,8 @@ impl HashMap {
     /// # Errors
     /// `E2BIG` when there is no room for another.
     pub fn write(&self, key: u64, value: u64) -> io::Result<()> {
-        let mut attributes = ElementAttributes {
-            map: self.descriptor.as_raw_fd() as u32,
-            key: (&raw const key) as u64,
-            value: (&raw const value) as u64,
-            ..ElementAttributes::default()
-        };
-        // SAFETY: the structure is that of the command; key and value are live locals of the sizes the map was made with.
-        unsafe { call(Command::MapUpdate, &mut attributes) }?;
-        Ok(())
+        // SAFETY: two numbers of 64 bit are what this map was made with.
+        unsafe { update(&self.descriptor, &key, &value) }
     }
 }
 
@@ -246,6 +225,22 @@ unsafe fn look_up(map: &OwnedFd, index: u32, values: &mut [u64]) -> io::Result<(
     };
     // SAFETY: the structure is that of the command; the key is a live local, and the caller vouches for the length of the value.
     unsafe { call(Command::MapLookup, &mut attributes) }?;
+    Ok(())
+}
+
+/// Sets the value of a key.
+///
+/// # Safety
+/// Key and value have the sizes that the map was made with.
+unsafe fn update<K, V>(map: &OwnedFd, key: &K, value: &V) -> io::Result<()> {
+    let mut attributes = ElementAttributes {
+        map: map.as_raw_fd() as u32,
+        key: std::ptr::from_ref(key) as u64,
+        value: std::ptr::from_ref(value) as u64,
+        ..ElementAttributes::default()
+    };
+    // SAFETY: the structure is that of the command; key and value are borrowed, and the caller vouches for their sizes.
+    unsafe { call(Command::MapUpdate, &mut attributes) }?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@ use std::io;
 
 /// A refusal of the kernel, or a failure of the socket.
 #[derive(Debug, thiserror::Error)]
-#[error("{cause}{}", words.as_ref().map(|words| format!("; the kernel says \"{words}\"")).unwrap_or_default())]
+#[error("{cause}{}", words.as_ref().map(|words| format!("; kernel message: \"{words}\"")).unwrap_or_default())]
 pub struct NetlinkError {
     /// The error number.
     pub cause: io::Error,

@@ -270,7 +270,7 @@ mod tests {
         let bytes = Request::new(MESSAGE_ERROR, 0, &payload).finish(1);
         let refused = acknowledgement(&messages(&bytes).next().unwrap()).unwrap_err();
         assert_eq!(refused.words.as_deref(), Some("Unknown attribute"));
-        assert!(refused.to_string().ends_with("; the kernel says \"Unknown attribute\""), "{refused}");
+        assert!(refused.to_string().ends_with("; kernel message: \"Unknown attribute\""), "{refused}");
         let empty = Request::new(MESSAGE_ERROR, 0, &[]).finish(1);
         assert!(acknowledgement(&messages(&empty).next().unwrap()).is_err());
     }
