@@ -1,4 +1,4 @@
-//! Where frames of a trial leave and arrive when they go past the network stack: the interface, its queues, and the hardware
+//! Where frames of a trial leave and arrive with kernel bypass: the interface, its queues, and the hardware
 //! addresses of both ends of the first hop (rtnetlink(7), `RTM_GETROUTE` and `RTM_GETNEIGH`).
 use std::net::IpAddr;
 
@@ -31,7 +31,7 @@ pub struct DataPath {
     pub interface: String,
     /// Its index.
     pub index: u32,
-    /// What its driver can do with XDP now; absent where the kernel does not tell (before Linux 6.3).
+    /// What its driver can do with XDP now; absent where the kernel does not report it (before Linux 6.3).
     pub xdp: Option<Vec<XdpFeature>>,
     /// Queues that it receives by.
     pub rx_queues: u32,
@@ -53,9 +53,9 @@ impl DataPath {
     pub fn to_peer(peer: IpAddr, named: Option<&str>) -> Result<Self, HostError> {
         let (mut socket, all) = listed()?;
         let failed = |reason: String| HostError::NoWay { peer, reason };
-        let told =
+        let answer =
             socket.route_to(peer).map_err(|error| failed(format!("the kernel has no route: {error}")))?;
-        let route = messages(&told).find_map(|message| route(message.payload));
+        let route = messages(&answer).find_map(|message| route(message.payload));
         let (index, hop) = route.ok_or_else(|| failed("its route names no interface".to_owned()))?;
         let routed = all.iter().find(|link| link.index == index);
         let routed = routed.ok_or_else(|| failed("the interface of its route is gone".to_owned()))?;
@@ -132,14 +132,14 @@ fn xdp_of(link: &Link) -> Option<Vec<XdpFeature>> {
     xdp::features(&xdp_devices().ok()?).remove(&link.index)
 }
 
-/// Queues in use, for receiving and for sending; one where nobody tells.
+/// Queues in use, for receiving and for sending; one where neither driver nor kernel reports them.
 fn queues(link: &Link) -> (u32, u32) {
-    let told = Ethtool::open().and_then(|mut ethtool| ethtool.channels(&link.name));
-    let (rx, tx) = match told {
+    let channels = Ethtool::open().and_then(|mut ethtool| ethtool.channels(&link.name));
+    let (rx, tx) = match channels {
         Ok(channels) => (channels.rx + channels.combined, channels.tx + channels.combined),
         Err(_) => (0, 0),
     };
-    let or = |told: u32, link: Option<u32>| if told > 0 { told } else { link.unwrap_or(1).max(1) };
+    let or = |driver: u32, link: Option<u32>| if driver > 0 { driver } else { link.unwrap_or(1).max(1) };
     (or(rx, link.rx_queues), or(tx, link.tx_queues))
 }
 
@@ -238,11 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_the_route_to_the_loopback_and_there_is_no_neighbour() {
-        let told = DataPath::to_peer("127.0.0.1".parse().unwrap(), None).unwrap_err().to_string();
-        assert!(told.contains("is on lo"), "{told}");
-        let told = DataPath::at("192.0.2.1".parse().unwrap(), Some("nonesuch0")).unwrap_err().to_string();
-        assert!(told.contains("there is no interface nonesuch0"), "{told}");
+    fn the_loopback_has_a_route_and_no_neighbour() {
+        let refused = DataPath::to_peer("127.0.0.1".parse().unwrap(), None).unwrap_err().to_string();
+        assert!(refused.contains("is on lo"), "{refused}");
+        let refused = DataPath::at("192.0.2.1".parse().unwrap(), Some("nonesuch0")).unwrap_err().to_string();
+        assert!(refused.contains("there is no interface nonesuch0"), "{refused}");
         assert_eq!(DataPath::at("127.0.0.1".parse().unwrap(), None).unwrap().interface, "lo");
     }
 

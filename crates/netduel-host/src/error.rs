@@ -11,7 +11,7 @@ pub enum HostError {
     Open {
         /// Which kind of socket.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
     /// The kernel did not list what was asked for.
@@ -19,11 +19,11 @@ pub enum HostError {
     List {
         /// What was listed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
-    /// There is no way for frames that go past the network stack.
-    #[error("find the way of frames to {peer} past the network stack: {reason}")]
+    /// Frames that bypass the kernel's network stack cannot reach the peer.
+    #[error("find the data path to {peer} for kernel bypass: {reason}")]
     NoWay {
         /// To whom.
         peer: IpAddr,
@@ -35,7 +35,7 @@ pub enum HostError {
     Read {
         /// Which file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
 }

@@ -17,7 +17,7 @@ const LOOPBACK: &str = "lo";
 /// The identity of the host of these links. `stat` is `/proc/stat`.
 pub(crate) fn of(root: &Path, links: &[Link], stat: &[u8], devices: &mut dyn DeviceSource) -> HostIdentity {
     let others = || links.iter().filter(|link| link.name != LOOPBACK);
-    // Before Linux 5.14 no bus is told. Bridges, tunnels and containers' interfaces have a kind, and hardware has none.
+    // Before Linux 5.14 the bus is not reported. Bridges, tunnels and containers' interfaces have a kind, and hardware has none.
     let any_bus = others().any(|link| link.bus.is_some());
     let is_hardware = |link: &&Link| if any_bus { link.bus.is_some() } else { link.kind.is_none() };
     let any_hardware = others().any(|link| is_hardware(&link));

@@ -1,5 +1,5 @@
 //! Listens to what changes on the links of a network namespace while traffic runs: netlink's group of links, and the kernel's
-//! log where it may be read. A thread that sleeps until something is told; must not read counters.
+//! log where it may be read. A thread that sleeps until a notification comes; must not read counters.
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -42,7 +42,7 @@ impl Watch {
     fn with_log(log: Option<OwnedFd>) -> io::Result<Self> {
         let notices = link_notifications()?;
         let mut lists = RouteSocket::open()?;
-        // After the group was joined: what changes while the list is made is told again, and is then no change.
+        // After the group was joined: a change while the list is made is notified again, and is then no change.
         let known = known(&mut lists)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let listener = Listener {
@@ -58,13 +58,13 @@ impl Watch {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Everything that was told until now.
+    /// All events until now.
     pub fn finish(mut self) -> Vec<LinkEvent> {
         self.join()
     }
 
     fn join(&mut self) -> Vec<LinkEvent> {
-        // The counter of an eventfd that is read by nobody has room for one more.
+        // The counter of an eventfd that is never read has room for one more.
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
@@ -93,7 +93,7 @@ fn known(lists: &mut RouteSocket) -> io::Result<Known> {
 /// What is known of a link, by index.
 type Known = BTreeMap<u32, State>;
 
-/// As much of a link as its changes are told of.
+/// The parts of a link whose changes are events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct State {
     name: String,
@@ -134,7 +134,7 @@ impl Listener {
         }
     }
 
-    /// Waits until something is told. Whether it is time to end, and whether the log gives nothing any more.
+    /// Waits for a notification. Returns whether to stop, and whether the log has ended.
     fn wait(&self) -> (bool, bool) {
         let log = self.log.as_ref().unwrap_or(&self.stop);
         let mut sources = [
@@ -161,8 +161,8 @@ impl Listener {
             match recv(&self.notices, &mut *buffer, RecvFlags::empty()) {
                 Ok((_, length)) => {
                     for message in messages(buffer.get(..length).unwrap_or_default()) {
-                        let Some(told) = link(message.payload) else { continue };
-                        for (interface, master, change) in apply(&mut self.known, message.kind, &told) {
+                        let Some(notified) = link(message.payload) else { continue };
+                        for (interface, master, change) in apply(&mut self.known, message.kind, &notified) {
                             self.note(interface, master, change);
                         }
                     }
@@ -208,16 +208,16 @@ impl Listener {
     }
 }
 
-/// What a notice changes of what is known. A bridge tells of its ports in notices of its own, which are no links' and are not
+/// What a notice changes of what is known. A bridge notifies about its ports with messages of its own, which are no links' and are not
 /// taken for links by [`link`].
-fn apply(known: &mut Known, kind: u16, told: &Link) -> Vec<(String, Option<String>, LinkChange)> {
+fn apply(known: &mut Known, kind: u16, notified: &Link) -> Vec<(String, Option<String>, LinkChange)> {
     let name_of = |known: &Known, index: u32| {
         known.get(&index).map_or_else(|| index.to_string(), |state| state.name.clone())
     };
-    let before = known.get(&told.index).cloned();
+    let before = known.get(&notified.index).cloned();
     let above = before.as_ref().and_then(|state| state.master).map(|index| name_of(known, index));
     if kind == RTM_DELLINK {
-        return match known.remove(&told.index) {
+        return match known.remove(&notified.index) {
             Some(state) => vec![(state.name, above, LinkChange::Vanished)],
             None => Vec::new(),
         };
@@ -225,7 +225,7 @@ fn apply(known: &mut Known, kind: u16, told: &Link) -> Vec<(String, Option<Strin
     if kind != RTM_NEWLINK {
         return Vec::new();
     }
-    let now = State::of(told);
+    let now = State::of(notified);
     let mut changes = Vec::new();
     match before {
         None => changes.push(LinkChange::Appeared),
@@ -255,11 +255,11 @@ fn apply(known: &mut Known, kind: u16, told: &Link) -> Vec<(String, Option<Strin
         }
     }
     let name = now.name.clone();
-    known.insert(told.index, now);
+    known.insert(notified.index, now);
     changes.into_iter().map(|change| (name.clone(), above.clone(), change)).collect()
 }
 
-/// Interface and words of a record of the kernel's log that tells of a synthetic NIC's data path, as in
+/// Interface and words of a record of the kernel's log about a synthetic NIC's data path, as in
 /// `6,1,2,-;hv_netvsc 000d3a eth0: Data path switched to VF: enP1s1`.
 fn path_message(record: &str) -> Option<(String, String)> {
     let (_, text) = record.split_once(';')?;
@@ -275,31 +275,31 @@ fn path_message(record: &str) -> Option<(String, String)> {
 mod tests {
     use super::*;
 
-    fn told(index: u32, name: &str, up: bool, carrier: bool, master: Option<u32>) -> Link {
+    fn changed(index: u32, name: &str, up: bool, carrier: bool, master: Option<u32>) -> Link {
         Link { index, name: name.into(), up, carrier: Some(carrier), master, ..Link::default() }
     }
 
     /// The changes of a course of notices, each as `interface: change`.
     fn course(notices: &[(u16, Link)]) -> Vec<String> {
-        let first = [told(1, "eth0", true, true, None), told(2, "vf0", true, true, Some(1))];
+        let first = [changed(1, "eth0", true, true, None), changed(2, "vf0", true, true, Some(1))];
         let mut known: Known = first.iter().map(|link| (link.index, State::of(link))).collect();
         let changes = notices.iter().flat_map(|(kind, link)| apply(&mut known, *kind, link));
         changes.map(|(name, master, change)| format!("{name} {master:?} {change:?}")).collect()
     }
 
     #[test]
-    fn a_vf_that_goes_and_comes_back_is_told_step_by_step_and_other_notices_are_none() {
+    fn a_vf_that_goes_and_comes_back_is_reported_step_by_step_and_other_notifications_are_ignored() {
         let seen = course(&[
-            (RTM_NEWLINK, told(2, "vf0", true, true, Some(1))),
-            (RTM_NEWLINK, told(2, "vf0", true, false, Some(1))),
-            (RTM_NEWLINK, told(2, "vf0", false, false, Some(1))),
-            (RTM_NEWLINK, told(2, "vf0", false, false, None)),
-            (RTM_DELLINK, told(2, "vf0", false, false, None)),
-            (RTM_DELLINK, told(2, "vf0", false, false, None)),
-            (RTM_NEWLINK, told(9, "vf0", false, false, None)),
-            (RTM_NEWLINK, told(9, "enP1s1", false, false, None)),
-            (RTM_NEWLINK, told(9, "enP1s1", true, false, Some(1))),
-            (RTM_NEWLINK, told(9, "enP1s1", true, true, Some(1))),
+            (RTM_NEWLINK, changed(2, "vf0", true, true, Some(1))),
+            (RTM_NEWLINK, changed(2, "vf0", true, false, Some(1))),
+            (RTM_NEWLINK, changed(2, "vf0", false, false, Some(1))),
+            (RTM_NEWLINK, changed(2, "vf0", false, false, None)),
+            (RTM_DELLINK, changed(2, "vf0", false, false, None)),
+            (RTM_DELLINK, changed(2, "vf0", false, false, None)),
+            (RTM_NEWLINK, changed(9, "vf0", false, false, None)),
+            (RTM_NEWLINK, changed(9, "enP1s1", false, false, None)),
+            (RTM_NEWLINK, changed(9, "enP1s1", true, false, Some(1))),
+            (RTM_NEWLINK, changed(9, "enP1s1", true, true, Some(1))),
         ]);
         assert_eq!(
             seen,
@@ -318,18 +318,21 @@ mod tests {
     }
 
     #[test]
-    fn another_file_in_place_of_the_log_ends_neither_late_nor_never() {
+    fn another_file_in_place_of_the_log_does_not_block_the_watch() {
         let other = open("/dev/null", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
         let watch = Watch::with_log(Some(other.unwrap())).unwrap();
-        let told = watch.finish();
-        assert!(told.iter().all(|event| !matches!(event.change, LinkChange::DataPath { .. })), "{told:?}");
+        let events = watch.finish();
+        assert!(
+            events.iter().all(|event| !matches!(event.change, LinkChange::DataPath { .. })),
+            "{events:?}"
+        );
     }
 
     #[test]
     fn the_log_is_read_for_data_paths_alone() {
         let record = "6,339,5140900,-;hv_netvsc 000d3a12-3456 eth0: Data path switched to VF: enP1s1\n SUBSYSTEM=vmbus\n";
-        let told = path_message(record).unwrap();
-        assert_eq!(told, ("eth0".to_owned(), "Data path switched to VF: enP1s1".to_owned()));
+        let message = path_message(record).unwrap();
+        assert_eq!(message, ("eth0".to_owned(), "Data path switched to VF: enP1s1".to_owned()));
         for other in ["6,1,2,-;eth0: Data path switched to VF: x", "6,1,2,-;hv_netvsc a eth0: hello", "", ";"]
         {
             assert_eq!(path_message(other), None, "{other}");

@@ -20,7 +20,7 @@ struct Identity {
     uuids: Vec<String>,
     /// `/sys/hypervisor/type`.
     xen: String,
-    /// Whether the processor says that it is a guest's.
+    /// Whether the processor reports a hypervisor.
     guest: Option<bool>,
 }
 
@@ -70,7 +70,7 @@ impl Identity {
     }
 }
 
-/// Whether the processor says that it is a guest's (`hypervisor` among the flags); absent where flags are not told, as
+/// Whether the processor reports a hypervisor (`hypervisor` among the flags); absent where flags are not listed, as
 /// on Arm.
 fn is_guest(cpuinfo: &str) -> Option<bool> {
     field(cpuinfo, "flags").map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"))
@@ -198,6 +198,6 @@ mod tests {
             assert!(!evidence.is_empty());
         }
         let unknown = Identity { guest: None, ..identity("Ampere", "Altra", "") };
-        assert_eq!(unknown.provider(), None, "without the flags nothing is said of a hypervisor");
+        assert_eq!(unknown.provider(), None, "without the flags a hypervisor is unknown");
     }
 }

@@ -1,4 +1,4 @@
-//! What a host is at the beginning of a run. Raw facts; what it does not tell is absent.
+//! What a host is at the beginning of a run. Raw facts; what it does not report is absent.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;
@@ -84,14 +84,14 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
     let (cloud, hypervisor) = platform::cloud(&root, &cpuinfo);
     let service = sources.metadata.zip(cloud.as_ref().map(|cloud| cloud.provider));
     // The service is asked while everything else is read. The thread is in the caller's network namespace.
-    let (read, told) = thread::scope(|scope| {
+    let (read, answer) = thread::scope(|scope| {
         let asked = service.map(|(address, provider)| scope.spawn(move || metadata::ask(provider, address)));
         let read = facts(sources, &root, &cpuinfo);
         (read, asked.and_then(|asked| asked.join().ok()).flatten())
     });
     let cloud = cloud.map(|mut cloud| {
-        if let Some(told) = told {
-            told.complete(&mut cloud);
+        if let Some(answer) = answer {
+            answer.complete(&mut cloud);
         }
         cloud
     });
@@ -223,7 +223,7 @@ fn listed_links(sources: &mut Sources) -> Result<Vec<Link>, HostError> {
     Ok(links(&list))
 }
 
-/// The links that default routes leave by, in the order of their indexes. A kernel that lists no routes tells none.
+/// The links that default routes leave by, in the order of their indexes. Empty when the kernel lists no routes.
 fn default_routes(sources: &mut Sources, links: &[Link]) -> Vec<String> {
     let mut list = Vec::new();
     if sources.links.default_routes(&mut list).is_err() {

@@ -1,4 +1,5 @@
-//! Where the readers read: a root for files, doors to the kernel, and the address of a cloud's metadata service. Replaced by captured bytes in tests.
+//! The sources of the readers: a root for files, interfaces to the kernel, and the address of a cloud's metadata service. Tests
+//! replace them by captured bytes.
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,27 +11,27 @@ pub trait LinkSource: Send {
     /// Replaces `into` by the `RTM_NEWLINK` messages of every link.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     fn links(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
     /// Replaces `into` by the `RTM_NEWADDR` messages of every address.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     fn addresses(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
     /// Replaces `into` by the `RTM_NEWQDISC` messages of every queueing discipline.
     ///
     /// # Errors
-    /// What the kernel said; `EOPNOTSUPP` when it is built without them.
+    /// The kernel's error; `EOPNOTSUPP` when it is built without them.
     fn queueing(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
     /// Replaces `into` by the messages of `NETDEV_CMD_DEV_GET` of every device: what it can do with XDP.
     ///
     /// # Errors
-    /// What the kernel said; `ENOENT` before Linux 6.3.
+    /// The kernel's error; `ENOENT` before Linux 6.3.
     fn xdp(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
     /// Replaces `into` by the `RTM_NEWROUTE` messages of the routes to everywhere, of either family and any table.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     fn default_routes(&mut self, into: &mut Vec<u8>) -> io::Result<()>;
 }
 
@@ -39,16 +40,16 @@ pub trait FilterSource: Send {
     /// nftables' rules of all families. Only to be asked when the kernel has nftables: the question would load it.
     ///
     /// # Errors
-    /// `EPERM` without `CAP_NET_ADMIN`; what else the kernel said.
+    /// `EPERM` without `CAP_NET_ADMIN`; any other error of the kernel.
     fn rules(&mut self) -> io::Result<u32>;
 }
 
-/// What the drivers of a network namespace tell.
+/// What the drivers of a network namespace report.
 pub trait DeviceSource: Send {
     /// Driver and place (`ethtool -i`).
     ///
     /// # Errors
-    /// What the kernel said; `EOPNOTSUPP` when the device has none.
+    /// The kernel's error; `EOPNOTSUPP` when the device has none.
     fn driver(&mut self, interface: &str) -> io::Result<DriverInfo>;
     /// Link speed, Mbit/s.
     ///
@@ -153,7 +154,7 @@ pub struct Sources {
     pub devices: Box<dyn DeviceSource>,
     /// Packet filter.
     pub filter: Box<dyn FilterSource>,
-    /// Cores that this process may run on (`sched_getaffinity(2)`); absent when they cannot be told.
+    /// Cores that this process may run on (`sched_getaffinity(2)`); absent when unknown.
     pub allowed: Option<Vec<u16>>,
     /// A cloud's metadata service, asked when the machine says that it runs there; absent to ask none.
     pub metadata: Option<MetadataService>,

@@ -31,7 +31,7 @@ pub struct LinkState {
     pub bus: Option<String>,
     /// Whether it is set up (`IFF_UP`).
     pub up: bool,
-    /// Whether it has a carrier, when the kernel tells.
+    /// Whether it has a carrier, when the kernel reports it.
     pub carrier: Option<bool>,
 }
 

@@ -46,16 +46,16 @@ mod tests {
     #[test]
     fn each_bit_has_its_name_and_unknown_ones_have_none() {
         let list = [device(3, 0b000_0111), device(4, 0), device(5, 1 << 40 | 1 << 6)].concat();
-        let told = features(&list);
-        assert_eq!(told[&3], [XdpFeature::Basic, XdpFeature::Redirect, XdpFeature::NdoXmit]);
-        assert_eq!((&told[&4][..], &told[&5][..]), (&[][..], &[XdpFeature::NdoXmitSg][..]));
+        let by_index = features(&list);
+        assert_eq!(by_index[&3], [XdpFeature::Basic, XdpFeature::Redirect, XdpFeature::NdoXmit]);
+        assert_eq!((&by_index[&4][..], &by_index[&5][..]), (&[][..], &[XdpFeature::NdoXmitSg][..]));
         for cut in 0..list.len() {
             assert!(features(&list[..cut]).len() < 3, "{cut}");
         }
     }
 
     #[test]
-    fn the_kernel_tells_of_the_loopback_that_it_has_none() {
+    fn the_loopback_has_no_feature() {
         match crate::netlink::xdp_devices() {
             Ok(list) => assert_eq!(features(&list)[&1], []),
             // ENOENT: no such family.
