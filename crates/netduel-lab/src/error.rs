@@ -18,7 +18,7 @@ impl std::error::Error for Errno {}
 
 impl From<std::io::Error> for Errno {
     fn from(error: std::io::Error) -> Self {
-        // Errors without a number are the standard library's own; EIO says "input/output error", which they are.
+        // Errors without a number come from the standard library; EIO is their class.
         Self(error.raw_os_error().unwrap_or(Self::IO.0))
     }
 }
@@ -59,7 +59,7 @@ pub enum LabError {
     Namespaces {
         /// The step that was refused.
         operation: String,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
         /// What to change.
         remedy: String,
@@ -71,7 +71,7 @@ pub enum LabError {
         operation: String,
         /// To what.
         object: String,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
         /// The kernel's option and module.
         feature: String,
@@ -83,14 +83,14 @@ pub enum LabError {
         operation: String,
         /// To what.
         object: String,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
         /// The kernel's own words or a likely cause, with its separator; may be empty.
         detail: String,
     },
     /// The policy in the kernel is not the one that was asked for.
     #[error(
-        "load the policy: {host} holds {found} of {wanted} entries in {object}; the two paths would look alike"
+        "load the policy: {host} holds {found} of {wanted} entries in {object}; the two paths would not differ"
     )]
     PolicyIncomplete {
         /// The machine.
@@ -104,7 +104,7 @@ pub enum LabError {
     },
     /// The guests do not reach each other.
     #[error(
-        "reach guest {to} from guest {from} through {interface} with {family}: {errno}; is a firewall at work on bridges?"
+        "reach guest {to} from guest {from} through {interface} with {family}: {errno}; a firewall may filter bridged packets"
     )]
     Unreachable {
         /// Who sent.
@@ -119,7 +119,7 @@ pub enum LabError {
         errno: Errno,
     },
     /// The guests' forwarding entries are not those of either path.
-    #[error("set the lab's path: {detail}; something else changes it at the same time")]
+    #[error("set the lab's path: {detail}; another program changes it at the same time")]
     PathMixed {
         /// What was found.
         detail: String,
@@ -145,7 +145,7 @@ pub enum LabError {
         host: String,
     },
     /// Someone else's process holds the name.
-    #[error("speak to lab {name}: its socket belongs to user {uid}, which is not you; use another name")]
+    #[error("connect to lab {name}: its socket belongs to user {uid}; use another name")]
     Foreign {
         /// The name.
         name: LabName,
@@ -153,7 +153,7 @@ pub enum LabError {
         uid: u32,
     },
     /// The keeper ended without an answer.
-    #[error("{operation}: the keeper of lab {name} died{}", LastWords(last_words))]
+    #[error("{operation}: the keeper of lab {name} ended unexpectedly{}", LastWords(last_words))]
     KeeperDied {
         /// What was asked of it.
         operation: String,
@@ -163,9 +163,7 @@ pub enum LabError {
         last_words: Option<String>,
     },
     /// The keeper speaks another version of the protocol.
-    #[error(
-        "speak to lab {name}: it was built by another version of netduel; take it down with that version"
-    )]
+    #[error("connect to lab {name}: another version of netduel built it; take it down with that version")]
     OtherVersion {
         /// The lab.
         name: LabName,
@@ -175,7 +173,7 @@ pub enum LabError {
     Local {
         /// What was done, and to what.
         operation: String,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 }
@@ -185,8 +183,8 @@ struct LastWords<'a>(&'a Option<String>);
 impl fmt::Display for LastWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(words) => write!(f, "; its last words: {words}"),
-            None => f.write_str("; was it killed?"),
+            Some(words) => write!(f, "; its last output: {words}"),
+            None => f.write_str("; it may have been killed"),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Lab {
             Ok(Report::Ready) => {}
             Ok(Report::Failed { error }) => return Err(error),
             Err(_) => {
-                // The guard's end comes after its last words.
+                // The guard ends after its last output.
                 drop(attached);
                 let operation = "build the lab".to_owned();
                 return Err(LabError::KeeperDied {
@@ -229,7 +229,7 @@ impl Lab {
 
 type Started = (std::fs::File, BufReader<std::io::PipeReader>, Option<Attached>);
 
-/// Starts the keeper's first stage. Returns where its last words go, its report, and what an attached lab hangs on.
+/// Starts the keeper's first stage. Returns its standard error, its report, and the lifeline of an attached lab.
 fn start(task: &Task) -> Result<Started, LabError> {
     let program = format!("start the keeper {}", task.program.display());
     let failed = || LabError::local::<std::io::Error>(program.clone());

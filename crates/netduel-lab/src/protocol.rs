@@ -62,7 +62,7 @@ pub(crate) enum Report {
 pub(crate) struct Request {
     /// The sender's [`VERSION`].
     pub version: u32,
-    /// What is asked.
+    /// The request.
     pub ask: Ask,
 }
 

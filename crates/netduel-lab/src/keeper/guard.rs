@@ -1,4 +1,4 @@
-//! The first stage: outside of the lab's pid namespace, so that somebody can wait for its end. Holds nothing of the lab.
+//! The first stage: outside of the lab's pid namespace, so that a process can wait for its end. Holds nothing of the lab.
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Stdio;
 
@@ -11,13 +11,13 @@ use crate::directory;
 use crate::error::LabError;
 use crate::protocol::{Lifetime, Task};
 
-/// Tells the warden that the lab stands in a user namespace of its own.
+/// Byte to the warden: the lab is in a user namespace of its own.
 pub(super) const WITH_USER: &[u8] = b"user";
-/// Tells the warden that it does not.
+/// Byte to the warden: it is not.
 pub(super) const WITHOUT_USER: &[u8] = b"root";
 
 pub(super) fn run(task: &Task) -> Result<i32, LabError> {
-    // The name first, and in the namespace of the users: in the lab's own nobody would see it.
+    // The name first, and in the namespace of the users: in the lab's own it would not be visible.
     let listener = directory::claim(&task.name)?;
     // A lab that stands for weeks must not keep a file system busy.
     rustix::process::chdir("/").map_err(LabError::local("change to /"))?;

@@ -5,7 +5,7 @@
 //! - `warden`: pid 1 of the lab. Builds it, answers requests, and ends for any of the reasons in `warden.rs`.
 //!
 //! Standard input is the lifeline (the guard's) or a socket to the guard (the warden's), standard output carries the one
-//! report, standard error the last words.
+//! report, standard error the last output.
 mod guard;
 mod warden;
 
@@ -89,7 +89,7 @@ fn detach(task: &Task) -> Result<i32, LabError> {
     Ok(0)
 }
 
-/// Writes the one report. When nobody reads it any more, its reader has died, which the lifeline shows too.
+/// Writes the one report. When its reader has ended, which the lifeline shows too, the report is lost.
 fn report(report: &Report) {
     let mut output = std::io::stdout().lock();
     let _ = serde_json::to_writer(&mut output, report)

@@ -45,7 +45,7 @@ pub(super) fn run(task: &Task) -> Result<i32, LabError> {
     Ok(0)
 }
 
-/// Receives what the guard sends; nothing when it has died in the meantime.
+/// Receives what the guard sends; nothing when it has ended meanwhile.
 fn inherit() -> Result<Option<Inheritance>, LabError> {
     let mut buffer = [0; 16];
     let (length, descriptors) = descriptor_pass::receive(std::io::stdin().as_fd(), &mut buffer)
@@ -81,7 +81,7 @@ impl Warden<'_> {
             for source in self.wait(signals.as_fd(), guard.as_fd())?.into_iter().rev() {
                 let next = match source {
                     Source::Signals => drain(signals)?,
-                    // The guard sends nothing more and nobody writes to the lifeline: readable means closed.
+                    // The guard sends nothing more and the lifeline is never written to: readable means closed.
                     Source::Guard | Source::Lifeline => Next::End,
                     Source::Listener => {
                         self.accept();
@@ -99,7 +99,7 @@ impl Warden<'_> {
         }
     }
 
-    /// Waits until something happens, and says where.
+    /// Waits for the next event and returns its source.
     fn wait(&self, signals: BorrowedFd<'_>, guard: BorrowedFd<'_>) -> Result<Vec<Source>, LabError> {
         let inheritance = &self.inheritance;
         let mut watched = vec![

@@ -193,7 +193,7 @@ pub(crate) fn load(
         batch.push(Request::new(BATCH_BEGIN, 0, &BATCH_BODY));
         let (last, others) = piece.split_last().expect("chunks of a slice are never empty");
         batch.extend_from_slice(others);
-        // The kernel answers for the last message when all are committed, and for every one that it refuses.
+        // The kernel acknowledges the last message when all are committed, and reports every one that it refuses.
         batch.push(last.clone().acknowledged());
         batch.push(Request::new(BATCH_END, 0, &BATCH_BODY));
         netlink.batch(batch, Step { operation, object, feature: Some(BRIDGE_FAMILY) })?;

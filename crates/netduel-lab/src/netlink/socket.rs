@@ -1,4 +1,4 @@
-//! The lab's netlink socket: every request is acknowledged, and an error says what was done, and to what.
+//! The lab's netlink socket: every request is acknowledged, and an error names the operation and its object.
 use netduel_sys::netlink::{NetlinkError, NetlinkSocket, Request, messages};
 
 use crate::error::{Errno, LabError};
@@ -29,7 +29,7 @@ impl Step<'_> {
                 LabError::KernelFeature { operation, object, errno, feature: feature.to_owned() }
             }
             _ => {
-                let detail = words.map(|words| format!("; the kernel says \"{words}\"")).unwrap_or_default();
+                let detail = words.map(|words| format!("; kernel message: \"{words}\"")).unwrap_or_default();
                 LabError::Kernel { operation, object, errno, detail }
             }
         }

@@ -31,7 +31,7 @@ impl Topology {
             // As the VF, and so never a second copy of what is flooded.
             let port = PortSettings { isolated: true, flood: false, backup: Some(SYNTHETIC.index) };
             plug(guest, direct, GUEST, port)?;
-            // Only of an interface that is up does the kernel tell the other end that it now takes frames (`veth_set_features`).
+            // The kernel announces to the other end that an interface takes frames only while the interface is up (`veth_set_features`).
             guest.drivers.request_features(direct.name, &[(NAPI_FEATURE.to_owned(), true)]).map_err(
                 |error| LabError::Kernel {
                     operation: "switch on the NAPI (generic receive offload) of".to_owned(),

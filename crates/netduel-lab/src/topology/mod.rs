@@ -345,7 +345,7 @@ impl Half {
         path_of(&mut self.guest, &ports, &faster, SYNTHETIC)
     }
 
-    /// The software switch has an entry for the guest too, which says nothing of the path.
+    /// The software switch has an entry for the guest too, on either path.
     fn inbound(&mut self) -> Result<Option<LabPath>, LabError> {
         let mut ports = neighbour::steered_to(&mut self.machine.route, self.side.mac, self.machine.name)?;
         ports.retain(|port| *port != SWITCH_PORT.index);

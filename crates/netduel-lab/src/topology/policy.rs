@@ -167,7 +167,7 @@ pub(crate) fn count_linear(netlink: &mut Netlink, host: &str) -> Result<[u32; 2]
     ])
 }
 
-/// A list that is shorter than asked for makes both paths look alike, so it is an error and not a warning.
+/// A list that is shorter than requested makes both paths alike, so it is an error and not a warning.
 fn complete(host: &str, object: &str, wanted: u32, found: u32) -> Result<(), LabError> {
     if found == wanted {
         return Ok(());
