@@ -33,8 +33,8 @@ pub enum BindingError {
     },
     /// MANA without its function.
     #[error(
-        "hand {interface} to DPDK: no function of a PCI bus lies beneath it, so accelerated networking is off, or the function is down; \
-         DPDK's MANA driver drives that function"
+        "hand {interface} to DPDK: it has no PCI function, which DPDK's MANA driver needs; accelerated networking is off, or the \
+         function is down"
     )]
     NoFunction {
         /// The interface.

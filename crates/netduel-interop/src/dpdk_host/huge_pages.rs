@@ -10,7 +10,7 @@ pub const PAGE_KIB: u64 = 2048;
 /// The pages of one node, or of the machine when no node is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HugePages {
-    /// The file that says how many there are, and takes another number.
+    /// The file that holds their number and takes another one.
     pub file: PathBuf,
     /// Pages that there are.
     pub total: u64,
@@ -33,7 +33,7 @@ impl HugePages {
             let text = fs::read_to_string(folder.join(name))?;
             text.trim()
                 .parse()
-                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("{name} says {text:?}")))
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("{name} holds {text:?}")))
         };
         Ok(Self {
             file: folder.join("nr_hugepages"),

@@ -30,7 +30,7 @@ pub enum DpdkError {
         source: io::Error,
     },
     /// It ended by itself.
-    #[error("{doing}: testpmd ended with {ending}; its last words: {said}{}", hint(said))]
+    #[error("{doing}: testpmd ended with {ending}; its last output: {said}{}", hint(said))]
     Ended {
         /// What it was asked for.
         doing: &'static str,
@@ -41,7 +41,7 @@ pub enum DpdkError {
     },
     /// It did not answer.
     #[error(
-        "{doing}: testpmd did not come to its prompt within {} s; its last words: {said}{}", .within.as_secs(), hint(said)
+        "{doing}: testpmd did not come to its prompt within {} s; its last output: {said}{}", .within.as_secs(), hint(said)
     )]
     Silent {
         /// What it was asked for.
@@ -61,7 +61,7 @@ pub enum DpdkError {
     },
     /// It said something that this program does not understand.
     #[error(
-        "read {what} of testpmd {version}: `{line}` is not of the form that is known; please report it with this line"
+        "read {what} of testpmd {version}: `{line}` has an unknown format; please report it with this line"
     )]
     Unreadable {
         /// What was to be read.
@@ -78,7 +78,7 @@ pub enum DpdkError {
         words: String,
     },
     /// It is too old.
-    #[error("use DPDK {found}: its telemetry does not tell enough; {} or newer is needed", Version::OLDEST)]
+    #[error("use DPDK {found}: its telemetry lacks required values; {} or newer is needed", Version::OLDEST)]
     TooOld {
         /// What it is.
         found: Version,

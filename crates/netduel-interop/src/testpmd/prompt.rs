@@ -171,7 +171,7 @@ impl Prompt {
         Err(DpdkError::Ended { doing, ending: Ending(status), said: last_words(&self.said) })
     }
 
-    /// What another door's failure comes from: the program's end, if it has ended.
+    /// The cause of a failure of another interface: the program's end, if it has ended.
     pub(super) fn explain(&mut self, doing: &'static str, error: DpdkError) -> DpdkError {
         // A process that ends closes its sockets first, and its terminal right after.
         loop {
@@ -237,7 +237,7 @@ mod tests {
     fn a_program_that_ends_is_told_with_its_code_and_its_last_words() {
         let error =
             shell("echo no such device; exit 3").until_prompt("start it", SOON).unwrap_err().to_string();
-        assert_eq!(error, "start it: testpmd ended with exit code 3; its last words: no such device");
+        assert_eq!(error, "start it: testpmd ended with exit code 3; its last output: no such device");
         let mut prompt = shell("printf '> '; read -r line; kill -9 $$");
         prompt.until_prompt("start it", SOON).unwrap();
         let error = prompt.ask("start", "ask it", SOON).unwrap_err().to_string();

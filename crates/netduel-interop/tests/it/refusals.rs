@@ -115,20 +115,20 @@ peer.recv(100)
 }
 
 #[test]
-fn another_version_than_those_that_are_known_is_refused_with_what_it_says() {
+fn an_unknown_version_is_refused_and_quoted() {
     if std::process::Command::new("python3").arg("-V").output().is_err() {
         assert!(std::env::var_os("REQUIRE_ALL").is_none(), "python3 is needed, and REQUIRE_ALL is set");
         println!("skipped: python3 plays testpmd");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    for (greeting, told) in [
+    for (greeting, quoted) in [
         (r#"{"version":"PMD next","pid":1}"#, "`PMD next`"),
         (r#"{"version":"DPDK 19.11.3","pid":1}"#, "22.11.0 or newer is needed"),
-        ("hello", "`hello` is not of the form"),
+        ("hello", "`hello` has an unknown format"),
     ] {
         let error = refusal(&impostor(folder.path(), greeting));
-        assert!(error.contains(told), "{greeting}: {error}");
+        assert!(error.contains(quoted), "{greeting}: {error}");
     }
 }
 
