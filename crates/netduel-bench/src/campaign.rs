@@ -1,4 +1,4 @@
-//! A campaign: blocks in which every comparison runs one pair, in random order; within a pair a coin says who is first. The
+//! A campaign: blocks in which every comparison runs one pair, in random order; within a pair the order is random. The
 //! JSON file is written after each block, so that an interrupted campaign keeps what it has.
 use std::path::Path;
 
@@ -24,7 +24,7 @@ struct Plan {
     placement: Placement,
 }
 
-/// Runs all that is asked for.
+/// Runs the selected comparisons.
 pub fn run(arguments: &Arguments) -> Result<Record> {
     // The threads of the kernel are seen in the machine's /proc alone.
     let counters = Counters::open();

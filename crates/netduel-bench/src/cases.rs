@@ -16,13 +16,13 @@ use Tool::{Iperf3, Nuttcp, Qperf, Sockperf};
 pub struct Case {
     /// Stable name; several comparisons may share one.
     pub name: &'static str,
-    /// Which figures tell.
+    /// The figures that are compared.
     pub kind: Kind,
     /// Our side.
     pub ours: Ours,
     /// The other side; `None` measures ours against what was planned.
     pub against: Option<Tool>,
-    /// What is asked for.
+    /// The required figures.
     pub asks: &'static [Ask],
     /// Whether `tx-udp-segmentation` of the sender's interface is off, so that every datagram is a packet there.
     pub segmented: bool,

@@ -1,5 +1,5 @@
 //! One of our ends in a process of its own: the engines as the agent runs them, and nothing beside them. Ports, `started` and
-//! the report go out on standard output; a line on standard input tells the server that the client is done.
+//! the report go out on standard output; a line on standard input signals to the server that the client is done.
 use std::io::{BufRead, Write};
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use crate::hosts::SERVER;
 
 /// First word of an end's command line; after it `server` or `client`, the workload, and the client's ports.
 pub const WORD: &str = "--end";
-/// Between the two ends of one bench in namespaces of its own, where there are no strangers.
+/// Between the two ends of one bench in namespaces of its own, which no other process reaches.
 const TOKEN: Token = Token(*b"peers bench 0001");
 /// For all streams to connect and greet.
 const CONNECT_WITHIN: Duration = Duration::from_secs(20);

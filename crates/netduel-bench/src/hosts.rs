@@ -98,7 +98,7 @@ impl Hosts {
     pub fn set_udp_segmentation(&self, on: bool) -> Result<()> {
         let wanted = [(UDP_SEGMENTATION.to_owned(), on)];
         let states = self.inside(false, || {
-            let mut ethtool = Ethtool::open().context("failed to open ethtool's door")?;
+            let mut ethtool = Ethtool::open().context("failed to open an ethtool socket")?;
             ethtool
                 .request_features(VETH, &wanted)
                 .with_context(|| format!("failed to set {UDP_SEGMENTATION} of {VETH}"))?;
@@ -114,7 +114,7 @@ impl Hosts {
 
     /// Offloads of the sender's interface.
     pub fn offloads(&self) -> Result<Vec<(String, bool)>> {
-        self.inside(false, || offloads(&mut Ethtool::open().context("failed to open ethtool's door")?))
+        self.inside(false, || offloads(&mut Ethtool::open().context("failed to open an ethtool socket")?))
     }
 }
 

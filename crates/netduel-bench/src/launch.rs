@@ -133,7 +133,7 @@ impl Launched {
         let left = Duration::from_nanos(self.deadline_ns.saturating_sub(clock::monotonic_ns()));
         match self.lines.recv_timeout(left) {
             Ok(line) => Ok(line),
-            Err(RecvTimeoutError::Timeout) => bail!("{} said nothing until the deadline", self.name),
+            Err(RecvTimeoutError::Timeout) => bail!("{} gave no output until the deadline", self.name),
             Err(RecvTimeoutError::Disconnected) => {
                 let words = self.last_words("");
                 bail!("{} ended early: {words}", self.name)
@@ -221,7 +221,7 @@ impl Launched {
         self.lines.iter().fold(String::new(), |text, line| text + &line + "\n")
     }
 
-    /// Why it failed, as far as it says.
+    /// Why it failed, from its output.
     fn last_words(&mut self, output: &str) -> String {
         let errors = self.errors.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let words = if errors.is_empty() { output.trim() } else { &errors };

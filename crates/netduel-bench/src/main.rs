@@ -68,7 +68,7 @@ fn inside(words: &[String]) -> Result<ExitCode> {
     let record = campaign::run(&arguments)?;
     table::print(&record);
     println!("\nraw figures: {}", arguments.json.display());
-    // What is asked for and not reached is a result; what could not be measured although it is installed is a failure.
+    // A required figure that is not reached is a result; what could not be measured although it is installed is a failure.
     let is_whole = record.results.iter().all(|result| result.failures.is_empty());
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -83,7 +83,7 @@ impl Metric {
         }
     }
 
-    /// The figure of a run; absent when the tool does not tell what it needs.
+    /// The figure of a run; absent when the tool does not report what it needs.
     pub fn of(self, outcome: &Outcome, accounting: Accounting) -> Option<f64> {
         let reading = &outcome.reading;
         let per_second = |count: Option<u64>| Some(count? as f64 / reading.seconds);
@@ -125,7 +125,7 @@ impl Metric {
     }
 }
 
-/// A kind of traffic: which figures tell of it.
+/// A kind of traffic, which decides the figures that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {

@@ -52,7 +52,7 @@ pub struct Machine {
     pub congestion: String,
     /// MTU of the veth, bytes.
     pub mtu: u32,
-    /// Offloads of the veth that matter, name and state, as they are unless a case says otherwise.
+    /// Offloads of the veth that matter, name and state, as they are unless a case changes them.
     pub offloads: Vec<(String, bool)>,
     /// Limits of socket buffers, sysctl and value.
     pub buffers: Vec<(String, String)>,
@@ -63,7 +63,7 @@ pub struct Machine {
 pub struct Peer {
     /// Its program.
     pub program: String,
-    /// What it says of itself; absent when it is not installed.
+    /// The version that it reports; absent when it is not installed.
     pub version: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Placement {
 pub struct Comparison {
     /// Its case.
     pub case: String,
-    /// Which figures tell.
+    /// The figures that are compared.
     pub kind: Kind,
     /// Our side.
     pub ours: String,
@@ -116,7 +116,7 @@ pub struct Comparison {
     pub placement: Placement,
     /// Whether `tx-udp-segmentation` was off on the sender's interface, so that every datagram is a packet there.
     pub segmented: bool,
-    /// What is asked for.
+    /// The required figures.
     pub asks: Vec<Ask>,
     /// Why it was not measured, when it was not.
     pub missing: Option<String>,
@@ -126,7 +126,7 @@ pub struct Comparison {
     pub pairs: Vec<Pair>,
 }
 
-/// A figure that is asked for: of the median ratio, or of our own median where there is no other side.
+/// A required figure: of the median ratio, or of our own median where there is no other side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
     /// Of what.

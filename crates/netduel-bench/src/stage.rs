@@ -65,7 +65,7 @@ fn watch(inner: &mut Child, lifeline: bool) -> Result<ExitCode> {
     }
 }
 
-/// Whether an input that is ready has ended; what it says otherwise is nothing to this program.
+/// Whether an input that is ready has ended; other input is ignored.
 fn ends(mut input: impl Read) -> bool {
     !matches!(input.read(&mut [0; 256]), Ok(length) if length > 0)
 }

@@ -1,4 +1,4 @@
-//! What is derived from raw figures: ratios of pairs, their spread and interval, and whether what is asked for is reached.
+//! What is derived from raw figures: ratios of pairs, their spread and interval, and whether the required figures are reached.
 use netduel_stats::paired::{self, Scale};
 use netduel_stats::summary::{median, quantile};
 
@@ -33,7 +33,7 @@ pub struct Row {
     pub ours: Spread,
     /// Theirs.
     pub theirs: Option<Spread>,
-    /// What is asked for, and whether it is reached.
+    /// The required figures, and whether they are reached.
     pub asks: Vec<(Ask, bool)>,
 }
 

@@ -3,7 +3,7 @@ use crate::cases::CASES;
 use crate::record::{Ask, Bound, Comparison, Record};
 use crate::summary::{self, Row, Spread};
 
-/// Share of all cores for others above which a campaign says that the machine was busy. A system's own services stay below it.
+/// Share of all cores for others above which a campaign reports that the machine was busy. A system's own services stay below it.
 const OTHERS_MOST: f64 = 0.05;
 
 /// Prints the names of all cases and what each compares.

@@ -27,7 +27,7 @@ pub fn run(site: &Site<'_>, options: &[&str], seconds: u32) -> Result<Ran> {
 fn read(text: &str) -> Result<Reading> {
     let json: Value = serde_json::from_str(text).context("its output is not JSON")?;
     if let Some(error) = json.get("error").and_then(Value::as_str) {
-        bail!("it says: {error}");
+        bail!("it reports: {error}");
     }
     let end = json.get("end").context("its JSON has no `end`")?;
     let received = end.get("sum_received").context("its JSON has no `sum_received`")?;

@@ -1,4 +1,4 @@
-//! The tools that are compared: how each is started, and what its output says. One file each.
+//! The tools that are compared: how each is started, and how its output is read. One file each.
 mod iperf3;
 mod nuttcp;
 mod ours;
@@ -92,7 +92,7 @@ pub fn peers() -> Vec<Peer> {
         .collect()
 }
 
-/// The first line that a program says of itself; absent when there is no such program.
+/// The first line of a program's version output; absent when there is no such program.
 fn version(program: &str, word: &str) -> Option<String> {
     let output = Command::new(program).arg(word).stdin(Stdio::null()).output().ok()?;
     let text =

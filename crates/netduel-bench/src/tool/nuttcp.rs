@@ -1,4 +1,4 @@
-//! nuttcp: a server for one test that stays in the foreground (a plain `-1` goes to the background, where nobody can take its
+//! nuttcp: a server for one test that stays in the foreground (a plain `-1` goes to the background, where its parent cannot take its
 //! CPU time), `-fparse` from the client. The rate is the receiver's; megabytes are of 2^20 bytes.
 use std::process::Command;
 

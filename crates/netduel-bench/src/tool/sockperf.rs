@@ -20,7 +20,7 @@ pub fn run(site: &Site<'_>, options: &[&str], seconds: u32) -> Result<Ran> {
     let mut client = Command::new("sockperf");
     client.args(["ping-pong", "-i", &address, "-t", &seconds.to_string(), "--full-rtt"]).args(options);
     let client = site.run_client(client)?;
-    // It serves until it is told to end.
+    // It serves until it is terminated.
     let server = server.stop()?;
     let reading = read(&client.text)?;
     // The client pauses for some two seconds before and after its test, in which a server that spins burns a core for nothing.
