@@ -1,7 +1,7 @@
 //! `bench`: the macro benches of the binary. Collects their figures; measures nothing itself.
 //!
 //! A bench is a `[[bench]]` with `harness = false`, or a program, that prints one line for each figure: `figure NAME VALUE UNIT`, for
-//! example `figure control-cpu-share 0.4 %`. Everything else that it prints is for people.
+//! example `figure control-cpu-share 0.4 %`. Everything else that it prints is for readers.
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
 //! What tests leave behind on a machine: processes, named network namespaces, sockets of labs. Compares before and
-//! after; removes nothing, because a leftover is a bug that somebody must look at.
+//! after; removes nothing, because a leftover is a bug to be investigated.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use crate::stopwatch::{Stopwatch, pause};
 
 /// The environment variable that every process of a test run inherits, so that its children are known from those of
-/// other people on the same machine.
+/// other users of the same machine.
 pub const MARK_VARIABLE: &str = "NETDUEL_TEST_RUN";
 /// Where named network namespaces are bound (ip-netns(8)).
 const NAMED_NAMESPACES: &str = "/run/netns";
 /// How the abstract socket of a lab's keeper begins, as `/proc/net/unix` shows it.
 const LAB_SOCKET: &str = "@netduel-lab-";
-/// Processes that were told to end get this long: the kernel takes some time to tear down a network namespace.
+/// Processes that were asked to end get this long: the kernel takes some time to tear down a network namespace.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A process, told from a later one with the same number by its start time.
+/// A process; the start time distinguishes it from a later one with the same number.
 type ProcessKey = (u32, u64);
 
 /// The machine at one moment.
@@ -84,7 +84,7 @@ impl Snapshot {
                 holder.and_then(|id| fs::read(format!("/proc/{id}/environ")).ok()).unwrap_or_default();
             if owner(&environment, mark) != Owner::Other {
                 let holder =
-                    holder.map_or_else(|| "nobody that can be seen".to_owned(), |id| format!("process {id}"));
+                    holder.map_or_else(|| "an unknown process".to_owned(), |id| format!("process {id}"));
                 left.push(format!("socket {name} of a lab, held by {holder}"));
             }
         }
@@ -120,7 +120,7 @@ fn describe_process(id: u32, name: &str) -> String {
     format!("process {id} ({name}): {command}{namespace}")
 }
 
-/// What `/proc/PID/stat` says.
+/// The fields read from `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     name: String,

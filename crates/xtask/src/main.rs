@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     exit_code(passed)
 }
 
-/// `Ok(false)` has said already what is wrong.
+/// With `Ok(false)` the reason is already printed.
 fn exit_code(passed: Result<bool>) -> ExitCode {
     match passed {
         Ok(true) => ExitCode::SUCCESS,

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_nobody_has_is_missing() {
+    fn a_package_that_does_not_exist_is_missing() {
         let package = Package { name: "no-such-package-at-all".into(), reason: "test".into() };
         assert_eq!(missing_of(std::slice::from_ref(&package)), [package]);
     }

@@ -13,7 +13,7 @@ pub fn cargo<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Comman
     command
 }
 
-/// Shows the command, runs it and says whether it succeeded.
+/// Prints the command, runs it and returns whether it succeeded.
 pub fn succeeds(command: &mut Command) -> Result<bool> {
     println!("$ {}", shown(command));
     let status = command.status().with_context(|| format!("failed to start `{}`", shown(command)))?;

@@ -27,7 +27,7 @@ impl fmt::Display for Stopwatch {
     }
 }
 
-/// Gives processes that were told to end a moment. A stranger's end is no event that could be waited for.
+/// Waits while processes that were asked to end do so. The end of another's child is no event that could be waited for.
 #[expect(clippy::disallowed_methods, reason = "there is no event to wait for, and no test depends on it")]
 pub fn pause(length: Duration) {
     std::thread::sleep(length);

@@ -66,7 +66,7 @@ impl TestRun {
             let failures_before = transcript.failures.len();
             let is_shown = transcript.take(line);
             if is_shown && (display == Display::Everything || transcript.failures.len() > failures_before) {
-                // Whoever reads us may have gone; the tests and their exit code still matter.
+                // Standard output may be closed; the tests and their exit code still matter.
                 let _ = writeln!(std::io::stdout(), "{line}");
             }
         })?;
@@ -137,7 +137,7 @@ fn test_command(arguments: &[String], extra: Option<&str>) -> Command {
 
 /// Runs a command and hands over each line of its stdout and stderr, in the order in which they were written.
 ///
-/// A process that outlives the command may hold the pipe open for ever; so the end is a line that we write into it
+/// A process that outlives the command may keep the pipe open; so the end is a line that we write into it
 /// ourselves when the command has ended, not the end of file.
 fn read_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Result<ExitStatus> {
     let shown = step::shown(command);
@@ -176,7 +176,7 @@ fn read_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Result<ExitS
     status.with_context(|| format!("failed to wait for `{shown}`"))
 }
 
-/// Says what was skipped and left behind, then cargo's closing lines, then the totals as the last line.
+/// Prints what was skipped and left behind, then cargo's closing lines, then the totals as the last line.
 pub fn print_closing(finished: &TestRun) {
     let transcript = &finished.transcript;
     print_list("failed:", &transcript.failures);

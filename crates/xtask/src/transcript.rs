@@ -8,7 +8,7 @@ const DOC_TESTS: &str = "   Doc-tests ";
 /// A test that did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
-    /// The binary and the test, or the binary alone when a child process said it.
+    /// The binary and the test, or the binary alone when a child process printed it.
     pub test: String,
     /// Why, in the test's words.
     pub reason: String,
@@ -185,7 +185,7 @@ impl Transcript {
     }
 }
 
-/// The binary that cargo says it runs, without folder and hash: `     Running unittests src/lib.rs (target/debug/deps/a-1f)`.
+/// The binary that cargo runs next, without folder and hash: `     Running unittests src/lib.rs (target/debug/deps/a-1f)`.
 fn binary_of(line: &str) -> Option<&str> {
     if let Some(name) = line.strip_prefix(DOC_TESTS) {
         return Some(name);

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_build_scripts_and_platforms_open_no_door() {
+    fn tests_build_scripts_and_platforms_are_bound_by_the_same_edges() {
         for table in ["dev-dependencies", "build-dependencies", "target.'cfg(unix)'.dependencies"] {
             let text = manifest("netduel-control", &format!("[{table}]\nnetduel-host.workspace = true\n"));
             assert_eq!(of_manifest(CONTROL, &text), [("import", 5)], "{table}");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_for_a_crate_opens_no_door() {
+    fn a_renamed_crate_is_bound_by_the_same_edges() {
         let text = manifest(
             "netduel-control",
             "[dependencies]\nfoo = { package = \"netduel-load\", path = \"x\" }\n",

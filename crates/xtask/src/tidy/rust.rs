@@ -101,7 +101,7 @@ fn check_names(path: &str, source: &Source, report: &mut Report<'_>) {
 }
 
 fn empty_name(name: &str) -> String {
-    format!("`{name}` says nothing of what is inside: name it after the noun that it holds")
+    format!("`{name}` does not describe the contents: name the module after the noun that it holds")
 }
 
 #[cfg(test)]

@@ -105,11 +105,11 @@ mod tests {
     #[test]
     fn three_files_may_import_each_other_and_four_may_not() {
         assert_eq!(found_in_ring(3, ""), Vec::<String>::new());
-        let said = found_in_ring(4, "");
-        assert_eq!(said.len(), 1);
-        assert!(said[0].starts_with("crates/a/src/m0.rs:1: [import-circle] 4 files of `a`"), "{said:?}");
+        let found = found_in_ring(4, "");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("crates/a/src/m0.rs:1: [import-circle] 4 files of `a`"), "{found:?}");
         for tie in ["m0.rs -> m1.rs: S1", "m3.rs -> m0.rs: S0"] {
-            assert!(said[0].contains(tie), "{tie}: {said:?}");
+            assert!(found[0].contains(tie), "{tie}: {found:?}");
         }
     }
 

@@ -32,7 +32,7 @@ enum Target {
 /// The paths that were followed from one reference on, each with the module that it is read in.
 type Visited = BTreeSet<(ModulePath, Vec<String>)>;
 
-/// A chain of re-exports within a crate is far shorter; `use a::b; use b::a;` of two other crates would lead on for ever.
+/// A chain of re-exports within a crate is far shorter; `use a::b; use b::a;` of two other crates would never end.
 const STEPS_MAX: usize = 64;
 
 /// All modules of a crate.
@@ -83,7 +83,7 @@ impl Modules {
     }
 
     fn resolve(&self, from: &ModulePath, path: &[String], visited: &mut Visited) -> Option<Target> {
-        // Modules that import each other's names by `*` would lead round for ever.
+        // Modules that import each other's names by `*` would never end.
         if visited.len() > STEPS_MAX || !visited.insert((from.clone(), path.to_vec())) {
             return None;
         }
