@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::sample::ConnectionReport;
-use netduel_model::workload::{Pps, Role, TcpFacts, Traffic, UdpOffload, UdpStream, Workload};
+use netduel_model::workload::{Role, TcpFacts, UdpOffload, Wire, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
 
@@ -164,8 +164,10 @@ impl ClientEnd {
     #[must_use]
     pub fn try_segmentation(mut self, interface: &str, sent: impl FnMut() -> Option<u64>) -> Self {
         let Supervisor { workload, token, gate, .. } = &self.supervisor;
-        if let Traffic::Pps(Pps { udp: UdpStream { size, offload, .. }, .. }) = &workload.traffic
-            && *offload != UdpOffload::None
+        let facts = workload.traffic.facts();
+        if let Wire::Datagrams { size, offload } = facts.wire
+            && facts.is_of_packets()
+            && offload != UdpOffload::None
             && let Gate::Open(sockets) = gate
             && let Some(socket) = sockets.udp.first()
         {

@@ -6,6 +6,7 @@ use netduel_model::workload::{Family, Role, TcpEngine, Traffic, UdpStream, Wait,
 use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
+use crate::end::pins;
 use crate::error::LoadError;
 use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
 
@@ -21,14 +22,6 @@ const UDP_RATE_MAX: u64 = 10_000_000_000_000;
 /// sockets. Peers that have not spoken have what is left.
 const DESCRIPTORS_BESIDES: u64 = 24;
 
-/// The cores that a role's threads are pinned to.
-pub(crate) fn pins(workload: &Workload, role: Role) -> &[u16] {
-    match role {
-        Role::Client => &workload.pin_client,
-        Role::Server => &workload.pin_server,
-    }
-}
-
 /// All that can be known to fail before a socket is opened.
 pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), LoadError> {
     let range = |what, value: u64, least: u64, most: u64| {
@@ -40,7 +33,6 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
     };
     match &workload.traffic {
         Traffic::TcpStream(settings) => {
-            check_engine(settings.engine)?;
             let most = if settings.engine.has_thread_each() { STREAMS_MAX } else { CONNECTIONS_MAX };
             range("streams", u64::from(settings.streams), 1, u64::from(most))?;
             range("block (bytes)", settings.block.0, 1, 1 << 30)?;
@@ -63,20 +55,21 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
             settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))?;
         }
         Traffic::LoadedLatency(settings) => {
-            check_engine(settings.engine)?;
             range("streams", u64::from(settings.streams), 1, u64::from(STREAMS_MAX))?;
             range("block (bytes)", settings.block.0, 1, 1 << 30)?;
             range("size (bytes)", settings.size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
             range("rate (1/s)", settings.rate.0, 1, 1_000_000)?;
         }
         Traffic::Failover(settings) => {
-            check_engine(settings.engine)?;
             range("streams", u64::from(settings.streams), 0, u64::from(STREAMS_MAX))?;
             range("block (bytes)", settings.block.0, 1, 1 << 30)?;
             range("size (bytes)", settings.size.0, STREAM_HEADER as u64, PAYLOAD_MAX as u64)?;
             range("rate (1/s)", settings.rate.0, 1, 1_000_000)?;
         }
     }
+    let facts = workload.traffic.facts();
+    facts.tcp.engine.map_or(Ok(()), check_engine)?;
+    check_wait(facts.wait)?;
     check_cores(pins(workload, role))?;
     raise_descriptor_limit(descriptors(workload))
 }
@@ -96,8 +89,7 @@ fn check_round_trip(
     range: impl Fn(&'static str, u64, u64, u64) -> Result<(), LoadError>,
 ) -> Result<(), LoadError> {
     range("outstanding", u64::from(settings.outstanding), 1, 65_536)?;
-    settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))?;
-    check_wait(settings.wait)
+    settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))
 }
 
 /// What the engine asks of the kernel is tried on a socket of our own.

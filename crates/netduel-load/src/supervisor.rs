@@ -7,25 +7,25 @@ use std::time::Duration;
 use netduel_model::ids::Token;
 use netduel_model::packet_path::PacketReport;
 use netduel_model::sample::{ConnectionReport, EndReport, StreamReport};
-use netduel_model::workload::{Pps, Role, SAMPLE_INTERVAL_NS, Traffic, UdpStream, Workload};
+use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
 use netduel_sys::{affinity, clock, tcp, udp, usage};
 
 use crate::control::Control;
 use crate::counted::{Counted, Totals};
+use crate::end::{End, pins};
 use crate::error::LoadError;
 use crate::gate::Gate;
 use crate::job::Job;
-use crate::jobs;
 use crate::lane;
 use crate::packets::RawPath;
 use crate::packets::raw::Raw;
-use crate::peer;
 use crate::port::registry::Registration;
 use crate::report::{self, SeriesGatherer};
 use crate::sockets::Sockets;
 use crate::tally::Tally;
 use crate::tcp_account;
 use crate::worker::Worker;
+use crate::workload;
 
 /// How long after its planned duration an end is given when nothing moves any more.
 const PATIENCE_NS: u64 = 10_000_000_000;
@@ -66,17 +66,10 @@ struct Watch {
 impl Supervisor {
     /// Opens what the workload needs past the network stack, over this interface.
     pub(crate) fn open_raw(&mut self, path: &RawPath) -> Result<(), LoadError> {
-        let Traffic::Pps(Pps { udp: UdpStream { flows, .. }, packets }) = &self.workload.traffic else {
-            return Ok(());
-        };
-        if packets.is_raw(self.role) {
-            self.raw = Some(Raw::open(
-                packets,
-                self.role,
-                path,
-                (*flows, peer::pins(&self.workload, self.role)),
-                self.token,
-            )?);
+        let facts = self.workload.traffic.facts();
+        if let Some(packets) = facts.packets.filter(|packets| packets.is_raw(self.role)) {
+            let flows = (facts.sockets.udp, pins(&self.workload, self.role));
+            self.raw = Some(Raw::open(packets, self.role, path, flows, self.token)?);
         }
         Ok(())
     }
@@ -102,7 +95,14 @@ impl Supervisor {
         self.control.hold(sockets.clone());
         let is_proven = matches!(self.segmentation, Some((_, true)));
         let sends_apart = self.workload.traffic.packets().is_some() && !is_proven;
-        let jobs = jobs::of(&self.workload, self.role, self.token, &sockets, (self.raw.take(), sends_apart))?;
+        let jobs = workload::jobs(End {
+            workload: &self.workload,
+            role: self.role,
+            token: self.token,
+            sockets: &sockets,
+            raw: self.raw.take(),
+            sends_apart,
+        })?;
         let count = jobs.len();
         let (sender, results) = channel();
         for job in jobs {
@@ -140,7 +140,7 @@ impl Supervisor {
 
     /// The core that a thread is pinned to.
     fn core(&self, thread: usize) -> Option<u16> {
-        let pins = peer::pins(&self.workload, self.role);
+        let pins = pins(&self.workload, self.role);
         (!pins.is_empty()).then(|| pins[thread % pins.len()])
     }
 

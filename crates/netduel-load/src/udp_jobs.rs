@@ -2,13 +2,14 @@
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-use netduel_model::ids::Token;
-use netduel_model::workload::{Role, UdpOffload};
-use netduel_sys::{affinity, udp};
+use netduel_model::workload::UdpOffload;
+use netduel_sys::udp;
 
 use crate::datagram::{self, Kind, kinds};
+use crate::end::End;
 use crate::error::LoadError;
 use crate::job::Job;
+use crate::thread_count;
 use crate::udp_receive::{self, ReceiveFlow};
 use crate::udp_send::{self, SendFlow, UdpSettings};
 use crate::worker::Worker;
@@ -17,38 +18,28 @@ use crate::worker::Worker;
 const HEADERS_IPV4: usize = 20 + 8;
 const HEADERS_IPV6: usize = 40 + 8;
 
-/// Threads of each direction: one for each core that the plan pins to, or else that the process may use. Flow `i` belongs to
-/// thread `i mod threads`, so that with pins flow `i` runs on core `i mod pins`.
-pub(crate) fn threads(flows: usize, pins: &[u16]) -> usize {
-    // Without knowing better every flow has its own, as many as a machine may have cores.
-    let cores = || affinity::allowed().map_or(flows, |cores| cores.len());
-    let cores = if pins.is_empty() { cores() } else { pins.len() };
-    flows.min(cores).max(1)
+/// The jobs of the flows of an end: receivers first, so that nothing waits for a thread that starts late.
+///
+/// # Errors
+/// [`LoadError::DatagramTooLarge`] when the path does not take the datagrams of its sender.
+pub(crate) fn checked(settings: UdpSettings, end: &End<'_>) -> Result<Vec<Job>, LoadError> {
+    let directions = end.directions();
+    if directions.0 {
+        check_mtu(settings, &end.sockets.udp)?;
+    }
+    Ok(jobs_from(0, directions, settings, end))
 }
 
-/// The jobs of an end: receivers first, so that nothing waits for a thread that starts late.
-pub(crate) fn jobs(
-    (sends, receives): (bool, bool),
-    settings: UdpSettings,
-    role: Role,
-    token: Token,
-    pins: &[u16],
-    connections: &[Arc<UdpSocket>],
-) -> Vec<Job> {
-    jobs_from(0, (sends, receives), settings, (role, token), pins, connections)
-}
-
-/// The same for flows whose counters come after those of `first_lane` other streams.
+/// The jobs of flows whose counters come after those of `first_lane` other streams.
 pub(crate) fn jobs_from(
     first_lane: usize,
     (sends, receives): (bool, bool),
     settings: UdpSettings,
-    (role, token): (Role, Token),
-    pins: &[u16],
-    connections: &[Arc<UdpSocket>],
+    end: &End<'_>,
 ) -> Vec<Job> {
-    let ((data_out, end_out), (data_in, end_in)) = kinds(role);
-    let threads = threads(connections.len(), pins);
+    let (token, connections) = (end.token, &end.sockets.udp);
+    let ((data_out, end_out), (data_in, end_in)) = kinds(end.role);
+    let threads = thread_count::of(connections.len(), end.pins());
     let sending = UdpSettings {
         offload: if settings.sends_apart { UdpOffload::None } else { settings.offload },
         ..settings
@@ -87,7 +78,7 @@ pub(crate) fn jobs_from(
 }
 
 /// Refuses datagrams that the sender's kernel could not cut for this path: with `UDP_SEGMENT` each must fit the MTU.
-pub(crate) fn check_mtu(settings: UdpSettings, connections: &[Arc<UdpSocket>]) -> Result<(), LoadError> {
+fn check_mtu(settings: UdpSettings, connections: &[Arc<UdpSocket>]) -> Result<(), LoadError> {
     if settings.sends_apart || settings.offload == UdpOffload::None {
         return Ok(());
     }
@@ -106,17 +97,4 @@ pub(crate) fn check_mtu(settings: UdpSettings, connections: &[Arc<UdpSocket>]) -
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flows_share_the_cores_that_there_are() {
-        let cores = affinity::allowed().unwrap().len();
-        assert_eq!(threads(1, &[]), 1);
-        assert_eq!(threads(10_000, &[]), cores);
-        assert_eq!((threads(10_000, &[0, 0, 0]), threads(2, &[0, 0, 0]), threads(5, &[0])), (3, 2, 1));
-    }
 }

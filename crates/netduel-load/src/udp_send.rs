@@ -8,7 +8,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use netduel_model::workload::{Timing, UdpOffload};
+use netduel_model::workload::{Timing, UdpOffload, UdpStream};
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::udp::SendBatch;
 use netduel_sys::{clock, error_name, pattern, udp_segment};
@@ -59,6 +59,23 @@ pub(crate) struct UdpSettings {
     pub timing: Timing,
     /// Arrivals that the receiver keeps, one by one; 0 for counts alone.
     pub trace: usize,
+}
+
+impl UdpSettings {
+    /// Those of flows that are the workload.
+    pub(crate) fn of_flows(flows: &UdpStream, timing: Timing, sends_apart: bool) -> Self {
+        Self {
+            size: flows.size.0 as usize,
+            rate_bps: flows.rate.map(|rate| rate.0),
+            flows: flows.flows,
+            offload: flows.offload,
+            sends_apart,
+            datagrams: flows.tuning.volume.map(|volume| volume.0.div_ceil(flows.size.0)),
+            window: flows.tuning.window.map(|window| window.0 as usize),
+            timing,
+            trace: 0,
+        }
+    }
 }
 
 /// One flow of a thread.

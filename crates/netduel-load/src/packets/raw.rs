@@ -16,7 +16,7 @@ use crate::counted::Counted;
 use crate::datagram::{self, Kind};
 use crate::error::LoadError;
 use crate::job::Job;
-use crate::udp_jobs;
+use crate::thread_count;
 use crate::udp_send::{self, SendFlow, UdpSettings};
 use crate::worker::Worker;
 
@@ -51,7 +51,7 @@ impl Raw {
             }
             (Role::Client, PacketEngine::Kernel, _) => Ok(Self::Maker(path.clone())),
             (Role::Client, _, _) => {
-                let threads = udp_jobs::threads(flows as usize, pins) as u32;
+                let threads = thread_count::of(flows as usize, pins) as u32;
                 let queues = asked(packets, path)?.unwrap_or(path.queues.min(threads)).clamp(1, flows.max(1));
                 let program = if path.lacks(XdpFeature::XskZerocopy) || path.xdp.is_none() {
                     None
@@ -68,7 +68,7 @@ impl Raw {
                 Counter::open(path, &magics()).map(Self::Counter).map_err(refused)
             }
             (Role::Server, _, _) => {
-                let threads = udp_jobs::threads(path.queues as usize, pins);
+                let threads = thread_count::of(path.queues as usize, pins);
                 let threads = asked(packets, path)?.map_or(threads, |queues| queues as usize);
                 let receiver = RawReceiver::open(path, &magics(), packets.busy_poll).map_err(refused)?;
                 Ok(Self::Receiver(receiver, threads))

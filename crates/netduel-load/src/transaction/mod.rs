@@ -6,11 +6,9 @@
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-use netduel_model::ids::Token;
 use netduel_model::sample::RoundTripReport;
-use netduel_model::workload::{Role, Timing, Transaction};
 
-use crate::counted::{Counted, Messages};
+use crate::counted::Counted;
 use crate::job::Job;
 use crate::sockets::Sockets;
 
@@ -21,35 +19,6 @@ mod settings;
 
 pub(crate) use message::{REQUEST_LEAST, RESPONSE_LEAST};
 pub(crate) use settings::Settings;
-
-/// The jobs of an end.
-pub(crate) fn jobs(
-    settings: &Transaction,
-    timing: Timing,
-    role: Role,
-    token: Token,
-    sockets: &Sockets,
-) -> Vec<Job> {
-    let threads = settings.outstanding as usize;
-    let standing = Arc::clone(&sockets.tcp[0]);
-    let congestion = settings.congestion.clone();
-    let settings = Settings {
-        request: settings.request.0 as usize,
-        response: settings.response.0 as usize,
-        wait: settings.wait,
-        rate: settings.rate.map(|rate| rate.0),
-        from_ns: 0,
-        timing,
-        token,
-        lane: 0,
-    };
-    match role {
-        Role::Client => client_jobs(settings, congestion, threads, sockets.peer, standing, |report| {
-            Counted::RoundTrips { report: Box::new(report), messages: Messages::default() }
-        }),
-        Role::Server => server_jobs(settings, congestion, threads, sockets, standing),
-    }
-}
 
 /// The threads of a client; `counted` is called once, in the last of them, with the figures of all.
 pub(crate) fn client_jobs(

@@ -1,20 +1,18 @@
-//! Probes each way and TCP streams while somebody takes the path away: which threads an end needs for it. It takes nothing away
+//! `failover`: probes each way and TCP streams while the path is taken away. Which threads an end needs for it; it takes nothing away
 //! itself.
 //!
 //! The probes are a paced flow of datagrams each way, by the engines of `udp-stream`, whose receiver keeps every arrival. The
 //! streams are those of `tcp-stream`; a thread reads their counters ten times as often as the supervisor.
 use netduel_model::failover::{FINE_INTERVAL_NS, PROBES_MAX};
-use netduel_model::ids::Token;
 use netduel_model::sample::IntervalSample;
-use netduel_model::workload::{Direction, Failover, Role, UdpOffload, Workload};
+use netduel_model::workload::{Direction, Failover, UdpOffload};
 use netduel_sys::clock;
 
 use crate::control::Control;
 use crate::counted::Counted;
+use crate::end::End;
 use crate::job::Job;
 use crate::lane;
-use crate::peer;
-use crate::sockets::Sockets;
 use crate::tcp_settings::TcpSettings;
 use crate::tcp_stream;
 use crate::udp_jobs;
@@ -27,14 +25,8 @@ fn room(count: u64) -> usize {
 }
 
 /// The jobs of an end: probes first, so that the bulk data does not delay their start.
-pub(crate) fn jobs(
-    settings: &Failover,
-    workload: &Workload,
-    role: Role,
-    token: Token,
-    sockets: &Sockets,
-) -> Vec<Job> {
-    let (timing, pins) = (workload.timing, peer::pins(workload, role));
+pub(super) fn jobs(settings: &Failover, end: &End<'_>) -> Vec<Job> {
+    let (timing, sockets) = (end.timing(), end.sockets);
     let probe_lane = settings.streams as usize;
     let size = settings.size.0;
     let probes = UdpSettings {
@@ -48,12 +40,11 @@ pub(crate) fn jobs(
         timing,
         trace: room(timing.duration.0.saturating_mul(settings.rate.0) / 1_000_000_000),
     };
-    let probe_jobs =
-        udp_jobs::jobs_from(probe_lane, (true, true), probes, (role, token), pins, &sockets.udp).into_iter();
+    let probe_jobs = udp_jobs::jobs_from(probe_lane, (true, true), probes, end).into_iter();
     let mut jobs: Vec<Job> = probe_jobs
         .map(|job| job.map(move |worker, counted| of_probes(worker, probe_lane, counted)))
         .collect();
-    let (sends, receives) = workload.traffic.facts().directions(role);
+    let (sends, receives) = end.directions();
     let stream = TcpSettings {
         engine: settings.engine,
         block: settings.block.0 as usize,

@@ -1,4 +1,4 @@
-//! Round trips on a path that is idle first and then loaded, in one trial: which threads an end needs for it.
+//! `loaded-latency`: round trips on a path that is idle first and then loaded, in one trial: which threads an end needs for it.
 //!
 //! Connections, in this order: those that make the load; one that makes load and carries round trips in its data; one that
 //! stands by for transactions on new connections; one for the probes, if they travel over TCP. The client's clock says when the
@@ -7,18 +7,17 @@
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use netduel_model::ids::Token;
 use netduel_model::sample::RoundTripReport;
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Direction, LoadedLatency, ProbeProtocol, Role, RoundTrip, Timing, Wait};
 use netduel_sys::clock;
 
 use crate::counted::Counted;
+use crate::end::End;
 use crate::in_band::{self, Part};
 use crate::job::Job;
 use crate::lane::Lane;
 use crate::pacing::Schedule;
-use crate::sockets::Sockets;
 use crate::tcp_settings::TcpSettings;
 use crate::tcp_stream;
 use crate::worker::Worker;
@@ -58,18 +57,12 @@ fn places(settings: &LoadedLatency) -> Places {
 }
 
 /// The jobs of an end.
-pub(crate) fn jobs(
-    settings: &LoadedLatency,
-    timing: Timing,
-    role: Role,
-    token: Token,
-    sockets: &Sockets,
-) -> Vec<Job> {
+pub(super) fn jobs(settings: &LoadedLatency, end: &End<'_>) -> Vec<Job> {
     let places = places(settings);
-    let mut jobs = probe_jobs(settings, timing, role, token, sockets, places);
-    jobs.extend(load_jobs(settings, timing, role, sockets, places));
-    jobs.extend(in_band_jobs(settings, timing, role, sockets, places));
-    jobs.extend(foreign_jobs(settings, timing, role, token, sockets, places));
+    let mut jobs = probe_jobs(settings, end, places);
+    jobs.extend(load_jobs(settings, end, places));
+    jobs.extend(in_band_jobs(settings, end, places));
+    jobs.extend(foreign_jobs(settings, end, places));
     jobs
 }
 
@@ -81,14 +74,9 @@ fn sends(direction: Direction, role: Role) -> bool {
 }
 
 /// Small messages through both parts.
-fn probe_jobs(
-    settings: &LoadedLatency,
-    timing: Timing,
-    role: Role,
-    token: Token,
-    sockets: &Sockets,
-    places: Places,
-) -> Vec<Job> {
+fn probe_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job> {
+    let End { role, token, sockets, .. } = *end;
+    let timing = end.timing();
     let probe = RoundTrip {
         size: settings.size,
         outstanding: 1,
@@ -135,13 +123,9 @@ fn wait_for_load(worker: &Worker, role: Role, probe_lane: usize, idle_ns: u64) -
 }
 
 /// The streams that make the load.
-fn load_jobs(
-    settings: &LoadedLatency,
-    timing: Timing,
-    role: Role,
-    sockets: &Sockets,
-    places: Places,
-) -> Vec<Job> {
+fn load_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job> {
+    let End { role, sockets, .. } = *end;
+    let timing = end.timing();
     let other = if role == Role::Client { Role::Server } else { Role::Client };
     let (idle_ns, duration_ns) = (settings.idle.0, timing.duration.0);
     let stream = TcpSettings {
@@ -176,13 +160,9 @@ fn load_jobs(
 }
 
 /// The connection that makes load and carries round trips in its data.
-fn in_band_jobs(
-    settings: &LoadedLatency,
-    timing: Timing,
-    role: Role,
-    sockets: &Sockets,
-    places: Places,
-) -> Vec<Job> {
+fn in_band_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job> {
+    let End { role, sockets, .. } = *end;
+    let timing = end.timing();
     let connection: Arc<TcpStream> = Arc::clone(&sockets.tcp[places.in_band]);
     let makes_load = sends(settings.direction, role);
     let (idle_ns, duration_ns) = (settings.idle.0, timing.duration.0);
@@ -212,14 +192,9 @@ fn in_band_jobs(
 }
 
 /// Transactions on new connections while the load runs.
-fn foreign_jobs(
-    settings: &LoadedLatency,
-    timing: Timing,
-    role: Role,
-    token: Token,
-    sockets: &Sockets,
-    places: Places,
-) -> Vec<Job> {
+fn foreign_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job> {
+    let End { role, token, sockets, .. } = *end;
+    let timing = end.timing();
     let foreign = transaction::Settings {
         request: FOREIGN_BYTES,
         response: FOREIGN_BYTES,

@@ -1,0 +1,33 @@
+//! The table of workloads: what each makes of its settings at an end. The only place of this crate that lists the types: a new one is a
+//! file and a line.
+mod failover;
+mod loaded_latency;
+mod pps;
+mod tcp_crr;
+mod tcp_rr;
+mod tcp_stream;
+mod udp_rr;
+mod udp_stream;
+
+use netduel_model::workload::Traffic;
+
+use crate::end::End;
+use crate::error::LoadError;
+use crate::job::Job;
+
+/// The jobs of an end.
+///
+/// # Errors
+/// When the host or the path cannot carry what the workload asks for.
+pub(crate) fn jobs(end: End<'_>) -> Result<Vec<Job>, LoadError> {
+    match &end.workload.traffic {
+        Traffic::TcpStream(settings) => tcp_stream::jobs(settings, &end),
+        Traffic::UdpStream(settings) => udp_stream::jobs(settings, &end),
+        Traffic::Pps(settings) => pps::jobs(settings, end),
+        Traffic::TcpRr(settings) => Ok(tcp_rr::jobs(settings, &end)),
+        Traffic::UdpRr(settings) => Ok(udp_rr::jobs(settings, &end)),
+        Traffic::TcpCrr(settings) => Ok(tcp_crr::jobs(settings, &end)),
+        Traffic::LoadedLatency(settings) => Ok(loaded_latency::jobs(settings, &end)),
+        Traffic::Failover(settings) => Ok(failover::jobs(settings, &end)),
+    }
+}
