@@ -226,7 +226,7 @@ fn on_schedule(worker: &mut Worker, paced: &mut [PacedStream], source: &mut Sour
         let stream = &mut paced[index];
         let Some(pace) = stream.pace else { return };
         let now = clock::monotonic_ns();
-        let next_ns = match pace.due(stream.sent, now) {
+        let next_ns = match pace.due(stream.sent, now, tcp_stream::held_ns) {
             Due::Over => continue,
             Due::At(time_ns) => time_ns,
             Due::Now(bytes) => {

@@ -11,7 +11,8 @@ const TURN_NS: u64 = 1_000_000;
 const SEGMENT: u64 = 1_448;
 /// ...unless it would have to wait for longer than this for it, nanoseconds.
 const SEGMENT_WAIT_NS: u64 = 100_000_000;
-/// A thread that is late by no more than this sends what was due at the end after it, nanoseconds.
+/// A thread that is late by no more than this, and the time that it waited for a core, sends what was due at the end after it,
+/// nanoseconds.
 const GRACE_NS: u64 = 100_000_000;
 /// The kernel spreads a turn's bytes over most of the time to the next one: its pacing rate is this much above the
 /// stream's, in percent, so that it never holds back what the schedule gives.
@@ -75,13 +76,15 @@ impl Pace {
         self.start_ns.saturating_add(u64::try_from(offset).unwrap_or(u64::MAX))
     }
 
-    /// What to do at `now_ns`, when `sent` bytes were sent.
+    /// What to do at `now_ns`, when `sent` bytes were sent. `held_ns` says how long the thread has waited for a core so far; it is asked
+    /// after the end only.
     #[inline]
-    pub(crate) fn due(&self, sent: u64, now_ns: u64) -> Due {
+    pub(crate) fn due(&self, sent: u64, now_ns: u64, held_ns: impl FnOnce() -> u64) -> Due {
         let owed = self.bytes_in(now_ns.min(self.end_ns).saturating_sub(self.start_ns)).saturating_sub(sent);
         if now_ns >= self.end_ns {
-            // The last turn and what a late thread missed. More is what the path did not take in time.
-            let in_time = now_ns - self.end_ns < GRACE_NS && owed <= self.turn.max(self.bytes_in(GRACE_NS));
+            // The last turn, and what the scheduler held up. More is what the path did not take in time.
+            let grace_ns = GRACE_NS.saturating_add(held_ns());
+            let in_time = now_ns - self.end_ns < grace_ns && owed <= self.turn.max(self.bytes_in(grace_ns));
             return if owed > 0 && in_time { Due::Now(owed) } else { Due::Over };
         }
         let turn = if sent == 0 { self.first } else { self.turn };
@@ -113,7 +116,7 @@ mod tests {
     fn walk(pace: &Pace, late_ns: u64) -> (u64, u64) {
         let (mut now, mut sent, mut turns) = (pace.start_ns, 0, 0);
         loop {
-            match pace.due(sent, now) {
+            match pace.due(sent, now, || late_ns) {
                 Due::Now(bytes) => (sent, turns) = (sent + bytes, turns + 1),
                 Due::At(at) => {
                     assert!(at > now, "time goes on");
@@ -137,7 +140,7 @@ mod tests {
     #[test]
     fn slow_streams_wait_for_their_byte_and_end_in_time() {
         let pace = Pace::new(7, 7 + 20 * SECOND, 1, (0, 1), 1000);
-        assert_eq!(pace.due(0, 7), Due::At(7 + 8 * SECOND + 1));
+        assert_eq!(pace.due(0, 7, || 0), Due::At(7 + 8 * SECOND + 1));
         assert_eq!(walk(&pace, 0).0, 2);
         assert_eq!(pace.kernel_ceiling(), None);
     }
@@ -145,10 +148,21 @@ mod tests {
     #[test]
     fn what_the_path_did_not_take_in_time_is_not_sent_after_the_end() {
         let pace = Pace::new(0, SECOND, 8_000_000, (0, 1), 1 << 20);
-        assert_eq!(pace.due(899_999, SECOND), Due::Over);
-        assert_eq!(pace.due(999_900, SECOND + GRACE_NS), Due::Over);
-        assert_eq!(pace.due(999_900, SECOND), Due::Now(100));
-        assert_eq!(pace.due(1_000_000, SECOND), Due::Over);
+        let due = |sent, now, held_ns| pace.due(sent, now, || held_ns);
+        assert_eq!(due(899_999, SECOND, 0), Due::Over);
+        assert_eq!(due(999_900, SECOND + GRACE_NS, 0), Due::Over);
+        assert_eq!(due(999_900, SECOND, 0), Due::Now(100));
+        assert_eq!(due(1_000_000, SECOND, 0), Due::Over);
+    }
+
+    #[test]
+    fn what_the_scheduler_held_up_is_sent_after_the_end() {
+        let pace = Pace::new(0, SECOND, 8_000_000, (0, 1), 1 << 20);
+        let due = |sent, now, held_ns| pace.due(sent, now, || held_ns);
+        // Not scheduled from 0.4 s to 1.2 s: 600,000 bytes are owed, and 0.9 s of grace are 900,000.
+        assert_eq!(due(400_000, SECOND * 6 / 5, SECOND * 4 / 5), Due::Now(600_000));
+        assert_eq!(due(50_000, SECOND * 6 / 5, SECOND * 4 / 5), Due::Over, "more than that was owed");
+        assert_eq!(due(400_000, SECOND * 2, SECOND * 4 / 5), Due::Over, "later than that");
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use netduel_model::workload::TcpEngine;
 use netduel_sys::socket::{self, Waiting};
-use netduel_sys::{clock, tcp, tcp_info, uring};
+use netduel_sys::{clock, tcp, tcp_info, uring, usage};
 
 use crate::call_error::is_pause;
 use crate::counted::Counted;
@@ -138,12 +138,17 @@ pub(crate) fn pace(
     Some(pace)
 }
 
+/// How long this thread has waited for a core, nanoseconds; 0 where the kernel keeps no such account.
+pub(crate) fn held_ns() -> u64 {
+    usage::run_and_wait_of_this_thread().map_or(0, |(_, waited_ns)| waited_ns)
+}
+
 /// Waits until bytes are due and tells how many; 0 when the duration is over. It sleeps in steps, so that a slow stream
 /// can be cut.
 fn wait_for_turn(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
     while worker.control.is_running() {
         let now = clock::monotonic_ns();
-        match pace.due(sent, now) {
+        match pace.due(sent, now, held_ns) {
             Due::Now(bytes) => return bytes,
             Due::At(at) => clock::sleep_until(at.min(now + STEP_NS)),
             Due::Over => return 0,
