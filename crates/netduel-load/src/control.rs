@@ -81,10 +81,9 @@ impl Control {
         !self.is_silent && !self.is_cut()
     }
 
-    /// Marks the start and tells the gate how long to wait.
+    /// Tells the gates that the end was started, and how long to wait for its peer.
     pub(crate) fn start(&self, give_up_after_ns: u64) {
         let now = clock::monotonic_ns();
-        self.started_ns.store(now, SeqCst);
         self.gate_orders.give_up_ns.store(now.saturating_add(give_up_after_ns), SeqCst);
         self.gate_orders.started.store(true, SeqCst);
         for wake in lock(&self.gate_wakes).iter() {
@@ -92,7 +91,12 @@ impl Control {
         }
     }
 
-    /// The start on the monotonic clock, nanoseconds; 0 before it.
+    /// The traffic begins now.
+    pub(crate) fn begin(&self) {
+        self.started_ns.store(clock::monotonic_ns(), SeqCst);
+    }
+
+    /// When the traffic began, nanoseconds of the monotonic clock; 0 before.
     pub(crate) fn started_ns(&self) -> u64 {
         self.started_ns.load(Relaxed)
     }

@@ -41,6 +41,7 @@ mod segmentation;
 mod send_count;
 mod server;
 mod sockets;
+mod start_line;
 mod supervisor;
 mod tally;
 mod tcp_account;

@@ -22,6 +22,7 @@ use crate::packets::raw::Raw;
 use crate::port::registry::Registration;
 use crate::report::{self, SeriesGatherer};
 use crate::sockets::Sockets;
+use crate::start_line::StartLine;
 use crate::tally::Tally;
 use crate::tcp_account;
 use crate::worker::Worker;
@@ -105,25 +106,31 @@ impl Supervisor {
         })?;
         let count = jobs.len();
         let (sender, results) = channel();
+        let line = Arc::new(StartLine::default());
         for job in jobs {
             let worker = Worker::new(Arc::clone(&self.control), job.streams[0]);
             let core = self.core(job.thread);
             let thread = job.thread;
-            let sender = sender.clone();
+            let (sender, threads_line) = (sender.clone(), Arc::clone(&line));
             let spawned = std::thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
-                    let finished = run_job(job, worker, core);
+                    let finished = run_job(job, worker, core, &threads_line);
                     // The supervisor waits for every job, so the channel is open.
                     let _ = sender.send(finished);
                 });
             if let Err(error) = spawned {
                 self.control.cut();
+                line.open();
                 return Err(LoadError::system(format!("start thread {count} of the workload"), error));
             }
         }
         drop(sender);
+        // The duration counts from here: to start threads takes milliseconds each where cores are busy.
+        line.wait_for(count);
+        self.control.begin();
+        line.open();
         let (series, finished) = self.attend(&results, count);
         // No more clients are taken for this end.
         drop(self.registration.take());
@@ -258,13 +265,14 @@ struct Thread {
 /// A thread that has ended, and what its job counted.
 type Finished = (Thread, Result<Counted, LoadError>);
 
-fn run_job(job: Job, mut worker: Worker, core: Option<u16>) -> Finished {
+fn run_job(job: Job, mut worker: Worker, core: Option<u16>, line: &StartLine) -> Finished {
     if let Some(core) = core {
         match affinity::pin_this_thread(core) {
             Ok(()) => worker.pinned = Some(core),
             Err(error) => worker.tally.count("sched_setaffinity", &error),
         }
     }
+    line.arrive();
     let result = (job.work)(&mut worker);
     // The thread was made for the job, so its whole account is the job's.
     let run_and_wait = usage::run_and_wait_of_this_thread();

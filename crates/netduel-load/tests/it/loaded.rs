@@ -103,6 +103,10 @@ fn the_load_of_a_server_that_was_started_long_before_begins_by_the_clients_clock
     let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
     let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
     let server = server.start(Box::new(|| ()));
+    // Its clock counts from when all of its threads are there.
+    while server.live().elapsed_ns == 0 {
+        std::thread::yield_now();
+    }
     let early = netduel_sys::clock::monotonic_ns() + IDLE_MS * 1_000_000;
     netduel_sys::clock::sleep_until(early);
     assert_eq!(server.live().sent_bytes, 0);

@@ -61,7 +61,13 @@ fn a_hundred_streams_all_move() {
         let (client, server) =
             run_pair(&workload(tcp(100, Direction::Up, engine), Family::Ipv4, 300)).unwrap();
         assert_eq!(client.streams.len(), 100);
-        assert_eq!(sent(&client), received(&server));
+        assert_eq!(
+            sent(&client),
+            received(&server),
+            "{engine:?}: {:?} at the client, {:?} at the server",
+            client.errors,
+            server.errors
+        );
         assert!(server.streams.iter().all(|stream| stream.received_bytes > 0));
         check_zero_copy(&client, engine);
     }
