@@ -103,6 +103,7 @@ pub fn prepare_client(
             connections,
             raw: None,
             segmentation: None,
+            stamping: peer::begin_stamping(workload),
             registration: None,
         },
     })

@@ -41,6 +41,7 @@ mod segmentation;
 mod send_count;
 mod server;
 mod sockets;
+mod stamping;
 mod start_line;
 mod supervisor;
 mod tally;

@@ -8,6 +8,7 @@ use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::end::pins;
 use crate::error::LoadError;
+use crate::stamping::Stamping;
 use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
 
 /// Streams or flows of one trial at most, as a plan allows.
@@ -110,6 +111,12 @@ pub(crate) fn check_wait(wait: Wait) -> Result<(), LoadError> {
         .map_err(|error| LoadError::system("make a socket", error))?;
     let failure = |source| LoadError::BusyPoll { micros: Wait::BUSY_POLL.as_micros(), source };
     busy_poll::enable(&socket, Wait::BUSY_POLL).map(|_| ()).map_err(failure)
+}
+
+/// Has the kernel stamp packets, where the workload wants stamps.
+pub(crate) fn begin_stamping(workload: &Workload) -> Option<Stamping> {
+    // Without it stamps may be missing at the beginning, which the report counts.
+    workload.traffic.facts().is_stamped.then(Stamping::begin).and_then(Result::ok)
 }
 
 fn check_cores(cores: &[u16]) -> Result<(), LoadError> {

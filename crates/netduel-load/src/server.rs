@@ -144,10 +144,9 @@ impl ServerEnd {
         let (lanes, finish_cuts) = (facts.sockets.lanes(), facts.finish_cuts);
         let control = Arc::new(Control::new(lanes, finish_cuts, gates.wakes, gates.orders));
         let gate = Gate::Waiting(gates.threads);
-        let workload = workload.clone();
         let supervisor = Supervisor {
             control,
-            workload,
+            workload: workload.clone(),
             role: Role::Server,
             token,
             gate,
@@ -155,6 +154,7 @@ impl ServerEnd {
             connections: None,
             raw: None,
             segmentation: None,
+            stamping: peer::begin_stamping(workload),
             registration,
         };
         Self { ports, supervisor }

@@ -22,6 +22,7 @@ use crate::packets::raw::Raw;
 use crate::port::registry::Registration;
 use crate::report::{self, SeriesGatherer};
 use crate::sockets::Sockets;
+use crate::stamping::Stamping;
 use crate::start_line::StartLine;
 use crate::tally::Tally;
 use crate::tcp_account;
@@ -53,6 +54,8 @@ pub(crate) struct Supervisor {
     pub raw: Option<Raw>,
     /// Whether the named interface was seen to cut joined datagrams into packets, where packets are what it is about.
     pub segmentation: Option<(String, bool)>,
+    /// Keeps the kernel stamping packets, where the workload wants stamps.
+    pub stamping: Option<Stamping>,
     /// Keeps the end known to the port that it shares with others, if it does.
     pub registration: Option<Registration>,
 }
@@ -132,8 +135,8 @@ impl Supervisor {
         self.control.begin();
         line.open();
         let (series, finished) = self.attend(&results, count);
-        // No more clients are taken for this end.
-        drop(self.registration.take());
+        // No more clients are taken for this end, and it wants no more stamps.
+        drop((self.registration.take(), self.stamping.take()));
         let (mut counted, mut threads) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for (thread, result) in finished {
             counted.push(result.inspect_err(|_| self.control.let_go())?);

@@ -19,7 +19,6 @@ fn stamped(size: u64, outstanding: u32, wait: Wait, rate: Option<u64>) -> RoundT
     RoundTrip { timestamps: true, ..messages(size, outstanding, wait, rate) }
 }
 
-/// Runs a trial whose first part is warm-up: a kernel that switches stamps on misses some.
 fn run(traffic: Traffic, family: Family) -> (EndReport, EndReport) {
     let mut workload = workload(traffic, family, 600);
     workload.timing.warmup = Nanos::from_millis(200);
