@@ -5,5 +5,5 @@ mod process;
 mod processes;
 
 pub use agents::{AgentId, Agents, Arrival, Ended, LaunchError};
-pub use process::AgentProcess;
+pub use process::{AgentProcess, Remains};
 pub use processes::Processes;

@@ -130,6 +130,34 @@ mod tests {
     }
 
     #[test]
+    fn an_abort_is_awaited_after_the_request_that_it_gives_up() {
+        let mut peer = greeted();
+        peer.request(&ToAgent::Undo, 0, 5 * SECOND);
+        peer.request(&ToAgent::Abort, SECOND, 2 * SECOND);
+        assert_eq!(peer.deadline_ns(), Some(7 * SECOND));
+        let mut peer = greeted();
+        peer.start(0, SECOND, 1000 * SECOND);
+        peer.input(encode(&FromAgent::Started).as_bytes(), 0).unwrap();
+        peer.request(&ToAgent::Abort, SECOND, 2 * SECOND);
+        assert_eq!(peer.deadline_ns(), Some(3 * SECOND), "traffic is stopped at once");
+    }
+
+    #[test]
+    fn time_in_which_the_coordinator_did_not_listen_is_no_silence() {
+        let mut peer = greeted();
+        peer.start(5 * SECOND, SECOND, 7 * SECOND);
+        // Of this absence only the end was after the request.
+        peer.postpone(2 * SECOND, 25 * SECOND);
+        assert_eq!((peer.deadline_ns(), peer.tick(25 * SECOND)), (Some(26 * SECOND), Ok(())));
+        peer.input(encode(&FromAgent::Started).as_bytes(), 25 * SECOND).unwrap();
+        peer.postpone(26 * SECOND, 86 * SECOND);
+        assert_eq!((peer.deadline_ns(), peer.tick(86 * SECOND)), (Some(92 * SECOND), Ok(())));
+        // A coordinator that is kept from listening for ever gives the agent up all the same.
+        peer.postpone(86 * SECOND, 1000 * SECOND);
+        assert_eq!(peer.deadline_ns(), Some((92 + 60) * SECOND));
+    }
+
+    #[test]
     fn figures_of_another_trial_are_an_error() {
         let mut peer = greeted();
         peer.start(0, SECOND, SECOND);

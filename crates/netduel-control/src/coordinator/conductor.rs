@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use netduel_model::event::Event;
-use netduel_model::ids::{ArmName, HostName};
+use netduel_model::ids::{ArmName, HostName, RunId};
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
@@ -40,10 +40,14 @@ pub(super) struct Conductor<'a> {
     hosts: BTreeSet<HostName>,
     restarted: BTreeSet<HostName>,
     /// The hosts whose agents hold the locks of their network stacks.
-    lockers: BTreeSet<HostName>,
+    pub(super) lockers: BTreeSet<HostName>,
+    /// Agents that were killed and that something is left of.
+    pub(super) remains: BTreeMap<HostName, AgentId>,
+    /// When agents were last listened to.
+    pub(super) listened_ns: u64,
     failures: BTreeMap<ArmName, u32>,
     trials: Vec<Trial>,
-    run: Option<netduel_model::ids::RunId>,
+    pub(super) run: Option<RunId>,
     /// While a trial is stopped and undone an interrupt has been heard already.
     pub(super) stopping: bool,
 }
@@ -71,6 +75,8 @@ impl<'a> Conductor<'a> {
                 .collect(),
             restarted: BTreeSet::new(),
             lockers: BTreeSet::new(),
+            remains: BTreeMap::new(),
+            listened_ns: 0,
             failures: BTreeMap::new(),
             trials: Vec::new(),
             run: None,
@@ -97,25 +103,24 @@ impl<'a> Conductor<'a> {
             Ok(snapshots) => snapshots,
             Err(trouble) => return Self::end_of(trouble),
         };
-        let (run, seed, done) = self.surroundings.hosts_known(&snapshots)?;
-        self.run = Some(run.clone());
+        let known = self.surroundings.hosts_known(&snapshots)?;
+        self.run = Some(known.id.clone());
         if self.surroundings.locks_hosts()
             && let Err(trouble) = self.lock(&snapshots)
         {
             return Self::end_of(trouble);
         }
-        if done.is_empty() {
-            // A run that goes on has this doubt stored already.
+        if !known.is_resumed {
             self.warn_of_shared_machines(&snapshots);
         }
-        let (first_block, attempt) = self.resume_point(done);
+        let (first_block, attempt) = self.resume_point(known.trials);
         let per_block = self.plan.trials_per_block();
         self.surroundings.event(Event::RunStarted {
-            id: run,
+            id: known.id,
             trials_max: self.plan.design.blocks_max * per_block,
             trials_done: first_block * per_block,
         });
-        self.blocks(seed, first_block, attempt)
+        self.blocks(known.seed, first_block, attempt)
     }
 
     /// Where a run goes on: the first block that is not complete, and which attempt at it this is.
@@ -211,20 +216,22 @@ impl<'a> Conductor<'a> {
     }
 
     /// Starts agents that are gone again, each once in a run; other trouble was the trial's alone.
-    fn mend(&mut self, trouble: Trouble) -> Result<(), Trouble> {
-        let gone: BTreeSet<HostName> =
-            self.hosts.iter().filter(|host| !self.links.contains_key(*host)).cloned().collect();
-        let restarts = gone.is_empty() || self.surroundings.restarts_agents();
-        if !restarts || gone.iter().any(|host| self.restarted.contains(host)) {
-            return Err(trouble);
+    fn mend(&mut self, mut trouble: Trouble) -> Result<(), Trouble> {
+        // Another agent may be lost while one is started.
+        loop {
+            let gone: BTreeSet<HostName> =
+                self.hosts.iter().filter(|host| !self.links.contains_key(*host)).cloned().collect();
+            if gone.is_empty() {
+                return Ok(());
+            }
+            if !self.surroundings.restarts_agents() || gone.iter().any(|host| self.restarted.contains(host)) {
+                return Err(trouble);
+            }
+            self.restarted.extend(gone.iter().cloned());
+            if let Some(other) = self.restart(&gone)? {
+                trouble = other;
+            }
         }
-        self.restarted.extend(gone.iter().cloned());
-        self.open(&gone)?;
-        let Some(run) = self.run.clone() else { return Ok(()) };
-        for host in gone.intersection(&self.lockers.clone()) {
-            self.lock_host(host, &run)?;
-        }
-        Ok(())
     }
 
     fn end_of(trouble: Trouble) -> Result<RunEnd, RunError> {

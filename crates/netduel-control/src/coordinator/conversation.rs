@@ -9,6 +9,7 @@ use netduel_model::snapshot::HostSnapshot;
 use super::conductor::Conductor;
 use super::error::{RunError, Trouble};
 use super::host::HostLink;
+use super::timing::restore_timeout_ns;
 use crate::launcher::{AgentId, Arrival};
 use crate::peer::{Heard, PeerError};
 use crate::protocol::{FailureKind, FromAgent, ToAgent};
@@ -19,6 +20,8 @@ pub(super) const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
 const BYE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// What was said is taken in this many pieces at most before the time is looked at.
 const ARRIVALS_MOST: usize = 256;
+/// A shorter time in which agents are not listened to is part of every program's day, nanoseconds.
+const ABSENCE_NS: u64 = 1_000_000_000;
 /// Ctrl-C is looked for at least this often, nanoseconds.
 const INTERRUPT_INTERVAL_NS: u64 = 100_000_000;
 
@@ -43,6 +46,44 @@ impl Conductor<'_> {
             snapshots.insert(host.clone(), *snapshot);
         }
         Ok(snapshots)
+    }
+
+    /// Starts the agents of hosts that have lost theirs and locks what those had locked. Trouble with one of them is an error; an agent of
+    /// another host that is lost meanwhile is the trouble that is returned.
+    pub(super) fn restart(&mut self, gone: &BTreeSet<HostName>) -> Result<Option<Trouble>, Trouble> {
+        for host in gone {
+            self.wait_for_remains(host)?;
+        }
+        for host in gone {
+            self.launch(host)?;
+        }
+        let mut other = None;
+        for host in gone {
+            let hello = self.answer(host);
+            self.of_this_host(host, hello, &mut other)?;
+            let message = ToAgent::Describe { without_metadata: false };
+            let described = self.ask(host, &message, DESCRIBE_TIMEOUT_NS);
+            self.of_this_host(host, described, &mut other)?;
+            self.surroundings.event(Event::HostReady { host: host.clone() });
+            if let Some(run) = self.run.clone().filter(|_| self.lockers.contains(host)) {
+                let locked = self.ask(host, &ToAgent::LockHost { run }, DESCRIBE_TIMEOUT_NS);
+                let locked = self.of_this_host(host, locked, &mut other)?;
+                not_busy(host, locked)?;
+            }
+        }
+        Ok(other)
+    }
+
+    /// Waits until nothing is left of the killed agent of a host: its guard would undo what the next agent does.
+    fn wait_for_remains(&mut self, host: &HostName) -> Result<(), Trouble> {
+        let Some(id) = self.remains.remove(host) else { return Ok(()) };
+        let patience = Duration::from_nanos(restore_timeout_ns(self.plan));
+        if self.agents.is_over(id, patience) {
+            return Ok(());
+        }
+        let host = host.clone();
+        let error = RunError::NotOver { host: host.clone(), seconds: patience.as_secs() };
+        Err(Trouble::Lost { host, error: Box::new(error) })
     }
 
     pub(super) fn launch(&mut self, name: &HostName) -> Result<(), Trouble> {
@@ -116,13 +157,8 @@ impl Conductor<'_> {
 
     /// Keeps other runs from a host's network stack.
     pub(super) fn lock_host(&mut self, host: &HostName, run: &RunId) -> Result<(), Trouble> {
-        let message = ToAgent::LockHost { run: run.clone() };
-        match self.ask(host, &message, DESCRIBE_TIMEOUT_NS)? {
-            FromAgent::HostBusy { by } => {
-                Err(Trouble::Refused { host: host.clone(), kind: FailureKind::Busy, message: by })
-            }
-            _ => Ok(()),
-        }
+        let answer = self.ask(host, &ToAgent::LockHost { run: run.clone() }, DESCRIBE_TIMEOUT_NS)?;
+        not_busy(host, answer)
     }
 
     /// Has every agent stop, undo and end, side by side, and ends its process. What could not be undone is told.
@@ -157,6 +193,12 @@ impl Conductor<'_> {
         for host in &hosts {
             self.end_agent(host);
         }
+        // Who starts the next run finds its hosts restored, or reads that they may not be.
+        for host in self.remains.keys().cloned().collect::<Vec<_>>() {
+            if let Err(trouble) = self.wait_for_remains(&host) {
+                self.warn_of_rest(&host, vec![trouble.to_string()]);
+            }
+        }
     }
 
     /// Ends the agent of a host, if it runs: closes its input, waits for its end, and kills it when that does not come. Gives how it
@@ -164,29 +206,44 @@ impl Conductor<'_> {
     pub(super) fn end_agent(&mut self, host: &HostName) -> (String, String) {
         let Some(link) = self.links.remove(host) else { return <(String, String)>::default() };
         let ended = self.agents.end(link.id, link.patience());
+        if !ended.is_over {
+            self.remains.insert(host.clone(), link.id);
+        }
         link.obituary(&ended)
     }
 
-    /// As [`Conductor::ask`], when the other hosts have to be asked in any case: one that is lost meanwhile does not keep
-    /// this answer from being heard, which would be in the way of the next.
+    /// As [`Conductor::ask`], but an agent of another host that is lost meanwhile does not end the wait for this answer, which would
+    /// otherwise be taken for the answer to the next request. That loss is the error that is returned.
     pub(super) fn ask_in_any_case(
         &mut self,
         host: &HostName,
         message: &ToAgent,
         timeout_ns: u64,
     ) -> Result<FromAgent, Trouble> {
-        let mut asked = self.ask(host, message, timeout_ns);
-        let mut first = None;
-        loop {
-            match asked {
-                Err(Trouble::Lost { host: other, error }) if other != *host => {
-                    first.get_or_insert(Trouble::Lost { host: other, error });
-                    asked = self.answer(host);
-                }
-                Ok(answer) => return first.map_or(Ok(answer), Err),
-                Err(trouble) => return Err(first.unwrap_or(trouble)),
-            }
+        let asked = self.ask(host, message, timeout_ns);
+        let mut other = None;
+        let answer = self.of_this_host(host, asked, &mut other);
+        match other {
+            Some(other) => Err(other),
+            None => answer,
         }
+    }
+
+    /// The answer of a host, although agents of other hosts may be lost while it is awaited. The first of those is put into `other`.
+    fn of_this_host(
+        &mut self,
+        host: &HostName,
+        mut asked: Result<FromAgent, Trouble>,
+        other: &mut Option<Trouble>,
+    ) -> Result<FromAgent, Trouble> {
+        while let Err(Trouble::Lost { host: lost, error }) = asked {
+            if lost == *host {
+                return Err(Trouble::Lost { host: lost, error });
+            }
+            other.get_or_insert(Trouble::Lost { host: lost, error });
+            asked = self.answer(host);
+        }
+        asked
     }
 
     /// Waits for the answer of one host. What others say meanwhile is kept: it may be the result of a short trial.
@@ -221,20 +278,34 @@ impl Conductor<'_> {
         if !self.stopping && self.surroundings.interrupted() {
             return Err(Trouble::Interrupted);
         }
-        let now_ns = self.surroundings.now_ns();
+        self.forgive_absence();
         let deadlines = self.links.values().filter_map(HostLink::deadline_ns);
-        let wait_ns = deadlines.min().map_or(INTERRUPT_INTERVAL_NS, |at| at.saturating_sub(now_ns));
-        let wait = Duration::from_nanos(wait_ns.min(INTERRUPT_INTERVAL_NS));
-        if let Some((id, arrival)) = self.agents.next_arrival(wait) {
+        let wait_ns = deadlines.min().map_or(INTERRUPT_INTERVAL_NS, |at| at.saturating_sub(self.listened_ns));
+        let wait_ns = wait_ns.min(INTERRUPT_INTERVAL_NS);
+        let first = self.agents.next_arrival(Duration::from_nanos(wait_ns));
+        self.listened_ns = self.surroundings.now_ns().min(self.listened_ns + wait_ns);
+        if let Some((id, arrival)) = first {
             self.arrived(id, arrival)?;
-            // What came while this program itself stood still (Ctrl-Z, a full pipe) is heard before anybody is called silent.
             for _ in 1..ARRIVALS_MOST {
                 let Some((id, arrival)) = self.agents.next_arrival(Duration::ZERO) else { break };
                 self.arrived(id, arrival)?;
             }
         }
+        self.forgive_absence();
         // Time is looked at here too: one agent that never stops talking must not hide that another is silent.
         self.tick()
+    }
+
+    /// Takes time in which this program did not listen off all deadlines: it was stopped (Ctrl-Z), waited for a disk, or for the end of
+    /// an agent. No agent was told anything in that time, so that an end of a trial may still wait for its `finish`.
+    fn forgive_absence(&mut self) {
+        let now_ns = self.surroundings.now_ns();
+        if now_ns.saturating_sub(self.listened_ns) > ABSENCE_NS {
+            for link in self.links.values_mut() {
+                link.postpone(self.listened_ns, now_ns);
+            }
+        }
+        self.listened_ns = now_ns;
     }
 
     fn arrived(&mut self, id: AgentId, arrival: Arrival) -> Result<(), Trouble> {
@@ -280,4 +351,13 @@ impl Conductor<'_> {
 
 fn not_running(host: &HostName) -> Trouble {
     Trouble::Local(format!("the agent of host {host} is not running"))
+}
+
+fn not_busy(host: &HostName, answer: FromAgent) -> Result<(), Trouble> {
+    match answer {
+        FromAgent::HostBusy { by } => {
+            Err(Trouble::Refused { host: host.clone(), kind: FailureKind::Busy, message: by })
+        }
+        _ => Ok(()),
+    }
 }

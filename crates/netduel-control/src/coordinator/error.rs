@@ -17,7 +17,7 @@ pub enum RunError {
     NoLauncher {
         /// Which host.
         host: HostName,
-        /// Why.
+        /// How.
         reason: String,
     },
     /// An agent did not speak the protocol, or not in time.
@@ -39,6 +39,17 @@ pub enum RunError {
         how: String,
         /// The end of its standard error.
         last_words: String,
+    },
+    /// An agent was killed, and its guard may still be restoring the host.
+    #[error(
+        "host {host}: its agent was killed, and what it started has not ended after {seconds} s: the host may not be restored; wait until \
+         no netduel process runs there"
+    )]
+    NotOver {
+        /// Which host.
+        host: HostName,
+        /// How long that was waited for, seconds.
+        seconds: u64,
     },
     /// An agent could not do what it had to.
     #[error("host {host}: {message}")]
@@ -77,9 +88,11 @@ impl RunError {
     /// The kind.
     pub fn kind(&self) -> RunErrorKind {
         match self {
-            Self::Launch(_) | Self::NoLauncher { .. } | Self::Peer { .. } | Self::Vanished { .. } => {
-                RunErrorKind::Host
-            }
+            Self::Launch(_)
+            | Self::NoLauncher { .. }
+            | Self::Peer { .. }
+            | Self::Vanished { .. }
+            | Self::NotOver { .. } => RunErrorKind::Host,
             Self::Refused { kind, .. } => match kind {
                 FailureKind::Usage => RunErrorKind::Usage,
                 FailureKind::Environment => RunErrorKind::Environment,

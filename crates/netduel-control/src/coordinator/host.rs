@@ -50,6 +50,11 @@ impl HostLink {
         self.peer.input(bytes, now_ns)
     }
 
+    /// Takes the time from `from_ns` to `to_ns`, in which the coordinator did not listen, off its deadline.
+    pub fn postpone(&mut self, from_ns: u64, to_ns: u64) {
+        self.peer.postpone(from_ns, to_ns);
+    }
+
     /// Checks the deadline.
     pub fn tick(&mut self, now_ns: u64) -> Result<(), PeerError> {
         self.peer.tick(now_ns)

@@ -29,11 +29,8 @@ pub trait Surroundings {
     fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
         Ok(None)
     }
-    /// The hosts have described themselves: make or reopen the run. Gives its name, its seed, and the trials it has.
-    fn hosts_known(
-        &mut self,
-        hosts: &BTreeMap<HostName, HostSnapshot>,
-    ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem>;
+    /// The hosts have described themselves: make or reopen the run.
+    fn hosts_known(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem>;
     /// Makes sure that the next trial can be kept, before it is run.
     fn reserve(&mut self) -> Result<(), StoreProblem>;
     /// Keeps a trial, durably.
@@ -69,6 +66,19 @@ pub trait Surroundings {
     fn unix_ms(&self) -> u64;
     /// A new secret.
     fn token(&mut self) -> Result<Token, String>;
+}
+
+/// A run that was made or reopened.
+#[derive(Debug)]
+pub struct KnownRun {
+    /// Its name.
+    pub id: RunId,
+    /// The seed of its schedule.
+    pub seed: u64,
+    /// Whether it goes on after an end. Warnings about its hosts are stored already.
+    pub is_resumed: bool,
+    /// The trials that are stored.
+    pub trials: Vec<Trial>,
 }
 
 /// The store cannot keep what it is given.

@@ -1,27 +1,22 @@
 //! One trial over two agents: treatments, sockets, start, the two results, and everything undone.
 use netduel_model::event::Event;
-use netduel_model::failover::{PathEventKind, RETURN_DEADLINE_NS};
 use netduel_model::ids::{HostName, Token};
 use netduel_model::link_event::{LinkEvent, of_the_path};
-use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Arm, TreatmentAction};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Family, Role, Traffic, Workload};
+use netduel_model::workload::{Family, Role, Workload};
 
 use super::conductor::Conductor;
 use super::error::Trouble;
+use super::timing::{
+    CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, STEP_TIMEOUT_NS, agent_treatments, return_ns, treatment_timeout_ns,
+};
 use super::{arrival, failover};
 use crate::peer::Heard;
 use crate::protocol::{FromAgent, ToAgent};
 
-/// How long a treatment, its undoing or the binding of sockets may take, nanoseconds.
-const STEP_TIMEOUT_NS: u64 = 30_000_000_000;
-/// How long all streams may take to connect, nanoseconds.
-const CONNECT_TIMEOUT_NS: u64 = 10_000_000_000;
-/// How much longer than its duration a trial may take, nanoseconds.
-const DONE_MARGIN_NS: u64 = 15_000_000_000;
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
 
 impl Conductor<'_> {
@@ -171,8 +166,9 @@ impl Conductor<'_> {
         let timeout_ns =
             workload.timing.duration.0.saturating_add(DONE_MARGIN_NS + return_ns(&workload.traffic));
         let facts = workload.traffic.facts();
-        for role in starting_order(facts.starts_first) {
-            self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns)?;
+        // The traffic of the first end begins when the other has started, for which that has time.
+        for (role, other_ns) in starting_order(facts.starts_first).into_iter().zip([STEP_TIMEOUT_NS, 0]) {
+            self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns + other_ns)?;
         }
         if !facts.events.is_empty() && failover::is_in_lab(self.plan, &arm.pair) {
             self.surroundings.begin_events(&arm.pair, facts.events).map_err(Trouble::Local)?;
@@ -216,44 +212,12 @@ impl Conductor<'_> {
     }
 }
 
-/// How long treatments, or their undoing, may take: making one may wait for an interface, and so may undoing it when another
-/// fails, one after the other.
-fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
-    let waits = |action: &&TreatmentAction| {
-        matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
-    };
-    STEP_TIMEOUT_NS + 2 * RETURN_DEADLINE_NS * treatments.iter().filter(waits).count() as u64
-}
-
-/// How long an agent may still be at work on its own interfaces when the traffic of a failover is over: at an event that is
-/// under way, and at giving back what was taken.
-fn return_ns(traffic: &Traffic) -> u64 {
-    let events = traffic.facts().events;
-    let own = || events.iter().filter(|event| event.interface.is_some());
-    let taken = own().filter(|event| event.kind != PathEventKind::Return).count() as u64;
-    if own().next().is_none() { 0 } else { (1 + taken) * RETURN_DEADLINE_NS }
-}
-
 /// Both ends, this one first.
 fn starting_order(first: Role) -> [Role; 2] {
     match first {
         Role::Client => [Role::Client, Role::Server],
         Role::Server => [Role::Server, Role::Client],
     }
-}
-
-/// The changes that the agent of a role makes itself; paths are the lab's.
-fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
-    let side = match role {
-        Role::Client => Side::Client,
-        Role::Server => Side::Server,
-    };
-    arm.treatments
-        .iter()
-        .filter(|treatment| treatment.on == Side::Both || treatment.on == side)
-        .filter(|treatment| !matches!(treatment.action, TreatmentAction::Path { .. }))
-        .map(|treatment| treatment.action.clone())
-        .collect()
 }
 
 /// Proves the path at each end for which the arm names an interface or a kind of path, and looks for changes of the links that
@@ -304,48 +268,5 @@ fn shortened(told: &[String]) -> String {
     match told.len().saturating_sub(MOST) {
         0 => first,
         more => format!("{first}, and {more} more"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use netduel_model::failover::PathEvent;
-    use netduel_model::units::{Bytes, PerSecond};
-    use netduel_model::workload::{Direction, Failover, TcpEngine};
-
-    use super::*;
-
-    fn failover(events: &[(PathEventKind, Option<&str>)]) -> Traffic {
-        let event = |(kind, interface): &(PathEventKind, Option<&str>)| PathEvent {
-            at: Nanos(1),
-            kind: *kind,
-            on: Side::Client,
-            interface: interface.map(str::to_owned),
-        };
-        Traffic::Failover(Failover {
-            streams: 1,
-            direction: Direction::Down,
-            block: Bytes(1),
-            engine: TcpEngine::default(),
-            congestion: None,
-            size: Bytes(64),
-            rate: PerSecond(1),
-            events: events.iter().map(event).collect(),
-        })
-    }
-
-    #[test]
-    fn an_agent_is_waited_for_longer_than_it_waits_for_its_interfaces() {
-        let vf = TreatmentAction::Vf { interface: "vf0".to_owned() };
-        let mtu = TreatmentAction::Mtu { interface: "va".to_owned(), mtu: 1500 };
-        assert_eq!(treatment_timeout_ns(std::slice::from_ref(&mtu)), STEP_TIMEOUT_NS);
-        let both = treatment_timeout_ns(&[vf.clone(), mtu, vf]);
-        assert!(both > 4 * RETURN_DEADLINE_NS, "two are made and undone: {both} ns");
-
-        let (down, back) = (PathEventKind::Down, PathEventKind::Return);
-        let own = failover(&[(down, Some("vf0")), (back, Some("vf0"))]);
-        // A return that is under way at the end of the traffic, and the same once more when it failed.
-        assert!(DONE_MARGIN_NS + return_ns(&own) > 2 * RETURN_DEADLINE_NS);
-        assert_eq!(return_ns(&failover(&[(down, None), (back, None)])), 0, "the lab's are the coordinator's");
     }
 }

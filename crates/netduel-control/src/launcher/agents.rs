@@ -47,6 +47,8 @@ pub struct Ended {
     pub status: Option<ExitStatus>,
     /// The last lines of its standard error.
     pub last_words: String,
+    /// Whether everything that it started has ended, its guard among that. A guard that has not may still restore its host.
+    pub is_over: bool,
 }
 
 /// The agents of a run.
@@ -62,4 +64,7 @@ pub trait Agents {
 
     /// Closes the input of an agent, waits `patience` for its end, and kills it when it has not ended by then.
     fn end(&mut self, id: AgentId, patience: Duration) -> Ended;
+
+    /// Waits `patience` for the end of everything that an ended agent started; `false` when something of it still runs.
+    fn is_over(&mut self, id: AgentId, patience: Duration) -> bool;
 }

@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, SyncSender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::agents::{Arrival, LaunchError};
+use super::agents::{Arrival, Ended, LaunchError};
 use super::input::Input;
 
 /// Lines of an agent's standard error that are kept for the message when it dies.
@@ -28,7 +28,7 @@ pub struct AgentProcess {
     child: Child,
     stdin: Option<Input>,
     last_words: Arc<Mutex<VecDeque<String>>>,
-    stderr_done: Receiver<()>,
+    stderr_done: Option<Receiver<()>>,
 }
 
 impl AgentProcess {
@@ -61,13 +61,13 @@ impl AgentProcess {
         std::thread::spawn(move || carry(stdout, id, &arrivals));
         let last_words = Arc::new(Mutex::new(VecDeque::new()));
         let kept = last_words.clone();
-        let (done, stderr_done) = channel();
+        let (done, stderr_done) = channel::<()>();
         std::thread::spawn(move || {
             keep_last_words(stderr, &kept);
-            // The receiver may have gone: nobody waits for the end of this process then.
-            let _ = done.send(());
+            // Its receiver learns the end by this.
+            drop(done);
         });
-        Ok(Self { child, stdin, last_words, stderr_done })
+        Ok(Self { child, stdin, last_words, stderr_done: Some(stderr_done) })
     }
 
     /// Sends a line, without waiting for anybody to read it. An agent that has gone is noticed by the end of its output, not
@@ -84,18 +84,21 @@ impl AgentProcess {
     }
 
     /// Closes its input and waits for its end; kills it with all that it started when it does not end in time. Gives how it
-    /// ended, `None` when that cannot be known, and the end of its standard error.
-    pub fn end(mut self, patience: Duration) -> (Option<ExitStatus>, String) {
+    /// ended, and what may be left of it.
+    pub fn end(mut self, patience: Duration) -> (Ended, Remains) {
         self.close_input();
+        let remains = Remains(self.stderr_done.take());
         // Its standard error ends with the process; waiting for that needs no signal handler and no polling.
-        if self.stderr_done.recv_timeout(patience).is_err() {
+        let mut is_over = remains.are_gone(patience);
+        if !is_over {
             self.kill();
             // What it said last is worth a moment, unless something that left the group keeps the pipe open.
-            let _ = self.stderr_done.recv_timeout(KILL_PATIENCE);
+            is_over = remains.are_gone(KILL_PATIENCE);
         }
         let status = status_of(self.child);
         let kept = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        (status, kept.iter().cloned().collect::<Vec<_>>().join("\n"))
+        let last_words = kept.iter().cloned().collect::<Vec<_>>().join("\n");
+        (Ended { status, last_words, is_over }, remains)
     }
 
     /// Kills the process group: a launcher that is a shell has the agent for a child. The guard that undoes treatments after
@@ -105,6 +108,19 @@ impl AgentProcess {
         if kill_process_group(group, Signal::KILL).is_err() {
             drop(self.child.kill());
         }
+    }
+}
+
+/// What a killed agent may have left running: its guard, which is in a session of its own. It holds the agent's standard error.
+#[derive(Debug)]
+pub struct Remains(Option<Receiver<()>>);
+
+impl Remains {
+    /// Waits for their end, `patience` at most.
+    pub fn are_gone(&self, patience: Duration) -> bool {
+        // No message is ever sent: the thread that reads drops its end of the channel at the end of the output.
+        let ended = self.0.as_ref().map(|done| done.recv_timeout(patience));
+        ended != Some(Err(RecvTimeoutError::Timeout))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use super::agents::{AgentId, Agents, Arrival, Ended, LaunchError};
-use super::process::AgentProcess;
+use super::process::{AgentProcess, Remains};
 
 /// Pieces of output, of 64 KiB at most, that wait to be read. A program that prints without end is blocked, not buffered.
 const ARRIVALS_MAX: usize = 64;
@@ -13,6 +13,8 @@ const ARRIVALS_MAX: usize = 64;
 #[derive(Debug)]
 pub struct Processes {
     running: BTreeMap<AgentId, AgentProcess>,
+    /// Of agents that were killed.
+    remains: BTreeMap<AgentId, Remains>,
     arrivals: Receiver<(AgentId, Arrival)>,
     sender: SyncSender<(AgentId, Arrival)>,
 }
@@ -20,7 +22,7 @@ pub struct Processes {
 impl Default for Processes {
     fn default() -> Self {
         let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
-        Self { running: BTreeMap::new(), arrivals, sender }
+        Self { running: BTreeMap::new(), remains: BTreeMap::new(), arrivals, sender }
     }
 }
 
@@ -50,8 +52,15 @@ impl Agents for Processes {
     }
 
     fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
-        let process = self.running.remove(&id);
-        let (status, last_words) = process.map(|process| process.end(patience)).unwrap_or_default();
-        Ended { status, last_words }
+        let Some(process) = self.running.remove(&id) else { return Ended::default() };
+        let (ended, remains) = process.end(patience);
+        if !ended.is_over {
+            self.remains.insert(id, remains);
+        }
+        ended
+    }
+
+    fn is_over(&mut self, id: AgentId, patience: Duration) -> bool {
+        self.remains.get(&id).is_none_or(|remains| remains.are_gone(patience))
     }
 }

@@ -14,6 +14,10 @@ use crate::protocol::{
 const QUIET_NS: u64 = 10_000_000_000;
 const QUIET_LINES: u64 = 10;
 
+/// A deadline is extended by this much at most, nanoseconds: an agent that sends so much that the coordinator hardly listens is given up all
+/// the same. An agent whose traffic is over gives up its coordinator after a minute.
+const EXTENSION_NS_MAX: u64 = 120_000_000_000;
+
 /// What a coordinator learns from an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
@@ -109,6 +113,8 @@ struct Await {
     deadline_ns: u64,
     /// When the agent has to have said something at the latest.
     quiet_until_ns: u64,
+    /// By how much the deadline was extended.
+    extended_ns: u64,
 }
 
 /// The coordinator's side of one agent. One request at a time: an answer has to be heard, or an abort sent, before the next.
@@ -153,6 +159,7 @@ impl CoordinatorPeer {
             since_ns: now_ns,
             deadline_ns: now_ns.saturating_add(timeout_ns),
             quiet_until_ns: now_ns.saturating_add(quiet_ns),
+            extended_ns: 0,
         });
     }
 
@@ -167,7 +174,14 @@ impl CoordinatorPeer {
         }
         // The result may have come by itself before it was asked for; nothing will come then.
         if *message != ToAgent::Finish || awaited == Some(Awaited::Done) {
-            self.expect(Awaited::of(message), now_ns, timeout_ns);
+            let what = Awaited::of(message);
+            // The agent reads this request when it is done with the one that is given up, for which it still has time. Traffic is stopped
+            // at once.
+            let busy_until_ns = self
+                .awaited
+                .filter(|given_up| what.flushes() && given_up.what != Awaited::Done)
+                .map_or(now_ns, |given_up| given_up.deadline_ns.max(now_ns));
+            self.expect(what, now_ns, (busy_until_ns - now_ns).saturating_add(timeout_ns));
         }
         encode(message)
     }
@@ -185,7 +199,18 @@ impl CoordinatorPeer {
         self.awaited.map(|awaited| awaited.deadline_ns.min(awaited.quiet_until_ns))
     }
 
-    /// Tells the time.
+    /// The coordinator did not listen from `from_ns` to `to_ns`: that time is not the agent's silence.
+    pub fn postpone(&mut self, from_ns: u64, to_ns: u64) {
+        if let Some(awaited) = &mut self.awaited {
+            let lost_ns = to_ns.saturating_sub(from_ns.max(awaited.since_ns));
+            let lost_ns = lost_ns.min(EXTENSION_NS_MAX.saturating_sub(awaited.extended_ns));
+            awaited.extended_ns += lost_ns;
+            awaited.deadline_ns = awaited.deadline_ns.saturating_add(lost_ns);
+            awaited.quiet_until_ns = awaited.quiet_until_ns.saturating_add(lost_ns);
+        }
+    }
+
+    /// Checks the deadline.
     pub fn tick(&mut self, now_ns: u64) -> Result<(), PeerError> {
         match self.awaited {
             Some(awaited) if now_ns >= awaited.deadline_ns => Err(PeerError::Silent {

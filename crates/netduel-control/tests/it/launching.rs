@@ -1,14 +1,20 @@
 //! Agents as processes: how they end, and what is left of them.
 use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::time::Duration;
 
-use netduel_control::launcher::{AgentProcess, Arrival};
+use netduel_control::launcher::{AgentProcess, Arrival, Ended, Remains};
 
 fn start(script: &str) -> (AgentProcess, Receiver<(u64, Arrival)>) {
     let (sender, arrivals) = sync_channel(64);
     let argv = ["sh", "-c", script].map(str::to_owned);
     (AgentProcess::start("a", &argv, 7, sender).unwrap(), arrivals)
+}
+
+/// How an agent ended, and its last output.
+fn ended((ended, _): (Ended, Remains)) -> (Option<ExitStatus>, String) {
+    (ended.status, ended.last_words)
 }
 
 /// Everything that arrives until the last process that holds standard output has closed it.
@@ -26,14 +32,14 @@ fn a_line_that_is_sent_is_read_and_the_answer_arrives() {
     let (mut agent, arrivals) = start("read line; echo \"got $line\"");
     agent.send("hello\n");
     assert_eq!(output(&arrivals), "got hello\n");
-    let (status, words) = agent.end(Duration::from_secs(60));
+    let (status, words) = ended(agent.end(Duration::from_secs(60)));
     assert!(status.is_some_and(|status| status.success()) && words.is_empty());
 }
 
 #[test]
 fn an_agent_whose_input_ends_may_clean_up_and_is_not_killed() {
     let (agent, _arrivals) = start("cat; echo cleaned up >&2; exit 3");
-    let (status, words) = agent.end(Duration::from_secs(60));
+    let (status, words) = ended(agent.end(Duration::from_secs(60)));
     assert_eq!((status.and_then(|status| status.code()), words.as_str()), (Some(3), "cleaned up"));
 }
 
@@ -42,7 +48,7 @@ fn an_agent_that_does_not_end_is_killed_with_its_children() {
     let (agent, arrivals) = start("echo last words >&2; echo up; sleep 1000 & wait");
     let first = arrivals.recv_timeout(Duration::from_secs(60));
     assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
-    let (status, words) = agent.end(Duration::ZERO);
+    let (status, words) = ended(agent.end(Duration::ZERO));
     assert_eq!((status.and_then(|status| status.signal()), words.as_str()), (Some(9), "last words"));
     // The sleeping child holds standard output: it ends only with it.
     let last = arrivals.recv_timeout(Duration::from_secs(60));
@@ -54,7 +60,7 @@ fn only_the_last_words_are_kept_whatever_their_bytes() {
     let script =
         r"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do echo line $i >&2; done; printf 'caf\351 %0500d\n' 0 >&2";
     let (agent, _arrivals) = start(script);
-    let (_, words) = agent.end(Duration::from_secs(60));
+    let (_, words) = ended(agent.end(Duration::from_secs(60)));
     let lines: Vec<&str> = words.lines().collect();
     assert_eq!((lines.len(), lines[0]), (12, "line 3"));
     assert!(lines[11].starts_with("caf\u{fffd} 000") && lines[11].len() < 420, "{}", lines[11]);
@@ -71,7 +77,7 @@ fn an_agent_that_reads_nothing_does_not_block_the_one_who_sends() {
     });
     // The time is no expectation but the end of a test that would otherwise hang.
     let agent = returned.recv_timeout(Duration::from_secs(60)).expect("sending waits for a reader");
-    let (status, _) = agent.end(Duration::ZERO);
+    let (status, _) = ended(agent.end(Duration::ZERO));
     assert_eq!(status.and_then(|status| status.signal()), Some(9));
 }
 
@@ -80,6 +86,22 @@ fn what_was_sent_before_the_input_is_closed_is_written_to_its_end() {
     let (mut agent, _arrivals) = start("wc -c >&2");
     agent.send(&"x".repeat(1 << 20));
     agent.send("y");
-    let (_, words) = agent.end(Duration::from_secs(60));
+    let (_, words) = ended(agent.end(Duration::from_secs(60)));
     assert_eq!(words.trim(), ((1 << 20) + 1).to_string());
+}
+
+#[test]
+fn what_a_killed_agent_leaves_running_is_waited_for() {
+    // In a session of its own, as a guard is, with the agent's standard error: it ends with its input.
+    let (gate, holder) = std::io::pipe().unwrap();
+    let gate = format!("/proc/{}/fd/{}", std::process::id(), std::os::fd::AsRawFd::as_raw_fd(&gate));
+    let script = format!("setsid sh -c 'echo up; exec cat > /dev/null' < {gate} & wait");
+    let (agent, arrivals) = start(&script);
+    let first = arrivals.recv_timeout(Duration::from_secs(60));
+    assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
+    let (ended, remains) = agent.end(Duration::ZERO);
+    assert!(!ended.is_over && !remains.are_gone(Duration::ZERO), "{ended:?}");
+    drop(holder);
+    assert!(remains.are_gone(Duration::from_secs(60)));
+    assert!(remains.are_gone(Duration::ZERO), "what is gone stays gone");
 }

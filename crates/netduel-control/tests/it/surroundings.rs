@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use netduel_control::coordinator::{Seeker, StoreProblem, Surroundings};
+use netduel_control::coordinator::{KnownRun, Seeker, StoreProblem, Surroundings};
 use netduel_control::protocol::Limits;
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, RunId, Token};
@@ -160,11 +160,9 @@ impl Surroundings for Script {
     fn set_path(&mut self, _: LabPath) -> Result<(), String> {
         Err("the script has no lab".to_owned())
     }
-    fn hosts_known(
-        &mut self,
-        _: &BTreeMap<HostName, HostSnapshot>,
-    ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
-        Ok((RunId::new("scripted").unwrap(), 5, self.done_before.clone()))
+    fn hosts_known(&mut self, _: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
+        let (id, trials) = (RunId::new("scripted").unwrap(), self.done_before.clone());
+        Ok(KnownRun { id, seed: 5, is_resumed: !trials.is_empty(), trials })
     }
     fn reserve(&mut self) -> Result<(), StoreProblem> {
         if self.reserve_fails_at == Some(self.stored.len()) {

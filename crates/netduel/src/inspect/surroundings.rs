@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use netduel_control::coordinator::{StoreProblem, Surroundings};
+use netduel_control::coordinator::{KnownRun, StoreProblem, Surroundings};
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::Host;
@@ -32,10 +32,7 @@ impl Surroundings for Asking {
         Err(NO_RUN.to_owned())
     }
 
-    fn hosts_known(
-        &mut self,
-        _hosts: &BTreeMap<HostName, HostSnapshot>,
-    ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
+    fn hosts_known(&mut self, _hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
         Err(StoreProblem { message: NO_RUN.to_owned() })
     }
 

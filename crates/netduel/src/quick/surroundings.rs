@@ -1,7 +1,7 @@
 //! The surroundings of a quick test: those of a run, and an eye on the hosts and the one trial.
 use std::collections::BTreeMap;
 
-use netduel_control::coordinator::{Seeker, StoreProblem, Surroundings};
+use netduel_control::coordinator::{KnownRun, Seeker, StoreProblem, Surroundings};
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::Host;
@@ -35,10 +35,7 @@ impl Surroundings for QuickSystem<'_> {
         self.system.set_path(path)
     }
 
-    fn hosts_known(
-        &mut self,
-        hosts: &BTreeMap<HostName, HostSnapshot>,
-    ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
+    fn hosts_known(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
         self.hosts = hosts.clone();
         self.system.hosts_known(hosts)
     }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use netduel_control::coordinator::{Seeker, StoreProblem, Surroundings};
+use netduel_control::coordinator::{KnownRun, Seeker, StoreProblem, Surroundings};
 use netduel_lab::{Lab, Lifetime};
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
@@ -202,34 +202,33 @@ impl Surroundings for System<'_> {
         events.end(lab).map(Some)
     }
 
-    fn hosts_known(
-        &mut self,
-        hosts: &BTreeMap<HostName, HostSnapshot>,
-    ) -> Result<(RunId, u64, Vec<Trial>), StoreProblem> {
+    fn hosts_known(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
         let problem = |message: String| StoreProblem { message };
         self.tell_problems(hosts);
         let source = std::mem::replace(&mut self.source, RunSource::Unstored);
-        let (id, seed, done) = match source {
+        let known = match source {
             RunSource::New { plan_text, annotations } => {
                 let seed = self.plan.design.seed.map_or_else(random_u64, Ok).map_err(problem)?;
                 let suffix = random_u64().map_err(problem)? as u16;
                 let id = self.store.new_id(&self.plan.name, self.unix_ms(), suffix);
                 let header = self.header(id.clone(), seed, hosts, (plan_text, annotations));
                 self.writer = Some(self.store.create(&header).map_err(store_problem)?);
-                (id, seed, Vec::new())
+                KnownRun { id, seed, is_resumed: false, trials: Vec::new() }
             }
             RunSource::Resumed(taken) => {
                 let (run, writer) = *taken;
                 self.writer = Some(writer);
-                (run.header.id, run.header.seed, run.trials)
+                let (id, seed) = (run.header.id, run.header.seed);
+                KnownRun { id, seed, is_resumed: true, trials: run.trials }
             }
             RunSource::Unstored => {
                 let id = RunId::new("check").map_err(|error| problem(error.to_string()))?;
-                return Ok((id, random_u64().map_err(problem)?, Vec::new()));
+                let seed = random_u64().map_err(problem)?;
+                return Ok(KnownRun { id, seed, is_resumed: false, trials: Vec::new() });
             }
         };
-        self.id = Some(id.clone());
-        Ok((id, seed, done))
+        self.id = Some(known.id.clone());
+        Ok(known)
     }
 
     fn reserve(&mut self) -> Result<(), StoreProblem> {

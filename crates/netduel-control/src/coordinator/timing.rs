@@ -1,0 +1,95 @@
+//! How long the steps of a trial may take. Pure.
+use netduel_model::failover::{PathEventKind, RETURN_DEADLINE_NS};
+use netduel_model::plan::spec::Side;
+use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
+use netduel_model::workload::{Role, Traffic};
+
+/// How long a treatment, its undoing or the binding of sockets may take, nanoseconds.
+pub(super) const STEP_TIMEOUT_NS: u64 = 30_000_000_000;
+/// How long all streams may take to connect, nanoseconds.
+pub(super) const CONNECT_TIMEOUT_NS: u64 = 10_000_000_000;
+/// How much longer than its duration a trial may take, nanoseconds.
+pub(super) const DONE_MARGIN_NS: u64 = 15_000_000_000;
+
+/// How long treatments, or their undoing, may take: making one may wait for an interface, and so may undoing it when another
+/// fails, one after the other.
+pub(super) fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
+    let waits = |action: &&TreatmentAction| {
+        matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
+    };
+    STEP_TIMEOUT_NS + 2 * RETURN_DEADLINE_NS * treatments.iter().filter(waits).count() as u64
+}
+
+/// How long an agent may still be at work on its own interfaces when the traffic of a failover is over: at an event that is
+/// under way, and at giving back what was taken.
+pub(super) fn return_ns(traffic: &Traffic) -> u64 {
+    let events = traffic.facts().events;
+    let own = || events.iter().filter(|event| event.interface.is_some());
+    let taken = own().filter(|event| event.kind != PathEventKind::Return).count() as u64;
+    if own().next().is_none() { 0 } else { (1 + taken) * RETURN_DEADLINE_NS }
+}
+
+/// The changes that the agent of a role makes itself; paths are the lab's.
+pub(super) fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
+    let side = match role {
+        Role::Client => Side::Client,
+        Role::Server => Side::Server,
+    };
+    arm.treatments
+        .iter()
+        .filter(|treatment| treatment.on == Side::Both || treatment.on == side)
+        .filter(|treatment| !matches!(treatment.action, TreatmentAction::Path { .. }))
+        .map(|treatment| treatment.action.clone())
+        .collect()
+}
+
+/// How long restoring a host of a plan may take.
+pub(super) fn restore_timeout_ns(plan: &ResolvedPlan) -> u64 {
+    let of_arm = |arm: &Arm| {
+        [Role::Client, Role::Server].map(|role| treatment_timeout_ns(&agent_treatments(arm, role)))
+    };
+    plan.arms.iter().flat_map(of_arm).max().unwrap_or(STEP_TIMEOUT_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::failover::PathEvent;
+    use netduel_model::units::{Bytes, Nanos, PerSecond};
+    use netduel_model::workload::{Direction, Failover, TcpEngine};
+
+    use super::*;
+
+    fn failover(events: &[(PathEventKind, Option<&str>)]) -> Traffic {
+        let event = |(kind, interface): &(PathEventKind, Option<&str>)| PathEvent {
+            at: Nanos(1),
+            kind: *kind,
+            on: Side::Client,
+            interface: interface.map(str::to_owned),
+        };
+        Traffic::Failover(Failover {
+            streams: 1,
+            direction: Direction::Down,
+            block: Bytes(1),
+            engine: TcpEngine::default(),
+            congestion: None,
+            size: Bytes(64),
+            rate: PerSecond(1),
+            events: events.iter().map(event).collect(),
+        })
+    }
+
+    #[test]
+    fn an_agent_is_waited_for_longer_than_it_waits_for_its_interfaces() {
+        let vf = TreatmentAction::Vf { interface: "vf0".to_owned() };
+        let mtu = TreatmentAction::Mtu { interface: "va".to_owned(), mtu: 1500 };
+        assert_eq!(treatment_timeout_ns(std::slice::from_ref(&mtu)), STEP_TIMEOUT_NS);
+        let both = treatment_timeout_ns(&[vf.clone(), mtu, vf]);
+        assert!(both > 4 * RETURN_DEADLINE_NS, "two are made and undone: {both} ns");
+
+        let (down, back) = (PathEventKind::Down, PathEventKind::Return);
+        let own = failover(&[(down, Some("vf0")), (back, Some("vf0"))]);
+        // A return that is under way at the end of the traffic, and the same once more when it failed.
+        assert!(DONE_MARGIN_NS + return_ns(&own) > 2 * RETURN_DEADLINE_NS);
+        assert_eq!(return_ns(&failover(&[(down, None), (back, None)])), 0, "the lab's are the coordinator's");
+    }
+}
