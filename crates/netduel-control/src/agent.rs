@@ -1,4 +1,4 @@
-//! The agent's loop: messages in, work done, messages out. What the work is is the caller's (`Work`), and so is the clock.
+//! The agent's loop: messages in, work done, messages out. The caller provides the work ([`Work`]) and the clock.
 //!
 //! It ends with its input, with a limit that the coordinator set, or with an error of the protocol, and leaves nothing behind.
 mod session;

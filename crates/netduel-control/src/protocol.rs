@@ -1,4 +1,4 @@
-//! What coordinator and agent say to each other: one JSON message a line, versioned. No IO.
+//! The messages between coordinator and agent: one JSON object per line, versioned. No IO.
 use std::net::IpAddr;
 
 use netduel_model::ids::{RunId, Token};
@@ -27,7 +27,7 @@ fn is_false(value: &bool) -> bool {
 /// Longest line that is taken, bytes: a result with a long series and a wide histogram is some 100 kB; one of 24 h some 50 MB.
 pub const LINE_LEN_MAX: usize = 64 << 20;
 
-/// Trials of one coordinator are numbered from 1, so that words about an earlier one are not taken for words about this one.
+/// Number of a trial, from 1: a late message about an earlier trial is not taken for one about this trial.
 pub type TrialNumber = u64;
 
 /// What an agent does without being asked. It tells how traffic goes; and it gives its coordinator up and ends by itself,
@@ -45,7 +45,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How often figures are sent when nobody looks more closely: twice a second.
+    /// The default progress interval.
     pub const PROGRESS: Nanos = Nanos(500_000_000);
     /// The shortest interval that an agent heeds: a line costs it some microseconds.
     pub const PROGRESS_MIN: Nanos = Nanos(10_000_000);
@@ -92,12 +92,12 @@ pub enum ToAgent {
         protocol: u32,
         /// Version of the program.
         program: String,
-        /// When to end without being told.
+        /// When the agent ends by itself.
         limits: Limits,
     },
     /// What is this host?
     Describe {
-        /// Do not ask the cloud's metadata service: leave out what only it tells.
+        /// Do not query the cloud's metadata service; omit what only it provides.
         #[serde(default, skip_serializing_if = "is_false")]
         without_metadata: bool,
     },
@@ -169,14 +169,14 @@ pub enum FromAgent {
     Locked,
     /// The host is another run's.
     HostBusy {
-        /// Whose, and what to do.
+        /// Which run, and the remedy.
         by: String,
     },
     /// The changes are made.
     Applied,
     /// The changes are undone, or as many as could be.
     Undone {
-        /// What could not be undone, and how to do it by hand.
+        /// What could not be undone, and how to undo it by hand.
         problems: Vec<String>,
     },
     /// Sockets are ready; a server names its ports.
@@ -197,34 +197,34 @@ pub enum FromAgent {
     Done {
         /// With this trial.
         trial: TrialNumber,
-        /// What it measured.
+        /// Its measurements.
         end: Box<TrialEnd>,
     },
     /// Stopped.
     Aborted,
-    /// What was asked for could not be done; the agent is ready for the next request.
+    /// The request failed; the agent is ready for the next one.
     Failed {
-        /// Whose fault.
+        /// The kind of failure.
         kind: FailureKind,
-        /// What, why, and what to do.
+        /// The operation, the cause and the remedy.
         message: String,
     },
     /// Everything is stopped and undone; the agent ends.
     Bye {
-        /// What could not be undone, and how to do it by hand.
+        /// What could not be undone, and how to undo it by hand.
         problems: Vec<String>,
     },
 }
 
-/// Whose fault a failure is.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
-    /// The plan asks for something that makes no sense on this host.
+    /// The plan is invalid on this host.
     Usage,
     /// The host lacks something.
     Environment,
-    /// Traffic did not come about.
+    /// Traffic failed.
     Traffic,
     /// Another run has the host.
     Busy,

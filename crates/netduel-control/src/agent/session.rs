@@ -9,7 +9,7 @@ use crate::protocol::{Bounds, FailureKind, FromAgent, ToAgent, encode};
 /// Why an agent ended other than by the end of its input or the end of the run.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The coordinator speaks another version, said what makes no sense, or nothing for too long.
+    /// The coordinator violated the protocol or a deadline.
     #[error("failed to go on with the coordinator: {0}; `netduel agent` is started by a run, not by hand")]
     Coordinator(#[from] PeerError),
     /// The answer could not be written.
@@ -22,7 +22,7 @@ pub enum AgentError {
     Thread(#[source] std::io::Error),
 }
 
-/// Work that is stopped and undone when it goes out of sight, however that happens.
+/// Work that is stopped and undone when it is dropped, also by a panic.
 struct Cleaned<W: DerefMut<Target: Work>> {
     work: W,
     is_clean: bool,
@@ -42,7 +42,7 @@ impl<W: DerefMut<Target: Work>> Drop for Cleaned<W> {
             return;
         }
         for problem in self.clean() {
-            // Nobody listens to the protocol any more; the end of standard error is kept by whoever started this agent.
+            // The connection is gone; the launcher keeps the last lines of standard error.
             eprintln!("netduel agent: not undone: {problem}");
         }
     }
@@ -79,7 +79,7 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
         self.peer.deadline_ns()
     }
 
-    /// Handles one input. `Ended` when the coordinator has said goodbye or is gone.
+    /// Handles one input. `Ended` after `bye`, or when the coordinator is gone.
     pub fn input(&mut self, input: Input) -> Result<Progress, AgentError> {
         match input {
             Input::Bytes(bytes) => {
@@ -123,7 +123,7 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
         if !self.peer.is_running() || !self.work.work.is_done() {
             return Ok(());
         }
-        // The last interval of whoever watches ends with the traffic.
+        // The last progress interval ends with the traffic.
         let line = self.peer.progress(self.work.work.live(), self.clock.now_ns());
         self.write(&line)?;
         let answer = match self.work.work.take_result() {

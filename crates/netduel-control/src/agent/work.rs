@@ -20,13 +20,13 @@ pub trait Clock {
 
 /// What an agent does on its host.
 pub trait Work {
-    /// The facts of this host, those that a cloud's metadata service tells only when `metadata` says so.
+    /// The facts of this host; with `metadata`, also those of the cloud's metadata service.
     fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError>;
     /// Keeps other runs from this host until the agent ends.
     fn lock(&mut self, run: &RunId) -> Result<(), WorkError>;
-    /// Makes changes; all or none.
+    /// Applies treatments, all or none.
     fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError>;
-    /// Undoes all changes and tells what could not be undone.
+    /// Undoes all changes and gives what could not be undone.
     fn undo(&mut self) -> Vec<String>;
     /// Binds the server's sockets and returns their ports.
     fn prepare_server(
@@ -54,7 +54,7 @@ pub trait Work {
     fn is_done(&self) -> bool;
     /// Takes the reading after and the results.
     fn take_result(&mut self) -> Result<TrialEnd, WorkError>;
-    /// Stops and throws away what is prepared or under way.
+    /// Stops and discards what is prepared or in progress.
     fn abort(&mut self);
 }
 
@@ -62,9 +62,9 @@ pub trait Work {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct WorkError {
-    /// Whose fault.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// What, why, and what to do.
+    /// The operation, the cause and the remedy.
     pub message: String,
 }
 
@@ -91,6 +91,6 @@ pub enum Input {
     Bytes(Vec<u8>),
     /// Its coordinator is gone.
     End,
-    /// Its work has something to tell.
+    /// Its work has ended.
     Wake,
 }

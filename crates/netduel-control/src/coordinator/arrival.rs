@@ -1,12 +1,12 @@
-//! Whether packets that the kernel made left at all: it hands them to the driver and is not told when that takes none.
+//! Whether packets of the kernel's generator left the host: the kernel hands them to the driver and does not learn when the driver takes none.
 use netduel_model::packet_path::PacketEngine;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::workload::Workload;
 
 /// Fewer packets than this prove nothing.
-const TELLING: u64 = 1_000;
+const PROOF_MIN: u64 = 1_000;
 
-/// Fails a trial whose packets neither the sender's interface nor the receiver saw: they were not lost on the path.
+/// Fails a trial whose packets neither the sender's interface nor the receiver counted: they were not lost on the path.
 pub(super) fn judge(workload: &Workload, trial: &mut Trial, [client, server]: [&TrialEnd; 2]) {
     let Some(packets) = workload.traffic.packets().filter(|packets| packets.engine == PacketEngine::Kernel)
     else {
@@ -29,11 +29,11 @@ pub(super) fn judge(workload: &Workload, trial: &mut Trial, [client, server]: [&
     }
 }
 
-/// Why packets were not lost but never left: `sent` were made, the sender's interface counted some of them, the receiver took others.
+/// Why packets were never sent, instead of lost: the kernel made `sent`, the sender's interface counted `counted`, the receiver `taken`.
 fn unseen(interface: &str, sent: u64, counted: Option<u64>, taken: u64) -> Option<String> {
-    // Greetings and end markers are a handful.
+    // The handshake and the end markers are a few packets.
     let counted = counted.filter(|counted| counted.saturating_mul(100) < sent)?;
-    (sent >= TELLING && taken == 0).then(|| {
+    (sent >= PROOF_MIN && taken == 0).then(|| {
         format!(
             "the kernel made {sent} packets for {interface}, which counted {counted} as sent, and the receiver saw none: its driver takes no \
              frames that others make (`ndo_xdp_xmit`); on a veth, switch GRO on at its other end (`ethtool -K PEER gro on`) or have an \

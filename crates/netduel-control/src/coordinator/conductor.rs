@@ -1,4 +1,4 @@
-//! The loop of a run: hosts are opened, blocks are run, trouble is answered, and everything is closed in every case.
+//! The loop of a run: agents are started, blocks run, failures are handled, and everything is closed in every case.
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use netduel_model::event::Event;
@@ -18,37 +18,37 @@ use crate::peer::Heard;
 use crate::protocol::{Limits, TrialNumber};
 use crate::schedule;
 
-/// What a trial may take beside its traffic when everything comes just before its deadline, nanoseconds.
+/// The longest time of a trial beside its traffic, when every step ends just before its deadline, nanoseconds.
 const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
-/// What the coordinator may do between two trials, nanoseconds: start agents again, store, judge.
+/// The longest time between two trials, nanoseconds: restarts, storing, judging.
 const PAUSE_MAX_NS: u64 = 600_000_000_000;
-/// Trials of one arm that may fail one after the other before the run ends.
+/// Consecutive failed trials of one arm that end the run.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Conductor<'a> {
     pub(super) plan: &'a ResolvedPlan,
     pub(super) surroundings: &'a mut dyn Surroundings,
     pub(super) links: BTreeMap<HostName, HostLink>,
     pub(super) agents: &'a mut dyn Agents,
     pub(super) last_id: AgentId,
-    /// What agents said and nobody has asked for yet.
+    /// Messages of agents that were not read yet.
     pub(super) heard: VecDeque<(HostName, Heard)>,
-    /// How long agents stay without being told to.
+    /// When agents give up their coordinator.
     pub(super) limits: Limits,
     pub(super) trial_number: TrialNumber,
     hosts: BTreeSet<HostName>,
     restarted: BTreeSet<HostName>,
     /// The hosts whose agents hold the locks of their network stacks.
     pub(super) lockers: BTreeSet<HostName>,
-    /// Agents that were killed and that something is left of.
+    /// Killed agents whose guards may still run.
     pub(super) remains: BTreeMap<HostName, AgentId>,
-    /// When agents were last listened to.
+    /// When the coordinator last listened, nanoseconds.
     pub(super) listened_ns: u64,
     failures: BTreeMap<ArmName, u32>,
     trials: Vec<Trial>,
     pub(super) run: Option<RunId>,
-    /// While a trial is stopped and undone an interrupt has been heard already.
+    /// Set while a trial is stopped and undone: interrupts are ignored meanwhile.
     pub(super) stopping: bool,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Conductor<'a> {
         self.blocks(known.seed, first_block, attempt)
     }
 
-    /// Where a run goes on: the first block that is not complete, and which attempt at it this is.
+    /// Where a resumed run continues: the first incomplete block, and the number of the next attempt at it.
     fn resume_point(&mut self, done: Vec<Trial>) -> (u32, u32) {
         let per_block = self.plan.trials_per_block() as usize;
         let (mut block, mut attempt) = (0, 0);
@@ -136,7 +136,7 @@ impl<'a> Conductor<'a> {
             }
             block += 1;
         }
-        // What was done of the incomplete block will be superseded, so it must not decide whether to stop.
+        // Trials of the incomplete block will be superseded, so they must not decide whether to stop.
         self.trials = done.into_iter().filter(|trial| trial.slot.block < block).collect();
         (block, attempt)
     }
@@ -172,7 +172,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Runs and keeps the trial of a slot. The inner error ends the run.
+    /// Runs and stores the trial of a slot. The inner error ends the run.
     fn slot(&mut self, slot: Slot, attempt: u32) -> Result<Result<(), Trouble>, RunError> {
         let plan = self.plan;
         let found = plan.arm(&slot.arm).and_then(|arm| Some((arm, arm.workload(&slot.workload)?)));
@@ -181,7 +181,7 @@ impl<'a> Conductor<'a> {
         };
         let (trial, trouble) = self.trial(arm, workload, slot, attempt);
         if let Some(Trouble::Interrupted) = trouble {
-            // A trial that somebody stopped is no failure of the arm; its block is run again.
+            // An interrupted trial is not a failure of the arm; a resumed run repeats its block.
             return Ok(Err(Trouble::Interrupted));
         }
         let failed = matches!(trial.validity, Validity::Failed { .. });
@@ -202,8 +202,8 @@ impl<'a> Conductor<'a> {
         Ok(self.mend(trouble))
     }
 
-    /// An agent that refuses again and again may be in a state that a new one is not in: ends the agents of an arm that were
-    /// not started again yet. `false` when there is none, or when the trouble is not theirs.
+    /// Ends the agents of an arm that were not restarted yet: a new agent may succeed where one refuses again and again. `false` when there
+    /// is none, or when the trouble is not a refusal.
     fn give_up_agents(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
         let Trouble::Refused { .. } = trouble else { return false };
         let hosts = [&arm.pair.client, &arm.pair.server];
@@ -215,7 +215,7 @@ impl<'a> Conductor<'a> {
         !old.is_empty()
     }
 
-    /// Starts agents that are gone again, each once in a run; other trouble was the trial's alone.
+    /// Restarts lost agents, each once in a run. Other trouble concerned the trial alone.
     fn mend(&mut self, mut trouble: Trouble) -> Result<(), Trouble> {
         // Another agent may be lost while one is started.
         loop {
@@ -243,7 +243,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Keeps other runs from every network stack of the plan; two hosts that share one are locked once.
+    /// Locks every network stack of the plan. Hosts that share one are locked once.
     fn lock(&mut self, snapshots: &BTreeMap<HostName, HostSnapshot>) -> Result<(), Trouble> {
         let Some(run) = self.run.clone() else { return Ok(()) };
         let mut locked: Vec<&HostSnapshot> = Vec::new();
@@ -273,8 +273,8 @@ impl<'a> Conductor<'a> {
     }
 }
 
-/// When an agent may take its coordinator for gone: so late that no plan, however slow its hosts, comes to it. A host may have
-/// nothing to do for almost two blocks, when its arm comes first in one and last in the next.
+/// When agents give up their coordinator: later than any plan needs. A host may be idle for almost two blocks, when its arm comes first in
+/// one and last in the next.
 fn limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
     let block_ns = plan
         .arms

@@ -1,4 +1,4 @@
-//! What the coordinator and its agents say to each other in a run: starting them, asking, waiting, and giving them up.
+//! The coordinator's conversation with its agents: starting them, requests, answers, deadlines, and giving them up.
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::protocol::{FailureKind, FromAgent, ToAgent};
 pub(super) const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How long stopping and undoing everything at the end may take, nanoseconds.
 const BYE_TIMEOUT_NS: u64 = 30_000_000_000;
-/// What was said is taken in this many pieces at most before the time is looked at.
+/// Pieces of output that are processed before deadlines are checked.
 const ARRIVALS_MOST: usize = 256;
-/// A shorter time in which agents are not listened to is part of every program's day, nanoseconds.
+/// The coordinator counts as absent when it did not listen for longer than this, nanoseconds.
 const ABSENCE_NS: u64 = 1_000_000_000;
-/// Ctrl-C is looked for at least this often, nanoseconds.
+/// An interrupt is checked for at least this often, nanoseconds.
 const INTERRUPT_INTERVAL_NS: u64 = 100_000_000;
 
 impl Conductor<'_> {
-    /// Starts the agents of some hosts, all at once because a remote shell takes its time, and has each describe its host.
+    /// Starts the agents of some hosts, all at once because a remote shell is slow, and requests a description of each host.
     pub(super) fn open(
         &mut self,
         hosts: &BTreeSet<HostName>,
@@ -133,7 +133,7 @@ impl Conductor<'_> {
         message: &ToAgent,
         timeout_ns: u64,
     ) -> Result<FromAgent, Trouble> {
-        // A failure that nobody has asked about yet would be taken for this answer.
+        // An unread failure of an earlier request would be taken for this answer.
         self.heard.retain(|(from, heard)| {
             from != host || !matches!(heard, Heard::Answer(_) | Heard::Failed { .. })
         });
@@ -141,7 +141,7 @@ impl Conductor<'_> {
         self.answer(host)
     }
 
-    /// Has the traffic of one end begin; its result is awaited from then on.
+    /// Starts the traffic of one end; its result is awaited from then on.
     pub(super) fn start(
         &mut self,
         host: &HostName,
@@ -161,11 +161,11 @@ impl Conductor<'_> {
         not_busy(host, answer)
     }
 
-    /// Has every agent stop, undo and end, side by side, and ends its process. What could not be undone is told.
+    /// Stops all agents in parallel: each stops traffic, undoes its changes and ends. What it could not undo becomes a warning.
     pub(super) fn part(&mut self) {
         self.stopping = true;
         self.heard.clear();
-        // What never said that it is an agent has done nothing, and would keep everybody waiting for its farewell.
+        // A process that never sent `hello` has changed nothing and would not answer `bye`.
         let strangers: Vec<HostName> =
             self.links.iter().filter(|(_, link)| !link.is_greeted()).map(|(host, _)| host.clone()).collect();
         for host in &strangers {
@@ -183,9 +183,9 @@ impl Conductor<'_> {
                         self.warn_of_rest(host, problems);
                         break;
                     }
-                    // One that has ended by now, as it should: this one, whose farewell came with its end, or another.
+                    // An agent ends after its `bye`: this one, whose `bye` is already queued, or another.
                     Err(Trouble::Lost { .. }) => {}
-                    // One that is gone has nothing more to say; its guard undoes what it left.
+                    // The agent is gone; its guard undoes its changes.
                     _ => break,
                 }
             }
@@ -193,7 +193,7 @@ impl Conductor<'_> {
         for host in &hosts {
             self.end_agent(host);
         }
-        // Who starts the next run finds its hosts restored, or reads that they may not be.
+        // The next run must find its hosts restored, or a warning says that they may not be.
         for host in self.remains.keys().cloned().collect::<Vec<_>>() {
             if let Err(trouble) = self.wait_for_remains(&host) {
                 self.warn_of_rest(&host, vec![trouble.to_string()]);
@@ -246,7 +246,7 @@ impl Conductor<'_> {
         asked
     }
 
-    /// Waits for the answer of one host. What others say meanwhile is kept: it may be the result of a short trial.
+    /// Waits for the answer of one host. Messages of other hosts are queued: one may be the result of a short trial.
     pub(super) fn answer(&mut self, host: &HostName) -> Result<FromAgent, Trouble> {
         loop {
             let own = self.heard.iter().position(|(from, heard)| {
@@ -265,7 +265,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// The next thing that an agent says; `None` when time went by.
+    /// The next message of any agent; `None` when only time passed.
     pub(super) fn pump(&mut self) -> Result<Option<(HostName, Heard)>, Trouble> {
         if self.heard.is_empty() {
             self.listen()?;
@@ -273,7 +273,7 @@ impl Conductor<'_> {
         Ok(self.heard.pop_front())
     }
 
-    /// Waits until an agent says something, a deadline passes, or it is time to look for an interrupt again.
+    /// Waits for output of an agent, a deadline, or the next check for an interrupt.
     fn listen(&mut self) -> Result<(), Trouble> {
         if !self.stopping && self.surroundings.interrupted() {
             return Err(Trouble::Interrupted);
@@ -292,12 +292,12 @@ impl Conductor<'_> {
             }
         }
         self.forgive_absence();
-        // Time is looked at here too: one agent that never stops talking must not hide that another is silent.
+        // Deadlines are checked after output, too: an agent that sends without end must not hide that another is silent.
         self.tick()
     }
 
-    /// Takes time in which this program did not listen off all deadlines: it was stopped (Ctrl-Z), waited for a disk, or for the end of
-    /// an agent. No agent was told anything in that time, so that an end of a trial may still wait for its `finish`.
+    /// Extends all deadlines by a time in which the coordinator did not listen: it was stopped (Ctrl-Z), waited for a disk, or for the
+    /// end of another agent. It sent nothing in that time, so an end of a trial may still wait for its `finish`.
     fn forgive_absence(&mut self) {
         let now_ns = self.surroundings.now_ns();
         if now_ns.saturating_sub(self.listened_ns) > ABSENCE_NS {
@@ -310,7 +310,7 @@ impl Conductor<'_> {
 
     fn arrived(&mut self, id: AgentId, arrival: Arrival) -> Result<(), Trouble> {
         let now_ns = self.surroundings.now_ns();
-        // Bytes of an agent that was given up may still be in the channel.
+        // Output of an agent that was given up may still arrive.
         let Some(link) = self.links.values_mut().find(|link| link.id == id) else { return Ok(()) };
         let host = link.name.clone();
         match arrival {
@@ -334,8 +334,8 @@ impl Conductor<'_> {
         silent.map_or(Ok(()), |(host, error)| Err(self.lose(&host, Some(error))))
     }
 
-    /// Gives up an agent: a protocol error, silence, or the end of its process. What it said before is of no use to anybody,
-    /// least of all to whoever asks the one that is started in its place; but its farewell is.
+    /// Gives up an agent after a protocol error, silence, or the end of its process. Its queued messages are dropped, because they would be
+    /// taken for those of the agent that replaces it. A queued `bye` is kept.
     fn lose(&mut self, host: &HostName, error: Option<PeerError>) -> Trouble {
         let (how, last_words) = self.end_agent(host);
         self.heard

@@ -1,4 +1,4 @@
-//! Asking hosts what they are, and nothing else: no run, no lock, no change. A host that fails does not keep the others from answering.
+//! Descriptions of hosts without a run, a lock or a change. A host that fails does not prevent the answers of the others.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
@@ -12,12 +12,11 @@ use crate::protocol::{FromAgent, ToAgent};
 /// What each host answered, or why it did not.
 pub type Described = BTreeMap<HostName, Result<HostSnapshot, RunError>>;
 
-/// Somebody wants it to stop.
+/// The user interrupted it.
 struct Interrupted;
 
 impl Conductor<'_> {
-    /// Starts the agents of all hosts of the plan, has them describe their hosts side by side, and ends them. `None` when it was
-    /// interrupted.
+    /// Starts the agents of all hosts of the plan, collects their descriptions in parallel, and ends the agents. `None` after an interrupt.
     pub(super) fn describe(mut self, metadata: bool) -> Option<Described> {
         let described = self.describe_each(metadata);
         self.part();
@@ -44,15 +43,15 @@ impl Conductor<'_> {
             if let Some(FromAgent::Described { snapshot }) = self.heard_from(&host, &mut failed)? {
                 described.insert(host, Ok(*snapshot));
             } else {
-                let words = || RunError::Local(format!("host {host} did not describe itself"));
-                let error = failed.remove(&host).unwrap_or_else(words);
+                let silent = || RunError::Local(format!("host {host} sent no description"));
+                let error = failed.remove(&host).unwrap_or_else(silent);
                 described.insert(host, Err(error));
             }
         }
         Ok(described)
     }
 
-    /// The answer of a host that has not failed; other hosts that fail meanwhile are noted. `None`: it has.
+    /// The answer of a host; `None` when it has failed. Other hosts that fail meanwhile are noted.
     fn heard_from(
         &mut self,
         host: &HostName,
@@ -68,7 +67,7 @@ impl Conductor<'_> {
     }
 }
 
-/// Notes why a host, the one that was asked or another, has no answer.
+/// Notes why the requested host, or another, has no answer.
 fn note(
     asked: &HostName,
     trouble: Trouble,

@@ -6,7 +6,7 @@ use crate::launcher::LaunchError;
 use crate::peer::PeerError;
 use crate::protocol::FailureKind;
 
-/// Why a run could not be made or could not go on. Finished trials are kept in every case.
+/// Why a run could not start or go on. Finished trials are stored in every case.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// An agent could not be started.
@@ -17,17 +17,17 @@ pub enum RunError {
     NoLauncher {
         /// Which host.
         host: HostName,
-        /// How.
+        /// Why.
         reason: String,
     },
-    /// An agent did not speak the protocol, or not in time.
+    /// An agent violated the protocol or a deadline.
     #[error("host {host}: {source}{last_words}")]
     Peer {
         /// Which host.
         host: HostName,
-        /// What was wrong.
+        /// The violation.
         source: PeerError,
-        /// The end of its standard error.
+        /// The last lines of its standard error.
         last_words: String,
     },
     /// An agent ended.
@@ -37,7 +37,7 @@ pub enum RunError {
         host: HostName,
         /// Its exit status.
         how: String,
-        /// The end of its standard error.
+        /// The last lines of its standard error.
         last_words: String,
     },
     /// An agent was killed, and its guard may still be restoring the host.
@@ -51,14 +51,14 @@ pub enum RunError {
         /// How long that was waited for, seconds.
         seconds: u64,
     },
-    /// An agent could not do what it had to.
+    /// An agent refused a request.
     #[error("host {host}: {message}")]
     Refused {
         /// Which host.
         host: HostName,
-        /// Whose fault.
+        /// The kind of failure.
         kind: FailureKind,
-        /// Its words.
+        /// Its message.
         message: String,
     },
     /// The store failed.
@@ -69,10 +69,10 @@ pub enum RunError {
     Local(String),
 }
 
-/// The kinds of failure that scripts tell apart.
+/// The kinds of failure that have exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunErrorKind {
-    /// The plan asks for something that makes no sense.
+    /// The plan is invalid on this host.
     Usage,
     /// A host lacks something.
     Environment,
@@ -105,28 +105,28 @@ impl RunError {
     }
 }
 
-/// What may go wrong in a trial.
+/// What can go wrong in a trial.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
-    /// Somebody wants the run to stop.
+    /// The user interrupted the run.
     #[error("stopped by the user")]
     Interrupted,
-    /// An agent is gone.
+    /// An agent was given up.
     #[error("{error}")]
     Lost {
-        /// Whose.
+        /// Its host.
         host: HostName,
-        /// How.
+        /// Why.
         error: Box<RunError>,
     },
-    /// An agent could not do what it had to; it lives.
+    /// An agent refused a request; it still runs.
     #[error("host {host}: {message}")]
     Refused {
         /// Which host.
         host: HostName,
-        /// Whose fault.
+        /// The kind of failure.
         kind: FailureKind,
-        /// Its words.
+        /// Its message.
         message: String,
     },
     /// Something on the coordinator's machine.

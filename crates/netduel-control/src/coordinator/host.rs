@@ -9,11 +9,11 @@ use crate::protocol::{Limits, ToAgent};
 
 /// How long an agent may take to answer its first message, nanoseconds: a remote shell has to log in.
 const HELLO_TIMEOUT_NS: u64 = 30_000_000_000;
-/// How long an agent may take to end after its input has ended: it undoes treatments then.
+/// How long an agent may take to end after its input was closed: it undoes treatments.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long something may take to end that never said it was an agent, or says nothing any more: perhaps it has last words. An agent
-/// that cannot be reached undoes what it did when it sees that.
+/// How long a process may take to end that never sent `hello`, or was given up for its silence: its last output may hold the reason. An
+/// unreachable agent undoes its changes when it notices the lost connection.
 const STRANGER_PATIENCE: Duration = Duration::from_secs(1);
 /// This program, as it names itself.
 const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
@@ -75,21 +75,21 @@ impl HostLink {
         if self.peer.is_greeted() && !self.peer.is_quiet() { END_PATIENCE } else { STRANGER_PATIENCE }
     }
 
-    /// How the agent ended, and its last output, ready to be put after a message.
+    /// How the agent ended, and its last output, as parts of a message.
     pub fn obituary(&self, ended: &Ended) -> (String, String) {
         let banner = self.peer.unanswered_banner().join(" / ");
         let how = match ended.status {
-            // What shells, ssh and their like end with when the command is not there.
+            // Shells and ssh end with this status when they do not find the command.
             Some(status) if status.code() == Some(127) => {
                 format!("{status}: is netduel installed and in the path there?")
             }
             Some(status) => status.to_string(),
             None => "status unknown".to_owned(),
         };
-        let told = |what: &str, words: &str| match words {
+        let part = |what: &str, text: &str| match text {
             "" => String::new(),
-            words => format!("; {what}: {words}"),
+            text => format!("; {what}: {text}"),
         };
-        (how, told("it printed instead of answering", &banner) + &told("its last words", &ended.last_words))
+        (how, part("it printed", &banner) + &part("its last output", &ended.last_words))
     }
 }

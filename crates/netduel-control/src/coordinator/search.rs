@@ -1,5 +1,5 @@
-//! A trial that is a search: many short trials between the same two agents, under one application of the arm's treatments. Which rate
-//! is next, and what its trial says, somebody else knows: here traffic is run and counted.
+//! A trial that is a search: many short trials between the same two agents, under one application of the arm's treatments. The
+//! [`Seeker`] chooses rates and judges results; this file runs traffic and counts.
 use std::collections::BTreeMap;
 
 use netduel_model::event::Event;
@@ -26,7 +26,7 @@ struct Kept {
 }
 
 impl Conductor<'_> {
-    /// Searches, and gives the ends of the step that stands for the search. What was found until a step failed is kept, too.
+    /// Searches, and gives the ends of the step that represents the search. After a failed step, earlier results are kept.
     pub(super) fn search(
         &mut self,
         arm: &Arm,
@@ -86,7 +86,7 @@ impl Conductor<'_> {
             kept.last = Some((index, [client, server]));
             steps.push(step);
             if is_wrong {
-                // The last step is the trial's, and what speaks against its path is found there again.
+                // The last step becomes the trial's, whose path is judged again.
                 return Ok(Stop::WrongPath);
             }
         }
@@ -94,18 +94,18 @@ impl Conductor<'_> {
     }
 }
 
-/// Whether a step may be shown for what was found of a goal. Each trial counts for every goal, so it does not matter for which it was made,
-/// and `high_loss` does not say it: that is by the goal that asked.
+/// Whether a step may represent the result of a goal. Each trial counts for every goal. `high_loss` is relative to the goal that requested
+/// the step, so it is not used here.
 fn stands_for(goal: &SearchGoal, step: &SearchStep) -> bool {
     step.ask.load.is_some() && step.ask.duration >= goal.final_trial && step.loss_ratio <= goal.loss_ratio
 }
 
-/// Why no further step is made.
+/// Why the search stops.
 #[derive(Clone, Copy)]
 enum Stop {
     /// The search is over.
     Over,
-    /// The bytes of a step did not go where the label says.
+    /// The bytes of a step took the wrong path.
     WrongPath,
 }
 
@@ -117,7 +117,7 @@ fn step(workload: &Workload, ask: SearchAsk) -> Workload {
     workload
 }
 
-/// What both ends counted of a step; or what is missing.
+/// What both ends counted in a step; the error names what is missing.
 fn count(
     traffic: &Traffic,
     ask: SearchAsk,
@@ -132,8 +132,8 @@ fn count(
         count.sent += sent.messages;
         count.received += receiver.datagrams.as_ref().ok_or("the receiver counted nothing")?.unique;
         let moved_ns = sent.last_ns.zip(sent.first_ns).map_or(0, |(last, first)| last.saturating_sub(first));
-        // A paced sender keeps to its schedule from the start, so its packets belong to all of the time; one that was behind at the
-        // end sent the rest after it, and offered that much less.
+        // A paced sender follows its schedule for the whole duration. One that fell behind sent the rest after the end, and so offered a
+        // lower rate.
         let least_ns = ask.load.map_or(0, |_| ask.duration.0);
         count.elapsed_ns = count.elapsed_ns.max(moved_ns).max(least_ns);
         let late = sender.datagrams_sent.as_ref().and_then(|report| report.pacing_error.as_ref());

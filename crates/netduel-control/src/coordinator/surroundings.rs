@@ -18,53 +18,52 @@ use crate::protocol::Limits;
 pub trait Surroundings {
     /// The argv that starts the agent of a host.
     fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String>;
-    /// Puts the lab's guests on a path.
+    /// Sets the path of the lab's guests.
     fn set_path(&mut self, path: LabPath) -> Result<(), String>;
-    /// Traffic of a failover between guests of the lab has begun: has the lab do these things to the path, each at its time from now,
-    /// while it goes on.
+    /// Starts the events of a failover between guests of the lab, each at its time from now, while traffic runs.
     fn begin_events(&mut self, _pair: &Pair, _events: &[PathEvent]) -> Result<(), String> {
-        Err("events of a lab were asked for where there is none".to_owned())
+        Err("the plan has events of a lab, and there is no lab".to_owned())
     }
-    /// Has what [`Self::begin_events`] began end, and the path given back. What was done; absent when nothing was begun.
+    /// Ends what [`Self::begin_events`] started and restores the path. Gives the events; absent when none were started.
     fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
         Ok(None)
     }
     /// The hosts have described themselves: make or reopen the run.
     fn hosts_known(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem>;
-    /// Makes sure that the next trial can be kept, before it is run.
+    /// Reserves room for the next trial, before it runs.
     fn reserve(&mut self) -> Result<(), StoreProblem>;
-    /// Keeps a trial, durably.
+    /// Stores a trial durably.
     fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem>;
-    /// Tells what happens.
+    /// Reports an event.
     fn event(&mut self, event: Event);
-    /// Asked after each complete block from `blocks_min` on: is it enough?
+    /// Called after each complete block from `blocks_min` on: whether the run may end, and why.
     fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd>;
-    /// Who chooses the rates of a trial that is a search, and judges what they showed; it may take this long.
+    /// The search that chooses the rates of a trial and judges their results, within the time `most`.
     fn search(&mut self, _search: &Search, _most: Nanos) -> Result<Box<dyn Seeker>, String> {
-        Err("a search was asked for of a coordinator that cannot judge one".to_owned())
+        Err("this coordinator cannot run a search".to_owned())
     }
-    /// Lets this much time pass before the next step of a search, less when somebody wants the run to stop.
+    /// Waits before the next step of a search; returns early at an interrupt.
     fn settle(&mut self, _time: Nanos) {}
-    /// How often the ends of a trial tell how it goes.
+    /// Interval between the progress messages of an agent.
     fn progress_interval(&self) -> Nanos {
         Limits::PROGRESS
     }
-    /// Whether the hosts are kept from other runs until this one ends.
+    /// Whether hosts are locked against other runs.
     fn locks_hosts(&self) -> bool {
         true
     }
 
-    /// Whether an agent that is lost is started again, once: for the trials that are to come.
+    /// Whether a lost agent is restarted, once per host, for the remaining trials.
     fn restarts_agents(&self) -> bool {
         true
     }
-    /// Whether somebody wants the run to stop.
+    /// Whether the user has interrupted the run.
     fn interrupted(&self) -> bool;
     /// Monotonic clock, nanoseconds.
     fn now_ns(&self) -> u64;
     /// Wall clock, milliseconds since the Unix epoch.
     fn unix_ms(&self) -> u64;
-    /// A new secret.
+    /// A new secret of a trial.
     fn token(&mut self) -> Result<Token, String>;
 }
 
@@ -81,11 +80,11 @@ pub struct KnownRun {
     pub trials: Vec<Trial>,
 }
 
-/// The store cannot keep what it is given.
+/// The store failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct StoreProblem {
-    /// What, why, and what to do.
+    /// The operation, the cause and the remedy.
     pub message: String,
 }
 
@@ -93,8 +92,8 @@ pub struct StoreProblem {
 pub trait Seeker {
     /// The next trial; `None` when the search is over.
     fn wanted(&mut self) -> Option<SearchAsk>;
-    /// Takes what the trial that was asked for counted.
+    /// Records what that trial counted.
     fn record(&mut self, ask: SearchAsk, count: SearchCount) -> SearchStep;
-    /// What is known of each goal, and why the search is over, if it is.
+    /// The result of each goal, and why the search is over, if it is.
     fn found(&mut self) -> (Vec<SearchResult>, Option<SearchEnd>);
 }

@@ -11,8 +11,7 @@ pub(super) const CONNECT_TIMEOUT_NS: u64 = 10_000_000_000;
 /// How much longer than its duration a trial may take, nanoseconds.
 pub(super) const DONE_MARGIN_NS: u64 = 15_000_000_000;
 
-/// How long treatments, or their undoing, may take: making one may wait for an interface, and so may undoing it when another
-/// fails, one after the other.
+/// How long treatments, or undoing them, may take. Applying one may wait for an interface, and undoing it, when another fails, waits again.
 pub(super) fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
     let waits = |action: &&TreatmentAction| {
         matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
@@ -20,8 +19,8 @@ pub(super) fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
     STEP_TIMEOUT_NS + 2 * RETURN_DEADLINE_NS * treatments.iter().filter(waits).count() as u64
 }
 
-/// How long an agent may still be at work on its own interfaces when the traffic of a failover is over: at an event that is
-/// under way, and at giving back what was taken.
+/// How long an agent may still change its own interfaces after the traffic of a failover: an event in progress, and the return of what was
+/// removed.
 pub(super) fn return_ns(traffic: &Traffic) -> u64 {
     let events = traffic.facts().events;
     let own = || events.iter().filter(|event| event.interface.is_some());
@@ -29,7 +28,7 @@ pub(super) fn return_ns(traffic: &Traffic) -> u64 {
     if own().next().is_none() { 0 } else { (1 + taken) * RETURN_DEADLINE_NS }
 }
 
-/// The changes that the agent of a role makes itself; paths are the lab's.
+/// The treatments that the agent of a role applies; the lab applies paths.
 pub(super) fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
     let side = match role {
         Role::Client => Side::Client,

@@ -20,7 +20,7 @@ use crate::protocol::{FromAgent, ToAgent};
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
 
 impl Conductor<'_> {
-    /// Runs the trial of a slot. A failure of the trial is part of the result; only trouble with a host is not.
+    /// Runs the trial of a slot. A failure of the trial is part of its result; trouble with a host is returned as well.
     pub(super) fn trial(
         &mut self,
         arm: &Arm,
@@ -42,7 +42,7 @@ impl Conductor<'_> {
             lab_events: None,
             search: None,
         };
-        // Words about an earlier trial that failed.
+        // Messages about an earlier trial that failed.
         self.heard.clear();
         let mut result = self.perform(arm, workload, &mut trial);
         self.stopping = true;
@@ -65,7 +65,7 @@ impl Conductor<'_> {
                 arrival::judge(workload, &mut trial, [&client, &server]);
                 trial.client = Some(client);
                 trial.server = Some(server);
-                // An agent that is lost while it undoes takes nothing away from what was measured before.
+                // An agent that is lost while it undoes does not invalidate what was measured before.
                 (trial, undone.err())
             }
             Err(trouble) => {
@@ -111,7 +111,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Undoes the treatments at both ends, whatever happens at one of them, and gives the first trouble.
+    /// Undoes the treatments at both ends, even when one of them fails, and gives the first trouble.
     fn undo(&mut self, arm: &Arm) -> Result<(), Trouble> {
         let mut undone = Ok(());
         for role in ROLES {
@@ -143,7 +143,7 @@ impl Conductor<'_> {
         let trial = self.trial_number;
         let message = ToAgent::PrepareServer { trial, workload: workload.clone(), bind: address, token };
         let FromAgent::Prepared { ports } = self.ask(server, &message, STEP_TIMEOUT_NS)? else {
-            return Err(Trouble::Local("the server's agent named no ports".to_owned()));
+            return Err(Trouble::Local("the server's agent sent no ports".to_owned()));
         };
         let deadline = Nanos(CONNECT_TIMEOUT_NS);
         let workload = workload.clone();
@@ -166,7 +166,7 @@ impl Conductor<'_> {
         let timeout_ns =
             workload.timing.duration.0.saturating_add(DONE_MARGIN_NS + return_ns(&workload.traffic));
         let facts = workload.traffic.facts();
-        // The traffic of the first end begins when the other has started, for which that has time.
+        // The first end waits for traffic until the other has started, which may take its own time.
         for (role, other_ns) in starting_order(facts.starts_first).into_iter().zip([STEP_TIMEOUT_NS, 0]) {
             self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns + other_ns)?;
         }
@@ -175,13 +175,13 @@ impl Conductor<'_> {
         }
         let deciders = facts.deciders;
         let mut ends: [Option<TrialEnd>; 2] = [None, None];
-        let mut told = false;
+        let mut is_finish_sent = false;
         loop {
             if let [Some(_), Some(_)] = &ends {
                 return Ok(ends.map(|end| end.expect("both ends were just seen to be there")));
             }
-            if !told && deciders.iter().all(|role| ends[*role as usize].is_some()) {
-                told = true;
+            if !is_finish_sent && deciders.iter().all(|role| ends[*role as usize].is_some()) {
+                is_finish_sent = true;
                 for role in ROLES.into_iter().filter(|role| ends[*role as usize].is_none()) {
                     self.request(&host(role), &ToAgent::Finish, DONE_MARGIN_NS)?;
                 }
@@ -199,13 +199,13 @@ impl Conductor<'_> {
         }
     }
 
-    /// Stops traffic at both ends, as far as they still listen.
+    /// Stops traffic at both ends that still run.
     fn abort(&mut self, arm: &Arm, workload: &Workload) {
         let timeout_ns = STEP_TIMEOUT_NS + return_ns(&workload.traffic);
         for role in ROLES {
             let host = arm.pair.host(role).clone();
             if self.links.contains_key(&host) {
-                // The trial has failed already; an agent that does not even stop is found at its next request.
+                // The trial has failed already; an agent that does not stop is given up.
                 drop(self.ask_in_any_case(&host, &ToAgent::Abort, timeout_ns));
             }
         }
@@ -220,9 +220,9 @@ fn starting_order(first: Role) -> [Role; 2] {
     }
 }
 
-/// Proves the path at each end for which the arm names an interface or a kind of path, and looks for changes of the links that
-/// carried the bytes. A trial without proof, or whose path changed under it, is invalid. What an end's testpmd sends by a device of its own
-/// is counted by no interface, so there is nothing to prove it by.
+/// Proves the path at each end for which the arm names an interface or a kind of path, and checks for changes of the links that carried
+/// the bytes. A trial without proof, or with a path that changed, is invalid. No interface counts what testpmd sends by a device of its
+/// own, so that end has no proof.
 fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEnd; 2]) {
     let (proofs, failures) = path_of(arm, workload, ends);
     trial.proofs.extend(proofs);
@@ -231,7 +231,7 @@ fn judge_path(arm: &Arm, workload: &Workload, trial: &mut Trial, ends: [&TrialEn
     }
 }
 
-/// The proofs of the path of two ends, and what speaks against it.
+/// The proofs of the path of two ends, and the failures.
 pub(super) fn path_of(arm: &Arm, workload: &Workload, ends: [&TrialEnd; 2]) -> (Vec<PathProof>, Vec<String>) {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     let seen = |role: &Role| {

@@ -1,5 +1,5 @@
-//! An agent's standard input, written by a thread of its own: an agent that reads nothing must not stop the loop over all
-//! agents, whose deadlines would never be looked at again. It knows no messages and waits for no answers.
+//! An agent's standard input, written by its own thread: an agent that does not read must not block the coordinator's loop. It knows no
+//! messages and waits for no answers.
 use std::io::Write as _;
 use std::process::ChildStdin;
 use std::sync::mpsc::{Sender, channel};
@@ -15,7 +15,7 @@ impl Input {
     pub(super) fn new(mut stdin: ChildStdin) -> Self {
         let (lines, waiting) = channel::<String>();
         std::thread::spawn(move || {
-            // A pipe that cannot be written belongs to an agent that has gone; the end of its output tells that.
+            // The agent is gone; the end of its output shows that.
             for line in waiting {
                 if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
                     return;

@@ -70,8 +70,7 @@ impl AgentProcess {
         Ok(Self { child, stdin, last_words, stderr_done: Some(stderr_done) })
     }
 
-    /// Sends a line, without waiting for anybody to read it. An agent that has gone is noticed by the end of its output, not
-    /// here.
+    /// Sends a line without waiting for the agent to read it. An agent that is gone is noticed by the end of its output, not here.
     pub fn send(&mut self, line: &str) {
         if let Some(stdin) = &self.stdin {
             stdin.send(line);
@@ -92,7 +91,7 @@ impl AgentProcess {
         let mut is_over = remains.are_gone(patience);
         if !is_over {
             self.kill();
-            // What it said last is worth a moment, unless something that left the group keeps the pipe open.
+            // Its last output may hold the reason. A process outside of the group may keep the pipe open.
             is_over = remains.are_gone(KILL_PATIENCE);
         }
         let status = status_of(self.child);
@@ -148,7 +147,7 @@ fn carry(mut stdout: impl Read, id: u64, arrivals: &SyncSender<(u64, Arrival)>) 
             }
         }
     }
-    // Without a receiver nobody is interested in the end either.
+    // Without a receiver the end does not matter.
     drop(arrivals.send((id, Arrival::End)));
 }
 

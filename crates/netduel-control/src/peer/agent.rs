@@ -12,8 +12,8 @@ use crate::protocol::{
     Bounds, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode,
 };
 
-/// How much longer than its duration traffic may run before the agent gives up, nanoseconds. Longer than the coordinator's
-/// patience, which is the one that explains itself to the user.
+/// How much longer than its duration traffic may run before the agent gives up, nanoseconds. Longer than the coordinator's deadline, so that
+/// the coordinator's error reaches the user first.
 pub const RUNNING_MARGIN_NS: u64 = 60_000_000_000;
 /// How long the first message may take, nanoseconds.
 const HELLO_TIMEOUT_NS: u64 = 60_000_000_000;
@@ -21,7 +21,7 @@ const HELLO_TIMEOUT_NS: u64 = 60_000_000_000;
 /// Where the conversation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing was said.
+    /// Before the first message.
     Opening,
     /// Between trials.
     Idle,
@@ -40,7 +40,7 @@ pub struct AgentPeer {
     /// What a coordinator may ask for at most.
     limits_max: Limits,
     opened_ns: u64,
-    /// When the coordinator last said something, or was last answered.
+    /// Time of the last request or answer, nanoseconds.
     spoken_ns: u64,
     stage: Stage,
     trial: TrialNumber,
@@ -105,7 +105,7 @@ impl AgentPeer {
         Ok(None)
     }
 
-    /// Whether a request crossed the message that made it needless: this end was done before it was told to finish.
+    /// Whether a request is obsolete: this end was done before it read `finish`.
     fn is_belated(&self, request: &ToAgent) -> bool {
         *request == ToAgent::Finish && self.stage == Stage::Idle
     }

@@ -8,9 +8,8 @@ use crate::protocol::{
     FailureKind, FromAgent, Limits, Lines, Opening, PROTOCOL, ToAgent, TrialNumber, decode, encode, quote,
 };
 
-/// An agent whose traffic runs and that says nothing for this long, nanoseconds, has been stopped or cut off: longer than an
-/// outage that a trial of a failover has, and than a busy host keeps a thread from running. Ten progress lines, where they come
-/// more seldom.
+/// An agent whose traffic runs and that sends nothing for this long, nanoseconds, is given up. It is longer than an outage in a failover trial
+/// and than a thread waits for a core on a busy host. With a longer progress interval it is ten intervals.
 const QUIET_NS: u64 = 10_000_000_000;
 const QUIET_LINES: u64 = 10;
 
@@ -29,9 +28,9 @@ pub enum Heard {
     Done(Box<TrialEnd>),
     /// The request, or the trial under way, failed.
     Failed {
-        /// Whose fault.
+        /// The kind of failure.
         kind: FailureKind,
-        /// The agent's words.
+        /// The agent's message.
         message: String,
     },
 }
@@ -99,8 +98,7 @@ impl Awaited {
         }
     }
 
-    /// Whether whatever the agent said before it read this request is to be passed over: an answer to an abandoned request
-    /// may be under way.
+    /// Whether messages before the answer are ignored: the answer to an abandoned request may be in flight.
     fn flushes(self) -> bool {
         matches!(self, Self::Aborted | Self::Bye)
     }
@@ -111,7 +109,7 @@ struct Await {
     what: Awaited,
     since_ns: u64,
     deadline_ns: u64,
-    /// When the agent has to have said something at the latest.
+    /// When the agent must have sent something.
     quiet_until_ns: u64,
     /// By how much the deadline was extended.
     extended_ns: u64,
@@ -172,11 +170,10 @@ impl CoordinatorPeer {
         if *message == ToAgent::Start {
             self.done_timeout_ns = timeout_ns;
         }
-        // The result may have come by itself before it was asked for; nothing will come then.
+        // After a result that came by itself no other follows.
         if *message != ToAgent::Finish || awaited == Some(Awaited::Done) {
             let what = Awaited::of(message);
-            // The agent reads this request when it is done with the one that is given up, for which it still has time. Traffic is stopped
-            // at once.
+            // The agent reads this request after the abandoned one, which keeps its own deadline. Traffic stops at once.
             let busy_until_ns = self
                 .awaited
                 .filter(|given_up| what.flushes() && given_up.what != Awaited::Done)
@@ -199,7 +196,7 @@ impl CoordinatorPeer {
         self.awaited.map(|awaited| awaited.deadline_ns.min(awaited.quiet_until_ns))
     }
 
-    /// The coordinator did not listen from `from_ns` to `to_ns`: that time is not the agent's silence.
+    /// The coordinator did not listen from `from_ns` to `to_ns`: extends the deadline by that time.
     pub fn postpone(&mut self, from_ns: u64, to_ns: u64) {
         if let Some(awaited) = &mut self.awaited {
             let lost_ns = to_ns.saturating_sub(from_ns.max(awaited.since_ns));
@@ -225,12 +222,12 @@ impl CoordinatorPeer {
         }
     }
 
-    /// Whether the agent was given up because it said nothing while its traffic ran.
+    /// Whether the agent was given up because it sent nothing while its traffic ran.
     pub fn is_quiet(&self) -> bool {
         self.is_quiet
     }
 
-    /// Whether the agent has said its first message. One that has not has changed nothing on its host.
+    /// Whether the agent has sent its first message. Before that it changes nothing on its host.
     pub fn is_greeted(&self) -> bool {
         self.greeted
     }

@@ -1,10 +1,10 @@
 //! What can be wrong with the other end of a conversation.
 use crate::protocol::{LineError, PROTOCOL};
 
-/// Lines that are no message and are passed over before the first message: login banners of remote shells.
+/// Lines before the first message that are ignored: login banners of remote shells.
 pub const BANNER_LINES_MAX: usize = 50;
 
-/// What went wrong with the other end. It is of no use afterwards.
+/// A violation by the other end. The conversation is over.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
     /// It speaks another version.
@@ -20,19 +20,19 @@ pub enum PeerError {
         /// This program.
         ours: String,
     },
-    /// It sent something that is no message.
-    #[error("it sent what is not the protocol: {0}")]
+    /// It sent an invalid message.
+    #[error("it sent an invalid message: {0}")]
     Garbage(#[from] LineError),
-    /// It began with text that is no message, for too long.
+    /// It sent too many lines of text before its first message.
     #[error(
-        "it printed more than {BANNER_LINES_MAX} lines that are no message instead of answering, the last was `{last}`: does the \
-         command start `netduel agent`?"
+        "it printed more than {BANNER_LINES_MAX} lines of text instead of a message, the last is `{last}`: does the command start \
+         `netduel agent`?"
     )]
     Banner {
         /// The last such line.
         last: String,
     },
-    /// It sent a message that nobody waited for.
+    /// It sent a message out of order.
     #[error("it sent `{got}` while {awaited} was awaited")]
     Unexpected {
         /// What came.
@@ -48,10 +48,9 @@ pub enum PeerError {
         /// For how long, milliseconds.
         waited_ms: u64,
     },
-    /// Its traffic runs, and it says nothing.
+    /// It sent nothing while its traffic ran.
     #[error(
-        "it has said nothing for {seconds} s while traffic runs: its process is stopped, its host hangs, or the path to it \
-         carries nothing any more"
+        "it has sent nothing for {seconds} s while traffic runs: its process is stopped, its host hangs, or the network path to it is down"
     )]
     Quiet {
         /// For how long, seconds.

@@ -1,4 +1,4 @@
-//! The names of messages in errors: the words that stand on the wire.
+//! The names of messages in errors: their tags in the protocol.
 use crate::protocol::{FromAgent, ToAgent};
 
 pub(super) fn name_of_answer(message: &FromAgent) -> &'static str {

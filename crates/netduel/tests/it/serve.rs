@@ -193,7 +193,7 @@ fn a_server_that_is_stopped_in_its_tracks_is_told_from_one_that_answers() {
     signal(Pid::from_child(&server.child), Signal::STOP);
     // Long before the minute that the test was to take is over.
     let client = Finished::from(client.wait_with_output().unwrap()).expect_code(4);
-    assert!(client.stderr.contains("has said nothing for"), "{}", client.stderr);
+    assert!(client.stderr.contains("has sent nothing for"), "{}", client.stderr);
     signal(Pid::from_child(&server.child), Signal::CONT);
     assert_eq!(server.event()["event"], "failed");
     server.client(&["rr", "STRING", "-t", "0.2", "-i", "0"]).expect_code(0);
