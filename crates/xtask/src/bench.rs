@@ -33,11 +33,14 @@ enum Form {
     Target,
     /// The program of a crate, with a command line of its own. It takes long, so it runs only when it is named, and it ends
     /// when this program does.
-    Program,
+    Program {
+        /// Whether it compares netduel with programs of system packages.
+        needs_packages: bool,
+    },
 }
 
 /// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate, or a crate with a program.
-const BENCHES: [Bench; 5] = [
+const BENCHES: [Bench; 6] = [
     Bench {
         name: "aa",
         what: "how often 200 comparisons of a path with itself say faster or slower (about six minutes)",
@@ -66,7 +69,13 @@ const BENCHES: [Bench; 5] = [
         name: "peers",
         what: "our engines against iperf3, sockperf, qperf and nuttcp",
         package: "netduel-bench",
-        form: Form::Program,
+        form: Form::Program { needs_packages: true },
+    },
+    Bench {
+        name: "simulate",
+        what: "whole runs in virtual time, each with faults from a seed: --seeds N, --from N, --seed N",
+        package: "netduel-simulation",
+        form: Form::Program { needs_packages: false },
     },
 ];
 
@@ -121,8 +130,10 @@ fn run_one(bench: &Bench, arguments: &[String]) -> Result<Vec<Figure>> {
             }
             step::cargo(["bench", "--package", bench.package, "--bench", bench.name])
         }
-        Form::Program => {
-            setup::run()?;
+        Form::Program { needs_packages } => {
+            if needs_packages {
+                setup::run()?;
+            }
             let mut command =
                 step::cargo(["run", "--quiet", "--release", "--package", bench.package, "--", "--lifeline"]);
             command.args(arguments).stdin(Stdio::piped());

@@ -8,7 +8,7 @@ use super::violation::Violation;
 const REASONS: &str = "docs/dependencies.md";
 
 /// What each crate of the workspace may import of it. A fence is worth a crate; an edge that is missing here is one.
-const ROOMS: [(&str, &[&str]); 14] = [
+const ROOMS: [(&str, &[&str]); 15] = [
     ("netduel-model", &[]),
     ("netduel-stats", &[]),
     ("netduel-sys", &[]),
@@ -51,6 +51,8 @@ const ROOMS: [(&str, &[&str]); 14] = [
     // Measures the engines against other tools. Nothing imports it, so that no parser of another tool's text and no
     // benchmark code gets into the product.
     ("netduel-bench", &["netduel-model", "netduel-stats", "netduel-sys", "netduel-host", "netduel-load"]),
+    // Plays whole runs in virtual time. Nothing imports it, so that no simulated host gets into the product.
+    ("netduel-simulation", &["netduel-control", "netduel-model"]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,117 @@
+//! An agent of the simulated world: its process, its session, and what is on the way to and from it. It moves nothing by itself.
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+
+use netduel_control::agent::{Bounds, Input, Session, Waker};
+use netduel_control::launcher::AgentId;
+use netduel_model::ids::HostName;
+use netduel_model::plan::ResolvedPlan;
+
+use crate::fault::StartFault;
+use crate::patience::Outstanding;
+use crate::truth::Truth;
+use crate::work::{Body, Process, SimulatedWork};
+
+type AgentSession = Session<Box<SimulatedWork>, Box<Process>, Process>;
+
+/// Whether a process lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// It runs.
+    Running,
+    /// It was killed, and its guard works.
+    Killed,
+    /// It and its guard are gone.
+    Gone,
+}
+
+/// An agent.
+pub struct Agent {
+    /// Where it runs.
+    pub host: HostName,
+    /// Its process.
+    pub body: Rc<RefCell<Body>>,
+    /// Its side of the conversation; absent in what is no agent, and at its end.
+    pub session: Option<AgentSession>,
+    /// What has reached it and was not looked at.
+    pub inbox: VecDeque<Input>,
+    /// When it can go on, nanoseconds.
+    pub free_ns: u64,
+    /// When it is run next, nanoseconds.
+    pub next_run_ns: u64,
+    /// When its end of traffic is scheduled for, nanoseconds.
+    pub wake_ns: Option<u64>,
+    /// When the last bytes on the way to it arrive, nanoseconds.
+    pub to_agent_ns: u64,
+    /// When the last bytes on the way from it arrive, nanoseconds.
+    pub to_coordinator_ns: u64,
+    /// Whether it lives.
+    pub life: Life,
+    /// Its exit status, as wait(2) has it.
+    pub status: i32,
+    /// It has no connection any more.
+    pub is_cut: bool,
+    /// The coordinator has no further interest.
+    pub is_ended: bool,
+    /// Something was wrong with its lines, its process or its connection.
+    pub is_hampered: bool,
+    /// What the coordinator waits for.
+    pub outstanding: Outstanding,
+}
+
+impl Agent {
+    /// An agent that is started now and can go on at `free_ns`.
+    pub fn new(
+        (id, host): (AgentId, &HostName),
+        (now_ns, free_ns): (u64, u64),
+        fault: Option<StartFault>,
+        truth: &Rc<RefCell<Truth>>,
+        plan: &Rc<ResolvedPlan>,
+    ) -> Self {
+        let body = Body {
+            id,
+            host: host.clone(),
+            local_ns: now_ns,
+            is_dead: false,
+            done_ns: None,
+            is_reset: false,
+            output: Vec::new(),
+        };
+        let body = Rc::new(RefCell::new(body));
+        let process = Process(body.clone());
+        let is_no_agent =
+            matches!(fault, Some(StartFault::Mute | StartFault::OtherVersion | StartFault::EndsAtOnce));
+        let session = (!is_no_agent).then(|| {
+            let (truth, plan) = (truth.clone(), plan.clone());
+            let work = SimulatedWork { process: process.clone(), truth, plan, job: None };
+            // Nothing wakes the session from a thread here: its end of traffic is an event of the world.
+            let waker = Waker::new(channel().0);
+            let program = ("simulated agent", Bounds::default());
+            Session::new(process.clone(), Box::new(work), waker, Box::new(process), program)
+        });
+        Self {
+            host: host.clone(),
+            body,
+            session,
+            inbox: VecDeque::new(),
+            free_ns,
+            next_run_ns: u64::MAX,
+            wake_ns: None,
+            to_agent_ns: 0,
+            to_coordinator_ns: 0,
+            life: Life::Running,
+            status: 0,
+            is_cut: false,
+            is_ended: false,
+            is_hampered: fault.is_some(),
+            outstanding: Outstanding::default(),
+        }
+    }
+
+    /// Whether it and its guard are gone.
+    pub fn is_gone(&self) -> bool {
+        self.life == Life::Gone
+    }
+}

@@ -1,0 +1,86 @@
+//! Many seeds, on as many threads as there are cores. Each seed is played on one thread from its beginning to its end.
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::case::{Case, Verdict};
+use crate::shrink::told;
+
+/// Failing seeds that are told at most.
+const TOLD_MAX: usize = 3;
+
+/// What became of many seeds.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Seeds that were played.
+    pub seeds: u64,
+    /// Faults that came about.
+    pub hits: u64,
+    /// How the parts of runs ended, by the first word, and how often.
+    pub ends: BTreeMap<String, u64>,
+    /// Seeds that broke something.
+    pub broken: Vec<(u64, String)>,
+}
+
+/// Plays `count` seeds from `first` on.
+pub fn play(first: u64, count: u64) -> Outcome {
+    let next = AtomicU64::new(first);
+    let outcome = Mutex::new(Outcome::default());
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + count {
+                        break;
+                    }
+                    let verdict = Case::of(seed).play(false);
+                    outcome.lock().unwrap_or_else(PoisonError::into_inner).add(seed, &verdict);
+                }
+            });
+        }
+    });
+    let mut outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcome.broken.sort_unstable();
+    outcome
+}
+
+impl Outcome {
+    fn add(&mut self, seed: u64, verdict: &Verdict) {
+        self.seeds += 1;
+        self.hits += verdict.hits as u64;
+        for end in &verdict.ends {
+            let word = end.split([' ', ':', '{']).next().unwrap_or_default().to_owned();
+            *self.ends.entry(word).or_default() += 1;
+        }
+        if let Some(violation) = verdict.violations.first() {
+            self.broken.push((seed, violation.clone()));
+        }
+    }
+
+    /// The failing seeds, the first of them shrunk and with everything that happens; empty when there is none.
+    pub fn report(&self) -> String {
+        let shrunk = self.broken.iter().take(TOLD_MAX).map(|(seed, _)| told(&Case::of(*seed)) + "\n");
+        let all = self.broken.iter().map(|(seed, violation)| format!("seed {seed}: {violation}\n"));
+        shrunk.chain(all).collect()
+    }
+}
+
+/// One seed with everything that happens, whether it breaks something or not.
+pub fn trace(seed: u64) -> String {
+    let case = Case::of(seed);
+    let verdict = case.play(true);
+    let mut text = String::new();
+    for (part, faults) in case.parts.iter().enumerate() {
+        for fault in faults {
+            let _ = writeln!(text, "part {part}: {fault}");
+        }
+    }
+    for line in verdict.trace {
+        text += &line;
+        text.push('\n');
+    }
+    text + &format!("ends: {:?}\nbroken: {:?}\n", verdict.ends, verdict.violations)
+}

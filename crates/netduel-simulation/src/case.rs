@@ -1,0 +1,221 @@
+//! One seed: a run, in as many parts as its faults make of it, and what it has broken.
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use netduel_control::coordinator::{RunError, RunErrorKind, run_over};
+use netduel_model::run::RunEnd;
+
+use crate::fault::{CoordinatorFault, Fault, HostFault, LocalCall, Task, TaskFault, draw};
+use crate::ledger::Ledger;
+use crate::outside::{Endless, Handle, Killed, Outside};
+use crate::random::{Random, Stream};
+use crate::setting::{Reach, Setting};
+use crate::world::World;
+
+const SECOND: u64 = 1_000_000_000;
+/// How long a run may take to end after an interrupt, nanoseconds: abort and undo at both ends, a goodbye, and all agents' ends.
+const STOP_NS_MAX: u64 = 400 * SECOND;
+
+/// A seed, and its faults: all of those that it draws, or fewer.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// The seed.
+    pub seed: u64,
+    /// What goes wrong, by parts of the run.
+    pub parts: Vec<Vec<Fault>>,
+}
+
+/// What became of a seed.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// The promises that were broken.
+    pub violations: Vec<String>,
+    /// How each part ended.
+    pub ends: Vec<String>,
+    /// Faults that came about.
+    pub hits: usize,
+    /// What happened, when it was wanted.
+    pub trace: Vec<String>,
+}
+
+/// How a part of a run ended.
+enum PartEnd {
+    Returned(Result<RunEnd, RunError>),
+    Killed,
+    Broken(String),
+}
+
+impl Case {
+    /// All that a seed draws.
+    pub fn of(seed: u64) -> Self {
+        let setting = Setting::of(seed);
+        let parts = draw(&mut Random::new(seed, Stream::Faults), &setting);
+        Self { seed, parts }
+    }
+
+    /// Plays it.
+    pub fn play(&self, traced: bool) -> Verdict {
+        let setting = Rc::new(Setting::of(self.seed));
+        let world = World::new(setting.clone(), Random::new(self.seed, Stream::Wire), traced);
+        let ledger = Ledger::new(setting.clone());
+        let outside = Rc::new(RefCell::new(Outside::new(world, ledger)));
+        let mut ends = Vec::new();
+        // After the last part with faults nothing goes wrong any more.
+        let parts = self.parts.iter().cloned().chain([Vec::new()]);
+        let count = self.parts.len();
+        for (part, faults) in parts.enumerate() {
+            let is_last = part == count;
+            // A quick test locks no host and is never resumed. Of agents on one network stack only one holds its lock, so that another
+            // that lives on, because its process is stopped, does not keep a resumed run from the stack.
+            if is_last || setting.is_quick || setting.shares_network {
+                outside.borrow_mut().world.settle();
+            }
+            outside.borrow_mut().world.await_guards();
+            outside.borrow_mut().begin_part(part as u64, faults);
+            let end = play_part(&outside, &setting);
+            ends.push(described(&end));
+            let is_over = judge_part(&outside, &end, is_last);
+            if is_over || !outside.borrow().world.truth.borrow().violations.is_empty() {
+                break;
+            }
+        }
+        let mut outside = outside.borrow_mut();
+        let outside = &mut *outside;
+        if outside.world.truth.borrow().violations.is_empty() {
+            outside.ledger.judge_whole(&mut outside.world.truth.borrow_mut());
+            outside.world.settle();
+            outside.world.judge_rest();
+        }
+        let truth = outside.world.truth.borrow();
+        Verdict {
+            violations: truth.violations.clone(),
+            ends,
+            hits: truth.hits_of_all_parts + truth.hit.len(),
+            trace: outside.world.trace.take().unwrap_or_default(),
+        }
+    }
+}
+
+fn play_part(outside: &Rc<RefCell<Outside>>, setting: &Setting) -> PartEnd {
+    let (mut surroundings, mut agents) = (Handle(outside.clone()), Handle(outside.clone()));
+    let run = AssertUnwindSafe(|| run_over(&setting.plan, &mut surroundings, &mut agents));
+    match catch_unwind(run) {
+        Ok(result) => PartEnd::Returned(result),
+        Err(payload) if payload.is::<Killed>() => PartEnd::Killed,
+        Err(payload) if payload.is::<Endless>() => PartEnd::Broken("the run does not end".to_owned()),
+        Err(payload) => PartEnd::Broken(format!("the coordinator panics: {}", words_of(payload.as_ref()))),
+    }
+}
+
+fn words_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
+}
+
+fn described(end: &PartEnd) -> String {
+    match end {
+        PartEnd::Returned(Ok(end)) => format!("{end:?}"),
+        PartEnd::Returned(Err(error)) => format!("error: {error}"),
+        PartEnd::Killed => "killed".to_owned(),
+        PartEnd::Broken(what) => what.clone(),
+    }
+}
+
+/// Judges how a part ended; true when the run is over.
+fn judge_part(outside: &Rc<RefCell<Outside>>, end: &PartEnd, is_last: bool) -> bool {
+    let outside = &mut *outside.borrow_mut();
+    outside.world.note(format_args!("this part of the run is over: {}", described(end)));
+    let result = match end {
+        PartEnd::Killed => {
+            outside.world.coordinator_gone(false);
+            return false;
+        }
+        PartEnd::Broken(what) => {
+            outside.world.truth.borrow_mut().broken(what.clone());
+            return true;
+        }
+        PartEnd::Returned(result) => result,
+    };
+    outside.world.coordinator_gone(true);
+    let ledger = &outside.ledger;
+    let mut truth = outside.world.truth.borrow_mut();
+    let told = match result {
+        Ok(end) => end.clone(),
+        Err(error) => RunEnd::Failed { detail: error.to_string() },
+    };
+    if ledger.is_made && ledger.end.as_ref() != Some(&told) && !is_of_making(result) {
+        truth.broken(format!("the run ended as {told:?}, and its last event is {:?}", ledger.end));
+    }
+    let hits: Vec<Fault> = truth.hit.iter().map(|(_, fault)| fault.clone()).collect();
+    let has = |wanted: fn(&Fault) -> bool| hits.iter().any(wanted);
+    let is_store = |fault: &Fault| {
+        matches!(
+            fault,
+            Fault::Local { call: LocalCall::Store | LocalCall::Reserve | LocalCall::HostsKnown, .. }
+        )
+    };
+    if let Some(since_ns) = ledger.interrupted_ns
+        && outside.world.now_ns - since_ns > STOP_NS_MAX + truth.paused_ns()
+    {
+        truth.broken(format!("the run took {} s to stop", (outside.world.now_ns - since_ns) / SECOND));
+    }
+    match result {
+        Ok(RunEnd::Interrupted) if ledger.interrupted_ns.is_none() => {
+            truth.broken("the run says that it was interrupted".to_owned());
+        }
+        Ok(RunEnd::Interrupted) => return false,
+        Ok(_) => return true,
+        Err(error) if is_last => truth.broken(format!("without a fault the run failed: {error}")),
+        Err(error) if (error.kind() == RunErrorKind::Store) != has(is_store) => {
+            if error.kind() == RunErrorKind::Store {
+                truth.broken(format!("the store is blamed: {error}"));
+            }
+        }
+        Err(error) => {
+            if hits.is_empty() && truth.hits_of_all_parts == 0 {
+                truth.broken(format!("without a fault the run failed: {error}"));
+            }
+            if is_bearable(&hits, &outside.world.setting) && ledger.blocks_started_ns.is_some() {
+                truth.broken(format!("one fault at a host ended the run: {error}"));
+            }
+        }
+    }
+    false
+}
+
+/// Whether the run was not even made or reopened in this part.
+fn is_of_making(result: &Result<RunEnd, RunError>) -> bool {
+    // The event is for a run that this coordinator knows; an interrupt or an error before that has none.
+    result.is_err() || matches!(result, Ok(RunEnd::Interrupted))
+}
+
+/// Whether a run has to get over its faults: one at most at each host, and such as an agent that is started again is free of.
+fn is_bearable(hits: &[Fault], setting: &Setting) -> bool {
+    let is_bearable = |fault: &Fault| match fault {
+        Fault::Task { task, fault, .. } => {
+            !matches!(task, Task::Describe | Task::Lock)
+                && (setting.reach == Reach::Near || !matches!(fault, TaskFault::Slow(_)))
+        }
+        Fault::Line { .. } => true,
+        Fault::Host { fault, .. } => match fault {
+            HostFault::Crash | HostFault::Cut => true,
+            HostFault::Freeze(_) => setting.reach == Reach::Near,
+            HostFault::Partition(_) => false,
+        },
+        // Agents whose traffic runs give up a coordinator that stands still for a minute.
+        Fault::Coordinator { fault, .. } => {
+            matches!(fault, CoordinatorFault::Pause(time_ns) if *time_ns < 60 * SECOND)
+        }
+        Fault::Local { call, .. } => {
+            !matches!(call, LocalCall::Store | LocalCall::Reserve | LocalCall::HostsKnown)
+        }
+        Fault::Start { .. } => false,
+    };
+    let once = |fault: &Fault| {
+        fault.host().is_none_or(|host| hits.iter().filter(|other| other.host() == Some(host)).count() == 1)
+    };
+    let is_restored_in_time = setting.guard_ns < 30 * SECOND;
+    !setting.is_quick && is_restored_in_time && hits.iter().all(|fault| is_bearable(fault) && once(fault))
+}

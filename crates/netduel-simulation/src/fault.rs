@@ -1,0 +1,291 @@
+//! What goes wrong in a simulated run, drawn from a seed. Each fault stands alone, so that a failing seed can be shrunk to the few
+//! that matter.
+use std::fmt;
+
+use netduel_model::ids::HostName;
+
+use crate::random::Random;
+use crate::setting::Setting;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+/// What an agent is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Task {
+    /// The facts of its host.
+    Describe,
+    /// The lock.
+    Lock,
+    /// Treatments.
+    Apply,
+    /// Undoing them.
+    Undo,
+    /// Sockets.
+    Prepare,
+    /// Traffic.
+    Start,
+    /// Figures so far.
+    Live,
+    /// The result.
+    Result,
+    /// Stopping.
+    Abort,
+}
+
+/// What is wrong with a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskFault {
+    /// It is refused; an undoing leaves the treatments in place and says so.
+    Refuse,
+    /// The agent dies before it does anything.
+    CrashBefore,
+    /// The agent dies when it is done, before it answers.
+    CrashAfter,
+    /// It takes this long, nanoseconds.
+    Slow(u64),
+    /// The bytes take another interface.
+    WrongPath,
+}
+
+/// What becomes of a line that an agent sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineFault {
+    /// It comes once more, this much later.
+    Repeat(u64),
+    /// It comes this much later, after those behind it.
+    Late(u64),
+    /// It never comes.
+    Lost,
+    /// Text that is no message comes before it.
+    Garbage,
+    /// Half of it comes, and then the end of the output.
+    Torn,
+    /// A line without end comes instead.
+    Endless,
+}
+
+/// What happens to a host's agent at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostFault {
+    /// The agent is killed.
+    Crash,
+    /// The agent's process is stopped for this long, nanoseconds.
+    Freeze(u64),
+    /// The connection is closed at both ends.
+    Cut,
+    /// Nothing gets through for this long, nanoseconds; what was sent arrives afterwards.
+    Partition(u64),
+}
+
+/// What is wrong with a start of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartFault {
+    /// There is no launcher.
+    NoLauncher,
+    /// The launcher cannot be run.
+    NotRun,
+    /// The agent is of another version.
+    OtherVersion,
+    /// It never says anything.
+    Mute,
+    /// A login banner of this many lines comes first.
+    Banner(usize),
+    /// It ends at once.
+    EndsAtOnce,
+    /// Another run has the host.
+    Busy,
+}
+
+/// What fails on the coordinator's own machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LocalCall {
+    /// Making or reopening the run.
+    HostsKnown,
+    /// Making room for a trial.
+    Reserve,
+    /// Storing a trial.
+    Store,
+    /// Drawing a secret.
+    Token,
+    /// Setting the lab's path.
+    SetPath,
+    /// Beginning the lab's events.
+    BeginEvents,
+    /// Ending them.
+    EndEvents,
+    /// Choosing the rates of a search.
+    Search,
+}
+
+/// What happens to the coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoordinatorFault {
+    /// The user interrupts it.
+    Interrupt,
+    /// It is killed.
+    Kill,
+    /// It stands still for this long, nanoseconds.
+    Pause(u64),
+}
+
+/// One thing that goes wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// In the `nth` task of a kind at a host, from 0.
+    Task { host: HostName, task: Task, nth: u32, fault: TaskFault },
+    /// In the `nth` line from a host, from 0.
+    Line { host: HostName, nth: u32, fault: LineFault },
+    /// At some time after the start of this part of the run, nanoseconds.
+    Host { host: HostName, at_ns: u64, fault: HostFault },
+    /// In the `nth` start of the agent of a host, from 0.
+    Start { host: HostName, nth: u32, fault: StartFault },
+    /// In the `nth` such call, from 0.
+    Local { call: LocalCall, nth: u32 },
+    /// At the `step`th call of the coordinator to what surrounds it.
+    Coordinator { step: u64, fault: CoordinatorFault },
+}
+
+impl Fault {
+    /// The host that it concerns.
+    pub fn host(&self) -> Option<&HostName> {
+        match self {
+            Self::Task { host, .. }
+            | Self::Line { host, .. }
+            | Self::Host { host, .. }
+            | Self::Start { host, .. } => Some(host),
+            Self::Local { .. } | Self::Coordinator { .. } => None,
+        }
+    }
+
+    /// Draws one that fits a setting.
+    fn draw(random: &mut Random, setting: &Setting) -> Self {
+        let hosts: Vec<&HostName> = setting.plan.hosts.keys().collect();
+        let host = random.pick(&hosts).clone();
+        let trials = u64::from(setting.plan.design.blocks_max * setting.plan.trials_per_block());
+        match random.below(12) {
+            0..=3 => {
+                let task = random.pick(&[
+                    Task::Describe,
+                    Task::Lock,
+                    Task::Apply,
+                    Task::Undo,
+                    Task::Prepare,
+                    Task::Start,
+                    Task::Live,
+                    Task::Result,
+                    Task::Abort,
+                ]);
+                let most = if matches!(task, Task::Describe | Task::Lock) { 1 } else { trials };
+                Self::Task { host, task, nth: random.below(most) as u32, fault: task_fault(random, task) }
+            }
+            4 | 5 => Self::Line { host, nth: random.below(2 + trials * 9) as u32, fault: line_fault(random) },
+            6 | 7 => {
+                let at_ns = random.below(2 + trials * 2) * SECOND + random.below(SECOND);
+                let time =
+                    random.pick(&[100 * MS, 3 * SECOND, 9 * SECOND, 12 * SECOND, 45 * SECOND, 7200 * SECOND]);
+                let fault = match random.below(5) {
+                    0 | 1 => HostFault::Crash,
+                    2 => HostFault::Freeze(time),
+                    3 => HostFault::Cut,
+                    _ => HostFault::Partition(time),
+                };
+                Self::Host { host, at_ns, fault }
+            }
+            8 => {
+                let fault = random.pick(&[
+                    StartFault::NoLauncher,
+                    StartFault::NotRun,
+                    StartFault::OtherVersion,
+                    StartFault::Mute,
+                    StartFault::Banner(3),
+                    StartFault::Banner(60),
+                    StartFault::EndsAtOnce,
+                    StartFault::Busy,
+                ]);
+                Self::Start { host, nth: random.below(2) as u32, fault }
+            }
+            9 => {
+                let call = random.pick(&[
+                    LocalCall::HostsKnown,
+                    LocalCall::Reserve,
+                    LocalCall::Store,
+                    LocalCall::Token,
+                    LocalCall::SetPath,
+                    LocalCall::BeginEvents,
+                    LocalCall::EndEvents,
+                    LocalCall::Search,
+                ]);
+                let most = if call == LocalCall::HostsKnown { 1 } else { trials };
+                Self::Local { call, nth: random.below(most) as u32 }
+            }
+            _ => {
+                let fault = match random.below(5) {
+                    0 | 1 => CoordinatorFault::Interrupt,
+                    2 | 3 => CoordinatorFault::Kill,
+                    _ => CoordinatorFault::Pause(random.pick(&[SECOND, 20 * SECOND, 120 * SECOND])),
+                };
+                Self::Coordinator { step: random.below(40 + trials * 90), fault }
+            }
+        }
+    }
+}
+
+fn task_fault(random: &mut Random, task: Task) -> TaskFault {
+    let time = random.pick(&[200 * MS, 5 * SECOND, 14 * SECOND, 25 * SECOND, 35 * SECOND, 100 * SECOND]);
+    match random.below(6) {
+        0 | 1 if !matches!(task, Task::Live | Task::Abort) => TaskFault::Refuse,
+        0 | 1 => TaskFault::CrashBefore,
+        2 => TaskFault::CrashAfter,
+        3 | 4 => TaskFault::Slow(time),
+        _ if task == Task::Result => TaskFault::WrongPath,
+        _ => TaskFault::CrashBefore,
+    }
+}
+
+fn line_fault(random: &mut Random) -> LineFault {
+    let time = random.pick(&[0, MS, 300 * MS, 2 * SECOND, 6 * SECOND, 20 * SECOND]);
+    // 64 MiB are much work, so this one is seldom.
+    if random.once_in(60) {
+        return LineFault::Endless;
+    }
+    match random.below(7) {
+        0 | 1 => LineFault::Repeat(time),
+        2 | 3 => LineFault::Late(time),
+        4 => LineFault::Lost,
+        5 => LineFault::Garbage,
+        _ => LineFault::Torn,
+    }
+}
+
+/// What goes wrong in each part of a run: when one ends before its time, the next goes on with it. After the last nothing goes wrong.
+pub fn draw(random: &mut Random, setting: &Setting) -> Vec<Vec<Fault>> {
+    let count = match random.below(10) {
+        0 => 0,
+        1..=4 => 1,
+        5 | 6 => 2,
+        7 | 8 => 3,
+        _ => 7,
+    };
+    let mut parts = vec![(0..count).map(|_| Fault::draw(random, setting)).collect::<Vec<_>>()];
+    while parts.len() < 3 && random.once_in(2) {
+        let count = random.below(3);
+        parts.push((0..count).map(|_| Fault::draw(random, setting)).collect());
+    }
+    parts
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task { host, task, nth, fault } => {
+                write!(f, "host {host}, task {task:?} number {nth}: {fault:?}")
+            }
+            Self::Line { host, nth, fault } => write!(f, "host {host}, line {nth}: {fault:?}"),
+            Self::Host { host, at_ns, fault } => write!(f, "host {host}, at {} ms: {fault:?}", at_ns / MS),
+            Self::Start { host, nth, fault } => write!(f, "host {host}, start {nth} of its agent: {fault:?}"),
+            Self::Local { call, nth } => write!(f, "coordinator's machine, call {call:?} number {nth} fails"),
+            Self::Coordinator { step, fault } => write!(f, "coordinator, step {step}: {fault:?}"),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Promises of the coordinator that show in the world: what it sends, whom it gives up, what is locked and what is left.
+use netduel_control::agent::AgentError;
+use netduel_control::launcher::AgentId;
+use netduel_control::peer::PeerError;
+use netduel_model::ids::HostName;
+
+use crate::fault::Fault;
+use crate::world::{MS, World};
+
+impl World {
+    /// A trial begins: every network stack with agents that live is locked by one of them.
+    pub fn judge_locks(&mut self) {
+        if self.setting.is_quick {
+            return;
+        }
+        let mut truth = self.truth.borrow_mut();
+        let hosts: Vec<(HostName, u64)> =
+            truth.hosts.iter().map(|(name, host)| (name.clone(), host.network)).collect();
+        for (_, network) in &hosts {
+            let mut own = self.agents.values().filter(|agent| {
+                !agent.is_ended && hosts.iter().any(|(name, of)| of == network && *name == agent.host)
+            });
+            if !truth.locks.contains_key(network) && own.all(|agent| agent.session.is_some() && !agent.is_cut)
+            {
+                truth.broken(format!("a trial begins and nobody has locked network {network}"));
+            }
+        }
+    }
+
+    /// An agent that has done nothing wrong, and still has time for its answer, is not given up.
+    pub fn judge_end(&mut self, id: AgentId) {
+        let Some(agent) = self.agents.get(&id) else { return };
+        let truth = self.truth.borrow();
+        // Agents whose traffic runs give up a coordinator that stands still for a minute.
+        let is_faulty = |(_, fault): &(u64, Fault)| fault.host() == Some(&agent.host);
+        let is_faultless = !truth.hit.iter().any(is_faulty) && truth.paused_ns() < 60_000 * MS;
+        if agent.session.is_some()
+            && is_faultless
+            && truth.hits_of_all_parts == 0
+            && let Some(awaited) = agent.outstanding.of_an_agent()
+        {
+            let what = format!(
+                "agent {id} on {} is given up while {awaited} is awaited, without any fault there",
+                agent.host
+            );
+            drop(truth);
+            return self.broken(what);
+        }
+        drop(truth);
+        let is_healthy = agent.session.is_some() && !agent.is_cut && !agent.is_hampered;
+        if is_healthy && let Some(awaited) = agent.outstanding.has_time(self.now_ns) {
+            let what =
+                format!("agent {id} on {} is given up, although it has time for {awaited}", agent.host);
+            self.broken(what);
+        }
+    }
+
+    /// An agent has given up its coordinator: whose fault is that?
+    pub fn judge_error(&mut self, id: AgentId, error: &AgentError) {
+        self.note(format_args!("agent {id} gives up: {error}"));
+        let host = self.agents[&id].host.clone();
+        let is_silence = matches!(error, AgentError::Coordinator(PeerError::Silent { .. }));
+        let excused = self.truth.borrow().hit.iter().any(|(_, fault)| match fault {
+            Fault::Coordinator { .. } => true,
+            _ => fault.host() == Some(&host),
+        });
+        if !(is_silence && (excused || self.agents[&id].is_ended)) {
+            self.broken(format!(
+                "agent {id} on {host} was sent what the protocol forbids, or nothing: {error}"
+            ));
+        }
+    }
+
+    /// Whether all hosts are as they were.
+    pub fn judge_rest(&mut self) {
+        let truth = self.truth.borrow();
+        let left: Vec<String> = truth
+            .hosts
+            .keys()
+            .filter(|host| !truth.warned.contains(*host))
+            .filter_map(|host| truth.left_over(host, u64::MAX))
+            .collect();
+        drop(truth);
+        for left in left {
+            self.broken(format!("at the end {left}"));
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The books of a run: every promise of the coordinator that can be seen from its events and from what it stores is checked here, at
+//! every step. What it cannot see, the [`Truth`] knows.
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use netduel_control::schedule;
+use netduel_model::event::Event;
+use netduel_model::run::RunEnd;
+use netduel_model::trial::{Slot, Trial, Validity};
+use netduel_model::warning::Warning;
+
+use crate::setting::Setting;
+use crate::truth::{Serial, Truth};
+
+const SECOND: u64 = 1_000_000_000;
+/// What a trial may take beside its traffic when everything comes just before its deadline, nanoseconds: treatments, sockets, start,
+/// result, abort and undo at both ends, and the ends of all agents and their starts again.
+const TRIAL_MARGIN_NS: u64 = 700 * SECOND;
+
+/// A trial that is begun.
+#[derive(Debug)]
+struct Current {
+    slot: Slot,
+    started_ns: u64,
+    serials: Vec<Serial>,
+    is_stored: bool,
+}
+
+/// The books.
+#[derive(Debug)]
+pub struct Ledger {
+    setting: Rc<Setting>,
+    /// What is stored, over all parts of the run.
+    pub stored: Vec<Trial>,
+    /// Whether the run exists.
+    pub is_made: bool,
+    /// How the run ended, as its last event says.
+    pub end: Option<RunEnd>,
+    /// When the blocks of this part began, nanoseconds.
+    pub blocks_started_ns: Option<u64>,
+    /// Time at which the user wanted the run to stop.
+    pub interrupted_ns: Option<u64>,
+    /// Traffic of all parts.
+    next_serial: Serial,
+    first_block: u32,
+    attempt: u32,
+    upcoming: Vec<Slot>,
+    current: Option<Current>,
+    begun_after_interrupt: u32,
+    enough_asked_for: Option<(usize, bool)>,
+    warned_of_machines: BTreeSet<String>,
+    events_running: bool,
+}
+
+/// The block with which a run goes on, and which attempt at it that is.
+fn resume_point(stored: &[Trial], per_block: usize) -> (u32, u32) {
+    for block in 0.. {
+        let attempts = || stored.iter().filter(|trial| trial.slot.block == block).map(|trial| trial.attempt);
+        let Some(last) = attempts().max() else { return (block, 0) };
+        if attempts().filter(|attempt| *attempt == last).count() < per_block {
+            return (block, last + 1);
+        }
+    }
+    (0, 0)
+}
+
+/// The trials that count: those of the last attempt at each block.
+fn counting(trials: &[Trial]) -> Vec<&Trial> {
+    let last =
+        |block| trials.iter().filter(|trial| trial.slot.block == block).map(|trial| trial.attempt).max();
+    trials.iter().filter(|trial| last(trial.slot.block) == Some(trial.attempt)).collect()
+}
+
+impl Ledger {
+    /// The books of a run that is not begun.
+    pub fn new(setting: Rc<Setting>) -> Self {
+        Self {
+            setting,
+            stored: Vec::new(),
+            is_made: false,
+            end: None,
+            blocks_started_ns: None,
+            interrupted_ns: None,
+            next_serial: 1,
+            first_block: 0,
+            attempt: 0,
+            upcoming: Vec::new(),
+            current: None,
+            begun_after_interrupt: 0,
+            enough_asked_for: None,
+            warned_of_machines: BTreeSet::new(),
+            events_running: false,
+        }
+    }
+
+    fn per_block(&self) -> usize {
+        self.setting.plan.trials_per_block() as usize
+    }
+
+    /// Begins a part.
+    pub fn begin_part(&mut self) {
+        (self.first_block, self.attempt) = resume_point(&self.stored, self.per_block());
+        let blocks = self.first_block..self.setting.plan.design.blocks_max;
+        self.upcoming = blocks
+            .flat_map(|block| schedule::block(&self.setting.plan, self.setting.schedule_seed, block))
+            .collect();
+        self.upcoming.reverse();
+        (self.end, self.blocks_started_ns, self.interrupted_ns) = (None, None, None);
+        (self.current, self.begun_after_interrupt, self.enough_asked_for) = (None, 0, None);
+        self.events_running = false;
+    }
+
+    /// Blocks that are complete.
+    pub fn complete_blocks(&self) -> u32 {
+        resume_point(&self.stored, self.per_block()).0
+    }
+
+    /// Whether a run with these trials is precise enough.
+    pub fn is_enough(&self, trials: &[Trial]) -> bool {
+        let valid = || counting(trials).into_iter().filter(|trial| trial.is_valid()).count();
+        self.setting.enough_trials.is_some_and(|enough| valid() >= enough)
+    }
+
+    /// The coordinator asks whether the run is precise enough.
+    pub fn asked_for_enough(&mut self, trials: &[Trial], truth: &mut Truth) -> bool {
+        let complete = self.complete_blocks();
+        let known: Vec<&Trial> =
+            counting(&self.stored).into_iter().filter(|trial| trial.slot.block < complete).collect();
+        if counting(trials) != known {
+            truth.broken("precision is judged by other trials than those of all complete blocks".into());
+        }
+        let is_enough = self.is_enough(trials);
+        self.enough_asked_for = Some((complete as usize, is_enough));
+        is_enough
+    }
+
+    /// A number for the traffic of the trial that is begun.
+    pub fn serial(&mut self, truth: &mut Truth) -> Serial {
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        match &mut self.current {
+            Some(current) if !current.is_stored => {
+                current.serials.push(serial);
+                let traffic = crate::truth::TrafficTruth { slot: current.slot.clone(), ends: [None, None] };
+                truth.traffic.insert(serial, traffic);
+            }
+            _ => truth.broken("a token is drawn without a trial".to_owned()),
+        }
+        serial
+    }
+
+    /// The lab's events begin or end.
+    pub fn lab_events(&mut self, running: bool, truth: &mut Truth) {
+        if running && self.events_running {
+            truth.broken("events of the lab are begun twice".to_owned());
+        }
+        self.events_running = running;
+    }
+
+    /// A trial is stored.
+    pub fn store(&mut self, trial: &Trial, now_ns: u64, truth: &mut Truth) {
+        match &mut self.current {
+            Some(current) if current.slot == trial.slot && !current.is_stored => {
+                current.is_stored = true;
+                let duration_ns = self
+                    .setting
+                    .plan
+                    .arm(&trial.slot.arm)
+                    .and_then(|arm| arm.workload(&trial.slot.workload))
+                    .map_or(0, |workload| workload.timing.duration.0);
+                let paused_ns: u64 = truth.paused_ns();
+                if now_ns - current.started_ns > duration_ns + TRIAL_MARGIN_NS + paused_ns {
+                    truth.broken(format!(
+                        "the trial {:?} took {} s",
+                        trial.slot,
+                        (now_ns - current.started_ns) / SECOND
+                    ));
+                }
+                judge(trial, &current.serials, truth);
+            }
+            _ => truth.broken(format!("{:?} is stored, which is not the trial that ran", trial.slot)),
+        }
+        let attempt = if trial.slot.block == self.first_block { self.attempt } else { 0 };
+        if trial.attempt != attempt {
+            truth.broken(format!("{:?} is stored as attempt {}, not {attempt}", trial.slot, trial.attempt));
+        }
+        let is_again = |other: &Trial| (&other.slot, other.attempt) == (&trial.slot, trial.attempt);
+        if self.stored.iter().any(is_again) {
+            truth.broken(format!("{:?} is stored twice", trial.slot));
+        }
+        self.stored.push(trial.clone());
+    }
+
+    /// Something is told.
+    pub fn event(&mut self, event: &Event, now_ns: u64, truth: &mut Truth) {
+        if self.end.is_some() {
+            truth.broken(format!("after the end of the run comes {event:?}"));
+        }
+        match event {
+            Event::RunStarted { trials_done, trials_max, .. } => {
+                self.blocks_started_ns = Some(now_ns);
+                let per_block = self.per_block() as u32;
+                let expected =
+                    (self.first_block * per_block, self.setting.plan.design.blocks_max * per_block);
+                if (*trials_done, *trials_max) != expected {
+                    truth.broken(format!("the run starts with {trials_done} of {trials_max} trials"));
+                }
+            }
+            Event::TrialStarted { slot, .. } => self.trial_started(slot, now_ns, truth),
+            Event::TrialFinished { trial } => {
+                let is_stored = self.stored.last() == Some(trial);
+                if !is_stored || self.current.take().is_none_or(|current| !current.is_stored) {
+                    truth.broken(format!("{:?} is told as finished and is not what was stored", trial.slot));
+                }
+            }
+            Event::Warned { warning } => self.warned(warning, truth),
+            Event::RunFinished { end } => self.end = Some(end.clone()),
+            _ => {}
+        }
+    }
+
+    fn trial_started(&mut self, slot: &Slot, now_ns: u64, truth: &mut Truth) {
+        let expected = self.upcoming.pop();
+        if expected.as_ref() != Some(slot) {
+            truth.broken(format!("{slot:?} is run instead of {expected:?}"));
+        }
+        if let Some(current) = &self.current {
+            truth.broken(format!("{:?} was not finished before {slot:?}", current.slot));
+        }
+        if self.events_running {
+            truth.broken(format!("{slot:?} is begun while the lab's events go on"));
+        }
+        let design = &self.setting.plan.design;
+        let complete = self.complete_blocks();
+        if slot.position == 0 {
+            let asked = self.enough_asked_for.take();
+            if slot.block >= design.blocks_min && asked != Some((complete as usize, false)) {
+                truth.broken(format!("block {} is begun without a look at the precision", slot.block));
+            }
+            let started_ns = self.blocks_started_ns.unwrap_or(now_ns);
+            let has_budget = design.budget.is_none_or(|budget| now_ns - started_ns < budget.0);
+            if !has_budget && truth.paused_ns() == 0 {
+                truth.broken(format!("block {} is begun after the budget", slot.block));
+            }
+        }
+        if self.interrupted_ns.is_some() {
+            self.begun_after_interrupt += 1;
+            if self.begun_after_interrupt > 1 {
+                truth.broken(format!("{slot:?} is begun after an interrupt"));
+            }
+        }
+        self.current =
+            Some(Current { slot: slot.clone(), started_ns: now_ns, serials: Vec::new(), is_stored: false });
+    }
+
+    fn warned(&mut self, warning: &Warning, truth: &mut Truth) {
+        match warning {
+            Warning::NotUndone { host, .. } => {
+                truth.warned.insert(host.clone());
+            }
+            Warning::SharedMachine { client, server }
+                if !self.warned_of_machines.insert(format!("{client} {server}")) =>
+            {
+                truth.broken(format!("{client} and {server} are warned of twice"));
+            }
+            _ => {}
+        }
+    }
+
+    /// What is wrong with what is stored when all of the run is over.
+    pub fn judge_whole(&self, truth: &mut Truth) {
+        let per_block = self.per_block();
+        let design = &self.setting.plan.design;
+        let complete = self.complete_blocks();
+        for block in 0..complete {
+            let of_block: Vec<&Trial> =
+                self.stored.iter().filter(|trial| trial.slot.block == block).collect();
+            let last = of_block.iter().map(|trial| trial.attempt).max();
+            let slots: Vec<&Slot> = of_block
+                .iter()
+                .filter(|trial| Some(trial.attempt) == last)
+                .map(|trial| &trial.slot)
+                .collect();
+            let schedule = schedule::block(&self.setting.plan, self.setting.schedule_seed, block);
+            if slots.len() != per_block || !slots.iter().zip(&schedule).all(|(one, other)| *one == other) {
+                truth.broken(format!("block {block} is stored as {slots:?}"));
+            }
+        }
+        let stray = self.stored.iter().find(|trial| trial.slot.block >= complete);
+        let known: Vec<Trial> =
+            self.stored.iter().filter(|trial| trial.slot.block < complete).cloned().collect();
+        let is_right = match &self.end {
+            Some(RunEnd::BlocksDone) => complete == design.blocks_max && !self.is_enough(&known),
+            Some(RunEnd::PrecisionReached) => complete >= design.blocks_min && self.is_enough(&known),
+            Some(RunEnd::BudgetUsed) => design.budget.is_some(),
+            _ => false,
+        };
+        if !is_right || stray.is_some() {
+            truth.broken(format!(
+                "the run ended as {:?} with {complete} complete blocks of {}",
+                self.end, design.blocks_max
+            ));
+        }
+    }
+}
+
+/// Judges whether a trial is what it says.
+fn judge(trial: &Trial, serials: &[Serial], truth: &mut Truth) {
+    match &trial.validity {
+        Validity::Valid => {
+            if let Some(why) = why_not_valid(trial, serials, truth) {
+                truth.broken(format!("{:?} is called valid: {why}", trial.slot));
+            }
+        }
+        Validity::Failed { reason } => {
+            truth.failed += 1;
+            if truth.failed > truth.hits_of_all_parts + truth.hit.len() {
+                truth.broken(format!("{:?} failed without a fault: {reason}", trial.slot));
+            }
+        }
+        Validity::WrongPath { reason } => {
+            if !truth.was_on_wrong_path() {
+                truth.broken(format!("{:?} is called wrong: {reason}", trial.slot));
+            }
+        }
+    }
+}
+
+fn why_not_valid(trial: &Trial, serials: &[Serial], truth: &Truth) -> Option<String> {
+    let (Some(client), Some(server)) = (&trial.client, &trial.server) else {
+        return Some("an end is missing".to_owned());
+    };
+    let serial = client.report.process_cpu_ns.0;
+    if server.report.process_cpu_ns != (serial, 1) || client.report.process_cpu_ns.1 != 0 {
+        return Some("its ends are of different traffic".to_owned());
+    }
+    if !serials.contains(&serial) {
+        return Some("its figures are those of another trial".to_owned());
+    }
+    let wrong = |end: &netduel_model::trial::TrialEnd| {
+        end.observation.interfaces.iter().any(|interface| interface.name != "eth0")
+    };
+    let is_proven = !trial.proofs.is_empty();
+    if is_proven && (wrong(client) || wrong(server)) {
+        return Some("its bytes took another path".to_owned());
+    }
+    let traffic = truth.traffic.get(&serial)?;
+    let [Some(client), Some(server)] = &traffic.ends else { return Some("it never ran at both ends".into()) };
+    if !client.is_done || !server.is_done {
+        return Some("an end did not come to its end".to_owned());
+    }
+    client.flaw.clone().or_else(|| server.flaw.clone())
+}

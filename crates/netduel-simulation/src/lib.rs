@@ -1,0 +1,19 @@
+//! Whole runs in virtual time: the product's coordinator and agent sessions over simulated hosts, links and store, with faults from a
+//! seed. No thread, no wall clock, no socket, no file. Nothing imports it.
+#![forbid(unsafe_code)]
+
+mod agent;
+mod calls;
+pub mod campaign;
+mod case;
+mod fault;
+mod judgement;
+mod ledger;
+mod outside;
+mod patience;
+mod random;
+mod setting;
+mod shrink;
+mod truth;
+mod work;
+mod world;

@@ -1,0 +1,325 @@
+//! What surrounds the simulated coordinator: both of its traits over the [`World`] and the [`Ledger`]. Each of its calls is a step, at
+//! which it may be interrupted, stopped or killed.
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::rc::Rc;
+use std::time::Duration;
+
+use netduel_control::coordinator::{KnownRun, Seeker, StoreProblem, Surroundings};
+use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError};
+use netduel_model::event::Event;
+use netduel_model::failover::{LabEvents, PathEvent};
+use netduel_model::ids::{HostName, RunId, Token};
+use netduel_model::plan::spec::LabPath;
+use netduel_model::plan::{Host, Pair};
+use netduel_model::run::RunEnd;
+use netduel_model::search::{
+    Search, SearchAsk, SearchCount, SearchEnd, SearchPurpose, SearchResult, SearchState, SearchStep,
+};
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::Trial;
+use netduel_model::units::Nanos;
+
+use crate::fault::{CoordinatorFault, Fault, LocalCall, StartFault};
+use crate::ledger::Ledger;
+use crate::work::token_of;
+use crate::world::World;
+
+/// Agents of a part are numbered from this many times its number.
+const AGENTS_OF_A_PART: u64 = 1_000;
+
+/// The coordinator is killed.
+pub struct Killed;
+/// The run does not come to its end.
+pub struct Endless;
+
+/// The world and the books, with what happens to the coordinator itself.
+pub struct Outside {
+    /// The world.
+    pub world: World,
+    /// The books.
+    pub ledger: Ledger,
+    /// Which part of the run this is, from 0.
+    pub part: u64,
+    steps: u64,
+    events_begun: bool,
+}
+
+impl Outside {
+    /// Around a run that is not begun.
+    pub fn new(world: World, ledger: Ledger) -> Self {
+        Self { world, ledger, part: 0, steps: 0, events_begun: false }
+    }
+
+    /// Begins a part of the run with its faults.
+    pub fn begin_part(&mut self, part: u64, faults: Vec<Fault>) {
+        (self.part, self.steps, self.events_begun) = (part, 0, false);
+        self.world.begin_part(faults);
+        self.ledger.begin_part();
+    }
+
+    fn fails(&mut self, call: LocalCall) -> bool {
+        let fails = self.world.truth.borrow_mut().fails(call, self.world.now_ns);
+        if fails {
+            self.world.note(format_args!("{call:?} fails"));
+        }
+        fails
+    }
+
+    fn agent(&self, id: AgentId) -> AgentId {
+        self.part * AGENTS_OF_A_PART + id
+    }
+}
+
+/// A handle for the coordinator.
+#[derive(Clone)]
+pub struct Handle(pub Rc<RefCell<Outside>>);
+
+impl Handle {
+    /// A call of the coordinator: what happens to it at this step happens now.
+    fn step(&self) {
+        let mut outside = self.0.borrow_mut();
+        let at = outside.steps;
+        outside.steps += 1;
+        let truth = outside.world.truth.clone();
+        let of_step = |fault: &&Fault| matches!(fault, Fault::Coordinator { step, .. } if *step == at);
+        let found = truth.borrow().faults.iter().find(of_step).cloned();
+        if let Some(fault) = &found {
+            truth.borrow_mut().hit.push((outside.world.now_ns, fault.clone()));
+        }
+        match found {
+            Some(Fault::Coordinator { fault: CoordinatorFault::Interrupt, .. }) => {
+                outside.world.note("the user interrupts the run");
+                let now_ns = outside.world.now_ns;
+                outside.ledger.interrupted_ns.get_or_insert(now_ns);
+            }
+            Some(Fault::Coordinator { fault: CoordinatorFault::Pause(time_ns), .. }) => {
+                outside.world.pause(time_ns);
+            }
+            Some(Fault::Coordinator { fault: CoordinatorFault::Kill, .. }) => {
+                outside.world.note("the coordinator is killed");
+                drop(outside);
+                resume_unwind(Box::new(Killed));
+            }
+            _ => {
+                if outside.world.is_endless() {
+                    drop(outside);
+                    resume_unwind(Box::new(Endless));
+                }
+            }
+        }
+    }
+
+    fn local(&self, call: LocalCall) -> Result<(), String> {
+        self.step();
+        if self.0.borrow_mut().fails(call) { Err(format!("the simulation fails {call:?}")) } else { Ok(()) }
+    }
+
+    fn stored(&self, call: LocalCall) -> Result<(), StoreProblem> {
+        self.local(call).map_err(|message| StoreProblem { message })
+    }
+}
+
+impl Agents for Handle {
+    fn start(&mut self, id: AgentId, host: &str, _argv: &[String]) -> Result<(), LaunchError> {
+        self.step();
+        let mut outside = self.0.borrow_mut();
+        let id = outside.agent(id);
+        let host =
+            HostName::new(host.to_owned()).map_err(|_| LaunchError::Empty { host: host.to_owned() })?;
+        outside.world.start(id, &host)
+    }
+
+    fn send(&mut self, id: AgentId, line: &str) {
+        self.step();
+        let mut outside = self.0.borrow_mut();
+        let id = outside.agent(id);
+        outside.world.send(id, line);
+    }
+
+    fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)> {
+        self.step();
+        let mut outside = self.0.borrow_mut();
+        let base = outside.part * AGENTS_OF_A_PART;
+        let (id, arrival) = outside.world.next_arrival(timeout.as_nanos() as u64)?;
+        // What an earlier coordinator's agents say reaches nobody.
+        Some((id.checked_sub(base)?, arrival))
+    }
+
+    fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
+        self.step();
+        let mut outside = self.0.borrow_mut();
+        let id = outside.agent(id);
+        outside.world.end(id, patience.as_nanos() as u64)
+    }
+
+    fn is_over(&mut self, id: AgentId, patience: Duration) -> bool {
+        self.step();
+        let mut outside = self.0.borrow_mut();
+        let id = outside.agent(id);
+        outside.world.is_over(id, patience.as_nanos() as u64)
+    }
+}
+
+impl Surroundings for Handle {
+    fn launcher(&mut self, name: &HostName, _host: &Host) -> Result<Vec<String>, String> {
+        self.step();
+        let outside = self.0.borrow_mut();
+        let mut truth = outside.world.truth.borrow_mut();
+        let number = truth.host(name).starts();
+        let none = |fault: &&Fault| matches!(fault, Fault::Start { host, nth, fault: StartFault::NoLauncher } if host == name && *nth == number);
+        if let Some(fault) = truth.faults.iter().find(none).cloned() {
+            truth.hit.push((outside.world.now_ns, fault));
+            return Err("the simulation has no launcher".to_owned());
+        }
+        Ok(vec!["agent".to_owned()])
+    }
+
+    fn set_path(&mut self, path: LabPath) -> Result<(), String> {
+        self.local(LocalCall::SetPath)?;
+        self.0.borrow().world.truth.borrow_mut().path = Some(path);
+        Ok(())
+    }
+
+    fn begin_events(&mut self, _pair: &Pair, _events: &[PathEvent]) -> Result<(), String> {
+        self.local(LocalCall::BeginEvents)?;
+        let outside = &mut *self.0.borrow_mut();
+        outside.ledger.lab_events(true, &mut outside.world.truth.borrow_mut());
+        outside.events_begun = true;
+        Ok(())
+    }
+
+    fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
+        let failed = self.local(LocalCall::EndEvents);
+        let outside = &mut *self.0.borrow_mut();
+        outside.ledger.lab_events(false, &mut outside.world.truth.borrow_mut());
+        let begun = std::mem::take(&mut outside.events_begun);
+        failed?;
+        Ok(begun.then(|| LabEvents { start: Vec::new(), events: Vec::new(), end: Vec::new() }))
+    }
+
+    fn hosts_known(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
+        self.stored(LocalCall::HostsKnown)?;
+        let outside = &mut *self.0.borrow_mut();
+        if hosts.len() != outside.world.setting.plan.hosts.len() {
+            outside.world.truth.borrow_mut().broken("the run is made before all hosts are known".to_owned());
+        }
+        let id = RunId::new("simulated").map_err(|error| StoreProblem { message: error.to_string() })?;
+        Ok(KnownRun {
+            id,
+            seed: outside.world.setting.schedule_seed,
+            is_resumed: std::mem::replace(&mut outside.ledger.is_made, true),
+            trials: outside.ledger.stored.clone(),
+        })
+    }
+
+    fn reserve(&mut self) -> Result<(), StoreProblem> {
+        self.stored(LocalCall::Reserve)
+    }
+
+    fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
+        self.stored(LocalCall::Store)?;
+        let outside = &mut *self.0.borrow_mut();
+        outside.world.note(format_args!("stored: {:?}, {:?}", trial.slot, trial.validity));
+        let now_ns = outside.world.now_ns;
+        outside.ledger.store(trial, now_ns, &mut outside.world.truth.borrow_mut());
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event) {
+        self.step();
+        let outside = &mut *self.0.borrow_mut();
+        match &event {
+            Event::TrialStarted { slot, .. } => {
+                outside.world.note(format_args!("trial: {slot:?}"));
+                outside.world.judge_locks();
+            }
+            Event::RunFinished { end } => outside.world.note(format_args!("the run ends: {end:?}")),
+            Event::Warned { warning } => outside.world.note(format_args!("warning: {warning:?}")),
+            _ => {}
+        }
+        let now_ns = outside.world.now_ns;
+        outside.ledger.event(&event, now_ns, &mut outside.world.truth.borrow_mut());
+    }
+
+    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
+        self.step();
+        let outside = &mut *self.0.borrow_mut();
+        let is_enough = outside.ledger.asked_for_enough(trials, &mut outside.world.truth.borrow_mut());
+        is_enough.then_some(RunEnd::PrecisionReached)
+    }
+
+    fn search(&mut self, _search: &Search, _most: Nanos) -> Result<Box<dyn Seeker>, String> {
+        self.local(LocalCall::Search)?;
+        Ok(Box::new(TwoRates { asks: vec![Some(1_000), None], lower: None }))
+    }
+
+    fn settle(&mut self, time: Nanos) {
+        self.step();
+        let outside = &mut *self.0.borrow_mut();
+        if outside.ledger.interrupted_ns.is_none() {
+            outside.world.idle(time.0);
+        }
+    }
+
+    fn locks_hosts(&self) -> bool {
+        !self.0.borrow().world.setting.is_quick
+    }
+
+    fn restarts_agents(&self) -> bool {
+        !self.0.borrow().world.setting.is_quick
+    }
+
+    fn interrupted(&self) -> bool {
+        self.step();
+        self.0.borrow().ledger.interrupted_ns.is_some()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.0.borrow().world.now_ns
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.now_ns() / 1_000_000
+    }
+
+    fn token(&mut self) -> Result<Token, String> {
+        self.local(LocalCall::Token)?;
+        let outside = &mut *self.0.borrow_mut();
+        Ok(token_of(outside.ledger.serial(&mut outside.world.truth.borrow_mut())))
+    }
+}
+
+/// A search that tries two rates.
+struct TwoRates {
+    asks: Vec<Option<u64>>,
+    lower: Option<u64>,
+}
+
+impl Seeker for TwoRates {
+    fn wanted(&mut self) -> Option<SearchAsk> {
+        let load = self.asks.pop()?;
+        let purpose = if load.is_some() { SearchPurpose::Confirm } else { SearchPurpose::Maximum };
+        Some(SearchAsk { load, duration: Nanos::from_millis(200), goal: 0, purpose })
+    }
+
+    fn record(&mut self, ask: SearchAsk, count: SearchCount) -> SearchStep {
+        let load = ask.load.unwrap_or(500);
+        self.lower = Some(load);
+        SearchStep { ask, count, load, offered: 500.0, loss_ratio: 0.0, fell_short: false, high_loss: false }
+    }
+
+    fn found(&mut self) -> (Vec<SearchResult>, Option<SearchEnd>) {
+        let result = SearchResult {
+            state: SearchState::Regular,
+            lower: self.lower,
+            upper: None,
+            narrowed_lower: None,
+            narrowed_upper: None,
+            conditional_throughput: None,
+            limited_by_generator: false,
+        };
+        (vec![result], self.asks.is_empty().then_some(SearchEnd::Complete))
+    }
+}

@@ -1,0 +1,90 @@
+//! How long the coordinator may wait for an agent: the deadlines of the protocol once more, as its documentation has them.
+use netduel_control::launcher::Arrival;
+
+const SECOND: u64 = 1_000_000_000;
+/// Beyond a deadline: what ending another agent may take meanwhile.
+const SLACK_NS: u64 = 2 * SECOND;
+
+/// The request of an agent that has no answer yet.
+#[derive(Debug, Default)]
+pub struct Outstanding {
+    until_ns: Option<u64>,
+    what: String,
+    /// How long the traffic that is prepared runs, nanoseconds.
+    duration_ns: u64,
+    /// How long the treatments of the trial may take.
+    treatment_seconds: u64,
+}
+
+fn kind(line: &str) -> &str {
+    let rest = line.split_once("\"type\":\"").map_or("", |(_, rest)| rest);
+    rest.split('"').next().unwrap_or_default()
+}
+
+impl Outstanding {
+    fn is_traffic(&self) -> bool {
+        ["the result", "finish"].contains(&self.what.as_str())
+    }
+
+    /// The coordinator has sent a line.
+    pub fn asked(&mut self, line: &str, now_ns: u64) {
+        let kind = kind(line);
+        if kind == "apply" {
+            // Two waits for an interface of 20 s for each VF, of which no plan here has more than one.
+            self.treatment_seconds = if line.contains("\"vf\"") { 70 } else { 30 };
+        }
+        let seconds = match kind {
+            "prepare-client" => 40,
+            "finish" => 15,
+            "apply" | "undo" => self.treatment_seconds,
+            _ => 30,
+        };
+        if let Some((_, rest)) = line.split_once("\"duration\":") {
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            self.duration_ns = digits.parse().unwrap_or_default();
+        }
+        // What is answered to a request that was given up is still to come before the answer to this one. Traffic is not waited for.
+        let given_up_ns = self.until_ns.filter(|_| !self.is_traffic()).unwrap_or_default();
+        let from_ns = now_ns.max(given_up_ns);
+        kind.clone_into(&mut self.what);
+        self.until_ns = Some(from_ns + seconds * SECOND);
+    }
+
+    /// Something has arrived from the agent.
+    pub fn heard(&mut self, arrival: &Arrival, now_ns: u64) {
+        let Arrival::Bytes(bytes) = arrival else { return self.until_ns = None };
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]);
+        match kind(&text) {
+            "progress" => {}
+            "started" => {
+                "the result".clone_into(&mut self.what);
+                // 15 s after its end, and before that up to 30 s in which the other end starts.
+                self.until_ns = Some(now_ns + self.duration_ns + 45 * SECOND);
+            }
+            _ => self.until_ns = None,
+        }
+    }
+
+    /// The coordinator was kept from looking at the time.
+    pub fn postpone(&mut self, time_ns: u64) {
+        self.until_ns = self.until_ns.map(|until_ns| until_ns + time_ns);
+    }
+
+    /// What the agent still has time for. While traffic runs it may be given up before, for its silence.
+    pub fn has_time(&self, now_ns: u64) -> Option<&str> {
+        let until_ns = self.until_ns?;
+        let is_early = now_ns + SLACK_NS < until_ns;
+        (is_early && !self.is_traffic() && !["hello", "bye"].contains(&self.what.as_str()))
+            .then_some(self.what.as_str())
+    }
+
+    /// What the agent is waited for, once it has shown that it is one.
+    pub fn of_an_agent(&self) -> Option<&str> {
+        self.until_ns.filter(|_| !["hello", "bye"].contains(&self.what.as_str())).map(|_| self.what.as_str())
+    }
+
+    /// What is waited for beyond its deadline.
+    pub fn overdue(&self, now_ns: u64) -> Option<&str> {
+        self.until_ns.filter(|until_ns| now_ns > until_ns + SLACK_NS).map(|_| self.what.as_str())
+    }
+}

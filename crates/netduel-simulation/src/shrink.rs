@@ -1,0 +1,52 @@
+//! Makes a failing seed small: faults are taken away as long as something is still broken.
+use std::fmt::Write as _;
+
+use crate::case::{Case, Verdict};
+
+/// The fewest faults of a case with which it is still broken, and what becomes of it then, with everything that happens.
+pub fn shrink(case: &Case) -> (Case, Verdict) {
+    let mut best = case.clone();
+    let mut has_shrunk = true;
+    while has_shrunk {
+        has_shrunk = false;
+        'candidates: for part in 0..best.parts.len() {
+            for fault in 0..=best.parts[part].len() {
+                let mut smaller = best.clone();
+                if fault < smaller.parts[part].len() {
+                    smaller.parts[part].remove(fault);
+                } else if smaller.parts[part].is_empty() && smaller.parts.len() > 1 {
+                    smaller.parts.remove(part);
+                } else {
+                    continue;
+                }
+                if !smaller.play(false).violations.is_empty() {
+                    best = smaller;
+                    has_shrunk = true;
+                    break 'candidates;
+                }
+            }
+        }
+    }
+    let verdict = best.play(true);
+    (best, verdict)
+}
+
+/// A failing case for people: the promises, the faults that are enough to break them, and all that happened.
+pub fn told(case: &Case) -> String {
+    let (smallest, verdict) = shrink(case);
+    let mut text = format!("seed {} is broken\n", case.seed);
+    for violation in &verdict.violations {
+        let _ = writeln!(text, "  {violation}");
+    }
+    text += "with these faults:\n";
+    for (part, faults) in smallest.parts.iter().enumerate() {
+        for fault in faults {
+            let _ = writeln!(text, "  part {part}: {fault}");
+        }
+    }
+    text += "what happens:\n";
+    for line in &verdict.trace {
+        let _ = writeln!(text, "  {line}");
+    }
+    text + &format!("to see it again: NETDUEL_SEED={} cargo test -p netduel-simulation\n", case.seed)
+}

@@ -1,0 +1,268 @@
+//! What really happened on the simulated hosts, as nobody in the run can know it: the coordinator's records are judged by it.
+use std::collections::{BTreeMap, BTreeSet};
+
+use netduel_control::launcher::AgentId;
+use netduel_model::ids::HostName;
+use netduel_model::plan::spec::{LabPath, Side};
+use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
+use netduel_model::trial::Slot;
+use netduel_model::workload::Role;
+
+use crate::fault::{CoordinatorFault, Fault, LocalCall, Task, TaskFault};
+
+/// Number of the traffic of a trial, which its token carries. The steps of a search have one each.
+pub type Serial = u64;
+
+/// A treatment that is in place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// Who applied it.
+    pub agent: AgentId,
+    /// What it is.
+    pub action: TreatmentAction,
+    /// Its undoing has failed.
+    pub is_stuck: bool,
+}
+
+/// A host.
+#[derive(Debug, Default)]
+pub struct HostTruth {
+    /// Its network stack.
+    pub network: u64,
+    /// What is changed there.
+    pub applied: Vec<Applied>,
+    /// Another run has it.
+    pub is_busy: bool,
+    tasks: BTreeMap<Task, u32>,
+    lines: u32,
+    starts: u32,
+}
+
+/// One end of the traffic of a trial.
+#[derive(Debug, Clone)]
+pub struct EndTruth {
+    /// Whose it was.
+    pub agent: AgentId,
+    /// Where.
+    pub host: HostName,
+    /// Traffic runs.
+    pub is_running: bool,
+    /// The result was taken.
+    pub is_done: bool,
+    /// What was wrong with the host at some time of the traffic.
+    pub flaw: Option<String>,
+}
+
+/// The traffic of a trial.
+#[derive(Debug)]
+pub struct TrafficTruth {
+    /// Whose trial it belongs to.
+    pub slot: Slot,
+    /// Its ends, the client's first.
+    pub ends: [Option<EndTruth>; 2],
+}
+
+/// What really happened.
+#[derive(Debug, Default)]
+pub struct Truth {
+    /// The hosts.
+    pub hosts: BTreeMap<HostName, HostTruth>,
+    /// All traffic.
+    pub traffic: BTreeMap<Serial, TrafficTruth>,
+    /// What each agent has prepared or runs.
+    pub current: BTreeMap<AgentId, Serial>,
+    /// Who holds the lock of a network stack.
+    pub locks: BTreeMap<u64, AgentId>,
+    /// The path of the lab.
+    pub path: Option<LabPath>,
+    /// Hosts of which the run has recorded that treatments are left there.
+    pub warned: BTreeSet<HostName>,
+    /// The faults of this part of the run.
+    pub faults: Vec<Fault>,
+    /// Those that came about, with the time.
+    pub hit: Vec<(u64, Fault)>,
+    /// What the coordinator broke.
+    pub violations: Vec<String>,
+    /// Trials that were stored as failed, over all parts.
+    pub failed: usize,
+    /// Faults that came about in earlier parts.
+    pub hits_of_all_parts: usize,
+    calls: BTreeMap<LocalCall, u32>,
+}
+
+/// The changes that an arm asks of the agent of a role.
+pub fn wanted(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
+    let side = if role == Role::Client { Side::Client } else { Side::Server };
+    arm.treatments
+        .iter()
+        .filter(|treatment| treatment.on == Side::Both || treatment.on == side)
+        .filter(|treatment| !matches!(treatment.action, TreatmentAction::Path { .. }))
+        .map(|treatment| treatment.action.clone())
+        .collect()
+}
+
+impl HostTruth {
+    /// How often an agent was started here in this part.
+    pub fn starts(&self) -> u32 {
+        self.starts
+    }
+}
+
+fn next(count: &mut u32) -> u32 {
+    *count += 1;
+    *count - 1
+}
+
+impl Truth {
+    /// A promise is broken.
+    pub fn broken(&mut self, what: String) {
+        self.violations.push(what);
+    }
+
+    /// Begins a part of the run with its faults.
+    pub fn begin_part(&mut self, faults: Vec<Fault>) {
+        self.faults = faults;
+        self.hits_of_all_parts += self.hit.len();
+        self.hit.clear();
+        self.calls.clear();
+        for host in self.hosts.values_mut() {
+            (host.lines, host.starts) = (0, 0);
+            host.tasks.clear();
+            host.is_busy = false;
+        }
+    }
+
+    /// For how long the coordinator stood still in this part, nanoseconds.
+    pub fn paused_ns(&self) -> u64 {
+        let pauses = self.hit.iter().map(|(_, fault)| match fault {
+            Fault::Coordinator { fault: CoordinatorFault::Pause(time_ns), .. } => *time_ns,
+            _ => 0,
+        });
+        pauses.sum()
+    }
+
+    /// Whether bytes took another path in this part.
+    pub fn was_on_wrong_path(&self) -> bool {
+        let wrong =
+            |(_, fault): &(u64, Fault)| matches!(fault, Fault::Task { fault: TaskFault::WrongPath, .. });
+        self.hit.iter().any(wrong)
+    }
+
+    /// The host of a name.
+    pub fn host(&mut self, name: &HostName) -> &mut HostTruth {
+        self.hosts.entry(name.clone()).or_default()
+    }
+
+    /// Notes a fault that comes about, and hands it on.
+    fn strike(&mut self, now_ns: u64, found: Option<usize>) -> Option<Fault> {
+        let fault = self.faults[found?].clone();
+        self.hit.push((now_ns, fault.clone()));
+        Some(fault)
+    }
+
+    /// The fault of the task that now begins.
+    pub fn task(&mut self, name: &HostName, wanted: Task, now_ns: u64) -> Option<TaskFault> {
+        let number = next(self.host(name).tasks.entry(wanted).or_default());
+        let found = self.faults.iter().position(|fault| {
+            matches!(fault, Fault::Task { host, task, nth, .. } if host == name && *task == wanted && *nth == number)
+        });
+        match self.strike(now_ns, found) {
+            Some(Fault::Task { fault, .. }) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// The fault of the line that is now sent.
+    pub fn line(&mut self, name: &HostName, now_ns: u64) -> Option<crate::fault::LineFault> {
+        let number = next(&mut self.host(name).lines);
+        let found = self.faults.iter().position(
+            |fault| matches!(fault, Fault::Line { host, nth, .. } if host == name && *nth == number),
+        );
+        match self.strike(now_ns, found) {
+            Some(Fault::Line { fault, .. }) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// The fault of the agent that is now started.
+    pub fn start(&mut self, name: &HostName, now_ns: u64) -> Option<crate::fault::StartFault> {
+        let number = next(&mut self.host(name).starts);
+        let found = self.faults.iter().position(
+            |fault| matches!(fault, Fault::Start { host, nth, .. } if host == name && *nth == number),
+        );
+        match self.strike(now_ns, found) {
+            Some(Fault::Start { fault, .. }) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// Whether a call on the coordinator's machine fails.
+    pub fn fails(&mut self, wanted: LocalCall, now_ns: u64) -> bool {
+        let number = next(self.calls.entry(wanted).or_default());
+        let found = self.faults.iter().position(
+            |fault| matches!(fault, Fault::Local { call, nth } if *call == wanted && *nth == number),
+        );
+        self.strike(now_ns, found).is_some()
+    }
+
+    /// What of an earlier trial is left on a host, and nobody has recorded.
+    pub fn left_over(&self, host: &HostName, agent: AgentId) -> Option<String> {
+        let left =
+            self.hosts.get(host)?.applied.iter().find(|applied| {
+                applied.agent != agent && !(applied.is_stuck && self.warned.contains(host))
+            })?;
+        Some(format!("{:?} of agent {} is in place on {host}", left.action, left.agent))
+    }
+
+    /// What speaks against the state of a host for the traffic that runs there.
+    pub fn flaw(&self, plan: &ResolvedPlan, slot: &Slot, role: Role, host: &HostName) -> Option<String> {
+        let arm = plan.arm(&slot.arm)?;
+        let of_host = &self.hosts.get(host)?.applied;
+        let is_known = |applied: &&Applied| !(applied.is_stuck && self.warned.contains(host));
+        let actions: Vec<&TreatmentAction> =
+            of_host.iter().filter(is_known).map(|applied| &applied.action).collect();
+        let wanted = wanted(arm, role);
+        if !wanted.iter().all(|action| actions.contains(&action)) || actions.len() > wanted.len() {
+            return Some(format!("{host} has {actions:?} instead of {wanted:?}"));
+        }
+        let path = arm.treatments.iter().find_map(|treatment| match treatment.action {
+            TreatmentAction::Path { path } => Some(path),
+            _ => None,
+        });
+        (path.is_some() && path != self.path).then(|| format!("the lab is on {:?}", self.path))
+    }
+
+    /// Looks at the hosts of running traffic again after a change of one of them.
+    pub fn look_at_traffic(&mut self, plan: &ResolvedPlan) {
+        let serials: Vec<Serial> = self.traffic.keys().rev().take(2).copied().collect();
+        for serial in serials {
+            let Some(traffic) = self.traffic.get(&serial) else { continue };
+            let flaws = [Role::Client, Role::Server].map(|role| {
+                let end = traffic.ends[role as usize].as_ref().filter(|end| end.is_running)?;
+                self.flaw(plan, &traffic.slot, role, &end.host)
+            });
+            let Some(traffic) = self.traffic.get_mut(&serial) else { continue };
+            for (end, flaw) in traffic.ends.iter_mut().zip(flaws) {
+                if let Some(end) = end {
+                    end.flaw = end.flaw.take().or(flaw);
+                }
+            }
+        }
+    }
+
+    /// An agent is gone: its locks go with it, and its traffic.
+    pub fn agent_gone(&mut self, agent: AgentId) {
+        self.locks.retain(|_, holder| *holder != agent);
+        self.current.remove(&agent);
+        let ends =
+            self.traffic.values_mut().rev().take(3).flat_map(|traffic| traffic.ends.iter_mut().flatten());
+        for end in ends.filter(|end| end.agent == agent) {
+            end.is_running = false;
+        }
+    }
+
+    /// What an agent changed is undone.
+    pub fn restore(&mut self, host: &HostName, agent: AgentId) {
+        self.host(host).applied.retain(|applied| applied.agent != agent);
+    }
+}

@@ -1,0 +1,412 @@
+//! The work of a simulated agent: it changes nothing but the [`Truth`], takes virtual time, and fails where the faults say so.
+use std::cell::RefCell;
+use std::io;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
+use netduel_control::launcher::AgentId;
+use netduel_model::ids::{HostName, RunId, Token};
+use netduel_model::observation::{InterfaceDelta, Observation};
+use netduel_model::plan::{ResolvedPlan, TreatmentAction};
+use netduel_model::sample::{DatagramReport, EndReport, Flow, LiveFigures};
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::TrialEnd;
+use netduel_model::workload::{Role, Workload};
+
+use crate::fault::{Task, TaskFault};
+use crate::truth::{Applied, EndTruth, Serial, Truth};
+
+/// What a task takes when nothing is wrong, nanoseconds.
+const TASK_NS: u64 = 200_000;
+/// What an end takes to finish when the other is done, nanoseconds.
+const DRAIN_NS: u64 = 2_000_000;
+/// The port of every server.
+const PORT: u16 = 40_000;
+
+/// An agent's process.
+#[derive(Debug)]
+pub struct Body {
+    /// Its number.
+    pub id: AgentId,
+    /// Its host.
+    pub host: HostName,
+    /// Its own time: ahead of the world's while it works.
+    pub local_ns: u64,
+    /// It was killed: nothing that it would do at its end is done.
+    pub is_dead: bool,
+    /// When its traffic ends by itself.
+    pub done_ns: Option<u64>,
+    /// The other end of its traffic is gone.
+    pub is_reset: bool,
+    /// What it has written, each line with its time.
+    pub output: Vec<(u64, Vec<u8>)>,
+}
+
+/// A handle of an agent's process.
+#[derive(Debug, Clone)]
+pub struct Process(pub Rc<RefCell<Body>>);
+
+impl Clock for Process {
+    fn now_ns(&self) -> u64 {
+        self.0.borrow().local_ns
+    }
+}
+
+impl io::Write for Process {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut body = self.0.borrow_mut();
+        // What is written after its death was never written.
+        if !body.is_dead {
+            let at_ns = body.local_ns;
+            body.output.push((at_ns, bytes.to_vec()));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The work of one agent.
+#[derive(Debug)]
+pub struct SimulatedWork {
+    /// Its process.
+    pub process: Process,
+    /// The world's truth.
+    pub truth: Rc<RefCell<Truth>>,
+    /// The plan.
+    pub plan: Rc<ResolvedPlan>,
+    /// What it has prepared or runs.
+    pub job: Option<Job>,
+}
+
+/// What an agent has prepared or runs.
+#[derive(Debug)]
+pub struct Job {
+    serial: Serial,
+    role: Role,
+    workload: Workload,
+}
+
+fn refused(task: Task) -> WorkError {
+    WorkError { kind: FailureKind::Environment, message: format!("the simulation refuses {task:?}") }
+}
+
+fn traffic_error(message: &str) -> WorkError {
+    WorkError { kind: FailureKind::Traffic, message: message.to_owned() }
+}
+
+/// The number in a token.
+fn serial_of(token: Token) -> Serial {
+    token.0.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// The token of a number.
+pub fn token_of(serial: Serial) -> Token {
+    let mut bytes = [0x5a; 16];
+    bytes[..8].copy_from_slice(&serial.to_le_bytes());
+    Token(bytes)
+}
+
+impl SimulatedWork {
+    fn id(&self) -> AgentId {
+        self.process.0.borrow().id
+    }
+
+    fn host(&self) -> HostName {
+        self.process.0.borrow().host.clone()
+    }
+
+    fn is_dead(&self) -> bool {
+        self.process.0.borrow().is_dead
+    }
+
+    /// Begins a task: time passes, and what is wrong with it is known.
+    fn begin(&self, task: Task) -> Option<TaskFault> {
+        if self.is_dead() {
+            return Some(TaskFault::CrashBefore);
+        }
+        let now_ns = self.process.now_ns();
+        let fault = self.truth.borrow_mut().task(&self.host(), task, now_ns);
+        let mut body = self.process.0.borrow_mut();
+        body.local_ns += TASK_NS;
+        match fault {
+            Some(TaskFault::Slow(time_ns)) => body.local_ns += time_ns,
+            Some(TaskFault::CrashBefore) => body.is_dead = true,
+            _ => {}
+        }
+        fault
+    }
+
+    /// Does a task unless it is refused.
+    fn perform<T>(
+        &mut self,
+        task: Task,
+        action: impl FnOnce(&mut Self) -> Result<T, WorkError>,
+    ) -> Result<T, WorkError> {
+        let fault = self.begin(task);
+        if matches!(fault, Some(TaskFault::Refuse | TaskFault::CrashBefore)) {
+            return Err(refused(task));
+        }
+        let done = action(self);
+        if fault == Some(TaskFault::CrashAfter) {
+            self.process.0.borrow_mut().is_dead = true;
+        }
+        done
+    }
+
+    fn prepare(&mut self, role: Role, workload: &Workload, token: Token) -> Result<(), WorkError> {
+        let (id, host, serial) = (self.id(), self.host(), serial_of(token));
+        let mut truth = self.truth.borrow_mut();
+        if let Some(left) = truth.left_over(&host, id) {
+            truth.broken(format!("a trial is prepared although {left}"));
+        }
+        truth.current.insert(id, serial);
+        let Some(traffic) = truth.traffic.get_mut(&serial) else {
+            truth.broken(format!("a trial is prepared on {host} with a token that was never drawn"));
+            return Err(traffic_error("no such token"));
+        };
+        if role == Role::Client {
+            let listens = traffic.ends[Role::Server as usize].as_ref().map(|server| server.agent);
+            let listens = listens.is_some_and(|server| truth.current.get(&server) == Some(&serial));
+            if !listens {
+                return Err(traffic_error("connection refused"));
+            }
+        }
+        let end = EndTruth { agent: id, host, is_running: false, is_done: false, flaw: None };
+        if let Some(traffic) = truth.traffic.get_mut(&serial) {
+            traffic.ends[role as usize] = Some(end);
+        }
+        drop(truth);
+        self.process.0.borrow_mut().is_reset = false;
+        self.job = Some(Job { serial, role, workload: workload.clone() });
+        Ok(())
+    }
+
+    fn begin_traffic(&mut self) -> Result<(), WorkError> {
+        let Some(job) = &self.job else { return Err(traffic_error("nothing is prepared")) };
+        let (id, host) = (self.id(), self.host());
+        let mut truth = self.truth.borrow_mut();
+        let Some(traffic) = truth.traffic.get(&job.serial) else { return Err(traffic_error("no token")) };
+        let slot = traffic.slot.clone();
+        let other = traffic.ends[1 - job.role as usize].as_ref().map(|end| (end.agent, end.is_done));
+        if let Some((other, false)) = other
+            && truth.current.get(&other).is_some_and(|serial| *serial != job.serial)
+        {
+            truth.broken(format!("both ends hold different trials: agents {id} and {other}"));
+        }
+        let strangers = truth.traffic.iter().rev().take(3).filter(|(serial, _)| **serial != job.serial);
+        let running = strangers
+            .flat_map(|(_, traffic)| traffic.ends.iter().flatten())
+            .find(|end| end.is_running)
+            .map(|end| (end.agent, end.host.clone()));
+        if let Some((agent, where_)) = running {
+            truth.broken(format!(
+                "traffic begins while agent {agent} on {where_} still runs that of another trial"
+            ));
+        }
+        let flaw = truth.flaw(&self.plan, &slot, job.role, &host);
+        let end =
+            truth.traffic.get_mut(&job.serial).and_then(|traffic| traffic.ends[job.role as usize].as_mut());
+        if let Some(end) = end {
+            (end.is_running, end.flaw) = (true, flaw);
+        }
+        let mut body = self.process.0.borrow_mut();
+        body.done_ns = job
+            .workload
+            .traffic
+            .facts()
+            .deciders
+            .contains(&job.role)
+            .then(|| body.local_ns + job.workload.timing.duration.0 + DRAIN_NS);
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        let id = self.id();
+        let mut truth = self.truth.borrow_mut();
+        truth.current.remove(&id);
+        if let Some(job) = self.job.take()
+            && let Some(traffic) = truth.traffic.get_mut(&job.serial)
+            && let Some(end) = &mut traffic.ends[job.role as usize]
+        {
+            end.is_running = false;
+        }
+        self.process.0.borrow_mut().done_ns = None;
+    }
+
+    fn result(&mut self, interface: &str) -> Result<TrialEnd, WorkError> {
+        if self.process.0.borrow().is_reset {
+            self.stop();
+            return Err(traffic_error("connection reset by peer"));
+        }
+        let Some(job) = self.job.take() else { return Err(traffic_error("no traffic ran")) };
+        let mut truth = self.truth.borrow_mut();
+        truth.current.remove(&self.id());
+        if let Some(traffic) = truth.traffic.get_mut(&job.serial)
+            && let Some(end) = &mut traffic.ends[job.role as usize]
+        {
+            (end.is_running, end.is_done) = (false, true);
+        }
+        self.process.0.borrow_mut().done_ns = None;
+        Ok(trial_end(&job, interface))
+    }
+}
+
+/// A result that carries the number of its trial where nothing looks at it: in the CPU time.
+fn trial_end(job: &Job, interface: &str) -> TrialEnd {
+    let carried = InterfaceDelta { name: interface.into(), tx_bytes: 1_000_000, ..InterfaceDelta::default() };
+    let observation = Observation { interfaces: vec![carried], ..Observation::default() };
+    let mut report = EndReport { process_cpu_ns: (job.serial, job.role as u64), ..EndReport::new(job.role) };
+    if job.workload.traffic.packets().is_some() {
+        let last_ns = Some(job.workload.timing.duration.0);
+        let flow = Flow { messages: 100, first_ns: Some(0), last_ns, ..Flow::default() };
+        match job.role {
+            Role::Client => report.sent = Some(flow),
+            Role::Server => {
+                report.received = Some(flow);
+                report.datagrams = Some(DatagramReport { unique: 100, ..DatagramReport::default() });
+            }
+        }
+    }
+    TrialEnd { report, observation }
+}
+
+impl Work for SimulatedWork {
+    fn snapshot(&mut self, _metadata: bool) -> Result<HostSnapshot, WorkError> {
+        self.perform(Task::Describe, |work| {
+            let network = work.truth.borrow_mut().host(&work.host()).network;
+            let boot_id = Some(format!("machine {network}"));
+            Ok(HostSnapshot { boot_id, netns: Some(network), cores: 1, ..HostSnapshot::default() })
+        })
+    }
+
+    fn lock(&mut self, _run: &RunId) -> Result<(), WorkError> {
+        self.perform(Task::Lock, |work| {
+            let (id, name) = (work.id(), work.host());
+            let mut truth = work.truth.borrow_mut();
+            let host = truth.host(&name);
+            let (network, is_busy) = (host.network, host.is_busy);
+            let holder = truth.locks.get(&network).copied().filter(|holder| *holder != id);
+            if is_busy || holder.is_some() {
+                let message = format!("in use by {holder:?}");
+                return Err(WorkError { kind: FailureKind::Busy, message });
+            }
+            truth.locks.insert(network, id);
+            Ok(())
+        })
+    }
+
+    fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError> {
+        self.perform(Task::Apply, |work| {
+            let (agent, host) = (work.id(), work.host());
+            let mut truth = work.truth.borrow_mut();
+            if let Some(left) = truth.left_over(&host, agent) {
+                truth.broken(format!("treatments are applied although {left}"));
+            }
+            let own = |applied: &Applied| applied.agent == agent && !applied.is_stuck;
+            if truth.host(&host).applied.iter().any(own) {
+                truth.broken(format!("treatments are applied twice on {host}"));
+            }
+            let applied =
+                |action: &TreatmentAction| Applied { agent, action: action.clone(), is_stuck: false };
+            truth.host(&host).applied.extend(treatments.iter().map(applied));
+            truth.look_at_traffic(&work.plan);
+            Ok(())
+        })
+    }
+
+    fn undo(&mut self) -> Vec<String> {
+        let (agent, host) = (self.id(), self.host());
+        let fault = self.begin(Task::Undo);
+        let mut truth = self.truth.borrow_mut();
+        let mut problems = Vec::new();
+        match fault {
+            Some(TaskFault::CrashBefore) => return Vec::new(),
+            Some(TaskFault::Refuse) => {
+                for applied in truth.host(&host).applied.iter_mut().filter(|applied| applied.agent == agent) {
+                    applied.is_stuck = true;
+                    problems.push(format!("{:?} is left", applied.action));
+                }
+            }
+            _ => {
+                truth.host(&host).applied.retain(|applied| applied.agent != agent || applied.is_stuck);
+            }
+        }
+        truth.look_at_traffic(&self.plan);
+        if fault == Some(TaskFault::CrashAfter) {
+            self.process.0.borrow_mut().is_dead = true;
+        }
+        problems
+    }
+
+    fn prepare_server(
+        &mut self,
+        workload: &Workload,
+        _: IpAddr,
+        token: Token,
+    ) -> Result<Vec<u16>, WorkError> {
+        self.perform(Task::Prepare, |work| work.prepare(Role::Server, workload, token).map(|()| vec![PORT]))
+    }
+
+    fn prepare_client(
+        &mut self,
+        workload: &Workload,
+        _: IpAddr,
+        _: &[u16],
+        token: Token,
+        _: Duration,
+    ) -> Result<(), WorkError> {
+        self.perform(Task::Prepare, |work| work.prepare(Role::Client, workload, token))
+    }
+
+    fn start(&mut self, _: Waker) -> Result<(), WorkError> {
+        self.perform(Task::Start, Self::begin_traffic)
+    }
+
+    fn live(&self) -> LiveFigures {
+        if self.begin(Task::Live) == Some(TaskFault::CrashAfter) {
+            self.process.0.borrow_mut().is_dead = true;
+        }
+        LiveFigures::default()
+    }
+
+    fn finish(&mut self) {
+        let mut body = self.process.0.borrow_mut();
+        if body.done_ns.is_none() {
+            body.done_ns = Some(body.local_ns + DRAIN_NS);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let body = self.process.0.borrow();
+        body.done_ns.is_some_and(|done_ns| body.local_ns >= done_ns)
+    }
+
+    fn take_result(&mut self) -> Result<TrialEnd, WorkError> {
+        let fault = self.begin(Task::Result);
+        if matches!(fault, Some(TaskFault::Refuse | TaskFault::CrashBefore)) {
+            self.stop();
+            return Err(refused(Task::Result));
+        }
+        let interface = if fault == Some(TaskFault::WrongPath) { "eth9" } else { "eth0" };
+        let result = self.result(interface);
+        if fault == Some(TaskFault::CrashAfter) {
+            self.process.0.borrow_mut().is_dead = true;
+        }
+        result
+    }
+
+    fn abort(&mut self) {
+        let fault = self.begin(Task::Abort);
+        if !self.is_dead() {
+            self.stop();
+        }
+        if fault == Some(TaskFault::CrashAfter) {
+            self.process.0.borrow_mut().is_dead = true;
+        }
+    }
+}

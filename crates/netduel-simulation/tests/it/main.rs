@@ -1,0 +1,31 @@
+//! Ten thousand runs in virtual time, each with faults of its own. A seed that breaks a promise is printed with the fewest faults that
+//! do it and with everything that happens; `NETDUEL_SEED=N` plays that seed alone.
+use netduel_simulation::campaign;
+
+const SEEDS: u64 = 10_000;
+
+#[test]
+fn runs_keep_their_promises_whatever_fails() {
+    if let Some(seed) = std::env::var("NETDUEL_SEED").ok().map(|text| text.parse().expect("a number")) {
+        println!("{}", campaign::trace(seed));
+        let outcome = campaign::play(seed, 1);
+        assert!(outcome.broken.is_empty(), "{}", outcome.report());
+        return;
+    }
+    let outcome = campaign::play(0, SEEDS);
+    assert!(outcome.broken.is_empty(), "{}", outcome.report());
+    assert_eq!(outcome.seeds, SEEDS);
+    // Seeds that exercise nothing would pass, too.
+    assert!(outcome.hits > SEEDS, "only {} faults came about", outcome.hits);
+    for end in ["BlocksDone", "BudgetUsed", "PrecisionReached", "Interrupted", "error", "killed"] {
+        let count = outcome.ends.get(end).copied().unwrap_or_default();
+        assert!(count > SEEDS / 50, "{count} parts of runs ended as {end}: {:?}", outcome.ends);
+    }
+}
+
+#[test]
+fn a_seed_is_played_the_same_way_every_time() {
+    for seed in [3, 117, 2_048] {
+        assert_eq!(campaign::trace(seed), campaign::trace(seed), "seed {seed}");
+    }
+}
