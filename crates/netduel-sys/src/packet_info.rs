@@ -20,7 +20,7 @@ const CONTROL_BYTES: usize = 2 * HEAD_BYTES + 2 * size_of::<libc::in6_pktinfo>()
 pub struct Received {
     /// Its length; of one that is longer than the buffer, the rest is lost and this is the length of the buffer.
     pub length: usize,
-    /// Who sent it. IPv4 on an IPv6 socket is told as IPv4.
+    /// Its sender. IPv4 on an IPv6 socket is given as IPv4.
     pub peer: SocketAddr,
     /// The address that it was sent to (that an answer is to come from), with port 0; a link-local one with its interface.
     pub local: SocketAddr,
@@ -30,7 +30,7 @@ pub struct Received {
 #[repr(C, align(8))]
 struct Aligned<const LENGTH: usize>([u8; LENGTH]);
 
-/// Asks the kernel to tell the local address of each datagram.
+/// Asks the kernel for the local address of each datagram.
 ///
 /// # Errors
 /// Does not happen on a live socket.
@@ -45,7 +45,7 @@ pub fn enable(socket: &UdpSocket) -> io::Result<()> {
 /// Receives on a socket for which [`enable`] was called.
 ///
 /// # Errors
-/// What recvmsg(2) says; kind `InvalidData` when the kernel told no local address.
+/// The error of recvmsg(2); kind `InvalidData` when the kernel gave no local address.
 pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
     let mut name = Aligned([0; NAME_BYTES]);
     let mut control = Aligned([0; CONTROL_BYTES]);
@@ -63,14 +63,14 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
     let result = unsafe { libc::recvmsg(descriptor, &raw mut message, libc::MSG_DONTWAIT) };
     let length = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
     let named = (message.msg_namelen as usize).min(NAME_BYTES);
-    let told = message.msg_controllen.min(CONTROL_BYTES);
-    match (read_name(&name.0[..named]), read_local(&control.0[..told])) {
+    let filled = message.msg_controllen.min(CONTROL_BYTES);
+    match (read_name(&name.0[..named]), read_local(&control.0[..filled])) {
         (Some(peer), Some(local)) => Ok(Received { length, peer, local }),
         _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
     }
 }
 
-/// Sends to `peer` with `local` as the source; both as [`receive`] told them. Never waits.
+/// Sends to `peer` with `local` as the source; both as from [`receive`]. Never waits.
 ///
 /// # Errors
 /// What sendmsg(2) says: `EINVAL` or `ENODEV` when `local` is no address of the host any more.
@@ -205,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks a socket bound to `any` at `host`, lets it answer from where it was asked, and returns what it was told.
+    /// Asks a socket bound to `any` at `host`, lets it answer from where it was asked, and returns what it received.
     fn ask(any: &str, host: &str, client: &str) -> Received {
         let server = crate::shared_port::bind(any.parse().unwrap()).unwrap();
         enable(&server).unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn control_messages_that_are_cut_off_tell_nothing() {
+    fn control_messages_that_are_cut_short_give_no_address() {
         let (control, length) = write_local("127.0.0.1:0".parse().unwrap(), true);
         for short in 0..HEAD_BYTES + 8 {
             assert_eq!(read_local(&control.0[..short]), None, "{short} of {length}");

@@ -19,7 +19,7 @@ pub struct Pages {
     length: usize,
 }
 
-// SAFETY: the pointers are to memory that nobody writes after construction, and that this value alone frees.
+// SAFETY: the pointers are to memory that is not written after construction, and that this value alone frees.
 unsafe impl Send for Pages {}
 
 impl Pages {
@@ -49,7 +49,7 @@ impl Pages {
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` is to `length` bytes of a mapping that lives as long as `self`, and that nobody writes.
+        // SAFETY: `start` is to `length` bytes of a mapping that lives as long as `self`, and that is not written.
         unsafe { std::slice::from_raw_parts(self.start, self.length) }
     }
 }

@@ -8,9 +8,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 /// Both ends of a new pseudo-terminal.
 #[derive(Debug)]
 pub struct Pty {
-    /// The end of whoever plays the user. Reading gives `EIO` once nobody has the other end open any more.
+    /// The user's end. Reading gives `EIO` once no process has the other end open.
     pub user: OwnedFd,
-    /// The end of the program. It does not become the controlling terminal of whoever opens it. What is written to it comes out
+    /// The end of the program. It does not become the controlling terminal of the process that opens it. What is written to it comes out
     /// with `\r\n` for each `\n`.
     pub program: OwnedFd,
 }

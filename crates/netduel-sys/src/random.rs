@@ -1,7 +1,7 @@
 //! Random bytes from the kernel (getrandom(2)).
 use std::io;
 
-/// 16 bytes that nobody can guess.
+/// 16 unpredictable bytes.
 ///
 /// # Errors
 /// When the kernel refuses; on Linux 3.17 and later this does not happen after boot.

@@ -15,7 +15,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// An empty set, of which up to `most` are told at a time.
+    /// An empty set, of which up to `most` are reported at a time.
     ///
     /// # Errors
     /// Without a descriptor to spare.
@@ -32,7 +32,7 @@ impl Readiness {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(index as u64), EventFlags::IN)?)
     }
 
-    /// Watches `socket` for room to write, under the number `index`. [`Self::wait`] tells it like one that can be read.
+    /// Watches `socket` for room to write, under the number `index`. [`Self::wait`] reports it like one that can be read.
     ///
     /// # Errors
     /// As [`Self::watch`].
@@ -49,7 +49,7 @@ impl Readiness {
     }
 
     /// Waits until one of them can be read, was hung up or has an error, at most for `timeout`, and gives the numbers of those;
-    /// none when the time has passed or a signal came. One that is left unread is told again. Allocates nothing.
+    /// none when the time has passed or a signal came. One that is left unread is reported again. Allocates nothing.
     ///
     /// # Errors
     /// Does not happen on a live set; kept for the caller to report.
@@ -71,7 +71,7 @@ mod tests {
     use crate::socket::{Waiting, receive, send};
 
     #[test]
-    fn those_that_can_be_read_are_told_until_they_are_read_or_forgotten() {
+    fn those_that_can_be_read_are_reported_until_they_are_read_or_forgotten() {
         let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
         let mut set = Readiness::new(8).unwrap();
         for (index, (_, right)) in pairs.iter().enumerate() {

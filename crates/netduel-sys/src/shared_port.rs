@@ -44,7 +44,7 @@ pub fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     Ok((TcpStream::from(stream), address))
 }
 
-/// Binds a non-blocking UDP socket that nobody else shares a port with; `[::]` takes IPv4 too.
+/// Binds a non-blocking UDP socket that shares its port with no other; `[::]` takes IPv4 too.
 ///
 /// # Errors
 /// As [`listen`].
@@ -66,7 +66,7 @@ pub fn unbound(address: SocketAddr) -> io::Result<UdpSocket> {
 
 /// Binds `socket` to the port that `owner` has. The owner allows this for the length of the call only, so that no other
 /// program can come in beside it and take datagrams: afterwards each bind to the port conflicts with the owner's. From here until
-/// `socket` is connected, datagrams for `address` of senders to whom nobody is connected come to it and not to the owner.
+/// `socket` is connected, datagrams for `address` of senders without a connected socket come to it and not to the owner.
 ///
 /// # Errors
 /// What bind(2) says: `EADDRNOTAVAIL` when the address has gone, `EADDRINUSE` when `owner` has another port.
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_comes_in_beside_the_owner_uninvited() {
+    fn no_other_socket_joins_the_port_uninvited() {
         let owner = bind("[::]:0".parse().unwrap()).unwrap();
         let port = owner.local_addr().unwrap().port();
         let local = SocketAddr::from(([127, 0, 0, 1], port));

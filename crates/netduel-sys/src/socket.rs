@@ -17,7 +17,7 @@ pub enum Waiting {
     Never,
 }
 
-/// Waits until one of `sockets` can be read, was hung up or has an error, and tells for each whether it is so. All are
+/// Waits until one of `sockets` can be read, was hung up or has an error, and returns for each whether it is so. All are
 /// false when `timeout` passed or a signal came.
 ///
 /// # Errors

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_while_connecting() {
+    fn a_refusal_is_reported_while_connecting() {
         let address = listen("127.0.0.1:0".parse().unwrap(), None, 1).unwrap().local_addr().unwrap();
         let client = unconnected(address, None).unwrap();
         let error = loop {

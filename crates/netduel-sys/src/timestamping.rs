@@ -1,7 +1,7 @@
 //! Time stamps that the kernel and the NIC put on packets (`SO_TIMESTAMPING`, Documentation/networking/timestamping.rst).
 //!
 //! Receive stamps come with the data. Transmit stamps are asked for message by message and come through the socket's error
-//! queue, with a number and without payload. Nothing here changes a device: a NIC stamps when somebody has enabled it
+//! queue, with a number and without payload. Nothing here changes a device: a NIC stamps when an administrator has enabled it
 //! (`SIOCSHWTSTAMP`), and its stamps are passed on when they are there.
 use std::io;
 use std::ops::ControlFlow;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nic_s_stamp_is_told_from_the_kernel_s_and_other_messages_are_passed_over() {
+    fn a_nic_s_stamp_is_distinguished_from_the_kernel_s_and_other_messages_are_ignored() {
         let times: Vec<u8> = [0_i64, 0, 0, 0, 3, 5].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let mut error = libc::ENOMSG.to_ne_bytes().to_vec();
         error.extend([libc::SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0, 0, 0, 0, 0]);

@@ -202,7 +202,7 @@ impl ReceiveBatch {
         (&self.0.payload[start..start + length.min(self.0.size)], length)
     }
 
-    /// The datagrams of buffer `index` of the last [`Self::receive`], each as [`Self::datagram`] tells it: one, unless the
+    /// The datagrams of buffer `index` of the last [`Self::receive`], each as from [`Self::datagram`]: one, unless the
     /// kernel merged several.
     #[inline]
     pub fn datagrams(&self, index: usize) -> Datagrams<'_> {
@@ -274,7 +274,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_datagram_longer_than_the_room_tells_its_length() {
+    fn a_datagram_longer_than_the_buffer_reports_its_length() {
         let (left, right) = pair();
         left.send(&[9; 300]).unwrap();
         let mut batch = ReceiveBatch::new(2, 100);

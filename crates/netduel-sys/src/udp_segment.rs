@@ -22,7 +22,7 @@ pub fn segments(size: usize) -> usize {
 ///
 /// # Errors
 /// `EINVAL` when `size` is beyond what a datagram may have; `ENOPROTOOPT` before Linux 4.18. What the path does not take is
-/// told by the send: `EMSGSIZE` (older kernels: `EINVAL`) when a datagram is longer than the MTU leaves room for, `EIO` when an
+/// reported by the send: `EMSGSIZE` (older kernels: `EINVAL`) when a datagram is longer than the MTU leaves room for, `EIO` when an
 /// IPsec policy applies or, in older kernels, the device computes no checksums.
 pub fn send_in_segments(socket: &UdpSocket, size: usize) -> io::Result<()> {
     let size = u16::try_from(size).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
@@ -37,7 +37,7 @@ pub fn receive_merged(socket: &UdpSocket) -> io::Result<()> {
     socket_option::set_int(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
-/// Bytes of room for the control message that tells the size of merged datagrams, and for one more.
+/// Bytes of room for the control message with the size of merged datagrams, and for one more.
 pub(crate) const CONTROL_LEN: usize = 64;
 
 /// The size of merged datagrams out of control messages (`struct cmsghdr`, cmsg(3)); absent when a buffer is one datagram.

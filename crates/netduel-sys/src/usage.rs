@@ -40,7 +40,7 @@ pub fn run_and_wait_of_this_thread() -> Option<(u64, u64)> {
     Some((fields.next()?.ok()?, fields.next()?.ok()?))
 }
 
-/// Takes `child` when it has ended, and tells how it ended and what it used: all its threads, and those children of its own
+/// Takes `child` when it has ended, and returns how it ended and what it used: all its threads, and those children of its own
 /// that it waited for. `None` while it runs. Afterwards its id may be another process's: do not signal it any more.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_that_ended_tells_what_it_used_and_one_that_runs_does_not() {
+    fn a_child_that_ended_reports_its_usage_and_one_that_runs_does_not() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "read line; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3"])
             .stdin(std::process::Stdio::piped())

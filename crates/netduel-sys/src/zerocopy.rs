@@ -1,4 +1,4 @@
-//! Sends from this process's memory without a copy (`MSG_ZEROCOPY`), and what the kernel tells of them afterwards on the
+//! Sends from this process's memory without a copy (`MSG_ZEROCOPY`), and the kernel's later notifications of them on the
 //! socket's error queue: that it is done with the memory, and whether it copied all the same
 //! (Documentation/networking/msg_zerocopy.rst).
 use std::io;
@@ -22,12 +22,12 @@ const UNDER_WAY_MOST: u32 = 256;
 /// Sends after which completions are looked for: the kernel joins those of neighbours into one message, so fewer calls get more.
 const LOOK_EVERY: u32 = 16;
 
-/// What the kernel took and what it told.
+/// The sends that the kernel accepted, and its notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Calls that the kernel took.
     pub sends: u64,
-    /// Of these, how many it told of.
+    /// Of these, how many it has notified.
     pub completions: u64,
     /// Of these, how many it had copied.
     pub copied: u64,
@@ -115,7 +115,7 @@ impl Sender {
         Err(io::Error::from(io::ErrorKind::WouldBlock))
     }
 
-    /// Waits until all sends are told of, for `patience` at most; false when some are not.
+    /// Waits until all sends are notified, for `patience` at most; false when some are not.
     ///
     /// # Errors
     /// What poll(2) and recvmsg(2) say.
@@ -138,7 +138,7 @@ impl Sender {
 
     /// Waits until the error queue has something, and takes it.
     fn wait(&mut self, stream: &TcpStream, patience: Duration) -> io::Result<()> {
-        // Without an event asked for, an error is told all the same.
+        // An error is reported even when no event was requested.
         let mut entry = [PollFd::new(stream, PollFlags::empty())];
         let timeout = crate::socket::to_timespec(patience);
         match poll(&mut entry, Some(&timeout)) {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_copies_and_every_send_is_told_of() {
+    fn loopback_copies_and_every_send_is_notified() {
         probe().unwrap();
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let listener = TcpListener::bind(address).unwrap();

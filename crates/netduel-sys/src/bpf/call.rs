@@ -42,7 +42,7 @@ pub(super) unsafe fn call<T>(command: Command, attributes: &mut T) -> io::Result
 /// Takes over the descriptor that a command has returned.
 ///
 /// # Safety
-/// `descriptor` is open, and nobody else owns it.
+/// `descriptor` is open, and has no other owner.
 pub(super) unsafe fn own(descriptor: i32) -> OwnedFd {
     // SAFETY: the caller vouches for it.
     unsafe { OwnedFd::from_raw_fd(descriptor) }

@@ -102,7 +102,7 @@ impl PerCoreArray {
     /// As [`ArrayMap::new`].
     ///
     /// # Errors
-    /// As there; `Unsupported` when the kernel does not tell how many cores it counts for.
+    /// As there; `Unsupported` when the kernel does not list its possible cores.
     pub fn new(name: &str, entries: u32) -> io::Result<Self> {
         let descriptor = create(name, PER_CORE_ARRAY, (KEY_INDEX, size_of::<u64>()), entries)?;
         Ok(Self { descriptor, entries, cores: possible_cores()? })
@@ -249,6 +249,6 @@ fn possible_cores() -> io::Result<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
     let last = text.trim().rsplit([',', '-']).next().and_then(|number| number.parse::<usize>().ok());
     last.map(|last| last + 1).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::Unsupported, "the kernel does not tell its possible cores")
+        io::Error::new(io::ErrorKind::Unsupported, "the kernel does not list its possible cores")
     })
 }

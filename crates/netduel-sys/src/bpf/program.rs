@@ -41,15 +41,15 @@ struct LoadAttributes {
 
 /// A program that was not loaded.
 #[derive(Debug, thiserror::Error)]
-#[error("load a program into the kernel (bpf(2); needs root, or CAP_BPF and CAP_NET_ADMIN): {source}{}", said(.log))]
+#[error("load a program into the kernel (bpf(2); needs root, or CAP_BPF and CAP_NET_ADMIN): {source}{}", verifier_log(.log))]
 pub struct LoadError {
     /// The kernel's error.
     pub source: io::Error,
-    /// What its verifier said; empty when it did not get that far.
+    /// The verifier's log; empty when it did not run.
     pub log: String,
 }
 
-fn said(log: &str) -> String {
+fn verifier_log(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!("; the verifier says:\n{log}") }
 }
 
@@ -78,7 +78,7 @@ impl Program {
         match load((kind, 0), name, &bytes, &mut []) {
             Ok(descriptor) => Ok(Self { descriptor, kind }),
             Err(source) if matches!(source.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) => {
-                // Once more, with somebody who takes notes: that costs too much to be done each time.
+                // Once more, with a log, which costs too much to be kept each time.
                 let mut log = vec![0; LOG_LENGTH];
                 match load((kind, 0), name, &bytes, &mut log) {
                     Ok(descriptor) => Ok(Self { descriptor, kind }),

@@ -34,7 +34,7 @@ impl Ethtool {
     /// Queues of an interface, and how many it may have.
     ///
     /// # Errors
-    /// `ENODEV` without such an interface, `EOPNOTSUPP` when the driver has no channels to tell of.
+    /// `ENODEV` without such an interface, `EOPNOTSUPP` when the driver has no channels.
     pub fn channels(&mut self, interface: &str) -> io::Result<Channels> {
         self.memory.clear(LEN);
         self.exchange(interface, GET_CHANNELS)?;

@@ -99,7 +99,7 @@ impl Ethtool {
     /// Coalescing of an interface.
     ///
     /// # Errors
-    /// `ENODEV` without such an interface, `EOPNOTSUPP` when the driver has no coalescing to tell of.
+    /// `ENODEV` without such an interface, `EOPNOTSUPP` when the driver has no coalescing.
     pub fn coalesce(&mut self, interface: &str) -> io::Result<Coalesce> {
         self.memory.clear(4 + COUNT * 4);
         self.exchange(interface, GET_COALESCE)?;

@@ -2,7 +2,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-/// Private memory that is followed by a page nobody can touch.
+/// Private memory that is followed by an inaccessible page.
 #[derive(Debug)]
 pub(super) struct GuardedMemory {
     start: NonNull<u8>,

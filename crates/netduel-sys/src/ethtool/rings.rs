@@ -33,7 +33,7 @@ impl Ethtool {
     /// Ring sizes of an interface, and how large they may be.
     ///
     /// # Errors
-    /// `ENODEV` without such an interface, `EOPNOTSUPP` when the device has no rings to tell of.
+    /// `ENODEV` without such an interface, `EOPNOTSUPP` when the device has no rings.
     pub fn rings(&mut self, interface: &str) -> io::Result<Rings> {
         self.memory.clear(LEN);
         self.exchange(interface, GET_RINGS)?;

@@ -97,7 +97,7 @@ impl Ethtool {
     /// Receive queues that a table may name.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` when the driver does not tell.
+    /// `EOPNOTSUPP` when the driver does not report it.
     pub fn receive_rings(&mut self, interface: &str) -> io::Result<u64> {
         self.memory.clear(RXNFC_LEN);
         self.exchange(interface, GET_RECEIVE_RINGS)?;

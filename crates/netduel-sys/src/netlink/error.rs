@@ -24,7 +24,7 @@ impl From<rustix::io::Errno> for NetlinkError {
 }
 
 impl From<NetlinkError> for io::Error {
-    /// Keeps the error number, by which callers tell cases apart; the kernel's words are lost.
+    /// Keeps the error number, by which callers distinguish cases; the kernel's words are lost.
     fn from(error: NetlinkError) -> Self {
         error.cause
     }

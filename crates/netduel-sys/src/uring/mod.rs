@@ -14,7 +14,7 @@ pub use self::receiver::Receiver;
 pub use self::sender::Sender;
 pub use crate::zerocopy::Counts;
 
-/// Room for completions: results, and what the kernel tells later.
+/// Room for completions: results, and later notifications.
 const COMPLETIONS: u32 = 512;
 /// How long to wait for the results of cancelled requests, nanoseconds, and in what steps.
 const CANCEL_NS: u64 = 1_000_000_000;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_that_nobody_reads_are_cancelled_and_what_was_taken_is_counted() {
+    fn sends_that_are_never_read_are_cancelled_and_what_was_taken_is_counted() {
         for is_zero_copy in [true, false] {
             let (client, server) = pair("127.0.0.1:0");
             let mut sender = Sender::with(1 << 20, is_zero_copy).unwrap();

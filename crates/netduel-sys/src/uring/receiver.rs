@@ -18,7 +18,7 @@ const BUFFERS: u16 = 16;
 const BUFFER_BYTES: usize = 64 * 1024;
 const GROUP: u16 = 0;
 
-/// Pages that the kernel writes and nobody reads.
+/// Pages that the kernel writes and that are never read.
 struct Memory {
     start: *mut std::ffi::c_void,
     length: usize,
@@ -46,7 +46,7 @@ impl Drop for Memory {
 /// Takes bytes off one socket.
 pub struct Receiver {
     ring: IoUring,
-    /// The ring of buffers in the first page and the buffers behind it; `None` only when they are left to the kernel for ever.
+    /// The ring of buffers in the first page and the buffers behind it; `None` only when they are left to the kernel.
     memory: Option<Memory>,
     tail: u16,
     pub(super) is_armed: bool,

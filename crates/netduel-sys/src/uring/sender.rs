@@ -15,8 +15,8 @@ use crate::zerocopy::Counts;
 
 /// Sends under way at most: while the kernel works on some, the next are there already.
 const DEPTH: u32 = 8;
-/// Sends at most that the kernel has taken but not told of: on a long path it tells of each a round trip later.
-const UNTOLD_MOST: u64 = 256;
+/// Sends at most that the kernel has taken but not notified: on a long path each notification comes a round trip later.
+const UNNOTIFIED_MAX: u64 = 256;
 /// `IORING_SEND_ZC_REPORT_USAGE` and `IORING_NOTIF_USAGE_ZC_COPIED` (include/uapi/linux/io_uring.h).
 const REPORT_USAGE: u16 = 1 << 3;
 const COPIED: u32 = 1 << 31;
@@ -46,7 +46,7 @@ impl Name {
 /// Sends pages to one socket.
 pub struct Sender {
     ring: IoUring,
-    /// `None` only when the kernel may still read them and they are left to it for ever.
+    /// `None` only when the kernel may still read them and they are left to it.
     pages: Option<Pages>,
     /// Whether sends are asked to copy nothing.
     is_zero_copy: bool,
@@ -54,11 +54,11 @@ pub struct Sender {
     /// Sends without a result, and their bytes.
     pub(super) under_way: u32,
     pub(super) claimed: usize,
-    /// Sends that the kernel will tell of; of these the numbers of those that took nothing, which are no sends to count.
-    untold: u64,
+    /// Sends that the kernel will notify; of these the numbers of those that took nothing, which are no sends to count.
+    unnotified: u64,
     void: BTreeSet<u32>,
     number: u32,
-    /// The kernel had no room for more memory under way, and has told of none since.
+    /// The kernel had no room for more memory in flight, and has notified none since.
     is_full: bool,
     failure: Option<io::Error>,
 }
@@ -80,7 +80,7 @@ impl Sender {
             counts: Counts::default(),
             under_way: 0,
             claimed: 0,
-            untold: 0,
+            unnotified: 0,
             void: BTreeSet::new(),
             number: 0,
             is_full: false,
@@ -102,7 +102,7 @@ impl Sender {
     ) -> io::Result<usize> {
         while self.under_way < DEPTH
             && self.claimed < left
-            && self.untold < UNTOLD_MOST
+            && self.unnotified < UNNOTIFIED_MAX
             && !self.is_full
             && self.failure.is_none()
         {
@@ -148,12 +148,13 @@ impl Sender {
     /// Takes all completions that are there; how many bytes were taken according to them.
     fn reap(&mut self) -> usize {
         let mut taken = 0;
-        let Self { ring, counts, under_way, claimed, untold, void, is_zero_copy, is_full, failure, .. } =
-            self;
+        let Self {
+            ring, counts, under_way, claimed, unnotified, void, is_zero_copy, is_full, failure, ..
+        } = self;
         for completion in ring.completion() {
             let (name, result) = (Name::from_bits(completion.user_data()), completion.result());
             if cqueue::notif(completion.flags()) {
-                *untold -= 1;
+                *unnotified -= 1;
                 *is_full = false;
                 if !void.remove(&name.number) {
                     counts.completions += 1;
@@ -163,8 +164,8 @@ impl Sender {
             }
             *under_way -= 1;
             *claimed -= name.length as usize;
-            let is_told_later = cqueue::more(completion.flags());
-            *untold += u64::from(is_told_later);
+            let is_notified_later = cqueue::more(completion.flags());
+            *unnotified += u64::from(is_notified_later);
             match bytes_of(result) {
                 Ok(bytes) if bytes > 0 => {
                     taken += bytes;
@@ -174,16 +175,16 @@ impl Sender {
                 Ok(_) => {}
                 Err(error) => match error.raw_os_error() {
                     Some(libc::ECANCELED | libc::EAGAIN | libc::EINTR) => {}
-                    // Linux 6.0 and 6.1 do not tell whether they copied.
+                    // Linux 6.0 and 6.1 do not report whether they copied.
                     Some(libc::EINVAL) if name.is_zero_copy && counts.sends == 0 => *is_zero_copy = false,
-                    Some(libc::ENOMEM | libc::ENOBUFS) if *untold > u64::from(is_told_later) => {
+                    Some(libc::ENOMEM | libc::ENOBUFS) if *unnotified > u64::from(is_notified_later) => {
                         counts.put_off += 1;
                         *is_full = true;
                     }
                     _ => *failure = Some(error),
                 },
             }
-            if is_told_later {
+            if is_notified_later {
                 void.insert(name.number);
             }
         }
@@ -213,20 +214,20 @@ impl Sender {
         Ok(taken)
     }
 
-    /// Waits until all sends are told of, for `patience` at most; false when some are not.
+    /// Waits until all sends are notified, for `patience` at most; false when some are not.
     ///
     /// # Errors
     /// What `io_uring_enter(2)` says.
     pub fn settle(&mut self, patience: Duration) -> io::Result<bool> {
         self.reap();
-        if self.untold > 0 {
+        if self.unnotified > 0 {
             wait(&self.ring, patience)?;
             self.reap();
         }
-        Ok(self.untold == 0)
+        Ok(self.unnotified == 0)
     }
 
-    /// What was counted so far; `None` where the kernel cannot tell whether it copied (before Linux 6.2), and plain sends took place.
+    /// What was counted so far; `None` where the kernel does not report whether it copied (before Linux 6.2), and plain sends took place.
     pub fn counts(&self) -> Option<Counts> {
         self.is_zero_copy.then_some(self.counts)
     }

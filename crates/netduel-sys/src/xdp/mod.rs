@@ -1,6 +1,6 @@
-//! Frames past the network stack (AF_XDP, Documentation/networking/af_xdp.rst): a piece of memory that is shared with the kernel
-//! and four rings that say whose each frame of it is. One socket serves one queue of one interface. Which frames come here is
-//! said by a program on the interface and an [`crate::bpf::SocketMap`].
+//! Kernel bypass with AF_XDP (Documentation/networking/af_xdp.rst): memory that is shared with the kernel, and four rings that hand
+//! each frame of it from one side to the other. One socket serves one queue of one interface. A program on the interface and an
+//! [`crate::bpf::SocketMap`] decide which frames come here.
 pub mod attachment;
 mod ring;
 mod ring_memory;

@@ -56,7 +56,7 @@ pub struct Counters {
 }
 
 /// How long a queue may still belong to a socket that was closed: a worker of the kernel gives it back, which on a loaded machine comes
-/// late (`xp_release_deferred` in net/xdp/xsk_buff_pool.c). Nothing tells when it has, so it is asked for again.
+/// late (`xp_release_deferred` in net/xdp/xsk_buff_pool.c). There is no notification of it, so binding is tried again.
 const RELEASE_NS: u64 = 2_000_000_000;
 const RELEASE_PAUSE_NS: u64 = 1_000_000;
 
@@ -276,13 +276,13 @@ impl XdpSocket {
     /// # Errors
     /// Those of getsockopt(2).
     pub fn counters(&self) -> io::Result<Counters> {
-        let told: libc::xdp_statistics = get(&self.descriptor, libc::XDP_STATISTICS)?;
+        let statistics: libc::xdp_statistics = get(&self.descriptor, libc::XDP_STATISTICS)?;
         Ok(Counters {
-            rx_dropped: told.rx_dropped,
-            rx_ring_full: told.rx_ring_full,
-            fill_ring_empty: told.rx_fill_ring_empty_descs,
-            tx_invalid: told.tx_invalid_descs,
-            tx_ring_empty: told.tx_ring_empty_descs,
+            rx_dropped: statistics.rx_dropped,
+            rx_ring_full: statistics.rx_ring_full,
+            fill_ring_empty: statistics.rx_fill_ring_empty_descs,
+            tx_invalid: statistics.tx_invalid_descs,
+            tx_ring_empty: statistics.tx_ring_empty_descs,
         })
     }
 }

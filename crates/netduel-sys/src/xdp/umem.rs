@@ -43,7 +43,7 @@ impl Umem {
         self.frames
     }
 
-    /// Where it begins, and its bytes, as the kernel is told.
+    /// Its address and length in bytes, for the kernel.
     pub fn region(&self) -> (u64, u64) {
         (self.mapping.as_ptr() as u64, self.length as u64)
     }
