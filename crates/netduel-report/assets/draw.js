@@ -64,8 +64,7 @@
   const domain = (values) => (values.every((value) => value === 0) ? { domain: [0, 1] } : {});
   const grid = { stroke: "var(--grid)", strokeOpacity: 1 };
 
-  function blocks(data, workload, index, width) {
-    const metric = workload.metrics[index];
+  function blocks(data, metric, width) {
     const points = metric.arms.flatMap((arm, a) => arm.map(([block, value]) => ({ arm: a, block, value })));
     if (!points.length) return null;
     const count = Math.max(...points.map((point) => point.block));
@@ -80,6 +79,8 @@
         ...domain(points.map((p) => p.value)) },
       marks: [
         Plot.gridY({ ...grid, ticks: 5 }),
+        ...metric.medians.map((median, a) => Plot.ruleY(median === null ? [] : [median], {
+          stroke: colour(a), strokeOpacity: 0.55, strokeDasharray: DASHES[a % 6] })),
         Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
         ...metric.arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a), {
           x: "block", y: "value", symbol: SYMBOLS[a % 6], r: 4.5, stroke: colour(a), strokeWidth: 1.75, fill: fill(a),
@@ -123,19 +124,18 @@
     });
   }
 
-  const series = (data, workload, index, width) => course(data, workload.series, width, 240, false);
+  const series = (data, plot, width) => course(data, plot, width, 240, false);
 
   // Throughput and round trips on one axis of time, under each other.
-  function load(data, workload, index, width) {
-    const panels = [course(data, workload.series, width, 210, false), course(data, workload.latency_series, width, 230, true)];
+  function load(data, plot, width) {
+    const panels = [course(data, plot.rates, width, 210, false), course(data, plot.round_trips, width, 230, true)];
     if (panels.some((panel) => !panel)) return null;
     const both = document.createElement("div");
     both.append(...panels);
     return both;
   }
 
-  function tail(data, workload, index, width) {
-    const { unit, tail: arms } = workload.latency;
+  function tail(data, { unit, tail: arms }, width) {
     const points = arms.flatMap((arm, a) => arm.map(([beyond, value, percentile]) => ({ arm: a, beyond, value, percentile })));
     if (!points.length) return null;
     const most = Math.max(...points.map((p) => p.beyond));
@@ -156,7 +156,7 @@
         ...arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a && [50, 90, 99, 99.9, 99.99, 100].includes(p.percentile)), {
           x: "beyond", y: "value", symbol: SYMBOLS[a % 6], r: 3.5, stroke: colour(a), strokeWidth: 1.5, fill: fill(a) })),
         Plot.tip(points, Plot.pointer({ x: "beyond", y: "value", title: (p) =>
-          `${data.arms[p.arm]}\n${p.percentile === 100 ? "largest" : `p${p.percentile}`}: ${p.value} ${unit}` })),
+          `${data.arms[p.arm]}\n${p.percentile === 100 ? "max" : `p${p.percentile}`}: ${p.value} ${unit}` })),
         endLabels(ends, data.arms),
       ],
     });
@@ -187,16 +187,14 @@
     });
   }
 
-  const density = (data, workload, index, width) => {
-    const bins = workload.latency.density.flatMap((arm) => arm || []);
+  const density = (data, plot, width) => {
+    const bins = plot.density.flatMap((arm) => arm || []);
     const ticks = bins.length ? logTicks(d3.min(bins, (bin) => bin[0]), d3.max(bins, (bin) => bin[1]), width / 40) : [];
-    return humps(data, workload.latency, width, "% of round trips", { type: "log", ticks, tickFormat: (v) => `${v}` });
+    return humps(data, plot, width, "% of round trips", { type: "log", ticks, tickFormat: (v) => `${v}` });
   };
-  const rates = (data, workload, index, width) =>
-    (workload.rates ? humps(data, workload.rates, width, "% of intervals", { ticks: 6 }) : null);
+  const rates = (data, plot, width) => humps(data, plot, width, "% of intervals", { ticks: 6 });
 
-  function cores(data, workload, index, width) {
-    const machine = workload.machines[index];
+  function cores(data, machine, width) {
     const rows = [];
     const sums = new Map();
     for (const [arm, core, kind, share] of machine.rows) {
@@ -231,10 +229,9 @@
   }
 
   // A row for each part and arm: a dot at the median, a line to the 99th percentile.
-  function parts(data, workload, index, width) {
-    if (!workload.parts) return null;
-    const { unit } = workload.parts;
-    const rows = workload.parts.rows.map(([part, arm, p50, p99, count]) => ({ part, arm, p50, p99, count, name: data.arms[arm] }));
+  function parts(data, plot, width) {
+    const { unit } = plot;
+    const rows = plot.rows.map(([part, arm, p50, p99, count]) => ({ part, arm, p50, p99, count, name: data.arms[arm] }));
     if (!rows.length) return null;
     const low = Math.max(Math.min(...rows.map((row) => row.p50)) / 1.25, 1e-3), high = Math.max(...rows.map((row) => row.p99)) * 1.25;
     const ticks = logTicks(low, high, width / 60);
@@ -264,8 +261,7 @@
   }
 
   // Both ends of each arm, one arm under the other: what was sent is dashed, as a baseline is.
-  function ends(data, workload, index, width) {
-    const { ways, unit, duration_s, cut } = workload.ends;
+  function ends(data, { ways, unit, duration_s, cut }, width) {
     const box = document.createElement("div");
     for (const { arm, direction, ends: series } of ways) {
       const panel = course({ arms: ["sent", "received"] }, { arms: series, unit, duration_s, cut }, width, 200, false);
@@ -280,8 +276,7 @@
   }
 
   // A bar for each point of a sweep, a lane for each arm, on an axis from zero.
-  function sweep(data, workload, index, width) {
-    const { points, unit } = data.sweeps[index];
+  function sweep(data, { points, unit }, width) {
     const rows = points.filter((point) => point.received !== null).map((point) => ({ ...point, name: data.arms[point.arm] }));
     if (!rows.length) return null;
     const labels = [...new Set(points.map((point) => point.label))];
@@ -324,7 +319,7 @@
     const width = Math.floor(box.clientWidth);
     if (width < 50 || Number(box.dataset.width) === width) return;
     box.dataset.width = width;
-    const chart = KINDS[box.dataset.chart](all, all.workloads[Number(box.dataset.workload)], Number(box.dataset.index), width);
+    const chart = KINDS[box.dataset.chart](all, all.plots[Number(box.dataset.plot)], width);
     if (chart) {
       chart.setAttribute("aria-hidden", "true");
       box.replaceChildren(chart);

@@ -9,7 +9,7 @@ mod builder;
 mod hosts;
 
 use builder::Recipe;
-use netduel_report::{analyse_run, html, terminal};
+use netduel_report::{document, html, terminal};
 
 fn main() -> std::io::Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "report.html".to_owned());
@@ -30,9 +30,8 @@ fn main() -> std::io::Result<()> {
         }
         _ => {}
     }
-    let analysis = analyse_run(&run);
-    print!("{}", terminal::table(&analysis, 120, true));
-    std::fs::write(&path, html::page(&run, &analysis))?;
+    print!("{}", terminal::report(&document(&run), 120, true));
+    std::fs::write(&path, html::page(&document(&run)))?;
     println!("\nwrote {path}");
     Ok(())
 }

@@ -23,7 +23,9 @@ use crate::words;
 
 /// Version of the document.
 /// - 1: the first.
-pub const FORMAT_VERSION: u32 = 1;
+/// - 2: values have quartiles; rates of packets are medians of trials, not means; `explanation` holds what no counter of the table
+///   says alone; answers and verdicts have other words.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The document.
 pub fn document(run: &Run, analysis: &Analysis) -> Value {
@@ -38,6 +40,7 @@ pub fn document(run: &Run, analysis: &Analysis) -> Value {
             "started_unix_ms": header.started_unix_ms,
             "seed": header.seed,
             "end": analysis.end,
+            "annotations": header.annotations,
         },
         "question": analysis.plan.question,
         "baseline": analysis.plan.baseline().map(|arm| &arm.name),
@@ -75,7 +78,7 @@ fn workload(workload: &WorkloadAnalysis) -> Value {
     json!({
         "name": workload.name,
         "answers": workload.arms.iter().skip(1).filter_map(|arm| words::answer(workload, &arm.arm))
-            .collect::<Vec<_>>(),
+            .map(|answer| answer.characters()).collect::<Vec<_>>(),
         "metrics": workload.judged.iter().map(|judged| metric(judged, true)).chain(
             workload.unjudged.iter().map(|unjudged| metric(unjudged, false))).collect::<Vec<_>>(),
         "arms": workload.arms.iter().map(arm).collect::<Vec<_>>(),
@@ -99,12 +102,14 @@ fn metric(analysis: &MetricAnalysis, judged: bool) -> Value {
 fn values(arm: &ArmValues) -> Value {
     let numbers = arm.numbers();
     let mean = summary::mean(&numbers);
+    let quartiles = [0.25, 0.75].map(|share| summary::quantile(&numbers, share));
     json!({
         "arm": arm.arm,
         "n": numbers.len(),
         "mean": mean.map(|mean| mean.mean),
         "standard_error": mean.and_then(|mean| mean.standard_error),
         "median": summary::median(&numbers),
+        "quartiles": quartiles,
         "values": arm.values.iter().map(|(block, value)| json!({ "block": block, "value": value }))
             .collect::<Vec<_>>(),
     })

@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod csv;
+pub mod document;
 pub mod findings;
 pub mod html;
 pub mod inspect;
@@ -20,8 +21,14 @@ pub mod words;
 use netduel_model::run::Run;
 
 use crate::analysis::Analysis;
+use crate::document::block::Document;
 
 /// Derives everything that a report shows of a stored run.
 pub fn analyse_run(run: &Run) -> Analysis {
     analysis::analyse(&run.header.plan, Some(&run.header), &run.trials, &run.warnings, run.end.as_ref())
+}
+
+/// The report of a stored run, for any format.
+pub fn document(run: &Run) -> Document {
+    document::of_run(run, &analyse_run(run))
 }

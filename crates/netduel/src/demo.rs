@@ -42,7 +42,7 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let built_s = (netduel_sys::clock::monotonic_ns() - started_ns) as f64 / 1e9;
     tell(&format!("lab: guests a and b and two paths between them are up ({built_s:.1} s)"));
     let (store, lab) = check_paths(&plan, store, lab, &tell)?;
-    let output = Output { out, json: args.json.json, quiet: args.quiet.quiet };
+    let output = Output { out, json: args.json.json, quiet: args.quiet.quiet, verbose: args.verbose };
     let source = RunSource::New { plan_text: PLAN.to_owned(), annotations: args.tags.annotations(&[]) };
     execute(&plan, source, store, lab, &output)
 }

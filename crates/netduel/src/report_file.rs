@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use netduel_model::run::Run;
 use netduel_report::analysis::Analysis;
+use netduel_report::{document, terminal};
 
 use crate::cli::stored::Format;
 use crate::console::page_layout;
@@ -57,9 +58,9 @@ impl Destination {
 /// The report of a run.
 pub fn render(run: &Run, analysis: &Analysis, format: Format) -> Result<String, Failure> {
     Ok(match format {
-        Format::Text => table(analysis),
-        Format::Html => netduel_report::html::page(run, analysis),
-        Format::Md => netduel_report::markdown::page(run, analysis),
+        Format::Text => text(run, analysis),
+        Format::Html => netduel_report::html::page(&document::of_run(run, analysis)),
+        Format::Md => netduel_report::markdown::page(&document::of_run(run, analysis)),
         Format::Csv => netduel_report::csv::trials(run),
         Format::Json => {
             let document = netduel_report::json::document(run, analysis);
@@ -68,10 +69,16 @@ pub fn render(run: &Run, analysis: &Analysis, format: Format) -> Result<String, 
     })
 }
 
-/// The tables for this terminal.
-pub fn table(analysis: &Analysis) -> String {
+/// The whole report for this terminal.
+pub fn text(run: &Run, analysis: &Analysis) -> String {
     let (width, colour) = page_layout();
-    netduel_report::terminal::table(analysis, width, colour)
+    terminal::report(&document::of_run(run, analysis), width, colour)
+}
+
+/// The closing lines of a run for this terminal: the verdicts.
+pub fn summary(run: &Run, analysis: &Analysis) -> String {
+    let (width, colour) = page_layout();
+    terminal::summary(&document::of_run(run, analysis), width, colour)
 }
 
 /// Writes a file beside its place and moves it there, so that no reader sees half of it.

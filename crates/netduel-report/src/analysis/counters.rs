@@ -40,19 +40,19 @@ pub enum CounterKind {
     Interrupts,
     /// Context switches.
     ContextSwitches,
-    /// Rounds of receive processing that ran out of budget or time.
+    /// `time_squeeze`: receive rounds that ran out of budget or time.
     TimeSqueeze,
-    /// Segments sent again.
+    /// Retransmitted segments.
     Retransmits,
-    /// Of these, segments that the peer says it had already.
+    /// Of these, spurious ones, which the peer reports by DSACK.
     Spurious,
-    /// Share of the time with data under way in which the peer's window was the limit.
+    /// Share of the time with data in flight in which the peer's window was the limit.
     WindowLimited,
     /// Share of that time in which the send buffer was the limit.
     SendBufferLimited,
     /// Share of the datagrams sent that the receiver's socket dropped.
     SocketDrops,
-    /// Share of the datagrams received that came after a later one.
+    /// Share of the datagrams received that were reordered.
     Reordered,
 }
 
@@ -96,13 +96,13 @@ impl CounterKind {
             Self::SoftInterrupt => "CPU time, soft interrupts",
             Self::Interrupts => "interrupts",
             Self::ContextSwitches => "context switches",
-            Self::TimeSqueeze => "receive rounds cut short",
-            Self::Retransmits => "segments sent again",
-            Self::Spurious => "of these needlessly (DSACK)",
-            Self::WindowLimited => "limited by the peer's window",
-            Self::SendBufferLimited => "limited by the send buffer",
+            Self::TimeSqueeze => "time_squeeze",
+            Self::Retransmits => "retransmitted segments",
+            Self::Spurious => "spurious retransmits (DSACK)",
+            Self::WindowLimited => "receive-window limited",
+            Self::SendBufferLimited => "send-buffer limited",
             Self::SocketDrops => "dropped at the receiver's socket",
-            Self::Reordered => "out of order",
+            Self::Reordered => "reordered",
         }
     }
 
@@ -234,7 +234,7 @@ fn seen(trial: &Trial, shared_machine: bool, counter: impl Fn(&Observation) -> O
         .map(|sum| sum as f64)
 }
 
-/// A share of the time in which senders had data under way.
+/// A share of the time in which senders had data in flight.
 fn of_busy(trial: &Trial, field: impl Fn(&netduel_model::sample::TcpInfo) -> Option<u64>) -> Option<f64> {
     let busy = figures::sum_tcp(trial, |tcp| tcp.busy_us)?;
     Some(figures::sum_tcp(trial, field)? / busy)

@@ -26,9 +26,9 @@ const BEYOND: f64 = 1.1;
 impl Expected {
     /// `5.7 Gbit/s of 6 Gbit/s, 95 % of Standard_DS4_v2's limit (dsv2-series of 2024-07-29)`.
     pub fn share_words(&self, rate_bps: f64) -> String {
-        let mut doubt = self.doubt.as_ref().map(|doubt| format!("; that figure {doubt}")).unwrap_or_default();
+        let mut doubt = self.doubt.as_ref().map(|doubt| format!("; that value {doubt}")).unwrap_or_default();
         if rate_bps > self.bps * BEYOND {
-            doubt.push_str("; more than a limit allows, so it is none here");
+            doubt.push_str("; more than the limit, so it does not apply here");
         }
         format!(
             "{} of payload of {}, {:.0} % of {}{doubt}",
@@ -56,7 +56,7 @@ pub fn of(
     };
     if let Some(mbps) = arm.expect_mbps {
         let bps = f64::from(mbps) * 1e6 * senders.len() as f64;
-        return Some(Expected { bps, whose: "what is expected of the pair".to_owned(), doubt: None });
+        return Some(Expected { bps, whose: "the expected rate of the pair".to_owned(), doubt: None });
     }
     let limits: Vec<Expected> =
         senders.iter().map(|role| of_host(plan, hosts, arm.pair.host(*role))).collect::<Option<_>>()?;
@@ -78,7 +78,7 @@ fn of_host(
 ) -> Option<Expected> {
     let planned = plan.hosts.get(name)?;
     if let Some(mbps) = planned.expect_mbps {
-        let whose = format!("what the plan expects of host {name}");
+        let whose = format!("the expected rate of host {name}");
         return Some(Expected { bps: f64::from(mbps) * 1e6, whose, doubt: None });
     }
     let found = hosts.get(name).and_then(size_of);

@@ -1,15 +1,13 @@
-//! Where a difference comes from, in sentences made of the counters. States what was counted and never why it must be so.
+//! What the counters say that no row of their table says alone: proven paths, the largest part of a difference in CPU time, caps.
+//!
+//! It states what was counted and never why it must be so.
 use netduel_model::ids::ArmName;
 
 use super::counters::{Counter, CounterKind, Spread};
-use super::{ArmAnalysis, Cause, WorkloadAnalysis, machine};
-use crate::words;
+use super::{ArmAnalysis, Cause, WorkloadAnalysis};
 
 /// Two medians nearer than this are not worth a sentence.
 const RATIO_WORTH_SAYING: f64 = 1.25;
-
-/// A limit that held for less than this share of the time is not worth a sentence.
-const SHARE_WORTH_SAYING: f64 = 0.05;
 
 /// The sentences of a workload, every arm against the baseline.
 pub(super) fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
@@ -19,23 +17,6 @@ pub(super) fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
         let pair = Pair { workload, baseline, arm };
         sentences.extend(pair.path());
         sentences.extend(pair.cpu());
-        sentences.extend(pair.busiest_core());
-        for (kind, what) in [
-            (CounterKind::Interrupts, "Interrupts"),
-            (CounterKind::ContextSwitches, "Context switches"),
-            (CounterKind::TimeSqueeze, "Receive rounds that ran out of budget or time"),
-            (CounterKind::Retransmits, "Segments that TCP sent again"),
-            (CounterKind::Spurious, "Segments sent again that the peer says it had already (DSACK)"),
-        ] {
-            sentences.extend(pair.amount(kind, what));
-        }
-        for (kind, what) in [
-            (CounterKind::WindowLimited, "The peer's window was the limit for"),
-            (CounterKind::SendBufferLimited, "The send buffer was the limit for"),
-        ] {
-            sentences.extend(pair.limit(kind, what));
-        }
-        sentences.extend(pair.datagrams());
         sentences.extend(pair.cap());
     }
     sentences
@@ -57,17 +38,6 @@ impl Pair<'_> {
         let counter = self.workload.counters.iter().find(|counter| counter.kind == kind)?;
         let (baseline, arm) = self.names();
         Some((counter, *counter.of(baseline)?, *counter.of(arm)?))
-    }
-
-    /// `0.11 s/GB in accelerated, 0.53 s/GB in synthetic (0.21x)`.
-    fn both(&self, counter: &Counter, baseline: f64, arm: f64) -> String {
-        let (baseline_name, arm_name) = self.names();
-        let times = if baseline > 0.0 && arm > 0.0 {
-            format!(" ({})", words::times(arm / baseline))
-        } else {
-            String::new()
-        };
-        format!("{} in {arm_name}, {} in {baseline_name}{times}", counter.human(arm), counter.human(baseline))
     }
 
     fn path(&self) -> Option<String> {
@@ -92,10 +62,8 @@ impl Pair<'_> {
 
     fn cpu(&self) -> Option<String> {
         let (busy, baseline, arm) = self.counter(CounterKind::Busy)?;
-        let (busy_baseline, busy_arm) = (baseline.median, arm.median);
-        let total = busy_arm - busy_baseline;
-        let mut text = format!("CPU time: {}.", self.both(busy, baseline.median, arm.median));
-        let part = [
+        let total = arm.median - baseline.median;
+        let (what, difference, counter) = [
             (CounterKind::User, "user time"),
             (CounterKind::System, "system time"),
             (CounterKind::HardInterrupt, "hard interrupts"),
@@ -105,51 +73,15 @@ impl Pair<'_> {
         .filter_map(|(kind, what)| {
             let (counter, baseline, arm) = self.counter(kind)?;
             let difference = arm.median - baseline.median;
-            (difference * total > 0.0).then_some((what, difference, counter, baseline.median, arm.median))
+            (difference * total > 0.0).then_some((what, difference, counter))
         })
-        .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
-        if let Some((what, difference, counter, baseline, arm)) = part
-            && differs(busy_baseline, busy_arm)
-        {
-            use std::fmt::Write as _;
-            let _ = write!(
-                text,
-                " The largest part of the difference of {} is {what}, {}: {}.",
-                busy.human(total.abs()),
-                counter.human(difference.abs()),
-                self.both(counter, baseline, arm)
-            );
-        }
-        Some(text)
-    }
-
-    fn busiest_core(&self) -> Option<String> {
-        let baseline = machine::busiest_core(&self.baseline.machines)?;
-        let arm = machine::busiest_core(&self.arm.machines)?;
-        let (baseline_name, arm_name) = self.names();
+        .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
+        .filter(|_| differs(baseline.median, arm.median))?;
         Some(format!(
-            "The busiest core worked {} of the time in {arm_name} and {} in {baseline_name}.",
-            words::percent(arm),
-            words::percent(baseline)
+            "The largest part of the difference in CPU time of {} is {what}: {}.",
+            busy.human(total.abs()),
+            counter.human(difference.abs())
         ))
-    }
-
-    fn amount(&self, kind: CounterKind, what: &str) -> Option<String> {
-        let (counter, baseline, arm) = self.counter(kind)?;
-        differs(baseline.median, arm.median)
-            .then(|| format!("{what}: {}.", self.both(counter, baseline.median, arm.median)))
-    }
-
-    fn limit(&self, kind: CounterKind, what: &str) -> Option<String> {
-        let (_, baseline, arm) = self.counter(kind)?;
-        let (baseline_name, arm_name) = self.names();
-        (baseline.median.max(arm.median) >= SHARE_WORTH_SAYING).then(|| {
-            format!(
-                "{what} {} of the time with data under way in {arm_name}, {} in {baseline_name} (TCP_INFO).",
-                words::percent(arm.median),
-                words::percent(baseline.median)
-            )
-        })
     }
 
     /// A cap hides what the paths differ in.
@@ -162,29 +94,19 @@ impl Pair<'_> {
         let at = |arm: &ArmAnalysis| arm.expected.as_ref().map(|expected| format!(" ({})", expected.whose));
         match (is_cap(self.baseline), is_cap(self.arm)) {
             (true, true) => Some(format!(
-                "Both arms stand at a rate cap{}: throughput cannot show a difference between the paths; CPU time and latency can.",
+                "Both arms are at a rate cap{}: throughput cannot show a difference between the paths; CPU time and latency can.",
                 at(self.arm).unwrap_or_default()
             )),
             (false, true) => Some(format!(
-                "{arm} stands at a rate cap{}, so it may be faster than it could show here.",
+                "{arm} is at a rate cap{}; without it, it may be faster.",
                 at(self.arm).unwrap_or_default()
             )),
             (true, false) => Some(format!(
-                "{baseline} stands at a rate cap{}, so it may be faster than it could show here.",
+                "{baseline} is at a rate cap{}; without it, it may be faster.",
                 at(self.baseline).unwrap_or_default()
             )),
             (false, false) => None,
         }
-    }
-
-    fn datagrams(&self) -> Option<String> {
-        let (counter, baseline, arm) = self.counter(CounterKind::SocketDrops)?;
-        let both = self.both(counter, baseline.median, arm.median);
-        Some(if self.arm.packets.is_empty() {
-            format!("Of the datagrams sent, the receiver's own socket dropped {both}.")
-        } else {
-            format!("Of the packets sent, the receiver's own socket or ring dropped {both}.")
-        })
     }
 }
 

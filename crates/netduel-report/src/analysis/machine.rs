@@ -149,7 +149,7 @@ fn share(core: &CoreTime) -> Option<CoreShare> {
 }
 
 /// The share of the busiest core, user to soft interrupts; absent without observations.
-pub(super) fn busiest_core(machines: &[Machine]) -> Option<f64> {
+pub fn busiest_core(machines: &[Machine]) -> Option<f64> {
     machines
         .iter()
         .flat_map(|machine| &machine.cores)

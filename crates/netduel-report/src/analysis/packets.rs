@@ -13,6 +13,7 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
 use netduel_stats::series::steady_window;
+use netduel_stats::summary;
 
 use super::machine::Machine;
 use super::queues::QueueUse;
@@ -69,8 +70,8 @@ pub struct ArmPackets {
 pub struct PacketRates {
     /// Valid trials.
     pub trials: u32,
-    /// Mean over the trials of their steady windows.
-    pub mean: f64,
+    /// Median over the trials of the rates of their steady windows.
+    pub median: f64,
     /// Intervals that smallest and largest are of.
     pub intervals: u32,
     /// Smallest of the intervals; absent when no interval lies within a window.
@@ -157,7 +158,7 @@ fn one_way(
             .map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.refused))
             .sum(),
         lost: lost::of_trials(trials, ways, around.shared),
-        line: rates_received.and_then(|rates| line(path, sender, trials, rates.mean, around)),
+        line: rates_received.and_then(|rates| line(path, sender, trials, rates.median, around)),
         sent_series: course(workload, trials, sent),
         received_series: course(workload, trials, received),
         spread: [sender, receiver]
@@ -222,7 +223,7 @@ fn rates(
     }
     Some(PacketRates {
         trials: means.len() as u32,
-        mean: (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)?,
+        median: summary::median(&means)?,
         intervals: intervals.len() as u32,
         min: intervals.iter().copied().reduce(f64::min),
         max: intervals.iter().copied().reduce(f64::max),

@@ -2,6 +2,7 @@
 use netduel_model::ids::ArmName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
+use netduel_stats::summary;
 
 use super::{ArmAnalysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis};
 
@@ -83,11 +84,10 @@ fn point(label: String, workload: &WorkloadAnalysis, arm: &ArmAnalysis, packets:
     SweepPoint { label, frame: packets.path.frame, arm: arm.arm.clone(), sent, received, range }
 }
 
-/// The mean of what searches found.
+/// The median of what searches found.
 fn of_values(values: &[f64]) -> Option<PacketRates> {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
     let trials = values.len() as u32;
-    (trials > 0).then_some(PacketRates { trials, mean, intervals: 0, min: None, max: None })
+    Some(PacketRates { trials, median: summary::median(values)?, intervals: 0, min: None, max: None })
 }
 
 /// The name that a workload of a list has without the size of its frames.

@@ -1,10 +1,8 @@
 //! Intervals as small pictures in the table of verdicts, drawn here so that they need no script.
 use maud::{Markup, html};
-use netduel_model::metric::Scale;
-use netduel_stats::paired::Estimate;
 
-use crate::analysis::Analysis;
-use crate::words::Tone;
+use crate::document::verdicts::{Effect, Verdicts};
+use crate::words::tone::Tone;
 
 const WIDTH: f64 = 240.0;
 const MARGIN: f64 = 16.0;
@@ -22,15 +20,14 @@ pub(super) struct Axis {
 
 impl Axis {
     /// The axis that holds every interval of a run.
-    pub(super) fn over(analysis: &Analysis) -> Self {
-        let reach = analysis
-            .workloads
-            .iter()
-            .flat_map(|workload| &workload.judged)
-            .filter(|metric| metric.metric.scale() == Scale::Ratio)
-            .flat_map(|metric| &metric.comparisons)
-            .filter_map(|comparison| comparison.judged.as_ref()?.estimate)
-            .flat_map(|estimate| [estimate.centre, estimate.low, estimate.high])
+    pub(super) fn over(verdicts: &Verdicts) -> Self {
+        let rows = verdicts.groups.iter().flat_map(|group| &group.rows);
+        let reach = rows
+            .filter_map(|row| match row.arm.as_ref()?.effect {
+                Effect::Ratio { centre, low, high, .. } => Some([centre, low, high]),
+                Effect::Difference(_) | Effect::Unknown => None,
+            })
+            .flatten()
             .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
             .map(|ratio| ratio.max(1.0 / ratio))
             .fold(1.25, f64::max);
@@ -39,7 +36,7 @@ impl Axis {
             // To the next power of two, so that the outermost line stands at the edge.
             long => 2_f64.powf(long.log2().ceil()).min(RATIO_MAX) * 1.02,
         };
-        Self { reach, equivalence: analysis.plan.design.equivalence.fraction() }
+        Self { reach, equivalence: verdicts.equivalence }
     }
 
     /// Position of a ratio, pixels.
@@ -71,10 +68,10 @@ impl Axis {
         }
     }
 
-    /// One interval: dot and bar, the shape of the dot by tone.
-    pub(super) fn interval(&self, estimate: &Estimate, tone: Tone, words: &str) -> Markup {
-        let (low, high) = (self.x(estimate.low.max(1e-9)), self.x(estimate.high));
-        let centre = self.x(estimate.centre);
+    /// One interval, lower end, estimate and upper end: dot and bar, the shape of the dot by tone.
+    pub(super) fn interval(&self, ends: [f64; 3], tone: Tone, words: &str) -> Markup {
+        let [low, centre, high] = ends.map(|ratio| self.x(ratio.max(1e-9)));
+        let is_bounded = ends.iter().all(|ratio| ratio.is_finite());
         let (band_from, band_to) = (self.x(1.0 / (1.0 + self.equivalence)), self.x(1.0 + self.equivalence));
         html! {
             svg.interval viewBox={ "0 0 " (WIDTH) " 24" } width=(WIDTH) height="24" role="img" aria-label={ "ratio " (words) } {
@@ -84,7 +81,7 @@ impl Axis {
                 }
                 line.one x1=(self.x(1.0)) x2=(self.x(1.0)) y1="0" y2="24" {}
                 line.bar x1=(low) x2=(high) y1="12" y2="12" {}
-                @if estimate.low.is_finite() && estimate.high.is_finite() {
+                @if is_bounded {
                     line.bar x1=(low) x2=(low) y1="8" y2="16" {}
                     line.bar x1=(high) x2=(high) y1="8" y2="16" {}
                 }

@@ -3,26 +3,21 @@
 //! Every text of a plan, host or error goes through maud's escaping; the chart data stand in a script element of type JSON
 //! with every `<` escaped. A content security policy allows exactly the three scripts of this crate by their hash, so even a
 //! mistake in escaping runs nothing and loads nothing. Without JavaScript all answers, tables and intervals stay.
-mod answers;
-mod chart_data;
-mod charts;
-mod datagrams;
+mod blocks;
 mod drawing;
-mod failover;
-mod hosts;
+mod figures;
 mod intervals;
-mod limits;
-mod origin;
-mod packets;
 mod policy;
-mod search;
-mod stamps;
+mod steps;
+mod timeline;
+mod verdicts;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use netduel_model::run::Run;
 
-use crate::analysis::Analysis;
-use crate::words;
+use crate::document::block::{Document, Section};
+use crate::words::plain;
+
+use figures::Plots;
 
 /// Observable Plot, the charts.
 const PLOT: &str = include_str!("../../assets/plot.umd.min.js");
@@ -37,15 +32,18 @@ const DRAW: &str = include_str!("../../assets/draw.js");
 /// The look.
 const STYLE: &str = include_str!("../../assets/style.css");
 
-/// The page of a run.
-pub fn page(run: &Run, analysis: &Analysis) -> String {
+/// The page of a report.
+pub fn page(document: &Document) -> String {
     let scripts = [
         DRAW.to_owned(),
         format!("/*!\nD3\n{D3_LICENSE}*/\n{D3}"),
         format!("/*!\nObservable Plot\n{PLOT_LICENSE}*/\n{PLOT}"),
     ];
     let security = policy::content_security_policy(&scripts);
-    let data = chart_data::embedded(analysis);
+    let mut plots = Plots::default();
+    let sections: Vec<Markup> =
+        document.sections.iter().map(|section| self::section(section, &mut plots)).collect();
+    let program = document.source.last().map(String::as_str).unwrap_or_default();
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -54,30 +52,18 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
                 meta http-equiv="Content-Security-Policy" content=(security);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content=(run.header.program);
-                title { (words::plain(&analysis.plan.question)) " - netduel" }
+                meta name="generator" content=(plain(program));
+                title { (plain(&document.title)) " - netduel" }
                 style { (PreEscaped(STYLE)) }
                 noscript { style { ".plot { display: none }" } }
             }
             body {
                 main {
-                    (head(run, analysis))
-                    (answers::answers(analysis))
-                    (warnings_in_brief(analysis))
-                    (hosts::in_brief(analysis))
-                    (answers::verdicts(analysis))
-                    (packets::page(run, analysis))
-                    @for (index, workload) in analysis.workloads.iter().enumerate() {
-                        (charts::workload(index, workload))
-                    }
-                    (origin::path(analysis))
-                    (origin::warnings(analysis))
-                    (hosts::hosts(run, analysis))
-                    (origin::reproduction(run))
-                    (origin::counting(analysis))
+                    (head(document))
+                    @for section in &sections { (section) }
                 }
-                (foot(run))
-                script id="chart-data" type="application/json" { (PreEscaped(data)) }
+                (foot(document))
+                script id="chart-data" type="application/json" { (PreEscaped(plots.embedded(&document.arms))) }
                 @for script in &scripts { script { (PreEscaped(script)) } }
             }
         }
@@ -85,33 +71,36 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
     .into_string()
 }
 
-fn head(run: &Run, analysis: &Analysis) -> Markup {
+fn head(document: &Document) -> Markup {
+    let contents = document.sections.iter().skip(1);
     html! {
         header {
-            p.run { (run.header.id) " · " (words::date(run.header.started_unix_ms)) " · " (run.header.program) }
-            h1 { (words::plain(&analysis.plan.question)) }
-            p.basis { (words::trials(analysis)) ". " (words::plain(&words::end(analysis.end.as_ref()))) }
+            p.run { (plain(&document.source.join(" · "))) }
+            h1 { (plain(&document.title)) }
+            p.basis { (plain(&document.basis)) }
+            nav.contents aria-label="Contents" {
+                @for section in contents { a href={ "#" (section.anchor) } { (plain(&section.title)) } " " }
+            }
             noscript { p.note { "Charts need JavaScript. Everything they show stands in the tables beneath them." } }
         }
     }
 }
 
-/// A line near the top, so that nobody reads the answer without knowing of the doubts.
-fn warnings_in_brief(analysis: &Analysis) -> Markup {
-    let count = words::warnings(analysis).len();
+fn section(section: &Section, plots: &mut Plots) -> Markup {
+    let blocks = blocks::all(&section.blocks, plots);
     html! {
-        @if count > 0 {
-            p.brief { a href="#warnings" { @if count == 1 { "1 warning" } @else { (count) " warnings" } } " to weigh with this answer." }
+        section id=(section.anchor) {
+            h2 { (plain(&section.title)) }
+            (blocks)
         }
     }
 }
 
-fn foot(run: &Run) -> Markup {
+fn foot(document: &Document) -> Markup {
     html! {
         footer {
             p {
-                "Made by " (run.header.program) " from the stored run " code { (run.header.id) } ". Charts: Observable Plot and D3, \
-                 ISC licence, inlined; this file loads nothing."
+                (plain(&document.source.join(", "))) ". Charts: Observable Plot and D3, ISC licence, inlined; this file loads nothing."
             }
         }
     }

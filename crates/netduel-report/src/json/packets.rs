@@ -38,7 +38,7 @@ pub(super) fn arm(way: &ArmPackets) -> Value {
 
 fn rates(rates: PacketRates) -> Value {
     json!({
-        "trials": rates.trials, "mean": rates.mean, "intervals": rates.intervals, "min": rates.min, "max": rates.max,
+        "trials": rates.trials, "median": rates.median, "intervals": rates.intervals, "min": rates.min, "max": rates.max,
     })
 }
 

@@ -1,4 +1,4 @@
-//! The summary of a quick test: what each stream moved, the figures of the steady window, cost, packets, and the limit.
+//! The summary of a quick test: what each stream moved, the values of the steady window, CPU cost, packets, and the bottleneck.
 use std::fmt::Write as _;
 
 use netduel_model::metric::Metric;
@@ -9,7 +9,10 @@ use netduel_model::units::{human_bit_rate, human_nanos, human_si, three_digits};
 use netduel_model::workload::{Role, Wire, Workload};
 
 use crate::analysis::{self, DatagramWay, Expected, Limit, Lost, value_of};
-use crate::words;
+use crate::document::block::{Block, FactGroup};
+use crate::document::stamps;
+use crate::document::table::{Cell, Column, Table};
+use crate::{terminal, words};
 
 /// More streams than this are shown as their sum and their spread.
 const STREAMS_SHOWN: usize = 16;
@@ -30,60 +33,47 @@ pub struct SummaryInput<'a> {
     pub expected: Option<&'a Expected>,
 }
 
-/// The summary, lines with their ends. A trial that failed has none.
-pub fn summary(input: SummaryInput<'_>) -> String {
+/// The summary as text of `width` columns. A trial that failed has none.
+pub fn summary(input: SummaryInput<'_>, width: usize) -> String {
+    terminal::blocks(&blocks(input), width, false)
+}
+
+fn blocks(input: SummaryInput<'_>) -> Vec<Block> {
     let (Some(client), Some(server)) = (&input.trial.client, &input.trial.server) else {
-        return String::new();
+        return Vec::new();
     };
-    let mut text = search(input);
-    if input.workload.traffic.facts().is_stream() && text.is_empty() {
-        text.push_str(&streams(input.workload, client, server));
-        text.push('\n');
+    let mut blocks = search(input);
+    if input.workload.traffic.facts().is_stream() && blocks.is_empty() {
+        blocks.push(Block::Table(streams(input.workload, client, server)));
     }
-    for (label, words) in rows(input, client, server) {
-        let _ = writeln!(text, "{label:<12} {words}");
-    }
-    text.push_str(&stamps(input.trial));
-    text
+    blocks.push(facts(rows(input, client, server)));
+    blocks.extend(analysis::stamps_of(input.trial).as_ref().map(stamps::of_trial).unwrap_or_default());
+    blocks
+}
+
+fn facts(rows: Vec<(impl Into<String>, String)>) -> Block {
+    let rows = rows.into_iter().map(|(title, text)| (title.into(), text)).collect();
+    Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }])
 }
 
 /// What a search found; then the rest is of one of its trials. Empty for other tests.
-fn search(input: SummaryInput<'_>) -> String {
+fn search(input: SummaryInput<'_>) -> Vec<Block> {
     let facts = input.workload.traffic.facts();
     let Some((search, report)) = facts.search().zip(input.trial.search.as_ref()) else {
-        return String::new();
+        return Vec::new();
     };
-    let mut text = String::new();
-    for (label, words) in words::search::of_trial(search, report) {
-        let _ = writeln!(text, "{label:<12} {words}");
-    }
+    let mut blocks = vec![self::facts(words::search::of_trial(search, report))];
     if let Some(step) = report.shown.and_then(|index| report.steps.get(index as usize)) {
-        let _ = writeln!(text, "\nOf the trial at {}:", words::search::load(step));
+        blocks.push(Block::Heading(format!("Trial at {}", words::search::load(step))));
     }
-    text
-}
-
-/// Where the time of the stamped round trips went.
-fn stamps(trial: &Trial) -> String {
-    let Some(table) = analysis::stamps_of(trial).as_ref().map(words::stamps_of_trial) else {
-        return String::new();
-    };
-    let width = table.rows.iter().map(|(title, _)| title.chars().count()).max().unwrap_or(0);
-    let mut text = format!("\n{}\n", words::STAMPS_TITLE);
-    for (title, cells) in &table.rows {
-        let _ = writeln!(text, "  {title:<width$}  {}", cells.concat());
-    }
-    for note in &table.notes {
-        let _ = writeln!(text, "  {}", words::plain(note));
-    }
-    text
+    blocks
 }
 
 fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&'static str, String)> {
     let SummaryInput { workload, trial, shared_machine, expected } = input;
     let mut rows = headlines(input);
     if let Some(words) = tail(workload, trial) {
-        rows.push(("round trip", words));
+        rows.push(("latency", words));
     }
     rows.extend(parts(trial));
     rows.extend(congestion(workload, client).map(|name| ("congestion", name)));
@@ -106,7 +96,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     for (role, share) in analysis::busy_hosts(trial, shared_machine) {
         let whose = if shared_machine { "one machine's".to_owned() } else { format!("the {role}'s") };
         let words = format!(
-            "{} of {whose} CPU time was neither netduel's nor an interrupt's: what CPU costs is overstated",
+            "CPU contention from other processes: {} of {whose} CPU time; CPU costs are overstated",
             words::percent(share)
         );
         rows.push(("busy host", words));
@@ -127,21 +117,18 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     if others > 0 {
         let tests = if others == 1 { "1 other test".to_owned() } else { format!("{others} other tests") };
         let words =
-            format!("up to {tests} ran on the server at the same time, and shared the path and its cores");
+            format!("up to {tests} ran on the server at the same time and shared the path and its cores");
         rows.push(("beside", words));
     }
     if let Validity::WrongPath { reason } = &trial.validity {
-        rows.push((
-            "path changed",
-            format!("{}; the figures are those of more than one path", words::plain(reason)),
-        ));
+        rows.push(("path changed", format!("{}; the values mix more than one path", words::plain(reason))));
     }
     let rate = value_of(Metric::Throughput, workload, trial, shared_machine);
     rows.extend(expected.zip(rate).map(|(expected, rate)| ("of the limit", expected.share_words(rate))));
     if let Some(Limit { cause, evidence }) = analysis::limit_of(workload, trial, shared_machine, expected) {
         let evidence =
             if evidence.is_empty() { String::new() } else { format!(" ({})", evidence.join("; ")) };
-        rows.push(("limited by", format!("{}{evidence}", cause.words())));
+        rows.push(("bottleneck", format!("{}{evidence}", cause.words())));
     }
     rows
 }
@@ -166,7 +153,7 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
         let over = human_nanos(over as f64);
         rows.push((
             "throughput",
-            format!("none in the steady window: all was over in {over}, the rates above are of all of it"),
+            format!("none in the steady window: the test ended after {over}; the rates above are of the whole test"),
         ));
     }
     // What ended with its volume was in no hurry.
@@ -184,10 +171,10 @@ fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
     let window = match over_ns(input).filter(|over| *over < steady_end) {
         Some(over) => {
             let length = human_nanos(over.saturating_sub(timing.warmup.0) as f64);
-            format!("in the steady {length} (cut: {warmup} warm-up; it ended with its volume)")
+            format!("in the steady {length} (excluded: {warmup} warm-up; the volume ended the test)")
         }
         None => format!(
-            "in the steady {} (cut: {warmup} warm-up, {} cool-down)",
+            "in the steady {} (excluded: {warmup} warm-up, {} cool-down)",
             human_nanos(steady_end.saturating_sub(timing.warmup.0) as f64),
             human_nanos(timing.cooldown.0 as f64)
         ),
@@ -240,7 +227,7 @@ fn tail(workload: &Workload, trial: &Trial) -> Option<String> {
     );
     let report = trial.client.as_ref()?.report.round_trips.as_ref()?;
     if report.timeouts > 0 {
-        let _ = write!(words, ", {} requests given up", report.timeouts);
+        let _ = write!(words, ", {} requests timed out", report.timeouts);
     }
     if workload.traffic.facts().request_rate().is_some() {
         words.push_str(", from the scheduled time");
@@ -289,26 +276,26 @@ fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     if lost > 0 {
         let _ = write!(
             words,
-            ": {} at the receiver's socket, {} at an interface or queue of the two hosts, {} on the way",
+            ": {} at the receiver's socket, {} at an interface or qdisc of the two hosts, {} elsewhere",
             part(|lost| lost.at_socket),
             part(|lost| lost.at_interface),
             part(Lost::elsewhere)
         );
     }
     let (twice, reordered) = (sum(|way| way.duplicates), sum(|way| way.reordered));
-    let _ = write!(words, "; {twice} twice, {reordered} out of order");
+    let _ = write!(words, "; {twice} duplicate, {reordered} reordered");
     let mut rows = vec![(if is_of_packets(input) { "loss" } else { "datagrams" }, words)];
     match analysis::not_packets(&ways) {
         Some(ratio) if ratio > 1.0 => rows.push((
             "not packets",
             format!(
-                "{} datagrams travelled as one packet: nothing on this path cuts them; `--offload none` sends each as a packet",
+                "{} datagrams per packet: nothing on this path segments them; `--offload none` sends each as a packet",
                 three_digits(ratio)
             ),
         )),
         Some(ratio) => rows.push((
             "not packets",
-            format!("each datagram travelled as {} packets: it is longer than the MTU", three_digits(ratio.recip())),
+            format!("{} packets per datagram: a datagram is longer than the MTU", three_digits(ratio.recip())),
         )),
         None => {}
     }
@@ -325,7 +312,7 @@ fn tcp(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
     let mut words = format!("{resent} retransmits");
     let spurious: u64 = connections.iter().map(|tcp| u64::from(tcp.dsack_dups.unwrap_or(0))).sum();
     if spurious > 0 {
-        let _ = write!(words, " ({spurious} needless by DSACK)");
+        let _ = write!(words, " ({spurious} spurious by DSACK)");
     }
     if let Some(rtt) = first.rtt_us {
         let _ = write!(words, ", rtt {}", human_nanos(f64::from(rtt) * 1e3));
@@ -353,12 +340,10 @@ fn connections(client: &TrialEnd) -> Option<String> {
         report.connect.pairs.iter().filter(|(ns, _)| *ns >= SYN_RETRY_NS).map(|(_, count)| count).sum();
     let late = match late {
         0 => String::new(),
-        late => format!(
-            "; {late} took a second or more: a SYN was lost, or the server's queue of connections was full"
-        ),
+        late => format!("; {late} took 1 s or more: a SYN was lost, or the accept queue was full"),
     };
     Some(format!(
-        "{} set up in {} ({}, {} at a time); connect p50 {}  p99 {}  max {longest}{late}",
+        "{} in {} ({}, {} at a time); connect time p50 {}  p99 {}  max {longest}{late}",
         histogram.count(),
         human_nanos(report.elapsed_ns as f64),
         human_si(rate, "/s"),
@@ -374,7 +359,7 @@ fn spread(end: &TrialEnd) -> Option<String> {
     let spread = end.report.spread.as_ref()?;
     let bytes = |bytes: u64| human_si(bytes as f64, "B");
     Some(format!(
-        "{} sent least {}, middle {}, most {} a stream; Jain's fairness index {:.3}",
+        "bytes per stream sent by the {}: min {}, median {}, max {}; Jain's fairness index {:.3}",
         end.report.role,
         bytes(spread.least),
         bytes(spread.median),
@@ -419,11 +404,7 @@ fn packets(observation: &Observation) -> Option<String> {
             return "none".to_owned();
         }
         let lost = if dropped > 0 { format!(", {dropped} dropped") } else { String::new() };
-        format!(
-            "{} of {} each{lost}",
-            human_si(packets as f64, ""),
-            human_si(bytes as f64 / packets as f64, "B")
-        )
+        format!("{} of {}{lost}", packets, human_si(bytes as f64 / packets as f64, "B"))
     };
     (carried(&interface) > 0).then(|| {
         format!(
@@ -435,40 +416,54 @@ fn packets(observation: &Observation) -> Option<String> {
     })
 }
 
-/// A row for each stream and way, and for their sum.
-fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> String {
+/// A row for each stream and end, and for their sum. Packets have no row for each flow: one figure of each says nothing.
+fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> Table {
     let is_udp = workload.traffic.facts().is_datagram_stream();
-    let last = if is_udp { "datagrams" } else { "retransmits" };
-    let mut text = format!("  {:<9}{:<21}{:>10}{:>16}{last:>13}\n", "stream", "", "transfer", "rate");
-    let mut row = |stream: &str, way: &str, bytes: u64, seconds: f64, last: Option<u64>| {
-        let rate = if seconds > 0.0 { human_bit_rate(bytes as f64 * 8.0 / seconds) } else { "-".to_owned() };
-        let last = last.map_or_else(|| "-".to_owned(), |last| last.to_string());
-        let _ =
-            writeln!(text, "  {stream:<9}{way:<21}{:>10}{rate:>16}{last:>13}", human_si(bytes as f64, "B"));
+    let of_packets = words::is_of_packets(&workload.traffic);
+    let mut table =
+        Table::new(vec![Column::key(if of_packets { "flows" } else { "stream" }), Column::key("end")]);
+    table.columns.extend(["transfer", "rate"].map(Column::number));
+    table.columns.push(Column::number(match (of_packets, is_udp) {
+        (true, _) => "packets",
+        (false, true) => "datagrams",
+        (false, false) => "retransmits",
+    }));
+    let mut row = |stream: String, end: &str, bytes: u64, seconds: f64, last: Option<u64>| {
+        let rate = (seconds > 0.0).then(|| match last.filter(|_| of_packets) {
+            Some(packets) => words::packet_rate(packets as f64 / seconds),
+            None => human_bit_rate(bytes as f64 * 8.0 / seconds),
+        });
+        table.rows.push(vec![
+            Cell::Text(stream),
+            end.into(),
+            Cell::Number(human_si(bytes as f64, "B")),
+            Cell::number(rate),
+            last.map_or(Cell::Absent, Cell::Count),
+        ]);
     };
     for role in ROLES {
         let (sender, receiver) = if role == Role::Client { (client, server) } else { (server, client) };
         let (Some(sent), Some(received)) = (&sender.report.sent, &receiver.report.received) else { continue };
         let (from, to) = (format!("{role} sent"), format!("{} received", receiver.report.role));
         let count = sender.report.streams.iter().map(|group| group.members as usize).sum::<usize>();
-        if count > 1 && count <= STREAMS_SHOWN {
+        if count > 1 && count <= STREAMS_SHOWN && !of_packets {
             for stream in &sender.report.streams {
                 let resent = stream.tcp.as_ref().and_then(|tcp| tcp.retransmits).map(u64::from);
-                row(&stream.index.to_string(), &from, stream.sent_bytes, span(sent), resent);
+                row(stream.index.to_string(), &from, stream.sent_bytes, span(sent), resent);
             }
             for stream in &receiver.report.streams {
-                row(&stream.index.to_string(), &to, stream.received_bytes, span(received), None);
+                row(stream.index.to_string(), &to, stream.received_bytes, span(received), None);
             }
         }
-        let all = if count > 1 { format!("all {count} ") } else { "1".to_owned() };
+        let all = if count > 1 { format!("all {count}") } else { "1".to_owned() };
         let connections = sender.report.streams.iter().filter_map(|stream| stream.tcp.as_ref());
         let resent =
             connections.map(|tcp| tcp.retransmits.map(u64::from)).reduce(|a, b| Some(a? + b?)).flatten();
         let messages = |flow: &Flow| if is_udp { Some(flow.messages) } else { None };
-        row(&all, &from, sent.bytes, span(sent), messages(sent).or(resent));
-        row(&all, &to, received.bytes, span(received), messages(received));
+        row(all.clone(), &from, sent.bytes, span(sent), messages(sent).or(resent));
+        row(all, &to, received.bytes, span(received), messages(received));
     }
-    text
+    table
 }
 
 /// From the first to the last byte, seconds.

@@ -1,4 +1,4 @@
-//! What is said of the datagrams of a `udp-stream`: sent, received, as how many packets, where the rest went, how evenly they left.
+//! The datagrams of a `udp-stream` in words: as how many packets they travelled, how evenly they left, flows and errors.
 use std::collections::BTreeMap;
 
 use netduel_model::units::{human_bit_rate, human_nanos, three_digits};
@@ -7,7 +7,7 @@ use netduel_stats::histogram::Histogram;
 use netduel_stats::summary;
 
 use super::metric::packet_rate;
-use super::text::{percent, plain};
+use super::text::plain;
 use crate::analysis::{ArmAnalysis, DatagramWay, Packets, WorkloadAnalysis, not_packets};
 
 /// A sentence for each arm and direction of a workload, all valid trials together; none for other traffic.
@@ -24,11 +24,9 @@ pub fn datagrams(workload: &WorkloadAnalysis) -> Vec<String> {
                 continue;
             }
             let direction = if both(arm) { format!(", {}", direction(sender)) } else { String::new() };
-            // What is about packets has a table of both ends: here is what that leaves.
+            // Losses stand in a table, and so do both ends of packets: here is what those leave.
             let mut parts = if arm.packets.is_empty() {
-                let mut parts = vec![counts(&ways), packets(&ways)];
-                parts.extend(loss(&ways));
-                parts
+                vec![packets(&ways)]
             } else {
                 let mut parts = Vec::from_iter(again(&ways));
                 parts.extend(not_packets(arm.datagrams.as_slice()).map(|_| packets(&ways)));
@@ -59,16 +57,10 @@ fn total(ways: &[&DatagramWay], of: impl Fn(&DatagramWay) -> u64) -> u64 {
     ways.iter().map(|way| of(way)).sum()
 }
 
-fn counts(ways: &[&DatagramWay]) -> String {
-    let (sent, received) = (total(ways, |way| way.sent), total(ways, |way| way.received));
-    let further = again(ways).map(|further| format!(", {further}")).unwrap_or_default();
-    format!("{sent} datagrams sent, {received} received{further}")
-}
-
-/// Those that came again or out of order; absent when none did.
+/// Duplicate and reordered ones; absent without any.
 fn again(ways: &[&DatagramWay]) -> Option<String> {
     let further =
-        [(total(ways, |way| way.duplicates), "again"), (total(ways, |way| way.reordered), "out of order")];
+        [(total(ways, |way| way.duplicates), "duplicate"), (total(ways, |way| way.reordered), "reordered")];
     let further = further.into_iter().filter(|(count, _)| *count > 0);
     let further: Vec<String> = further.map(|(count, what)| format!("{count} {what}")).collect();
     (!further.is_empty()).then(|| further.join(", "))
@@ -77,7 +69,7 @@ fn again(ways: &[&DatagramWay]) -> Option<String> {
 /// The heading over what [`datagrams`] says.
 pub fn datagrams_title(workload: &WorkloadAnalysis) -> &'static str {
     let of_packets = workload.arms.iter().any(|arm| !arm.packets.is_empty());
-    if of_packets { "Pace, flows and errors" } else { "Datagrams and packets" }
+    if of_packets { "Pacing, flows and errors" } else { "Datagrams and packets" }
 }
 
 /// As how many packets: at the receiver's interface, and at the sender's.
@@ -95,31 +87,12 @@ fn packets(ways: &[&DatagramWay]) -> String {
     ];
     let sides: Vec<String> = sides.into_iter().flatten().collect();
     if sides.is_empty() {
-        return "packets not known, for no interface counted the bytes".to_owned();
+        return "packets unknown: no interface counted the bytes".to_owned();
     }
     let ratios: Vec<f64> = ways.iter().filter_map(|way| way.datagrams_per_packet).collect();
     let ratio =
-        summary::median(&ratios).map(|ratio| format!(" ({} datagrams a packet)", three_digits(ratio)));
+        summary::median(&ratios).map(|ratio| format!(" ({} datagrams per packet)", three_digits(ratio)));
     sides.join(", ") + &ratio.unwrap_or_default()
-}
-
-/// Where the lost ones were dropped.
-fn loss(ways: &[&DatagramWay]) -> Option<String> {
-    let lost: Vec<_> = ways.iter().map(|way| way.lost).collect::<Option<_>>()?;
-    let sum = |of: fn(&crate::analysis::Lost) -> u64| lost.iter().map(of).sum::<u64>();
-    let (all, sent) = (sum(|lost| lost.all), total(ways, |way| way.sent).max(1));
-    if all == 0 {
-        return Some("none lost".to_owned());
-    }
-    let share = |count: u64| format!("{count} ({})", percent(count as f64 / sent as f64));
-    Some(format!(
-        "lost {}: {} dropped at the receiver's socket, which is this tool's limit, {} at an interface or queue of the two hosts that \
-         counts it, {} on the path or not accounted for",
-        share(all),
-        share(sum(|lost| lost.at_socket)),
-        share(sum(|lost| lost.at_interface)),
-        share(sum(|lost| lost.elsewhere())),
-    ))
 }
 
 /// Payload of a packet, bytes, where packets are what a workload is about.
@@ -134,7 +107,7 @@ fn pace(ways: &[&DatagramWay], packet: Option<f64>) -> Option<String> {
     let paced: Vec<_> = ways.iter().filter_map(|way| way.pacing.as_ref()).collect();
     let asked = paced.first()?.asked_bps;
     let rates: Vec<f64> = paced.iter().filter_map(|pacing| pacing.sent_bps).collect();
-    let mut parts = vec![format!("asked for {}", rate_of(asked))];
+    let mut parts = vec![format!("target {}", rate_of(asked))];
     if let Some(rate) = summary::median(&rates) {
         let off = (rate / asked - 1.0) * 100.0;
         parts.push(format!("sent {} in the steady window ({off:+.2} %)", rate_of(rate)));
@@ -150,7 +123,7 @@ fn pace(ways: &[&DatagramWay], packet: Option<f64>) -> Option<String> {
     let lateness = |late: &Histogram| {
         let at = |p| late.percentile(p).map(|value| human_nanos(value as f64));
         let of = if burst == 1 { "datagrams".to_owned() } else { format!("bursts of up to {burst}") };
-        Some(format!("{of} left {} late at p50, {} at p99, {} at most", at(50.0)?, at(99.0)?, at(100.0)?))
+        Some(format!("{of} left {} late at p50, {} at p99, {} at max", at(50.0)?, at(99.0)?, at(100.0)?))
     };
     parts.extend(late.as_ref().and_then(lateness));
     Some(parts.join(", "))
@@ -175,7 +148,7 @@ fn errors(ways: &[&DatagramWay]) -> Option<String> {
         .take(SHOWN)
         .map(|((end, call, error), count)| format!("{call} at the {end}: {error} ({count} times)"))
         .collect();
-    (!shown.is_empty()).then(|| format!("calls that failed: {}{more}", shown.join(", ")))
+    (!shown.is_empty()).then(|| format!("failed calls: {}{more}", shown.join(", ")))
 }
 
 /// Over which ports and cores the flows were spread, in the last trial that tells.

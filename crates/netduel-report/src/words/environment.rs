@@ -222,25 +222,25 @@ fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
             let goals: Vec<&str> = search.goals.iter().map(|goal| goal.name.as_str()).collect();
             format!("at the rates that a search for {} tries", goals.join(" and "))
         }
-        (None, None) => "as fast as it can".to_owned(),
+        (None, None) => "unpaced".to_owned(),
     };
     let takes = if search.is_some() { "Each search takes at most" } else { "Each trial takes" };
     let queues =
         way.path.queues.map(|queues| format!(" over {}", plural(queues, "queue"))).unwrap_or_default();
     let maker = match way.path.engine {
         PacketEngine::Socket => "through UDP sockets, a batch in each system call",
-        PacketEngine::Xdp => "past the network stack (AF_XDP)",
-        PacketEngine::Dpdk => "from a program that drives the NIC itself (DPDK testpmd, txonly)",
-        PacketEngine::Kernel => "from the kernel itself, in the place of the driver (BPF test run)",
+        PacketEngine::Xdp => "by kernel bypass (AF_XDP)",
+        PacketEngine::Dpdk => "by kernel bypass (DPDK testpmd, txonly)",
+        PacketEngine::Kernel => "from the kernel, in the place of the driver (BPF test run)",
     };
     let taker = match way.path.receiver {
         PacketReceiver::Socket => "through UDP sockets",
-        PacketReceiver::Dpdk => "by a program that drives the NIC itself (DPDK testpmd, rxonly)",
-        PacketReceiver::Xdp => "past the network stack (AF_XDP), one by one",
-        PacketReceiver::Count => "by counting each in the driver (XDP) and dropping it there",
+        PacketReceiver::Dpdk => "by kernel bypass (DPDK testpmd, rxonly)",
+        PacketReceiver::Xdp => "by kernel bypass (AF_XDP), one by one",
+        PacketReceiver::Count => "by counting and dropping each in the driver (XDP)",
     };
     format!(
-        "The {} sends frames of {} B ({size} of UDP payload) in {}{queues} {pace}, {maker}; the other end takes them {taker}. {takes} {}.",
+        "The {} sends frames of {} B ({size} of UDP payload) in {}{queues} {pace}, {maker}; the other end receives them {taker}. {takes} {}.",
         way.sender,
         way.path.frame,
         plural(*flows, "flow"),

@@ -1,22 +1,16 @@
-//! What limited each arm, in words.
+//! Queues, cores and known limits in words.
 use std::collections::BTreeMap;
 
 use netduel_model::metric::Metric;
 use netduel_stats::summary;
 
 use super::text::percent;
-use crate::analysis::{ArmAnalysis, ArmLimit, QueueUse, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, QueueUse, WorkloadAnalysis};
 
-/// The heading over what [`limits`] says.
-pub const LIMITS_TITLE: &str = "What limited each arm";
-
-/// What limited the trials of each arm, with the numbers, and the share of a known limit that was reached.
-pub fn limits(workload: &WorkloadAnalysis) -> Vec<String> {
-    workload.arms.iter().flat_map(|arm| [of_arm(arm), share(workload, arm)]).flatten().collect()
+/// The share of a known limit that each arm reached; empty where no limit is known.
+pub fn limit_shares(workload: &WorkloadAnalysis) -> Vec<String> {
+    workload.arms.iter().filter_map(|arm| share(workload, arm)).collect()
 }
-
-/// The heading over what [`queues`] says.
-pub const QUEUES_TITLE: &str = "Queues and cores that carried the packets";
 
 /// Which queues and cores worked at each end of each arm, all valid trials together.
 pub fn queues(workload: &WorkloadAnalysis) -> Vec<String> {
@@ -55,16 +49,7 @@ pub(super) fn spread<K: Ord + Copy + std::fmt::Display>(packets: &BTreeMap<K, u6
     (all > 0).then(|| told.join(", ") + &more)
 }
 
-fn of_arm(arm: &ArmAnalysis) -> Option<String> {
-    let ArmLimit { cause, trials, of, evidence, others } = arm.limit.as_ref()?;
-    let evidence = if evidence.is_empty() { String::new() } else { format!(": {}", evidence.join("; ")) };
-    let others: Vec<String> =
-        others.iter().map(|(cause, count)| format!("{} in {count}", cause.words())).collect();
-    let others = if others.is_empty() { String::new() } else { format!("; otherwise {}", others.join(", ")) };
-    Some(format!("{}: {} in {trials} of {of} trials{evidence}{others}", arm.arm, cause.words()))
-}
-
-/// The share of the limit that an arm's throughput reached, on average.
+/// The share of the limit that an arm's throughput reached, by the median of its trials.
 fn share(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Option<String> {
     let expected = arm.expected.as_ref()?;
     let throughput = workload
@@ -73,6 +58,6 @@ fn share(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Option<String> {
         .chain(&workload.unjudged)
         .find(|metric| metric.metric == Metric::Throughput)?;
     let values = throughput.arms.iter().find(|values| values.arm == arm.arm)?;
-    let mean = summary::mean(&values.numbers())?;
-    Some(format!("{}: {}", arm.arm, expected.share_words(mean.mean)))
+    let median = summary::median(&values.numbers())?;
+    Some(format!("{}: {}", arm.arm, expected.share_words(median)))
 }

@@ -1,116 +1,53 @@
 //! What is said of packets: both ends beside each other, where the missing ones went, which queues and cores had them.
 use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
-use netduel_model::workload::{Role, Workload};
+use netduel_model::workload::Workload;
 
 use super::limits::spread;
 use super::metric::packet_rate;
-use super::text::{percent, plain};
-use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketRates, PacketSpread, WorkloadAnalysis};
+use super::text::percent;
+use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
 use crate::published;
-
-/// The heading over the table of both ends.
-pub const PACKETS_TITLE: &str = "Packets at both ends";
 
 /// How packets are counted, for people who check.
 pub(super) const RULE: &str = "Workloads of type pps count packets one by one at both ends, and each datagram is one. Loss is what was \
     sent less what arrived, each packet once; drops are given to the counter that names them, from the receiver's program outwards, and \
     none to two. What a full ring made a sender wait for was sent later and is no loss. pps is packets per second.";
 
-/// Both ends of every arm, a row for each.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PacketTable {
-    /// Titles of the columns; the first two are words, the others numbers.
-    pub header: Vec<&'static str>,
-    /// Rows of as many cells.
-    pub rows: Vec<Vec<String>>,
-    /// How it is counted, and what became of what is missing.
-    pub notes: Vec<String>,
-}
-
-/// The table of a workload; absent where it is not about packets.
-pub fn packets(workload: &WorkloadAnalysis) -> Option<PacketTable> {
-    let of_arm =
-        |arm: &ArmAnalysis| arm.packets.iter().map(|way| (arm.arm.to_string(), way.clone())).collect();
-    let ways: Vec<(String, ArmPackets)> =
-        workload.arms.iter().flat_map(|arm| -> Vec<_> { of_arm(arm) }).collect();
-    let settings = &workload.arms.first()?.workload;
-    if ways.is_empty() {
-        return None;
-    }
-    let header = vec!["arm", "end", "mean", "smallest", "largest", "in all", "on the interface"];
-    let rows = ways.iter().flat_map(|(arm, way)| rows(arm, way)).collect();
-    let mut notes = vec![rule(settings)];
-    for (arm, way) in &ways {
-        notes.extend(of_way(way).into_iter().map(|note| plain(&format!("{arm}: {note}"))));
-    }
-    Some(PacketTable { header, rows, notes })
-}
-
-fn rows(arm: &str, way: &ArmPackets) -> Vec<Vec<String>> {
-    let ends = [
-        ("sent", way.sender, way.sent, way.sent_count, &way.interface_sent),
-        ("received", opposite(way.sender), way.received, way.received_count, &way.interface_received),
-    ];
-    ends.into_iter()
-        .map(|(verb, role, rates, count, interface)| {
-            let rate = |of: fn(PacketRates) -> Option<f64>| {
-                rates.and_then(of).map_or_else(|| "not told".to_owned(), packet_rate)
-            };
-            vec![
-                arm.to_owned(),
-                format!("{verb} by the {role}"),
-                rate(|rates| Some(rates.mean)),
-                rate(|rates| rates.min),
-                rate(|rates| rates.max),
-                count.to_string(),
-                interface.as_ref().map_or_else(
-                    || "passed its counters by".to_owned(),
-                    |(name, packets)| plain(&format!("{packets} on {name}")),
-                ),
-            ]
-        })
-        .collect()
-}
-
-fn opposite(role: Role) -> Role {
-    match role {
-        Role::Client => Role::Server,
-        Role::Server => Role::Client,
-    }
-}
-
-/// How means, smallest and largest are counted.
-fn rule(settings: &Workload) -> String {
+/// How medians, min and max are counted.
+pub(crate) fn rule(settings: &Workload) -> String {
     if settings.traffic.facts().search().is_some() {
-        return "a search is many trials: these are the rates and counts of one of each search, which stands for it; smallest and largest \
-                are of its 100 ms intervals, and its first and last moments are cut"
+        return "a search is many trials: these are the rates and counts of one trial of each search; min and max are of its 100 ms \
+                intervals, and its first and last moments are cut"
             .to_owned();
     }
     let timing = &settings.timing;
     format!(
-        "means are of the steady windows ({} of warm-up and {} of cool-down are cut from each trial of {}), smallest and largest of \
-         the 100 ms intervals that lie whole within them; counts are of whole trials, all valid ones together",
+        "median of the trials' steady windows ({} of warm-up and {} of cool-down are cut from each trial of {}); min and max are of \
+         the 100 ms intervals within them; counts are totals of all valid trials",
         human_nanos(timing.warmup.0 as f64),
         human_nanos(timing.cooldown.0 as f64),
         timing.duration
     )
 }
 
-fn of_way(way: &ArmPackets) -> Vec<String> {
+/// Where an arm's missing packets went, and what else is known of one direction.
+pub(crate) fn of_way(way: &ArmPackets) -> Vec<String> {
     let mut notes = vec![lost(way)];
     notes.extend(way.back_pressure.filter(|times| *times > 0).map(|times| {
         format!(
-            "the {} found the ring or queue of its interface full {times} times and waited: back-pressure, not loss",
+            "the {} waited {times} times for a full ring or queue of its interface: back-pressure, not loss",
             way.sender
         )
     }));
-    notes.extend(way.not_taken.filter(|packets| *packets > 0).map(|packets| {
-        format!("the device did not take {packets} packets that testpmd offered it: back-pressure, not loss")
-    }));
+    notes.extend(
+        way.not_taken.filter(|packets| *packets > 0).map(|packets| {
+            format!("the device refused {packets} packets of testpmd: back-pressure, not loss")
+        }),
+    );
     notes.extend(way.line.as_ref().map(|line| {
         format!(
-            "what arrived took {} of the {} of {}, each {} B frame with 20 B of preamble and gap",
+            "the received packets used {} of the {} of {}, each {} B frame with 20 B of preamble and gap",
             percent(line.share),
             human_bit_rate(line.bps),
             line.interface,
@@ -124,20 +61,20 @@ fn of_way(way: &ArmPackets) -> Vec<String> {
 fn lost(way: &ArmPackets) -> String {
     let (sent, received) = (way.sent_count, way.received_count);
     let (Some(missing), Some(places)) = (sent.checked_sub(received), &way.lost) else {
-        return format!("{received} packets arrived of {sent} that were sent: the record is not sound");
+        return format!("{received} packets received of {sent} sent: the record is inconsistent");
     };
     if missing == 0 {
-        return format!("none of {sent} packets was lost");
+        return format!("0 of {sent} packets lost");
     }
     let share = percent(missing as f64 / sent.max(1) as f64);
     let places: Vec<String> = places
         .iter()
         .map(|lost| match &lost.place {
             Some(place) => format!("{} counted as {place}", lost.packets),
-            None => format!("{} that no counter of the two hosts names", lost.packets),
+            None => format!("{} not counted by either host", lost.packets),
         })
         .collect();
-    format!("{missing} of {sent} packets were lost ({share}): {}", places.join(", "))
+    format!("{missing} of {sent} packets lost ({share}): {}", places.join(", "))
 }
 
 /// Which queues and cores of each end had an arm's packets; empty where it is not about packets.
@@ -269,8 +206,8 @@ pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String>
                 "{} of {}: {} received here, {} of the {} that {} has for {} ({}; it sent {})",
                 workload.name,
                 arm.arm,
-                packet_rate(received.mean),
-                percent(received.mean / figure.receiver_pps),
+                packet_rate(received.median),
+                percent(received.median / figure.receiver_pps),
                 packet_rate(figure.receiver_pps),
                 figure.source,
                 figure.size,

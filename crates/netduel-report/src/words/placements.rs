@@ -3,9 +3,6 @@ use netduel_model::observation::Placement;
 
 use crate::analysis::WorkloadAnalysis;
 
-/// The heading over what [`placements`] says.
-pub const PLACEMENTS_TITLE: &str = "Cores that the ends chose";
-
 /// `2,4,6 (queues of eth0 on node 0)`.
 pub fn placement(placement: &Placement) -> String {
     let cores: Vec<String> = placement.cores.iter().map(u16::to_string).collect();

@@ -49,7 +49,7 @@ pub fn workload(workload: &Workload) -> String {
             parts.push(format!("{block} a call"));
             parts.extend(congestion.iter().cloned());
             parts.extend(rate.map(|rate| format!("at {rate}")));
-            parts.extend(tuning.volume.map(|volume| format!("{volume} in all")));
+            parts.extend(tuning.volume.map(|volume| format!("{volume} total")));
             parts.extend(tuning.window.map(|window| format!("{window} buffers")));
             parts.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
         }
@@ -70,11 +70,11 @@ pub fn workload(workload: &Workload) -> String {
         Traffic::LoadedLatency(load) => parts.extend(loaded(load)),
         Traffic::Failover(failover) => parts.extend(super::failover::settings(failover)),
         Traffic::TcpCrr(transaction) => {
-            parts.push("a connection for each transaction".to_owned());
+            parts.push("one connection per transaction".to_owned());
             parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
             parts.push(match transaction.rate {
-                Some(rate) => format!("open loop at {rate}, at most {} under way", transaction.outstanding),
-                None => format!("closed loop, {} under way", transaction.outstanding),
+                Some(rate) => format!("open loop at {rate}, at most {} in flight", transaction.outstanding),
+                None => format!("closed loop, {} in flight", transaction.outstanding),
             });
             parts.push(waiting(transaction.wait).to_owned());
             parts.extend(transaction.congestion.iter().cloned());
@@ -113,20 +113,19 @@ fn datagrams(udp: &UdpStream, packets: Option<&PacketPath>) -> Vec<String> {
     if let Some(packets) = packets {
         let packet_rate =
             |rate: BitRate| super::metric::packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64);
-        let unpaced =
-            || packets.search.as_ref().map_or("as fast as it can".to_owned(), super::search::settings);
+        let unpaced = || packets.search.as_ref().map_or("unpaced".to_owned(), super::search::settings);
         parts.push(rate.map_or_else(unpaced, |rate| format!("at {}", packet_rate(rate))));
         parts.extend(packets.queues.map(|queues| plural(queues, "queue")));
     } else {
         parts.push(format!("{size} datagrams"));
-        parts.push(rate.map_or("as fast as it can".to_owned(), |rate| format!("at {rate}")));
+        parts.push(rate.map_or("unpaced".to_owned(), |rate| format!("at {rate}")));
         parts.push(match offload {
             UdpOffload::None => "no segmentation offload".to_owned(),
             UdpOffload::Gso => "GSO".to_owned(),
             UdpOffload::GsoGro => "GSO and GRO".to_owned(),
         });
     }
-    parts.extend(tuning.volume.map(|volume| format!("{volume} in all")));
+    parts.extend(tuning.volume.map(|volume| format!("{volume} total")));
     parts.extend(tuning.window.map(|window| format!("{window} buffers")));
     parts
 }
@@ -144,19 +143,19 @@ pub(super) fn engine_words(engine: TcpEngine) -> &'static str {
 pub fn zero_copy(report: ZeroCopyReport) -> String {
     let ZeroCopyReport { sends, completions, copied, put_off } = report;
     let mut words = match copied {
-        0 => format!("none of {completions} sends was copied by the kernel"),
+        0 => format!("0 of {completions} sends were copied by the kernel"),
         copied => format!(
             "{copied} of {completions} sends were copied by the kernel{}",
             if copied == completions { " (this path has no zero copy: veth, loopback)" } else { "" }
         ),
     };
     if completions < sends {
-        let _ = write!(words, "; of {} more it has not told", sends - completions);
+        let _ = write!(words, "; {} sends have no completion", sends - completions);
     }
     if put_off > 0 {
         let _ = write!(
             words,
-            "; {put_off} times it had no room for more under way (net.core.optmem_max, ulimit -l)"
+            "; {put_off} times the limit of sends in flight was reached (net.core.optmem_max, ulimit -l)"
         );
     }
     words
@@ -172,19 +171,19 @@ fn waiting(wait: Wait) -> &'static str {
 
 /// The heading over what [`parts`] says.
 pub fn parts_title(workload: &WorkloadAnalysis) -> &'static str {
-    let Some(first) = workload.arms.first() else { return "What round trips are made of" };
+    let Some(first) = workload.arms.first() else { return "Round-trip parts" };
     let facts = first.workload.traffic.facts();
     if facts.load_begins.is_some() {
-        "Round trips, idle and under load"
+        "Latency, idle and under load"
     } else if facts.wire == Wire::Segments {
-        "How its connections were set up"
+        "TCP connect time"
     } else {
-        "What round trips are made of"
+        "Round-trip parts"
     }
 }
 
 /// What load adds to the round trips of each arm, and which of its probes were lost; empty for workloads without load.
-fn load_effects(workload: &WorkloadAnalysis) -> Vec<String> {
+pub fn load_effects(workload: &WorkloadAnalysis) -> Vec<String> {
     let mut sentences = Vec::new();
     let signed = |ns: f64| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, human_nanos(ns.abs()));
     let added: Vec<String> = workload
@@ -210,25 +209,8 @@ fn load_effects(workload: &WorkloadAnalysis) -> Vec<String> {
     sentences
 }
 
-/// What round trips are made of, a sentence for each part: its percentiles on every arm.
-pub fn parts(workload: &WorkloadAnalysis) -> Vec<String> {
-    let Some(first) = workload.arms.iter().find(|arm| !arm.parts.is_empty()) else { return Vec::new() };
-    let sentence = |key: &str, title: &str| {
-        let arms: Vec<String> = workload
-            .arms
-            .iter()
-            .filter_map(|arm| {
-                let part = arm.parts.iter().find(|part| part.key == key)?;
-                let at = |percentile| Some(human_nanos(part.histogram.percentile(percentile)? as f64));
-                Some(format!("{} p50 {}, p99 {}", arm.arm, at(50.0)?, at(99.0)?))
-            })
-            .collect();
-        format!("{title}: {}", arms.join("; "))
-    };
-    first.parts.iter().map(|part| sentence(part.key, part.title)).chain(load_effects(workload)).collect()
-}
-
-pub(super) fn plural(count: u32, one: &str) -> String {
+/// A count with its noun.
+pub fn plural(count: u32, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
@@ -261,15 +243,13 @@ fn loaded(load: &LoadedLatency) -> Vec<String> {
 /// How a run ended.
 pub fn end(end: Option<&RunEnd>) -> String {
     match end {
-        None => "The run has no end: it goes on, or its coordinator was killed.".to_owned(),
-        Some(RunEnd::PrecisionReached) => {
-            "Ended because every interval is as narrow as the plan asks.".to_owned()
-        }
-        Some(RunEnd::BlocksDone) => "Ended at the plan's most blocks; where an interval is wider than the plan asks, more blocks would narrow it.".to_owned(),
-        Some(RunEnd::BudgetUsed) => "Ended because the time budget was used up.".to_owned(),
-        Some(RunEnd::Interrupted) => "Interrupted before its end; it can go on.".to_owned(),
+        None => "No end is recorded: the run is still running, or its coordinator was killed.".to_owned(),
+        Some(RunEnd::PrecisionReached) => "Stopped: precision reached.".to_owned(),
+        Some(RunEnd::BlocksDone) => "Stopped: block limit reached.".to_owned(),
+        Some(RunEnd::BudgetUsed) => "Stopped: time budget used up.".to_owned(),
+        Some(RunEnd::Interrupted) => "Interrupted; the run can be resumed.".to_owned(),
         Some(RunEnd::Failed { detail }) => {
-            format!("Failed, and can be resumed when the cause is removed: {detail}")
+            format!("Failed; the run can be resumed after the cause is removed: {detail}")
         }
     }
 }
@@ -277,8 +257,8 @@ pub fn end(end: Option<&RunEnd>) -> String {
 /// How many blocks and trials stand behind the verdicts.
 pub fn trials(analysis: &Analysis) -> String {
     let left_out = match analysis.trials_left_out {
-        0 => "none left out".to_owned(),
-        count => format!("{count} left out"),
+        0 => "0 excluded".to_owned(),
+        count => format!("{count} excluded"),
     };
     let blocks =
         if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
@@ -353,8 +333,8 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         ("Rates", "The receiver's payload in the steady window (warm-up and cool-down cut off), all streams; with traffic both \
           ways the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()),
         ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial, to the datagram, from both ends, all \
-          directions. Of what is lost, drops at the receiver's socket are this tool's, drops that an interface or queue of the two \
-          hosts counts are theirs, and the rest is the path's or nobody's account.".to_owned()),
+          directions. Of what is lost, drops at the receiver's socket are this tool's limit, drops that an interface or qdisc of the two \
+          hosts counts are theirs, and the others are the path's or not accounted for.".to_owned()),
         ("Packets", "What the receiver's interface counted over the whole trial, per second between the first and the last \
           arrival. With segmentation offload a packet may carry many datagrams.".to_owned()),
         ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
@@ -365,12 +345,12 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
         ("Comparison", "Within blocks: each arm against the baseline of the same block. Ratio (difference for loss and \
           retransmits) by Hodges and Lehmann with its Wilcoxon signed-rank interval.".to_owned()),
         ("Verdict", format!("All comparisons of the run are one family at {confidence} confidence by Holm's procedure: an \
-          interval in brackets is the one that decided its verdict. `No difference larger than` is an equivalence test at \
+          interval in brackets is the one that decided its verdict. `No difference beyond` is an equivalence test at \
           {equivalence}.")),
-        ("Means", "A mean stands with its standard error and number of trials. It is for the eye; verdicts use the blocks."
-            .to_owned()),
-        ("Left out", "Trials that failed or whose bytes took another path than the arm's. Nothing else is ever left out, \
-          outliers included.".to_owned()),
+        ("Values", "The value of an arm is the median of its valid trials, with the quartiles in brackets and the number of trials. The \
+          ratio of two medians is not the verdict's estimate, which pairs the arms within blocks.".to_owned()),
+        ("Excluded", "Trials that failed, and trials whose bytes took another path than the arm's. Nothing else is ever excluded; \
+          outliers stay.".to_owned()),
     ];
     let has = |test: &dyn Fn(&Facts<'_>) -> bool| {
         plan.arms.iter().flat_map(|arm| &arm.workloads).any(|workload| test(&workload.traffic.facts()))

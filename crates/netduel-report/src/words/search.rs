@@ -1,7 +1,6 @@
-//! What a search tries and found, in words and as a table of its steps.
+//! What a search tries and found, in words.
 use netduel_model::search::{
-    Search, SearchAsk, SearchEnd, SearchGoal, SearchPurpose, SearchReport, SearchResult, SearchState,
-    SearchStep,
+    Search, SearchAsk, SearchEnd, SearchGoal, SearchReport, SearchResult, SearchState, SearchStep,
 };
 use netduel_model::units::{human_nanos, human_si};
 use netduel_stats::summary;
@@ -10,20 +9,10 @@ use super::text::{percent, percent_exact, plain};
 use crate::analysis::{ArmSearch, WorkloadAnalysis};
 
 /// The title of what a report says of searches.
-pub const TITLE: &str = "The search for the rate";
+pub const TITLE: &str = "Rate search";
 
-/// The steps of one search.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepTable {
-    /// Whose search, and which.
-    pub title: String,
-    /// Titles of the columns.
-    pub header: Vec<String>,
-    /// Each step.
-    pub rows: Vec<Vec<String>>,
-}
-
-fn rate(packets_per_second: f64) -> String {
+/// A rate of packets.
+pub fn rate(packets_per_second: f64) -> String {
     human_si(packets_per_second, "pps")
 }
 
@@ -63,7 +52,7 @@ pub fn tried(step: &SearchStep) -> String {
 }
 
 /// Share of the packets that were sent and did not arrive.
-fn lost(step: &SearchStep) -> String {
+pub fn lost(step: &SearchStep) -> String {
     let (sent, received) = (step.count.sent, step.count.received);
     percent(sent.saturating_sub(received) as f64 / sent.max(1) as f64)
 }
@@ -248,58 +237,4 @@ fn costs(search: &ArmSearch) -> String {
         steps as f64 / searches as f64,
         human_nanos(spent_ns as f64 / searches as f64)
     )
-}
-
-/// The steps of one search of each arm, the one in the middle by what it found; empty when the workload is none.
-pub fn steps(workload: &WorkloadAnalysis) -> Vec<StepTable> {
-    let mut tables = Vec::new();
-    for arm in &workload.arms {
-        let Some((search, (block, report))) =
-            arm.search.as_ref().and_then(|search| Some((search, search.middle()?)))
-        else {
-            continue;
-        };
-        let of = match search.trials.len() {
-            1 => String::new(),
-            count => format!(" (block {} stands for {count}: it found the middle)", block + 1),
-        };
-        tables.push(StepTable {
-            title: format!("{}{of}: {}", plain(arm.arm.as_str()), cost(report)),
-            header: ["step", "for", "load", "time", "sent", "lost", "share", "rate kept to", "verdict"]
-                .map(str::to_owned)
-                .to_vec(),
-            rows: report
-                .steps
-                .iter()
-                .enumerate()
-                .map(|(index, step)| row(index, step, &search.goals))
-                .collect(),
-        });
-    }
-    tables
-}
-
-fn row(index: usize, step: &SearchStep, goals: &[SearchGoal]) -> Vec<String> {
-    let goal = goals.get(step.ask.goal as usize).map_or("?", |goal| goal.name.as_str());
-    let purpose = match step.ask.purpose {
-        SearchPurpose::Maximum => "the most".to_owned(),
-        SearchPurpose::Narrow => format!("{goal}, narrow"),
-        SearchPurpose::Confirm => format!("{goal}, confirm"),
-    };
-    let (sent, received) = (step.count.sent, step.count.received);
-    vec![
-        (index + 1).to_string(),
-        plain(&purpose),
-        step.ask.load.map_or(format!("as it can: {}", rate(step.offered)), |load| rate(load as f64)),
-        step.ask.duration.to_string(),
-        sent.to_string(),
-        sent.saturating_sub(received).to_string(),
-        lost(step),
-        step.pacing_error().map_or("-".to_owned(), |error| percent(error.abs())),
-        match (step.high_loss, step.fell_short) {
-            (true, true) => "generator too slow".to_owned(),
-            (true, false) => "too much lost".to_owned(),
-            (false, _) => "good".to_owned(),
-        },
-    ]
 }

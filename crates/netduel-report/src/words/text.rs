@@ -37,7 +37,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A share rounded down to two decimals, for "at least": `99.98 %`.
-pub(super) fn percent_at_least(share: f64) -> String {
+pub fn percent_at_least(share: f64) -> String {
     let percent = (share * 1e4).floor() / 100.0;
     if percent >= 100.0 { "100 %".to_owned() } else { format!("{percent:.2} %") }
 }

@@ -1,6 +1,6 @@
-//! What is said of a comparison: its tone, its words, its interval, and the sentence that answers the question.
-use std::fmt::Write as _;
-
+//! The words of a comparison: values, verdict, interval, and the sentence that answers the question.
+//!
+//! Everything here rests on the estimates that a verdict is made of: medians of trials, and the median of pairs within blocks.
 use netduel_model::ids::ArmName;
 use netduel_model::metric::{Better, Metric, Scale};
 use netduel_model::units::three_digits;
@@ -9,45 +9,13 @@ use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, Verdict};
 
 use super::text::{figure, percent_exact, times};
+use super::tone::Tone;
 use crate::analysis::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
+use crate::document::block::{Style, Text};
+use crate::document::verdicts::{Effect, Measure};
 
-/// So many more blocks are named; beyond it nobody would run them.
+/// More blocks than this are not worth a number.
 const BLOCKS_WORTH_NAMING: u32 = 1000;
-
-/// What a verdict means for the person who asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    /// The arm is better than the baseline.
-    Better,
-    /// The arm is worse.
-    Worse,
-    /// They do not differ by an amount that matters.
-    Same,
-    /// Nothing can be said yet.
-    Open,
-}
-
-impl Tone {
-    /// One word, also the name of the style.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Same => "same",
-            Self::Open => "open",
-        }
-    }
-
-    /// A mark that tells the tones apart without colour.
-    pub fn mark(self) -> &'static str {
-        match self {
-            Self::Better => "+",
-            Self::Worse => "-",
-            Self::Same => "=",
-            Self::Open => "?",
-        }
-    }
-}
 
 /// Whether a verdict is good news in its metric.
 pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
@@ -60,75 +28,97 @@ pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
     }
 }
 
-/// A verdict, for example `faster by 220 % [190, 250] (3.2x)`.
+/// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `65 % lower [61, 68]`, `no difference beyond 5 %`, `inconclusive: about 12 more blocks`.
 pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
     let Some(judged) = judged else { return "not judged".to_owned() };
     match judged.verdict {
-        Verdict::Higher { estimate } => {
-            format!("{} by {}", direction(metric, true), effect(metric, &estimate))
-        }
-        Verdict::Lower { estimate } => {
-            format!("{} by {}", direction(metric, false), effect(metric, &estimate))
-        }
+        Verdict::Higher { estimate } | Verdict::Lower { estimate } => effect(metric, &estimate),
         Verdict::NoDifference { larger_than, .. } => {
-            format!("no difference larger than {}", amount(metric, larger_than))
+            format!("no difference beyond {}", amount(metric, larger_than))
         }
-        Verdict::NotEnough { more: Some(1), .. } => "not enough trials: 1 more block would do".to_owned(),
-        // The spread says no more than that this design will not answer the question.
+        Verdict::NotEnough { more: Some(1), .. } => "inconclusive: about 1 more block".to_owned(),
+        // The spread says no more than that this design does not answer the question.
         Verdict::NotEnough { more: Some(more), .. } if more > BLOCKS_WORTH_NAMING => {
-            format!("not enough trials: more than {BLOCKS_WORTH_NAMING} more blocks would be needed")
+            format!("inconclusive: more than {BLOCKS_WORTH_NAMING} more blocks")
         }
-        Verdict::NotEnough { more: Some(more), .. } => {
-            format!("not enough trials: {more} more blocks would do")
-        }
-        Verdict::NotEnough { estimate: None, .. } => "not enough trials: no block has both arms".to_owned(),
-        Verdict::NotEnough { more: None, .. } => "not enough trials: the spread is not known yet".to_owned(),
+        Verdict::NotEnough { more: Some(more), .. } => format!("inconclusive: about {more} more blocks"),
+        Verdict::NotEnough { estimate: None, .. } => "inconclusive: no block has both arms".to_owned(),
+        Verdict::NotEnough { more: None, .. } => "inconclusive: the spread is not known yet".to_owned(),
     }
 }
 
-/// Rates and round trips are faster or slower; costs, losses and jitter are higher or lower.
-fn direction(metric: Metric, higher: bool) -> &'static str {
-    match (metric, higher) {
-        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, true) => {
-            "faster"
-        }
-        (Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::RoundTripRate, false) => {
-            "slower"
-        }
-        (latency, true) if latency.is_latency() => "slower",
-        (latency, false) if latency.is_latency() => "faster",
-        (_, true) => "higher",
-        (_, false) => "lower",
+/// How the effect of a metric is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// A rate: `3.2x (+220 %)`.
+    Times,
+    /// A time or another size: `65 % lower`.
+    Share,
+    /// A cost: `74 % less per GB`.
+    Cost(&'static str),
+    /// A difference: `1.2 percentage points lower`.
+    Difference,
+}
+
+fn manner(metric: Metric) -> Manner {
+    match (metric.scale(), metric.better()) {
+        (Scale::Difference, _) => Manner::Difference,
+        (Scale::Ratio, Better::Higher) => Manner::Times,
+        (Scale::Ratio, Better::Lower) => match metric {
+            Metric::CpuPerGigabyte => Manner::Cost(" per GB"),
+            Metric::CpuPerRoundTrip | Metric::CpuPerDatagram => Manner::Cost(""),
+            _ => Manner::Share,
+        },
     }
 }
 
-/// `220 % [190, 250] (3.2x)` for a ratio, `1.2 percentage points [1.0, 1.4]` for a loss. The interval is given in the
-/// direction of the verdict, smaller end first.
+/// An effect with its interval, in the direction of the effect, smaller end first.
 fn effect(metric: Metric, estimate: &Estimate) -> String {
-    let sides = |centre: f64, low: f64, high: f64| {
-        let (a, b) = (centre.signum() * low, centre.signum() * high);
-        (centre.abs(), a.min(b), a.max(b))
-    };
-    match metric.scale() {
-        Scale::Ratio => {
-            let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-            let (centre, low, high) =
-                sides(percent(estimate.centre), percent(estimate.low), percent(estimate.high));
-            let of_what = if metric.is_latency() { " the time" } else { "" };
-            format!("{} %{} ({}{of_what})", figure(centre), bracket(low, high), times(estimate.centre))
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    let manner = manner(metric);
+    let worded = |[more, less, as_much]: [&str; 3], unit: &str| {
+        let Estimate { centre, low, high, .. } = *estimate;
+        match manner {
+            // Beyond twice as much a percentage is harder to read than a factor.
+            Manner::Share | Manner::Cost(_) if centre >= 2.0 => {
+                format!("{} {as_much}{unit}{}", times(centre), bracket(low, high, times))
+            }
+            _ => {
+                let [centre, low, high] = [centre, low, high].map(percent);
+                let word = if centre < 0.0 { less } else { more };
+                format!("{} % {word}{unit}{}", figure(centre.abs()), sides(centre, low, high))
+            }
         }
-        Scale::Difference => {
+    };
+    match manner {
+        Manner::Times => format!(
+            "{} ({}{} %){}",
+            times(estimate.centre),
+            if estimate.centre < 1.0 { "-" } else { "+" },
+            figure(percent(estimate.centre).abs()),
+            bracket(estimate.low, estimate.high, times)
+        ),
+        Manner::Share => worded(["higher", "lower", "as high"], ""),
+        Manner::Cost(unit) => worded(["more", "less", "as much"], unit),
+        Manner::Difference => {
             let (factor, unit) = difference_unit(metric);
-            let (centre, low, high) =
-                sides(estimate.centre * factor, estimate.low * factor, estimate.high * factor);
-            format!("{} {unit}{}", figure(centre), bracket(low, high))
+            let [centre, low, high] =
+                [estimate.centre, estimate.low, estimate.high].map(|value| value * factor);
+            let word = if centre < 0.0 { "lower" } else { "higher" };
+            format!("{} {unit} {word}{}", figure(centre.abs()), sides(centre, low, high))
         }
     }
 }
 
-fn bracket(low: f64, high: f64) -> String {
+/// The interval of an effect that is told without its sign.
+fn sides(centre: f64, low: f64, high: f64) -> String {
+    let (a, b) = (centre.signum() * low, centre.signum() * high);
+    bracket(a.min(b), a.max(b), figure)
+}
+
+fn bracket(low: f64, high: f64, words: fn(f64) -> String) -> String {
     if low.is_finite() && high.is_finite() {
-        format!(" [{}, {}]", figure(low), figure(high))
+        format!(" [{}, {}]", words(low), words(high))
     } else {
         String::new()
     }
@@ -153,7 +143,7 @@ fn difference_unit(metric: Metric) -> (f64, &'static str) {
     }
 }
 
-/// The interval of a comparison as ratios or differences: `3.2 [2.9, 3.5]`; absent when there is no estimate.
+/// The estimate of a comparison as a ratio or a difference with its interval: `3.20x [2.90, 3.50]`.
 pub fn interval(metric: Metric, estimate: &Estimate) -> String {
     let (factor, unit) = match metric.scale() {
         Scale::Ratio => (1.0, "x".to_owned()),
@@ -170,97 +160,91 @@ pub fn interval(metric: Metric, estimate: &Estimate) -> String {
     }
 }
 
-/// A mean with its standard error and number of trials: `6.12 Gbit/s ± 41.0 Mbit/s (n 8)`.
-pub fn value(metric: &MetricAnalysis, values: &ArmValues) -> String {
-    let numbers = values.numbers();
-    let n = numbers.len();
-    let Some(mean) = summary::mean(&numbers) else { return "no valid trial".to_owned() };
-    match mean.standard_error {
-        Some(error) => format!("{} ± {} (n {n})", metric.human(mean.mean), metric.human(error)),
-        None => format!("{} (n {n})", metric.human(mean.mean)),
+/// The estimate behind a verdict, for a picture of it.
+pub fn shown_effect(metric: Metric, judged: Option<&Judged>) -> Effect {
+    let Some(estimate) = judged.and_then(|judged| judged.estimate.as_ref()) else { return Effect::Unknown };
+    let words = interval(metric, estimate);
+    match metric.scale() {
+        Scale::Ratio => {
+            Effect::Ratio { centre: estimate.centre, low: estimate.low, high: estimate.high, words }
+        }
+        Scale::Difference => Effect::Difference(words),
     }
 }
 
-/// A part of an answer: `is`, `faster by 220 % [190, 250] (3.2x)`, `in throughput`. Metrics of which the same is said share one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clause {
-    /// The verb before the verdict.
-    pub verb: &'static str,
-    /// The verdict, or its head when it has a remedy.
-    pub verdict: String,
-    /// What it is said of: `in throughput`, `for round trip p50 and round trip p99`.
-    pub subject: String,
-    /// What to do about it, from the colon on; empty when there is nothing.
-    pub remedy: String,
-    /// Whether it is good news.
-    pub tone: Tone,
+/// Median and quartiles of an arm's valid trials.
+pub fn measure(metric: &MetricAnalysis, values: &ArmValues) -> Measure {
+    let numbers = values.numbers();
+    let at = |share: f64| summary::quantile(&numbers, share).map(|value| metric.human(value));
+    let median = at(0.5);
+    let quartiles = match (at(0.25), &median, at(0.75)) {
+        (Some(low), Some(median), Some(high)) if numbers.len() > 1 => within(&low, median, &high),
+        _ => String::new(),
+    };
+    Measure { arm: values.arm.to_string(), median, quartiles, n: numbers.len() }
 }
 
-/// What is said of one arm in one workload. Everything that is still open is one clause, with what the slowest metric needs.
-pub fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
-    let mut groups: Vec<(Tone, String, Option<u32>, Vec<&'static str>)> = Vec::new();
+/// Two ends in brackets, without their unit where it is that of the middle.
+fn within(low: &str, middle: &str, high: &str) -> String {
+    let unit = middle.split_once(' ').map(|(_, unit)| unit);
+    let bare = |end: &str| match end.split_once(' ') {
+        Some((number, own)) if Some(own) == unit => number.to_owned(),
+        _ => end.to_owned(),
+    };
+    format!("[{}, {}]", bare(low), bare(high))
+}
+
+/// Median, quartiles and number of trials: `6.12 Gbit/s [6.02, 6.31] (n 8)`.
+pub fn value(metric: &MetricAnalysis, values: &ArmValues) -> String {
+    measure(metric, values).words()
+}
+
+/// What is said of one or more metrics at once.
+struct Clause {
+    metrics: Vec<&'static str>,
+    verdict: String,
+    tone: Tone,
+}
+
+/// The verdicts of one arm in one workload; metrics with the same verdict share one. What is missing is said of each metric.
+fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
+    let mut clauses: Vec<Clause> = Vec::new();
     for (analysis, comparison) in comparisons(workload, arm) {
-        let metric = analysis.metric;
         let judged = comparison.judged.as_ref();
-        let (tone, words) = (tone(metric, judged), verdict(metric, judged));
-        let more = judged.and_then(|judged| match judged.verdict {
-            Verdict::NotEnough { more, .. } => more,
-            _ => None,
-        });
-        let alike = |group: &(Tone, String, Option<u32>, _)| {
-            group.0 == tone && (tone == Tone::Open || group.1 == words)
-        };
-        if let Some(group) = groups.iter_mut().find(|group| alike(group)) {
-            group.3.push(analysis.title());
-            // A number that is not known is longer than any that is.
-            if group.2.is_some() && more.is_none_or(|more| Some(more) > group.2) {
-                (group.1, group.2) = (words, more);
+        let (tone, verdict) = (tone(analysis.metric, judged), verdict(analysis.metric, judged));
+        // `CPU 62 % less per GB`: the verdict names the unit itself.
+        let title = match (manner(analysis.metric), tone) {
+            (Manner::Cost(_), Tone::Better | Tone::Worse) if verdict.contains(" per ") => {
+                analysis.title().split(" per ").next().unwrap_or_default()
             }
-        } else {
-            groups.push((tone, words, more, vec![analysis.title()]));
+            _ => analysis.title(),
+        };
+        match clauses.iter_mut().find(|clause| clause.tone == tone && clause.verdict == verdict) {
+            Some(clause) => clause.metrics.push(title),
+            None => clauses.push(Clause { metrics: vec![title], verdict, tone }),
         }
     }
-    groups.into_iter().map(|(tone, words, _, metrics)| clause(tone, &words, &metrics)).collect()
+    clauses
 }
 
-fn clause(tone: Tone, words: &str, metrics: &[&str]) -> Clause {
-    let (verb, preposition) = match tone {
-        Tone::Better | Tone::Worse => ("is", "in"),
-        Tone::Same => ("shows", "in"),
-        Tone::Open => ("has", "for"),
-    };
-    let list = match metrics.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-        _ => metrics.concat(),
-    };
-    let (head, remedy) = words.split_once(": ").map_or((words, None), |(head, rest)| (head, Some(rest)));
-    Clause {
-        verb,
-        verdict: head.to_owned(),
-        subject: format!("{preposition} {list}"),
-        remedy: remedy.map(|remedy| format!(": {remedy}")).unwrap_or_default(),
-        tone,
-    }
-}
-
-/// What stands between the clauses of an answer: before clause `index` of `count`.
-pub fn joint(index: usize, count: usize) -> &'static str {
-    match index {
-        0 => " ",
-        _ if index + 1 == count => ", and ",
-        _ => ", ",
-    }
-}
-
-/// The answer for one arm in one workload, a sentence: all judged metrics against the baseline.
-pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<String> {
+/// The answer for one arm in one workload: all judged metrics against the baseline; absent where nothing is judged.
+pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
     let clauses = clauses(workload, arm);
-    let mut sentence = arm.to_string();
-    for (index, Clause { verb, verdict, subject, remedy, .. }) in clauses.iter().enumerate() {
-        let joint = joint(index, clauses.len());
-        let _ = write!(sentence, "{joint}{verb} {verdict} {subject}{remedy}");
+    let baseline = workload.arms.first().map(|arm| arm.arm.to_string()).unwrap_or_default();
+    let mut text = Text::from(format!("{arm} against {baseline}: "));
+    for (index, Clause { metrics, verdict, tone }) in clauses.iter().enumerate() {
+        let joint = if index == 0 { "" } else { "; " };
+        let subject = match metrics.split_last() {
+            Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+            _ => metrics.concat(),
+        };
+        // A verdict that is a sentence of its own stands behind a colon.
+        let colon = if matches!(tone, Tone::Same | Tone::Open) { ":" } else { "" };
+        text = text
+            .and(format!("{joint}{subject}{colon} "), Style::Plain)
+            .and(verdict.clone(), Style::Tone(*tone));
     }
-    (!clauses.is_empty()).then(|| sentence + ".")
+    (!clauses.is_empty()).then(|| text.and(".", Style::Plain))
 }
 
 /// Every judged metric of a workload with the comparison of one arm.
@@ -292,66 +276,72 @@ mod tests {
             (
                 Metric::Throughput,
                 Verdict::Higher { estimate: estimate(3.2, 2.9, 3.5) },
-                "faster by 220 % [190, 250] (3.2x)",
+                "3.2x (+220 %) [2.9x, 3.5x]",
             ),
             (
                 Metric::Throughput,
                 Verdict::Lower { estimate: estimate(0.9, 0.88, 0.95) },
-                "slower by 10 % [5.0, 12] (0.90x)",
+                "0.90x (-10 %) [0.88x, 0.95x]",
             ),
             (
                 Metric::LatencyP99,
                 Verdict::Lower { estimate: estimate(0.31, 0.29, 0.34) },
-                "faster by 69 % [66, 71] (0.31x the time)",
+                "69 % lower [66, 71]",
             ),
             (
                 Metric::LatencyP50,
                 Verdict::Higher { estimate: estimate(12.0, 11.0, 13.0) },
-                "slower by 1100 % [1000, 1200] (12x the time)",
+                "12x as high [11x, 13x]",
             ),
             (
                 Metric::CpuPerGigabyte,
                 Verdict::Lower { estimate: estimate(0.5, 0.4, 0.6) },
-                "lower by 50 % [40, 60] (0.50x)",
+                "50 % less per GB [40, 60]",
             ),
             (
                 Metric::Jitter,
                 Verdict::Higher { estimate: estimate(1.02, 1.01, 1.03) },
-                "higher by 2.0 % [1.0, 3.0] (1.02x)",
+                "2.0 % higher [1.0, 3.0]",
             ),
             (
                 Metric::Loss,
                 Verdict::Lower { estimate: estimate(-0.012, -0.014, -0.01) },
-                "lower by 1.2 percentage points [1.0, 1.4]",
+                "1.2 percentage points lower [1.0, 1.4]",
             ),
             (
                 Metric::RetransmitsPerGigabyte,
                 Verdict::Higher { estimate: estimate(40.0, 30.0, 50.0) },
-                "higher by 40 segments/GB [30, 50]",
+                "40 segments/GB higher [30, 50]",
             ),
             (
                 Metric::Throughput,
                 Verdict::NoDifference { estimate: estimate(1.0, 0.99, 1.01), larger_than: 0.05 },
-                "no difference larger than 5 %",
+                "no difference beyond 5 %",
             ),
             (
                 Metric::Loss,
                 Verdict::NoDifference { estimate: estimate(0.0, 0.0, 0.0), larger_than: 0.001 },
-                "no difference larger than 0.10 percentage points",
+                "no difference beyond 0.10 percentage points",
             ),
-            (Metric::Loss, more(Some(12)), "not enough trials: 12 more blocks would do"),
-            (Metric::Loss, more(Some(9819)), "not enough trials: more than 1000 more blocks would be needed"),
-            (Metric::Loss, more(Some(1)), "not enough trials: 1 more block would do"),
-            (Metric::Loss, more(None), "not enough trials: no block has both arms"),
+            (Metric::Loss, more(Some(12)), "inconclusive: about 12 more blocks"),
+            (Metric::Loss, more(Some(9819)), "inconclusive: more than 1000 more blocks"),
+            (Metric::Loss, more(Some(1)), "inconclusive: about 1 more block"),
+            (Metric::Loss, more(None), "inconclusive: no block has both arms"),
         ] {
             assert_eq!(verdict(metric, Some(&judged(given))), words);
         }
     }
 
     #[test]
+    fn quartiles_bear_a_unit_only_where_it_is_not_that_of_the_median() {
+        assert_eq!(within("6.02 Gbit/s", "6.12 Gbit/s", "6.31 Gbit/s"), "[6.02, 6.31]");
+        assert_eq!(within("990 Mbit/s", "1.01 Gbit/s", "1.20 Gbit/s"), "[990 Mbit/s, 1.20]");
+    }
+
+    #[test]
     fn an_interval_without_ends_is_not_printed_as_one() {
         let endless = estimate(2.0, 0.0, f64::INFINITY);
         assert_eq!(interval(Metric::Throughput, &endless), "2.00x, too few blocks for an interval");
-        assert_eq!(effect(Metric::Throughput, &endless), "100 % (2.0x)");
+        assert_eq!(effect(Metric::Throughput, &endless), "2.0x (+100 %)");
     }
 }

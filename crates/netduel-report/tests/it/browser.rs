@@ -3,7 +3,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use netduel_model::run::Run;
-use netduel_report::{analyse_run, html};
+use netduel_report::{document, html};
 
 use crate::builder::{Recipe, build};
 use crate::{hostile, hosts, packets};
@@ -26,7 +26,7 @@ fn rendered(run: &Run) -> Option<String> {
     };
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("report.html");
-    std::fs::write(&page, html::page(run, &analyse_run(run))).unwrap();
+    std::fs::write(&page, html::page(&document(run))).unwrap();
     Some(dump(browser, directory.path(), &page))
 }
 
@@ -74,7 +74,7 @@ fn every_chart_is_drawn_and_no_script_fails() {
     // Per workload: two metrics by block, the series, the distribution, the cores; round trips have their tail as well, and
     // transactions and loaded paths their parts.
     let charts = 5 * 5 + 3 + 2;
-    assert_eq!(dom.matches("<figure").count(), charts);
+    assert_eq!(dom.matches("data-chart=").count(), charts);
     assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());
     assert_eq!(dom.matches("class=\"plot\" role=\"img\" aria-label=\"").count(), charts);
     // Every figure has its table, and nine of ten comparisons an interval (the other is a difference).
@@ -98,7 +98,7 @@ fn packets_are_drawn_at_both_ends_and_sweeps_as_bars() {
     assert_eq!(root_attribute(&dom, "data-errors"), "");
     // Per workload: two metrics by block, both ends, the intervals, the cores; and one sweep.
     let charts = 2 * 5 + 1;
-    assert_eq!(dom.matches("<figure").count(), charts);
+    assert_eq!(dom.matches("data-chart=").count(), charts);
     assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());
     // A panel for each arm.
     assert_eq!(dom.matches("<p class=\"panel\"").count(), 2 * 2);
@@ -131,8 +131,8 @@ fn hosts_are_drawn_with_their_queues_beneath_their_cores() {
 #[test]
 fn hosts_of_an_older_run_say_what_was_not_recorded() {
     let run = build(&Recipe::default());
-    let page = html::page(&run, &analyse_run(&run));
-    assert!(page.contains("recorded without the devices, queues, nodes and cloud"));
+    let page = html::page(&document(&run));
+    assert!(page.contains("recorded without devices, queues, NUMA nodes and cloud"));
     assert!(page.contains("<svg class=\"topology\""), "its cores and interfaces are known");
 }
 

@@ -178,8 +178,7 @@ fn a_rate_that_was_not_kept_is_warned_of_and_how_it_was_kept_is_said() {
     }
     run.header.plan.arms.iter_mut().for_each(|arm| set_rate(&mut arm.workloads[0], 5_000_000_000));
     let sentences = words::datagrams(&analyse_run(&run).workloads[0]);
-    for part in ["asked for 5.00 Gbit/s, sent ", "bursts of up to 8 left 100 ns late at p50, 2.00 us at p99"]
-    {
+    for part in ["target 5.00 Gbit/s, sent ", "bursts of up to 8 left 100 ns late at p50, 2.00 us at p99"] {
         assert!(sentences[0].contains(part), "{sentences:?}");
     }
 }

@@ -5,11 +5,12 @@ use netduel_model::failover::{
 use netduel_model::metric::Metric;
 use netduel_model::plan::spec::Side;
 use netduel_model::plan::{self, ResolvedPlan};
+use netduel_model::run::Run;
 use netduel_model::sample::IntervalSample;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::warning::Warning;
 use netduel_report::analysis::{analyse, quantile, value_of};
-use netduel_report::{markdown, terminal};
+use netduel_report::{document, markdown, terminal};
 use netduel_stats::verdict::Verdict;
 
 use crate::builder::{Recipe, build};
@@ -94,6 +95,14 @@ fn plan() -> ResolvedPlan {
     plan::parse(PLAN, "p").unwrap()
 }
 
+/// A run of these trials.
+fn stored(plan: ResolvedPlan, trials: Vec<Trial>) -> Run {
+    let mut run = build(&Recipe::default());
+    run.header.plan = plan;
+    run.trials = trials;
+    run
+}
+
 fn value(metric: Metric, trial: &Trial) -> Option<f64> {
     value_of(metric, &plan().arms[0].workloads[0], trial, true)
 }
@@ -155,7 +164,7 @@ fn what_dies_at_the_first_event_and_never_comes_back_is_an_outage_of_at_least_th
     };
     let trials: Vec<Trial> = (0..12).flat_map(arms).collect();
     let analysis = analyse(&plan(), None, &trials, &[], None);
-    let text = terminal::table(&analysis, 200, false);
+    let text = terminal::report(&document(&stored(plan(), trials.clone())), 200, false);
     assert!(text.contains("not over in 12"), "{text}");
     let told = |warning: &Warning| {
         matches!(warning, Warning::AtLeast { metric: Metric::Outage, trials: 12, of: 12, .. })
@@ -320,12 +329,20 @@ fn every_event_and_direction_has_its_row_with_its_n_in_every_format() {
         removal.ways.iter().flat_map(|way| &way.delay_ns).flatten().all(|delay| (*delay - 50e3).abs() < 1.0)
     );
     assert_eq!(failover.lines.len(), 3);
-    let text = terminal::table(&analysis, 200, false);
-    assert!(text.contains("surprise, remove at 1 s") && text.contains("max 3.00 ms of 3"), "{text}");
-    let mut run = build(&Recipe::default());
-    run.header.plan = plan;
-    run.trials = trials;
-    let markdown = markdown::page(&run, &analysis);
+    let run = stored(plan, trials);
+    let text = terminal::report(&document(&run), 200, false);
+    let row: Vec<&str> = text
+        .lines()
+        .find(|line| line.contains("surprise  remove at 1 s"))
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!(
+        row[..12],
+        ["surprise", "remove", "at", "1", "s", "up", "3", "3.00", "ms", "3.00", "ms", "3.00"],
+        "{text}"
+    );
+    let markdown = markdown::page(&document(&run));
     assert!(markdown.contains("| surprise | remove at 1 s | up | 3 | 3.00 ms |"), "{markdown}");
 }
 
@@ -351,6 +368,5 @@ fn columns_that_make_no_sense_are_borne() {
     for record in &mut trial.lab_events.as_mut().unwrap().events {
         (record.index, record.began_ns, record.ended_ns) = (u32::MAX, u64::MAX / 2, 0);
     }
-    let analysis = analyse(&plan(), None, &[trial], &[], None);
-    terminal::table(&analysis, 100, false);
+    terminal::report(&document(&stored(plan(), vec![trial])), 100, false);
 }

@@ -1,7 +1,7 @@
 //! Whatever a run holds, no output has a number that is none.
 use netduel_model::run::Run;
 use netduel_model::sample::HistogramRecord;
-use netduel_report::{analyse_run, csv, html, json, markdown, terminal};
+use netduel_report::{analyse_run, csv, document, html, json, markdown, terminal};
 use proptest::prelude::*;
 
 use crate::builder::{Recipe, build};
@@ -9,12 +9,12 @@ use crate::builder::{Recipe, build};
 /// Every output of a run, the page without its scripts.
 fn outputs(run: &Run) -> Vec<(&'static str, String)> {
     let analysis = analyse_run(run);
-    let page = html::page(run, &analysis);
+    let page = html::page(&document(run));
     let (before, data) = page.split_once("type=\"application/json\">").unwrap();
     let (_, body) = before.split_once("</style>").unwrap();
     vec![
-        ("terminal", terminal::table(&analysis, 100, false)),
-        ("markdown", markdown::page(run, &analysis)),
+        ("terminal", terminal::report(&document(run), 100, false)),
+        ("markdown", markdown::page(&document(run))),
         ("json", json::document(run, &analysis).to_string()),
         ("csv", csv::trials(run)),
         ("page", body.to_owned()),

@@ -63,7 +63,7 @@ fn a_stamped_test_says_where_the_time_went() {
     let run = stamps::run([true, true], |_| {});
     let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
     let input = SummaryInput { workload, trial, shared_machine: false, expected: None };
-    let text = quick::summary(input);
+    let text = quick::summary(input, 80);
     assert!(text.contains("network, both ways") && text.contains("one way up"), "{text}");
     let document = quick::document(&run.header.plan, None, input, &[]);
     assert_eq!(document["stamps"]["complete"], 1_000, "{document}");

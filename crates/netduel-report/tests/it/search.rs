@@ -11,7 +11,7 @@ use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Pps, Traffic};
 use netduel_report::analysis::Analysis;
-use netduel_report::{analyse_run, html, json, markdown, terminal, words};
+use netduel_report::{analyse_run, document, html, json, markdown, terminal, words};
 use netduel_stats::verdict::Verdict;
 
 use crate::builder::{Recipe, build};
@@ -155,36 +155,24 @@ fn every_format_tells_bounds_cost_pacing_and_steps() {
             "packets, CPU, paths and limits are told of one trial of each search: at the lower bound of its first goal, or its last",
         ]
     );
-    let tables = words::search::steps(workload);
-    assert_eq!(tables[0].title, "synthetic (block 4 stands for 8: it found the middle): 3 trials in 7.20 s");
-    assert_eq!(
-        tables[0].rows[2],
-        [
-            "3",
-            "no-drop, confirm",
-            "1.01 Mpps",
-            "2 s",
-            "2006000",
-            "7",
-            "less than 0.001 %",
-            "1.0 %",
-            "too much lost"
-        ]
-    );
+    let title = "synthetic (block 4 of 8 searches: the median result): 3 trials in 7.20 s";
+    let row = "| 3 | no-drop, confirm | 1.01 Mpps | 2 s | 2006000 | 7 | less than 0.001 % | 1.0 % | too much lost |";
+    let markdown = markdown::page(&document(&run));
+    assert!(markdown.contains(title) && markdown.contains(row), "{markdown}");
     for (format, text) in
-        [("terminal", terminal::table(&analysis, 100, false)), ("md", markdown::page(&run, &analysis))]
+        [("terminal", terminal::report(&document(&run), 100, false)), ("md", markdown::page(&document(&run)))]
     {
-        assert!(text.contains("The search for the rate"), "{format}");
+        assert!(text.contains("Rate search"), "{format}");
         assert!(text.contains("search for no-drop"), "{format}");
     }
-    let page = html::page(&run, &analysis);
-    assert!(page.contains("figure class=\"search\""));
+    let page = html::page(&document(&run));
+    assert!(page.contains("figure class=\"chart steps\""));
     // Both arms, three steps each, of which one is good.
     assert_eq!(page.matches("<circle class=\"good\"").count(), 2);
     assert_eq!(page.matches("<circle class=\"bad\"").count(), 4);
     assert!(page.contains("trying 1.00 Mpps for 2 s: lost nothing"), "each mark has its words");
-    let document = json::document(&run, &analysis);
-    let search = &document["workloads"][0]["arms"][0]["search"];
+    let json = json::document(&run, &analysis);
+    let search = &json["workloads"][0]["arms"][0]["search"];
     assert_eq!(search["trials"].as_array().unwrap().len(), 8);
     assert_eq!(search["trials"][0]["steps"][1]["count"]["received"], 2_000_000);
     assert_eq!(search["goals"][0]["name"], "no-drop");

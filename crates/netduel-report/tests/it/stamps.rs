@@ -6,7 +6,7 @@ use netduel_model::stamps::{Clocks, MissingStamps, OneWayReport, Part, PartRecor
 use netduel_model::warning::Warning;
 use netduel_model::workload::Traffic;
 use netduel_report::analysis::value_of;
-use netduel_report::{analyse_run, html, json, markdown, terminal};
+use netduel_report::{analyse_run, document, html, json, markdown, terminal};
 
 use crate::builder::{Recipe, build};
 
@@ -79,21 +79,20 @@ pub(crate) fn run(stamped: [bool; 2], change: impl Fn(&mut StampReport)) -> Run 
 #[test]
 fn every_format_says_where_the_time_goes() {
     let run = run([true, true], |_| ());
-    let analysis = analyse_run(&run);
-    insta::assert_snapshot!("stamps_terminal", terminal::table(&analysis, 120, false));
-    let markdown = markdown::page(&run, &analysis);
+    insta::assert_snapshot!("stamps_terminal", terminal::report(&document(&run), 120, false));
+    let markdown = markdown::page(&document(&run));
     assert!(
         markdown.contains("| network, both ways | 20.0 us (20.0 us) | 7.00 us (7.00 us) |"),
         "{markdown}"
     );
     assert!(markdown.contains("3.50 us (3.50 us) ± 3.51 us"), "{markdown}");
-    let narrow = terminal::table(&analysis, 60, false);
-    assert!(narrow.contains("  - network, both ways: synthetic 20.0 us (20.0 us);\n"), "{narrow}");
-    let page = html::page(&run, &analysis);
+    let narrow = terminal::report(&document(&run), 60, false);
+    assert!(narrow.contains("  - network, both ways: synthetic 20.0 us (20.0 us),"), "{narrow}");
+    let page = html::page(&document(&run));
     for (part, _) in PARTS {
         assert!(page.contains(part.title()), "{part:?}");
     }
-    assert!(page.contains("aria-label=\"synthetic, middle half: 42.0 us of "), "the bars have words");
+    assert!(page.contains("aria-label=\"synthetic middle half: 42.0 us "), "the bars have words");
 }
 
 #[test]

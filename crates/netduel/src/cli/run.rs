@@ -11,6 +11,9 @@ pub struct DemoArgs {
     /// Folder for report.html, or the name of the page; made when it is missing. A name with an extension is a file.
     #[arg(long, value_name = "PATH", default_value = "netduel-report")]
     pub out: PathBuf,
+    /// Print the whole report at the end, not the verdicts alone.
+    #[arg(short, long, conflicts_with = "json")]
+    pub verbose: bool,
     #[command(flatten)]
     pub json: JsonArgs,
     #[command(flatten)]
@@ -43,6 +46,9 @@ pub struct RunArgs {
     /// Write report.html into this folder, or a report to this file. A name with an extension is a file: .html, .md, .json, .csv or .txt.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
+    /// Print the whole report at the end, not the verdicts alone.
+    #[arg(short, long, conflicts_with = "json")]
+    pub verbose: bool,
     #[command(flatten)]
     pub json: JsonArgs,
     #[command(flatten)]

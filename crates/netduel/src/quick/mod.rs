@@ -23,7 +23,7 @@ use netduel_model::workload::Workload;
 use netduel_report::analysis::expected;
 use netduel_report::quick::SummaryInput;
 
-use crate::console::print;
+use crate::console::{page_layout, print};
 use crate::exit::{Failure, Kind};
 use crate::program;
 use crate::run::{RunSource, System, run_failure};
@@ -77,7 +77,7 @@ pub fn packets(args: &PpsArgs) -> Result<(), Failure> {
     }
     if done.len() > 1 && Format::of(&args.common) == Format::Text {
         let rows: Vec<SummaryInput<'_>> = done.iter().map(Tested::input).collect();
-        print(&format!("\n{}", netduel_report::quick::sweep(&rows)))?;
+        print(&format!("\n{}", netduel_report::quick::sweep(&rows, page_layout().0)))?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use netduel_report::words;
 use serde_json::{Value, json};
 
 use super::args::CommonArgs;
-use crate::console::print;
+use crate::console::{page_layout, print};
 use crate::exit::{Failure, Kind, OrFail as _};
 
 /// Form of the output.
@@ -164,7 +164,7 @@ impl Output {
         }
         let input = SummaryInput { workload, trial, shared_machine, expected };
         match self.format {
-            Format::Text => print(&format!("\n{}", quick::summary(input))),
+            Format::Text => print(&format!("\n{}", quick::summary(input, page_layout().0))),
             Format::Json => {
                 let document = quick::document(plan, None, input, &self.shown);
                 print(&format!("{}\n", serde_json::to_string_pretty(&document).kind(Kind::Internal)?))

@@ -27,7 +27,7 @@ pub use surroundings::{RunSource, System, agent_argv, build_lab};
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
     let store = open_store(&args.store)?;
     let out = args.out.as_ref().map(|out| Destination::of(out, None)).transpose()?;
-    let output = Output { out, json: args.json.json, quiet: args.quiet.quiet };
+    let output = Output { out, json: args.json.json, quiet: args.quiet.quiet, verbose: args.verbose };
     if let Some(name) = &args.resume {
         let id = store.read(name).map_err(store_failure)?.header.id;
         // The run is taken before any host is started: another process may be writing it.

@@ -1,4 +1,4 @@
-//! What a run leaves for the user: the verdict table, the report, the hint how to go on, the exit code.
+//! What a run leaves for the user: the verdicts, the report, the hint how to go on, the exit code.
 use netduel_control::coordinator::{RunError, RunErrorKind};
 use netduel_model::ids::RunId;
 use netduel_model::run::{Run, RunEnd};
@@ -7,7 +7,7 @@ use netduel_store::Store;
 
 use crate::console::{print, print_json};
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::report_file::{Destination, render, table};
+use crate::report_file::{Destination, render, summary, text};
 use crate::run_store::resume_hint;
 
 /// Where and how a run reports.
@@ -18,6 +18,8 @@ pub struct Output {
     pub json: bool,
     /// No progress.
     pub quiet: bool,
+    /// The whole report on standard output, not the verdicts alone.
+    pub verbose: bool,
 }
 
 /// Prints and writes everything about a finished run, and gives it its exit code.
@@ -58,7 +60,9 @@ pub fn finish(
         Ok(_) if analysis.verdict_possible() => Ok(()),
         Ok(_) => Err(Failure::message(
             Kind::NoVerdict,
-            "the run ended, but too few trials count for a verdict; the warnings above say why",
+            format!(
+                "the run ended, but too few trials count for a verdict; `netduel report {id}` lists the warnings"
+            ),
         )),
         Err(error) => {
             let failure = run_failure(error);
@@ -78,19 +82,13 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
         let document = netduel_report::json::document(run, analysis);
         print_json(&document)?;
     } else {
-        print(&table(analysis))?;
+        print(&if output.verbose { text(run, analysis) } else { summary(run, analysis) })?;
     }
     if let Some(destination) = &output.out {
         destination.write(&render(run, analysis, destination.format)?)?;
-        say(output.json, &format!("Report:   {}", destination.path.display()))?;
+        say(output.json, &format!("Report:  {}", destination.path.display()))?;
     }
-    say(
-        output.json,
-        &format!(
-            "Stored:   run {}  (netduel report {} --format md|json|csv|html)",
-            run.header.id, run.header.id
-        ),
-    )
+    say(output.json, &format!("Details: netduel report {}  (--format md|json|csv|html)", run.header.id))
 }
 
 /// Standard output belongs to the JSON document when there is one.

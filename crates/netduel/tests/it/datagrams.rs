@@ -87,7 +87,7 @@ fn every_offload_is_exact_and_says_as_what_datagrams_travelled() {
     for format in ["text", "md", "html"] {
         let text = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
         assert!(
-            text.contains("datagrams a packet") && text.contains("datagrams are not packets"),
+            text.contains("datagrams per packet") && text.contains("datagrams are not packets"),
             "{format}"
         );
     }

@@ -15,7 +15,7 @@ fn a_path_that_is_swapped_under_a_running_trial_makes_it_invalid() {
     let bench = Bench::new();
     let arm = "[[arms]]\nname = \"accelerated\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]";
     let plan = bench.plan(&short_plan(arm, LONG, "aa = true\nblocks_min = 2\nblocks_max = 2"));
-    let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
+    let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap(), "--verbose"]));
     // The lab of a run is named after the run's process.
     let lab = format!("run-short-{}", under_way.pid().as_raw_nonzero());
     let trial = wait_for_bytes(&bench, &lab);

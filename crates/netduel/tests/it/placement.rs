@@ -30,7 +30,7 @@ fn a_plan_with_auto_runs_on_the_cores_that_its_reports_name() {
     }
     for format in ["text", "md", "html"] {
         let text = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
-        assert!(text.contains("Cores that the ends chose"), "{format}");
+        assert!(text.contains("CPU placement"), "{format}");
     }
     let trials = std::fs::read_dir(bench.store()).unwrap();
     let stored: String = trials.map(|run| std::fs::read_to_string(run.unwrap().path()).unwrap()).collect();

@@ -33,7 +33,7 @@ pub(super) fn asked_requests(workload: &Workload, trial: &Trial) -> Option<(f64,
 /// What was asked for and not reached, in words; absent when nothing was asked for, or it was reached.
 pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
     let missed = |(asked, reached): &(f64, f64)| *reached < asked * RATE_REACHED;
-    let told = |asked: String, reached: String| format!("{reached} of the {asked} that were asked for");
+    let told = |asked: String, reached: String| format!("{reached} of the configured {asked}");
     let bits = asked_rate(workload, trial).filter(missed);
     let requests = asked_requests(workload, trial).filter(missed);
     let human = |bps: f64| human_rate(&workload.traffic, bps);

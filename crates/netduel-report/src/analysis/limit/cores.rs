@@ -97,7 +97,7 @@ impl Evidence<'_> {
             let (ran, waited) = thread_shares(end);
             if ran + waited >= THREAD_FULL || waited >= WAITED_MOST {
                 let waiting = if waited >= WAITED_MUCH {
-                    format!(" and waited for a core for {}, which others had", percent(waited))
+                    format!(" and were runnable but not scheduled {} of the time", percent(waited))
                 } else {
                     String::new()
                 };

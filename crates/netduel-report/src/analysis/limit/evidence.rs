@@ -117,7 +117,7 @@ impl<'a> Evidence<'a> {
         found.extend(socket_first);
         if let Some(outstanding) = self.outstanding {
             let plural = if outstanding == 1 { "request" } else { "requests" };
-            found.push((Cause::RoundTrip, format!("{outstanding} {plural} under way at a time")));
+            found.push((Cause::RoundTrip, format!("{outstanding} outstanding {plural}")));
         }
         found.extend(self.single_queue());
         found.extend(self.told_cap());
@@ -152,13 +152,11 @@ impl<'a> Evidence<'a> {
         let mut found = Vec::new();
         let is_reached = |(asked, reached): &(f64, f64)| *reached >= asked * RATE_REACHED;
         if let Some((asked, reached)) = self.asked.filter(is_reached) {
-            let words =
-                format!("{} of the {} that were asked for", self.human_rate(reached), self.human_rate(asked));
+            let words = format!("{} of the configured {}", self.human_rate(reached), self.human_rate(asked));
             found.push((Cause::AskedRate, words));
         }
         if let Some((asked, reached)) = self.asked_requests.filter(is_reached) {
-            let words =
-                format!("{} of the {} that were asked for", human_si(reached, "/s"), human_si(asked, "/s"));
+            let words = format!("{} of the configured {}", human_si(reached, "/s"), human_si(asked, "/s"));
             found.push((Cause::AskedRate, words));
         }
         found
@@ -175,12 +173,12 @@ impl<'a> Evidence<'a> {
             ));
             if let (Some(rtt), Some(least)) = (tcp.rtt_us, tcp.min_rtt_us) {
                 words.push(format!(
-                    "round trip {}, {} at least",
+                    "round trip {}, min {}",
                     human_nanos(rtt * 1e3),
                     human_nanos(least * 1e3)
                 ));
             }
-            words.push(format!("{} segments sent again", tcp.resent));
+            words.push(format!("{} retransmits", tcp.resent));
         }
         words
     }

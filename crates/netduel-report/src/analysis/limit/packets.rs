@@ -57,7 +57,7 @@ impl Evidence<'_> {
         let drops = &self.receiver.report.packets.as_ref()?.drops;
         let (counter, count) =
             drops.iter().max_by_key(|(_, count)| **count).filter(|(_, count)| **count > 0)?;
-        let words = format!("{count} packets dropped before the receiver's program had them ({counter})");
+        let words = format!("{count} packets dropped before the receiver's program ({counter})");
         Some((Cause::ReceiverRing, words))
     }
 
@@ -112,12 +112,10 @@ impl Evidence<'_> {
 fn offered(counts: &DpdkCounts) -> Option<Finding> {
     let offered = counts.sent + counts.refused;
     let share = counts.refused as f64 / offered.max(1) as f64;
-    let words = format!(
-        "the device did not take {} of the {offered} packets that testpmd offered it",
-        percent(share)
-    );
+    let words =
+        format!("the device refused {} of the {offered} packets that testpmd offered", percent(share));
     match share {
         share if share >= RING_FULL => Some((Cause::BackPressure, words)),
-        _ => (offered > 0).then(|| (Cause::Generator, format!("{words}: it took what was made"))),
+        _ => (offered > 0).then(|| (Cause::Generator, format!("{words}: it took all that was made"))),
     }
 }

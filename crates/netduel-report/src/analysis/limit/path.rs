@@ -54,9 +54,9 @@ impl Connections {
     fn round_trips(&self) -> String {
         match (self.rtt_us, self.min_rtt_us) {
             (Some(rtt), Some(least)) => {
-                format!("round trip {}, {} at least", human_nanos(rtt * 1e3), human_nanos(least * 1e3))
+                format!("round trip {}, min {}", human_nanos(rtt * 1e3), human_nanos(least * 1e3))
             }
-            _ => "round trip not known".to_owned(),
+            _ => "round trip unknown".to_owned(),
         }
     }
 }
@@ -110,7 +110,7 @@ impl Evidence<'_> {
         let share = percent(HELD_BACK_SHARE);
         little
             .map(|(end, held)| {
-                format!("at the {end} {}, less than {share} of what it carried and not the cause", held.words)
+                format!("at the {end} {}, less than {share} of what it carried, so not the cause", held.words)
             })
             .collect()
     }
@@ -119,12 +119,8 @@ impl Evidence<'_> {
     pub(super) fn queue_held_back(&self) -> Vec<Finding> {
         let Some(carrier) = carrier(&self.sender.observation) else { return Vec::new() };
         let held = carrier.qdisc_overlimits.filter(|held| *held >= HELD_BACK_MIN);
-        let words = held.map(|held| {
-            format!(
-                "the queueing discipline of {} held packets back {held} times for the sake of a rate",
-                carrier.name
-            )
-        });
+        let words = held
+            .map(|held| format!("the qdisc of {} delayed packets {held} times to keep a rate", carrier.name));
         let fell = self.fall().map(|(cause, fall)| {
             (cause, format!("{fall}{}", words.as_ref().map(|w| format!("; {w}")).unwrap_or_default()))
         });
@@ -165,13 +161,13 @@ impl Evidence<'_> {
         if !self.is_free() || !presses || window_closed {
             return Vec::new();
         }
-        let why = format!("{}, {} segments sent again", tcp.round_trips(), tcp.resent);
+        let why = format!("{}, {} retransmits", tcp.round_trips(), tcp.resent);
         if let Some((cause, words)) = self.fall() {
             return vec![(cause, format!("{words} ({why})"))];
         }
         let level = self.courses(INTERVALS_OF_LEVEL).find_map(|course| doubt::plateau(&course));
         let words = level.map(|level| {
-            format!("the rate stood flat at {} while more was ready ({why})", self.human_rate(level))
+            format!("the rate was flat at {} with more data ready ({why})", self.human_rate(level))
         });
         words.into_iter().map(|words| (Cause::RateCap, words)).collect()
     }
@@ -197,7 +193,7 @@ impl Evidence<'_> {
             tcp.busy >= BUSY_ALL && under_way * WINDOW_UNUSED <= window && under_way >= buffer * BUFFER_FULL;
         held.then(|| {
             format!(
-                "{} were under way, all that a send buffer of {} takes, while the congestion window allowed {}",
+                "{} were in flight, all that a send buffer of {} holds; the congestion window allowed {}",
                 human_si(under_way, "B"),
                 human_si(buffer, "B"),
                 human_si(window, "B")
@@ -230,7 +226,7 @@ impl Evidence<'_> {
                 (
                     Cause::ReceiverProgram,
                     format!(
-                        "{words}, though it is {} and the path needs {}: what arrived was not read",
+                        "{words}; it is {} and the path needs {}: the receiver did not read in time",
                         human_si(window, "B"),
                         human_si(under_way, "B")
                     ),
@@ -247,7 +243,7 @@ impl Evidence<'_> {
     /// Segments that were lost: between the hosts, in a queue that grew, or somewhere.
     pub(super) fn segments_lost(&self) -> Vec<Finding> {
         let Some(tcp) = self.tcp.filter(|tcp| tcp.lost >= LOSSY) else { return Vec::new() };
-        let words = format!("{} segments sent again, {} of all", tcp.resent, percent(tcp.lost));
+        let words = format!("{} retransmits, {} of all segments", tcp.resent, percent(tcp.lost));
         let between = self.lost_between();
         if let Some((bytes, told)) = between.filter(|(bytes, _)| *bytes >= tcp.resent_bytes / 2.0) {
             return vec![(Cause::Switch, format!("{told}, {}; {words}", human_si(bytes, "B")))];
@@ -279,7 +275,7 @@ impl Evidence<'_> {
             return Vec::new();
         }
         let words = format!(
-            "{elsewhere} of {} {} were lost on their way ({})",
+            "{elsewhere} of {} {} were lost on the path ({})",
             self.sent,
             self.noun(),
             percent(elsewhere as f64 / self.sent as f64)
@@ -290,7 +286,7 @@ impl Evidence<'_> {
         if let Some(level) = self.courses(INTERVALS_OF_LEVEL).find_map(|course| doubt::plateau(&course)) {
             return vec![(
                 Cause::RateCap,
-                format!("what arrived stood flat at {}; {words}", self.human_rate(level)),
+                format!("the received rate was flat at {}; {words}", self.human_rate(level)),
             )];
         }
         let between = self.lost.at_interface * 2 < elsewhere;
@@ -329,7 +325,7 @@ impl Evidence<'_> {
             && facts.wire == Wire::Segments
         {
             let words = format!(
-                "data was under way for {} of the time; in the rest there was nothing to send",
+                "data was in flight {} of the time; otherwise there was nothing to send",
                 percent(tcp.busy)
             );
             found.push((Cause::Application, words));

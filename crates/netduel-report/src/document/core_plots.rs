@@ -1,0 +1,91 @@
+//! Plots of CPU time by core.
+use serde_json::{Value, json};
+
+use super::chart::{Chart, Figure};
+use super::scale::short;
+use super::table::{Cell, Column, Table};
+use crate::analysis::WorkloadAnalysis;
+
+/// Machines with more cores than this show only the cores that did something.
+const CORES_SHOWN_ALL: usize = 16;
+
+/// A core that worked less than this share of the time did nothing worth a row.
+const CORE_BUSY_MIN: f64 = 0.02;
+
+/// A plot for each machine of a workload: arms with other pairs may have others, so the longest list counts.
+pub(super) fn by_machine(workload: &WorkloadAnalysis) -> Vec<Figure> {
+    let count = workload.arms.iter().map(|arm| arm.machines.len()).max().unwrap_or(0);
+    (0..count).map(|index| of_machine(workload, index)).collect()
+}
+
+fn of_machine(workload: &WorkloadAnalysis, index: usize) -> Figure {
+    let machine = workload.arms.iter().find_map(|arm| arm.machines.get(index));
+    let title = machine.map(|machine| machine.title.clone()).unwrap_or_default();
+    let mut table = Table::new(vec![Column::key("Arm"), Column::key("Core")]);
+    let classes = ["user", "system", "hard interrupt", "soft interrupt", "stolen", "idle"];
+    table.columns.extend(classes.map(|class| Column::of(class, "%")));
+    for (arm, core) in workload
+        .arms
+        .iter()
+        .filter_map(|arm| Some((arm, arm.machines.get(index)?)))
+        .flat_map(|(arm, machine)| machine.cores.iter().map(move |core| (arm, core)))
+    {
+        let shares = core.classes().into_iter().map(|(_, share)| share).chain([core.idle]);
+        let head = [Cell::from(arm.arm.as_str()), Cell::Text(core.core.to_string())];
+        let shares = shares.map(|share| Cell::Number(format!("{:.1}", share * 100.0)));
+        table.rows.push(head.into_iter().chain(shares).collect());
+    }
+    Figure {
+        title: format!("CPU by core: {title}"),
+        reading:
+            "Share of the time of all valid trials that each core spent in each class; the rest is idle."
+                .to_owned(),
+        alternative: "CPU time by core, class and arm; the numbers are in the table beneath".to_owned(),
+        chart: Chart::Plot("cores", cores(workload, index)),
+        data: Some(table),
+        in_text: false,
+    }
+}
+
+/// Cores of a machine that are worth a row, over all arms, ascending.
+fn shown_cores(workload: &WorkloadAnalysis, machine: usize) -> Vec<u16> {
+    let all = || {
+        workload
+            .arms
+            .iter()
+            .filter_map(move |arm| arm.machines.get(machine))
+            .flat_map(|machine| &machine.cores)
+    };
+    let mut cores: Vec<u16> = all().map(|core| core.core).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    if cores.len() > CORES_SHOWN_ALL {
+        let busy = |wanted: &u16| {
+            all().any(|core| {
+                core.core == *wanted
+                    && core.classes().iter().map(|class| class.1).sum::<f64>() >= CORE_BUSY_MIN
+            })
+        };
+        cores.retain(busy);
+    }
+    cores
+}
+
+fn cores(workload: &WorkloadAnalysis, index: usize) -> Value {
+    let shown = shown_cores(workload, index);
+    let rows: Vec<Value> = workload
+        .arms
+        .iter()
+        .enumerate()
+        .filter_map(|(arm, figures)| Some((arm, figures.machines.get(index)?)))
+        .flat_map(|(arm, machine)| machine.cores.iter().map(move |core| (arm, core)))
+        .filter(|(_, core)| shown.contains(&core.core))
+        .flat_map(|(arm, core)| {
+            core.classes()
+                .into_iter()
+                .enumerate()
+                .map(move |(class, (_, share))| json!([arm, core.core, class, short(share * 100.0)]))
+        })
+        .collect();
+    json!({ "cores": shown, "rows": rows })
+}

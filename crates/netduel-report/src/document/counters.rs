@@ -1,0 +1,97 @@
+//! Counters per unit of work: a row for each counter, a column for each arm.
+use super::block::{Block, Text};
+use super::table::{Cell, Column, Table};
+use crate::analysis::{Counter, Spread, WorkloadAnalysis, busiest_core};
+use crate::words;
+
+/// The section of a workload; empty where nothing was counted.
+pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
+    if workload.counters.is_empty() && workload.explanation.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = vec![Block::Heading("Counter analysis".to_owned()), Block::Table(medians(workload))];
+    if !workload.counters.is_empty() {
+        blocks.push(Block::Folded("Counter ranges".to_owned(), vec![Block::Table(ranges(workload))]));
+    }
+    blocks
+}
+
+/// Medians of the trials, and each arm's ratio to the baseline.
+fn medians(workload: &WorkloadAnalysis) -> Table {
+    let mut columns = vec![Column::key("median per unit of work")];
+    for (index, arm) in workload.arms.iter().enumerate() {
+        columns.push(Column::number(arm.arm.as_str()));
+        if index > 0 {
+            columns.push(Column::number("ratio"));
+        }
+    }
+    let mut table = Table::new(columns);
+    for counter in &workload.counters {
+        let values: Vec<Option<f64>> =
+            counter.arms.iter().map(|(_, spread)| spread.map(|spread| spread.median)).collect();
+        table.rows.push(row(counter.title, &values, |value| counter.human(value)));
+    }
+    let busiest: Vec<Option<f64>> = workload.arms.iter().map(|arm| busiest_core(&arm.machines)).collect();
+    if busiest.iter().any(Option::is_some) {
+        table.rows.push(row("busiest core, busy share", &busiest, words::percent));
+    }
+    table.notes.clone_from(&workload.explanation);
+    table
+}
+
+fn row(title: &str, values: &[Option<f64>], human: impl Fn(f64) -> String) -> Vec<Cell> {
+    let baseline = values.first().copied().flatten();
+    let mut cells = vec![Cell::from(title)];
+    for (index, value) in values.iter().enumerate() {
+        cells.push(Cell::number(value.map(&human)));
+        if index > 0 {
+            let ratio = baseline.zip(*value).filter(|(baseline, own)| *baseline > 0.0 && *own > 0.0);
+            cells.push(Cell::number(ratio.map(|(baseline, own)| words::times(own / baseline))));
+        }
+    }
+    cells
+}
+
+/// Median and range of each counter.
+fn ranges(workload: &WorkloadAnalysis) -> Table {
+    let arms = workload.arms.iter().map(|arm| Column::number(arm.arm.as_str()));
+    let mut table = Table::new([Column::key("Median [min, max]")].into_iter().chain(arms).collect());
+    let cell = |counter: &Counter, spread: &Option<Spread>| {
+        let words = |spread: &Spread| {
+            let [median, min, max] =
+                [spread.median, spread.min, spread.max].map(|value| counter.human(value));
+            format!("{median} [{min}, {max}] (n {})", spread.trials)
+        };
+        Cell::number(spread.as_ref().map(words))
+    };
+    for counter in &workload.counters {
+        let cells = counter.arms.iter().map(|(_, spread)| cell(counter, spread));
+        table.rows.push([Cell::from(counter.title)].into_iter().chain(cells).collect());
+    }
+    table
+}
+
+/// Metrics that no verdict is about; absent where there are none.
+pub(super) fn not_judged(workload: &WorkloadAnalysis) -> Option<Block> {
+    if workload.unjudged.is_empty() {
+        return None;
+    }
+    let arms = workload.arms.iter().map(|arm| Column::number(arm.arm.as_str()));
+    let mut table = Table::new([Column::key("Metric")].into_iter().chain(arms).collect());
+    for metric in &workload.unjudged {
+        let values = metric.arms.iter().map(|arm| Cell::Number(words::value(metric, arm)));
+        table.rows.push([Cell::from(metric.title())].into_iter().chain(values).collect());
+    }
+    Some(Block::Folded("Metrics without a verdict".to_owned(), vec![Block::Table(table)]))
+}
+
+/// A list of sentences of which the head, up to a colon, is stressed.
+pub(super) fn headed_list(items: Vec<String>) -> Block {
+    let item = |text: String| match text.split_once(": ") {
+        Some((head, rest)) => Text::default()
+            .and(head, super::block::Style::Strong)
+            .and(format!(": {rest}"), super::block::Style::Plain),
+        None => Text::from(text),
+    };
+    Block::List(items.into_iter().map(item).collect())
+}

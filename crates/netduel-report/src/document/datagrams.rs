@@ -1,0 +1,121 @@
+//! Datagrams against packets: what was lost and where, how they travelled, and every trial.
+use netduel_model::units::three_digits;
+use netduel_model::workload::Role;
+
+use super::block::{Block, list};
+use super::table::{Cell, Column, Table};
+use crate::analysis::{DatagramWay, Lost, Packets, WorkloadAnalysis};
+use crate::words;
+
+/// The section of a workload; empty for traffic without datagrams.
+pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
+    let sentences = words::datagrams(workload);
+    if sentences.is_empty() && workload.arms.iter().all(|arm| arm.datagrams.is_empty()) {
+        return Vec::new();
+    }
+    let mut blocks = vec![Block::Heading(words::datagrams_title(workload).to_owned())];
+    // Packets have a table of both ends.
+    if workload.arms.iter().all(|arm| arm.packets.is_empty()) {
+        blocks.push(Block::Table(losses(workload)));
+    }
+    if !sentences.is_empty() {
+        blocks.push(list(sentences));
+    }
+    blocks.push(Block::Folded("Every trial".to_owned(), vec![Block::Table(trials(workload))]));
+    blocks
+}
+
+/// Totals of the valid trials, by arm and direction.
+fn losses(workload: &WorkloadAnalysis) -> Table {
+    let mut table = Table::new(vec![Column::key("arm"), Column::key("direction")]);
+    let titles = [
+        "sent",
+        "received",
+        "lost",
+        "share",
+        "at the socket",
+        "at an interface",
+        "elsewhere",
+        "duplicate",
+        "reordered",
+    ];
+    table.columns.extend(titles.map(Column::number));
+    for arm in &workload.arms {
+        for sender in [Role::Client, Role::Server] {
+            let ways: Vec<&DatagramWay> = arm.datagrams.iter().filter(|way| way.sender == sender).collect();
+            if !ways.is_empty() {
+                table.rows.push(totals(arm.arm.as_str(), sender, &ways));
+            }
+        }
+    }
+    table.notes.push(
+        "Totals of all valid trials. Losses at the socket are this tool's limit; losses at an interface or qdisc are counted by the two \
+         hosts; the others are the path's or not accounted for."
+            .to_owned(),
+    );
+    table
+}
+
+fn totals(arm: &str, sender: Role, ways: &[&DatagramWay]) -> Vec<Cell> {
+    let sum = |of: fn(&DatagramWay) -> u64| ways.iter().map(|way| of(way)).sum::<u64>();
+    let lost: Option<Vec<Lost>> = ways.iter().map(|way| way.lost).collect();
+    let part = |of: fn(&Lost) -> u64| {
+        lost.as_ref().map_or(Cell::Absent, |lost| Cell::Count(lost.iter().map(of).sum()))
+    };
+    let all = lost.as_ref().map(|lost| lost.iter().map(|lost| lost.all).sum::<u64>());
+    let sent = sum(|way| way.sent);
+    vec![
+        arm.into(),
+        words::direction(sender).into(),
+        Cell::Count(sent),
+        Cell::Count(sum(|way| way.received)),
+        part(|lost| lost.all),
+        Cell::number(all.map(|all| words::percent(all as f64 / sent.max(1) as f64))),
+        part(|lost| lost.at_socket),
+        part(|lost| lost.at_interface),
+        part(|lost| lost.elsewhere()),
+        Cell::Count(sum(|way| way.duplicates)),
+        Cell::Count(sum(|way| way.reordered)),
+    ]
+}
+
+fn trials(workload: &WorkloadAnalysis) -> Table {
+    let mut table = Table::new(vec![Column::key("Arm"), Column::key("Block"), Column::key("Direction")]);
+    let titles = [
+        "Sent",
+        "Received",
+        "Lost at the socket",
+        "Lost at an interface",
+        "Lost elsewhere",
+        "Packets sent",
+        "Packets received",
+        "Bytes per packet",
+        "Datagrams per packet",
+    ];
+    table.columns.extend(titles.map(Column::number));
+    for arm in &workload.arms {
+        table.rows.extend(arm.datagrams.iter().map(|way| trial(arm.arm.as_str(), way)));
+    }
+    table
+}
+
+fn trial(arm: &str, way: &DatagramWay) -> Vec<Cell> {
+    let lost = |of: fn(Lost) -> u64| way.lost.map_or(Cell::Absent, |lost| Cell::Count(of(lost)));
+    let packets =
+        |seen: &Option<Packets>| seen.as_ref().map_or(Cell::Absent, |seen| Cell::Count(seen.packets));
+    let length = way.packets_received.as_ref().and_then(Packets::bytes_per_packet);
+    vec![
+        arm.into(),
+        Cell::Text((way.block + 1).to_string()),
+        words::direction(way.sender).into(),
+        Cell::Count(way.sent),
+        Cell::Count(way.received),
+        lost(|lost| lost.at_socket),
+        lost(|lost| lost.at_interface),
+        lost(Lost::elsewhere),
+        packets(&way.packets_sent),
+        packets(&way.packets_received),
+        Cell::number(length.map(three_digits)),
+        Cell::number(way.datagrams_per_packet.map(three_digits)),
+    ]
+}

@@ -1,0 +1,236 @@
+//! What path events cost: outages, losses, delays and rates of each event, and a timeline of each arm.
+use netduel_model::units::{human_bit_rate, human_nanos};
+
+use super::block::Block;
+use super::chart::{Chart, Figure, Panel, Points, Timeline};
+use super::table::{Cell, Column, Table};
+use crate::analysis::{
+    ArmAnalysis, ArmFailover, Dip, EventFigures, Line, Phase, WayFigures, WorkloadAnalysis, quantile,
+};
+use crate::words::failover::{event, meaning};
+use crate::words::{percent_at_least, plural};
+
+/// The section of a workload; empty when it is no failover.
+pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
+    let (mut outages, mut rates) = (outage_table(), rate_table());
+    for arm in &workload.arms {
+        let Some(failover) = &arm.failover else { continue };
+        for figures in failover.events.iter().filter(|event| !event.began_s.is_empty()) {
+            for (number, way) in figures.ways.iter().enumerate() {
+                let key = key(arm.arm.as_str(), figures, number);
+                outages.rows.push(key.iter().cloned().chain(outage_row(way)).collect());
+                rates.rows.push(key.into_iter().chain(rate_row(way)).collect());
+            }
+        }
+        notes(&mut rates.notes, arm.arm.as_str(), failover);
+    }
+    if outages.rows.is_empty() {
+        return Vec::new();
+    }
+    let tops = PANELS.each_ref().map(|(_, of, _, foot)| top(workload, *of, foot.is_some()));
+    let figures = workload.arms.iter().filter_map(|arm| figure(arm, tops));
+    let mut blocks = vec![Block::Heading("Event outages".to_owned())];
+    blocks.extend(figures.map(|figure| Block::Figure(Box::new(figure))));
+    blocks.push(Block::Table(outages.without_empty_columns()));
+    blocks.push(Block::Heading("One-way delay and throughput around events".to_owned()));
+    blocks.push(Block::Table(rates.without_empty_columns()));
+    blocks
+}
+
+fn columns(own: &[&str]) -> Vec<Column> {
+    let keys = ["arm", "event", "way"].map(Column::key);
+    keys.into_iter().chain(own.iter().map(|title| Column::number(*title))).collect()
+}
+
+fn outage_table() -> Table {
+    let own = ["n", "outage p50", "p90", "max", "no-event baseline", "lost", "duplicate", "reordered"];
+    Table::new(columns(&own))
+}
+
+fn rate_table() -> Table {
+    Table::new(columns(&[
+        "delay p50 before",
+        "p99 during outage",
+        "p50 after",
+        "rate before",
+        "min of 10 ms",
+        "steady state after",
+        "recovery p50",
+    ]))
+}
+
+fn key(arm: &str, figures: &EventFigures, number: usize) -> Vec<Cell> {
+    let event = format!("{} at {}", figures.event.kind, figures.event.at);
+    vec![arm.into(), event.into(), if number == 0 { "up" } else { "down" }.into()]
+}
+
+fn nanos(value: Option<f64>) -> Cell {
+    Cell::number(value.map(human_nanos))
+}
+
+fn outage_row(way: &WayFigures) -> Vec<Cell> {
+    let outage = sorted(&way.outage_ns);
+    let total = |counts: &[f64]| Cell::Number(format!("{}", counts.iter().sum::<f64>()));
+    let max = quantile(&outage, 1.0).map(|max| match way.never_over {
+        0 => human_nanos(max),
+        count => format!("{}, not over in {count}", human_nanos(max)),
+    });
+    vec![
+        Cell::Count(outage.len() as u64),
+        nanos(quantile(&outage, 0.5)),
+        nanos(quantile(&outage, 0.9)),
+        Cell::number(max),
+        nanos(quantile(&sorted(&way.without_ns), 0.5)),
+        total(&way.lost),
+        total(&way.duplicated),
+        total(&way.reordered),
+    ]
+}
+
+fn rate_row(way: &WayFigures) -> Vec<Cell> {
+    let delay = |phase: Phase, share| nanos(quantile(&way.delay_ns[phase as usize], share));
+    let rate = |of: fn(&Dip) -> f64| {
+        let rates = sorted(&way.dips.iter().map(of).collect::<Vec<_>>());
+        Cell::number(quantile(&rates, 0.5).map(human_bit_rate))
+    };
+    let recoveries = sorted(&way.dips.iter().filter_map(|dip| dip.recovery_ns).collect::<Vec<_>>());
+    let median = quantile(&recoveries, 0.5);
+    let recovery = match (way.dips.len(), recoveries.len(), median) {
+        (0, ..) => None,
+        (_, 0, _) | (_, _, None) => Some("never".to_owned()),
+        (all, some, Some(median)) if some < all => Some(format!("{} ({some} of {all})", human_nanos(median))),
+        (_, _, Some(0.0)) => Some("immediate".to_owned()),
+        (_, _, Some(median)) => Some(human_nanos(median)),
+    };
+    vec![
+        delay(Phase::Before, 0.5),
+        delay(Phase::During, 0.99),
+        delay(Phase::After, 0.5),
+        rate(|dip| dip.before_bps),
+        rate(|dip| dip.lowest_bps),
+        rate(|dip| dip.settled_bps),
+        Cell::number(recovery),
+    ]
+}
+
+/// What the tables do not hold of an arm.
+fn notes(notes: &mut Vec<String>, arm: &str, failover: &ArmFailover) {
+    for figures in &failover.events {
+        let took = sorted(&figures.took_ns);
+        notes.extend(quantile(&took, 0.5).map(|median| {
+            format!(
+                "{}: {}: {}; the kernel took {} (median of {})",
+                arm,
+                event(&figures.event),
+                meaning(figures.event.kind),
+                human_nanos(median),
+                took.len()
+            )
+        }));
+    }
+    let [(up, up_lost), (down, down_lost)] = failover.probes;
+    if up + down > 0 {
+        notes.push(format!(
+            "{arm}: {up_lost} of {up} probes lost client to server, {down_lost} of {down} server to client"
+        ));
+    }
+    notes.extend(failover.moved.iter().map(|moved| {
+        format!(
+            "{}: path of {} {}: the bytes went through {}: {} of each part between events, in the worst of {}",
+            arm,
+            moved.role,
+            moved.host,
+            route(&moved.interfaces),
+            percent_at_least(moved.share_min),
+            plural(moved.trials, "trial")
+        )
+    }));
+    if failover.clock_error_ns > 0.0 {
+        notes.push(format!(
+                "{}: the hosts' clocks were set against each other by the fastest probes: one-way delays and the place of events are \
+                 known to {}",
+                arm,
+                human_nanos(failover.clock_error_ns)
+            ));
+    }
+}
+
+/// Interfaces one after the other, each as long as it lasted.
+fn route(interfaces: &[String]) -> String {
+    let mut names: Vec<String> = interfaces.to_vec();
+    names.dedup();
+    if names.len() == 1 { format!("{} during the whole trial", names[0]) } else { names.join(", then ") }
+}
+
+type Of = fn(&Line) -> &[Points; 2];
+type Human = fn(f64) -> String;
+
+/// The panels of a timeline: title, points, a value for people, and the foot of a logarithmic axis.
+const PANELS: [(&str, Of, Human, Option<f64>); 3] = [
+    ("max gap between probes", |line| &line.gap_ns, human_nanos, Some(1e5)),
+    ("max one-way delay", |line| &line.delay_ns, human_nanos, Some(1e4)),
+    ("throughput of the streams", |line| &line.rate_bps, human_bit_rate, None),
+];
+
+/// The top of a panel over all arms, so that they can be compared by eye.
+fn top(workload: &WorkloadAnalysis, of: Of, is_logarithmic: bool) -> f64 {
+    let lines =
+        workload.arms.iter().filter_map(|arm| arm.failover.as_ref()).flat_map(|failover| &failover.lines);
+    let values: Vec<f64> = lines.flat_map(of).flatten().map(|(_, value)| *value).collect();
+    if is_logarithmic {
+        return values.into_iter().fold(0.0, f64::max);
+    }
+    // A reader that was late counts in one interval what came in several: such a peak is no rate of the path.
+    quantile(&sorted(&values), 0.99).unwrap_or(0.0) * 1.1
+}
+
+fn figure(arm: &ArmAnalysis, tops: [f64; 3]) -> Option<Figure> {
+    let failover = arm.failover.as_ref()?;
+    let seconds = arm.workload.timing.duration.as_secs_f64();
+    let moments = |event: &EventFigures| {
+        let began = sorted(&event.began_s);
+        Some((quantile(&began, 0.5)?, event.event.kind.to_string()))
+    };
+    let panels = PANELS.into_iter().zip(tops).filter(|(_, top)| *top > 0.0);
+    let panels = panels.map(|((title, of, human, foot), top)| Panel {
+        title,
+        human,
+        foot,
+        top,
+        trials: failover.lines.iter().map(|line| of(line).clone()).collect(),
+        median: [0, 1].map(|number| median(failover, of, number)),
+    });
+    let trials = failover.lines.len();
+    (trials > 0).then(|| Figure {
+        title: arm.arm.to_string(),
+        reading: format!("{trials} trials: thin lines; bold: their median. The interval of the probes is subtracted from gaps."),
+        alternative: format!("{}: probes, delay and throughput over {seconds} s of {trials} trials with the events", arm.arm),
+        chart: Chart::Timeline(Timeline {
+            title: arm.arm.to_string(),
+            seconds,
+            marks: failover.events.iter().filter_map(moments).collect(),
+            lines: ["client to server", "server to client"],
+            panels: panels.collect(),
+        }),
+        data: None,
+        in_text: false,
+    })
+}
+
+/// The median over trials, by time.
+fn median(failover: &ArmFailover, of: Of, number: usize) -> Points {
+    let mut by_time: std::collections::BTreeMap<u64, Vec<f64>> = std::collections::BTreeMap::new();
+    for (x, value) in failover.lines.iter().flat_map(|line| &of(line)[number]) {
+        by_time.entry((x * 1e6) as u64).or_default().push(*value);
+    }
+    by_time
+        .into_iter()
+        .filter_map(|(x, values)| Some((x as f64 / 1e6, quantile(&sorted(&values), 0.5)?)))
+        .collect()
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}

@@ -1,0 +1,204 @@
+//! Hosts: facts, what was found on each and between them, and everything that they told.
+use std::collections::BTreeSet;
+
+use netduel_model::run::Run;
+use netduel_model::snapshot::{Device, HostSnapshot, Interface};
+
+use super::block::{Block, FactGroup, Scope, Section};
+use super::chart::{Chart, Figure};
+use super::table::{Cell, Column, Table};
+use crate::inspect::{InspectedHost, Inspection};
+use crate::topology::{groups, others};
+use crate::words::{self, Fact};
+
+/// The section of a run's hosts.
+pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
+    let mut blocks = vec![Block::Reading(
+        "Facts of each host before the first trial, and what follows from them. Commands are for you to run; netduel ran none of them."
+            .to_owned(),
+    )];
+    for pair in inspection.pairs.iter().filter(|pair| !pair.findings.is_empty()) {
+        blocks.push(Block::Heading(format!("Between {} and {}", pair.client, pair.server)));
+        blocks.push(Block::Findings(pair.findings.clone()));
+    }
+    for host in &inspection.hosts {
+        blocks.push(Block::Heading(title(host)));
+        blocks.extend(figure(host).map(|figure| Block::Figure(Box::new(figure))));
+        blocks.push(Block::Facts(facts(host)));
+        blocks.push(match host.findings.as_slice() {
+            [] => Block::Paragraph("No findings.".into()),
+            findings => Block::Findings(findings.to_vec()),
+        });
+    }
+    blocks.push(Block::Folded("All interfaces and settings".to_owned(), settings(run)));
+    Section { anchor: "hosts".to_owned(), title: "Hosts".to_owned(), scope: Scope::Reference, blocks }
+}
+
+/// Hosts that somebody looks at without a run: a section for each, one for each pair.
+pub(crate) fn inspected(inspection: &Inspection) -> Vec<Section> {
+    let section = |title: String, blocks: Vec<Block>| Section {
+        anchor: String::new(),
+        title,
+        scope: Scope::Detail,
+        blocks,
+    };
+    let findings = |found: &[crate::findings::Finding]| match found {
+        [] => Block::Paragraph("None.".into()),
+        found => Block::Findings(found.to_vec()),
+    };
+    let mut sections = Vec::new();
+    for host in &inspection.hosts {
+        sections.push(section(title(host), vec![Block::Facts(facts(host))]));
+        sections.push(section(format!("Findings on {}", host.name), vec![findings(&host.findings)]));
+    }
+    for pair in &inspection.pairs {
+        let title = format!("Findings between {} and {}", pair.client, pair.server);
+        sections.push(section(title, vec![findings(&pair.findings)]));
+    }
+    for (name, reason) in &inspection.failed {
+        sections.push(section(
+            name.clone(),
+            vec![Block::Paragraph(format!("Inspection failed: {reason}").into())],
+        ));
+    }
+    sections
+}
+
+fn title(host: &InspectedHost) -> String {
+    match &host.snapshot.hostname {
+        Some(hostname) if *hostname != host.name => format!("{} ({hostname})", host.name),
+        _ => host.name.clone(),
+    }
+}
+
+/// Whether a snapshot knows of what is drawn; those of older runs do not.
+fn is_detailed(host: &HostSnapshot) -> bool {
+    host.processor.is_some()
+        || host.cloud.is_some()
+        || !host.nodes.is_empty()
+        || host.interfaces.iter().any(|interface| interface.device != Device::default())
+}
+
+/// Queues and cores; absent for a host of which neither is known.
+fn figure(host: &InspectedHost) -> Option<Figure> {
+    let snapshot = &host.snapshot;
+    if snapshot.cores == 0 && groups(snapshot).is_empty() {
+        return None;
+    }
+    let served = snapshot.interfaces.iter().any(|interface| !interface.device.interrupts.is_empty());
+    let reading = match (is_detailed(snapshot), served) {
+        (false, _) => {
+            "This run was recorded without devices, queues, NUMA nodes and cloud of the host: by an older netduel, or on a host that \
+             does not tell them. Few findings are possible."
+        }
+        (_, true) => {
+            "Numbered cells above are cores; shaded ones serve interrupts of a queue. Under a queue stands the core that serves it (c3: \
+             core 3)."
+        }
+        (_, false) => {
+            "Numbered cells are cores. Virtual interfaces have no interrupts, so no core serves them."
+        }
+    };
+    Some(Figure {
+        title: String::new(),
+        reading: reading.to_owned(),
+        alternative: format!(
+            "cores, nodes, interfaces and queues of {}; the facts hold the same in words",
+            host.name
+        ),
+        chart: Chart::Host(host.name.clone(), Box::new(snapshot.clone())),
+        data: None,
+        in_text: false,
+    })
+}
+
+/// The facts of the machine, then each interface with those beneath it.
+fn facts(inspected: &InspectedHost) -> Vec<FactGroup> {
+    let host = &inspected.snapshot;
+    let rows = |facts: Vec<Fact>| facts.into_iter().map(|(title, text)| (title.to_owned(), text)).collect();
+    let mut all = vec![FactGroup { rows: rows(inspected.facts()), ..FactGroup::default() }];
+    let interface = |interface: &Interface, nested: bool| FactGroup {
+        head: Some((interface.name.clone(), words::interface(interface))),
+        nested,
+        rows: rows(words::interface_facts(host, interface)),
+    };
+    for group in groups(host) {
+        all.push(interface(group.top, false));
+        all.extend(group.ports.iter().map(|port| interface(port, true)));
+        if group.ports_left > 0 {
+            let more = (format!("{} more", group.ports_left), format!("beneath {}", group.top.name));
+            all.push(FactGroup { head: Some(more), nested: true, rows: Vec::new() });
+        }
+    }
+    let others: Vec<&str> = others(host).iter().map(|other| other.name.as_str()).collect();
+    if !others.is_empty() {
+        all.push(FactGroup { head: Some(("also".to_owned(), others.join(", "))), ..FactGroup::default() });
+    }
+    all
+}
+
+/// A part of a host's identity.
+type Identity = fn(&HostSnapshot) -> Option<String>;
+
+/// Everything that the hosts told, in tables, for those who look something up.
+fn settings(run: &Run) -> Vec<Block> {
+    let hosts = &run.header.hosts;
+    let mut blocks: Vec<Block> =
+        hosts.iter().map(|(name, host)| Block::Table(interfaces(name.as_str(), host))).collect();
+    let by_host = |title: &str| {
+        let names = hosts.keys().map(|name| Column::text(name.as_str()));
+        Table::new([Column::key(title)].into_iter().chain(names).collect())
+    };
+    let told = |text: Option<String>| text.map_or(Cell::Absent, Cell::Text);
+    let mut sysctls = by_host("sysctl");
+    let names: BTreeSet<&String> = hosts.values().flat_map(|host| host.sysctls.keys()).collect();
+    for name in names {
+        let values = hosts.values().map(|host| told(host.sysctls.get(name).cloned()));
+        sysctls.rows.push([Cell::from(name.as_str())].into_iter().chain(values).collect());
+    }
+    let mut identities = by_host("identity");
+    let rows: [(&str, Identity); 3] = [
+        ("boot", |host| host.boot_id.clone()),
+        ("network namespace", |host| host.netns.map(|inode| inode.to_string())),
+        ("platform", |host| host.platform.clone()),
+    ];
+    for (title, of) in rows {
+        identities
+            .rows
+            .push([Cell::from(title)].into_iter().chain(hosts.values().map(|host| told(of(host)))).collect());
+    }
+    blocks.extend([sysctls, identities].map(Block::Table));
+    blocks
+}
+
+fn interfaces(name: &str, host: &HostSnapshot) -> Table {
+    let mut columns =
+        vec![Column::key(format!("Interface of {name}")), Column::text("kind"), Column::text("driver")];
+    columns.extend([
+        Column::number("MTU"),
+        Column::text("state"),
+        Column::text("above"),
+        Column::number("speed"),
+    ]);
+    columns.extend([Column::text("MAC"), Column::text("qdisc")]);
+    let mut table = Table::new(columns);
+    let told = |text: &Option<String>| text.clone().map_or(Cell::Absent, Cell::Text);
+    table.rows = host
+        .interfaces
+        .iter()
+        .map(|interface| {
+            vec![
+                interface.name.as_str().into(),
+                interface.kind.as_deref().unwrap_or("hardware").into(),
+                told(&interface.driver),
+                Cell::number(interface.mtu.map(|mtu| mtu.to_string())),
+                if interface.up { "up" } else { "down" }.into(),
+                interface.master.as_deref().unwrap_or("").into(),
+                Cell::number(interface.speed_mbps.map(|speed| format!("{speed} Mbit/s"))),
+                told(&interface.mac),
+                told(&interface.qdisc),
+            ]
+        })
+        .collect();
+    table
+}

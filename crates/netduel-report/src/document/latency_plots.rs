@@ -1,0 +1,164 @@
+//! Plots of round trips: percentiles, distribution, parts.
+use netduel_model::metric::Metric;
+use netduel_model::units::human_nanos;
+use netduel_stats::histogram::Histogram;
+use serde_json::{Value, json};
+
+use super::chart::{Chart, Figure};
+use super::metric_plots::in_words;
+use super::scale::{Scaled, number, scaled, short};
+use super::table::{Cell, Column, Table};
+use crate::analysis::{ArmAnalysis, WorkloadAnalysis};
+use crate::words;
+
+/// Bins of a density: enough for two modes, few enough that noise does not look like modes.
+const DENSITY_BINS: usize = 70;
+
+/// The percentiles of the table of round trips.
+const PERCENTILES: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
+
+/// The unit of a workload's round trips, by their 99th percentile.
+fn scaled_latency(workload: &WorkloadAnalysis) -> Scaled {
+    let histograms = workload.arms.iter().filter_map(|arm| arm.latency.as_ref());
+    let values = histograms.filter_map(|histogram| histogram.percentile(99.0)).map(|value| value as f64);
+    scaled(Metric::LatencyP99, values)
+}
+
+/// Percentiles and distribution of the round trips; none without a round trip.
+pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
+    if workload.arms.iter().all(|arm| arm.latency.is_none()) {
+        return Vec::new();
+    }
+    let under_load = workload.arms.iter().any(|arm| arm.workload.traffic.facts().bulk.is_some());
+    let titled = |title: &str| if under_load { format!("{title} under load") } else { title.to_owned() };
+    let scale = scaled_latency(workload);
+    let table = percentiles(workload, scale);
+    let plot = |key: &str, of: &dyn Fn(&ArmAnalysis) -> Value| {
+        let mut data = json!({ "unit": scale.unit });
+        data[key] = workload.arms.iter().map(of).collect();
+        data
+    };
+    let tail = plot("tail", &|arm| tail(arm, scale).into());
+    let density =
+        plot("density", &|arm| arm.latency.as_ref().map(|histogram| density(histogram, scale)).into());
+    let alternative = format!("round trips of {}: {}", workload.name, in_words(&table));
+    vec![
+        Figure {
+            title: titled("Latency percentiles"),
+            reading: "Share of round trips that took no longer. Every step to the right is ten times rarer.".to_owned(),
+            alternative: alternative.clone(),
+            chart: Chart::Plot("tail", tail),
+            data: Some(table.clone()),
+            in_text: true,
+        },
+        Figure {
+            title: titled("Latency distribution"),
+            reading: "Share of round trips in bins of equal width on the logarithmic axis, up to the 99.9th percentile.".to_owned(),
+            alternative,
+            chart: Chart::Plot("density", density),
+            data: Some(table),
+            in_text: false,
+        },
+    ]
+}
+
+fn percentiles(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
+    let name = |percentile: f64| match percentile {
+        p if p <= 0.0 => "min".to_owned(),
+        p if p >= 100.0 => "max".to_owned(),
+        p => format!("p{p}"),
+    };
+    let mut table = Table::new(vec![Column::key("arm"), Column::number("n")]);
+    table.columns.extend(PERCENTILES.map(|percentile| Column::of(name(percentile), scale.unit)));
+    for (arm, histogram) in workload.arms.iter().filter_map(|arm| Some((arm, arm.latency.as_ref()?))) {
+        let values = PERCENTILES
+            .map(|percentile| number(histogram.percentile(percentile).map(|value| value as f64), scale));
+        let head = [Cell::from(arm.arm.as_str()), Cell::Count(histogram.count())];
+        table.rows.push(head.into_iter().chain(values).collect());
+    }
+    table
+}
+
+/// Share beyond a percentile and its round trip. The maximum stands at one sample in all.
+fn tail(arm: &ArmAnalysis, scale: Scaled) -> Vec<Value> {
+    let Some(histogram) = &arm.latency else { return Vec::new() };
+    let least = 1.0 / histogram.count() as f64;
+    histogram
+        .cdf_tail()
+        .into_iter()
+        .map(|(percentile, value)| {
+            let beyond = (1.0 - percentile / 100.0).max(least);
+            json!([short(1.0 / beyond), short(value as f64 * scale.factor), percentile])
+        })
+        .collect()
+}
+
+/// Shares of round trips in bins of equal width on a logarithmic axis, from the smallest to the 99.9th percentile.
+fn density(histogram: &Histogram, scale: Scaled) -> Vec<Value> {
+    let (Some(min), Some(top)) = (histogram.min(), histogram.percentile(99.9)) else { return Vec::new() };
+    let (low, high) = ((min.max(1) as f64).ln(), ((top + 1) as f64).ln());
+    let width = ((high - low) / DENSITY_BINS as f64).max(0.01);
+    let mut shares = vec![0.0; DENSITY_BINS];
+    for (value, count) in histogram.pairs() {
+        let bin = (((value.max(1) as f64).ln() - low) / width).max(0.0) as usize;
+        if let Some(share) = shares.get_mut(bin) {
+            *share += count as f64 / histogram.count() as f64;
+        }
+    }
+    shares
+        .into_iter()
+        .enumerate()
+        .map(|(bin, share)| {
+            let edge = |index: usize| short((low + width * index as f64).exp() * scale.factor);
+            json!([edge(bin), edge(bin + 1), short(share * 100.0)])
+        })
+        .collect()
+}
+
+/// Every part, with the arms of each: title, arm, histogram.
+fn parts_of(workload: &WorkloadAnalysis) -> Vec<(&'static str, &ArmAnalysis, &Histogram)> {
+    let mut titles: Vec<&'static str> = Vec::new();
+    for part in workload.arms.iter().flat_map(|arm| &arm.parts) {
+        if !titles.contains(&part.title) {
+            titles.push(part.title);
+        }
+    }
+    let parts = titles.into_iter().flat_map(|title| {
+        workload.arms.iter().filter_map(move |arm| {
+            Some((title, arm, &arm.parts.iter().find(|part| part.title == title)?.histogram))
+        })
+    });
+    parts.collect()
+}
+
+/// What round trips are made of; absent where nothing is told apart.
+pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
+    let parts = parts_of(workload);
+    if parts.is_empty() {
+        return None;
+    }
+    let medians = parts.iter().filter_map(|(_, _, histogram)| histogram.percentile(50.0));
+    let scale = scaled(Metric::LatencyP50, medians.map(|value| value as f64));
+    let mut table = Table::new(vec![Column::key("part"), Column::key("arm"), Column::number("n")]);
+    table.columns.extend(["p50", "p90", "p99", "p99.9"].map(Column::number));
+    let mut rows = Vec::new();
+    for (title, arm, histogram) in parts {
+        let at = |percentile| histogram.percentile(percentile).map(|value| value as f64);
+        let head = [title.into(), Cell::from(arm.arm.as_str()), Cell::Count(histogram.count())];
+        // Parts lie decades apart: each value has its own unit.
+        let cells = [50.0, 90.0, 99.0, 99.9].map(|percentile| Cell::number(at(percentile).map(human_nanos)));
+        table.rows.push(head.into_iter().chain(cells).collect());
+        let plotted = |percentile| at(percentile).map(|value| scale.plotted(value));
+        let position = workload.arms.iter().position(|other| other.arm == arm.arm);
+        rows.push(json!([title, position, plotted(50.0), plotted(99.0), histogram.count()]));
+    }
+    table.notes = words::load_effects(workload);
+    Some(Figure {
+        title: words::parts_title(workload).to_owned(),
+        reading: "Dot: median of all valid trials together; line: to the 99th percentile.".to_owned(),
+        alternative: in_words(&table),
+        chart: Chart::Plot("parts", json!({ "unit": scale.unit, "rows": rows })),
+        data: Some(table),
+        in_text: true,
+    })
+}

@@ -1,0 +1,143 @@
+//! Plots of one metric: each block, and the intervals of all trials.
+use std::collections::BTreeMap;
+
+use netduel_stats::summary;
+use serde_json::{Value, json};
+
+use super::chart::{Chart, Figure};
+use super::scale::{Scaled, number, scaled, scaled_packets, scaled_values, short};
+use super::table::{Cell, Column, Table};
+use crate::analysis::{MetricAnalysis, WorkloadAnalysis};
+use crate::words;
+
+/// Bins on the axis of rates at most, when arms lie far apart.
+const RATE_BINS_MAX: usize = 200;
+
+/// A metric by block.
+pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> Figure {
+    let scale = scaled_values(metric);
+    let arms: Vec<String> =
+        metric.arms.iter().map(|arm| format!("{} {}", arm.arm, words::value(metric, arm))).collect();
+    let values = |arm: &crate::analysis::ArmValues| -> Vec<Value> {
+        arm.values.iter().map(|(block, value)| json!([block + 1, scale.plotted(*value)])).collect()
+    };
+    let data = json!({
+        "title": metric.title(),
+        "unit": scale.unit,
+        "arms": metric.arms.iter().map(values).collect::<Vec<_>>(),
+        "medians": metric.arms.iter().map(|arm| summary::median(&arm.numbers()).map(|median| scale.plotted(median)))
+            .collect::<Vec<_>>(),
+    });
+    Figure {
+        title: format!("{} by block", capital(metric.title())),
+        reading: "A vertical line joins the arms of one block: they ran within moments of each other. Horizontal lines: medians."
+            .to_owned(),
+        alternative: format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; ")),
+        chart: Chart::Plot("blocks", data),
+        data: Some(block_table(metric, scale)),
+        in_text: false,
+    }
+}
+
+fn block_table(metric: &MetricAnalysis, scale: Scaled) -> Table {
+    let mut rows: BTreeMap<u32, Vec<Option<f64>>> = BTreeMap::new();
+    for (column, arm) in metric.arms.iter().enumerate() {
+        for (block, value) in &arm.values {
+            rows.entry(*block).or_insert_with(|| vec![None; metric.arms.len()])[column] = Some(*value);
+        }
+    }
+    let columns = metric.arms.iter().map(|arm| Column::of(arm.arm.as_str(), scale.unit));
+    let mut table = Table::new([Column::key("Block")].into_iter().chain(columns).collect());
+    table.rows = rows
+        .into_iter()
+        .map(|(block, values)| {
+            let values = values.into_iter().map(|value| number(value, scale));
+            [Cell::Text((block + 1).to_string())].into_iter().chain(values).collect()
+        })
+        .collect();
+    table
+}
+
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// The unit of a workload's intervals, which are bit/s: packets per second of packets, whose payloads are all alike.
+fn scaled_intervals(workload: &WorkloadAnalysis) -> Scaled {
+    let first = workload.arms.first().map(|arm| &arm.workload.traffic);
+    let rates = || workload.arms.iter().flat_map(|arm| arm.intervals.iter().copied());
+    let Some(bytes) = first.and_then(|traffic| traffic.facts().packet_bytes()) else {
+        return scaled(netduel_model::metric::Metric::Throughput, rates());
+    };
+    let per_bit = 1.0 / 8.0 / bytes as f64;
+    let scale = scaled_packets(rates().map(|bps| bps * per_bit));
+    Scaled { factor: scale.factor * per_bit, unit: scale.unit }
+}
+
+/// Rates of all intervals of the steady windows; absent where no trial has one.
+pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
+    let scale = scaled_intervals(workload);
+    let of_packets = workload.arms.iter().any(|arm| !arm.packets.is_empty());
+    let title = if of_packets { "Packet rate distribution" } else { "Throughput distribution" };
+    let mut table = Table::new(vec![Column::key("Arm"), Column::number("n")]);
+    table.columns.extend(
+        ["min", "first quartile", "median", "third quartile", "max"]
+            .map(|title| Column::of(title, scale.unit)),
+    );
+    for arm in workload.arms.iter().filter(|arm| !arm.intervals.is_empty()) {
+        let quantiles = [0.0, 0.25, 0.5, 0.75, 1.0];
+        let cells = quantiles.map(|q| number(summary::quantile(&arm.intervals, q), scale));
+        let head = [Cell::from(arm.arm.as_str()), Cell::Count(arm.intervals.len() as u64)];
+        table.rows.push(head.into_iter().chain(cells).collect());
+    }
+    let data = densities(workload, scale)?;
+    Some(Figure {
+        title: title.to_owned(),
+        reading:
+            "Share of the intervals of all steady windows, in bins of equal width; all valid trials together."
+                .to_owned(),
+        alternative: in_words(&table),
+        chart: Chart::Plot("rates", data),
+        data: Some(table),
+        in_text: false,
+    })
+}
+
+/// A table in words, for those who do not see a plot of it.
+pub(super) fn in_words(table: &Table) -> String {
+    table.rows.iter().map(|row| table.sentence(row)).collect::<Vec<_>>().join("; ")
+}
+
+/// Shares of the steady intervals of each arm in bins of equal width that all arms have in common.
+fn densities(workload: &WorkloadAnalysis, scale: Scaled) -> Option<Value> {
+    let range = |rates: &[f64]| {
+        Some((rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?))
+    };
+    let all: Vec<f64> = workload.arms.iter().flat_map(|arm| arm.intervals.iter().copied()).collect();
+    let (low, high) = range(&all)?;
+    // As wide as the arm that varies most needs for its number of samples, and never so narrow that the axis has too many.
+    let width = workload
+        .arms
+        .iter()
+        .filter_map(|arm| {
+            let (low, high) = range(&arm.intervals)?;
+            Some((high - low) / (arm.intervals.len() as f64).sqrt().clamp(6.0, 30.0))
+        })
+        .fold((high - low) / RATE_BINS_MAX as f64, f64::max)
+        .max(high.abs() * 1e-6)
+        .max(1e-9);
+    let arms = workload.arms.iter().map(|arm| {
+        let mut counts = vec![0_u32; RATE_BINS_MAX + 1];
+        for rate in &arm.intervals {
+            counts[(((rate - low) / width) as usize).min(RATE_BINS_MAX)] += 1;
+        }
+        // Bins before the first and after the last that hold something would only draw a line along zero.
+        let first = counts.iter().position(|count| *count > 0).unwrap_or(0);
+        let end = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        let edge = |bin: usize| short((low + width * bin as f64) * scale.factor);
+        let share = |bin: usize| short(f64::from(counts[bin]) * 100.0 / arm.intervals.len().max(1) as f64);
+        (first..end).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
+    });
+    Some(json!({ "unit": scale.unit, "density": arms.collect::<Vec<_>>() }))
+}

@@ -1,0 +1,27 @@
+//! A report as a document: built once from the analysis of a run, in one order, for every format.
+//!
+//! `block`, `table`, `verdicts` and `chart` are the parts that renderers know; the other files build them and are the only ones that
+//! know of workloads. A format is a function from [`block::Document`] to text.
+pub mod block;
+pub mod chart;
+pub mod table;
+pub mod verdicts;
+
+mod core_plots;
+mod counters;
+mod course_plots;
+mod datagrams;
+mod failover;
+pub(crate) mod hosts;
+mod latency_plots;
+mod metric_plots;
+mod packets;
+mod path;
+mod run;
+mod scale;
+mod search;
+pub(crate) mod stamps;
+mod sweep;
+mod workload;
+
+pub use run::of_run;

@@ -1,0 +1,150 @@
+//! Packets: both ends of each arm, and the page of a packet report (environment, test, results, commentary).
+use netduel_model::metric::Metric;
+use netduel_model::run::Run;
+use netduel_model::workload::Role;
+
+use super::block::{Block, FactGroup, Scope, Section, list};
+use super::sweep;
+use super::table::{Cell, Column, Table};
+use crate::analysis::{Analysis, ArmPackets, PacketRates, WorkloadAnalysis};
+use crate::words;
+
+/// Both ends of each arm; empty where a workload is not about packets.
+pub(super) fn both_ends(workload: &WorkloadAnalysis) -> Vec<Block> {
+    let ways = || workload.arms.iter().flat_map(|arm| arm.packets.iter().map(move |way| (arm, way)));
+    let Some(first) = workload.arms.first().filter(|_| ways().next().is_some()) else { return Vec::new() };
+    let mut table = Table::new(vec![Column::key("arm"), Column::key("end")]);
+    table.columns.extend(["median", "min", "max", "total"].map(Column::number));
+    table.columns.push(Column::text("interface counter"));
+    table.notes.push(words::packets_rule(&first.workload));
+    for (arm, way) in ways() {
+        table.rows.extend(rows(arm.arm.as_str(), way));
+        table.notes.extend(words::packets_of_way(way).into_iter().map(|note| format!("{}: {note}", arm.arm)));
+    }
+    vec![Block::Heading("Packets at both ends".to_owned()), Block::Table(table)]
+}
+
+fn rows(arm: &str, way: &ArmPackets) -> [Vec<Cell>; 2] {
+    let ends = [
+        ("sent", way.sender, way.sent, way.sent_count, &way.interface_sent),
+        ("received", opposite(way.sender), way.received, way.received_count, &way.interface_received),
+    ];
+    ends.map(|(verb, role, rates, count, interface)| {
+        let rate =
+            |of: fn(PacketRates) -> Option<f64>| Cell::number(rates.and_then(of).map(words::packet_rate));
+        let counted = interface
+            .as_ref()
+            .map_or_else(|| "bypassed".to_owned(), |(name, packets)| format!("{packets} on {name}"));
+        vec![
+            arm.into(),
+            Cell::Text(format!("{verb} by {role}")),
+            rate(|rates| Some(rates.median)),
+            rate(|rates| rates.min),
+            rate(|rates| rates.max),
+            Cell::Count(count),
+            Cell::Text(counted),
+        ]
+    })
+}
+
+fn opposite(role: Role) -> Role {
+    match role {
+        Role::Client => Role::Server,
+        Role::Server => Role::Client,
+    }
+}
+
+/// The page of a packet report; absent for a run without packets.
+pub(super) fn page(run: &Run, analysis: &Analysis) -> Option<Section> {
+    let is_of_packets =
+        |workload: &&WorkloadAnalysis| workload.arms.iter().any(|arm| !arm.packets.is_empty());
+    let workloads: Vec<&WorkloadAnalysis> = analysis.workloads.iter().filter(is_of_packets).collect();
+    if workloads.is_empty() {
+        return None;
+    }
+    let size = words::common_size(analysis);
+    let mut blocks = vec![Block::Heading("Environment".to_owned()), Block::Table(environment(run, analysis))];
+    blocks.push(Block::Heading("Test".to_owned()));
+    let tests = workloads.iter().map(|workload| FactGroup {
+        rows: vec![(workload.name.to_string(), words::test_description(workload).join(" "))],
+        ..FactGroup::default()
+    });
+    blocks.push(Block::Facts(tests.collect()));
+    let commands = words::testpmd_commands(analysis);
+    if !commands.is_empty() {
+        blocks.push(Block::Code(commands));
+    }
+    blocks.push(Block::Heading("Results".to_owned()));
+    let results = results(&workloads);
+    if !results.rows.is_empty() {
+        blocks.push(Block::Table(results));
+    }
+    let published = workloads.iter().flat_map(|workload| words::published(workload, size.as_deref()));
+    let sentences: Vec<String> = found(&workloads).into_iter().chain(published).collect();
+    if !sentences.is_empty() {
+        blocks.push(list(sentences));
+    }
+    blocks.extend(analysis.sweeps.iter().map(|one| Block::Figure(Box::new(sweep::figure(one, analysis)))));
+    let commentary = words::packets_commentary(analysis);
+    if !commentary.is_empty() {
+        blocks.extend([Block::Heading("Commentary".to_owned()), list(commentary)]);
+    }
+    let (anchor, title) = ("packets".to_owned(), "Packets per second".to_owned());
+    Some(Section { anchor, title, scope: Scope::Reference, blocks })
+}
+
+fn environment(run: &Run, analysis: &Analysis) -> Table {
+    let hosts = words::environment_hosts(analysis);
+    let programs = vec![Cell::Text(run.header.program.clone()); hosts.len()];
+    let mut table =
+        Table::new([Column::key("")].into_iter().chain(hosts.into_iter().map(Column::text)).collect());
+    for (title, cells) in words::environment(analysis) {
+        let cells = cells.into_iter().map(|cell| cell.map_or(Cell::Absent, Cell::Text));
+        table.rows.push([Cell::from(title)].into_iter().chain(cells).collect());
+    }
+    table.rows.push([Cell::from("netduel")].into_iter().chain(programs).collect());
+    table
+}
+
+fn results(workloads: &[&WorkloadAnalysis]) -> Table {
+    let mut table = Table::new(vec![Column::key("workload"), Column::key("arm")]);
+    table.columns.extend(["frame", "sent, median", "received, median", "loss", "trials"].map(Column::number));
+    for workload in workloads {
+        for arm in workload.arms.iter().filter(|arm| arm.search.is_none()) {
+            table.rows.extend(arm.packets.iter().map(|way| {
+                let rate = |rates: Option<PacketRates>| {
+                    Cell::number(rates.map(|rates| words::packet_rate(rates.median)))
+                };
+                vec![
+                    workload.name.as_str().into(),
+                    arm.arm.as_str().into(),
+                    Cell::Number(format!("{} B", way.path.frame)),
+                    rate(way.sent),
+                    rate(way.received),
+                    Cell::number(way.loss().map(words::percent)),
+                    Cell::Count(u64::from(arm.trials)),
+                ]
+            }));
+        }
+    }
+    table
+}
+
+/// What searches found on each arm.
+fn found(workloads: &[&WorkloadAnalysis]) -> Vec<String> {
+    let searches = workloads.iter().filter(|workload| workload.arms.iter().any(|arm| arm.search.is_some()));
+    let of_workload = |workload: &&WorkloadAnalysis| -> Vec<String> {
+        let metrics = workload.judged.iter().chain(&workload.unjudged);
+        let rates =
+            metrics.filter(|metric| matches!(metric.metric, Metric::NoDropRate | Metric::PartialDropRate));
+        rates
+            .flat_map(|metric| metric.arms.iter().map(move |arm| (metric, arm)))
+            .map(|(metric, arm)| {
+                let found =
+                    if arm.values.is_empty() { "not found".to_owned() } else { words::value(metric, arm) };
+                format!("{} of {}: {}, {found}", workload.name, arm.arm, metric.title())
+            })
+            .collect()
+    };
+    searches.flat_map(of_workload).collect()
+}

@@ -1,0 +1,171 @@
+//! The report of a run: its sections in their order, and those about the run as a whole.
+use netduel_model::run::Run;
+
+use super::block::{Block, Document, FactGroup, Headline, Scope, Section, Style, Text, list};
+use super::verdicts::{Compared, VerdictGroup, VerdictRow, Verdicts};
+use super::{counters, hosts, packets, path, workload};
+use crate::analysis::{Analysis, Comparison, MetricAnalysis};
+use crate::findings::Severity;
+use crate::words;
+
+/// The report of a run.
+pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
+    let header = &run.header;
+    let mut sections = vec![result(analysis)];
+    sections.extend(packets::page(run, analysis));
+    sections
+        .extend(analysis.workloads.iter().enumerate().map(|(number, one)| workload::section(number, one)));
+    sections.extend(treatments(analysis));
+    sections.push(path::section(analysis));
+    sections.push(warnings(analysis));
+    sections.push(hosts::section(run, &analysis.inspection));
+    sections.push(reproduction(run));
+    sections.push(method(analysis));
+    let when = words::date(header.started_unix_ms);
+    let source =
+        header.annotations.title.iter().cloned().chain([header.id.to_string(), when, header.program.clone()]);
+    let source = source.collect();
+    Document {
+        title: analysis.plan.question.clone(),
+        source,
+        basis: format!("{}. {}", words::trials(analysis), words::end(analysis.end.as_ref())),
+        arms: analysis.plan.arms.iter().map(|arm| arm.name.to_string()).collect(),
+        sections,
+    }
+}
+
+fn section(anchor: &str, title: &str, scope: Scope, blocks: Vec<Block>) -> Section {
+    Section { anchor: anchor.to_owned(), title: title.to_owned(), scope, blocks }
+}
+
+/// Answers, what to weigh with them, and the verdicts.
+fn result(analysis: &Analysis) -> Section {
+    let mut headlines = Vec::new();
+    for workload in &analysis.workloads {
+        for arm in workload.arms.iter().skip(1) {
+            headlines.extend(
+                words::answer(workload, &arm.arm)
+                    .map(|text| Headline { title: workload.name.to_string(), text }),
+            );
+        }
+    }
+    let mut blocks = vec![Block::Headlines(headlines), Block::Verdicts(verdicts(analysis))];
+    blocks.extend(attention(analysis).map(Block::Paragraph));
+    section("verdicts", "Verdicts", Scope::Result, blocks)
+}
+
+/// How many warnings there are, so that nobody reads the result without them; absent without any.
+fn attention(analysis: &Analysis) -> Option<Text> {
+    let count = words::warnings(analysis).len();
+    let problems =
+        analysis.inspection.findings().filter(|(_, one)| one.severity >= Severity::Warning).count();
+    let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let warnings = (count > 0).then(|| (counted(count, "warning"), "warnings"));
+    let findings = (problems > 0).then(|| (counted(problems, "finding") + " on the hosts", "hosts"));
+    let parts: Vec<(String, &'static str)> = warnings.into_iter().chain(findings).collect();
+    let mut text = Text::default();
+    for (index, (words, anchor)) in parts.iter().enumerate() {
+        text = text
+            .and(if index == 0 { "" } else { ", " }, Style::Plain)
+            .and(words.clone(), Style::Link(anchor));
+    }
+    (!parts.is_empty()).then(|| text.and(".", Style::Plain))
+}
+
+fn verdicts(analysis: &Analysis) -> Verdicts {
+    let names = || analysis.plan.arms.iter().map(|arm| arm.name.to_string());
+    Verdicts {
+        baseline: names().next().unwrap_or_default(),
+        others: names().skip(1).collect(),
+        equivalence: analysis.plan.design.equivalence.fraction(),
+        groups: analysis
+            .workloads
+            .iter()
+            .map(|workload| VerdictGroup {
+                title: workload.name.to_string(),
+                settings: words::workload_of_arms(workload),
+                rows: workload.judged.iter().flat_map(rows).collect(),
+            })
+            .collect(),
+    }
+}
+
+/// A row for each comparison of a metric; one without a verdict where there is a single arm.
+fn rows(metric: &MetricAnalysis) -> Vec<VerdictRow> {
+    let Some(baseline) = metric.arms.first().map(|arm| words::measure(metric, arm)) else {
+        return Vec::new();
+    };
+    let row = |arm: Option<Compared>| VerdictRow {
+        metric: metric.title().to_owned(),
+        baseline: baseline.clone(),
+        arm,
+    };
+    let compared = |comparison: &Comparison| {
+        let own = metric.arms.iter().find(|arm| arm.arm == comparison.arm)?;
+        let judged = comparison.judged.as_ref();
+        Some(Compared {
+            measure: words::measure(metric, own),
+            tone: words::tone(metric.metric, judged),
+            verdict: words::verdict(metric.metric, judged),
+            effect: words::shown_effect(metric.metric, judged),
+        })
+    };
+    if metric.comparisons.is_empty() {
+        return vec![row(None)];
+    }
+    metric.comparisons.iter().filter_map(compared).map(|compared| row(Some(compared))).collect()
+}
+
+/// What each arm changes on its hosts; absent where that is only the path of the lab.
+fn treatments(analysis: &Analysis) -> Option<Section> {
+    let changes = words::changes(&analysis.plan);
+    let reading = Block::Reading("Applied before each trial of the arm and undone after it.".to_owned());
+    (!changes.is_empty()).then(|| {
+        section("treatments", "Treatments", Scope::Detail, vec![reading, counters::headed_list(changes)])
+    })
+}
+
+/// Every warning, and every finding that is one.
+fn warnings(analysis: &Analysis) -> Section {
+    let mut blocks = match words::warnings(analysis) {
+        none if none.is_empty() => vec![Block::Paragraph("None.".into())],
+        some => vec![counters::headed_list(some)],
+    };
+    let found = analysis.inspection.lines(Severity::Warning);
+    if !found.is_empty() {
+        blocks.extend([Block::Heading("Findings on the hosts".to_owned()), list(found)]);
+    }
+    section("warnings", "Warnings", Scope::Detail, blocks)
+}
+
+/// What to type to get the same again.
+fn reproduction(run: &Run) -> Section {
+    let resolved = serde_json::to_string_pretty(&run.header.plan).unwrap_or_default();
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let arms = run.header.plan.arms.iter().enumerate().map(|(index, arm)| {
+        let baseline = if index == 0 { " (baseline)" } else { "" };
+        let treatments: Vec<String> =
+            arm.treatments.iter().map(|treatment| format!(", {}", words::treatment(treatment))).collect();
+        let pair = format!("{} to {}{}", arm.pair.client, arm.pair.server, treatments.concat());
+        (format!("{}{baseline}", arm.name), pair)
+    });
+    let annotations = &run.header.annotations;
+    let notes = annotations.notes.iter().map(|(key, note)| (key.clone(), note.clone()));
+    let overrides = annotations.overrides.iter().map(|setting| ("override".to_owned(), setting.clone()));
+    let rows = notes.chain(overrides).chain(arms).collect();
+    let blocks = vec![
+        Block::Code(words::commands(run)),
+        Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }]),
+        Block::Heading("Plan".to_owned()),
+        Block::Code(lines(&run.header.plan_text)),
+        Block::Folded("Plan with all defaults".to_owned(), vec![Block::Code(lines(&resolved))]),
+    ];
+    section("reproduce", "Reproduction", Scope::Reference, blocks)
+}
+
+/// The rules of counting.
+fn method(analysis: &Analysis) -> Section {
+    let rows = words::rules(&analysis.plan).into_iter().map(|(name, rule)| (name.to_owned(), rule));
+    let facts = FactGroup { rows: rows.collect(), ..FactGroup::default() };
+    section("counted", "Method", Scope::Reference, vec![Block::Facts(vec![facts])])
+}

@@ -1,0 +1,105 @@
+//! Searches for a rate: what was found, and the steps of one search of each arm.
+use netduel_model::search::{SearchGoal, SearchPurpose, SearchReport, SearchStep};
+
+use super::block::{Block, list};
+use super::chart::{Chart, Figure, Outcome, Step, Steps};
+use super::table::{Cell, Column, Table};
+use crate::analysis::{ArmAnalysis, ArmSearch, WorkloadAnalysis};
+use crate::words::percent;
+use crate::words::search::{TITLE, cost, lost, rate, sentences, tried};
+
+/// The section of a workload; empty when it is no search.
+pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
+    let sentences = sentences(workload);
+    if sentences.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks = vec![Block::Heading(TITLE.to_owned()), list(sentences)];
+    for (arm, search) in workload.arms.iter().filter_map(|arm| Some((arm, arm.search.as_ref()?))) {
+        blocks.extend(figure(arm, search).map(|figure| Block::Figure(Box::new(figure))));
+    }
+    blocks
+}
+
+/// The steps of the search in the middle by what it found.
+fn figure(arm: &ArmAnalysis, search: &ArmSearch) -> Option<Figure> {
+    let (block, report) = search.middle()?;
+    let of = match search.trials.len() {
+        1 => String::new(),
+        count => format!(" (block {} of {count} searches: the median result)", block + 1),
+    };
+    let title = format!("{}{of}: {}", arm.arm, cost(report));
+    let table = steps(report, &search.goals);
+    Some(Figure {
+        reading: "Each step by its rate, on a logarithmic axis; large: the trials of the goal's own length. Lines: the bounds of the \
+                  first goal."
+            .to_owned(),
+        alternative: format!("{title}: the rate of each step; the same stands in the table of the steps"),
+        title,
+        chart: Chart::Steps(picture(report)),
+        data: Some(table),
+        in_text: true,
+    })
+}
+
+fn picture(report: &SearchReport) -> Steps {
+    let bound = |load: Option<u64>| load.map(|load| load as f64);
+    let step = |step: &SearchStep| Step {
+        rate: step.load as f64,
+        outcome: outcome(step),
+        is_confirming: step.ask.purpose == SearchPurpose::Confirm,
+        words: tried(step),
+    };
+    Steps {
+        steps: report.steps.iter().map(step).collect(),
+        human: rate,
+        bounds: report
+            .results
+            .first()
+            .map(|result| [bound(result.lower), bound(result.upper)])
+            .unwrap_or_default(),
+    }
+}
+
+fn outcome(step: &SearchStep) -> Outcome {
+    match (step.high_loss, step.fell_short) {
+        (true, true) => Outcome::GeneratorTooSlow,
+        (true, false) => Outcome::TooMuchLost,
+        (false, _) => Outcome::Good,
+    }
+}
+
+fn steps(report: &SearchReport, goals: &[SearchGoal]) -> Table {
+    let mut table = Table::new(vec![Column::key("step"), Column::text("purpose")]);
+    table.columns.extend(["load", "time", "sent", "lost", "share", "rate error"].map(Column::number));
+    table.columns.push(Column::text("result"));
+    table.rows = report.steps.iter().enumerate().map(|(index, step)| row(index, step, goals)).collect();
+    table
+}
+
+fn row(index: usize, step: &SearchStep, goals: &[SearchGoal]) -> Vec<Cell> {
+    let goal = goals.get(step.ask.goal as usize).map_or("?", |goal| goal.name.as_str());
+    let purpose = match step.ask.purpose {
+        SearchPurpose::Maximum => "maximum".to_owned(),
+        SearchPurpose::Narrow => format!("{goal}, narrow"),
+        SearchPurpose::Confirm => format!("{goal}, confirm"),
+    };
+    let (sent, received) = (step.count.sent, step.count.received);
+    vec![
+        Cell::Text((index + 1).to_string()),
+        Cell::Text(purpose),
+        Cell::Number(
+            step.ask.load.map_or(format!("unpaced: {}", rate(step.offered)), |load| rate(load as f64)),
+        ),
+        Cell::Number(step.ask.duration.to_string()),
+        Cell::Count(sent),
+        Cell::Count(sent.saturating_sub(received)),
+        Cell::Number(lost(step)),
+        Cell::number(step.pacing_error().map(|error| percent(error.abs()))),
+        match outcome(step) {
+            Outcome::GeneratorTooSlow => "generator too slow".into(),
+            Outcome::TooMuchLost => "too much lost".into(),
+            Outcome::Good => "good".into(),
+        },
+    ]
+}

@@ -1,0 +1,84 @@
+//! A sweep: workloads of packets that differ in one thing, as bars.
+use serde_json::{Value, json};
+
+use super::chart::{Chart, Figure};
+use super::metric_plots::in_words;
+use super::scale::{Scaled, number, scaled_packets};
+use super::table::{Cell, Column, Table};
+use crate::analysis::{Analysis, Sweep, SweepPoint, SweptBy};
+
+/// A bar for each point of a sweep, with the table of its numbers.
+pub(super) fn figure(sweep: &Sweep, analysis: &Analysis) -> Figure {
+    let rate = match sweep.search {
+        Some(metric) => format!("Highest {}", metric.title()),
+        None => "Packets received".to_owned(),
+    };
+    let (title, what) = match sweep.by {
+        SweptBy::Frames => (format!("{rate} by frame size: {}", sweep.name), "size"),
+        SweptBy::Queues => (format!("{rate} by queues: {}", sweep.name), "queues"),
+    };
+    let published = published(sweep, analysis);
+    let medians = sweep.points.iter().filter_map(|point| point.received).map(|rates| rates.median);
+    let scale = scaled_packets(medians.chain(published.map(|(_, received)| received)));
+    let mut reading = match sweep.search {
+        Some(_) => "Bar: median of the searches; line: from min to max.",
+        None => "Bar: median received of the valid trials; line: from the lowest to the highest trial; tick: median sent.",
+    }
+    .to_owned();
+    if published.is_some() {
+        reading.push_str(" Dashed: published for this machine size.");
+    }
+    let table = table(sweep, what, scale);
+    Figure {
+        alternative: format!("{title}: {}", in_words(&table)),
+        title,
+        reading,
+        chart: Chart::Plot("sweep", data(sweep, analysis, published, scale)),
+        data: Some(table),
+        in_text: true,
+    }
+}
+
+fn table(sweep: &Sweep, what: &str, scale: Scaled) -> Table {
+    let mut table = Table::new(vec![Column::key(what), Column::key("arm")]);
+    let titles = ["sent, median", "received, median", "lowest trial", "highest trial"];
+    table.columns.extend(titles.map(|title| Column::of(title, scale.unit)));
+    table.columns.push(Column::number("n"));
+    for point in &sweep.points {
+        table.rows.push(vec![
+            Cell::Text(point.label.clone()),
+            Cell::from(point.arm.as_str()),
+            number(point.sent.map(|rates| rates.median), scale),
+            number(point.received.map(|rates| rates.median), scale),
+            number(point.range.map(|range| range.0), scale),
+            number(point.range.map(|range| range.1), scale),
+            Cell::Count(point.received.map_or(0, |rates| u64::from(rates.trials))),
+        ]);
+    }
+    table
+}
+
+/// What was published of the size of a run's machines: a size of frames that a sweep has, bytes, and packets per second received.
+fn published(sweep: &Sweep, analysis: &Analysis) -> Option<(u32, f64)> {
+    let size = crate::words::common_size(analysis)?;
+    let figures = crate::published::of_size(&size);
+    let figure =
+        figures.iter().find(|figure| sweep.points.iter().any(|point| point.frame == figure.frame))?;
+    Some((figure.frame, figure.receiver_pps))
+}
+
+fn data(sweep: &Sweep, analysis: &Analysis, published: Option<(u32, f64)>, scale: Scaled) -> Value {
+    let arm = |point: &SweepPoint| analysis.plan.arms.iter().position(|arm| arm.name == point.arm);
+    json!({
+        "unit": scale.unit,
+        "points": sweep.points.iter().map(|point| json!({
+            "label": point.label,
+            "published": published.filter(|(frame, _)| *frame == point.frame).map(|(_, received)| scale.plotted(received)),
+            "arm": arm(point),
+            "sent": point.sent.map(|rates| scale.plotted(rates.median)),
+            "received": point.received.map(|rates| scale.plotted(rates.median)),
+            "low": point.range.map(|range| scale.plotted(range.0)),
+            "high": point.range.map(|range| scale.plotted(range.1)),
+        })).collect::<Vec<_>>(),
+    })
+}

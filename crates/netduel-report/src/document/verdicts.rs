@@ -1,0 +1,95 @@
+//! Comparisons of arms: for each metric both values and the verdict, all by one estimate.
+use crate::words::tone::Tone;
+
+/// The comparisons of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdicts {
+    /// The arm that the others are compared with.
+    pub baseline: String,
+    /// Names of the other arms.
+    pub others: Vec<String>,
+    /// What the plan calls no difference, a fraction.
+    pub equivalence: f64,
+    /// Comparisons by workload.
+    pub groups: Vec<VerdictGroup>,
+}
+
+/// The comparisons of a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerdictGroup {
+    /// The workload.
+    pub title: String,
+    /// Its settings in a line.
+    pub settings: String,
+    /// A row for each metric and arm, the arms of a metric together.
+    pub rows: Vec<VerdictRow>,
+}
+
+/// One arm against the baseline in one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerdictRow {
+    /// The metric.
+    pub metric: String,
+    /// The baseline's value.
+    pub baseline: Measure,
+    /// The other arm; absent in a run of one arm.
+    pub arm: Option<Compared>,
+}
+
+/// The value of an arm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measure {
+    /// The arm.
+    pub arm: String,
+    /// The median of its valid trials, with its unit; absent without a valid trial.
+    pub median: Option<String>,
+    /// The quartiles in brackets; empty for a single trial.
+    pub quartiles: String,
+    /// Valid trials.
+    pub n: usize,
+}
+
+/// An arm with its verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// Its value.
+    pub measure: Measure,
+    /// Whether the verdict is good news.
+    pub tone: Tone,
+    /// The verdict.
+    pub verdict: String,
+    /// The interval that decided it.
+    pub effect: Effect,
+}
+
+/// The estimate behind a verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// None yet.
+    Unknown,
+    /// A ratio with the ends of its interval, and the same in words.
+    Ratio {
+        /// Estimate.
+        centre: f64,
+        /// Lower end.
+        low: f64,
+        /// Upper end.
+        high: f64,
+        /// `3.2x [2.9, 3.5]`.
+        words: String,
+    },
+    /// A difference in words, for a metric that may be 0.
+    Difference(String),
+}
+
+impl Measure {
+    /// Median, quartiles and number of trials: `6.12 Gbit/s [6.02, 6.31] (n 8)`.
+    pub fn words(&self) -> String {
+        let Self { median, quartiles, n, .. } = self;
+        match median {
+            None => "no valid trial".to_owned(),
+            Some(median) if quartiles.is_empty() => format!("{median} (n {n})"),
+            Some(median) => format!("{median} {quartiles} (n {n})"),
+        }
+    }
+}

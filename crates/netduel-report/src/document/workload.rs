@@ -1,0 +1,83 @@
+//! The section of a workload: bottleneck, counters, what its kind of traffic has besides, and its plots.
+use super::block::{Block, Scope, Section, titled_list};
+use super::chart::Figure;
+use super::table::{Cell, Column, Table};
+use super::{
+    core_plots, counters, course_plots, datagrams, failover, latency_plots, metric_plots, packets, search,
+    stamps,
+};
+use crate::analysis::{ArmAnalysis, ArmLimit, WorkloadAnalysis};
+use crate::words;
+
+/// The section of a workload, the one of that number.
+pub(super) fn section(number: usize, workload: &WorkloadAnalysis) -> Section {
+    let mut blocks = settings(workload);
+    blocks.extend(bottleneck(workload));
+    blocks.extend(counters::blocks(workload));
+    blocks.extend(stamps::blocks(workload));
+    blocks.extend(failover::blocks(workload));
+    blocks.extend(search::blocks(workload));
+    blocks.extend(packets::both_ends(workload));
+    blocks.extend(datagrams::blocks(workload));
+    if workload.arms.iter().any(|arm| !arm.queues.is_empty() || !arm.packets.is_empty()) {
+        blocks.extend(titled_list("Queue and CPU distribution", words::queues(workload)));
+    }
+    blocks.extend(titled_list("CPU placement", words::placements(workload)));
+    blocks.extend(figures(workload).into_iter().map(|figure| Block::Figure(Box::new(figure))));
+    blocks.extend(counters::not_judged(workload));
+    Section {
+        anchor: format!("workload-{}", number + 1),
+        title: workload.name.to_string(),
+        scope: Scope::Detail,
+        blocks,
+    }
+}
+
+/// The settings: once where all arms agree, else by arm.
+fn settings(workload: &WorkloadAnalysis) -> Vec<Block> {
+    vec![Block::Reading(words::workload_of_arms(workload))]
+}
+
+/// What limited the trials of each arm; empty without a valid trial.
+fn bottleneck(workload: &WorkloadAnalysis) -> Vec<Block> {
+    let mut columns = vec![Column::key("arm"), Column::text("cause")];
+    columns.extend([Column::number("trials"), Column::text("evidence")]);
+    let mut table = Table::new(columns);
+    table.rows = workload.arms.iter().filter_map(row).collect();
+    table.notes = words::limit_shares(workload);
+    if table.rows.is_empty() && table.notes.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Heading("Bottleneck".to_owned()), Block::Table(table)]
+}
+
+fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
+    let ArmLimit { cause, trials, of, evidence, others } = arm.limit.as_ref()?;
+    let others = others.iter().map(|(cause, count)| format!("in {count} other trials {}", cause.words()));
+    let evidence: Vec<String> = evidence.iter().cloned().chain(others).collect();
+    let evidence = if evidence.is_empty() { Cell::Absent } else { Cell::Text(evidence.join("; ")) };
+    Some(vec![
+        arm.arm.as_str().into(),
+        cause.words().into(),
+        Cell::Number(format!("{trials} of {of}")),
+        evidence,
+    ])
+}
+
+fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
+    // A failover has a picture of its own, with the events, and so has a search, with its steps.
+    let is_drawn = workload.arms.iter().any(|arm| arm.failover.is_some() || arm.search.is_some());
+    let mut figures: Vec<Figure> =
+        workload.judged.iter().map(|metric| metric_plots::by_block(workload, metric)).collect();
+    if !is_drawn {
+        figures.push(course_plots::within_a_trial(workload));
+    }
+    let distribution = latency_plots::distribution(workload);
+    if distribution.is_empty() && !is_drawn {
+        figures.extend(metric_plots::all_intervals(workload));
+    }
+    figures.extend(distribution);
+    figures.extend(latency_plots::parts(workload));
+    figures.extend(core_plots::by_machine(workload));
+    figures
+}

@@ -1,0 +1,131 @@
+//! The blocks of a report as HTML.
+use maud::{Markup, html};
+
+use crate::document::block::{Block, FactGroup, Headline, Style, Text};
+use crate::document::chart::Chart;
+use crate::document::table::{Cell, Column, ColumnKind, Table};
+use crate::findings::Finding;
+use crate::words::plain;
+
+use super::figures::{self, Plots};
+use super::verdicts;
+
+/// Blocks one after the other. Plots in a row share a grid, two beside each other where there is room.
+pub(super) fn all(blocks: &[Block], plots: &mut Plots) -> Markup {
+    let is_plot = |block: &Block| match block {
+        Block::Figure(figure) => matches!(figure.chart, Chart::Plot(..)),
+        _ => false,
+    };
+    let groups: Vec<Markup> = blocks
+        .chunk_by(|one, next| is_plot(one) == is_plot(next))
+        .map(|group| {
+            let parts: Vec<Markup> = group.iter().map(|block| self::block(block, plots)).collect();
+            let is_grid = group.first().is_some_and(is_plot);
+            html! {
+                @if is_grid { div.charts { @for part in &parts { (part) } } }
+                @else { @for part in &parts { (part) } }
+            }
+        })
+        .collect();
+    html! { @for group in &groups { (group) } }
+}
+
+fn block(block: &Block, plots: &mut Plots) -> Markup {
+    match block {
+        Block::Heading(title) => html! { h3 { (plain(title)) } },
+        Block::Paragraph(text) => html! { p { (styled(text)) } },
+        Block::Reading(text) => html! { p.reading { (plain(text)) } },
+        Block::Headlines(all) => html! { div.answers { @for one in all { (headline(one)) } } },
+        Block::List(items) => html! { ul { @for item in items { li { (styled(item)) } } } },
+        Block::Table(one) => table(one),
+        Block::Verdicts(one) => verdicts::table(one),
+        Block::Figure(figure) => figures::figure(figure, plots),
+        Block::Facts(groups) => html! { @for group in groups { (facts(group)) } },
+        Block::Findings(all) => html! { ul.findings { @for one in all { (finding(one)) } } },
+        Block::Code(lines) => html! { pre { code { @for line in lines { (plain(line)) "\n" } } } },
+        Block::Folded(title, blocks) => {
+            let inner = all(blocks, plots);
+            html! { details { summary { (plain(title)) } (inner) } }
+        }
+    }
+}
+
+fn headline(headline: &Headline) -> Markup {
+    html! {
+        div.answer {
+            p.workload { (plain(&headline.title)) }
+            p.sentence { (styled(&headline.text)) }
+        }
+    }
+}
+
+/// Text with its emphasis.
+pub(super) fn styled(text: &Text) -> Markup {
+    html! {
+        @for span in &text.0 {
+            @match &span.style {
+                Style::Plain => (plain(&span.text)),
+                Style::Strong => b { (plain(&span.text)) },
+                Style::Tone(tone) => strong class=(tone.word()) { (verdicts::unbroken(&plain(&span.text))) },
+                Style::Link(anchor) => a href={ "#" (anchor) } { (plain(&span.text)) },
+            }
+        }
+    }
+}
+
+/// A table that scrolls within its own box.
+pub(super) fn table(table: &Table) -> Markup {
+    html! {
+        div.scroll tabindex="0" {
+            table {
+                @if table.columns.iter().any(|column| !column.heading().is_empty()) {
+                    thead { tr { @for column in &table.columns {
+                        th.number[column.kind == ColumnKind::Number] scope="col" { (plain(&column.heading())) }
+                    } } }
+                }
+                tbody { @for row in &table.rows { tr { @for (column, one) in table.columns.iter().zip(row) { (cell(column, one)) } } } }
+            }
+        }
+        @if !table.notes.is_empty() { ul.notes { @for note in &table.notes { li { (plain(note)) } } } }
+    }
+}
+
+fn cell(column: &Column, cell: &Cell) -> Markup {
+    let (is_number, is_name) = (column.kind == ColumnKind::Number, column.kind == ColumnKind::Key);
+    html! {
+        td.number[is_number].name[is_name] {
+            @if *cell == Cell::Absent { span.absent title="not known" { "-" } } @else { (plain(&cell.text())) }
+        }
+    }
+}
+
+fn facts(group: &FactGroup) -> Markup {
+    let rows = html! { dl.facts { @for (title, text) in &group.rows { dt { (plain(title)) } dd { (plain(text)) } } } };
+    html! {
+        @match &group.head {
+            Some((name, about)) => div.interface.beneath[group.nested] {
+                p { b { (plain(name)) } " " (plain(about)) }
+                @if !group.rows.is_empty() { (rows) }
+            },
+            None => (rows),
+        }
+    }
+}
+
+fn finding(finding: &Finding) -> Markup {
+    html! {
+        li class=(finding.severity.word()) {
+            p.what { b { (finding.severity.word()) } " " (plain(&finding.what)) " " code.id { (finding.id) } }
+            p { "Seen: " (plain(&finding.evidence.join("; "))) ". " (capital(&finding.why)) "." }
+            p.remedy { (capital(&finding.remedy)) "." }
+            @if let Some(command) = &finding.command { pre { code { (plain(command)) } } }
+        }
+    }
+}
+
+/// A sentence begins with a capital.
+fn capital(text: &str) -> String {
+    let text = plain(text);
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

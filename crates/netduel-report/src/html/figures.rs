@@ -1,0 +1,111 @@
+//! Pictures: places for the script to draw in, bars drawn here, and the table of the numbers beneath each.
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use crate::document::chart::{Bar, Bars, Chart, Figure, Paint};
+use crate::words::plain;
+
+use super::{blocks, drawing, steps, timeline};
+
+/// A segment narrower than this share of the page has no room for its number.
+const LABEL_SHARE_MIN: f64 = 0.07;
+
+/// The names of the classes in a plot of cores, as the script stacks them.
+const CORE_CLASSES: [&str; 5] = ["user", "system", "hard interrupt", "soft interrupt", "stolen"];
+
+/// The data of all plots of a page, in the order of their places.
+#[derive(Debug, Default)]
+pub(super) struct Plots(Vec<Value>);
+
+impl Plots {
+    /// Everything the script draws, as the text of a JSON script element. Every `<` is escaped, so that no text can end the
+    /// element; the line separators that JavaScript once refused in strings are escaped too.
+    pub(super) fn embedded(&self, arms: &[String]) -> String {
+        let data = json!({ "arms": arms, "plots": self.0 });
+        data.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    }
+}
+
+/// A picture with its words and its numbers.
+pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
+    let (drawn, kind) = match &figure.chart {
+        Chart::Plot(kind, data) => {
+            plots.0.push(data.clone());
+            let place = plots.0.len() - 1;
+            let label = plain(&figure.alternative);
+            (html! { div.plot role="img" aria-label=(label) data-chart=(kind) data-plot=(place) {} }, *kind)
+        }
+        Chart::Bars(bars) => (self::bars(bars), "stacks"),
+        Chart::Timeline(one) => (timeline::picture(one, &figure.alternative), "timeline"),
+        Chart::Steps(one) => (steps::picture(one, &figure.alternative), "steps"),
+        Chart::Host(name, host) => {
+            (html! { @if let Some(drawn) = drawing::drawing(name, host) { (drawn) } }, "host")
+        }
+    };
+    html! {
+        figure class={ "chart " (kind) } {
+            figcaption {
+                @if !figure.title.is_empty() { b { (plain(&figure.title)) } }
+                span.reading { (plain(&figure.reading)) }
+                @if kind == "cores" {
+                    span.legend { @for (class, name) in CORE_CLASSES.iter().enumerate() {
+                        span { i style={ "background:var(--class-" (class) ")" } {} (name) }
+                    } }
+                }
+            }
+            (drawn)
+            @if let Some(table) = &figure.data { details { summary { "Data" } (blocks::table(table)) } }
+        }
+    }
+}
+
+fn bars(bars: &Bars) -> Markup {
+    html! {
+        @if !bars.legend.is_empty() {
+            p.legend { @for (title, paint) in &bars.legend { span { i style={ "background:" (background(*paint)) } {} (title) } } }
+        }
+        div.stacks { @for one in &bars.rows { (bar(one)) } }
+    }
+}
+
+fn bar(bar: &Bar) -> Markup {
+    let said: Vec<String> =
+        bar.segments.iter().map(|segment| plain(&format!("{} {}", segment.title, segment.label))).collect();
+    let label = plain(&format!("{} {}: {} {}", bar.title, bar.detail, bar.whole, said.join(", ")));
+    html! {
+        div.stack-row {
+            p.name { b { (plain(&bar.title)) } " " (plain(&bar.detail)) }
+            div.stack role="img" aria-label=(label) {
+                @for (segment, said) in bar.segments.iter().zip(&said) {
+                    span title=(said) style={
+                        "width:" (format!("{:.3}", segment.share * 100.0)) "%;background:" (background(segment.paint))
+                        ";color:" (ink(segment.paint))
+                    } {
+                        @if segment.share >= LABEL_SHARE_MIN { (plain(&segment.label)) }
+                    }
+                }
+            }
+            p.whole { (plain(&bar.whole)) }
+        }
+    }
+}
+
+fn background(paint: Paint) -> String {
+    match paint {
+        Paint::Expected => "color-mix(in srgb, var(--arm-1) 22%, var(--paper))".to_owned(),
+        Paint::Other => {
+            "repeating-linear-gradient(45deg, var(--arm-2) 0 3px, var(--paper) 3px 6px)".to_owned()
+        }
+        Paint::Class(class) => format!("var(--class-{class})"),
+        Paint::Between => "var(--rule)".to_owned(),
+        Paint::Waiting => "var(--arm-4)".to_owned(),
+    }
+}
+
+fn ink(paint: Paint) -> String {
+    match paint {
+        Paint::Class(class) => format!("var(--class-{class}-text)"),
+        Paint::Waiting => "var(--paper)".to_owned(),
+        Paint::Expected | Paint::Other | Paint::Between => "var(--ink)".to_owned(),
+    }
+}

@@ -1,0 +1,101 @@
+//! Comparisons as a table: values, the interval drawn on one common axis, the verdict.
+use maud::{Markup, html};
+
+use crate::document::verdicts::{Compared, Effect, Measure, VerdictGroup, VerdictRow, Verdicts};
+use crate::words::plain;
+
+use super::intervals::Axis;
+
+/// A verdict with no line break within its interval, nor between a number and its sign.
+pub(super) fn unbroken(verdict: &str) -> Markup {
+    let (before, rest) =
+        verdict.split_once('[').map_or((verdict, None), |(before, rest)| (before, Some(rest)));
+    let (inside, after) = rest.and_then(|rest| rest.split_once(']')).unwrap_or(("", ""));
+    html! {
+        (before.replace(" %", "\u{a0}%"))
+        @if !inside.is_empty() { span.interval { "[" (inside) "]" } (after) }
+    }
+}
+
+/// Every comparison with its interval on one common axis of ratios.
+pub(super) fn table(verdicts: &Verdicts) -> Markup {
+    let axis = Axis::over(verdicts);
+    let baseline = plain(&verdicts.baseline);
+    // With two arms the column can bear the name; with more each row has its own.
+    let other = match verdicts.others.as_slice() {
+        [other] => plain(other),
+        _ => "arm".to_owned(),
+    };
+    html! {
+        p.reading {
+            "Each row compares an arm with " b { (baseline) } " within the blocks. Values are medians of the valid trials with their \
+             quartiles. Dot: paired estimate; bar: interval of the verdict on a logarithmic axis of ratios; the line stands at 1, the band \
+             spans what the plan calls no difference."
+        }
+        div.scroll tabindex="0" {
+            table.verdicts.many[verdicts.others.len() > 1] {
+                thead {
+                    tr {
+                        th scope="col" { "Metric" }
+                        th.number scope="col" { (baseline) }
+                        th.number scope="col" { (other) }
+                        th.axis scope="col" { span.axis-title { (other) " / " (baseline) } (axis.header()) }
+                        th scope="col" { "Verdict" }
+                    }
+                }
+                @for one in &verdicts.groups { (group(one, &axis)) }
+            }
+        }
+    }
+}
+
+fn group(group: &VerdictGroup, axis: &Axis) -> Markup {
+    html! {
+        tbody {
+            tr.group { th colspan="5" scope="rowgroup" {
+                (plain(&group.title))
+                span.settings { (plain(&group.settings)) }
+                span.narrow-axis { (axis.header()) }
+            } }
+            @for one in &group.rows { (row(one, axis)) }
+        }
+    }
+}
+
+fn row(row: &VerdictRow, axis: &Axis) -> Markup {
+    html! {
+        @match &row.arm {
+            None => tr {
+                th scope="row" { (plain(&row.metric)) }
+                td.number { (measure(&row.baseline)) }
+                td {} td {} td { "one arm, nothing to compare" }
+            },
+            Some(Compared { measure: own, tone, verdict, effect }) => tr class=(tone.word()) {
+                th scope="row" { (plain(&row.metric)) }
+                td.number { (measure(&row.baseline)) }
+                td.number { (measure(own)) }
+                td.axis {
+                    @match effect {
+                        Effect::Ratio { centre, low, high, words } => (axis.interval([*low, *centre, *high], *tone, words)),
+                        Effect::Difference(words) => span.difference { "difference: " (words) },
+                        Effect::Unknown => span.difference { "no estimate" },
+                    }
+                }
+                td.verdict { span.mark aria-hidden="true" { (tone.mark()) } (unbroken(verdict)) }
+            },
+        }
+    }
+}
+
+/// Median, and beneath it quartiles and n.
+fn measure(measure: &Measure) -> Markup {
+    html! {
+        span.arm { (plain(&measure.arm)) }
+        @match &measure.median {
+            Some(median) => {
+                span.median { (median) } " " span.error { (measure.quartiles) " (n " (measure.n) ")" }
+            },
+            None => "no valid trial",
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Hosts, what they are and what is wrong with them.
+use std::collections::BTreeMap;
+
+use netduel_model::ids::HostName;
+use netduel_model::plan::{Launch, Pair, ResolvedPlan};
+use netduel_model::snapshot::HostSnapshot;
+
+use crate::findings::{Finding, HostContext, PairContext, Severity, of_host, of_pair};
+use crate::words;
+
+/// A host and what was found on it.
+#[derive(Debug, Clone)]
+pub struct InspectedHost {
+    /// What it was called by whoever asked.
+    pub name: String,
+    /// Where a plan has it, in words; absent for a host of no plan.
+    pub place: Option<String>,
+    /// The facts.
+    pub snapshot: HostSnapshot,
+    /// What was found, the gravest first.
+    pub findings: Vec<Finding>,
+}
+
+/// Two hosts that talk to each other and what was found between them.
+#[derive(Debug, Clone)]
+pub struct InspectedPair {
+    /// Client, or the first that was named.
+    pub client: String,
+    /// Server.
+    pub server: String,
+    /// What was found, the gravest first.
+    pub findings: Vec<Finding>,
+}
+
+/// Everything that is known and found.
+#[derive(Debug, Clone, Default)]
+pub struct Inspection {
+    /// Each host.
+    pub hosts: Vec<InspectedHost>,
+    /// Each pair.
+    pub pairs: Vec<InspectedPair>,
+    /// Hosts that could not be asked, and why.
+    pub failed: Vec<(String, String)>,
+}
+
+impl InspectedHost {
+    /// The facts of the machine in words, where it is first.
+    pub fn facts(&self) -> Vec<words::Fact> {
+        let place = self.place.iter().map(|place| ("place", place.clone()));
+        place.chain(words::machine_facts(&self.snapshot)).collect()
+    }
+}
+
+impl Inspection {
+    /// Of hosts that a plan names; pairs are those of its arms.
+    pub fn of_plan(plan: &ResolvedPlan, hosts: &BTreeMap<HostName, HostSnapshot>) -> Self {
+        let mut pairs: Vec<&Pair> = Vec::new();
+        for arm in &plan.arms {
+            if !pairs.contains(&&arm.pair) {
+                pairs.push(&arm.pair);
+            }
+        }
+        let host = |name: &HostName, snapshot: &HostSnapshot| {
+            let context = HostContext { pinned: pinned(plan, name) };
+            let place = plan.hosts.get(name).map(|host| place(&host.launch));
+            InspectedHost { place, ..inspected(name.to_string(), snapshot.clone(), &context) }
+        };
+        Self {
+            hosts: hosts.iter().map(|(name, snapshot)| host(name, snapshot)).collect(),
+            pairs: pairs.into_iter().filter_map(|pair| of_arm(plan, pair, hosts)).collect(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// Of hosts that somebody named; the first is compared with each of the others.
+    pub fn of_hosts(hosts: Vec<(String, HostSnapshot)>) -> Self {
+        let pairs = match hosts.as_slice() {
+            [] => Vec::new(),
+            [(first, client), others @ ..] => others
+                .iter()
+                .map(|(other, server)| {
+                    let names = [first.clone(), other.clone()];
+                    let context = PairContext { names, ..PairContext::default() };
+                    InspectedPair {
+                        client: first.clone(),
+                        server: other.clone(),
+                        findings: of_pair(client, server, &context),
+                    }
+                })
+                .collect(),
+        };
+        let hosts = hosts
+            .into_iter()
+            .map(|(name, snapshot)| inspected(name, snapshot, &HostContext::default()))
+            .collect();
+        Self { hosts, pairs, failed: Vec::new() }
+    }
+
+    /// Every finding with where it was made, hosts first: `a`, `a and b`.
+    pub fn findings(&self) -> impl Iterator<Item = (String, &Finding)> {
+        let hosts = self
+            .hosts
+            .iter()
+            .flat_map(|host| host.findings.iter().map(move |finding| (host.name.clone(), finding)));
+        let pairs = self.pairs.iter().flat_map(|pair| {
+            pair.findings.iter().map(move |finding| (format!("{} and {}", pair.client, pair.server), finding))
+        });
+        hosts.chain(pairs)
+    }
+
+    /// One line for each finding of at least this severity, the gravest first: `problem at a: eth0 is up and has no carrier`.
+    pub fn lines(&self, at_least: Severity) -> Vec<String> {
+        let mut chosen: Vec<(String, &Finding)> =
+            self.findings().filter(|(_, finding)| finding.severity <= at_least).collect();
+        chosen.sort_by_key(|(_, finding)| finding.severity);
+        chosen
+            .iter()
+            .map(|(place, finding)| format!("{} at {place}: {}", finding.severity.word(), finding.what))
+            .collect()
+    }
+
+    /// The gravest severity that was found.
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings().map(|(_, finding)| finding.severity).min()
+    }
+}
+
+fn inspected(name: String, snapshot: HostSnapshot, context: &HostContext) -> InspectedHost {
+    let findings = of_host(&snapshot, context);
+    InspectedHost { name, place: None, snapshot, findings }
+}
+
+/// Where a host of a plan is.
+fn place(launch: &Launch) -> String {
+    match launch {
+        Launch::Local => "this machine".to_owned(),
+        Launch::Lab { guest } => {
+            format!("guest {guest} of the run's lab, a network namespace of this machine")
+        }
+        Launch::Netns { name } => format!("network namespace {name} of this machine"),
+        Launch::Command { prefix } => format!("reached by `{}`", prefix.join(" ")),
+        Launch::Paired { at } => format!("the server at {at}, which is paired"),
+    }
+}
+
+/// Cores that the workloads of a plan pin threads to on a host.
+fn pinned(plan: &ResolvedPlan, host: &HostName) -> Vec<u16> {
+    let mut cores = Vec::new();
+    for arm in &plan.arms {
+        for workload in &arm.workloads {
+            if &arm.pair.client == host {
+                cores.extend(&workload.pin_client);
+            }
+            if &arm.pair.server == host {
+                cores.extend(&workload.pin_server);
+            }
+        }
+    }
+    cores.sort_unstable();
+    cores.dedup();
+    cores
+}
+
+fn of_arm(
+    plan: &ResolvedPlan,
+    pair: &Pair,
+    hosts: &BTreeMap<HostName, HostSnapshot>,
+) -> Option<InspectedPair> {
+    let (client, server) = (hosts.get(&pair.client)?, hosts.get(&pair.server)?);
+    let ends = [&pair.client, &pair.server];
+    let on_this_machine = |name: &&HostName| {
+        plan.hosts
+            .get(*name)
+            .is_some_and(|host| !matches!(host.launch, Launch::Command { .. } | Launch::Paired { .. }))
+    };
+    let context = PairContext {
+        names: ends.map(ToString::to_string),
+        addresses: ends
+            .map(|name| plan.hosts.get(name).map(|host| host.addresses.clone()).unwrap_or_default()),
+        one_machine_meant: ends.iter().all(on_this_machine),
+    };
+    Some(InspectedPair {
+        client: pair.client.to_string(),
+        server: pair.server.to_string(),
+        findings: of_pair(client, server, &context),
+    })
+}

@@ -1,0 +1,234 @@
+//! The blocks of a report as lines of text.
+use crate::document::block::{Block, FactGroup, Text};
+use crate::document::table::{ColumnKind, Table};
+use crate::document::verdicts::{Compared, Measure, VerdictRow, Verdicts};
+use crate::findings::{Finding, Severity};
+use crate::words::plain;
+use crate::words::tone::Tone;
+
+use super::page::{Page, columns, padded, right};
+
+/// Columns of the titles of facts.
+const FACT_TITLE: usize = 12;
+
+/// A last column of words is not wrapped into less than this.
+const WORDS_MIN: usize = 30;
+
+/// How much of a block is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What the closing lines of a run need.
+    Brief,
+    /// All of it.
+    Full,
+}
+
+/// Writes a block.
+pub fn block(page: &mut Page, block: &Block, detail: Detail) {
+    match block {
+        Block::Heading(title) => {
+            let title = page.bold(&plain(title));
+            page.paragraph("  ", &title);
+        }
+        Block::Paragraph(text) => {
+            let text = page.styled(text);
+            page.paragraph("", &text);
+        }
+        Block::Reading(text) => page.paragraph("  ", &plain(text)),
+        Block::List(items) => items.iter().for_each(|text| item(page, text)),
+        Block::Table(one) => table(page, one),
+        Block::Verdicts(one) => verdicts(page, one, detail),
+        Block::Figure(figure) => {
+            if let Some(data) = figure.data.as_ref().filter(|_| figure.in_text) {
+                let title = page.bold(&plain(&figure.title));
+                page.paragraph("  ", &title);
+                table(page, data);
+            }
+        }
+        Block::Facts(groups) => groups.iter().for_each(|group| facts(page, group)),
+        Block::Findings(all) => all.iter().for_each(|one| finding(page, one)),
+        // A line to copy stays one line.
+        Block::Code(lines) => lines.iter().for_each(|line| page.line(&format!("    {}", plain(line)))),
+        Block::Headlines(_) | Block::Folded(..) => {}
+    }
+}
+
+fn item(page: &mut Page, text: &Text) {
+    let text = page.styled(text);
+    page.wrapped("  - ", "    ", &text);
+}
+
+/// A table, or a sentence for each row where it does not fit.
+fn table(page: &mut Page, table: &Table) {
+    let header: Vec<String> = table.columns.iter().map(|column| plain(&column.heading())).collect();
+    let rows: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(|cell| plain(&cell.text())).collect()).collect();
+    let widths: Vec<usize> = (0..header.len())
+        .map(|column| rows.iter().chain([&header]).map(|row| columns(&row[column])).max().unwrap_or(0))
+        .collect();
+    // The last column may wrap when it is words.
+    let ends_in_words = table.columns.last().is_some_and(|column| column.kind == ColumnKind::Text);
+    let (last, before) = widths
+        .split_last()
+        .map_or((0, 0), |(last, before)| (*last, 4 + before.iter().map(|width| width + 2).sum::<usize>()));
+    let room = page.width().saturating_sub(before);
+    if last <= room || ends_in_words && room >= WORDS_MIN {
+        let titled = header.iter().any(|title| !title.is_empty());
+        for row in [&header].into_iter().filter(|_| titled).chain(&rows) {
+            let cells: Vec<String> = row
+                .iter()
+                .zip(&widths)
+                .zip(&table.columns)
+                .map(|((cell, width), column)| match column.kind {
+                    ColumnKind::Number => right(cell, *width),
+                    ColumnKind::Key | ColumnKind::Text => padded(cell, *width),
+                })
+                .collect();
+            let (last, before) =
+                cells.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
+            let head = [&["   ".to_owned()], before, &[String::new()]]
+                .concat()
+                .join("  ")
+                .replacen("     ", "    ", 1);
+            if columns(&head) + columns(last.trim_end()) <= page.width() {
+                page.line(&format!("{head}{last}"));
+            } else {
+                page.wrapped(&head, &" ".repeat(columns(&head)), last);
+            }
+        }
+    } else {
+        for row in &table.rows {
+            page.wrapped("  - ", "    ", &plain(&table.sentence(row)));
+        }
+    }
+    for note in &table.notes {
+        page.wrapped("  - ", "    ", &plain(note));
+    }
+}
+
+/// Comparisons: a line for each, metric, values and verdict beneath their titles.
+fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
+    for group in &verdicts.groups {
+        if detail == Detail::Full {
+            page.gap();
+        }
+        let title = page.bold(&plain(&group.title));
+        page.paragraph("", &title);
+        let lines: Vec<Line> = lines(&group.rows, verdicts, detail);
+        let widths = [0, 1, 2, 3]
+            .map(|column| lines.iter().map(|line| columns(&line.cells[column])).max().unwrap_or(0));
+        for line in &lines {
+            verdict_line(page, line, &widths);
+        }
+    }
+}
+
+/// A line of the comparisons.
+struct Line {
+    /// Metric, arm, the baseline's value, the arm's value.
+    cells: [String; 4],
+    verdict: Option<(Tone, String)>,
+}
+
+fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> {
+    let value = |measure: &Measure| match (detail, &measure.median) {
+        (Detail::Brief, Some(median)) => median.clone(),
+        _ => measure.words(),
+    };
+    // One other arm is named once, above its column; of several each has its name in its line.
+    let several = verdicts.others.len() > 1;
+    let other = if several { String::new() } else { verdicts.others.concat() };
+    let mut lines = vec![Line {
+        cells: [String::new(), String::new(), plain(&verdicts.baseline), plain(&other)],
+        verdict: None,
+    }];
+    let mut last = "";
+    for row in rows {
+        let is_first = row.metric != last;
+        last = &row.metric;
+        let named = |measure: &Measure| if several { plain(&measure.arm) } else { String::new() };
+        let (arm, own, verdict) = match &row.arm {
+            Some(Compared { measure, tone, verdict, .. }) => {
+                (named(measure), value(measure), Some((*tone, format!("{} {}", tone.mark(), plain(verdict)))))
+            }
+            None => (String::new(), String::new(), None),
+        };
+        lines.push(Line {
+            cells: [
+                if is_first { plain(&row.metric) } else { String::new() },
+                arm,
+                if is_first { value(&row.baseline) } else { String::new() },
+                own,
+            ],
+            verdict,
+        });
+    }
+    lines
+}
+
+/// The verdict at the end of its line, or beneath it where the line is too long.
+fn verdict_line(page: &mut Page, line: &Line, widths: &[usize; 4]) {
+    let cells: Vec<String> = line
+        .cells
+        .iter()
+        .zip(widths)
+        .filter(|(_, width)| **width > 0)
+        .map(|(cell, width)| padded(cell, *width))
+        .collect();
+    let text = format!("  {}", cells.join("  "));
+    let Some((tone, verdict)) = &line.verdict else {
+        page.line(&text);
+        return;
+    };
+    let fits = columns(&text) + 2 + columns(verdict) <= page.width();
+    let verdict = page.toned(*tone, verdict);
+    if fits {
+        page.line(&format!("{text}  {verdict}"));
+    } else {
+        page.line(&text);
+        page.wrapped("      ", "        ", &verdict);
+    }
+}
+
+fn facts(page: &mut Page, group: &FactGroup) {
+    let Some((name, about)) = &group.head else {
+        for (title, text) in &group.rows {
+            let head = format!("  {} ", padded(&plain(title), FACT_TITLE));
+            page.wrapped(&head, &" ".repeat(FACT_TITLE + 3), &plain(text));
+        }
+        return;
+    };
+    let indent = if group.nested { 4 } else { 2 };
+    if !group.nested {
+        page.gap();
+    }
+    let head = format!("{:indent$}{} ", "", padded(&plain(name), FACT_TITLE + 2 - indent));
+    page.wrapped(&head, &" ".repeat(FACT_TITLE + 3), &plain(about));
+    for (title, text) in &group.rows {
+        let head = " ".repeat(FACT_TITLE + 3);
+        page.wrapped(&head, &" ".repeat(FACT_TITLE + 5), &plain(&format!("{title}: {text}")));
+    }
+}
+
+fn finding(page: &mut Page, finding: &Finding) {
+    let tone = match finding.severity {
+        Severity::Problem => Tone::Worse,
+        Severity::Warning => Tone::Open,
+        Severity::Note => Tone::Same,
+    };
+    let word = page.toned(tone, &format!("{:<7}", finding.severity.word()));
+    page.wrapped(
+        &format!("  {word} "),
+        &" ".repeat(10),
+        &plain(&format!("{} [{}]", finding.what, finding.id)),
+    );
+    let rows =
+        [("seen", finding.evidence.join("; ")), ("why", finding.why.clone()), ("do", finding.remedy.clone())];
+    for (row, text) in rows {
+        page.wrapped(&format!("          {row:<4} "), &" ".repeat(15), &plain(&text));
+    }
+    if let Some(command) = &finding.command {
+        // A command is one line whatever the width is: it is there to be copied.
+        page.line(&format!("               $ {}", plain(command)));
+    }
+}

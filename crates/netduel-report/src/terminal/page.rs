@@ -1,0 +1,122 @@
+//! Text of a given width that is written from top to bottom: wrapping at words, indents, colours.
+//!
+//! A word is never broken; one that is longer than the width runs over.
+use crate::document::block::{Style, Text};
+use crate::words::plain;
+use crate::words::tone::Tone;
+
+/// Narrower than this nothing is laid out; lines just run over.
+const WIDTH_MIN: usize = 40;
+
+/// A page of text.
+pub struct Page {
+    text: String,
+    width: usize,
+    colour: bool,
+}
+
+impl Page {
+    /// An empty page of `width` columns; `colour` adds ANSI colours, which are never the only sign.
+    pub fn new(width: usize, colour: bool) -> Self {
+        Self { text: String::new(), width: width.max(WIDTH_MIN), colour }
+    }
+
+    /// What was written.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// An empty line, unless one stands there or nothing was written.
+    pub fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// A line as it is.
+    pub fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Text wrapped at words: `first` stands before its first line, `rest` before each further one.
+    pub fn wrapped(&mut self, first: &str, rest: &str, text: &str) {
+        let mut line = first.to_owned();
+        let mut empty = true;
+        for word in text.split(' ').filter(|word| !word.is_empty()) {
+            if !empty && columns(&line) + 1 + columns(word) > self.width {
+                self.line(&line);
+                rest.clone_into(&mut line);
+                empty = true;
+            }
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            empty = false;
+        }
+        self.line(&line);
+    }
+
+    /// A paragraph whose every line stands after `indent`.
+    pub fn paragraph(&mut self, indent: &str, text: &str) {
+        self.wrapped(indent, indent, text);
+    }
+
+    /// Bold text.
+    pub fn bold(&self, text: &str) -> String {
+        if self.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    /// A text in the colour of a tone.
+    pub fn toned(&self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Better => "32",
+            Tone::Worse => "31",
+            Tone::Same => "36",
+            Tone::Open => "33",
+        };
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    /// Text with its emphasis.
+    pub fn styled(&self, text: &Text) -> String {
+        let span = |text: &str, style: &Style| match style {
+            Style::Plain | Style::Link(_) => text.to_owned(),
+            Style::Strong => self.bold(text),
+            Style::Tone(tone) => self.toned(*tone, text),
+        };
+        text.0.iter().map(|piece| span(&plain(&piece.text), &piece.style)).collect()
+    }
+}
+
+/// A text filled up to `width` columns.
+pub fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
+}
+
+/// A text set to the right of `width` columns.
+pub fn right(text: &str, width: usize) -> String {
+    format!("{}{text}", " ".repeat(width.saturating_sub(columns(text))))
+}
+
+/// Columns that a text takes: its characters, without the escape sequences that this module writes. Our own words are one
+/// column a character; a wide character in a question may make its line run over, no more.
+pub fn columns(text: &str) -> usize {
+    let mut count = 0;
+    let mut in_escape = false;
+    for c in text.chars() {
+        match (in_escape, c) {
+            (false, '\u{1b}') => in_escape = true,
+            (true, 'm') => in_escape = false,
+            (true, _) => {}
+            (false, _) => count += 1,
+        }
+    }
+    count
+}
