@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use netduel_control::coordinator::{KnownRun, StoreProblem, Surroundings};
 use netduel_model::event::Event;
-use netduel_model::ids::{HostName, RunId, Token};
+use netduel_model::ids::{HostName, Token};
 use netduel_model::plan::Host;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::RunEnd;

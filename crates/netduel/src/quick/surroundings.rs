@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use netduel_control::coordinator::{KnownRun, Seeker, StoreProblem, Surroundings};
 use netduel_model::event::Event;
-use netduel_model::ids::{HostName, RunId, Token};
+use netduel_model::ids::{HostName, Token};
 use netduel_model::plan::Host;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::RunEnd;
