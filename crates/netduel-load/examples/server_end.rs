@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         pin_client: Vec::new(),
         pin_server: Vec::new(),
         pin_auto: netduel_model::workload::PinAuto::default(),
+        dscp: None,
         metrics: Vec::new(),
     };
     let end = prepare_server(&workload, address, TOKEN)?;

@@ -8,7 +8,7 @@ use netduel_model::ids::Token;
 use netduel_model::packet_path::PacketReport;
 use netduel_model::sample::{ConnectionReport, EndReport, StreamReport};
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
-use netduel_sys::{affinity, clock, tcp, udp, usage};
+use netduel_sys::{affinity, clock, socket, tcp, udp, usage};
 
 use crate::control::Control;
 use crate::counted::{Counted, Totals};
@@ -94,6 +94,14 @@ impl Supervisor {
         if let Some(name) = self.workload.traffic.facts().tcp.congestion {
             for connection in &sockets.tcp {
                 self.setup.count_failure("setsockopt TCP_CONGESTION", tcp::set_congestion(connection, name));
+            }
+        }
+        if let Some(dscp) = self.workload.dscp {
+            for connection in &sockets.tcp {
+                self.setup.count_failure("setsockopt IP_TOS", socket::set_dscp(connection, dscp));
+            }
+            for flow in &sockets.udp {
+                self.setup.count_failure("setsockopt IP_TOS", socket::set_dscp(flow, dscp));
             }
         }
         self.control.hold(sockets.clone());

@@ -113,6 +113,30 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Re
     Ok(length)
 }
 
+/// Bits of the type-of-service byte below the DSCP: those of ECN (RFC 3168), which the kernel keeps.
+const ECN_BITS: u32 = 2;
+
+/// Marks what the socket sends with a DSCP (RFC 2474), 0 to 63: `IP_TOS`, and at sockets of IPv6 `IPV6_TCLASS` too, because such a socket
+/// may have a peer of IPv4.
+///
+/// # Errors
+/// What setsockopt(2) says.
+pub fn set_dscp(socket: impl AsFd, dscp: u8) -> io::Result<()> {
+    let value = (dscp & 63) << ECN_BITS;
+    if sockopt::socket_domain(&socket)? == rustix::net::AddressFamily::INET6 {
+        sockopt::set_ipv6_tclass(&socket, u32::from(value))?;
+    }
+    Ok(sockopt::set_ip_tos(&socket, value)?)
+}
+
+/// The DSCP of what the socket sends.
+///
+/// # Errors
+/// What getsockopt(2) says.
+pub fn dscp(socket: impl AsFd) -> io::Result<u8> {
+    Ok(sockopt::ip_tos(socket)? >> ECN_BITS)
+}
+
 /// Asks for send and receive buffers of `bytes`, past the host's limit where we may (`SO_RCVBUFFORCE` needs
 /// CAP_NET_ADMIN). Returns what was got for sending and receiving, in the same measure (the kernel reports twice the
 /// payload it was asked for, socket(7)).

@@ -157,6 +157,7 @@ fn check_workload(name: &str, family: Family, cores: &[u16]) -> Result<Workload,
         pin_client: cores.to_vec(),
         pin_server: cores.to_vec(),
         pin_auto: PinAuto::default(),
+        dscp: None,
         metrics: vec![Metric::LatencyP50],
     })
 }

@@ -43,6 +43,8 @@ pub(super) struct Shared {
     figures: Mutex<Option<Figures>>,
     /// What is asked for on each connection; it is the standing one's, which was refused before any traffic when it is not there.
     asked_congestion: Option<String>,
+    /// That of the standing connection, when it has one.
+    dscp: Option<u8>,
     /// What the first connection whose transaction came about used.
     used_congestion: OnceLock<Option<String>>,
 }
@@ -85,6 +87,7 @@ impl Shared {
         peer: SocketAddr,
         standing: Arc<TcpStream>,
     ) -> Self {
+        let dscp = socket::dscp(&*standing).ok().filter(|dscp| *dscp != 0);
         Self {
             settings,
             peer,
@@ -94,6 +97,7 @@ impl Shared {
             ports_remarked: AtomicBool::new(false),
             figures: Mutex::new(None),
             asked_congestion,
+            dscp,
             used_congestion: OnceLock::new(),
         }
     }
@@ -248,6 +252,9 @@ fn transact(
         Wait::Spin => None,
     };
     let stream = tcp::unconnected(shared.peer, limit).map_err(|error| Failure::Call("socket", error))?;
+    if let Some(dscp) = shared.dscp {
+        socket::set_dscp(&stream, dscp).map_err(|error| Failure::Call("setsockopt IP_TOS", error))?;
+    }
     loop {
         match tcp::go_on_connecting(&stream, shared.peer) {
             Ok(true) => break,

@@ -52,7 +52,7 @@ pub(crate) fn server_jobs(
     standing: Arc<TcpStream>,
 ) -> Vec<Job> {
     let later = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
-    let door = Arc::new(server::Door::new(later, congestion));
+    let door = Arc::new(server::Door::new(later, congestion, &standing));
     let watched = Arc::clone(&door);
     let watch = Job::sure(settings.lane, 0, move |worker| {
         server::watch(worker, &standing, &watched);

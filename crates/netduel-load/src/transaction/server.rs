@@ -32,11 +32,15 @@ pub(super) struct Door {
     is_closed: AtomicBool,
     /// What is set on each connection: one that a listener takes may have the route's in the place of the listener's.
     congestion: Option<String>,
+    /// As `congestion`.
+    dscp: Option<u8>,
 }
 
 impl Door {
-    pub(super) fn new(later: Arc<Later>, congestion: Option<String>) -> Self {
-        Self { later, congestion, is_closed: AtomicBool::new(false) }
+    /// Connections get the DSCP of the standing one.
+    pub(super) fn new(later: Arc<Later>, congestion: Option<String>, standing: &TcpStream) -> Self {
+        let dscp = socket::dscp(standing).ok().filter(|dscp| *dscp != 0);
+        Self { later, congestion, dscp, is_closed: AtomicBool::new(false) }
     }
 
     fn close(&self) {
@@ -73,6 +77,9 @@ pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
                 if let Some(name) = &door.congestion {
                     let set = tcp::set_congestion(&newcomer.stream, name);
                     worker.tally.count_failure("setsockopt TCP_CONGESTION", set);
+                }
+                if let Some(dscp) = door.dscp {
+                    worker.tally.count_failure("setsockopt IP_TOS", socket::set_dscp(&newcomer.stream, dscp));
                 }
                 serve(worker, &newcomer, settings, &mut request, &mut response);
             }

@@ -28,6 +28,7 @@ pub fn workload(traffic: Traffic, family: Family, duration_ms: u64) -> Workload 
         pin_client: Vec::new(),
         pin_server: Vec::new(),
         pin_auto: netduel_model::workload::PinAuto::default(),
+        dscp: None,
         metrics: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 mod abort;
 mod accounting;
 mod datagrams;
+mod dscp;
 mod failover;
 mod greeting;
 mod harness;

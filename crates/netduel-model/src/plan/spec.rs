@@ -254,6 +254,9 @@ shape! {
         optional pin_client: CoresSpec,
         /// All types: cores for the server's threads; as `pin_client`.
         optional pin_server: CoresSpec,
+        /// All types but pps: DSCP (RFC 2474) of the data packets of both ends, 0 to 63, for example 46 for expedited forwarding. Default: the
+        /// kernel's, 0.
+        optional dscp: u32,
         /// tcp-stream: connections, 1 to 20000 (1024 with the engines `zerocopy` and `io-uring`), default 1; they share a thread for each
         /// core, but for these two, and `copy` up to 128. loaded-latency: connections that make the load, beside one that also
         /// carries round trips, 1 to 1024, default 16. failover: connections beside the probes, 0 to 64, default 1.

@@ -54,6 +54,9 @@ pub struct Workload {
     /// Ends that choose cores themselves when they prepare; their lists are empty.
     #[serde(default, skip_serializing_if = "PinAuto::is_none")]
     pub pin_auto: PinAuto,
+    /// DSCP of the data packets of both ends; absent leaves it to the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
     /// The metrics that the verdict is about.
     pub metrics: Vec<Metric>,
 }

@@ -140,8 +140,8 @@ fn transactions_that_cannot_be_run_are_refused() {
         ),
         (
             "streams = 2",
-            "streams: is not a setting of tcp-crr; it has family, pin_client, pin_server, size, response_size, outstanding, wait, request_rate, \
-             congestion",
+            "streams: is not a setting of tcp-crr; it has family, pin_client, pin_server, dscp, size, response_size, outstanding, wait, \
+             request_rate, congestion",
         ),
         (
             "metrics = [\"throughput\"]",

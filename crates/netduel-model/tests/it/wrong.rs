@@ -184,7 +184,7 @@ fn an_override_that_no_workload_has_is_refused() {
     assert_eq!(
         errors,
         "p:34: arms[1].set.wait: overrides a setting that no workload of this plan has; its workloads have block, \
-         congestion, direction, engine, family, flows, mss, offload, pin_client, pin_server, rate, size, streams, volume, window"
+         congestion, direction, dscp, engine, family, flows, mss, offload, pin_client, pin_server, rate, size, streams, volume, window"
     );
 }
 

@@ -84,6 +84,9 @@ pub fn workload(workload: &Workload) -> String {
     let is_search = workload.traffic.facts().search().is_some();
     let most = if is_search { "at most " } else { "" };
     parts.push(format!("{most}{}", workload.timing.duration));
+    if let Some(dscp) = workload.dscp {
+        parts.push(format!("DSCP {dscp}"));
+    }
     let ends = [
         ("client", &workload.pin_client, workload.pin_auto.client),
         ("server", &workload.pin_server, workload.pin_auto.server),

@@ -244,6 +244,7 @@ fn workload(name: &str) -> Workload {
         pin_client: vec![1],
         pin_server: vec![3],
         pin_auto: netduel_model::workload::PinAuto::default(),
+        dscp: None,
         metrics: metrics(name),
     }
 }

@@ -47,6 +47,9 @@ pub struct CommonArgs {
     /// Cores for the server's threads, or "auto".
     #[arg(long, value_name = "CORES", value_parser = cores)]
     pub pin_server: Option<CoresSpec>,
+    /// DSCP of the data packets of both ends, 0 to 63, for example 46; not for pps [default: the kernel's, 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=63))]
+    pub dscp: Option<u32>,
     /// Bandwidth limit of the sender, Mbit/s: the result shows the share of it [default: the cloud's limit for its size]
     #[arg(long, value_name = "MBPS", value_parser = clap::value_parser!(u32).range(1..=i64::from(MBPS_MOST)))]
     pub expect_mbps: Option<u32>,

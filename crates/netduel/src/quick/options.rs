@@ -6,6 +6,7 @@ fn option(key: &str) -> Option<&'static str> {
     Some(match key {
         "block" | "size" => "-l (--length)",
         "congestion" => "-C (--congestion)",
+        "dscp" => "--dscp",
         "duration" => "-t (--time)",
         "engine" => "--engine",
         "flows" | "outstanding" | "streams" => "-P (--parallel)",

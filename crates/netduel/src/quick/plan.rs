@@ -190,6 +190,7 @@ impl Test {
                 family: Some(if address.is_ipv4() { Family::Ipv4 } else { Family::Ipv6 }),
                 pin_client: common.pin_client.clone(),
                 pin_server: common.pin_server.clone(),
+                dscp: common.dscp,
                 ..self.settings.clone()
             },
             ..WorkloadSpec::default()

@@ -21,6 +21,8 @@ const BLOCK_MOST: Bytes = Bytes(64 << 20);
 const WINDOW_LEAST: Bytes = Bytes(4096);
 /// setsockopt(2) takes an int, and the kernel doubles it.
 const WINDOW_MOST: Bytes = Bytes(1 << 30);
+/// Six bits (RFC 2474, section 3).
+const DSCP_MOST: u64 = 63;
 /// TCP_MIN_MSS and MAX_TCP_WINDOW in include/net/tcp.h.
 const MSS_LEAST: u64 = 88;
 const MSS_MOST: u64 = 32_767;
@@ -58,6 +60,7 @@ const TCP_STREAM: &[&str] = &[
     "family",
     "pin_client",
     "pin_server",
+    "dscp",
     "streams",
     "direction",
     "block",
@@ -72,6 +75,7 @@ const UDP_STREAM: &[&str] = &[
     "family",
     "pin_client",
     "pin_server",
+    "dscp",
     "flows",
     "direction",
     "size",
@@ -84,6 +88,7 @@ const TCP_RR: &[&str] = &[
     "family",
     "pin_client",
     "pin_server",
+    "dscp",
     "size",
     "outstanding",
     "wait",
@@ -91,12 +96,22 @@ const TCP_RR: &[&str] = &[
     "timestamps",
     "congestion",
 ];
-const UDP_RR: &[&str] =
-    &["family", "pin_client", "pin_server", "size", "outstanding", "wait", "request_rate", "timestamps"];
+const UDP_RR: &[&str] = &[
+    "family",
+    "pin_client",
+    "pin_server",
+    "dscp",
+    "size",
+    "outstanding",
+    "wait",
+    "request_rate",
+    "timestamps",
+];
 const LOADED_LATENCY: &[&str] = &[
     "family",
     "pin_client",
     "pin_server",
+    "dscp",
     "streams",
     "direction",
     "block",
@@ -111,6 +126,7 @@ const FAILOVER: &[&str] = &[
     "family",
     "pin_client",
     "pin_server",
+    "dscp",
     "streams",
     "direction",
     "block",
@@ -139,6 +155,7 @@ const TCP_CRR: &[&str] = &[
     "family",
     "pin_client",
     "pin_server",
+    "dscp",
     "size",
     "response_size",
     "outstanding",
@@ -218,6 +235,7 @@ pub(super) fn check_ranges(
     within("outstanding", count(settings.outstanding), 1, 1024, plain);
     within("volume", settings.volume.map(|volume| volume.0), 1, i64::MAX as u64, bytes);
     within("window", settings.window.map(|window| window.0), WINDOW_LEAST.0, WINDOW_MOST.0, bytes);
+    within("dscp", count(settings.dscp), 0, DSCP_MOST, plain);
     within("mss", count(settings.mss), MSS_LEAST, MSS_MOST, plain);
     within("block", settings.block.map(|block| block.0), 1, BLOCK_MOST.0, bytes);
     let (least, most) = match kind {
@@ -347,6 +365,7 @@ pub(super) fn overlaid(workload: &SettingsSpec, arm: &SettingsSpec) -> SettingsS
         family: arm.family.or(workload.family),
         pin_client: arm.pin_client.clone().or_else(|| workload.pin_client.clone()),
         pin_server: arm.pin_server.clone().or_else(|| workload.pin_server.clone()),
+        dscp: arm.dscp.or(workload.dscp),
         streams: arm.streams.or(workload.streams),
         direction: arm.direction.or(workload.direction),
         block: arm.block.or(workload.block),

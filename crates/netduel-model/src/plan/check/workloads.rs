@@ -83,6 +83,7 @@ pub(super) fn resolve(
             client: effective.pin_client == Some(CoresSpec::Auto),
             server: effective.pin_server == Some(CoresSpec::Auto),
         },
+        dscp: effective.dscp.and_then(|dscp| u8::try_from(dscp).ok()),
         metrics,
     })
 }
