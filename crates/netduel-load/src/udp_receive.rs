@@ -13,6 +13,7 @@ use crate::datagram;
 use crate::error::LoadError;
 use crate::flow_count::FlowCount;
 use crate::greeting::{self, Greeting};
+use crate::markers::MARKERS;
 use crate::udp_send::UdpSettings;
 use crate::worker::Worker;
 
@@ -28,11 +29,11 @@ const BUFFER_LEAST: usize = 1 << 20;
 const BUFFER_MOST: usize = 32 << 20;
 /// Longest sleep in a call, so that the end of the trial is noticed.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
-/// After a flow's end marker, this long without a datagram means that none is in flight any more. The marker leaves last, so only
-/// what the path reorders comes behind it.
+/// After a flow's last end marker, this long without a datagram means that none is in flight any more. The marker leaves last, so
+/// only what the path reorders comes behind it.
 const QUIET_NS: u64 = 50_000_000;
-/// The same without a marker, when the control connection has said that the sender is done: it overtakes what waits in queues, and a
-/// vCPU that is not scheduled was seen to hold datagrams up for 0.2 s. All markers are lost only where the path is broken.
+/// The same without the last marker, when an earlier one or the control connection has said that the sender is done: that connection
+/// overtakes what waits in queues, and a vCPU that is not scheduled was seen to hold datagrams up for 0.2 s.
 const QUIET_UNMARKED_NS: u64 = 500_000_000;
 /// The longest wait for quiet.
 const DRAIN_NS: u64 = 2_000_000_000;
@@ -55,7 +56,7 @@ struct ReceivingFlow {
     count: FlowCount,
     /// When the sender was first known to be done.
     peer_done_ns: Option<u64>,
-    /// Whether it was the flow itself that said so.
+    /// Whether the last marker of the flow has arrived.
     is_marked: bool,
     last_arrival_ns: u64,
     is_over: bool,
@@ -94,7 +95,7 @@ impl ReceivingFlow {
             Ok(taken) => {
                 let before = self.count.accounting.unique();
                 let magics = [self.flow.magic, self.flow.end_magic, self.flow.trial_magic];
-                let ended = take_in(batch, taken, size, magics, now, &mut self.count);
+                let marker = take_in(batch, taken, size, magics, now, &mut self.count);
                 let new = self.count.accounting.unique() - before;
                 if new > 0 {
                     let lane = &worker.control.received[self.flow.stream];
@@ -103,9 +104,9 @@ impl ReceivingFlow {
                     lane.note_arrival(self.count.accounting.highest_plus_one(), jitter_ns as u64);
                     self.last_arrival_ns = now;
                 }
-                if ended && !self.is_marked {
-                    self.is_marked = true;
+                if let Some(marker) = marker {
                     self.peer_done_ns.get_or_insert(now);
+                    self.is_marked |= marker >= MARKERS;
                 }
             }
             Err(error) => {
@@ -231,7 +232,7 @@ fn is_from_the_path(name: &str) -> bool {
     )
 }
 
-/// Accounts for a batch; true when one of it was the end marker.
+/// Accounts for a batch; returns the number of the newest end marker in it.
 #[inline]
 fn take_in(
     batch: &ReceiveBatch,
@@ -240,8 +241,8 @@ fn take_in(
     [magic, end_magic, trial_magic]: [u64; 3],
     now: u64,
     count: &mut FlowCount,
-) -> bool {
-    let mut ended = false;
+) -> Option<u64> {
+    let mut marker = None;
     for index in 0..taken {
         let before = count.accounting.unique();
         for (payload, length) in batch.datagrams(index) {
@@ -250,7 +251,9 @@ fn take_in(
                 (true, Some(number), sent_ns) => {
                     count.arrive(number, sent_ns, now);
                 }
-                _ if datagram::read_magic(payload) == Some(end_magic) => ended = true,
+                (_, number, _) if datagram::read_magic(payload) == Some(end_magic) => {
+                    marker = marker.max(number);
+                }
                 _ if datagram::read_magic(payload) == Some(trial_magic) => {}
                 // A repeated greeting whose answer was late is ours, too.
                 _ if Greeting::from_bytes(payload).is_some() => {}
@@ -259,7 +262,7 @@ fn take_in(
         }
         count.buffers += u64::from(count.accounting.unique() > before);
     }
-    ended
+    marker
 }
 
 #[cfg(test)]

@@ -140,7 +140,8 @@ fn a_udp_echo_server_gets_no_traffic() {
         tuning: FlowTuning::default(),
     });
     let workload = workload(traffic, Family::Ipv4, 50);
-    let limit = Duration::from_millis(250);
+    // The echo has to come within it: a thread of a busy machine may wait for its core for a good part of a second.
+    let limit = Duration::from_secs(3);
     let Err(error) = prepare_client(&workload, loopback(Family::Ipv4), &[port], TOKEN, limit) else {
         panic!("an echo server was taken for an agent")
     };
