@@ -1,9 +1,10 @@
 //! Whether a failover was what its plan says: every event was made, and the bytes moved where the events left them.
+use netduel_model::failover::PathEventRecord;
 use netduel_model::lab::SYNTHETIC_INTERFACE;
 use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Arm, Launch, Pair, ResolvedPlan};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
-use netduel_model::workload::Role;
+use netduel_model::workload::{Role, Workload};
 
 /// The guest of the lab that a host of a pair is; absent for other hosts.
 fn guest<'a>(plan: &'a ResolvedPlan, pair: &Pair, role: Role) -> Option<&'a str> {
@@ -18,9 +19,15 @@ pub(super) fn is_in_lab(plan: &ResolvedPlan, pair: &Pair) -> bool {
     [Role::Client, Role::Server].into_iter().all(|role| guest(plan, pair, role).is_some())
 }
 
-/// Judges a trial in which both interfaces carry bytes by design: it counts when all events were made, and when between them the
-/// bytes of each guest went through the interface that they left in use.
-pub(super) fn judge(plan: &ResolvedPlan, arm: &Arm, trial: &mut Trial, ends: [&TrialEnd; 2]) {
+/// Judges a trial in which both interfaces carry bytes by design: it counts when all events were made while the traffic ran, and when
+/// between them the bytes of each guest went through the interface that they left in use.
+pub(super) fn judge(
+    plan: &ResolvedPlan,
+    arm: &Arm,
+    workload: &Workload,
+    trial: &mut Trial,
+    ends: [&TrialEnd; 2],
+) {
     let of_lab = trial.lab_events.iter().flat_map(|events| &events.events);
     let of_agents =
         ends.iter().filter_map(|end| end.report.failover.as_ref()).flat_map(|report| &report.events);
@@ -31,6 +38,15 @@ pub(super) fn judge(plan: &ResolvedPlan, arm: &Arm, trial: &mut Trial, ends: [&T
         return;
     }
     let Some(events) = &trial.lab_events else { return };
+    // The lab and its guests are on one machine, so they share a clock.
+    let begun = ends[Role::Client as usize].report.failover.as_ref().map(|report| report.started_ns);
+    let planned = workload.traffic.facts().events.len();
+    if let Some(begun_ns) = begun
+        && let Some(reason) = late(planned, &events.events, begun_ns + workload.timing.duration.0)
+    {
+        trial.validity = Validity::Failed { reason };
+        return;
+    }
     let mut failures = Vec::new();
     for (role, side) in [(Role::Client, Side::Client), (Role::Server, Side::Server)] {
         let (Some(guest), Some(expected)) = (guest(plan, &arm.pair, role), arm.expected(role)) else {
@@ -45,5 +61,53 @@ pub(super) fn judge(plan: &ResolvedPlan, arm: &Arm, trial: &mut Trial, ends: [&T
     }
     if !failures.is_empty() {
         trial.validity = Validity::WrongPath { reason: failures.join("; ") };
+    }
+}
+
+/// Why the events say nothing of the traffic, which ended at `end_ns`: a busy machine may make them late.
+fn late(planned: usize, events: &[PathEventRecord], end_ns: u64) -> Option<String> {
+    let cause = "this machine is too busy: run fewer programs beside it, or set a longer duration";
+    if let Some(event) = events.iter().find(|event| event.began_ns >= end_ns) {
+        let late_ms = (event.began_ns - end_ns) / 1_000_000;
+        return Some(format!(
+            "the event {} ({}) was made {late_ms} ms after the traffic had ended; {cause}",
+            event.index, event.kind
+        ));
+    }
+    let made = events.len();
+    (made < planned)
+        .then(|| format!("the traffic had ended when {made} of {planned} events had been made; {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::failover::PathEventKind;
+
+    use super::*;
+
+    fn event(index: u32, began_ns: u64) -> PathEventRecord {
+        PathEventRecord {
+            index,
+            kind: PathEventKind::Return,
+            on: Side::Client,
+            began_ns,
+            ended_ns: began_ns + 1,
+            before: Vec::new(),
+            after: Vec::new(),
+            error: None,
+        }
+    }
+
+    #[test]
+    fn events_after_the_traffic_or_missing_ones_leave_no_valid_trial() {
+        let end_ns = 5_000_000_000;
+        assert_eq!(late(2, &[event(0, 1), event(1, end_ns - 1)], end_ns), None);
+        let text = late(2, &[event(0, 1), event(1, end_ns + 12_000_000)], end_ns).unwrap();
+        assert!(
+            text.starts_with("the event 1 (return) was made 12 ms after the traffic had ended"),
+            "{text}"
+        );
+        let text = late(2, &[event(0, 1)], end_ns).unwrap();
+        assert!(text.starts_with("the traffic had ended when 1 of 2 events had been made"), "{text}");
     }
 }

@@ -60,7 +60,7 @@ impl Conductor<'_> {
                 if workload.traffic.facts().events.is_empty() {
                     judge_path(arm, workload, &mut trial, [&client, &server]);
                 } else {
-                    failover::judge(self.plan, arm, &mut trial, [&client, &server]);
+                    failover::judge(self.plan, arm, workload, &mut trial, [&client, &server]);
                 }
                 arrival::judge(workload, &mut trial, [&client, &server]);
                 trial.client = Some(client);
