@@ -1,28 +1,28 @@
-//! How a thread that spins shares its core with others. Reads no clock and yields to nobody itself.
+//! When a busy-polling thread yields its core to others. Reads no clock and does not yield itself.
 
-/// Fruitless asks after which a spinning thread lets others of its core run, at most: some 20 us, more than a round trip
+/// Empty polls after which a busy-polling thread yields its core, at most: some 20 us, more than a round trip
 /// between two cores takes. Where both ends were put on one core, each would otherwise spin for the whole of its time slice while
 /// the other has the message: 8 ms instead of 10 us for a round trip were seen.
-const FRUITLESS_MOST: u32 = 64;
+const EMPTY_POLLS_MAX: u32 = 64;
 /// Letting others run and coming back takes this long when it was the peer that ran, nanoseconds: less is a system call alone,
 /// more is another program that used its time slice.
 const PEER_RAN_NS: std::ops::Range<u64> = 1_000..100_000;
 
-/// How a spinning thread shares its core. Each end learns whether the other is on the same core: then the message is there
+/// How a busy-polling thread shares its core. Each end learns whether the other is on the same core: then the message is there
 /// after the others ran, and they took no longer than a peer does.
 #[derive(Debug)]
 pub(crate) struct Sharing {
-    /// Fruitless asks since the last message, or since others ran.
-    fruitless: u32,
-    /// Fruitless asks after which others may run.
+    /// Empty polls since the last message, or since others ran.
+    empty_polls: u32,
+    /// Empty polls after which others may run.
     patience: u32,
-    /// How long they ran, when nothing was asked since; 0 otherwise.
+    /// How long they ran, when it has not polled since; 0 otherwise.
     ran_ns: u64,
 }
 
 impl Sharing {
     pub(crate) const fn new() -> Self {
-        Self { fruitless: 0, patience: FRUITLESS_MOST, ran_ns: 0 }
+        Self { empty_polls: 0, patience: EMPTY_POLLS_MAX, ran_ns: 0 }
     }
 
     /// Nothing was there; true when it is time to let others run.
@@ -33,20 +33,20 @@ impl Sharing {
             self.ran_ns = 0;
             self.wait_longer();
         }
-        self.fruitless += 1;
-        self.fruitless >= self.patience
+        self.empty_polls += 1;
+        self.empty_polls >= self.patience
     }
 
     /// The others ran for this long.
     pub(crate) fn ran(&mut self, ns: u64) {
-        self.fruitless = 0;
+        self.empty_polls = 0;
         self.ran_ns = ns.max(1);
     }
 
     /// A message was there.
     #[inline]
     pub(crate) fn was_served(&mut self) {
-        self.fruitless = 0;
+        self.empty_polls = 0;
         if self.ran_ns > 0 {
             if PEER_RAN_NS.contains(&self.ran_ns) {
                 self.patience = (self.patience / 2).max(1);
@@ -58,7 +58,7 @@ impl Sharing {
     }
 
     fn wait_longer(&mut self) {
-        self.patience = (self.patience * 2).min(FRUITLESS_MOST);
+        self.patience = (self.patience * 2).min(EMPTY_POLLS_MAX);
     }
 }
 
@@ -66,8 +66,8 @@ impl Sharing {
 mod tests {
     use super::*;
 
-    /// Asks without fruit until others may run; how many it took.
-    fn asks(sharing: &mut Sharing) -> u32 {
+    /// Polls in vain until others may run; how many times.
+    fn polls(sharing: &mut Sharing) -> u32 {
         let mut count = 1;
         while !sharing.is_time() {
             count += 1;
@@ -80,7 +80,7 @@ mod tests {
         let mut sharing = Sharing::new();
         let patience: Vec<u32> = (0..8)
             .map(|_| {
-                let count = asks(&mut sharing);
+                let count = polls(&mut sharing);
                 sharing.ran(8_000);
                 sharing.was_served();
                 count
@@ -90,18 +90,18 @@ mod tests {
         // Another program on the core takes its whole time slice: rather spin.
         sharing.ran(3_000_000);
         sharing.was_served();
-        assert_eq!(asks(&mut sharing), 2);
+        assert_eq!(polls(&mut sharing), 2);
     }
 
     #[test]
-    fn a_core_with_nobody_else_is_kept() {
+    fn a_core_without_other_threads_is_kept() {
         let mut sharing = Sharing::new();
         for _ in 0..20 {
-            // Nobody ran, and the message came by itself; or it did not come.
-            assert_eq!(asks(&mut sharing), FRUITLESS_MOST);
+            // No other thread ran, and the message came by itself; or it did not come.
+            assert_eq!(polls(&mut sharing), EMPTY_POLLS_MAX);
             sharing.ran(300);
             sharing.was_served();
-            assert_eq!(asks(&mut sharing), FRUITLESS_MOST);
+            assert_eq!(polls(&mut sharing), EMPTY_POLLS_MAX);
             sharing.ran(20_000);
             assert!(!sharing.is_time());
             sharing.was_served();
