@@ -1,4 +1,4 @@
-//! An agent of the simulated world: its process, its session, and what is on the way to and from it. It moves nothing by itself.
+//! A simulated agent: process, session and links. The world drives it.
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -33,9 +33,9 @@ pub struct Agent {
     pub host: HostName,
     /// Its process.
     pub body: Rc<RefCell<Body>>,
-    /// Its side of the conversation; absent in what is no agent, and at its end.
+    /// Its side of the conversation; absent in a process that is not an agent, and after its end.
     pub session: Option<AgentSession>,
-    /// What has reached it and was not looked at.
+    /// Inputs that it has not processed.
     pub inbox: VecDeque<Input>,
     /// When it can go on, nanoseconds.
     pub free_ns: u64,

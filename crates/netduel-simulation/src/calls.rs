@@ -156,7 +156,7 @@ impl World {
         }
         agent.is_ended = true;
         if agent.session.is_none() {
-            // What is no agent ends with its input.
+            // A process that is not an agent ends with its input.
             let is_mute = agent.life == Life::Running;
             if is_mute && self.setting.reach == Reach::Far {
                 self.gone(id);

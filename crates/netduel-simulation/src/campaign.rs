@@ -7,15 +7,15 @@ use std::sync::{Mutex, PoisonError};
 use crate::case::{Case, Verdict};
 use crate::shrink::told;
 
-/// Failing seeds that are told at most.
+/// Failing seeds that are printed with their trace.
 const TOLD_MAX: usize = 3;
 
-/// What became of many seeds.
+/// The results of many seeds.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Seeds that were played.
     pub seeds: u64,
-    /// Faults that came about.
+    /// Faults that occurred.
     pub hits: u64,
     /// How the parts of runs ended, by the first word, and how often.
     pub ends: BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! One seed: a run, in as many parts as its faults make of it, and what it has broken.
+//! One seed: a run with its parts, and the promises that it breaks.
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,18 +23,18 @@ const STOP_NS_MAX: u64 = 400 * SECOND;
 pub struct Case {
     /// The seed.
     pub seed: u64,
-    /// What goes wrong, by parts of the run.
+    /// Faults, by parts of the run.
     pub parts: Vec<Vec<Fault>>,
 }
 
-/// What became of a seed.
+/// The result of a seed.
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// The promises that were broken.
     pub violations: Vec<String>,
     /// How each part ended.
     pub ends: Vec<String>,
-    /// Faults that came about.
+    /// Faults that occurred.
     pub hits: usize,
     /// What happened, when it was wanted.
     pub trace: Vec<String>,
@@ -62,7 +62,7 @@ impl Case {
         let ledger = Ledger::new(setting.clone());
         let outside = Rc::new(RefCell::new(Outside::new(world, ledger)));
         let mut ends = Vec::new();
-        // After the last part with faults nothing goes wrong any more.
+        // The last part has no faults.
         let parts = self.parts.iter().cloned().chain([Vec::new()]);
         let count = self.parts.len();
         for (part, faults) in parts.enumerate() {

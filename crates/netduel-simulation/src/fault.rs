@@ -1,5 +1,4 @@
-//! What goes wrong in a simulated run, drawn from a seed. Each fault stands alone, so that a failing seed can be shrunk to the few
-//! that matter.
+//! Faults of a simulated run, drawn from a seed. Faults are independent, so that a failing seed can be shrunk to a few of them.
 use std::fmt;
 
 use netduel_model::ids::HostName;
@@ -10,7 +9,7 @@ use crate::setting::Setting;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
-/// What an agent is asked for.
+/// A task of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Task {
     /// The facts of its host.
@@ -33,7 +32,7 @@ pub enum Task {
     Abort,
 }
 
-/// What is wrong with a task.
+/// A fault in a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskFault {
     /// It is refused; an undoing leaves the treatments in place and says so.
@@ -48,7 +47,7 @@ pub enum TaskFault {
     WrongPath,
 }
 
-/// What becomes of a line that an agent sends.
+/// A fault in a line that an agent sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineFault {
     /// It comes once more, this much later.
@@ -65,7 +64,7 @@ pub enum LineFault {
     Endless,
 }
 
-/// What happens to a host's agent at some time.
+/// A fault of a host's agent at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostFault {
     /// The agent is killed.
@@ -74,11 +73,11 @@ pub enum HostFault {
     Freeze(u64),
     /// The connection is closed at both ends.
     Cut,
-    /// Nothing gets through for this long, nanoseconds; what was sent arrives afterwards.
+    /// No bytes are delivered for this long, nanoseconds; they arrive afterwards.
     Partition(u64),
 }
 
-/// What is wrong with a start of an agent.
+/// A fault in the start of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartFault {
     /// There is no launcher.
@@ -118,7 +117,7 @@ pub enum LocalCall {
     Search,
 }
 
-/// What happens to the coordinator.
+/// A fault of the coordinator itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoordinatorFault {
     /// The user interrupts it.
@@ -129,7 +128,7 @@ pub enum CoordinatorFault {
     Pause(u64),
 }
 
-/// One thing that goes wrong.
+/// One fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// In the `nth` task of a kind at a host, from 0.
@@ -258,7 +257,7 @@ fn line_fault(random: &mut Random) -> LineFault {
     }
 }
 
-/// What goes wrong in each part of a run: when one ends before its time, the next goes on with it. After the last nothing goes wrong.
+/// The faults of each part of a run. When a part ends before the plan is done, the next resumes the run.
 pub fn draw(random: &mut Random, setting: &Setting) -> Vec<Vec<Fault>> {
     let count = match random.below(10) {
         0 => 0,

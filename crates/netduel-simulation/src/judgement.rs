@@ -1,4 +1,4 @@
-//! Promises of the coordinator that show in the world: what it sends, whom it gives up, what is locked and what is left.
+//! Promises of the coordinator that the world can check: messages, agents that are given up, locks, and restored hosts.
 use netduel_control::agent::AgentError;
 use netduel_control::launcher::AgentId;
 use netduel_control::peer::PeerError;
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// An agent has given up its coordinator: whose fault is that?
+    /// An agent has given up its coordinator: a broken promise unless a fault explains it.
     pub fn judge_error(&mut self, id: AgentId, error: &AgentError) {
         self.note(format_args!("agent {id} gives up: {error}"));
         let host = self.agents[&id].host.clone();

@@ -1,5 +1,5 @@
-//! The books of a run: every promise of the coordinator that can be seen from its events and from what it stores is checked here, at
-//! every step. What it cannot see, the [`Truth`] knows.
+//! The ledger of a run: checks the promises that show in the coordinator's events and in the stored trials, at every step. It compares
+//! them with the [`Truth`].
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -191,7 +191,7 @@ impl Ledger {
         self.stored.push(trial.clone());
     }
 
-    /// Something is told.
+    /// Checks an event.
     pub fn event(&mut self, event: &Event, now_ns: u64, truth: &mut Truth) {
         if self.end.is_some() {
             truth.broken(format!("after the end of the run comes {event:?}"));
@@ -267,7 +267,7 @@ impl Ledger {
         }
     }
 
-    /// What is wrong with what is stored when all of the run is over.
+    /// Checks the stored trials at the end of the run.
     pub fn judge_whole(&self, truth: &mut Truth) {
         let per_block = self.per_block();
         let design = &self.setting.plan.design;
@@ -304,7 +304,7 @@ impl Ledger {
     }
 }
 
-/// Judges whether a trial is what it says.
+/// Checks the validity of a trial.
 fn judge(trial: &Trial, serials: &[Serial], truth: &mut Truth) {
     match &trial.validity {
         Validity::Valid => {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use netduel_simulation::campaign;
 
-/// Seeds that are played when nobody says how many.
+/// The default number of seeds.
 const SEEDS: u64 = 100_000;
 
 fn main() -> ExitCode {

@@ -34,7 +34,7 @@ pub struct Killed;
 /// The run does not come to its end.
 pub struct Endless;
 
-/// The world and the books, with what happens to the coordinator itself.
+/// The world and the ledger, with the faults of the coordinator itself.
 pub struct Outside {
     /// The world.
     pub world: World,
@@ -77,7 +77,7 @@ impl Outside {
 pub struct Handle(pub Rc<RefCell<Outside>>);
 
 impl Handle {
-    /// A call of the coordinator: what happens to it at this step happens now.
+    /// A call of the coordinator: its own faults at this step occur now.
     fn step(&self) {
         let mut outside = self.0.borrow_mut();
         let at = outside.steps;
@@ -143,7 +143,7 @@ impl Agents for Handle {
         let mut outside = self.0.borrow_mut();
         let base = outside.part * AGENTS_OF_A_PART;
         let (id, arrival) = outside.world.next_arrival(timeout.as_nanos() as u64)?;
-        // What an earlier coordinator's agents say reaches nobody.
+        // Output of an earlier coordinator's agents is dropped.
         Some((id.checked_sub(base)?, arrival))
     }
 

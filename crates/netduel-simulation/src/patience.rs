@@ -43,7 +43,7 @@ impl Outstanding {
             let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
             self.duration_ns = digits.parse().unwrap_or_default();
         }
-        // What is answered to a request that was given up is still to come before the answer to this one. Traffic is not waited for.
+        // The answer to an abandoned request comes before the answer to this one. Traffic is not waited for.
         let given_up_ns = self.until_ns.filter(|_| !self.is_traffic()).unwrap_or_default();
         let from_ns = now_ns.max(given_up_ns);
         kind.clone_into(&mut self.what);
@@ -83,7 +83,7 @@ impl Outstanding {
         self.until_ns.filter(|_| !["hello", "bye"].contains(&self.what.as_str())).map(|_| self.what.as_str())
     }
 
-    /// What is waited for beyond its deadline.
+    /// The message that is overdue.
     pub fn overdue(&self, now_ns: u64) -> Option<&str> {
         self.until_ns.filter(|until_ns| now_ns > until_ns + SLACK_NS).map(|_| self.what.as_str())
     }

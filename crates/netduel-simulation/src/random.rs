@@ -9,9 +9,9 @@ pub struct Random(ChaCha8Rng);
 /// What a stream is for.
 #[derive(Debug, Clone, Copy)]
 pub enum Stream {
-    /// The plan and what does not go wrong.
+    /// The plan and the hosts.
     Setting,
-    /// What goes wrong.
+    /// Faults.
     Faults,
     /// Latencies and how bytes are cut.
     Wire,

@@ -6,7 +6,7 @@ use netduel_model::units::Nanos;
 
 use crate::random::{Random, Stream};
 
-/// How a host is reached, which decides what becomes of its agent when the coordinator ends it.
+/// How a host is reached: whether killing the launcher kills the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// A process on the coordinator's machine: killing it ends it.

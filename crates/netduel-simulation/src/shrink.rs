@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 
 use crate::case::{Case, Verdict};
 
-/// The fewest faults of a case with which it is still broken, and what becomes of it then, with everything that happens.
+/// The fewest faults with which a case is still broken, and its result with a trace.
 pub fn shrink(case: &Case) -> (Case, Verdict) {
     let mut best = case.clone();
     let mut has_shrunk = true;

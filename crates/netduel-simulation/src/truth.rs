@@ -1,4 +1,4 @@
-//! What really happened on the simulated hosts, as nobody in the run can know it: the coordinator's records are judged by it.
+//! The true state of the simulated hosts and of all traffic. The coordinator's records are checked against it.
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_control::launcher::AgentId;
@@ -16,7 +16,7 @@ pub type Serial = u64;
 /// A treatment that is in place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
-    /// Who applied it.
+    /// The agent that applied it.
     pub agent: AgentId,
     /// What it is.
     pub action: TreatmentAction,
@@ -41,7 +41,7 @@ pub struct HostTruth {
 /// One end of the traffic of a trial.
 #[derive(Debug, Clone)]
 pub struct EndTruth {
-    /// Whose it was.
+    /// Its agent.
     pub agent: AgentId,
     /// Where.
     pub host: HostName,
@@ -56,13 +56,13 @@ pub struct EndTruth {
 /// The traffic of a trial.
 #[derive(Debug)]
 pub struct TrafficTruth {
-    /// Whose trial it belongs to.
+    /// The slot of its trial.
     pub slot: Slot,
     /// Its ends, the client's first.
     pub ends: [Option<EndTruth>; 2],
 }
 
-/// What really happened.
+/// The truth.
 #[derive(Debug, Default)]
 pub struct Truth {
     /// The hosts.
@@ -71,7 +71,7 @@ pub struct Truth {
     pub traffic: BTreeMap<Serial, TrafficTruth>,
     /// What each agent has prepared or runs.
     pub current: BTreeMap<AgentId, Serial>,
-    /// Who holds the lock of a network stack.
+    /// The agent that holds the lock of a network stack.
     pub locks: BTreeMap<u64, AgentId>,
     /// The path of the lab.
     pub path: Option<LabPath>,
@@ -79,13 +79,13 @@ pub struct Truth {
     pub warned: BTreeSet<HostName>,
     /// The faults of this part of the run.
     pub faults: Vec<Fault>,
-    /// Those that came about, with the time.
+    /// Those that occurred, with the time.
     pub hit: Vec<(u64, Fault)>,
     /// What the coordinator broke.
     pub violations: Vec<String>,
     /// Trials that were stored as failed, over all parts.
     pub failed: usize,
-    /// Faults that came about in earlier parts.
+    /// Faults that occurred in earlier parts.
     pub hits_of_all_parts: usize,
     calls: BTreeMap<LocalCall, u32>,
 }
@@ -153,7 +153,7 @@ impl Truth {
         self.hosts.entry(name.clone()).or_default()
     }
 
-    /// Notes a fault that comes about, and hands it on.
+    /// Records a fault that occurs, and returns it.
     fn strike(&mut self, now_ns: u64, found: Option<usize>) -> Option<Fault> {
         let fault = self.faults[found?].clone();
         self.hit.push((now_ns, fault.clone()));
@@ -205,7 +205,7 @@ impl Truth {
         self.strike(now_ns, found).is_some()
     }
 
-    /// What of an earlier trial is left on a host, and nobody has recorded.
+    /// A treatment of an earlier trial on a host that no warning names.
     pub fn left_over(&self, host: &HostName, agent: AgentId) -> Option<String> {
         let left =
             self.hosts.get(host)?.applied.iter().find(|applied| {

@@ -40,7 +40,7 @@ pub struct Body {
     pub done_ns: Option<u64>,
     /// The other end of its traffic is gone.
     pub is_reset: bool,
-    /// What it has written, each line with its time.
+    /// Its output, each line with its time.
     pub output: Vec<(u64, Vec<u8>)>,
 }
 
@@ -57,7 +57,7 @@ impl Clock for Process {
 impl io::Write for Process {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut body = self.0.borrow_mut();
-        // What is written after its death was never written.
+        // A dead process writes nothing.
         if !body.is_dead {
             let at_ns = body.local_ns;
             body.output.push((at_ns, bytes.to_vec()));
@@ -124,7 +124,7 @@ impl SimulatedWork {
         self.process.0.borrow().is_dead
     }
 
-    /// Begins a task: time passes, and what is wrong with it is known.
+    /// Begins a task: time passes, and its fault occurs.
     fn begin(&self, task: Task) -> Option<TaskFault> {
         if self.is_dead() {
             return Some(TaskFault::CrashBefore);

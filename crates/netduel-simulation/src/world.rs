@@ -1,4 +1,4 @@
-//! The simulated world: virtual time, links, agent processes and what befalls them. The coordinator is not in it: it calls from outside.
+//! The simulated world: virtual time, links, agent processes and their faults. The coordinator calls it from outside.
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -42,9 +42,9 @@ pub enum Happening {
 
 /// The world.
 pub struct World {
-    /// What is run.
+    /// The setting.
     pub setting: Rc<Setting>,
-    /// What really happens.
+    /// The truth.
     pub truth: Rc<RefCell<Truth>>,
     /// The time, nanoseconds.
     pub now_ns: u64,
@@ -124,7 +124,7 @@ impl World {
         self.queue.push(Reverse((at_ns.max(self.now_ns), self.events, Wrapped(happening))));
     }
 
-    /// Begins a part of the run: what befalls hosts is known from now on.
+    /// Begins a part of the run and schedules the faults of its hosts.
     pub fn begin_part(&mut self, faults: Vec<Fault>) {
         for fault in &faults {
             if let Fault::Host { host, at_ns, fault } = fault {
@@ -252,7 +252,7 @@ impl World {
         if agent.life != Life::Running {
             return;
         }
-        // What is not clean yet is cleaned when the session goes.
+        // Dropping the session cleans up.
         drop(agent.session.take());
         if agent.body.borrow().is_dead {
             return self.crash(id);
