@@ -23,7 +23,7 @@ fn a_path_that_is_swapped_under_a_running_trial_makes_it_invalid() {
     bench.run(["lab", "path", "--lab", &lab, "synthetic"]).expect_code(0);
     let run = under_way.finish().expect_code(0);
     assert!(
-        run.stderr.contains("left out, wrong path") && run.stderr.contains("through vf0"),
+        run.stderr.contains("invalid, wrong path") && run.stderr.contains("through vf0"),
         "{}",
         run.stderr
     );
