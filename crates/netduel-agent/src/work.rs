@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netduel_control::agent::{Clock, Waker, Work, WorkError};
+use netduel_control::protocol::Recovery;
 use netduel_host::{Before, HostError, Observer, Sources};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::{Observation, Placement};
@@ -17,7 +18,7 @@ use crate::error_chain::chain;
 use crate::failure::{environment, misplaced};
 use crate::installed::Installed;
 use crate::lock::HostLock;
-use crate::treatment::{GuardCommand, Treatments};
+use crate::treatment::{GuardCommand, Treatments, recover};
 use crate::trial_end::{Ends, Lingering, Prepared, PreparedEnd, RunningEnd, ServerAddress};
 
 /// The clock of the agent's limits.
@@ -135,6 +136,10 @@ pub fn snapshot(metadata: bool) -> Result<HostSnapshot, HostError> {
 }
 
 impl Work for AgentWork {
+    fn recover(&mut self) -> Recovery {
+        recover()
+    }
+
     fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError> {
         snapshot(metadata).map_err(environment)
     }

@@ -164,6 +164,9 @@ pub enum FromAgent {
     Described {
         /// Its facts.
         snapshot: Box<HostSnapshot>,
+        /// Settings of an earlier run that the agent found and restored before it looked at the host.
+        #[serde(default, skip_serializing_if = "Recovery::is_empty")]
+        recovery: Recovery,
     },
     /// The host is this run's.
     Locked,
@@ -214,6 +217,24 @@ pub enum FromAgent {
         /// What could not be undone, and how to undo it by hand.
         problems: Vec<String>,
     },
+}
+
+/// What became of settings that an earlier agent left behind because it and its guard were killed together.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Recovery {
+    /// What was changed and is restored, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restored: Vec<String>,
+    /// What could not be restored, and how to do it by hand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+impl Recovery {
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.restored.is_empty() && self.problems.is_empty()
+    }
 }
 
 /// The kind of a failure.

@@ -1,4 +1,6 @@
 //! Doubts about a result, typed. They are stored with the run and printed by every report, with what to do about them.
+//!
+//! Long because: it is one enum with one sentence for each of its variants.
 mod at_least;
 mod counts_cause;
 
@@ -290,6 +292,13 @@ pub enum Warning {
         /// The first reason.
         reason: String,
     },
+    /// An earlier run's agent and its guard were killed together on a host, and this run's agent restored the settings they left.
+    Restored {
+        /// Which host.
+        host: HostName,
+        /// What was changed, in words.
+        settings: Vec<String>,
+    },
     /// A treatment could not be undone.
     NotUndone {
         /// Which host.
@@ -467,6 +476,10 @@ impl Warning {
             Self::TrialsLeftOut { arm, trials, reason } => {
                 format!("trials left out: {} of {arm} did not count: {reason}", trials_in_words(*trials))
             }
+            Self::Restored { host, settings } => format!(
+                "restored settings on host {host} that an earlier run left behind: {}; results of other programs since then may be affected",
+                settings.join(", ")
+            ),
             Self::NotUndone { host, detail } => format!("not undone on host {host}: {detail}"),
             Self::Drift { .. }
             | Self::Autocorrelation { .. }

@@ -3,8 +3,14 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
+use crate::socket_option::read_bytes;
+
+/// `include/uapi/asm-generic/socket.h`; the C library's headers have it under other names.
+const SO_NETNS_COOKIE: i32 = 71;
 
 /// A kind of namespace that a lab uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,6 +77,22 @@ pub fn unshare(kinds: &[Kind]) -> io::Result<()> {
 /// `EPERM` without the privilege over the namespace, `EINVAL` when `namespace` is not one of this kind.
 pub fn enter(kind: Kind, namespace: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::thread::move_into_link_name_space(namespace, Some(kind.link_type()))?)
+}
+
+/// The cookie of the calling thread's network namespace (`SO_NETNS_COOKIE`, Linux 5.14). Unlike an inode it is not given to a
+/// later namespace before the next boot.
+///
+/// # Errors
+/// `ENOPROTOOPT` on older kernels.
+pub fn network_cookie() -> io::Result<u64> {
+    let socket = UnixDatagram::unbound()?;
+    let mut bytes = [0; size_of::<u64>()];
+    let written = read_bytes(&socket, libc::SOL_SOCKET, SO_NETNS_COOKIE, &mut bytes)?;
+    if written == bytes.len() {
+        Ok(u64::from_ne_bytes(bytes))
+    } else {
+        Err(io::ErrorKind::InvalidData.into())
+    }
 }
 
 /// A descriptor of the calling process's own namespace; the namespace lives at least as long as it.

@@ -254,6 +254,11 @@ impl TreatmentError {
         }
     }
 
+    /// Whether it says that this change could not be undone.
+    pub(super) fn is_about(&self, change: &str) -> bool {
+        matches!(self, Self::NotUndone { what, .. } if what == change)
+    }
+
     /// A refusal of the kernel, where `ENODEV` means that the interface is not there.
     pub(super) fn about_interface(interface: &str, doing: String, cause: io::Error) -> Self {
         if cause.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) {

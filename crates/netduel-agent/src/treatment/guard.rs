@@ -8,16 +8,9 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use super::error::TreatmentError;
-use super::processes::end_marked;
+use super::journal::Journal;
+use super::kept::Kept;
 use super::protocol::{Answer, Request, namespace};
-use super::record::Record;
-
-struct Kept {
-    id: u64,
-    undo: Record,
-    running: bool,
-}
 
 /// The hidden subcommand `undo-guard`: keeps records until the lifeline ends, then undoes what is left, the last first.
 /// Returns the exit code: 0 when nothing is left behind.
@@ -36,49 +29,44 @@ pub fn guard_main() -> i32 {
             return 1;
         }
     }
-    let kept = watch(io::stdin().lock(), io::stdout().lock());
-    let left = undo_all(kept);
+    let mut journal = Journal::new();
+    let kept = watch(io::stdin().lock(), io::stdout().lock(), &mut journal);
+    let left = undo_all(kept, &mut journal);
     i32::from(left)
 }
 
-/// Keeps records until the lifeline ends.
-fn watch(lifeline: impl BufRead, mut answers: impl Write) -> Vec<Kept> {
-    let mut kept: Vec<Kept> = Vec::new();
+/// Keeps records until the lifeline ends, in memory and in the journal.
+fn watch(lifeline: impl BufRead, mut answers: impl Write, journal: &mut Journal) -> Kept {
+    let mut kept = Kept::default();
     // An answer that cannot be written has no reader any more; the lifeline then ends too.
     let mut answer = |answer: &Answer| {
         let line = serde_json::to_string(answer).unwrap_or_default();
         let _ = writeln!(answers, "{line}").and_then(|()| answers.flush());
     };
-    answer(&Answer::Ready { namespace: namespace() });
+    answer(&Answer::Ready { namespace: namespace(), journal: journal.path() });
     for line in lifeline.lines() {
         // A line that is cut off was never acknowledged, so nothing was changed for it.
         let Some(request) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
-        let id = match request {
-            Request::Keep { id, undo, running } => {
-                kept.push(Kept { id, undo, running });
-                id
-            }
-            Request::Running { id, running } => {
-                kept.iter_mut().filter(|kept| kept.id == id).for_each(|kept| kept.running = running);
-                id
-            }
-            Request::Forget { id } => {
-                kept.retain(|kept| kept.id != id);
-                id
-            }
-        };
+        // Written before the agent may make the change.
+        if let Err(cause) = journal.note(&request) {
+            complain(&format!("failed to write the journal of changes: {cause}"));
+        }
+        let id = kept.heed(request);
+        if kept.is_empty() {
+            journal.remove();
+        }
         answer(&Answer::Done { id });
     }
     kept
 }
 
 /// Undoes, the last first, and tells of it afterwards: whoever reads the log may be gone or slow. Whether anything is left.
-fn undo_all(kept: Vec<Kept>) -> bool {
-    // A command that outlived its agent would go on changing what is undone here.
-    kept.iter().filter(|kept| kept.running).filter_map(|kept| kept.undo.mark()).for_each(end_marked);
+fn undo_all(kept: Kept, journal: &mut Journal) -> bool {
     let count = kept.len();
-    let left: Vec<TreatmentError> =
-        kept.into_iter().rev().filter_map(|kept| kept.undo.undo().err()).collect();
+    let left = kept.undo_all(|id| drop(journal.note(&Request::Forget { id })));
+    if left.is_empty() {
+        journal.remove();
+    }
     if count > 0 {
         complain(&format!(
             "the agent ended without undoing {count} changes: {} are undone now",
@@ -97,6 +85,7 @@ fn complain(text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::Record;
     use super::*;
 
     #[test]
@@ -113,8 +102,10 @@ mod tests {
         .collect();
         let cut = format!("{}\n{{\"keep\":{{\"id\":3", lines.join("\n"));
         let mut answers = Vec::new();
-        let kept = watch(cut.as_bytes(), &mut answers);
-        assert_eq!(kept.iter().map(|kept| (kept.id, kept.running)).collect::<Vec<_>>(), [(2, true)]);
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::within(&[folder.path().join("netduel")]);
+        let kept = watch(cut.as_bytes(), &mut answers, &mut journal);
+        assert_eq!(kept.running(), [(2, true)]);
         assert_eq!(String::from_utf8(answers).unwrap().lines().count(), 5);
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct Lifeline {
     /// Only this end exists (it is closed on exec), so the guard sees the agent's death, however it dies.
     requests: Option<ChildStdin>,
     answers: ChildStdout,
+    /// Where the guard writes what it keeps.
+    journal: Option<PathBuf>,
 }
 
 impl Lifeline {
@@ -57,9 +59,12 @@ impl Lifeline {
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("it has no pipes".to_owned()));
         };
-        let mut lifeline = Self { child, requests: Some(requests), answers };
+        let mut lifeline = Self { child, requests: Some(requests), answers, journal: None };
         let how = match lifeline.answer() {
-            Ok(Answer::Ready { namespace: its }) if its == namespace() => return Ok(lifeline),
+            Ok(Answer::Ready { namespace: its, journal }) if its == namespace() => {
+                lifeline.journal = journal;
+                return Ok(lifeline);
+            }
             Ok(Answer::Ready { .. }) => "it runs in another network namespace".to_owned(),
             Ok(answer) => format!("it began with {answer:?}"),
             Err(how) => how,
@@ -73,6 +78,11 @@ impl Lifeline {
     fn end_now(&mut self) -> String {
         let _ = self.child.kill();
         self.child.wait().map_or_else(|cause| cause.to_string(), |status| status.to_string())
+    }
+
+    /// Where the guard writes what it keeps.
+    pub(super) fn journal(&self) -> Option<PathBuf> {
+        self.journal.clone()
     }
 
     /// Asks, and waits for the guard's word. An error means that the guard is lost; it is ended then.

@@ -11,6 +11,8 @@ mod device;
 mod error;
 mod guard;
 mod irq;
+mod journal;
+mod kept;
 mod lent_device;
 mod lifeline;
 mod loan;
@@ -32,6 +34,7 @@ mod vf;
 
 pub use error::TreatmentError;
 pub use guard::guard_main;
+pub use journal::recover;
 pub use lifeline::GuardCommand;
 pub use loan::Loan;
 pub use roots::Roots;

@@ -1,4 +1,6 @@
 //! What an agent and its guard say to each other: one JSON message a line.
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::record::Record;
@@ -19,8 +21,8 @@ pub(super) enum Request {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {
-    /// The guard is on watch, in the network namespace of this inode.
-    Ready { namespace: Option<u64> },
+    /// The guard is on watch, in the network namespace of this inode; what it keeps is in this journal as well.
+    Ready { namespace: Option<u64>, journal: Option<PathBuf> },
     /// The request of this number is done.
     Done { id: u64 },
 }

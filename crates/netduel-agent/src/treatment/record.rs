@@ -66,6 +66,11 @@ impl Record {
         })
     }
 
+    /// What was changed, for messages.
+    pub(super) fn what(&self) -> String {
+        self.original().what()
+    }
+
     /// The mark of processes that may still be at work on this change.
     pub(super) fn mark(&self) -> Option<&str> {
         self.original().mark()

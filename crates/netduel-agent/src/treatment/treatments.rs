@@ -1,9 +1,12 @@
 //! The changes that an agent has made and not yet undone. The core knows no kind of treatment: it makes a change, and keeps its
 //! record with the guard first.
+use std::path::PathBuf;
+
 use netduel_model::plan::TreatmentAction;
 
 use super::change::Change;
 use super::error::TreatmentError;
+use super::journal;
 use super::lifeline::{GuardCommand, Lifeline};
 use super::loan::Loan;
 use super::protocol::Request;
@@ -23,6 +26,8 @@ pub struct Treatments {
     lifeline: Option<Lifeline>,
     applied: Vec<Applied>,
     last_id: u64,
+    /// Journals of guards that were lost while changes were in force.
+    orphans: Vec<PathBuf>,
     roots: Roots,
 }
 
@@ -34,7 +39,7 @@ impl Treatments {
 
     /// As [`Self::new`], with the kernel's files elsewhere, where somebody can play the kernel.
     pub fn with_roots(guard: GuardCommand, roots: Roots) -> Self {
-        Self { command: guard, lifeline: None, applied: Vec::new(), last_id: 0, roots }
+        Self { command: guard, lifeline: None, applied: Vec::new(), last_id: 0, orphans: Vec::new(), roots }
     }
 
     /// How many changes are in force.
@@ -126,6 +131,9 @@ impl Treatments {
             }
         }
         self.applied.extend(left.into_iter().rev());
+        if self.applied.is_empty() {
+            self.orphans.drain(..).for_each(|path| journal::discard(&path));
+        }
         errors
     }
 
@@ -137,7 +145,7 @@ impl Treatments {
     /// Tells the guard, and notices when it is gone.
     fn tell(&mut self, id: u64, request: &Request) -> Option<TreatmentError> {
         let failed = self.lifeline.as_mut()?.ask(id, request).err()?;
-        self.lifeline = None;
+        self.orphans.extend(self.lifeline.take().and_then(|lifeline| lifeline.journal()));
         Some(failed)
     }
 }

@@ -147,7 +147,9 @@ impl<W: DerefMut<Target: Work>, C: Deref<Target: Clock>, O: Write> Session<W, C,
         let answer = match request {
             ToAgent::Hello { .. } => Ok(self.peer.greeting()),
             ToAgent::Describe { without_metadata } => {
-                work.snapshot(!without_metadata).map(|s| FromAgent::Described { snapshot: Box::new(s) })
+                let recovery = work.recover();
+                work.snapshot(!without_metadata)
+                    .map(|snapshot| FromAgent::Described { snapshot: Box::new(snapshot), recovery })
             }
             ToAgent::LockHost { run } => match work.lock(&run) {
                 Err(WorkError { kind: FailureKind::Busy, message }) => {

@@ -10,7 +10,7 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::Workload;
 
-use crate::protocol::FailureKind;
+use crate::protocol::{FailureKind, Recovery};
 
 /// The agent's clock.
 pub trait Clock {
@@ -20,6 +20,10 @@ pub trait Clock {
 
 /// What an agent does on its host.
 pub trait Work {
+    /// Restores what an earlier agent left behind on this host; called before the host is described. Most work finds nothing.
+    fn recover(&mut self) -> Recovery {
+        Recovery::default()
+    }
     /// The facts of this host; with `metadata`, also those of the cloud's metadata service.
     fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError>;
     /// Keeps other runs from this host until the agent ends.

@@ -34,6 +34,8 @@ pub(super) struct Conductor<'a> {
     pub(super) last_id: AgentId,
     /// Messages of agents that were not read yet.
     pub(super) heard: VecDeque<(HostName, Heard)>,
+    /// Warnings that wait for a run to be stored with.
+    pub(super) warnings: Vec<Warning>,
     /// When agents give up their coordinator.
     pub(super) limits: Limits,
     pub(super) trial_number: TrialNumber,
@@ -66,6 +68,7 @@ impl<'a> Conductor<'a> {
             agents,
             last_id: 0,
             heard: VecDeque::new(),
+            warnings: Vec::new(),
             limits: limits(plan, progress),
             trial_number: 0,
             hosts: plan
@@ -105,6 +108,7 @@ impl<'a> Conductor<'a> {
         };
         let known = self.surroundings.hosts_known(&snapshots)?;
         self.run = Some(known.id.clone());
+        self.warn();
         if self.surroundings.locks_hosts()
             && let Err(trouble) = self.lock(&snapshots)
         {

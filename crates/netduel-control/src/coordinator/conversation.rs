@@ -5,6 +5,7 @@ use std::time::Duration;
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, RunId};
 use netduel_model::snapshot::HostSnapshot;
+use netduel_model::warning::Warning;
 
 use super::conductor::Conductor;
 use super::error::{RunError, Trouble};
@@ -12,7 +13,7 @@ use super::host::HostLink;
 use super::timing::restore_timeout_ns;
 use crate::launcher::{AgentId, Arrival};
 use crate::peer::{Heard, PeerError};
-use crate::protocol::{FailureKind, FromAgent, ToAgent};
+use crate::protocol::{FailureKind, FromAgent, Recovery, ToAgent};
 
 /// How long describing or locking a host may take, nanoseconds.
 pub(super) const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
@@ -37,11 +38,12 @@ impl Conductor<'_> {
         let mut snapshots = BTreeMap::new();
         for host in hosts {
             self.answer(host)?;
-            let FromAgent::Described { snapshot } =
+            let FromAgent::Described { snapshot, recovery } =
                 self.ask(host, &ToAgent::Describe { without_metadata: false }, DESCRIBE_TIMEOUT_NS)?
             else {
                 return Err(Trouble::Local(format!("host {host} did not describe itself")));
             };
+            self.recovered(host, recovery);
             self.surroundings.event(Event::HostReady { host: host.clone() });
             snapshots.insert(host.clone(), *snapshot);
         }
@@ -63,7 +65,10 @@ impl Conductor<'_> {
             self.of_this_host(host, hello, &mut other)?;
             let message = ToAgent::Describe { without_metadata: false };
             let described = self.ask(host, &message, DESCRIBE_TIMEOUT_NS);
-            self.of_this_host(host, described, &mut other)?;
+            if let FromAgent::Described { recovery, .. } = self.of_this_host(host, described, &mut other)? {
+                self.recovered(host, recovery);
+                self.warn();
+            }
             self.surroundings.event(Event::HostReady { host: host.clone() });
             if let Some(run) = self.run.clone().filter(|_| self.lockers.contains(host)) {
                 let locked = self.ask(host, &ToAgent::LockHost { run }, DESCRIBE_TIMEOUT_NS);
@@ -84,6 +89,24 @@ impl Conductor<'_> {
         let host = host.clone();
         let error = RunError::NotOver { host: host.clone(), seconds: patience.as_secs() };
         Err(Trouble::Lost { host, error: Box::new(error) })
+    }
+
+    /// Keeps the warnings about what an earlier agent had left behind, until there is a run that they can be stored with.
+    pub(super) fn recovered(&mut self, host: &HostName, recovery: Recovery) {
+        let Recovery { restored, problems } = recovery;
+        if !restored.is_empty() {
+            let (host, settings) = (host.clone(), restored);
+            self.warnings.push(Warning::Restored { host, settings });
+        }
+        self.warnings
+            .extend(problems.into_iter().map(|detail| Warning::NotUndone { host: host.clone(), detail }));
+    }
+
+    /// Tells the warnings that were kept.
+    pub(super) fn warn(&mut self) {
+        for warning in std::mem::take(&mut self.warnings) {
+            self.surroundings.event(Event::Warned { warning });
+        }
     }
 
     pub(super) fn launch(&mut self, name: &HostName) -> Result<(), Trouble> {

@@ -40,7 +40,9 @@ impl Conductor<'_> {
         }
         let mut described = Described::new();
         for host in hosts {
-            if let Some(FromAgent::Described { snapshot }) = self.heard_from(&host, &mut failed)? {
+            if let Some(FromAgent::Described { snapshot, recovery }) = self.heard_from(&host, &mut failed)? {
+                self.recovered(&host, recovery);
+                self.warn();
                 described.insert(host, Ok(*snapshot));
             } else {
                 let silent = || RunError::Local(format!("host {host} sent no description"));

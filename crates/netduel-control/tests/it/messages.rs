@@ -1,5 +1,5 @@
 //! One of every message, and the parts they are made of.
-use netduel_control::protocol::{FailureKind, FromAgent, Limits, PROTOCOL, ToAgent};
+use netduel_control::protocol::{FailureKind, FromAgent, Limits, PROTOCOL, Recovery, ToAgent};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::observation::Observation;
 use netduel_model::plan::{TreatmentAction, parse};
@@ -55,7 +55,10 @@ pub fn requests() -> Vec<ToAgent> {
 pub fn answers() -> Vec<FromAgent> {
     vec![
         FromAgent::Hello { protocol: PROTOCOL, program: "netduel 0.1.0".into() },
-        FromAgent::Described { snapshot: Box::new(HostSnapshot { cores: 2, ..HostSnapshot::default() }) },
+        FromAgent::Described {
+            snapshot: Box::new(HostSnapshot { cores: 2, ..HostSnapshot::default() }),
+            recovery: Recovery::default(),
+        },
         FromAgent::Locked,
         FromAgent::HostBusy { by: "run demo-2".into() },
         FromAgent::Applied,

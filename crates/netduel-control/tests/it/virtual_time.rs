@@ -1,6 +1,6 @@
 //! Both sides of the protocol against each other in virtual time: delays, split bytes, silence and garbage from a seed.
 use netduel_control::peer::{AgentPeer, CoordinatorPeer, Heard, PeerError};
-use netduel_control::protocol::{FromAgent, PROTOCOL, ToAgent};
+use netduel_control::protocol::{FromAgent, PROTOCOL, Recovery, ToAgent};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::workload::Role;
 use rand_chacha::ChaCha8Rng;
@@ -116,7 +116,10 @@ fn answers_to(message: &ToAgent) -> Vec<FromAgent> {
     match message {
         ToAgent::Hello { .. } => vec![FromAgent::Hello { protocol: PROTOCOL, program: "agent".into() }],
         ToAgent::Describe { .. } => {
-            vec![FromAgent::Described { snapshot: Box::new(HostSnapshot::default()) }]
+            vec![FromAgent::Described {
+                snapshot: Box::new(HostSnapshot::default()),
+                recovery: Recovery::default(),
+            }]
         }
         ToAgent::LockHost { .. } => vec![FromAgent::Locked],
         ToAgent::Apply { .. } => vec![FromAgent::Applied],

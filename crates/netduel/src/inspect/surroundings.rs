@@ -44,7 +44,11 @@ impl Surroundings for Asking {
         Err(StoreProblem { message: NO_RUN.to_owned() })
     }
 
-    fn event(&mut self, _event: Event) {}
+    fn event(&mut self, event: Event) {
+        if let Event::Warned { warning } = event {
+            eprintln!("netduel: {warning}");
+        }
+    }
 
     fn stop_after_block(&mut self, _trials: &[Trial]) -> Option<RunEnd> {
         None

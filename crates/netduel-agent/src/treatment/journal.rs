@@ -1,0 +1,312 @@
+//! The journal of a guard: what it keeps, line by line in a file, for the case that agent and guard are killed together. The next
+//! agent in the same network namespace finds it and restores the settings.
+//!
+//! A journal belongs to one boot and one network namespace. Its guard holds a lock on it (flock(2)), which the kernel drops with the
+//! process, so a journal whose lock is free has no guard any more. It is trusted only when nobody else can write it.
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use netduel_control::protocol::Recovery;
+use netduel_sys::namespace::network_cookie;
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use super::kept::Kept;
+use super::protocol::Request;
+
+/// The version of what is in a journal: its first line, and [`Request`] with the records in it. A change of either is a new version.
+///
+/// - 1: the first.
+const VERSION: u32 = 1;
+/// Longest journal that is read, bytes: a record is some hundred bytes, an RSS table some thousand.
+const LEN_MAX: u64 = 4 << 20;
+
+/// The first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Head {
+    journal: u32,
+    /// `/proc/sys/kernel/random/boot_id`: settings do not outlive a boot.
+    boot: String,
+    /// The cookie of the network namespace.
+    namespace: u64,
+}
+
+impl Head {
+    /// That of a journal which is written now; `None` where boot or namespace cannot be told from others.
+    fn now() -> Option<Self> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
+        Some(Self { journal: VERSION, boot, namespace: network_cookie().ok()? })
+    }
+}
+
+/// A guard's journal.
+pub(super) struct Journal {
+    /// Where it is when there is something in it; `None` where this host has no place for it.
+    place: Option<(OwnedFd, PathBuf, String)>,
+    head: Option<Head>,
+    file: Option<File>,
+}
+
+impl Journal {
+    /// With nothing in it, and no file yet.
+    pub(super) fn new() -> Self {
+        Self::within(&folders())
+    }
+
+    /// As [`Self::new`], in the first of some folders that only this user can write.
+    pub(super) fn within(folders: &[PathBuf]) -> Self {
+        let head = Head::now();
+        let place = head.as_ref().and_then(|_| {
+            let (folder, path) =
+                folders.iter().find_map(|path| Some((own_folder(path, true).ok()?, path)))?;
+            let random = netduel_sys::random::bytes16().ok()?;
+            let name = format!("undo-{:032x}", u128::from_ne_bytes(random));
+            Some((folder, path.join(&name), name))
+        });
+        Self { place, head, file: None }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.place.as_ref().map(|(_, path, _)| path.clone())
+    }
+
+    /// Adds a request; the file is made with the first.
+    pub(super) fn note(&mut self, request: &Request) -> io::Result<()> {
+        let Some((folder, _, name)) = &self.place else { return Ok(()) };
+        if self.file.is_none() {
+            let flags = OFlags::RDWR
+                | OFlags::CREATE
+                | OFlags::EXCL
+                | OFlags::NOFOLLOW
+                | OFlags::CLOEXEC
+                | OFlags::APPEND;
+            let mut file = File::from(openat(folder, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?);
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            write_line(&mut file, &self.head)?;
+            self.file = Some(file);
+        }
+        self.file.as_mut().map_or(Ok(()), |file| write_line(file, request))
+    }
+
+    /// Removes the file: nothing is left to restore.
+    pub(super) fn remove(&mut self) {
+        if self.file.take().is_some()
+            && let Some((folder, _, name)) = &self.place
+        {
+            let _ = unlinkat(folder, name.as_str(), AtFlags::empty());
+        }
+    }
+}
+
+/// One write for a line, so that a killed guard leaves whole lines and at most one that is cut off.
+fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_string(value).map_err(io::Error::other)?;
+    line.push('\n');
+    file.write_all(line.as_bytes())
+}
+
+/// Where journals may be: a folder that goes with the boot, else one of the user's own.
+fn folders() -> Vec<PathBuf> {
+    let user = geteuid();
+    let mut folders = Vec::new();
+    if user.is_root() {
+        folders.push(PathBuf::from("/run/netduel"));
+    }
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    folders.extend(runtime.map(|path| path.join("netduel")));
+    folders.push(std::env::temp_dir().join(format!("netduel-{}", user.as_raw())));
+    folders
+}
+
+/// A folder that only this user can write, made if it is not there.
+fn own_folder(path: &Path, make: bool) -> io::Result<OwnedFd> {
+    if make {
+        match mkdirat(CWD, path, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = openat(CWD, path, flags, Mode::empty())?;
+    if is_own(&folder, FileType::Directory)? {
+        Ok(folder)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}
+
+/// Whether a file is of this kind and this user's, and nobody else can open it.
+fn is_own(file: &OwnedFd, kind: FileType) -> io::Result<bool> {
+    let found = fstat(file)?;
+    let others = found.st_mode & 0o077;
+    Ok(FileType::from_raw_mode(found.st_mode) == kind && found.st_uid == geteuid().as_raw() && others == 0)
+}
+
+/// Removes the journal of a guard that is gone, after its agent has undone everything by itself.
+pub(super) fn discard(path: &Path) {
+    if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+        && let Ok(folder) = own_folder(folder, false)
+    {
+        let _ = unlinkat(&folder, name, AtFlags::empty());
+    }
+}
+
+/// Restores the settings of this network namespace that agents left behind which were killed together with their guards.
+pub fn recover() -> Recovery {
+    recover_within(&folders())
+}
+
+fn recover_within(folders: &[PathBuf]) -> Recovery {
+    let mut recovery = Recovery::default();
+    let Some(head) = Head::now() else { return recovery };
+    for path in folders {
+        let Ok(folder) = own_folder(path, false) else { continue };
+        let Ok(entries) = Dir::read_from(&folder) else { continue };
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| name.starts_with("undo-")).collect();
+        names.sort_unstable();
+        for name in names {
+            // One that cannot be opened or read is not ours, or went meanwhile.
+            let _ = recover_one(&folder, &path.join(&name), &name, &head, &mut recovery);
+        }
+    }
+    recovery
+}
+
+fn recover_one(
+    folder: &OwnedFd,
+    path: &Path,
+    name: &str,
+    head: &Head,
+    recovery: &mut Recovery,
+) -> io::Result<()> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::APPEND;
+    let file = openat(folder, name, flags, Mode::empty())?;
+    if !is_own(&file, FileType::RegularFile)? {
+        return Ok(());
+    }
+    // Its guard lives, or another agent is at it.
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    if fstat(&file)?.st_nlink == 0 {
+        return Ok(());
+    }
+    let mut file = File::from(file);
+    let mut text = String::new();
+    (&mut file).take(LEN_MAX).read_to_string(&mut text)?;
+    let remove = || unlinkat(folder, name, AtFlags::empty()).map_err(io::Error::from);
+    let mut lines = text.split_inclusive('\n');
+    let Some(its) = lines.next().and_then(|line| serde_json::from_str::<serde_json::Value>(line).ok()) else {
+        // The guard was killed before it had written anything that was acknowledged.
+        return remove();
+    };
+    if its.get("boot").and_then(serde_json::Value::as_str) != Some(head.boot.as_str()) {
+        return remove();
+    }
+    if its.get("namespace").and_then(serde_json::Value::as_u64) != Some(head.namespace) {
+        return Ok(());
+    }
+    let version = its.get("journal").and_then(serde_json::Value::as_u64);
+    if version != Some(u64::from(VERSION)) {
+        recovery.problems.push(format!(
+            "{} was written by another version of netduel (journal version {}, this one reads {VERSION}): start an agent of that \
+             version, or restore the settings in it by hand and remove it",
+            path.display(),
+            version.map_or_else(|| "unknown".to_owned(), |version| version.to_string()),
+        ));
+        return Ok(());
+    }
+    let mut kept = Kept::default();
+    // The last line may be cut off: it was not acknowledged then.
+    lines.map_while(|line| serde_json::from_str(line).ok()).for_each(|request| {
+        kept.heed(request);
+    });
+    let what = kept.what();
+    let left = kept.undo_all(|id| drop(write_line(&mut file, &Request::Forget { id })));
+    if left.is_empty() {
+        remove()?;
+    }
+    recovery
+        .restored
+        .extend(what.into_iter().filter(|what| !left.iter().any(|failed| failed.is_about(what))));
+    recovery.problems.extend(left.iter().map(|failed| format!("failed to {failed}")));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Record;
+    use super::*;
+
+    /// A journal whose guard is gone: it keeps a sysctl that this kernel does not have.
+    fn left_behind(folder: &Path, edit: impl Fn(&mut Head)) -> PathBuf {
+        let mut journal = Journal::within(&[folder.to_owned()]);
+        journal.head.as_mut().map(edit);
+        let undo = Record::of_sysctl("net.no.such", "1");
+        journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
+        journal.path().unwrap()
+    }
+
+    #[test]
+    fn journal_that_cannot_be_restored_is_reported_and_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("netduel");
+        let path = left_behind(&folder, |_| ());
+        for _ in 0..2 {
+            let recovery = recover_within(std::slice::from_ref(&folder));
+            assert!(recovery.restored.is_empty());
+            assert!(recovery.problems[0].contains("sysctl -w 'net.no.such=1'"), "{recovery:?}");
+        }
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn journal_of_a_guard_that_lives_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("netduel");
+        let mut journal = Journal::within(std::slice::from_ref(&folder));
+        let undo = Record::of_sysctl("net.no.such", "1");
+        journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
+        assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+        journal.remove();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn journal_of_another_boot_goes_and_that_of_another_namespace_or_version_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("netduel");
+        let boot = left_behind(&folder, |head| head.boot.push('x'));
+        let namespace = left_behind(&folder, |head| head.namespace += 1);
+        let version = left_behind(&folder, |head| head.journal += 1);
+        let recovery = recover_within(std::slice::from_ref(&folder));
+        assert!(!boot.exists() && namespace.exists() && version.exists());
+        assert_eq!(recovery.problems.len(), 1, "{recovery:?}");
+        assert!(recovery.problems[0].contains("journal version 2"), "{recovery:?}");
+    }
+
+    #[test]
+    fn journal_that_others_can_write_is_not_trusted() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let open_to = |mode| std::fs::Permissions::from_mode(mode);
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("netduel");
+        let path = left_behind(&folder, |_| ());
+        std::fs::set_permissions(&path, open_to(0o666)).unwrap();
+        assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+        std::fs::set_permissions(&path, open_to(0o600)).unwrap();
+        // A link in its place is not followed, and a folder that others can write is none.
+        let linked = root.path().join("linked");
+        std::os::unix::fs::symlink(&folder, &linked).unwrap();
+        assert_eq!(recover_within(std::slice::from_ref(&linked)), Recovery::default());
+        std::fs::set_permissions(&folder, open_to(0o777)).unwrap();
+        assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+        assert!(Journal::within(std::slice::from_ref(&folder)).path().is_none());
+    }
+}

@@ -1,0 +1,72 @@
+//! Settings that an agent and its guard left behind when both were killed, and the next run on that host.
+use std::path::Path;
+
+use netduel_agent::treatment::recover;
+use netduel_control::protocol::Recovery;
+
+use super::{Agent, all, assert_treated, in_namespace, kill_and_wait, must, state};
+use crate::support::Bench;
+
+/// An agent with every treatment, which is killed with its guard.
+fn left_behind() {
+    let mut agent = Agent::start(&all());
+    assert_eq!(agent.word(), "well");
+    assert_eq!(recover(), Recovery::default(), "settings of an agent that lives are its own");
+    kill_and_wait(agent.guard());
+    agent.kill();
+    assert_treated();
+}
+
+#[test]
+fn settings_of_an_agent_that_was_killed_with_its_guard_are_restored_once() {
+    in_namespace("recovery::settings_of_an_agent_that_was_killed_with_its_guard_are_restored_once", || {
+        let before = state();
+        left_behind();
+        let recovery = recover();
+        assert_eq!(state(), before, "{recovery:?}");
+        assert_eq!((recovery.restored.len(), recovery.problems.len()), (5, 0), "{recovery:?}");
+        assert!(recovery.restored.contains(&"the change of the MTU of va".to_owned()), "{recovery:?}");
+        assert_eq!(recover(), Recovery::default());
+    });
+}
+
+#[test]
+fn settings_that_an_agent_undid_without_its_guard_are_not_restored_again() {
+    in_namespace("recovery::settings_that_an_agent_undid_without_its_guard_are_not_restored_again", || {
+        let mut agent = Agent::start(&all());
+        assert_eq!(agent.word(), "well");
+        kill_and_wait(agent.guard());
+        agent.say("undo");
+        agent.word();
+        agent.kill();
+        assert_eq!(recover(), Recovery::default());
+    });
+}
+
+#[test]
+fn next_run_restores_settings_before_it_measures_and_warns() {
+    in_namespace("recovery::next_run_restores_settings_before_it_measures_and_warns", || {
+        must("ip", &["link", "set", "lo", "up"]);
+        let before = state();
+        left_behind();
+        let bench = Bench::new();
+        let program = Path::new(env!("CARGO_BIN_EXE_netduel"));
+        let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", program.parent().unwrap().display());
+        let host =
+            format!("launch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"env\", \"{path}\"]\n");
+        let plan = bench.plan(&format!(
+            "name = \"next\"\nquestion = \"q?\"\n[hosts.a]\n{host}[hosts.b]\n{host}[[arms]]\nname = \"lo\"\nclient = \"a\"\n\
+             server = \"b\"\n[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"\nduration = \"100 ms\"\nwarmup = \"0 s\"\n\
+             [design]\naa = true\nblocks_min = 2\nblocks_max = 2\n"
+        ));
+        let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(0);
+        assert_eq!(state(), before);
+        assert!(run.stderr.contains("restored settings on host a"), "{}", run.stderr);
+        assert!(
+            run.stdout.contains("the change of the MTU of va"),
+            "the report has no warning: {}",
+            run.stdout
+        );
+        assert_eq!(run.stderr.matches("restored settings").count(), 1, "{}", run.stderr);
+    });
+}
