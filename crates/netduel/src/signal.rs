@@ -1,33 +1,49 @@
-//! Ctrl-C and SIGTERM: the first asks a run to stop cleanly, the second ends the program at once.
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks a command to stop cleanly, the second ends the program at once.
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// A flag that becomes true at the first Ctrl-C or SIGTERM. From the second on the program ends at once: agents and labs
-/// end by themselves when their coordinator has gone, and undo what they changed.
+/// The signals that stop a command. A SIGHUP that was ignored when the program started stays ignored: that is what nohup(1) is for.
+fn stopping() -> impl Iterator<Item = i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let hangs_up = !is_ignored(&status, SIGHUP);
+    [SIGINT, SIGTERM].into_iter().chain(hangs_up.then_some(SIGHUP))
+}
+
+/// Whether a process ignores a signal (`SigIgn` in proc_pid_status(5), a mask of which bit 0 is signal 1).
+fn is_ignored(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal - 1)) != 0
+}
+
+/// A flag that becomes true at the first of these signals. The second ends the program at once: agents and labs end by themselves
+/// when their coordinator is gone, and undo what they changed.
 pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
     if let Some(flag) = INTERRUPTED.get() {
         return Ok(flag.clone());
     }
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in stopping() {
         signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())?;
         signal_hook::flag::register(signal, flag.clone())?;
     }
     Ok(INTERRUPTED.get_or_init(|| flag).clone())
 }
 
-/// Has something done at the first Ctrl-C or SIGTERM, by a thread that sleeps until then. A second one ends the program at
-/// once, as with [`interrupted`].
+/// Calls `act` at the first of these signals, in a thread that sleeps until then. The second ends the program at once, as with
+/// [`interrupted`].
 pub fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    // Before the handlers of `interrupted`, which change what is ignored.
+    let signals: Vec<i32> = stopping().collect();
     interrupted()?;
     let (mut told, teller) = UnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals {
         signal_hook::low_level::pipe::register(signal, teller.try_clone()?)?;
     }
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -37,4 +53,15 @@ pub fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_the_mask() {
+        let status = "Name:\tx\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000000\n";
+        assert!(is_ignored(status, SIGHUP) && !is_ignored(status, SIGINT) && !is_ignored("", SIGHUP));
+    }
 }

@@ -32,7 +32,7 @@ const LINE_LEN_MAX: usize = 1 << 20;
 
 /// What a server waits for.
 pub enum Occasion {
-    /// Ctrl-C, or SIGTERM.
+    /// Ctrl-C, SIGTERM or SIGHUP.
     Interrupt,
     /// A client's session is over.
     SessionOver {

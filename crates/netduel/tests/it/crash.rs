@@ -61,6 +61,12 @@ fn a_killed_lab_keeper_ends_the_run_with_a_clear_message() {
 
 #[test]
 fn a_run_that_waits_for_a_host_that_says_nothing_is_stopped_at_once_and_says_so() {
+    for stop in [Signal::INT, Signal::TERM, Signal::HUP] {
+        stopped_by(stop);
+    }
+}
+
+fn stopped_by(stop: Signal) {
     let bench = Bench::new();
     // The words of the agent become the shell's, which does not look at them.
     let mute =
@@ -75,7 +81,7 @@ fn a_run_that_waits_for_a_host_that_says_nothing_is_stopped_at_once_and_says_so(
     while bench.find(&["sleep", "54321"]).len() < 2 {
         assert!(clock::monotonic_ns() < deadline, "the hosts were not started");
     }
-    signal(under_way.pid(), Signal::INT);
+    signal(under_way.pid(), stop);
     let run = under_way.finish().expect_code(130);
     assert!(run.stderr.contains("stopped by you before anything was measured"), "{}", run.stderr);
     bench.assert_nothing_left();
