@@ -7,6 +7,7 @@ pub(crate) const STREAM_HEADER: usize = 24;
 /// Bytes of the header of a `udp-rr` message: magic, number.
 pub(crate) const MESSAGE_HEADER: usize = 16;
 /// Largest UDP payload over IPv4 (65535 less 20 and 8 bytes of headers); IPv6 takes a little more, which we leave.
+#[cfg(test)]
 pub(crate) const PAYLOAD_MAX: usize = 65_507;
 
 /// Which way a datagram goes, and what it is.

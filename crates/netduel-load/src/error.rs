@@ -190,14 +190,14 @@ pub enum LoadError {
     /// A quantity of the workload cannot be run.
     #[error("run the workload with {what} {value}: it must be {least} to {most}")]
     Range {
-        /// Which quantity, with its unit.
+        /// Which setting.
         what: &'static str,
-        /// Its value.
-        value: u64,
+        /// Its value, with its unit.
+        value: String,
         /// Smallest.
-        least: u64,
+        least: String,
         /// Largest.
-        most: u64,
+        most: String,
     },
     /// With segmentation each datagram must fit the path, and these do not.
     #[error(

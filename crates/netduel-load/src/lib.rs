@@ -66,6 +66,7 @@ pub use accounting::{Accounting, Arrival};
 pub use client::{ClientEnd, prepare_client};
 pub use error::LoadError;
 pub use packets::RawPath;
+pub use peer::check_ranges;
 pub use port::{Control, Port};
 pub use running::{Notify, Running};
 pub use server::{ServerEnd, prepare_server};

@@ -2,22 +2,12 @@
 use std::io;
 use std::net::IpAddr;
 
-use netduel_model::workload::{Family, Role, TcpEngine, Traffic, UdpStream, Wait, Workload};
+use netduel_model::workload::{Family, OutOfRange, Role, TcpEngine, Wait, Workload};
 use netduel_sys::{affinity, busy_poll, descriptor_limit, uring, zerocopy};
 
-use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
 use crate::end::pins;
 use crate::error::LoadError;
 use crate::stamping::Stamping;
-use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
-
-/// Streams or flows of one trial at most, as a plan allows.
-pub(crate) const STREAMS_MAX: u32 = 1024;
-/// Connections of a `tcp-stream` at most, as a plan allows.
-const CONNECTIONS_MAX: u32 = 20_000;
-
-/// Largest rate of a `udp-stream`, bit/s, as a plan allows: more than any interface has, and a schedule beyond it is none.
-const UDP_RATE_MAX: u64 = 10_000_000_000_000;
 
 /// Descriptors that the process needs besides those that it has and the sockets': a gate's, wake-ups', counters' files, sets of
 /// sockets. Peers that have not spoken have what is left.
@@ -25,49 +15,7 @@ const DESCRIPTORS_BESIDES: u64 = 24;
 
 /// All that can be known to fail before a socket is opened.
 pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), LoadError> {
-    let range = |what, value: u64, least: u64, most: u64| {
-        if (least..=most).contains(&value) {
-            Ok(())
-        } else {
-            Err(LoadError::Range { what, value, least, most })
-        }
-    };
-    match &workload.traffic {
-        Traffic::TcpStream(settings) => {
-            let most = if settings.engine.has_thread_each() { STREAMS_MAX } else { CONNECTIONS_MAX };
-            range("streams", u64::from(settings.streams), 1, u64::from(most))?;
-            range("block (bytes)", settings.block.0, 1, 1 << 30)?;
-            settings.rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, u64::MAX))?;
-        }
-        Traffic::UdpStream(settings) => check_flows(settings, STREAM_HEADER, range)?,
-        Traffic::Pps(settings) => check_flows(&settings.udp, MESSAGE_HEADER, range)?,
-        Traffic::TcpRr(settings) => {
-            range("size (bytes)", settings.size.0, 1, 1 << 24)?;
-            check_round_trip(settings, range)?;
-        }
-        Traffic::UdpRr(settings) => {
-            range("size (bytes)", settings.size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
-            check_round_trip(settings, range)?;
-        }
-        Traffic::TcpCrr(settings) => {
-            range("size (bytes)", settings.request.0, REQUEST_LEAST as u64, 1 << 24)?;
-            range("response_size (bytes)", settings.response.0, RESPONSE_LEAST as u64, 1 << 24)?;
-            range("outstanding", u64::from(settings.outstanding), 1, u64::from(STREAMS_MAX))?;
-            settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))?;
-        }
-        Traffic::LoadedLatency(settings) => {
-            range("streams", u64::from(settings.streams), 1, u64::from(STREAMS_MAX))?;
-            range("block (bytes)", settings.block.0, 1, 1 << 30)?;
-            range("size (bytes)", settings.size.0, MESSAGE_HEADER as u64, PAYLOAD_MAX as u64)?;
-            range("rate (1/s)", settings.rate.0, 1, 1_000_000)?;
-        }
-        Traffic::Failover(settings) => {
-            range("streams", u64::from(settings.streams), 0, u64::from(STREAMS_MAX))?;
-            range("block (bytes)", settings.block.0, 1, 1 << 30)?;
-            range("size (bytes)", settings.size.0, STREAM_HEADER as u64, PAYLOAD_MAX as u64)?;
-            range("rate (1/s)", settings.rate.0, 1, 1_000_000)?;
-        }
-    }
+    check_ranges(workload)?;
     let facts = workload.traffic.facts();
     facts.tcp.engine.map_or(Ok(()), check_engine)?;
     check_wait(facts.wait)?;
@@ -75,22 +23,18 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
     raise_descriptor_limit(descriptors(workload))
 }
 
-fn check_flows(
-    settings: &UdpStream,
-    size_least: usize,
-    range: impl Fn(&'static str, u64, u64, u64) -> Result<(), LoadError>,
-) -> Result<(), LoadError> {
-    range("flows", u64::from(settings.flows), 1, u64::from(STREAMS_MAX))?;
-    range("size (bytes)", settings.size.0, size_least as u64, PAYLOAD_MAX as u64)?;
-    settings.rate.map_or(Ok(()), |rate| range("rate (bit/s)", rate.0, 1, UDP_RATE_MAX))
-}
-
-fn check_round_trip(
-    settings: &netduel_model::workload::RoundTrip,
-    range: impl Fn(&'static str, u64, u64, u64) -> Result<(), LoadError>,
-) -> Result<(), LoadError> {
-    range("outstanding", u64::from(settings.outstanding), 1, 65_536)?;
-    settings.rate.map_or(Ok(()), |rate| range("rate (1/s)", rate.0, 1, 100_000_000))
+/// Refuses a workload with a setting beyond its range, which is that of a plan.
+///
+/// # Errors
+/// [`LoadError::Range`] for the first such setting.
+pub fn check_ranges(workload: &Workload) -> Result<(), LoadError> {
+    match workload.out_of_range() {
+        Some(OutOfRange { key, value, range, .. }) => {
+            let [value, least, most] = [value, range.least, range.most].map(|value| range.unit.show(value));
+            Err(LoadError::Range { what: key, value, least, most })
+        }
+        None => Ok(()),
+    }
 }
 
 /// What the engine asks of the kernel is tried on a socket of our own.
@@ -191,7 +135,34 @@ pub(crate) fn congestion_error(name: Option<&str>, source: io::Error) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::workload::WorkloadType;
+
     use super::*;
+    use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
+    use crate::transaction::{REQUEST_LEAST, RESPONSE_LEAST};
+
+    /// The ranges stand with the types of workloads, the headers here.
+    #[test]
+    fn the_least_message_of_each_type_has_room_for_its_header() {
+        let range = |kind: WorkloadType, key: &str| {
+            let setting = kind.settings().iter().find(|setting| setting.key == key).expect("it has it");
+            setting.range.expect("it is a quantity")
+        };
+        let sizes = [
+            (WorkloadType::UdpStream, "size", STREAM_HEADER),
+            (WorkloadType::Failover, "size", STREAM_HEADER),
+            (WorkloadType::UdpRr, "size", MESSAGE_HEADER),
+            (WorkloadType::LoadedLatency, "size", MESSAGE_HEADER),
+            (WorkloadType::TcpCrr, "size", REQUEST_LEAST),
+            (WorkloadType::TcpCrr, "response_size", RESPONSE_LEAST),
+        ];
+        for (kind, key, header) in sizes {
+            assert_eq!(range(kind, key).least, header as u64, "{} {key}", kind.word());
+        }
+        for kind in [WorkloadType::UdpStream, WorkloadType::UdpRr] {
+            assert_eq!(range(kind, "size").most, PAYLOAD_MAX as u64);
+        }
+    }
 
     #[test]
     fn only_addresses_of_one_host_are_taken() {

@@ -15,6 +15,8 @@ pub const CHECK_SEQUENCE: u32 = 4;
 pub const FRAME_LEAST: u32 = 64;
 /// The longest frame of an ordinary interface, with its check sequence, bytes (RFC 2544 section 9.1).
 pub const FRAME_MOST: u32 = 1518;
+/// Flows of the kernel's generator at most: each has a thread that never leaves its core.
+pub const KERNEL_FLOWS_MOST: u64 = 64;
 /// A datagram of these workloads begins with its trial's magic and its number.
 const DATAGRAM_LEAST: u32 = 16;
 

@@ -17,6 +17,7 @@ mod message;
 mod server;
 mod settings;
 
+#[cfg(test)]
 pub(crate) use message::{REQUEST_LEAST, RESPONSE_LEAST};
 pub(crate) use settings::Settings;
 

@@ -4,14 +4,17 @@ mod check;
 mod cores;
 mod problem;
 pub mod resolved;
+mod schema;
 mod shape;
 pub mod spec;
 pub mod tuning;
 mod value;
 
+pub use check::traffic;
 pub use cores::CoresSpec;
 pub use problem::{PlanErrors, Problem};
 pub use resolved::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
+pub use schema::schema;
 pub use spec::PlanSpec;
 
 use problem::Problems;
@@ -67,10 +70,4 @@ fn judged(spec: &PlanSpec, mut problems: Problems<'_>, file: &str) -> Result<Res
         Some(plan) if problems.len() == 0 => Ok(plan),
         _ => Err(problems.into_errors(file)),
     }
-}
-
-/// The JSON Schema (2020-12) of a plan, for editors and for the guide. It knows keys and types; what goes together with
-/// what only [`parse`] knows.
-pub fn schema() -> serde_json::Value {
-    schemars::SchemaGenerator::default().into_root_schema_for::<PlanSpec>().to_value()
 }

@@ -2,7 +2,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::facts::{self, Demand, Descriptors, Facts, Sockets, TcpFacts, Threads};
+use super::setting::{self, Range, Setting};
 use super::terms::{Direction, TcpEngine};
+use super::timing::Timing;
 use crate::failover::PathEvent;
 use crate::metric::Metric;
 use crate::units::{Bytes, PerSecond};
@@ -27,6 +29,35 @@ pub struct Failover {
     pub rate: PerSecond,
     /// What is done to the path, in the order of time.
     pub events: Vec<PathEvent>,
+}
+
+/// Its settings in a plan.
+pub(super) const SETTINGS: &[Setting] = &[
+    setting::FAMILY,
+    setting::PIN_CLIENT,
+    setting::PIN_SERVER,
+    setting::DSCP,
+    // Each has a thread at both ends, which must not delay the probes; an outage is seen by one stream as by many.
+    Setting::within("streams", Range::count(0, 64)),
+    Setting::free("direction"),
+    setting::BLOCK,
+    Setting::free("engine"),
+    Setting::free("congestion"),
+    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::PROBE_MOST)),
+    // Every probe is stored: 10 k/s for 100 s are the most that a trial keeps. Below 10 /s an outage is not seen.
+    Setting::within("request_rate", Range::per_second(10, 10_000)),
+    Setting::free("events"),
+];
+
+/// A quantity of the settings, in the unit of its range.
+pub(super) fn number(settings: &Failover, key: &str, _timing: &Timing) -> Option<u64> {
+    match key {
+        "streams" => Some(settings.streams.into()),
+        "block" => Some(settings.block.0),
+        "size" => Some(settings.size.0),
+        "request_rate" => Some(settings.rate.0),
+        _ => None,
+    }
 }
 
 pub(super) fn facts(settings: &Failover) -> Facts<'_> {

@@ -1,13 +1,12 @@
 //! `loaded-latency`: round trips of small probes, first on an idle path and then while TCP streams run.
-use std::ops::Range;
-
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Descriptors, Facts, Requests, Sockets, TcpFacts, Threads};
+use super::setting::{self, Range, Setting, ppm};
 use super::terms::{Direction, ProbeProtocol, TcpEngine};
 use super::timing::Timing;
 use crate::metric::Metric;
-use crate::units::{Bytes, Nanos, PerSecond};
+use crate::units::{Bytes, Nanos, PerSecond, Percent};
 
 /// Settings of round trips on a path that is idle first and then loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,13 +36,47 @@ impl LoadedLatency {
     pub const FOREIGN_CONNECTIONS: u32 = 32;
 
     /// The steady window of the idle part, nanoseconds after the start. Warm-up and cool-down are cut from each part.
-    pub fn idle_window(&self, timing: &Timing) -> Range<u64> {
+    pub fn idle_window(&self, timing: &Timing) -> std::ops::Range<u64> {
         timing.warmup.0..self.idle.0.saturating_sub(timing.cooldown.0)
     }
 
     /// The steady window of the loaded part, nanoseconds after the start.
-    pub fn loaded_window(&self, timing: &Timing) -> Range<u64> {
+    pub fn loaded_window(&self, timing: &Timing) -> std::ops::Range<u64> {
         facts(self).steady_window(timing)
+    }
+}
+
+/// Its settings in a plan.
+pub(super) const SETTINGS: &[Setting] = &[
+    setting::FAMILY,
+    setting::PIN_CLIENT,
+    setting::PIN_SERVER,
+    setting::DSCP,
+    Setting::within("streams", Range::count(1, setting::THREADS_MOST)),
+    Setting::free("direction"),
+    setting::BLOCK,
+    Setting::free("engine"),
+    Setting::free("congestion"),
+    Setting::free("probe"),
+    Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::PROBE_MOST)),
+    // At 10 k/s probes of 64 B are 5 Mbit/s: more would be load themselves.
+    Setting::within("request_rate", Range::per_second(1, 10_000)),
+    // Each part has to be long enough to be measured.
+    Setting::within("idle_share", Range::share(5, 90)),
+];
+
+/// A quantity of the settings, in the unit of its range.
+pub(super) fn number(settings: &LoadedLatency, key: &str, timing: &Timing) -> Option<u64> {
+    match key {
+        "streams" => Some(settings.streams.into()),
+        "block" => Some(settings.block.0),
+        "size" => Some(settings.size.0),
+        "request_rate" => Some(settings.rate.0),
+        "idle_share" => {
+            let duration = timing.duration.0.max(1) as f64;
+            Some(ppm(Percent(settings.idle.0 as f64 * 100.0 / duration)))
+        }
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ mod failover;
 mod loaded_latency;
 mod pps;
 mod round_trip;
+mod setting;
 mod tcp_crr;
 mod tcp_rr;
 mod tcp_stream;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
-use crate::packet_path::PacketPath;
+use crate::packet_path::{self, PacketEngine, PacketPath};
 use crate::units::BitRate;
 
 pub use facts::{
@@ -30,6 +31,8 @@ pub use failover::Failover;
 pub use loaded_latency::LoadedLatency;
 pub use pps::Pps;
 pub use round_trip::RoundTrip;
+pub use setting::{Range as SettingRange, Setting, Unit};
+pub(crate) use setting::{ppm, share};
 pub use tcp_crr::Transaction;
 pub use tcp_stream::{StreamTuning, TcpStream};
 pub use terms::{Direction, Family, ProbeProtocol, Role, TcpEngine, UdpOffload, Wait};
@@ -86,7 +89,8 @@ impl PinAuto {
     }
 }
 
-/// Makes the types, their words and the one dispatch from the table of workloads. The module of a type has `facts`.
+/// Makes the types, their words and the one dispatch from the table of workloads. The module of a type has `facts`,
+/// `SETTINGS` and `number`.
 macro_rules! workloads {
     ($($(#[doc = $doc:literal])+ $variant:ident($settings:ty) = $word:literal in $module:ident;)+) => {
         /// The traffic of a workload.
@@ -112,6 +116,13 @@ macro_rules! workloads {
                     $(Self::$variant => $word,)+
                 }
             }
+
+            /// Its settings in a plan, with their ranges.
+            pub const fn settings(self) -> &'static [Setting] {
+                match self {
+                    $(Self::$variant => $module::SETTINGS,)+
+                }
+            }
         }
 
         impl Traffic {
@@ -126,6 +137,13 @@ macro_rules! workloads {
             pub fn facts(&self) -> Facts<'_> {
                 match self {
                     $(Self::$variant(settings) => $module::facts(settings),)+
+                }
+            }
+
+            /// A quantity of its settings by the key in a plan, in the unit of its range.
+            fn number(&self, key: &str, timing: &Timing) -> Option<u64> {
+                match self {
+                    $(Self::$variant(settings) => $module::number(settings, key, timing),)+
                 }
             }
         }
@@ -151,7 +169,53 @@ workloads! {
     Pps(Pps) = "pps" in pps;
 }
 
+/// A value beyond the range of its setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// The key of the setting in a plan.
+    pub key: &'static str,
+    /// The value.
+    pub value: u64,
+    /// What is allowed.
+    pub range: SettingRange,
+    /// Beside what, when it is less than the range of the setting; else empty.
+    pub beside: &'static str,
+}
+
 impl Workload {
+    /// The first setting that is out of its range. Agents and standing servers refuse such a workload, as a plan does.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        self.traffic.kind().settings().iter().find_map(|setting| {
+            let (range, beside) = self.range_of(setting)?;
+            let value = match setting.key {
+                "dscp" => self.dscp?.into(),
+                key => self.traffic.number(key, &self.timing)?,
+            };
+            (!range.contains(value)).then_some(OutOfRange { key: setting.key, value, range, beside })
+        })
+    }
+
+    /// The range of a setting of this workload: that of its type, or a part of it beside another setting, which is named.
+    fn range_of(&self, setting: &Setting) -> Option<(SettingRange, &'static str)> {
+        let range = setting.range?;
+        let facts = self.traffic.facts();
+        let most = |most: u64| SettingRange { most: range.most.min(most), ..range };
+        Some(match setting.key {
+            "streams" if facts.tcp.engine.is_some_and(TcpEngine::has_thread_each) => {
+                (most(setting::THREADS_MOST), " with the engines `zerocopy` and `io-uring`")
+            }
+            "frame" if self.family == Family::Ipv6 => {
+                let least = range.least.max(PacketPath::frame_least(self.family).into());
+                (SettingRange { least, ..range }, " over IPv6")
+            }
+            // Each has a thread that never leaves its core.
+            "flows" if facts.packets.is_some_and(|packets| packets.engine == PacketEngine::Kernel) => {
+                (most(packet_path::KERNEL_FLOWS_MOST), " with the generator `kernel`")
+            }
+            _ => (range, ""),
+        })
+    }
+
     /// The steady window, nanoseconds after the start: of the loaded part where there is an idle one before it.
     pub fn steady_window(&self) -> Range<u64> {
         self.traffic.facts().steady_window(&self.timing)

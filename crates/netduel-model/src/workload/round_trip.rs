@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{Demand, Facts, Requests, Threads, WorkUnit};
 use super::terms::{Direction, Wait};
+use super::timing::Timing;
 use crate::metric::Metric;
 use crate::units::{Bytes, PerSecond};
 
@@ -33,6 +34,16 @@ pub struct RoundTrip {
     /// Congestion control of the connection of `tcp-rr`, as the kernel names it; `None` leaves the host's default (which is recorded).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
+}
+
+/// A quantity of the settings, in the unit of its range.
+pub(super) fn number(settings: &RoundTrip, key: &str, _timing: &Timing) -> Option<u64> {
+    match key {
+        "size" => Some(settings.size.0),
+        "outstanding" => Some(settings.outstanding.into()),
+        "request_rate" => settings.rate.map(|rate| rate.0),
+        _ => None,
+    }
 }
 
 /// The facts of requests and responses, whatever carries them.

@@ -3,7 +3,9 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{Demand, Facts, Requests, Sockets, TcpFacts, Threads, WorkUnit};
 use super::round_trip;
+use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Wait};
+use super::timing::Timing;
 use crate::metric::Metric;
 use crate::units::{Bytes, PerSecond};
 
@@ -24,6 +26,33 @@ pub struct Transaction {
     /// Congestion control of its TCP connections, as the kernel names it; `None` leaves the host's default (which is recorded).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
+}
+
+/// Its settings in a plan.
+pub(super) const SETTINGS: &[Setting] = &[
+    setting::FAMILY,
+    setting::PIN_CLIENT,
+    setting::PIN_SERVER,
+    setting::DSCP,
+    // A request on a connection of its own begins with what proves that it is the trial's.
+    Setting::within("size", Range::bytes(48, setting::MESSAGE_MOST)),
+    // Its response begins with what tells it from any other program's.
+    Setting::within("response_size", Range::bytes(setting::MESSAGE_LEAST, setting::MESSAGE_MOST)),
+    setting::OUTSTANDING,
+    Setting::free("wait"),
+    setting::REQUEST_RATE,
+    Setting::free("congestion"),
+];
+
+/// A quantity of the settings, in the unit of its range.
+pub(super) fn number(settings: &Transaction, key: &str, _timing: &Timing) -> Option<u64> {
+    match key {
+        "size" => Some(settings.request.0),
+        "response_size" => Some(settings.response.0),
+        "outstanding" => Some(settings.outstanding.into()),
+        "request_rate" => settings.rate.map(|rate| rate.0),
+        _ => None,
+    }
 }
 
 pub(super) fn facts(settings: &Transaction) -> Facts<'_> {

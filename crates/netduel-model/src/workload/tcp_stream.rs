@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use super::facts::{
     self, Demand, Descriptors, End, Facts, PacedRate, Sockets, TcpFacts, Threads, Wire, WorkUnit,
 };
+use super::setting::{self, Range, Setting};
 use super::terms::{Direction, TcpEngine};
+use super::timing::Timing;
 use crate::metric::Metric;
 use crate::units::{BitRate, Bytes};
 
@@ -49,6 +51,38 @@ pub struct StreamTuning {
 impl StreamTuning {
     fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// Its settings in a plan.
+pub(super) const SETTINGS: &[Setting] = &[
+    setting::FAMILY,
+    setting::PIN_CLIENT,
+    setting::PIN_SERVER,
+    setting::DSCP,
+    // The port opens this many sockets in some seconds; they share a thread for each core.
+    Setting::within("streams", Range::count(1, 20_000)),
+    Setting::free("direction"),
+    setting::BLOCK,
+    Setting::free("engine"),
+    Setting::free("congestion"),
+    setting::RATE,
+    setting::VOLUME,
+    setting::WINDOW,
+    // TCP_MIN_MSS and MAX_TCP_WINDOW in include/net/tcp.h.
+    Setting::within("mss", Range::count(88, 32_767)),
+];
+
+/// A quantity of the settings, in the unit of its range.
+pub(super) fn number(settings: &TcpStream, key: &str, _timing: &Timing) -> Option<u64> {
+    match key {
+        "streams" => Some(settings.streams.into()),
+        "block" => Some(settings.block.0),
+        "rate" => settings.rate.map(|rate| rate.0),
+        "volume" => settings.tuning.volume.map(|volume| volume.0),
+        "window" => settings.tuning.window.map(|window| window.0),
+        "mss" => settings.tuning.mss.map(u64::from),
+        _ => None,
     }
 }
 

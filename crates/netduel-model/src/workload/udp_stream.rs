@@ -2,7 +2,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, Threads, Wire, WorkUnit};
+use super::setting::{self, Range, Setting};
 use super::terms::{Direction, UdpOffload};
+use super::timing::Timing;
 use crate::metric::Metric;
 use crate::units::{BitRate, Bytes};
 
@@ -41,6 +43,37 @@ pub struct FlowTuning {
 impl FlowTuning {
     fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// Source ports: each has a socket of its own at both ends.
+pub(super) const FLOWS: Setting = Setting::within("flows", Range::count(1, setting::THREADS_MOST));
+
+/// Its settings in a plan.
+pub(super) const SETTINGS: &[Setting] = &[
+    setting::FAMILY,
+    setting::PIN_CLIENT,
+    setting::PIN_SERVER,
+    setting::DSCP,
+    FLOWS,
+    Setting::free("direction"),
+    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::DATAGRAM_MOST))
+        .advise("a datagram begins with whose it is, its number and the time it was sent"),
+    setting::RATE,
+    Setting::free("offload"),
+    setting::VOLUME,
+    setting::WINDOW,
+];
+
+/// A quantity of the settings, in the unit of its range.
+pub(super) fn number(settings: &UdpStream, key: &str, _timing: &Timing) -> Option<u64> {
+    match key {
+        "flows" => Some(settings.flows.into()),
+        "size" => Some(settings.size.0),
+        "rate" => settings.rate.map(|rate| rate.0),
+        "volume" => settings.tuning.volume.map(|volume| volume.0),
+        "window" => settings.tuning.window.map(|window| window.0),
+        _ => None,
     }
 }
 

@@ -103,12 +103,15 @@ fn a_loaded_path_has_the_documented_defaults() {
 fn a_loaded_path_that_cannot_be_run_is_refused() {
     for (settings, problem) in [
         ("streams = 0", "streams: is 0; 1 to 1024 is allowed for loaded-latency"),
-        ("size = \"1473 B\"", "size: is \"1473 B\"; \"32 B\" to \"1472 B\" is allowed for loaded-latency"),
+        ("size = \"1473 B\"", "size: is \"1473 B\"; \"16 B\" to \"1472 B\" is allowed for loaded-latency"),
         (
             "request_rate = \"0 /s\"",
-            "request_rate: is \"0 /s\"; \"1 /s\" to \"10000 /s\" is allowed for loaded-latency",
+            "request_rate: is \"0 /s\"; \"1 /s\" to \"10 k/s\" is allowed for loaded-latency",
         ),
-        ("idle_share = \"95 %\"", "idle_share: is 95 %; 5 % to 90 % is allowed"),
+        (
+            "idle_share = \"95 %\"",
+            "idle_share: is \"95 %\"; \"5 %\" to \"90 %\" is allowed for loaded-latency",
+        ),
         (
             "congestion = \"\"",
             "congestion: \"\" is not a congestion control; name it as \
@@ -128,15 +131,15 @@ fn a_loaded_path_that_cannot_be_run_is_refused() {
 #[test]
 fn transactions_that_cannot_be_run_are_refused() {
     for (settings, problem) in [
-        ("size = \"47 B\"", "size: is \"47 B\"; \"48 B\" to \"1 MiB\" is allowed for tcp-crr"),
+        ("size = \"47 B\"", "size: is \"47 B\"; \"48 B\" to \"16 MiB\" is allowed for tcp-crr"),
         (
             "response_size = \"15 B\"",
-            "response_size: is \"15 B\"; \"16 B\" to \"1 MiB\" is allowed for tcp-crr",
+            "response_size: is \"15 B\"; \"16 B\" to \"16 MiB\" is allowed for tcp-crr",
         ),
         ("outstanding = 0", "outstanding: is 0; 1 to 1024 is allowed for tcp-crr"),
         (
             "request_rate = \"0 /s\"",
-            "request_rate: is 0; 1 /s at least; leave `request_rate` out for a closed loop",
+            "request_rate: is \"0 /s\"; \"1 /s\" to \"10 M/s\" is allowed for tcp-crr; leave `request_rate` out for a closed loop",
         ),
         (
             "streams = 2",

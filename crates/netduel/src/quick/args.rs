@@ -2,16 +2,25 @@
 //! letter and names its own option.
 use std::path::PathBuf;
 
+use clap::builder::RangedI64ValueParser;
 use clap::{Args, ValueEnum};
 use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::plan::CoresSpec;
 use netduel_model::search::SearchPreset;
 use netduel_model::size::MBPS_MOST;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
-use netduel_model::workload::{TcpEngine, UdpOffload, Wait};
+use netduel_model::workload::{TcpEngine, UdpOffload, Wait, WorkloadType};
 use serde::de::DeserializeOwned;
 
 use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
+
+/// The bounds of a whole number, as a plan has them.
+fn count(kind: WorkloadType, key: &str) -> RangedI64ValueParser<u32> {
+    let range = kind.settings().iter().find(|setting| setting.key == key).and_then(|setting| setting.range);
+    let bound = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let (least, most) = range.map_or((0, u32::MAX.into()), |range| (bound(range.least), bound(range.most)));
+    clap::value_parser!(u32).range(least..=most)
+}
 
 /// What every quick test takes.
 #[derive(Debug, Clone, Args)]
@@ -108,7 +117,7 @@ pub struct TcpArgs {
     #[command(flatten)]
     pub common: CommonArgs,
     /// Parallel connections, 1 to 20000.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::TcpStream, "streams"))]
     pub parallel: u32,
     #[command(flatten)]
     pub bulk: BulkArgs,
@@ -121,7 +130,7 @@ pub struct TcpArgs {
     #[command(flatten)]
     pub window: WindowArgs,
     /// Maximum segment size, bytes [default: from the path's MTU]
-    #[arg(short = 'M', long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32_767))]
+    #[arg(short = 'M', long, value_name = "BYTES", value_parser = count(WorkloadType::TcpStream, "mss"))]
     pub set_mss: Option<u32>,
     /// Congestion control, for example cubic or bbr [default: the sender's]
     #[arg(short = 'C', long, value_name = "NAME")]
@@ -138,11 +147,11 @@ pub struct UdpArgs {
     #[command(flatten)]
     pub common: CommonArgs,
     /// Parallel flows, each from a port of its own.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::UdpStream, "flows"))]
     pub parallel: u32,
     #[command(flatten)]
     pub bulk: BulkArgs,
-    /// UDP payload of each datagram, bytes, at least 32 [default: 1448, or 1428 over IPv6]
+    /// UDP payload of each datagram, bytes, at least 24 [default: 1448, or 1428 over IPv6]
     #[arg(short = 'l', long, value_name = "BYTES", value_parser = bytes)]
     pub length: Option<Bytes>,
     #[command(flatten)]
@@ -172,7 +181,7 @@ pub struct PpsArgs {
     #[arg(long, value_name = "TIME", value_parser = test_time, requires = "search")]
     pub search_time: Option<Nanos>,
     /// Parallel flows, each from a port of its own [default: 16, or 1 from the kernel]
-    #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(short = 'P', long, value_name = "N", value_parser = count(WorkloadType::Pps, "flows"))]
     pub parallel: Option<u32>,
     /// Packet generator: socket (UDP), xdp (AF_XDP, kernel bypass), kernel (upper bound of the path); xdp and kernel need root
     /// [default: socket]
@@ -231,7 +240,7 @@ pub struct RequestArgs {
     #[arg(short = 'l', long, value_name = "BYTES", default_value = "64", value_parser = bytes)]
     pub length: Bytes,
     /// Requests in flight at a time.
-    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = count(WorkloadType::TcpRr, "outstanding"))]
     pub parallel: u32,
     /// Open loop: this many requests per second on schedule, latency measured from the scheduled time [default: closed loop]
     #[arg(long, value_name = "RATE", value_parser = per_second, conflicts_with = "parallel")]

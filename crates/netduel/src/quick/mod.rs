@@ -7,6 +7,8 @@ mod options;
 mod output;
 pub mod pairing;
 mod plan;
+#[cfg(test)]
+mod ranges;
 mod reach;
 mod surroundings;
 pub mod tls;

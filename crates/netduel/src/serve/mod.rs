@@ -5,7 +5,7 @@ mod identity;
 mod lobby;
 mod log;
 mod refusals;
-mod rules;
+pub(crate) mod rules;
 mod session;
 
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! What a standing server allows, and the words in which it refuses the rest. A test is looked at before a socket of it exists.
 use netduel_model::units::{BitRate, Bytes, Nanos};
-use netduel_model::workload::{Demand, Traffic, Workload};
+use netduel_model::workload::{Demand, OutOfRange, Traffic, Workload};
 
 /// No network between two machines has a shorter round trip. By it the rate of a closed loop, which has none of its own, is
 /// bounded.
@@ -20,6 +20,10 @@ pub struct Rules {
 impl Rules {
     /// Why a workload is not allowed; absent when it is.
     pub fn refusal(&self, workload: &Workload) -> Option<String> {
+        if let Some(OutOfRange { key, value, range, .. }) = workload.out_of_range() {
+            let [value, least, most] = [value, range.least, range.most].map(|value| range.unit.show(value));
+            return Some(format!("{key} {value} was asked for, and it must be {least} to {most}"));
+        }
         let asked = workload.timing.duration;
         if asked > self.longest {
             let most = self.longest;

@@ -6,7 +6,7 @@ use crate::lab;
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction};
-use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
+use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
 use super::{check_interface, check_mbps, failover, packets, settings, treatments, workloads};
@@ -126,6 +126,16 @@ fn resolve_arm(
             let written_path = element_path("workloads", *index);
             let mut resolved = workloads::resolve(workload, &written_path, arm, path, problems)?;
             packets::over(&mut resolved, expect_client.as_ref(), expect_server.as_ref());
+            let set = arm.set.as_ref().map(SettingsSpec::given).unwrap_or_default();
+            let at = |key: &str| {
+                let key = if key == "frame" && workload.frames.is_some() { "frames" } else { key };
+                if set.contains(&key) {
+                    key_path(&key_path(path, "set"), key)
+                } else {
+                    key_path(&written_path, key)
+                }
+            };
+            settings::check_together(&resolved, &at, problems);
             packets::check_arm(&resolved, (workload, &written_path), (arm, path), problems);
             Some(resolved)
         })

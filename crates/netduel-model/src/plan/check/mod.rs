@@ -19,6 +19,7 @@ use crate::ids::{NAME_LEN_MAX, RunId};
 
 pub(super) use design::blocks_needed;
 pub(super) use overrides::apply as apply_overrides;
+pub use settings::traffic;
 
 /// Checks everything and resolves it; `None` when what is missing or unreadable leaves nothing to run. A plan with
 /// problems may be resolved all the same: the caller looks at the problems.

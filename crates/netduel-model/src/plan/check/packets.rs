@@ -1,6 +1,6 @@
 //! Settings of `pps`: who makes and takes packets of which size, and what goes together.
 use super::dpdk;
-use crate::packet_path::{FRAME_MOST, PacketEngine, PacketPath, PacketReceiver};
+use crate::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use crate::plan::problem::{Problems, key_path};
 use crate::plan::spec::{ArmSpec, SettingsSpec, WorkloadSpec, WorkloadType};
 use crate::units::{BitRate, Bytes};
@@ -10,46 +10,6 @@ use super::search;
 
 /// Enough for the hashes of a NIC to reach all of some queues, and few enough for the flow tables of a cloud.
 const FLOWS: u32 = 16;
-/// Each has a thread that never leaves its core.
-const FLOWS_OF_THE_KERNEL_MOST: u32 = 64;
-const QUEUES_MOST: u32 = 1024;
-/// More than any interface carries; keeps the payload rate within its type.
-const PACKET_RATE_MOST: u64 = 1_000_000_000;
-
-/// Notes values that are out of range.
-pub(super) fn check_ranges(
-    settings: &SettingsSpec,
-    kind: WorkloadType,
-    path: &str,
-    problems: &mut Problems<'_>,
-) {
-    if kind != WorkloadType::Pps {
-        return;
-    }
-    if let Some(frame) = settings.frame {
-        check_frame(frame, settings.family.unwrap_or_default(), &key_path(path, "frame"), problems);
-    }
-    if let Some(queues) = settings.queues.filter(|queues| !(1..=QUEUES_MOST).contains(queues)) {
-        let allowed = format!("1 to {QUEUES_MOST} is allowed; leave `queues` out for all of the interface");
-        problems.add(&key_path(path, "queues"), format!("is {queues}"), allowed);
-    }
-    if let Some(rate) = settings.packet_rate.filter(|rate| !(1..=PACKET_RATE_MOST).contains(&rate.0)) {
-        let allowed = "1 /s to 1 G/s is allowed; leave `packet_rate` out to send as fast as it can";
-        problems.add(&key_path(path, "packet_rate"), format!("is \"{rate}\""), allowed);
-    }
-}
-
-/// Notes a size that no frame has.
-fn check_frame(frame: u32, family: Family, path: &str, problems: &mut Problems<'_>) {
-    let least = PacketPath::frame_least(family);
-    if !(least..=FRAME_MOST).contains(&frame) {
-        let allowed = format!(
-            "{least} to {FRAME_MOST} bytes with the check sequence of 4 are allowed over {family}: a datagram carries its trial's \
-             magic and its number"
-        );
-        problems.add(path, format!("is {frame}"), allowed);
-    }
-}
 
 /// A workload, once for each of its sizes of frames.
 pub(super) fn by_frames(workload: &WorkloadSpec) -> Vec<WorkloadSpec> {
@@ -118,12 +78,6 @@ pub(super) fn check_arm(
             "leave it out to find the most, or use the generator `xdp` or `socket`, which keep a rate";
         problems.add(&at("packet_rate"), wrong, allowed);
     }
-    if packets.engine == PacketEngine::Kernel && *flows > FLOWS_OF_THE_KERNEL_MOST {
-        let allowed = format!(
-            "{FLOWS_OF_THE_KERNEL_MOST} at most with the generator `kernel`: each has a thread that never leaves its core"
-        );
-        problems.add(&at("flows"), format!("is {flows}"), allowed);
-    }
     if packets.queues.is_some()
         && packets.engine != PacketEngine::Xdp
         && packets.receiver != PacketReceiver::Xdp
@@ -150,7 +104,6 @@ pub(super) fn check_arm(
         problems.add(&at("family"), wrong, "use IPv4, or the generator `xdp` or `socket`");
     }
     search::check_arm(packets, (*direction, rate.is_some()), &at, problems);
-    check_frame(packets.frame, workload.family, &at("frame"), problems);
     dpdk::check_arm(packets, workload.family, &at, problems);
 }
 

@@ -3,10 +3,10 @@ use std::fmt::Display;
 
 use crate::plan::problem::{Problems, key_path, one_of};
 use crate::plan::spec::{SettingsSpec, WorkloadType};
-use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
+use crate::units::{Bytes, Nanos, PerSecond, Percent};
 use crate::workload::{
-    Direction, Family, FlowTuning, LoadedLatency, RoundTrip, StreamTuning, TcpEngine, TcpStream, Traffic,
-    Transaction, UdpOffload, UdpStream, Wait,
+    Direction, Family, FlowTuning, LoadedLatency, OutOfRange, RoundTrip, Setting, StreamTuning, TcpEngine,
+    TcpStream, Traffic, Transaction, UdpOffload, UdpStream, Wait, Workload,
 };
 
 use super::{dpdk, failover, packets};
@@ -16,166 +16,23 @@ const BLOCK_LEAN: Bytes = Bytes(1 << 20);
 const BLOCK_COPY: Bytes = Bytes(128 << 10);
 /// Bytes a call of the engines that the kernel tells when it is done with their memory: each call costs such a message.
 const BLOCK_UNCOPIED: Bytes = Bytes(256 << 10);
-const BLOCK_MOST: Bytes = Bytes(64 << 20);
-/// The kernel takes less and gives this (SOCK_MIN_RCVBUF in include/net/sock.h).
-const WINDOW_LEAST: Bytes = Bytes(4096);
-/// setsockopt(2) takes an int, and the kernel doubles it.
-const WINDOW_MOST: Bytes = Bytes(1 << 30);
-/// Six bits (RFC 2474, section 3).
-const DSCP_MOST: u64 = 63;
-/// TCP_MIN_MSS and MAX_TCP_WINDOW in include/net/tcp.h.
-const MSS_LEAST: u64 = 88;
-const MSS_MOST: u64 = 32_767;
 /// Fits an MTU of 1500 with the headers of a tunnel.
 const DATAGRAM_IPV4: Bytes = Bytes(1448);
 const DATAGRAM_IPV6: Bytes = Bytes(1428);
-/// Every datagram carries a header of this size: sequence number, times, and whose it is.
-const DATAGRAM_LEAST: Bytes = Bytes(32);
-/// 65535 less the headers of IPv4 (20) and UDP (8).
-const DATAGRAM_MOST: Bytes = Bytes(65_507);
-/// More than any interface has. A schedule beyond it would be as good as none, and look like one.
-const DATAGRAM_RATE_MOST: BitRate = BitRate(10_000_000_000_000);
 const REQUEST: Bytes = Bytes(64);
-const REQUEST_TCP_MOST: Bytes = Bytes(1 << 20);
-/// A request on a connection of its own begins with what proves that it is the trial's.
-const TRANSACTION_REQUEST_LEAST: Bytes = Bytes(48);
-/// Its response begins with what tells it from any other program's.
-const TRANSACTION_RESPONSE_LEAST: Bytes = Bytes(16);
 /// Transactions of an open loop that may be under way when the plan does not say: beyond it the schedule is missed, and the
 /// report says so.
 const TRANSACTIONS_OPEN: u32 = 64;
 
 /// As many as draft-ietf-ippm-responsiveness has at most (MNP): together they fill a queue whichever of them backs off.
 const LOAD_STREAMS: u32 = 16;
-/// A probe fits an MTU of 1500.
-const PROBE_MOST: Bytes = Bytes(1472);
 /// Enough for a 99th percentile in some seconds, and 0.2 Mbit/s of load.
 const PROBE_RATE: PerSecond = PerSecond(200);
-const PROBE_RATE_MOST: PerSecond = PerSecond(10_000);
 const IDLE_SHARE: Percent = Percent(25.0);
-const IDLE_SHARE_RANGE: (Percent, Percent) = (Percent(5.0), Percent(90.0));
-
-/// The settings of each type of workload.
-const TCP_STREAM: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "dscp",
-    "streams",
-    "direction",
-    "block",
-    "engine",
-    "congestion",
-    "rate",
-    "volume",
-    "window",
-    "mss",
-];
-const UDP_STREAM: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "dscp",
-    "flows",
-    "direction",
-    "size",
-    "rate",
-    "offload",
-    "volume",
-    "window",
-];
-const TCP_RR: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "dscp",
-    "size",
-    "outstanding",
-    "wait",
-    "request_rate",
-    "timestamps",
-    "congestion",
-];
-const UDP_RR: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "dscp",
-    "size",
-    "outstanding",
-    "wait",
-    "request_rate",
-    "timestamps",
-];
-const LOADED_LATENCY: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "dscp",
-    "streams",
-    "direction",
-    "block",
-    "engine",
-    "congestion",
-    "probe",
-    "size",
-    "request_rate",
-    "idle_share",
-];
-const FAILOVER: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "dscp",
-    "streams",
-    "direction",
-    "block",
-    "engine",
-    "congestion",
-    "size",
-    "request_rate",
-    "events",
-];
-const PPS: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "flows",
-    "direction",
-    "window",
-    "wait",
-    "generator",
-    "receiver",
-    "frame",
-    "packet_rate",
-    "queues",
-    "dpdk",
-];
-const TCP_CRR: &[&str] = &[
-    "family",
-    "pin_client",
-    "pin_server",
-    "dscp",
-    "size",
-    "response_size",
-    "outstanding",
-    "wait",
-    "request_rate",
-    "congestion",
-];
 
 /// The settings that a type of workload has.
-pub(super) const fn of(kind: WorkloadType) -> &'static [&'static str] {
-    match kind {
-        WorkloadType::TcpStream => TCP_STREAM,
-        WorkloadType::UdpStream => UDP_STREAM,
-        WorkloadType::TcpRr => TCP_RR,
-        WorkloadType::UdpRr => UDP_RR,
-        WorkloadType::LoadedLatency => LOADED_LATENCY,
-        WorkloadType::TcpCrr => TCP_CRR,
-        WorkloadType::Failover => FAILOVER,
-        WorkloadType::Pps => PPS,
-    }
+pub(super) fn of(kind: WorkloadType) -> Vec<&'static str> {
+    kind.settings().iter().map(|setting| setting.key).collect()
 }
 
 /// Notes settings of a workload that its type does not have.
@@ -204,7 +61,7 @@ pub(super) fn check_override(
         if kinds.is_empty() || kinds.iter().any(|kind| of(*kind).contains(&key)) {
             continue;
         }
-        let mut settings: Vec<&str> = kinds.iter().flat_map(|kind| of(*kind)).copied().collect();
+        let mut settings: Vec<&str> = kinds.iter().flat_map(|kind| of(*kind)).collect();
         settings.sort_unstable();
         settings.dedup();
         let wrong = "overrides a setting that no workload of this plan has";
@@ -219,53 +76,16 @@ pub(super) fn check_ranges(
     path: &str,
     problems: &mut Problems<'_>,
 ) {
-    use WorkloadType::{Failover, LoadedLatency, Pps, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
-    let mut within = |key: &str, value: Option<u64>, least: u64, most: u64, show: fn(u64) -> String| {
-        let Some(value) = value.filter(|_| of(kind).contains(&key)) else { return };
-        if value < least || value > most {
-            let wrong = format!("is {}", show(value));
-            let allowed = format!("{} to {} is allowed for {}", show(least), show(most), kind.word());
-            problems.add(&key_path(path, key), wrong, allowed);
+    for setting in kind.settings() {
+        let (Some(range), Some(value)) = (setting.range, settings.number(setting.key)) else { continue };
+        if !range.contains(value) {
+            let out = OutOfRange { key: setting.key, value, range, beside: "" };
+            note(setting, out, kind, &key_path(path, setting.key), problems);
         }
-    };
-    let count = |value: Option<u32>| value.map(u64::from);
-    let streams_least = u64::from(kind != Failover);
-    within("streams", count(settings.streams), streams_least, streams_most(settings, kind), plain);
-    within("flows", count(settings.flows), 1, 1024, plain);
-    within("outstanding", count(settings.outstanding), 1, 1024, plain);
-    within("volume", settings.volume.map(|volume| volume.0), 1, i64::MAX as u64, bytes);
-    within("window", settings.window.map(|window| window.0), WINDOW_LEAST.0, WINDOW_MOST.0, bytes);
-    within("dscp", count(settings.dscp), 0, DSCP_MOST, plain);
-    within("mss", count(settings.mss), MSS_LEAST, MSS_MOST, plain);
-    within("block", settings.block.map(|block| block.0), 1, BLOCK_MOST.0, bytes);
-    let (least, most) = match kind {
-        TcpStream | TcpRr => (Bytes(1), REQUEST_TCP_MOST),
-        UdpStream | UdpRr | Pps => (DATAGRAM_LEAST, DATAGRAM_MOST),
-        TcpCrr => (TRANSACTION_REQUEST_LEAST, REQUEST_TCP_MOST),
-        LoadedLatency | Failover => (DATAGRAM_LEAST, PROBE_MOST),
-    };
-    let is_datagram = matches!(kind, UdpStream | UdpRr);
-    if !(is_datagram && settings.size.is_some_and(|size| size < DATAGRAM_LEAST)) {
-        within("size", settings.size.map(|size| size.0), least.0, most.0, bytes);
-    }
-    let response = settings.response_size.map(|size| size.0);
-    within("response_size", response, TRANSACTION_RESPONSE_LEAST.0, REQUEST_TCP_MOST.0, bytes);
-    if is_datagram {
-        check_datagrams(settings, kind, path, problems);
-    }
-    if matches!(kind, TcpStream | UdpStream) && settings.rate.is_some_and(|rate| rate.0 == 0) {
-        let allowed = "1 bit/s at least; leave `rate` out to send as fast as it can";
-        problems.add(&key_path(path, "rate"), "is 0", allowed);
     }
     check_wait(settings, kind, path, problems);
-    if matches!(kind, TcpRr | UdpRr | TcpCrr) && settings.request_rate.is_some_and(|rate| rate.0 == 0) {
-        let allowed = "1 /s at least; leave `request_rate` out for a closed loop";
-        problems.add(&key_path(path, "request_rate"), "is 0", allowed);
-    }
-    check_probes(settings, kind, path, problems);
-    packets::check_ranges(settings, kind, path, problems);
     dpdk::check_ranges(settings, kind, path, problems);
-    if matches!(kind, TcpStream | TcpRr | TcpCrr | LoadedLatency | Failover)
+    if of(kind).contains(&"congestion")
         && let Some(name) = &settings.congestion
     {
         // TCP_CA_NAME_MAX in include/net/tcp.h is 16 with the final zero byte.
@@ -283,42 +103,25 @@ pub(super) fn check_ranges(
     }
 }
 
-/// Notes datagrams without room for their header, and a rate beyond any interface.
-fn check_datagrams(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
-    if let Some(size) = settings.size.filter(|size| *size < DATAGRAM_LEAST) {
-        let allowed = format!(
-            "\"{DATAGRAM_LEAST}\" to \"{DATAGRAM_MOST}\" is allowed for {}; a datagram begins with whose it is, its number and \
-             the time it was sent",
-            kind.word()
-        );
-        problems.add(&key_path(path, "size"), format!("is \"{size}\""), allowed);
-    }
-    if kind == WorkloadType::UdpStream
-        && let Some(rate) = settings.rate.filter(|rate| *rate > DATAGRAM_RATE_MOST)
-    {
-        let allowed = format!(
-            "\"{DATAGRAM_RATE_MOST}\" is the most for udp-stream; leave `rate` out to send as fast as it can"
-        );
-        problems.add(&key_path(path, "rate"), format!("is \"{rate}\""), allowed);
-    }
+/// Notes a value that is out of its range.
+fn note(setting: &Setting, out: OutOfRange, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
+    let OutOfRange { value, range, beside, .. } = out;
+    let [value, least, most] = [value, range.least, range.most].map(|value| range.unit.toml(value));
+    let advice = if setting.advice.is_empty() { String::new() } else { format!("; {}", setting.advice) };
+    let allowed = format!("{least} to {most} is allowed for {}{beside}{advice}", kind.word());
+    problems.add(path, format!("is {value}"), allowed);
 }
 
-fn check_probes(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems: &mut Problems<'_>) {
-    let least = match kind {
-        WorkloadType::LoadedLatency => PerSecond(1),
-        WorkloadType::Failover => PerSecond(10),
-        _ => return,
+/// Notes what is in the range of its setting, but not beside the other settings of an arm. `at`: where a key is written.
+pub(super) fn check_together(workload: &Workload, at: &dyn Fn(&str) -> String, problems: &mut Problems<'_>) {
+    let Some(out) = workload.out_of_range() else { return };
+    let kind = workload.traffic.kind();
+    let setting = kind.settings().iter().find(|setting| setting.key == out.key);
+    let Some(setting) = setting.filter(|setting| setting.range.is_some_and(|all| all.contains(out.value)))
+    else {
+        return;
     };
-    if let Some(rate) = settings.request_rate.filter(|rate| *rate < least || *rate > PROBE_RATE_MOST) {
-        let allowed = format!("\"{least}\" to \"{PROBE_RATE_MOST}\" is allowed for {}", kind.word());
-        problems.add(&key_path(path, "request_rate"), format!("is \"{rate}\""), allowed);
-    }
-    let (least, most) = IDLE_SHARE_RANGE;
-    let share = settings.idle_share.filter(|_| kind == WorkloadType::LoadedLatency);
-    if let Some(share) = share.filter(|share| !(least.0..=most.0).contains(&share.0)) {
-        let allowed = format!("{least} to {most} is allowed");
-        problems.add(&key_path(path, "idle_share"), format!("is {share}"), allowed);
-    }
+    note(setting, out, kind, &at(out.key), problems);
 }
 
 /// Notes ways to wait that a type does not have.
@@ -327,14 +130,6 @@ fn check_wait(settings: &SettingsSpec, kind: WorkloadType, path: &str, problems:
         let allowed = "allowed: `block` or `spin`; a connection is gone before polling for it would pay";
         problems.add(&key_path(path, "wait"), "is \"busy-poll\", which tcp-crr does not have", allowed);
     }
-}
-
-fn plain(value: u64) -> String {
-    value.to_string()
-}
-
-fn bytes(value: u64) -> String {
-    format!("\"{}\"", Bytes(value))
 }
 
 /// Notes a workload that is an open and a closed loop at once. `written` are the tables that the settings come from, the
@@ -415,15 +210,6 @@ fn loaded_latency(settings: &SettingsSpec, duration: Nanos) -> LoadedLatency {
     }
 }
 
-/// Most streams.
-fn streams_most(settings: &SettingsSpec, kind: WorkloadType) -> u64 {
-    if kind == WorkloadType::Failover {
-        return 64;
-    }
-    let has_thread_each = settings.engine.is_some_and(TcpEngine::has_thread_each);
-    if kind == WorkloadType::TcpStream && !has_thread_each { 20_000 } else { 1024 }
-}
-
 pub(super) fn block(engine: TcpEngine) -> Bytes {
     match engine {
         TcpEngine::Lean => BLOCK_LEAN,
@@ -433,7 +219,7 @@ pub(super) fn block(engine: TcpEngine) -> Bytes {
 }
 
 /// The traffic of a type with these settings and every default, for a workload of this duration.
-pub(super) fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nanos) -> Traffic {
+pub fn traffic(settings: &SettingsSpec, kind: WorkloadType, duration: Nanos) -> Traffic {
     let direction = settings.direction.unwrap_or_default();
     let round_trip = || RoundTrip {
         size: settings.size.unwrap_or(REQUEST),

@@ -1,0 +1,214 @@
+//! Every bound of every setting, walked through all that read the table of ranges: plans, their JSON Schema, the command line of quick
+//! tests, agents and standing servers. Tests alone.
+use std::net::Ipv4Addr;
+
+use clap::Parser as _;
+use netduel_model::ids::WorkloadName;
+use netduel_model::plan::{self, spec::SettingsSpec};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Family, PinAuto, Setting, SettingRange, Timing, Unit, Workload, WorkloadType};
+use serde_json::Value;
+
+use super::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
+use super::plan::Test;
+use crate::serve::rules::Rules;
+
+const SECOND: Nanos = Nanos(1_000_000_000);
+
+/// A value of a setting and whether it is in the range.
+#[derive(Clone, Copy)]
+struct Case {
+    kind: WorkloadType,
+    setting: &'static Setting,
+    range: SettingRange,
+    value: u64,
+    is_good: bool,
+}
+
+/// The bounds and their neighbours. Text of a number beyond what its type can count has an error of its own.
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kind in WorkloadType::ALL {
+        for setting in kind.settings() {
+            let Some(range) = setting.range else { continue };
+            // A percent is the least that is written of a share.
+            let step = if range.unit == Unit::Share { 10_000 } else { 1 };
+            let largest = if range.unit == Unit::Count { u64::from(u32::MAX) } else { i64::MAX as u64 };
+            let below = range.least.checked_sub(step).map(|value| (value, false));
+            let above = range.most.checked_add(step).filter(|most| *most <= largest);
+            let values = [
+                Some((range.least, true)),
+                Some((range.most, true)),
+                below,
+                above.map(|value| (value, false)),
+            ];
+            for (value, is_good) in values.into_iter().flatten() {
+                cases.push(Case { kind: *kind, setting, range, value, is_good });
+            }
+        }
+    }
+    cases
+}
+
+fn name(case: &Case) -> String {
+    format!("{} = {} of {}", case.setting.key, case.range.unit.toml(case.value), case.kind.word())
+}
+
+/// What a type needs beside the setting, so that nothing else speaks against it.
+fn beside(case: &Case) -> &'static str {
+    match (case.kind, case.setting.key) {
+        (WorkloadType::Failover, _) => {
+            "duration = \"10 s\"\nevents = [{ at = \"2 s\", do = \"remove\" }, { at = \"4 s\", do = \"return\" }]\n"
+        }
+        (WorkloadType::Pps, "queues") => "generator = \"xdp\"\nflows = 1024\n",
+        _ => "duration = \"10 s\"\n",
+    }
+}
+
+fn plan_of(case: &Case) -> String {
+    format!(
+        "name = \"x\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
+         [[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{{ path = \"accelerated\" }}]\n\
+         [[arms]]\nname = \"two\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{{ path = \"accelerated\" }}]\n\
+         [[workloads]]\nname = \"w\"\ntype = \"{}\"\n{}{} = {}\n",
+        case.kind.word(),
+        beside(case),
+        case.setting.key,
+        case.range.unit.toml(case.value)
+    )
+}
+
+#[test]
+fn every_type_has_a_range_for_each_of_its_quantities() {
+    let cases = cases();
+    for kind in WorkloadType::ALL {
+        assert!(cases.iter().any(|case| case.kind == *kind), "{}", kind.word());
+    }
+    assert!(cases.len() > 100, "{} cases", cases.len());
+}
+
+#[test]
+fn a_plan_takes_a_setting_up_to_its_bounds_and_no_further() {
+    for case in cases() {
+        let parsed = plan::parse(&plan_of(&case), "p");
+        match parsed {
+            Ok(_) => assert!(case.is_good, "{} was taken", name(&case)),
+            Err(errors) => {
+                assert!(!case.is_good, "{}: {errors}", name(&case));
+                let key = format!("workloads[0].{}", case.setting.key);
+                assert!(
+                    errors.problems.iter().any(|problem| problem.key == key),
+                    "{}: {errors}",
+                    name(&case)
+                );
+            }
+        }
+    }
+}
+
+/// The workload as an agent or a server is sent it by somebody who did not check.
+fn workload(case: &Case) -> Workload {
+    let mut spec = SettingsSpec::default();
+    assert!(spec.set_number(case.setting.key, case.value), "{} cannot be set", name(case));
+    Workload {
+        name: WorkloadName::new("w").unwrap(),
+        traffic: plan::traffic(&spec, case.kind, SECOND),
+        timing: Timing { duration: SECOND, warmup: Nanos(0), cooldown: Nanos(0) },
+        family: Family::Ipv4,
+        dscp: spec.dscp.and_then(|dscp| u8::try_from(dscp).ok()),
+        pin_client: Vec::new(),
+        pin_server: Vec::new(),
+        pin_auto: PinAuto::default(),
+        metrics: Vec::new(),
+    }
+}
+
+#[test]
+fn agents_and_servers_take_what_a_plan_takes() {
+    let rules = Rules { longest: SECOND, fastest: None, streams: u32::MAX };
+    for case in cases() {
+        let workload = workload(&case);
+        let agent = netduel_load::check_ranges(&workload).err();
+        assert_eq!(agent.is_none(), case.is_good, "agent, {}: {agent:?}", name(&case));
+        let server = rules.refusal(&workload);
+        assert_eq!(server.is_none(), case.is_good, "server, {}: {server:?}", name(&case));
+        let told = server.is_none_or(|why| why.contains(case.setting.key));
+        assert!(told, "{}", name(&case));
+    }
+}
+
+#[test]
+fn the_schema_has_the_bounds_of_each_type() {
+    let schema = plan::schema();
+    let rules = schema["$defs"]["WorkloadSpec"]["allOf"].as_array().expect("it has rules");
+    for case in cases() {
+        let is_its = |rule: &&Value| rule["if"]["properties"]["type"]["const"] == case.kind.word();
+        let rule = rules.iter().find(is_its).expect("every type has one");
+        let bounds = &rule["then"]["properties"][case.setting.key];
+        let SettingRange { least, most, unit } = case.range;
+        if unit == Unit::Count {
+            let is_good = bounds["minimum"].as_u64() <= Some(case.value)
+                && Some(case.value) <= bounds["maximum"].as_u64();
+            assert_eq!(is_good, case.is_good, "{}", name(&case));
+        } else {
+            let expected = [unit.show(least), unit.show(most)];
+            assert_eq!([&bounds["x-minimum"], &bounds["x-maximum"]], [&expected[0], &expected[1]]);
+        }
+    }
+}
+
+/// The arguments of a quick test, without those of the program.
+#[derive(clap::Parser)]
+struct Line<A: clap::Args> {
+    #[command(flatten)]
+    args: A,
+}
+
+/// Whether the command line of a quick test takes a value: by its own bounds, and then by the rules of a plan.
+fn takes<A: clap::Args>(
+    option: &str,
+    value: &str,
+    test: impl Fn(&A) -> (Test, super::args::CommonArgs),
+) -> bool {
+    let Ok(line) = Line::<A>::try_parse_from(["netduel", "host", option, value]) else { return false };
+    let (test, common) = test(&line.args);
+    test.plan(&common, "host", Ipv4Addr::LOCALHOST.into()).is_ok()
+}
+
+#[test]
+fn quick_tests_take_what_a_plan_takes() {
+    let mut walked = 0;
+    for case in cases() {
+        let value = case.range.unit.show(case.value).replace(' ', "");
+        let value = value.trim_end_matches("bit/s").trim_end_matches("/s").trim_end_matches('B');
+        let taken = match (case.kind, case.setting.key) {
+            (WorkloadType::TcpStream, key) => {
+                let option = match key {
+                    "streams" => "-P",
+                    "mss" => "-M",
+                    _ => continue,
+                };
+                takes::<TcpArgs>(option, value, |args| (Test::tcp(args), args.common.clone()))
+            }
+            (WorkloadType::UdpStream, "flows") => {
+                takes::<UdpArgs>("-P", value, |args| (Test::udp(args), args.common.clone()))
+            }
+            (WorkloadType::TcpRr, "outstanding") => {
+                takes::<RrArgs>("-P", value, |args| (Test::round_trip(args), args.common.clone()))
+            }
+            (WorkloadType::TcpCrr, "outstanding") => {
+                takes::<CrrArgs>("-P", value, |args| (Test::connections(args), args.common.clone()))
+            }
+            (WorkloadType::Pps, "flows" | "frame") => {
+                let option = if case.setting.key == "flows" { "-P" } else { "--frame" };
+                takes::<PpsArgs>(option, value, |args| {
+                    (Test::packets(args).swap_remove(0), args.common.clone())
+                })
+            }
+            _ => continue,
+        };
+        walked += 1;
+        assert_eq!(taken, case.is_good, "{}", name(&case));
+    }
+    assert!(walked >= 20, "{walked} values");
+}
