@@ -82,7 +82,7 @@ fn what_packets_cannot_be_is_refused_in_the_words_of_the_command_line() {
     let served = Served::start("ppswrong", &["--port", "0"]);
     let string = served.string(false).to_owned();
     for (options, words) in [
-        (&["--frame", "63"][..], "--frame: is 63; 64 to 1518 bytes"),
+        (&["--frame", "63"][..], "--frame: is 63; 64 to 1518 is allowed for pps"),
         (&["--frame", "64,2000"], "--frame: is 2000"),
         (
             &["--generator", "kernel", "--rate", "1k"],
