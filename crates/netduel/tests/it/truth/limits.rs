@@ -150,8 +150,8 @@ fn a_cap_and_a_cap_with_a_burst_are_named() {
     let text = bench.run(["report", "last"]).stdout;
     // An arm is told by most of its trials; where a neighbour had the cores in one, they may be even.
     let all_capped = limits(&run).iter().all(|limit| limit.cause == Cause::RateCap);
-    assert!(text.contains("a rate cap in"), "{text}");
-    assert!(!all_capped || text.contains("Both arms stand at a rate cap"), "{text}");
+    assert!(text.contains("a rate cap"), "{text}");
+    assert!(!all_capped || text.contains("Both arms are at a rate cap"), "{text}");
     // A bucket of 20 MB, which takes a second to empty at 200 Mbit/s, anew before every trial.
     let mut hosts = Hosts::on_a_wire();
     hosts.arm = "treatments = [{ on = \"client\", command = [\"tc\", \"qdisc\", \"replace\", \"dev\", \"va\", \"root\", \"tbf\", \"rate\", \
