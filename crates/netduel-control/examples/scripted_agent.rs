@@ -117,7 +117,12 @@ impl Work for Script {
         }
         self.refuse("lock")
     }
-    fn apply(&mut self, _: &[TreatmentAction]) -> Result<(), WorkError> {
+    fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError> {
+        let is_refused = |action: &TreatmentAction| matches!(action, TreatmentAction::Sysctl { value, .. } if self.says(&format!("refuse-value-{value}")));
+        if treatments.iter().any(is_refused) {
+            let message = "the script refuses this value".to_owned();
+            return Err(WorkError { kind: FailureKind::Environment, message });
+        }
         self.refuse("apply")
     }
     fn undo(&mut self) -> Vec<String> {

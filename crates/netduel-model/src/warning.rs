@@ -283,6 +283,13 @@ pub enum Warning {
         /// Of how many.
         of: u32,
     },
+    /// A host refused the treatments of an arm again and again, and the run went on without the arm.
+    ArmDropped {
+        /// Which arm.
+        arm: ArmName,
+        /// What the host said.
+        reason: String,
+    },
     /// Trials failed or were invalid and do not enter a verdict.
     TrialsLeftOut {
         /// Which arm.
@@ -310,7 +317,8 @@ pub enum Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.about_figures().unwrap_or_else(|| self.about_the_run()))
+        let sentence = self.about_figures().or_else(|| self.about_treatments());
+        f.write_str(&sentence.unwrap_or_else(|| self.about_the_run()))
     }
 }
 
@@ -429,6 +437,21 @@ impl Warning {
         })
     }
 
+    /// The sentence of a doubt about treatments.
+    fn about_treatments(&self) -> Option<String> {
+        Some(match self {
+            Self::ArmDropped { arm, reason } => {
+                format!("arm dropped: {arm} could not be treated, and the run continued without it: {reason}")
+            }
+            Self::Restored { host, settings } => format!(
+                "restored settings on host {host} that an earlier run left behind: {}; results of other programs since then may be affected",
+                settings.join(", ")
+            ),
+            Self::NotUndone { host, detail } => format!("not undone on host {host}: {detail}"),
+            _ => return None,
+        })
+    }
+
     /// The sentence of any other doubt.
     fn about_the_run(&self) -> String {
         match self {
@@ -476,11 +499,6 @@ impl Warning {
             Self::TrialsLeftOut { arm, trials, reason } => {
                 format!("trials left out: {} of {arm} did not count: {reason}", trials_in_words(*trials))
             }
-            Self::Restored { host, settings } => format!(
-                "restored settings on host {host} that an earlier run left behind: {}; results of other programs since then may be affected",
-                settings.join(", ")
-            ),
-            Self::NotUndone { host, detail } => format!("not undone on host {host}: {detail}"),
             Self::Drift { .. }
             | Self::Autocorrelation { .. }
             | Self::Bimodal { .. }
@@ -497,7 +515,10 @@ impl Warning {
             | Self::NothingToPoll { .. }
             | Self::StampsDiffer { .. }
             | Self::StampsIncomplete { .. }
-            | Self::AtLeast { .. } => unreachable!("a doubt about figures has its sentence above"),
+            | Self::AtLeast { .. }
+            | Self::ArmDropped { .. }
+            | Self::Restored { .. }
+            | Self::NotUndone { .. } => unreachable!("this doubt has its sentence above"),
         }
     }
 }

@@ -3,6 +3,19 @@ use netduel_model::packet_path::PacketEngine;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::workload::Workload;
 
+/// Fails a trial of round trips without a single one: there is nothing to take a percentile of.
+pub(super) fn judge_round_trips(trial: &mut Trial, client: &TrialEnd) {
+    if let Some(trips) = &client.report.round_trips
+        && trips.responses == 0
+    {
+        let reason = format!(
+            "no round trip was completed: the client sent {} requests and received no response; look for a firewall or for loss on the path",
+            trips.requests
+        );
+        trial.validity = Validity::Failed { reason };
+    }
+}
+
 /// Fewer packets than this prove nothing.
 const PROOF_MIN: u64 = 1_000;
 
@@ -44,6 +57,8 @@ fn unseen(interface: &str, sent: u64, counted: Option<u64>, taken: u64) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::observation::Observation;
+
     use super::*;
 
     #[test]
@@ -54,5 +69,38 @@ mod tests {
         assert_eq!(unseen("va", 1_000_000, Some(3), 1), None, "a receiver that saw some");
         assert_eq!(unseen("va", 1_000_000, None, 0), None, "nobody counted");
         assert_eq!(unseen("va", 10, Some(0), 0), None, "too few to tell");
+    }
+
+    #[test]
+    fn trial_without_a_round_trip_is_invalid() {
+        let of = |responses: u64| {
+            let histogram = serde_json::json!({ "count": responses, "min": 0, "max": 0, "pairs": [] });
+            let report = serde_json::json!({
+                "role": "client", "sent": null, "received": null, "streams": [], "datagrams": null, "errors": [],
+                "process_cpu_ns": [1, 2],
+                "round_trips": {
+                    "requests": 5, "responses": responses, "timeouts": 5 - responses, "histogram": histogram,
+                    "pacing_error": null, "series": [],
+                },
+            });
+            let report = serde_json::from_value(report).unwrap();
+            let slot = serde_json::json!({ "block": 0, "position": 0, "arm": "a", "workload": "w" });
+            let mut trial = Trial {
+                slot: serde_json::from_value(slot).unwrap(),
+                attempt: 0,
+                started_unix_ms: 0,
+                validity: Validity::Valid,
+                client: None,
+                server: None,
+                proofs: Vec::new(),
+                lab_events: None,
+                search: None,
+            };
+            judge_round_trips(&mut trial, &TrialEnd { report, observation: Observation::default() });
+            trial.validity
+        };
+        assert_eq!(of(1), Validity::Valid);
+        let Validity::Failed { reason } = of(0) else { panic!("it is valid") };
+        assert!(reason.contains("sent 5 requests and received no response"), "{reason}");
     }
 }

@@ -24,6 +24,8 @@ const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
 const PAUSE_MAX_NS: u64 = 600_000_000_000;
 /// Consecutive failed trials of one arm that end the run.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
+/// A comparison needs two arms.
+const ARMS_MIN: usize = 2;
 
 /// A run in progress.
 pub(super) struct Conductor<'a> {
@@ -48,6 +50,8 @@ pub(super) struct Conductor<'a> {
     /// When the coordinator last listened, nanoseconds.
     pub(super) listened_ns: u64,
     failures: BTreeMap<ArmName, u32>,
+    /// Arms that are not tried any more, each with the reason.
+    dropped: BTreeMap<ArmName, String>,
     trials: Vec<Trial>,
     pub(super) run: Option<RunId>,
     /// Set while a trial is stopped and undone: interrupts are ignored meanwhile.
@@ -81,6 +85,7 @@ impl<'a> Conductor<'a> {
             remains: BTreeMap::new(),
             listened_ns: 0,
             failures: BTreeMap::new(),
+            dropped: BTreeMap::new(),
             trials: Vec::new(),
             run: None,
             stopping: false,
@@ -183,15 +188,18 @@ impl<'a> Conductor<'a> {
         let Some((arm, workload)) = found else {
             return Ok(Err(Trouble::Local(format!("the plan has no {} in {}", slot.workload, slot.arm))));
         };
+        if let Some(reason) = self.dropped.get(&arm.name) {
+            let validity = Validity::Failed { reason: format!("the arm was dropped: {reason}") };
+            let trial = Trial { validity, ..self.blank(slot, attempt) };
+            return self.keep(trial).map(Ok);
+        }
         let (trial, trouble) = self.trial(arm, workload, slot, attempt);
         if let Some(Trouble::Interrupted) = trouble {
             // An interrupted trial is not a failure of the arm; a resumed run repeats its block.
             return Ok(Err(Trouble::Interrupted));
         }
         let failed = matches!(trial.validity, Validity::Failed { .. });
-        self.surroundings.store(&trial)?;
-        self.trials.push(trial.clone());
-        self.surroundings.event(Event::TrialFinished { trial: Box::new(trial) });
+        self.keep(trial)?;
         if !failed {
             self.failures.remove(&arm.name);
         }
@@ -199,17 +207,42 @@ impl<'a> Conductor<'a> {
         if failed {
             let failures = self.failures.entry(arm.name.clone()).or_default();
             *failures += 1;
-            if *failures >= FAILURES_IN_A_ROW_MAX && !self.give_up_agents(arm, &trouble) {
+            let is_enough = *failures >= FAILURES_IN_A_ROW_MAX;
+            if is_enough && !self.give_up_agents(arm, &trouble) && !self.drop_arm(arm, &trouble) {
                 return Ok(Err(trouble));
             }
         }
         Ok(self.mend(trouble))
     }
 
+    /// Stores a trial and reports it.
+    fn keep(&mut self, trial: Trial) -> Result<(), RunError> {
+        self.surroundings.store(&trial)?;
+        self.trials.push(trial.clone());
+        self.surroundings.event(Event::TrialFinished { trial: Box::new(trial) });
+        Ok(())
+    }
+
+    /// Drops an arm whose treatments are refused, for the rest of the run: its trials fail without being tried. `false` when that is
+    /// not the trouble, or when too little would be left to compare: the baseline and another arm.
+    fn drop_arm(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
+        let Trouble::NotTreated(refused) = trouble else { return false };
+        let left = self.plan.arms.len() - self.dropped.len() - 1;
+        let is_baseline = self.plan.baseline().is_some_and(|baseline| baseline.name == arm.name);
+        if is_baseline || left < ARMS_MIN {
+            return false;
+        }
+        let (name, reason) = (arm.name.clone(), refused.to_string());
+        let warning = Warning::ArmDropped { arm: name.clone(), reason: reason.clone() };
+        self.surroundings.event(Event::Warned { warning });
+        self.dropped.insert(name, reason);
+        true
+    }
+
     /// Ends the agents of an arm that were not restarted yet: a new agent may succeed where one refuses again and again. `false` when there
     /// is none, or when the trouble is not a refusal.
     fn give_up_agents(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
-        let Trouble::Refused { .. } = trouble else { return false };
+        let (Trouble::Refused { .. } | Trouble::NotTreated(_)) = trouble else { return false };
         let hosts = [&arm.pair.client, &arm.pair.server];
         let old: Vec<&HostName> = hosts.into_iter().filter(|host| !self.restarted.contains(*host)).collect();
         for host in &old {
@@ -243,6 +276,7 @@ impl<'a> Conductor<'a> {
             Trouble::Interrupted => Ok(RunEnd::Interrupted),
             Trouble::Lost { error, .. } => Err(*error),
             Trouble::Refused { host, kind, message } => Err(RunError::Refused { host, kind, message }),
+            Trouble::NotTreated(trouble) => Self::end_of(*trouble),
             Trouble::Local(detail) => Err(RunError::Local(detail)),
         }
     }

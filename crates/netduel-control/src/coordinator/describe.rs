@@ -79,6 +79,7 @@ fn note(
         Trouble::Interrupted => return Err(Interrupted),
         Trouble::Lost { host, error } => (host, *error),
         Trouble::Refused { host, kind, message } => (host.clone(), RunError::Refused { host, kind, message }),
+        Trouble::NotTreated(trouble) => return note(asked, *trouble, failed),
         Trouble::Local(words) => (asked.clone(), RunError::Local(words)),
     };
     failed.entry(host).or_insert(error);

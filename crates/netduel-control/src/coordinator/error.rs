@@ -129,6 +129,9 @@ pub(super) enum Trouble {
         /// Its message.
         message: String,
     },
+    /// An agent could not apply the treatments of an arm.
+    #[error("{0}")]
+    NotTreated(Box<Self>),
     /// Something on the coordinator's machine.
     #[error("{0}")]
     Local(String),

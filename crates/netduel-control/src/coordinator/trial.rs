@@ -28,20 +28,9 @@ impl Conductor<'_> {
         slot: Slot,
         attempt: u32,
     ) -> (Trial, Option<Trouble>) {
-        let started_unix_ms = self.surroundings.unix_ms();
         self.surroundings
             .event(Event::TrialStarted { slot: slot.clone(), duration_ns: workload.timing.duration.0 });
-        let mut trial = Trial {
-            slot,
-            attempt,
-            started_unix_ms,
-            validity: Validity::Valid,
-            client: None,
-            server: None,
-            proofs: Vec::new(),
-            lab_events: None,
-            search: None,
-        };
+        let mut trial = self.blank(slot, attempt);
         // Messages about an earlier trial that failed.
         self.heard.clear();
         let mut result = self.perform(arm, workload, &mut trial);
@@ -63,6 +52,7 @@ impl Conductor<'_> {
                     failover::judge(self.plan, arm, workload, &mut trial, [&client, &server]);
                 }
                 arrival::judge(workload, &mut trial, [&client, &server]);
+                arrival::judge_round_trips(&mut trial, &client);
                 trial.client = Some(client);
                 trial.server = Some(server);
                 // An agent that is lost while it undoes does not invalidate what was measured before.
@@ -72,6 +62,21 @@ impl Conductor<'_> {
                 trial.validity = Validity::Failed { reason: trouble.to_string() };
                 (trial, Some(trouble))
             }
+        }
+    }
+
+    /// A trial of which nothing is known yet.
+    pub(super) fn blank(&self, slot: Slot, attempt: u32) -> Trial {
+        Trial {
+            slot,
+            attempt,
+            started_unix_ms: self.surroundings.unix_ms(),
+            validity: Validity::Valid,
+            client: None,
+            server: None,
+            proofs: Vec::new(),
+            lab_events: None,
+            search: None,
         }
     }
 
@@ -105,7 +110,11 @@ impl Conductor<'_> {
             let treatments = agent_treatments(arm, role);
             if !treatments.is_empty() {
                 let timeout_ns = treatment_timeout_ns(&treatments);
-                self.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns)?;
+                let asked = self.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns);
+                asked.map_err(|trouble| match trouble {
+                    refused @ Trouble::Refused { .. } => Trouble::NotTreated(Box::new(refused)),
+                    other => other,
+                })?;
             }
         }
         Ok(())

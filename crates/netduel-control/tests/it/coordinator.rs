@@ -1,6 +1,8 @@
 //! The coordinator over real child processes that follow a script.
 use netduel_control::coordinator::{RunError, RunErrorKind, describe, run};
 use netduel_model::event::Event;
+use netduel_model::ids::ArmName;
+use netduel_model::plan::TreatmentAction;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::units::Nanos;
@@ -124,6 +126,48 @@ fn a_refused_treatment_fails_the_trial_and_what_was_done_is_undone() {
     let count = |word: &str| log.iter().filter(|line| *line == word).count();
     // Around every trial, and once more at the end of each of four agents.
     assert_eq!(count("undo"), 2 * script.stored.len() + 4);
+}
+
+#[test]
+fn arm_with_a_refused_treatment_is_dropped_while_two_arms_remain() {
+    let mut plan = plan("blocks_min = 9\nblocks_max = 9");
+    let mut third = plan.arms[1].clone();
+    third.name = ArmName::new("third").unwrap();
+    plan.arms.push(third);
+    let value = |action: &mut TreatmentAction| match action {
+        TreatmentAction::Sysctl { value, .. } => "2".clone_into(value),
+        other => panic!("{other:?}"),
+    };
+    plan.arms[2].treatments.iter_mut().for_each(|treatment| value(&mut treatment.action));
+    let mut script = Script::default().host("b", &["refuse-value-2"]);
+    let log = logged(&mut script);
+    assert_eq!(run(&plan, &mut script).unwrap(), RunEnd::BlocksDone);
+    // Every slot has its trial, so that a resumed run finds complete blocks.
+    assert_eq!(script.stored.len(), 27);
+    let of =
+        |name: &str| script.stored.iter().filter(|trial| trial.slot.arm.as_str() == name).collect::<Vec<_>>();
+    assert!(of("off").iter().chain(&of("on")).all(|trial| trial.is_valid()));
+    let reasons = reasons(&script.stored);
+    assert_eq!(reasons.len(), 9);
+    // Three trials, three more with other agents, and then none that is tried.
+    assert_eq!(reasons.iter().filter(|reason| reason.starts_with("the arm was dropped: host b")).count(), 3);
+    let dropped = |event: &&Event| {
+        matches!(event, Event::Warned { warning: Warning::ArmDropped { arm, reason } }
+        if arm.as_str() == "third" && reason.contains("refuses this value"))
+    };
+    assert_eq!(script.events.iter().filter(dropped).count(), 1);
+    assert_eq!(lines(&log).iter().filter(|line| *line == "start").count(), 36);
+}
+
+#[test]
+fn baseline_with_a_refused_treatment_ends_the_run() {
+    let mut plan = plan("blocks_min = 9\nblocks_max = 9");
+    let mut third = plan.arms[1].clone();
+    third.name = ArmName::new("third").unwrap();
+    plan.arms.push(third);
+    let mut script = Script::default().host("b", &["refuse-value-0"]);
+    let error = run(&plan, &mut script).unwrap_err();
+    assert!(error.to_string().contains("refuses this value"), "{error}");
 }
 
 #[test]

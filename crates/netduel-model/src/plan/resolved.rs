@@ -268,6 +268,29 @@ pub enum TreatmentAction {
     },
 }
 
+impl TreatmentAction {
+    /// The one thing that is changed, in words; `None` for a command, which may change anything.
+    pub fn target(&self) -> Option<String> {
+        Some(match self {
+            Self::Path { .. } => "the path of the lab".to_owned(),
+            Self::Offload { interface, feature, .. } => format!("{feature} of {interface}"),
+            Self::Mtu { interface, .. } => format!("the MTU of {interface}"),
+            Self::Sysctl { name, .. } => format!("sysctl {name}"),
+            Self::Vf { interface } | Self::Pci { interface } => {
+                format!("the virtual function of {interface}")
+            }
+            Self::Queues { interface, .. } => format!("the queues of {interface}"),
+            Self::Rss { interface, .. } => format!("the RSS table of {interface}"),
+            Self::Ring { interface, ring, .. } => format!("the {} ring of {interface}", ring.word()),
+            Self::Coalesce { interface, parameter, .. } => format!("{parameter} of {interface}"),
+            Self::Rps { interface, .. } => format!("RPS of {interface}"),
+            Self::Xps { interface, .. } => format!("XPS of {interface}"),
+            Self::IrqAffinity { interface, .. } => format!("the interrupts of {interface}"),
+            Self::Command { .. } => return None,
+        })
+    }
+}
+
 /// How the comparison is made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Design {

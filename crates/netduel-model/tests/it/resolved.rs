@@ -169,8 +169,12 @@ fn every_kind_of_treatment_is_resolved_and_survives_json() {
         "xps = \"spread\"",
         "irq_affinity = \"0,2\"",
     ];
+    // One thing is changed once.
+    let interface_of = |kind: &str| {
+        if ["pci", "rss = \"default"].iter().any(|other| kind.starts_with(other)) { "eth1" } else { "eth0" }
+    };
     let written: Vec<String> =
-        kinds.iter().map(|kind| format!("{{ {kind}, interface = \"eth0\" }}")).collect();
+        kinds.iter().map(|kind| format!("{{ {kind}, interface = \"{}\" }}", interface_of(kind))).collect();
     let text = minimal(&format!(
         "treatments = [{}]\n[[workloads]]\nname = \"w\"\ntype = \"tcp-rr\"",
         written.join(", ")

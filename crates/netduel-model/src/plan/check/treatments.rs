@@ -67,9 +67,24 @@ pub(super) fn resolve(
         if another_path {
             problems.add(&key_path(&path, "path"), "is the second path of this arm", "an arm has one path");
         }
-        treatments.push(Treatment { action, on: spec.on.unwrap_or_default() });
+        let treatment = Treatment { action, on: spec.on.unwrap_or_default() };
+        check_target(&path, &treatment, &treatments, problems);
+        treatments.push(treatment);
     }
     treatments
+}
+
+/// Refuses a second change of one thing at one end: only the last would be in force.
+fn check_target(path: &str, treatment: &Treatment, earlier: &[Treatment], problems: &mut Problems<'_>) {
+    let Some(target) = treatment.action.target() else { return };
+    let is_path = matches!(treatment.action, TreatmentAction::Path { .. });
+    let meets = |other: Side| other == treatment.on || [other, treatment.on].contains(&Side::Both);
+    let is_second =
+        earlier.iter().any(|other| meets(other.on) && other.action.target().as_ref() == Some(&target));
+    if is_second && !is_path {
+        let wrong = format!("changes {target} a second time in this arm");
+        problems.add(path, wrong, "keep one of the two, or give each an end of its own with `on`");
+    }
 }
 
 /// The path that the treatments choose.
