@@ -83,6 +83,10 @@ impl Change for MtuChange {
 fn set(interface: &str, mtu: u32) -> Result<(), TreatmentError> {
     let doing = || format!("set the MTU of {interface} to {mtu} bytes");
     let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
+    // A change that was refused for lack of a right needs none to be undone.
+    if link::mtu(interface).map_err(refused)? == mtu {
+        return Ok(());
+    }
     link::set_mtu(interface, mtu).map_err(refused)?;
     let now = link::mtu(interface).map_err(refused)?;
     if now == mtu {

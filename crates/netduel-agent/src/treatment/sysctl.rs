@@ -108,6 +108,10 @@ impl Change for SysctlChange {
 fn set(name: &str, value: &str) -> Result<(), TreatmentError> {
     let path = path(name)?;
     let doing = || format!("set sysctl `{name}` to `{value}`");
+    // A change that was refused for lack of a right needs none to be undone.
+    if read(name, &path)?.split_whitespace().eq(value.split_whitespace()) {
+        return Ok(());
+    }
     // The kernel takes a value in one write; neither creating nor cutting is wanted of a file that is none.
     let mut file =
         OpenOptions::new().write(true).open(&path).map_err(|cause| refused(name, doing(), cause))?;

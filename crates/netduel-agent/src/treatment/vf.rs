@@ -126,6 +126,10 @@ fn set(interface: &str, up: bool) -> Result<(), TreatmentError> {
     let word = |up: bool| if up { "up" } else { "down" };
     let doing = || format!("set {interface} {}", word(up));
     let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
+    // A change that was refused for lack of a right needs none to be undone.
+    if link::is_up(interface).map_err(refused)? == up {
+        return Ok(());
+    }
     link::set_up(interface, up).map_err(refused)?;
     let now = link::is_up(interface).map_err(refused)?;
     if now == up {

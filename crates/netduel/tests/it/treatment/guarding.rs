@@ -46,6 +46,8 @@ fn an_unprivileged_agent_is_told_what_it_lacks() {
             text.contains("agent: set the MTU of va to 1400 bytes") && text.contains("CAP_NET_ADMIN"),
             "{text}"
         );
+        // What was not changed needs no undoing, and leaves no journal for the next agent.
+        assert!(!text.contains("failed to undo"), "{text}");
         assert_eq!(state().mtu, 1500);
     });
 }
