@@ -172,7 +172,7 @@ fn waiting(wait: Wait) -> &'static str {
     }
 }
 
-/// The heading over what [`parts`] says.
+/// Heading of the table of parts.
 pub fn parts_title(workload: &WorkloadAnalysis) -> &'static str {
     let Some(first) = workload.arms.first() else { return "Round-trip parts" };
     let facts = first.workload.traffic.facts();
