@@ -132,7 +132,7 @@ struct Launched {
     lent: Treatments,
 }
 
-/// Traffic of testpmd under way.
+/// Traffic of testpmd that is running.
 struct Flowing {
     running: Running,
     lent: Treatments,
@@ -235,8 +235,8 @@ impl Launched {
         notify: Notify,
     ) -> Result<Flowing, WorkError> {
         let Self { testpmd, traffic, sink, outstays, mut lent } = self;
-        // Without somebody there the kernel answers with errors (ICMP), which would be counted as packets. When the port is taken,
-        // somebody is there.
+        // Without a socket on the port the kernel answers with ICMP errors, which would be counted as packets. When the bind fails
+        // because the port is taken, another socket is there.
         let sink = sink.and_then(|own| UdpSocket::bind((own, DISCARD)).ok());
         let begun = Running::begin(testpmd, traffic, deadline_ns, notify).map_err(dpdk_error);
         let running = or_back(begun, &mut lent)?;

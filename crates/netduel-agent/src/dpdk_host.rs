@@ -129,8 +129,8 @@ pub fn pages(sys: &Path, interface: Option<&str>, mib: u64) -> Result<Loan, Work
     Ok(Loan::HugePages { file: pages.file, free: HugePages::needed(mib) })
 }
 
-/// Refuses a device for which the installed DPDK has no driver. `root` is `/`. What a program that somebody built has in it, or beside it,
-/// it says itself.
+/// Refuses a device for which the installed DPDK has no driver. `root` is `/`. A program of the user's own build reports its drivers
+/// itself.
 pub fn check_driver(device: &DpdkDevice, program: &str, root: &Path) -> Result<(), WorkError> {
     if program != DpdkSettings::PROGRAM {
         return Ok(());

@@ -28,7 +28,7 @@ pub fn of(workload: &Workload, role: Role) -> Vec<(u32, PathEvent)> {
         .collect()
 }
 
-/// Events under way.
+/// Events in progress.
 pub struct PathEvents {
     thread: JoinHandle<(Vec<PathEventRecord>, Vec<String>)>,
     is_over: Arc<AtomicBool>,

@@ -2,7 +2,7 @@
 //! agent in the same network namespace finds it and restores the settings.
 //!
 //! A journal belongs to one boot and one network namespace. Its guard holds a lock on it (flock(2)), which the kernel drops with the
-//! process, so a journal whose lock is free has no guard any more. It is trusted only when nobody else can write it.
+//! process, so a journal whose lock is free has no guard any more. It is trusted only when no other user can write it.
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -142,7 +142,7 @@ fn own_folder(path: &Path, make: bool) -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether a file is of this kind and this user's, and nobody else can open it.
+/// Whether a file is of this kind, belongs to this user, and no other user can open it.
 fn is_own(file: &OwnedFd, kind: FileType) -> io::Result<bool> {
     let found = fstat(file)?;
     let others = found.st_mode & 0o077;

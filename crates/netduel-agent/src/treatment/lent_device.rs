@@ -32,7 +32,7 @@ pub(super) struct LentDevice {
     /// With the lengths of their prefixes, those that the kernel makes by itself left out.
     addresses: Vec<String>,
     mtu: u32,
-    /// Routes that somebody added through it, each with the family's word and as `ip` takes it, of every table.
+    /// Routes through it that a user or a program added, each with the family's word and as `ip` takes it, of every table.
     routes: Vec<(String, String)>,
 }
 
@@ -199,7 +199,8 @@ fn address(line: &str) -> Option<String> {
     words.nth(1).map(str::to_owned)
 }
 
-/// The routes through an interface that somebody added: those that the kernel makes with addresses and learns from routers are left out.
+/// The routes through an interface that a user or a program added. Routes that the kernel makes with addresses or learns from routers
+/// are left out.
 fn routes_of(interface: &str) -> io::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     for family in ["-4", "-6"] {

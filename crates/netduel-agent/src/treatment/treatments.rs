@@ -37,7 +37,7 @@ impl Treatments {
         Self::with_roots(guard, Roots::default())
     }
 
-    /// As [`Self::new`], with the kernel's files elsewhere, where somebody can play the kernel.
+    /// As [`Self::new`], with the kernel's files below other roots, which a test can write.
     pub fn with_roots(guard: GuardCommand, roots: Roots) -> Self {
         Self { command: guard, lifeline: None, applied: Vec::new(), last_id: 0, orphans: Vec::new(), roots }
     }
@@ -137,7 +137,7 @@ impl Treatments {
         errors
     }
 
-    /// Asks the guard; without one there is nobody to ask.
+    /// Sends a request to the guard; an error when there is no guard.
     fn ask(&mut self, id: u64, request: &Request) -> Result<(), TreatmentError> {
         self.tell(id, request).map_or(Ok(()), Err)
     }
