@@ -2,8 +2,9 @@
 use netduel_model::snapshot::{HostSnapshot, Interface, PciFunction, Provider};
 use serde::Serialize;
 
+use super::drivers;
+use super::finding::{Finding, Severity};
 use super::nic::{is_hardware, is_synthetic, partner};
-use super::{Finding, Severity, drivers};
 
 /// In which state the accelerated path of a paravirtual interface is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

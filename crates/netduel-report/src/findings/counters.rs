@@ -2,7 +2,7 @@
 //! so they say that it happened, not that it happens now; each trial has its own difference.
 use netduel_model::snapshot::{HostSnapshot, Interface};
 
-use super::{Finding, Severity};
+use super::finding::{Finding, Severity};
 
 /// So many since the driver was loaded are no accident of its start.
 const PUSHED_BACK_MANY: u64 = 1000;

@@ -2,8 +2,9 @@
 use netduel_model::snapshot::{HostSnapshot, Interface, XdpFeature};
 use netduel_model::units::{human_bit_rate, human_nanos};
 
+use super::finding::{Finding, Severity};
 use super::nic::{carriers, is_hardware, is_synthetic, partner};
-use super::{Finding, Severity, size};
+use super::size;
 
 /// Drivers whose devices segment and check sums on their own; of others nobody knows whether they could.
 const CAN_OFFLOAD: [&str; 10] =

@@ -1,11 +1,20 @@
 //! The machine and its kernel: cores and nodes, clock rate, firewall and connection tracking, huge pages, metadata.
 use netduel_model::snapshot::{HostSnapshot, Interface, Provider};
 
+use super::drivers;
+use super::finding::{Finding, Severity};
 use super::nic::{carriers, has_hardware};
-use super::{Finding, HostContext, Severity, drivers, ranges};
+use crate::words::ranges;
 
 /// Rules that every packet may have to pass, from which on they are felt: about 17 ns each in our lab.
 const RULES_MANY: u32 = 50;
+
+/// What is known of a host beside its snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct HostContext {
+    /// Cores that a plan pins threads to on this host; empty when it pins none.
+    pub pinned: Vec<u16>,
+}
 
 pub(super) fn find(host: &HostSnapshot, context: &HostContext) -> Vec<Finding> {
     let mut found: Vec<Finding> =

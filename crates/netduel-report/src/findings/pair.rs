@@ -5,8 +5,8 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::units::human_bit_rate;
 
 use super::acceleration::accelerations;
+use super::finding::{Finding, Severity};
 use super::nic::{data_interface, partner, pci_of};
-use super::{Finding, Severity};
 
 /// What is known of a pair beside its snapshots.
 #[derive(Debug, Clone, Default)]

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use netduel_model::plan::tuning::core_mask;
 use netduel_model::snapshot::{HostSnapshot, Interface, QueueInterrupt};
 
+use super::finding::{Finding, Severity};
 use super::nic::{carriers, queue_count};
-use super::{Finding, Severity, ranges};
+use crate::words::ranges;
 
 /// A machine of fewer cores loses little by one queue.
 const MANY_CORES: u32 = 4;

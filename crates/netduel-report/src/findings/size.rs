@@ -3,7 +3,7 @@ use netduel_model::size::{self, Size};
 use netduel_model::snapshot::{HostSnapshot, Provider};
 use netduel_model::units::human_bit_rate;
 
-use super::{Finding, Severity};
+use super::finding::{Finding, Severity};
 
 /// The size of a host, when the table has it.
 pub(super) fn known(host: &HostSnapshot) -> Option<&'static Size> {

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 use netduel_model::snapshot::{HostSnapshot, Interface};
 
-use crate::findings::{Acceleration, accelerations, queue_count, ranges};
+use crate::findings::{Acceleration, accelerations, queue_count};
 use crate::topology::{Group, groups, queues_by_core};
-use crate::words::plain;
+use crate::words::{plain, ranges};
 
 /// Width of the drawing, pixels.
 const WIDTH: f64 = 328.0;

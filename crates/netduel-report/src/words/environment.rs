@@ -8,9 +8,9 @@ use netduel_model::workload::UdpStream;
 use super::host::{bytes, interface as interface_words};
 use super::metric::packet_rate;
 use super::run::plural;
-use super::text::{plain, shell_word};
+use super::text::{plain, ranges, shell_word};
 use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
-use crate::findings::{queue_count, ranges};
+use crate::findings::queue_count;
 
 /// A fact of each host, in the order of the hosts; `None` where one did not tell.
 pub type EnvironmentRow = (&'static str, Vec<Option<String>>);

@@ -2,7 +2,8 @@
 use netduel_model::snapshot::{Cloud, HostSnapshot, Interface, MemoryNode};
 use netduel_model::units::human_bit_rate;
 
-use crate::findings::{accelerations, queue_count, ranges};
+use super::text::ranges;
+use crate::findings::{accelerations, queue_count};
 use crate::topology::queues_by_core;
 
 /// A fact: its title, and what is so.

@@ -29,6 +29,7 @@ pub use run::{
     commands, end, load_effects, parts_title, plural, proofs, rules, trials, workload, workload_of_arms,
     zero_copy,
 };
+pub(crate) use text::ranges;
 pub use text::{date, date_and_time, percent, percent_at_least, plain, times};
 pub use tone::Tone;
 pub use treatment::{changes, treatment};

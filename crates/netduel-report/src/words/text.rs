@@ -1,4 +1,5 @@
 //! Small texts: numbers, shares, dates, and texts from elsewhere made harmless.
+use netduel_model::plan::tuning::core_list;
 
 /// Two or three digits that say no more than an interval of few blocks can know.
 pub(super) fn figure(value: f64) -> String {
@@ -96,9 +97,24 @@ pub(super) fn shell_word(word: &str) -> String {
     }
 }
 
+/// Numbers of cores or queues as the kernel lists them: `0-3,8`.
+pub(crate) fn ranges(numbers: impl IntoIterator<Item = u16>) -> String {
+    let mut sorted: Vec<u16> = numbers.into_iter().collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    core_list(&sorted)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_are_listed_as_the_kernel_does() {
+        assert_eq!(ranges([3, 1, 0, 2, 8, 2]), "0-3,8");
+        assert_eq!(ranges([]), "");
+        assert_eq!(ranges([5]), "5");
+    }
 
     #[test]
     fn dates_are_those_of_the_calendar() {
