@@ -1,7 +1,7 @@
 //! What an end needs when its packets go past the network stack: the interface that they use, and whom its frames go to.
 use netduel_control::agent::WorkError;
 use netduel_host::{DataPath, packets_sent};
-use netduel_load::{ClientEnd, RawPath, ServerEnd};
+use netduel_load::{BypassPath, ClientEnd, ServerEnd};
 use netduel_model::workload::{Role, Workload};
 
 use crate::failure::{environment, traffic};
@@ -18,7 +18,7 @@ pub fn server_over(
     };
     let own = address.own().map_err(environment)?;
     let path = DataPath::at(own, packets.interface(Role::Server)).map_err(environment)?;
-    end.over(&raw(path, Role::Server)).map_err(traffic)
+    end.with_bypass(&raw(path, Role::Server)).map_err(traffic)
 }
 
 /// The client's.
@@ -36,14 +36,14 @@ pub fn client_over(
         });
     }
     let path = DataPath::to_peer(peer, packets.interface(Role::Client)).map_err(environment)?;
-    end.over(&raw(path, Role::Client)).map_err(traffic)
+    end.with_bypass(&raw(path, Role::Client)).map_err(traffic)
 }
 
-fn raw(path: DataPath, role: Role) -> RawPath {
+fn raw(path: DataPath, role: Role) -> BypassPath {
     let queues = match role {
         Role::Client => path.tx_queues,
         Role::Server => path.rx_queues,
     };
     let DataPath { interface, index, xdp, own_mac, peer_mac, .. } = path;
-    RawPath { interface, index, xdp, queues, own_mac, peer_mac }
+    BypassPath { interface, index, xdp, queues, own_mac, peer_mac }
 }

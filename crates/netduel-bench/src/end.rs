@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use netduel_host::{DataPath, packets_sent};
-use netduel_load::{RawPath, prepare_client, prepare_server};
+use netduel_load::{BypassPath, prepare_client, prepare_server};
 use netduel_model::ids::Token;
 use netduel_model::sample::EndReport;
 use netduel_model::workload::{Role, Workload};
@@ -30,7 +30,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
         "server" => {
             let end = prepare_server(&workload, server, TOKEN)?;
             let end = match workload.traffic.packets().filter(|packets| packets.is_raw(Role::Server)) {
-                Some(_) => end.over(&raw(DataPath::at(server, None)?, Role::Server))?,
+                Some(_) => end.with_bypass(&raw(DataPath::at(server, None)?, Role::Server))?,
                 None => end,
             };
             let ports: Vec<String> = end.ports().iter().map(u16::to_string).collect();
@@ -46,7 +46,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
             let end = prepare_client(&workload, server, &ports, TOKEN, CONNECT_WITHIN)?;
             let path = DataPath::to_peer(server, None)?;
             let end = match workload.traffic.packets() {
-                Some(packets) if packets.is_raw(Role::Client) => end.over(&raw(path, Role::Client))?,
+                Some(packets) if packets.is_raw(Role::Client) => end.with_bypass(&raw(path, Role::Client))?,
                 Some(_) => end.try_segmentation(&path.interface, || packets_sent(path.index).ok().flatten()),
                 None => end,
             };
@@ -68,10 +68,10 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn raw(path: DataPath, role: Role) -> RawPath {
+fn raw(path: DataPath, role: Role) -> BypassPath {
     let queues = if role == Role::Client { path.tx_queues } else { path.rx_queues };
     let DataPath { interface, index, own_mac, peer_mac, xdp, .. } = path;
-    RawPath { interface, index, queues, own_mac, peer_mac, xdp }
+    BypassPath { interface, index, queues, own_mac, peer_mac, xdp }
 }
 
 fn say(line: &str) -> Result<()> {

@@ -12,21 +12,21 @@ use netduel_sys::clock;
 use crate::control::Control;
 use crate::datagram::{self, Kind};
 use crate::error::LoadError;
-use crate::gate::Gate;
-use crate::packets::RawPath;
-use crate::peer;
+use crate::error_counts::ErrorCounts;
+use crate::packets::BypassPath;
+use crate::preflight;
 use crate::recorder;
 use crate::running::{Notify, Running};
 use crate::segmentation;
+use crate::socket_source::SocketSource;
 use crate::sockets::Sockets;
 use crate::supervisor::Supervisor;
-use crate::tally::Tally;
-use crate::{local_ports, tcp_gate, udp_gate};
+use crate::{local_ports, tcp_acceptor, udp_acceptor};
 
 /// Threads that connect and greet at a time, at least: more would wait for each other's turns on the cores, and the times that
 /// connect(2) takes would be theirs. At most: fewer than a gate keeps peers that have not spoken.
 const CONNECTORS: usize = 32;
-const CONNECTORS_MOST: usize = 128;
+const CONNECTORS_MAX: usize = 128;
 /// With so many threads that all streams are set up in this time, where the path is long, nanoseconds.
 const SET_UP_NS: u64 = 2_000_000_000;
 
@@ -47,21 +47,22 @@ pub fn prepare_client(
     token: Token,
     deadline: Duration,
 ) -> Result<ClientEnd, LoadError> {
-    peer::check_workload(workload, Role::Client)?;
-    peer::check_address(peer, workload.family, true)?;
+    preflight::check_workload(workload, Role::Client)?;
+    preflight::check_address(peer, workload.family, true)?;
     let needs = workload.traffic.facts().sockets;
     if ports.len() != needs.ports() {
         return Err(LoadError::Ports { given: ports.len(), needed: needs.ports() });
     }
     let limit_ns = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::monotonic_ns().saturating_add(limit_ns);
-    let (mut setup, mut sockets, mut connections) = (Tally::new(), Sockets::default(), None);
+    let (mut setup, mut sockets, mut connections) = (ErrorCounts::new(), Sockets::default(), None);
     let (tcp_ports, udp_ports) = ports.split_at(ports.len() - needs.udp as usize);
     if let Some(port) = tcp_ports.first() {
         let TcpFacts { congestion, mss, .. } = workload.traffic.facts().tcp;
         let address = SocketAddr::new(peer, *port);
-        let greet =
-            |stream: usize| tcp_gate::connect(address, (congestion, mss), token, stream as u32, deadline_ns);
+        let greet = |stream: usize| {
+            tcp_acceptor::connect(address, (congestion, mss), token, stream as u32, deadline_ns)
+        };
         let begun_ns = clock::monotonic_ns();
         let mut connect = Histogram::new();
         local_ports::check(u64::from(needs.tcp))?;
@@ -81,29 +82,29 @@ pub fn prepare_client(
         sockets.peer = Some(address);
     }
     let greet = |flow: usize| {
-        let mut tally = Tally::new();
+        let mut errors = ErrorCounts::new();
         let address = SocketAddr::new(peer, udp_ports[flow]);
-        let socket = udp_gate::connect(address, token, flow as u32, deadline_ns, &mut tally)?;
-        Ok((Arc::new(socket), tally))
+        let socket = udp_acceptor::connect(address, token, flow as u32, deadline_ns, &mut errors)?;
+        Ok((Arc::new(socket), errors))
     };
-    for (flow, tally) in in_parallel(needs.udp as usize, CONNECTORS, greet)? {
+    for (flow, errors) in in_parallel(needs.udp as usize, CONNECTORS, greet)? {
         sockets.udp.push(flow);
-        setup.take_in(tally);
+        setup.take_in(errors);
     }
     let control = Control::new(needs.lanes(), false, Vec::new(), Arc::default());
-    let control = Arc::new(control.silent_at_the_end(is_counted_whole(workload)));
+    let control = Arc::new(control.without_end_markers(is_counted_whole(workload)));
     Ok(ClientEnd {
         supervisor: Supervisor {
             control,
             workload: workload.clone(),
             role: Role::Client,
             token,
-            gate: Gate::Open(sockets),
+            sockets: SocketSource::Connected(sockets),
             setup,
             connections,
             raw: None,
             segmentation: None,
-            stamping: peer::begin_stamping(workload),
+            stamping: preflight::enable_timestamping(workload),
             registration: None,
         },
     })
@@ -117,7 +118,7 @@ fn is_counted_whole(workload: &Workload) -> bool {
 /// How many threads connect `count` streams, of which one took `each_ns`.
 fn connectors(count: usize, each_ns: u64) -> usize {
     let wanted = (count as u64).saturating_mul(each_ns) / SET_UP_NS;
-    count.min((wanted as usize).clamp(CONNECTORS, CONNECTORS_MOST))
+    count.min((wanted as usize).clamp(CONNECTORS, CONNECTORS_MAX))
 }
 
 /// Runs `work` for 0 to `count` in some threads, and returns the results in order, or the first error.
@@ -154,9 +155,9 @@ impl ClientEnd {
     /// Opens what the workload needs past the network stack, over this interface; nothing when it needs nothing.
     ///
     /// # Errors
-    /// [`LoadError::Raw`] without the right, or when the interface refuses.
-    pub fn over(mut self, path: &RawPath) -> Result<Self, LoadError> {
-        self.supervisor.open_raw(path)?;
+    /// [`LoadError::KernelBypass`] without the right, or when the interface refuses.
+    pub fn with_bypass(mut self, path: &BypassPath) -> Result<Self, LoadError> {
+        self.supervisor.open_bypass(path)?;
         Ok(self)
     }
 
@@ -164,17 +165,17 @@ impl ClientEnd {
     /// has sent. Without it each datagram is sent by itself. Nothing for other workloads.
     #[must_use]
     pub fn try_segmentation(mut self, interface: &str, sent: impl FnMut() -> Option<u64>) -> Self {
-        let Supervisor { workload, token, gate, .. } = &self.supervisor;
+        let Supervisor { workload, token, sockets, .. } = &self.supervisor;
         let facts = workload.traffic.facts();
         if let Wire::Datagrams { size, offload } = facts.wire
             && facts.is_of_packets()
             && offload != UdpOffload::None
-            && let Gate::Open(sockets) = gate
+            && let SocketSource::Connected(sockets) = sockets
             && let Some(socket) = sockets.udp.first()
         {
-            let magic = datagram::magic(*token, 0, Kind::Trial);
-            let is_real = segmentation::is_real(socket, magic, size.0 as usize, sent);
-            self.supervisor.segmentation = Some((interface.to_owned(), is_real));
+            let magic = datagram::magic(*token, 0, Kind::SegmentationProbe);
+            let is_segmented = segmentation::is_segmented(socket, magic, size.0 as usize, sent);
+            self.supervisor.segmentation = Some((interface.to_owned(), is_segmented));
         }
         self
     }

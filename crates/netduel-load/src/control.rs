@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use netduel_model::sample::LiveFigures;
 use netduel_sys::clock;
 
-use crate::lane::{self, Lane};
-use crate::live_trips::LiveTrips;
+use crate::connection_info;
+use crate::live_latency::LiveLatency;
 use crate::sockets::Sockets;
-use crate::tcp_account;
-use crate::wake::{GateOrders, Wake};
+use crate::stream_counter::{self, StreamCounter};
+use crate::waker::{AcceptorState, Waker};
 
 /// Connections of a progress line's figures at most: each costs a system call a line.
-const LIVE_TCP_MOST: usize = 1024;
+const LIVE_TCP_MAX: usize = 1024;
 
 const RUNNING: u8 = 0;
 const FINISHING: u8 = 1;
-const CUT: u8 = 2;
+const ABORTED: u8 = 2;
 
 /// Shared state of one end.
 #[derive(Debug)]
@@ -25,21 +25,21 @@ pub(crate) struct Control {
     started_ns: AtomicU64,
     done: AtomicBool,
     /// What was sent, by stream.
-    pub sent: Vec<Lane>,
+    pub sent: Vec<StreamCounter>,
     /// What was received, by stream.
-    pub received: Vec<Lane>,
+    pub received: Vec<StreamCounter>,
     /// How many of the lanes count what the end moves, and not what was sent to measure it.
     bulk: usize,
     sockets: Mutex<Option<Sockets>>,
     /// Round trips for progress lines.
-    pub live_trips: Arc<LiveTrips>,
+    pub live_latency: Arc<LiveLatency>,
     /// Whether `finish` ends flows and later connections at once: for a responder, which has nothing of its own to drain.
     finish_cuts: bool,
     /// What the thread at the gate looks at.
-    pub gate_orders: Arc<GateOrders>,
+    pub acceptor_state: Arc<AcceptorState>,
     /// Writing wakes the threads at the gates, closing ends them.
-    gate_wakes: Mutex<Vec<Wake>>,
-    is_silent: bool,
+    acceptor_wakers: Mutex<Vec<Waker>>,
+    omits_end_markers: bool,
 }
 
 /// No code panics while it holds one of these locks, so a poisoned one still guards a whole value.
@@ -51,10 +51,10 @@ impl Control {
     pub(crate) fn new(
         (streams, bulk): (usize, usize),
         finish_cuts: bool,
-        gate_wakes: Vec<Wake>,
-        gate_orders: Arc<GateOrders>,
+        acceptor_wakers: Vec<Waker>,
+        acceptor_state: Arc<AcceptorState>,
     ) -> Self {
-        let lanes = || (0..streams).map(|_| Lane::default()).collect();
+        let lanes = || (0..streams).map(|_| StreamCounter::default()).collect();
         Self {
             phase: AtomicU8::new(RUNNING),
             started_ns: AtomicU64::new(0),
@@ -63,31 +63,31 @@ impl Control {
             received: lanes(),
             bulk,
             sockets: Mutex::new(None),
-            live_trips: Arc::default(),
+            live_latency: Arc::default(),
             finish_cuts,
-            gate_orders,
-            gate_wakes: Mutex::new(gate_wakes),
-            is_silent: false,
+            acceptor_state,
+            acceptor_wakers: Mutex::new(acceptor_wakers),
+            omits_end_markers: false,
         }
     }
 
     /// The same for an end whose peer takes whatever comes for a packet, so that nothing is sent after the last one.
-    pub(crate) fn silent_at_the_end(self, is_silent: bool) -> Self {
-        Self { is_silent, ..self }
+    pub(crate) fn without_end_markers(self, omits_end_markers: bool) -> Self {
+        Self { omits_end_markers, ..self }
     }
 
     /// Whether the peer is to be told by each flow that no more comes.
-    pub(crate) fn tells_its_end(&self) -> bool {
-        !self.is_silent && !self.is_cut()
+    pub(crate) fn sends_end_markers(&self) -> bool {
+        !self.omits_end_markers && !self.is_aborted()
     }
 
     /// Tells the gates that the end was started, and how long to wait for its peer.
     pub(crate) fn start(&self, give_up_after_ns: u64) {
         let now = clock::monotonic_ns();
-        self.gate_orders.give_up_ns.store(now.saturating_add(give_up_after_ns), SeqCst);
-        self.gate_orders.started.store(true, SeqCst);
-        for wake in lock(&self.gate_wakes).iter() {
-            wake.look();
+        self.acceptor_state.give_up_ns.store(now.saturating_add(give_up_after_ns), SeqCst);
+        self.acceptor_state.started.store(true, SeqCst);
+        for wake in lock(&self.acceptor_wakers).iter() {
+            wake.wake();
         }
     }
 
@@ -102,9 +102,9 @@ impl Control {
     }
 
     /// Takes the sockets to wake threads by; at once when the end was aborted meanwhile.
-    pub(crate) fn hold(&self, sockets: Sockets) {
+    pub(crate) fn attach_sockets(&self, sockets: Sockets) {
         *lock(&self.sockets) = Some(sockets);
-        if self.is_cut() {
+        if self.is_aborted() {
             self.shut_down_sockets();
         } else if self.is_finishing() && self.finish_cuts {
             self.shut_down_responders();
@@ -112,7 +112,7 @@ impl Control {
     }
 
     /// Closes the sockets, when the threads have ended too.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release_sockets(&self) {
         *lock(&self.sockets) = None;
     }
 
@@ -130,8 +130,8 @@ impl Control {
 
     /// Whether threads must end at once. What calls return then is our own doing, and no error of the path.
     #[inline]
-    pub(crate) fn is_cut(&self) -> bool {
-        self.phase.load(Relaxed) == CUT
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.phase.load(Relaxed) == ABORTED
     }
 
     /// The peer is done.
@@ -144,9 +144,9 @@ impl Control {
     }
 
     /// Ends all threads now.
-    pub(crate) fn cut(&self) {
-        self.phase.store(CUT, SeqCst);
-        lock(&self.gate_wakes).clear();
+    pub(crate) fn abort(&self) {
+        self.phase.store(ABORTED, SeqCst);
+        lock(&self.acceptor_wakers).clear();
         self.shut_down_sockets();
     }
 
@@ -173,18 +173,19 @@ impl Control {
     }
 
     /// The lanes of what this end sent as its workload.
-    pub(crate) fn bulk_sent(&self) -> &[Lane] {
+    pub(crate) fn bulk_sent(&self) -> &[StreamCounter] {
         &self.sent[..self.bulk]
     }
 
     /// The lanes of what this end received as its workload.
-    pub(crate) fn bulk_received(&self) -> &[Lane] {
+    pub(crate) fn bulk_received(&self) -> &[StreamCounter] {
         &self.received[..self.bulk]
     }
 
     /// Figures so far.
     pub(crate) fn live(&self) -> LiveFigures {
-        let (sent, received) = (lane::total(self.bulk_sent()), lane::total(self.bulk_received()));
+        let (sent, received) =
+            (stream_counter::total(self.bulk_sent()), stream_counter::total(self.bulk_received()));
         let elapsed_ns = match self.started_ns() {
             0 => 0,
             started if self.is_done() => self.last_moved_ns().saturating_sub(started),
@@ -201,14 +202,14 @@ impl Control {
             cwnd_bytes,
             missing,
             jitter_ns,
-            round_trips: self.live_trips.take(),
+            round_trips: self.live_latency.take(),
         }
     }
 
     /// When the last byte was moved, of the monotonic clock.
     fn last_moved_ns(&self) -> u64 {
         let lanes = self.bulk_sent().iter().chain(self.bulk_received());
-        lanes.filter_map(Lane::span).map(|(_, last)| last).max().unwrap_or(0)
+        lanes.filter_map(StreamCounter::span).map(|(_, last)| last).max().unwrap_or(0)
     }
 
     /// Datagrams that have not arrived so far, and the mean jitter of the flows, at a receiver of datagrams.
@@ -228,12 +229,13 @@ impl Control {
     fn live_tcp(&self) -> Option<(u64, u64)> {
         let sockets = lock(&self.sockets).clone();
         let streams = sockets?.tcp;
-        if streams.is_empty() || streams.len() > LIVE_TCP_MOST || lane::total(&self.sent).bytes == 0 {
+        if streams.is_empty() || streams.len() > LIVE_TCP_MAX || stream_counter::total(&self.sent).bytes == 0
+        {
             return None;
         }
         let mut sum = (0, 0);
         for stream in &streams {
-            let info = tcp_account::read(stream).ok()?;
+            let info = connection_info::read(stream).ok()?;
             sum.0 += u64::from(info.retransmits?);
             sum.1 += u64::from(info.snd_cwnd?) * u64::from(info.snd_mss?);
         }

@@ -12,7 +12,7 @@ use crate::send_count::SendCount;
 /// What one job counted besides its lanes.
 pub(crate) enum Counted {
     /// Nothing: its lanes have all of it.
-    Lanes,
+    Nothing,
     /// A TCP sender that asked the kernel for sends without a copy.
     ZeroCopy(ZeroCopyReport),
     /// A sender of datagrams, in the kernel or by AF_XDP.
@@ -73,7 +73,7 @@ impl Totals {
     /// Adds what one job counted.
     pub(crate) fn add(&mut self, counted: Counted) {
         match counted {
-            Counted::Lanes => {}
+            Counted::Nothing => {}
             Counted::ZeroCopy(report) => self.zero_copy.get_or_insert_default().add(report),
             Counted::SentDatagrams { count, packets } => {
                 self.add_sent(count);
@@ -170,13 +170,14 @@ mod tests {
 
     #[test]
     fn what_no_job_counted_stays_absent() {
-        assert_eq!(report([Counted::Lanes, Counted::Lanes]), EndReport::new(Role::Client));
+        assert_eq!(report([Counted::Nothing, Counted::Nothing]), EndReport::new(Role::Client));
     }
 
     #[test]
     fn threads_of_one_kind_add_up() {
         let zero_copy = |sends| ZeroCopyReport { sends, completions: 1, copied: 0, put_off: 2 };
-        let all = report([Counted::ZeroCopy(zero_copy(3)), Counted::Lanes, Counted::ZeroCopy(zero_copy(4))]);
+        let all =
+            report([Counted::ZeroCopy(zero_copy(3)), Counted::Nothing, Counted::ZeroCopy(zero_copy(4))]);
         assert_eq!(all.zero_copy, Some(ZeroCopyReport { sends: 7, completions: 2, copied: 0, put_off: 4 }));
 
         let received = |stream, count| Counted::ReceivedDatagrams {

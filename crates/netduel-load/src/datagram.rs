@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     /// The server sends no more.
     ServerEnds = 4,
     /// The client tries out its interface; no part of the traffic.
-    Trial = 5,
+    SegmentationProbe = 5,
 }
 
 /// What an end sends and what it expects: payload and end marker each.

@@ -1,4 +1,4 @@
-//! Why an end could not be prepared or run. Errors of traffic itself are counted (`tally.rs`), not raised.
+//! Why an end could not be prepared or run. Errors of traffic itself are counted (`error_counts.rs`), not raised.
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -84,7 +84,7 @@ pub enum LoadError {
     },
     /// A door past the network stack that did not open.
     #[error("{doing} on {interface}: {source}; {remedy}")]
-    Raw {
+    KernelBypass {
         /// What was done.
         doing: &'static str,
         /// On which interface.
@@ -100,7 +100,7 @@ pub enum LoadError {
          its XDP features, see `netduel inspect`); on a veth, switch GRO on at its other end while that is up (`ethtool -K PEER gro off`, \
          then `gro on`) or have an XDP program there, in the lab use the path `direct`; else use the generator `xdp` or `socket`"
     )]
-    TakesNoFrames {
+    NoXdpTransmit {
         /// Which interface.
         interface: String,
     },
@@ -255,7 +255,7 @@ impl LoadError {
     }
 
     /// A door past the network stack that did not open.
-    pub(crate) fn raw(doing: &'static str, interface: &str, source: io::Error) -> Self {
+    pub(crate) fn bypass(doing: &'static str, interface: &str, source: io::Error) -> Self {
         let remedy = match source.raw_os_error().and_then(error_name::of) {
             Some("EPERM" | "EACCES") => {
                 "it needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or use the generator and the receiver `socket`"
@@ -287,7 +287,7 @@ impl LoadError {
             Some("ENODEV") => "the interface is gone",
             _ => "see the kernel's log (`dmesg`)",
         };
-        Self::Raw { doing, interface: interface.to_owned(), source, remedy }
+        Self::KernelBypass { doing, interface: interface.to_owned(), source, remedy }
     }
 
     /// Datagrams of `size` bytes that the kernel does not cut out of a buffer.

@@ -3,12 +3,12 @@ use netduel_model::failover::{ProbeArrival, ProbeArrivals};
 use netduel_model::sample::DatagramReport;
 use netduel_stats::series::Jitter;
 
-use crate::accounting::{Accounting, Arrival};
+use crate::sequence_window::{Arrival, SequenceWindow};
 
 /// What one flow counted.
 pub(crate) struct FlowCount {
     pub stream: usize,
-    pub accounting: Accounting,
+    pub accounting: SequenceWindow,
     pub foreign: u64,
     pub buffers: u64,
     pub jitter: Jitter,
@@ -51,14 +51,14 @@ impl Trace {
 
 impl FlowCount {
     pub(crate) fn new(stream: usize, trace: usize) -> Self {
-        let (accounting, jitter) = (Accounting::new(), Jitter::default());
+        let (accounting, jitter) = (SequenceWindow::new(), Jitter::default());
         let trace = Trace::new(trace);
         Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None, trace }
     }
 
     /// Of datagrams that were counted and not looked at.
     pub(crate) fn counted(stream: usize, count: u64) -> Self {
-        Self { accounting: Accounting::counted(count), ..Self::new(stream, 0) }
+        Self { accounting: SequenceWindow::counted(count), ..Self::new(stream, 0) }
     }
 
     /// Accounts for a datagram that arrived at `now_ns` of this host's clock, and was sent at `sent_ns` of its sender's.

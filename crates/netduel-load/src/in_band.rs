@@ -14,10 +14,10 @@ use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, pattern, tcp};
 
-use crate::call_error::is_pause;
 use crate::counted::Counted;
 use crate::pacing::Schedule;
 use crate::recorder;
+use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
 /// Bytes of a frame's head: its kind and the length of what follows.
@@ -34,8 +34,8 @@ const CALL_LIMIT: Duration = Duration::from_millis(20);
 
 /// Kinds of frames.
 const KIND_FILLER: u32 = 0x4644_4c4e;
-const KIND_QUESTION: u32 = 0x5144_4c4e;
-const KIND_ANSWER: u32 = 0x4144_4c4e;
+const KIND_REQUEST: u32 = 0x5144_4c4e;
+const KIND_RESPONSE: u32 = 0x4144_4c4e;
 
 /// What both threads of an end need to know. Times are nanoseconds of the monotonic clock.
 #[derive(Debug, Clone)]
@@ -68,8 +68,8 @@ fn head(kind: u32, length: usize) -> [u8; HEAD] {
 
 /// The sending thread: load and answers, and at the client questions. An end without load and without questions has none.
 pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, part: &Part, shared: &Shared) {
-    worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
-    worker.tally.count_failure("setsockopt TCP_NOTSENT_LOWAT", tcp::limit_unsent(stream, UNSENT_BYTES));
+    worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
+    worker.errors.count_failure("setsockopt TCP_NOTSENT_LOWAT", tcp::limit_unsent(stream, UNSENT_BYTES));
     let mut filler = vec![0; HEAD + FILLER];
     pattern::fill(&mut filler);
     filler[..HEAD].copy_from_slice(&head(KIND_FILLER, FILLER));
@@ -77,13 +77,13 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, part: &Part, shared:
     while worker.control.is_running() && clock::monotonic_ns() < part.load.end {
         let mut sent = true;
         while sent && answered < shared.owed.load(SeqCst) {
-            sent = send_frame(worker, stream, &head(KIND_ANSWER, 0), part.sends);
+            sent = send_frame(worker, stream, &head(KIND_RESPONSE, 0), part.sends);
             answered += 1;
         }
         if let Some(questions) = part.questions
             && clock::monotonic_ns() >= questions.due_ns(asked)
         {
-            sent = sent && send_frame(worker, stream, &head(KIND_QUESTION, 0), part.sends);
+            sent = sent && send_frame(worker, stream, &head(KIND_REQUEST, 0), part.sends);
             asked += 1;
             shared.asked.store(asked, Relaxed);
         }
@@ -111,14 +111,14 @@ fn send_frame(worker: &mut Worker, stream: &TcpStream, frame: &[u8], counts: boo
                 }
                 taken += count;
             }
-            Err(error) if is_pause(&error) => {
-                if worker.control.is_cut() {
+            Err(error) if is_transient(&error) => {
+                if worker.control.is_aborted() {
                     return false;
                 }
             }
             Err(error) => {
-                if !worker.control.is_cut() {
-                    worker.tally.count("send", &error);
+                if !worker.control.is_aborted() {
+                    worker.errors.count("send", &error);
                 }
                 return false;
             }
@@ -158,7 +158,7 @@ impl Frames {
             let word = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
             match (word(kind), word(length) as usize) {
                 (KIND_FILLER, length) if length <= FILLER => self.rest = length,
-                (kind @ (KIND_QUESTION | KIND_ANSWER), 0) => heard(kind),
+                (kind @ (KIND_REQUEST | KIND_RESPONSE), 0) => heard(kind),
                 _ => return Err(Foreign),
             }
         }
@@ -168,7 +168,7 @@ impl Frames {
 
 /// The receiving thread: reads to the end of the stream.
 pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shared: &Shared) -> Counted {
-    worker.tally.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(stream, CALL_LIMIT));
+    worker.errors.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(stream, CALL_LIMIT));
     let mut buffer = vec![0; READ_BYTES];
     let mut frames = Frames::default();
     let mut histogram = Histogram::new();
@@ -177,15 +177,15 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shar
         let count = match socket::receive(stream, &mut buffer, Waiting::Block) {
             Ok(0) => break,
             Ok(count) => count,
-            Err(error) if is_pause(&error) => {
-                if worker.control.is_cut() {
+            Err(error) if is_transient(&error) => {
+                if worker.control.is_aborted() {
                     break;
                 }
                 continue;
             }
             Err(error) => {
-                if !worker.control.is_cut() {
-                    worker.tally.count("recv", &error);
+                if !worker.control.is_aborted() {
+                    worker.errors.count("recv", &error);
                 }
                 break;
             }
@@ -194,7 +194,7 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shar
         worker.received().add(count as u64, 0, now);
         let mut owed = 0;
         let taken = frames.take(&buffer[..count], |kind| match part.questions {
-            Some(questions) if kind == KIND_ANSWER => {
+            Some(questions) if kind == KIND_RESPONSE => {
                 let due = questions.due_ns(answers);
                 if part.steady.contains(&due) {
                     histogram.record(now.saturating_sub(due));
@@ -204,8 +204,8 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shar
             _ => owed += 1,
         });
         if taken.is_err() {
-            worker.tally.count_event("recv", "bytes that are no frame of ours");
-            worker.control.cut();
+            worker.errors.count_event("recv", "bytes that are no frame of ours");
+            worker.control.abort();
             break;
         }
         if !answer(worker, stream, part, shared, owed) {
@@ -220,7 +220,7 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shar
         // Tells the client that no answer is to come; ENOTCONN when it is gone.
         let _ = socket::shut_down_sending(stream);
     }
-    Counted::Lanes
+    Counted::Nothing
 }
 
 /// Answers questions, or has the sending thread do it; false when the connection is broken.
@@ -229,7 +229,7 @@ fn answer(worker: &mut Worker, stream: &TcpStream, part: &Part, shared: &Shared,
         shared.owed.fetch_add(owed, SeqCst);
         return true;
     }
-    (0..owed).all(|_| send_frame(worker, stream, &head(KIND_ANSWER, 0), false))
+    (0..owed).all(|_| send_frame(worker, stream, &head(KIND_RESPONSE, 0), false))
 }
 
 /// The two threads' common state.
@@ -252,11 +252,11 @@ mod tests {
             let mut bytes = Vec::new();
             let mut expected = Vec::new();
             for (kind, length) in kinds {
-                let kind = [KIND_FILLER, KIND_QUESTION, KIND_ANSWER][kind];
+                let kind = [KIND_FILLER, KIND_REQUEST, KIND_RESPONSE][kind];
                 let length = if kind == KIND_FILLER { length } else { 0 };
                 bytes.extend(head(kind, length));
                 // Filler may hold anything, heads among it.
-                bytes.extend(head(KIND_ANSWER, 0).iter().cycle().take(length));
+                bytes.extend(head(KIND_RESPONSE, 0).iter().cycle().take(length));
                 expected.extend((kind != KIND_FILLER).then_some(kind));
             }
             let mut frames = Frames::default();
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_is_no_frame_is_refused() {
-        for bytes in [head(7, 0), head(KIND_FILLER, FILLER + 1), head(KIND_ANSWER, 1)] {
+        for bytes in [head(7, 0), head(KIND_FILLER, FILLER + 1), head(KIND_RESPONSE, 1)] {
             assert!(Frames::default().take(&bytes, |_| ()).is_err());
         }
     }

@@ -6,7 +6,7 @@ use crate::worker::Worker;
 /// Moves traffic, and returns what it counted besides its lanes.
 ///
 /// # Errors
-/// Why there is no traffic that could be counted. Errors of the traffic itself go into the worker's tally.
+/// Why there is no traffic that could be counted. Errors of the traffic itself go into the worker's errors.
 pub(crate) type Work = Box<dyn FnOnce(&mut Worker) -> Result<Counted, LoadError> + Send>;
 
 /// What one thread does.
@@ -29,7 +29,7 @@ impl Job {
     }
 
     /// A job on one stream that cannot fail.
-    pub(crate) fn sure(
+    pub(crate) fn infallible(
         stream: usize,
         thread: usize,
         work: impl FnOnce(&mut Worker) -> Counted + Send + 'static,

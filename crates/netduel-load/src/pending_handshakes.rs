@@ -7,9 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use netduel_model::ids::Token;
 use netduel_sys::{clock, error_name, random, shared_port};
 
-use crate::call_error::is_pause;
 use crate::error::LoadError;
-use crate::greeting::{FIRST_BYTE, Greeting, LENGTH, Step};
+use crate::handshake::{FIRST_BYTE, HandshakeMessage, LENGTH, Step};
+use crate::socket_error::is_transient;
 
 /// Peers that were accepted and have not said their greeting. When there are more, the oldest goes: our client speaks at
 /// once, a peer that waits is not it.
@@ -29,18 +29,18 @@ struct Pending {
 }
 
 /// A peer that has spoken. Its stream does not block.
-pub(crate) enum Said {
+pub(crate) enum FirstBytes {
     /// It greets; nothing behind the greeting was read.
-    Greeting(TcpStream, Greeting),
+    Handshake(TcpStream, HandshakeMessage),
     /// It begins with another byte, which was looked at and not read.
     Other(TcpStream, SocketAddr, u8),
 }
 
 /// What a pending peer has said so far.
-enum Heard {
-    Silence,
-    Nonsense,
-    Greeting(Greeting),
+enum ReadProgress {
+    Incomplete,
+    Invalid,
+    Handshake(HandshakeMessage),
     Other(u8),
 }
 
@@ -71,7 +71,7 @@ impl PendingHandshakes {
     /// # Errors
     /// The kernel's when it has nothing to accept them with and nobody waits here whose place would do, or when it will not accept
     /// for another reason that does not go away by asking again.
-    pub(crate) fn accept(&mut self, listener: &TcpListener, said: &mut Vec<Said>) -> io::Result<()> {
+    pub(crate) fn accept(&mut self, listener: &TcpListener, said: &mut Vec<FirstBytes>) -> io::Result<()> {
         for _ in 0..ACCEPTS_IN_A_TURN {
             match shared_port::accept(listener) {
                 Ok((stream, address)) => self.let_in(stream, address, said),
@@ -87,7 +87,7 @@ impl PendingHandshakes {
         Ok(())
     }
 
-    fn let_in(&mut self, stream: TcpStream, address: SocketAddr, said: &mut Vec<Said>) {
+    fn let_in(&mut self, stream: TcpStream, address: SocketAddr, said: &mut Vec<FirstBytes>) {
         let deadline_ns = clock::monotonic_ns() + GREETING_LIMIT_NS;
         let peer = Pending { stream, address, bytes: [0; LENGTH], filled: 0, deadline_ns };
         // Our client's greeting follows its connection at once, so it often is there already.
@@ -100,7 +100,7 @@ impl PendingHandshakes {
     }
 
     /// Reads from the peers that have something to say, and drops those whose time is over.
-    pub(crate) fn hear(&mut self, ready: &[bool], said: &mut Vec<Said>) {
+    pub(crate) fn hear(&mut self, ready: &[bool], said: &mut Vec<FirstBytes>) {
         let now = clock::monotonic_ns();
         let peers = std::mem::take(&mut self.pending);
         for (peer, ready) in peers.into_iter().zip(ready) {
@@ -111,42 +111,46 @@ impl PendingHandshakes {
 }
 
 /// Hears one peer, and gives it back when there is more to wait for.
-fn attend(mut peer: Pending, said: &mut Vec<Said>) -> Option<Pending> {
+fn attend(mut peer: Pending, said: &mut Vec<FirstBytes>) -> Option<Pending> {
     match hear(&mut peer) {
-        Heard::Silence => return Some(peer),
-        Heard::Nonsense => {}
-        Heard::Greeting(greeting) => said.push(Said::Greeting(peer.stream, greeting)),
-        Heard::Other(byte) => said.push(Said::Other(peer.stream, peer.address, byte)),
+        ReadProgress::Incomplete => return Some(peer),
+        ReadProgress::Invalid => {}
+        ReadProgress::Handshake(greeting) => said.push(FirstBytes::Handshake(peer.stream, greeting)),
+        ReadProgress::Other(byte) => said.push(FirstBytes::Other(peer.stream, peer.address, byte)),
     }
     None
 }
 
-fn hear(peer: &mut Pending) -> Heard {
+fn hear(peer: &mut Pending) -> ReadProgress {
     let mut first = [0];
     if peer.filled == 0 {
         match peer.stream.peek(&mut first) {
             Ok(1) if first[0] == FIRST_BYTE => {}
-            Ok(1) => return Heard::Other(first[0]),
-            Err(error) if is_pause(&error) => return Heard::Silence,
-            Ok(_) | Err(_) => return Heard::Nonsense,
+            Ok(1) => return ReadProgress::Other(first[0]),
+            Err(error) if is_transient(&error) => return ReadProgress::Incomplete,
+            Ok(_) | Err(_) => return ReadProgress::Invalid,
         }
     }
     match peer.stream.read(&mut peer.bytes[peer.filled..]) {
-        Ok(0) => return Heard::Nonsense,
+        Ok(0) => return ReadProgress::Invalid,
         Ok(count) => peer.filled += count,
-        Err(error) if is_pause(&error) => return Heard::Silence,
-        Err(_) => return Heard::Nonsense,
+        Err(error) if is_transient(&error) => return ReadProgress::Incomplete,
+        Err(_) => return ReadProgress::Invalid,
     }
     if peer.filled < LENGTH {
-        return Heard::Silence;
+        return ReadProgress::Incomplete;
     }
-    Greeting::from_bytes(&peer.bytes).map_or(Heard::Nonsense, Heard::Greeting)
+    HandshakeMessage::from_bytes(&peer.bytes).map_or(ReadProgress::Invalid, ReadProgress::Handshake)
 }
 
 /// Answers the greeting of a trial's client; false when the peer does not even take that.
-pub(crate) fn prove(stream: &mut TcpStream, token: Token, hello: &Greeting) -> Result<bool, LoadError> {
+pub(crate) fn prove(
+    stream: &mut TcpStream,
+    token: Token,
+    hello: &HandshakeMessage,
+) -> Result<bool, LoadError> {
     let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
-    let proof = Greeting::new(token, Step::Proof, hello.stream, &hello.nonce, nonce);
+    let proof = HandshakeMessage::new(token, Step::Proof, hello.stream, &hello.nonce, nonce);
     // The send buffer of a new connection holds these bytes; if it does not, the peer is not one to wait for.
     let whole = stream.write(&proof.to_bytes()).is_ok_and(|count| count == LENGTH);
     let _ = stream.set_nodelay(true);

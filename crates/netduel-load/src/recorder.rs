@@ -6,7 +6,7 @@ use netduel_model::workload::{SAMPLE_INTERVAL_NS, Timing};
 use netduel_stats::histogram::Histogram;
 
 use crate::interval_median::IntervalMedian;
-use crate::live_trips::LiveTrips;
+use crate::live_latency::LiveLatency;
 
 /// Seconds beyond the duration for which there is room in the series: responses may still come in.
 const TAIL_NS: u64 = 12_000_000_000;
@@ -52,7 +52,7 @@ pub(crate) struct Recorder {
     interval: IntervalMedian,
     interval_end_ns: u64,
     /// Where progress lines get theirs from.
-    live: Option<Arc<LiveTrips>>,
+    live: Option<Arc<LiveLatency>>,
     series: Vec<RoundTripSample>,
     /// Requests sent.
     pub requests: u64,
@@ -89,7 +89,7 @@ impl Recorder {
     }
 
     /// Whose round trips are seen while they run.
-    pub(crate) fn shown_live(mut self, live: &Arc<LiveTrips>) -> Self {
+    pub(crate) fn shown_live(mut self, live: &Arc<LiveLatency>) -> Self {
         live.prepare();
         self.live = Some(Arc::clone(live));
         self

@@ -1,7 +1,7 @@
 //! From counters to an `EndReport`: series, flows and streams. Pure.
 use netduel_model::sample::{Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, ThreadUse};
 
-use crate::lane::{self, Lane, Reading};
+use crate::stream_counter::{self, CounterValues, StreamCounter};
 
 /// The series of one direction while it is gathered.
 ///
@@ -13,7 +13,7 @@ use crate::lane::{self, Lane, Reading};
 #[derive(Debug)]
 pub(crate) struct SeriesGatherer {
     samples: Vec<IntervalSample>,
-    last: Reading,
+    last: CounterValues,
     last_ns: u64,
     /// Bytes of each lane at the last sample.
     lanes: Vec<u64>,
@@ -21,13 +21,13 @@ pub(crate) struct SeriesGatherer {
 
 impl SeriesGatherer {
     pub(crate) fn new() -> Self {
-        Self { samples: Vec::new(), last: Reading::default(), last_ns: 0, lanes: Vec::new() }
+        Self { samples: Vec::new(), last: CounterValues::default(), last_ns: 0, lanes: Vec::new() }
     }
 
     /// An interval ends: the lanes are read at `now_ns`, and the trial began at `started_ns`, both of the monotonic clock.
-    pub(crate) fn sample(&mut self, now_ns: u64, started_ns: u64, lanes: &[Lane]) {
+    pub(crate) fn sample(&mut self, now_ns: u64, started_ns: u64, lanes: &[StreamCounter]) {
         self.lanes.resize(lanes.len(), 0);
-        let (mut total, mut weighted) = (Reading::default(), 0_u128);
+        let (mut total, mut weighted) = (CounterValues::default(), 0_u128);
         for (lane, before) in lanes.iter().zip(&mut self.lanes) {
             let reading = lane.read();
             total.bytes += reading.bytes;
@@ -62,9 +62,9 @@ impl SeriesGatherer {
 }
 
 /// One direction of an end.
-pub(crate) fn flow(lanes: &[Lane], started_ns: u64, series: SeriesGatherer) -> Flow {
-    let total = lane::total(lanes);
-    let spans = || lanes.iter().filter_map(Lane::span);
+pub(crate) fn flow(lanes: &[StreamCounter], started_ns: u64, series: SeriesGatherer) -> Flow {
+    let total = stream_counter::total(lanes);
+    let spans = || lanes.iter().filter_map(StreamCounter::span);
     Flow {
         bytes: total.bytes,
         messages: total.messages,
@@ -94,7 +94,7 @@ pub(crate) fn spread(streams: &[StreamReport], sends: bool) -> Option<StreamSpre
 }
 
 /// The streams as they are told: one by one, or in groups when there are many.
-pub(crate) fn told(mut streams: Vec<StreamReport>) -> Vec<StreamReport> {
+pub(crate) fn grouped(mut streams: Vec<StreamReport>) -> Vec<StreamReport> {
     let others = streams.split_off(streams.len().min(STREAMS_TOLD));
     for other in others {
         streams[other.index as usize % STREAMS_TOLD].take_in(&other);
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_series_adds_up_is_dated_by_what_was_counted_and_has_no_empty_tail() {
         let mut series = SeriesGatherer::new();
-        let lanes = [Lane::default(), Lane::default()];
+        let lanes = [StreamCounter::default(), StreamCounter::default()];
         lanes[0].add(10, 1, 1090);
         series.sample(1100, 1000, &lanes);
         series.sample(1200, 1000, &lanes);
@@ -144,7 +144,7 @@ mod tests {
     fn a_steady_rate_is_read_as_it_is_although_bytes_are_counted_in_lumps() {
         // 100 B every 7 ns and 300 B every 30 ns: 24.29 B/ns, read every 100 ns.
         let mut series = SeriesGatherer::new();
-        let lanes = [Lane::default(), Lane::default()];
+        let lanes = [StreamCounter::default(), StreamCounter::default()];
         for now in 1..=1000 {
             for (lane, period, lump) in [(&lanes[0], 7, 100), (&lanes[1], 30, 300)] {
                 if now % period == 0 {
@@ -170,13 +170,13 @@ mod tests {
             tcp: Some(TcpInfo { retransmits: Some(1), rtt_us: Some(index), ..TcpInfo::default() }),
             ..StreamReport::default()
         };
-        let told = told((0..2_500).map(stream).collect());
-        assert_eq!(told.len(), STREAMS_TOLD);
-        assert_eq!((told[0].members, told[0].sent_bytes), (3, 1024 + 2048));
-        let tcp = told[500].tcp.as_ref().unwrap();
-        assert_eq!((told[500].members, tcp.retransmits, tcp.rtt_us), (2, Some(2), Some(500)));
-        assert_eq!(told.iter().map(|group| group.sent_bytes).sum::<u64>(), (0..2_500_u64).sum::<u64>());
-        assert_eq!(told.iter().map(|group| group.members).sum::<u32>(), 2_500);
+        let grouped = grouped((0..2_500).map(stream).collect());
+        assert_eq!(grouped.len(), STREAMS_TOLD);
+        assert_eq!((grouped[0].members, grouped[0].sent_bytes), (3, 1024 + 2048));
+        let tcp = grouped[500].tcp.as_ref().unwrap();
+        assert_eq!((grouped[500].members, tcp.retransmits, tcp.rtt_us), (2, Some(2), Some(500)));
+        assert_eq!(grouped.iter().map(|group| group.sent_bytes).sum::<u64>(), (0..2_500_u64).sum::<u64>());
+        assert_eq!(grouped.iter().map(|group| group.members).sum::<u32>(), 2_500);
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn nothing_moved_has_no_time() {
-        let flow = flow(&[Lane::default()], 1000, SeriesGatherer::new());
+        let flow = flow(&[StreamCounter::default()], 1000, SeriesGatherer::new());
         assert_eq!((flow.first_ns, flow.last_ns), (None, None));
     }
 }

@@ -43,7 +43,7 @@ impl Running {
 
     /// Ends all threads at once. What was counted so far is kept.
     pub fn abort(&self) {
-        self.control.cut();
+        self.control.abort();
     }
 
     /// Whether [`Self::join`] would return at once.

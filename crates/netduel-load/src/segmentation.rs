@@ -18,7 +18,7 @@ const LAG_NS: u64 = 5_000_000;
 
 /// Sends joined datagrams on a flow, which its receiver passes over, and tells whether the interface counted each as a packet. `sent`
 /// reads how many packets it has sent.
-pub(crate) fn is_real(
+pub(crate) fn is_segmented(
     socket: &UdpSocket,
     magic: u64,
     size: usize,
@@ -42,8 +42,8 @@ pub(crate) fn is_real(
             }
         }
     };
-    let is_real = (0..TRIES).all(|_| is_counted() == Some(true));
+    let is_segmented = (0..TRIES).all(|_| is_counted() == Some(true));
     // A socket that was not told the size of segments sends each buffer as a datagram.
     let reset = udp_segment::send_in_segments(socket, 0);
-    is_real && reset.is_ok()
+    is_segmented && reset.is_ok()
 }

@@ -11,22 +11,22 @@ use netduel_sys::tcp;
 
 use crate::control::Control;
 use crate::error::LoadError;
-use crate::flow_greeting::Greeter;
-use crate::gate::{Gate, Greeted};
-use crate::packets::RawPath;
-use crate::peer;
+use crate::error_counts::ErrorCounts;
+use crate::packets::BypassPath;
 use crate::port::registry::Registration;
+use crate::preflight;
 use crate::running::{Notify, Running};
+use crate::socket_source::{AcceptResult, SocketSource};
 use crate::supervisor::Supervisor;
-use crate::tally::Tally;
-use crate::tcp_gate::TcpGate;
-use crate::udp_gate::{self, Flow, UdpGate};
-use crate::wake::{GateOrders, Wake};
+use crate::tcp_acceptor::TcpAcceptor;
+use crate::udp_acceptor::{self, Flow, UdpAcceptor};
+use crate::udp_handshake::UdpHandshake;
+use crate::waker::{AcceptorState, Waker};
 
 /// Connections that the kernel keeps until the gate accepts them: all streams of the largest workload and strangers.
 const BACKLOG: i32 = 4096;
 /// How long the kernel keeps a peer that says nothing away from the threads of a workload that connects while it runs.
-const SILENT_PEERS: Duration = Duration::from_secs(4);
+const DEFER_ACCEPT: Duration = Duration::from_secs(4);
 /// Stack of threads that keep their data elsewhere.
 const STACK_BYTES: usize = 256 * 1024;
 
@@ -42,29 +42,30 @@ pub struct ServerEnd {
 /// # Errors
 /// [`LoadError`] when the workload cannot be run here or no port can be bound.
 pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result<ServerEnd, LoadError> {
-    peer::check_workload(workload, Role::Server)?;
-    peer::check_address(bind, workload.family, false)?;
+    preflight::check_workload(workload, Role::Server)?;
+    preflight::check_address(bind, workload.family, false)?;
     let address = SocketAddr::new(bind, 0);
     let needs = workload.traffic.facts().sockets;
-    let mut setup = Tally::new();
+    let mut setup = ErrorCounts::new();
     let mut ports = Vec::with_capacity(needs.ports());
-    let mut gates = Gates::default();
+    let mut gates = Acceptors::default();
     if needs.tcp > 0 {
         let congestion = workload.traffic.facts().tcp.congestion;
         let listener = tcp::listen(address, congestion, BACKLOG).map_err(|error| {
-            peer::congestion_error(congestion, error).unwrap_or_else(|error| LoadError::bind(address, error))
+            preflight::congestion_error(congestion, error)
+                .unwrap_or_else(|error| LoadError::bind(address, error))
         })?;
         listener
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the listener non-blocking", error))?;
         if needs.later > 0 {
-            tcp::defer_accept(&listener, SILENT_PEERS)
+            tcp::defer_accept(&listener, DEFER_ACCEPT)
                 .map_err(|error| LoadError::system("set TCP_DEFER_ACCEPT on the listener", error))?;
         }
         ports.push(port_of(listener.local_addr())?);
         let (streams, later) = (needs.tcp as usize, needs.later > 0);
         gates.add(|wake, orders| {
-            Box::new(move || TcpGate { listener, wake, orders, token, streams, later }.run())
+            Box::new(move || TcpAcceptor { listener, wake, orders, token, streams, later }.run())
         })?;
     }
     if needs.udp > 0 {
@@ -74,30 +75,30 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
         }
         let expected = flows.len();
         gates.add(|wake, orders| {
-            Box::new(move || UdpGate { flows, expected, arrivals: None, wake, orders }.run())
+            Box::new(move || UdpAcceptor { flows, expected, arrivals: None, wake, orders }.run())
         })?;
     }
     Ok(ServerEnd::new(workload, token, ports, gates, setup, None))
 }
 
 /// What the thread of a gate does.
-type Work = Box<dyn FnOnce() -> Greeted + Send>;
+type Work = Box<dyn FnOnce() -> AcceptResult + Send>;
 
 /// The gates of an end, each in a thread of its own.
 #[derive(Default)]
-pub(crate) struct Gates {
-    orders: Arc<GateOrders>,
-    wakes: Vec<Wake>,
-    threads: Vec<JoinHandle<Greeted>>,
+pub(crate) struct Acceptors {
+    orders: Arc<AcceptorState>,
+    wakes: Vec<Waker>,
+    threads: Vec<JoinHandle<AcceptResult>>,
 }
 
-impl Gates {
+impl Acceptors {
     /// Starts a gate, and returns what wakes it. Those before it end when this fails, because what wakes them is dropped.
     pub(crate) fn add(
         &mut self,
-        gate: impl FnOnce(UnixStream, Arc<GateOrders>) -> Work,
-    ) -> Result<&Wake, LoadError> {
-        let (wake, gate_end) = Wake::pair()?;
+        gate: impl FnOnce(UnixStream, Arc<AcceptorState>) -> Work,
+    ) -> Result<&Waker, LoadError> {
+        let (wake, gate_end) = Waker::pair()?;
         let thread = std::thread::Builder::new()
             .name("load-gate".to_owned())
             .stack_size(STACK_BYTES)
@@ -113,15 +114,15 @@ fn bind_flows(
     address: SocketAddr,
     flows: u32,
     token: Token,
-    setup: &mut Tally,
+    setup: &mut ErrorCounts,
 ) -> Result<Vec<Flow>, LoadError> {
     let bind = |flow| {
         let socket = UdpSocket::bind(address).map_err(|error| LoadError::bind(address, error))?;
-        udp_gate::prepare_socket(&socket, setup);
+        udp_acceptor::prepare_socket(&socket, setup);
         socket
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the socket non-blocking", error))?;
-        Ok(Flow { socket, local: None, greeter: Greeter::new(token, flow) })
+        Ok(Flow { socket, local: None, greeter: UdpHandshake::new(token, flow) })
     };
     (0..flows).map(bind).collect()
 }
@@ -136,25 +137,25 @@ impl ServerEnd {
         workload: &Workload,
         token: Token,
         ports: Vec<u16>,
-        gates: Gates,
-        setup: Tally,
+        gates: Acceptors,
+        setup: ErrorCounts,
         registration: Option<Registration>,
     ) -> Self {
         let facts = workload.traffic.facts();
         let (lanes, finish_cuts) = (facts.sockets.lanes(), facts.finish_cuts);
         let control = Arc::new(Control::new(lanes, finish_cuts, gates.wakes, gates.orders));
-        let gate = Gate::Waiting(gates.threads);
+        let sockets = SocketSource::Accepting(gates.threads);
         let supervisor = Supervisor {
             control,
             workload: workload.clone(),
             role: Role::Server,
             token,
-            gate,
+            sockets,
             setup,
             connections: None,
             raw: None,
             segmentation: None,
-            stamping: peer::begin_stamping(workload),
+            stamping: preflight::enable_timestamping(workload),
             registration,
         };
         Self { ports, supervisor }
@@ -168,9 +169,9 @@ impl ServerEnd {
     /// Opens what the workload needs past the network stack, over this interface; nothing when it needs nothing.
     ///
     /// # Errors
-    /// [`LoadError::Raw`] without the right, or when the interface refuses.
-    pub fn over(mut self, path: &RawPath) -> Result<Self, LoadError> {
-        self.supervisor.open_raw(path)?;
+    /// [`LoadError::KernelBypass`] without the right, or when the interface refuses.
+    pub fn with_bypass(mut self, path: &BypassPath) -> Result<Self, LoadError> {
+        self.supervisor.open_bypass(path)?;
         Ok(self)
     }
 

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use netduel_sys::socket;
 
-use crate::later::Later;
+use crate::connection_source::ConnectionSource;
 
 /// The sockets of an end. What each connection and flow is for, the workload says (`workload/`).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sockets {
-    /// Greeted connections, by index.
+    /// Authenticated connections, by index.
     pub tcp: Vec<Arc<TcpStream>>,
-    /// Greeted flows, by index.
+    /// Authenticated flows, by index.
     pub udp: Vec<Arc<UdpSocket>>,
     /// At a server whose workload connects while it runs: where those connections come in.
-    pub later: Option<Arc<Later>>,
+    pub later: Option<Arc<ConnectionSource>>,
     /// At the client of such a workload: whom it connects to.
     pub peer: Option<SocketAddr>,
 }

@@ -10,22 +10,22 @@ use netduel_model::sample::{ConnectionReport, EndReport, StreamReport};
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
 use netduel_sys::{affinity, clock, socket, tcp, udp, usage};
 
+use crate::connection_info;
 use crate::control::Control;
 use crate::counted::{Counted, Totals};
-use crate::end::{End, pins};
+use crate::end_context::{EndContext, pins};
 use crate::error::LoadError;
-use crate::gate::Gate;
+use crate::error_counts::ErrorCounts;
 use crate::job::Job;
-use crate::lane;
-use crate::packets::RawPath;
-use crate::packets::raw::Raw;
+use crate::kernel_timestamping::KernelTimestamping;
+use crate::packets::BypassPath;
+use crate::packets::bypass::Bypass;
 use crate::port::registry::Registration;
 use crate::report::{self, SeriesGatherer};
+use crate::socket_source::SocketSource;
 use crate::sockets::Sockets;
-use crate::stamping::Stamping;
-use crate::start_line::StartLine;
-use crate::tally::Tally;
-use crate::tcp_account;
+use crate::start_barrier::StartBarrier;
+use crate::stream_counter;
 use crate::worker::Worker;
 use crate::workload;
 
@@ -46,16 +46,16 @@ pub(crate) struct Supervisor {
     pub workload: Workload,
     pub role: Role,
     pub token: Token,
-    pub gate: Gate,
-    pub setup: Tally,
+    pub sockets: SocketSource,
+    pub setup: ErrorCounts,
     /// How the connections were set up, at the client.
     pub connections: Option<ConnectionReport>,
     /// What is open past the network stack.
-    pub raw: Option<Raw>,
+    pub raw: Option<Bypass>,
     /// Whether the named interface was seen to cut joined datagrams into packets, where packets are what it is about.
     pub segmentation: Option<(String, bool)>,
     /// Keeps the kernel stamping packets, where the workload wants stamps.
-    pub stamping: Option<Stamping>,
+    pub stamping: Option<KernelTimestamping>,
     /// Keeps the end known to the port that it shares with others, if it does.
     pub registration: Option<Registration>,
 }
@@ -69,11 +69,11 @@ struct Watch {
 
 impl Supervisor {
     /// Opens what the workload needs past the network stack, over this interface.
-    pub(crate) fn open_raw(&mut self, path: &RawPath) -> Result<(), LoadError> {
+    pub(crate) fn open_bypass(&mut self, path: &BypassPath) -> Result<(), LoadError> {
         let facts = self.workload.traffic.facts();
         if let Some(packets) = facts.packets.filter(|packets| packets.is_raw(self.role)) {
             let flows = (facts.sockets.udp, pins(&self.workload, self.role));
-            self.raw = Some(Raw::open(packets, self.role, path, flows, self.token)?);
+            self.raw = Some(Bypass::open(packets, self.role, path, flows, self.token)?);
         }
         Ok(())
     }
@@ -87,8 +87,8 @@ impl Supervisor {
     pub(crate) fn run(mut self) -> Result<EndReport, LoadError> {
         let before =
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
-        let gate = std::mem::replace(&mut self.gate, Gate::Open(Sockets::default()));
-        let sockets = gate.pass(&mut self.setup)?;
+        let source = std::mem::replace(&mut self.sockets, SocketSource::Connected(Sockets::default()));
+        let sockets = source.wait(&mut self.setup)?;
         // Connecting has put the route's congestion control, where it names one, in the place of the socket's own
         // (`tcp_ca_dst_init` in net/ipv4/tcp_output.c).
         if let Some(name) = self.workload.traffic.facts().tcp.congestion {
@@ -104,20 +104,20 @@ impl Supervisor {
                 self.setup.count_failure("setsockopt IP_TOS", socket::set_dscp(flow, dscp));
             }
         }
-        self.control.hold(sockets.clone());
+        self.control.attach_sockets(sockets.clone());
         let is_proven = matches!(self.segmentation, Some((_, true)));
-        let sends_apart = self.workload.traffic.packets().is_some() && !is_proven;
-        let jobs = workload::jobs(End {
+        let is_unsegmented = self.workload.traffic.packets().is_some() && !is_proven;
+        let jobs = workload::jobs(EndContext {
             workload: &self.workload,
             role: self.role,
             token: self.token,
             sockets: &sockets,
             raw: self.raw.take(),
-            sends_apart,
+            is_unsegmented,
         })?;
         let count = jobs.len();
         let (sender, results) = channel();
-        let line = Arc::new(StartLine::default());
+        let line = Arc::new(StartBarrier::default());
         for job in jobs {
             let worker = Worker::new(Arc::clone(&self.control), job.streams[0]);
             let core = self.core(job.thread);
@@ -132,7 +132,7 @@ impl Supervisor {
                     let _ = sender.send(finished);
                 });
             if let Err(error) = spawned {
-                self.control.cut();
+                self.control.abort();
                 line.open();
                 return Err(LoadError::system(format!("start thread {count} of the workload"), error));
             }
@@ -147,7 +147,7 @@ impl Supervisor {
         drop((self.registration.take(), self.stamping.take()));
         let (mut counted, mut threads) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for (thread, result) in finished {
-            counted.push(result.inspect_err(|_| self.control.let_go())?);
+            counted.push(result.inspect_err(|_| self.control.release_sockets())?);
             threads.push(thread);
         }
         let after =
@@ -200,7 +200,8 @@ impl Supervisor {
 
     /// Cuts the end when it is overdue, so that no thread waits for a peer that is gone.
     fn watch(&mut self, watch: &mut Watch, now: u64) {
-        let moved = lane::total(&self.control.sent).bytes + lane::total(&self.control.received).bytes;
+        let moved = stream_counter::total(&self.control.sent).bytes
+            + stream_counter::total(&self.control.received).bytes;
         if moved != watch.moved {
             (watch.moved, watch.moved_ns) = (moved, now);
         }
@@ -212,9 +213,9 @@ impl Supervisor {
         let overdue = now > end.saturating_add(PATIENCE_MOVING_NS)
             || (still && now > end.saturating_add(PATIENCE_NS))
             || (still && watch.finishing_ns.is_some_and(|since| now > since + FINISH_NS));
-        if overdue && !self.control.is_cut() {
+        if overdue && !self.control.is_aborted() {
             self.setup.count_event("deadline", "the peer did not end in time; cut");
-            self.control.cut();
+            self.control.abort();
         }
     }
 
@@ -230,7 +231,7 @@ impl Supervisor {
         let mut tallies = vec![self.setup];
         let accounted = facts.sockets.accounted as usize;
         let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
-        self.control.let_go();
+        self.control.release_sockets();
         let thread_use = report::thread_use(threads.iter().map(|thread| thread.run_and_wait));
         let mut totals = Totals::default();
         for (thread, counted) in threads.into_iter().zip(counted) {
@@ -240,11 +241,11 @@ impl Supervisor {
                     stream.napi_id = stream.napi_id.or(counted.napi_id());
                 }
             }
-            tallies.push(thread.tally);
+            tallies.push(thread.errors);
             totals.add(counted);
         }
-        if let Some((interface, is_real)) = self.segmentation {
-            let segmentation = Some(is_real);
+        if let Some((interface, is_segmented)) = self.segmentation {
+            let segmentation = Some(is_segmented);
             totals.add(Counted::Packets(PacketReport { interface, segmentation, ..PacketReport::default() }));
         }
         let (sends, receives) = facts.directions(self.role);
@@ -253,9 +254,9 @@ impl Supervisor {
         end.sent = sends.then(|| report::flow(self.control.bulk_sent(), started, series.0));
         end.received = receives.then(|| report::flow(self.control.bulk_received(), started, series.1));
         end.spread = if facts.is_stream() { report::spread(&streams, sends) } else { None };
-        end.streams = report::told(streams);
+        end.streams = report::grouped(streams);
         end.connections = self.connections;
-        end.errors = Tally::merge(tallies);
+        end.errors = ErrorCounts::merge(tallies);
         end.process_cpu_ns = process_cpu_ns;
         end.thread_use = thread_use;
         totals.enter(&mut end, started);
@@ -268,7 +269,7 @@ struct Thread {
     streams: Vec<usize>,
     /// The core that it was pinned to.
     pinned: Option<u16>,
-    tally: Tally,
+    errors: ErrorCounts,
     /// How long it ran and waited for a core, nanoseconds.
     run_and_wait: Option<(u64, u64)>,
 }
@@ -276,24 +277,29 @@ struct Thread {
 /// A thread that has ended, and what its job counted.
 type Finished = (Thread, Result<Counted, LoadError>);
 
-fn run_job(job: Job, mut worker: Worker, core: Option<u16>, line: &StartLine) -> Finished {
+fn run_job(job: Job, mut worker: Worker, core: Option<u16>, line: &StartBarrier) -> Finished {
     if let Some(core) = core {
         match affinity::pin_this_thread(core) {
             Ok(()) => worker.pinned = Some(core),
-            Err(error) => worker.tally.count("sched_setaffinity", &error),
+            Err(error) => worker.errors.count("sched_setaffinity", &error),
         }
     }
     line.arrive();
     let result = (job.work)(&mut worker);
     // The thread was made for the job, so its whole account is the job's.
     let run_and_wait = usage::run_and_wait_of_this_thread();
-    let Worker { pinned, tally, .. } = worker;
-    (Thread { streams: job.streams, pinned, tally, run_and_wait }, result)
+    let Worker { pinned, errors, .. } = worker;
+    (Thread { streams: job.streams, pinned, errors, run_and_wait }, result)
 }
 
 /// What each lane counted; the first `accounted` connections are those of the lanes, and bring the kernel's account; flows bring
 /// their ports.
-fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut Tally) -> Vec<StreamReport> {
+fn streams(
+    control: &Control,
+    sockets: &Sockets,
+    accounted: usize,
+    errors: &mut ErrorCounts,
+) -> Vec<StreamReport> {
     let mut reports: Vec<StreamReport> = control
         .bulk_sent()
         .iter()
@@ -307,9 +313,9 @@ fn streams(control: &Control, sockets: &Sockets, accounted: usize, tally: &mut T
         })
         .collect();
     for (report, connection) in reports.iter_mut().zip(&sockets.tcp[..accounted]) {
-        match tcp_account::read(connection) {
+        match connection_info::read(connection) {
             Ok(info) => report.tcp = Some(info),
-            Err(error) => tally.count("getsockopt TCP_INFO", &error),
+            Err(error) => errors.count("getsockopt TCP_INFO", &error),
         }
     }
     // Beside connections a flow is not one of those that the lanes count.

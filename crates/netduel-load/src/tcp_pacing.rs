@@ -18,7 +18,7 @@ const GRACE_NS: u64 = 100_000_000;
 /// stream's, in percent, so that it never holds back what the schedule gives.
 const KERNEL_HEADROOM_PERCENT: u128 = 110;
 /// Below this the kernel is not asked to pace, bytes a second: a turn is one segment then, and there is nothing to spread.
-const KERNEL_LEAST: u64 = 125_000;
+const KERNEL_MIN: u64 = 125_000;
 
 /// The schedule of one direction of one stream.
 #[derive(Debug, Clone, Copy)]
@@ -76,14 +76,14 @@ impl Pace {
         self.start_ns.saturating_add(u64::try_from(offset).unwrap_or(u64::MAX))
     }
 
-    /// What to do at `now_ns`, when `sent` bytes were sent. `held_ns` says how long the thread has waited for a core so far; it is asked
+    /// What to do at `now_ns`, when `sent` bytes were sent. `runqueue_wait_ns` says how long the thread has waited for a core so far; it is asked
     /// after the end only.
     #[inline]
-    pub(crate) fn due(&self, sent: u64, now_ns: u64, held_ns: impl FnOnce() -> u64) -> Due {
+    pub(crate) fn due(&self, sent: u64, now_ns: u64, runqueue_wait_ns: impl FnOnce() -> u64) -> Due {
         let owed = self.bytes_in(now_ns.min(self.end_ns).saturating_sub(self.start_ns)).saturating_sub(sent);
         if now_ns >= self.end_ns {
             // The last turn, and what the scheduler held up. More is what the path did not take in time.
-            let grace_ns = GRACE_NS.saturating_add(held_ns());
+            let grace_ns = GRACE_NS.saturating_add(runqueue_wait_ns());
             let in_time = now_ns - self.end_ns < grace_ns && owed <= self.turn.max(self.bytes_in(grace_ns));
             return if owed > 0 && in_time { Due::Now(owed) } else { Due::Over };
         }
@@ -99,7 +99,7 @@ impl Pace {
     pub(crate) fn kernel_ceiling(&self) -> Option<u64> {
         let rate = self.bytes_in(1_000_000_000);
         let ceiling = u128::from(rate) * KERNEL_HEADROOM_PERCENT / 100;
-        (rate >= KERNEL_LEAST).then(|| u64::try_from(ceiling).unwrap_or(u64::MAX))
+        (rate >= KERNEL_MIN).then(|| u64::try_from(ceiling).unwrap_or(u64::MAX))
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn what_the_path_did_not_take_in_time_is_not_sent_after_the_end() {
         let pace = Pace::new(0, SECOND, 8_000_000, (0, 1), 1 << 20);
-        let due = |sent, now, held_ns| pace.due(sent, now, || held_ns);
+        let due = |sent, now, runqueue_wait_ns| pace.due(sent, now, || runqueue_wait_ns);
         assert_eq!(due(899_999, SECOND, 0), Due::Over);
         assert_eq!(due(999_900, SECOND + GRACE_NS, 0), Due::Over);
         assert_eq!(due(999_900, SECOND, 0), Due::Now(100));
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_the_scheduler_held_up_is_sent_after_the_end() {
         let pace = Pace::new(0, SECOND, 8_000_000, (0, 1), 1 << 20);
-        let due = |sent, now, held_ns| pace.due(sent, now, || held_ns);
+        let due = |sent, now, runqueue_wait_ns| pace.due(sent, now, || runqueue_wait_ns);
         // Not scheduled from 0.4 s to 1.2 s: 600,000 bytes are owed, and 0.9 s of grace are 900,000.
         assert_eq!(due(400_000, SECOND * 6 / 5, SECOND * 4 / 5), Due::Now(600_000));
         assert_eq!(due(50_000, SECOND * 6 / 5, SECOND * 4 / 5), Due::Over, "more than that was owed");

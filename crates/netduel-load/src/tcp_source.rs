@@ -18,7 +18,7 @@ const SETTLE_NS: u64 = 1_000_000_000;
 
 /// Payload and headers of a packet before segmentation, bytes (`GSO_LEGACY_MAX_SIZE` in include/linux/netdevice.h), less what
 /// TCP leaves for headers (`MAX_TCP_HEADER + 1`, include/net/tcp.h).
-const OFFLOAD_MOST: usize = 65_536 - 321;
+const OFFLOAD_MAX: usize = 65_536 - 321;
 
 /// What is sent, and how.
 pub(crate) enum Source {
@@ -81,7 +81,7 @@ impl Source {
         match sender.finish() {
             Ok(0) => {}
             Ok(count) => worker.sent().add(count as u64, 0, clock::monotonic_ns()),
-            Err(error) => worker.tally.count("io_uring cancel", &error),
+            Err(error) => worker.errors.count("io_uring cancel", &error),
         }
     }
 
@@ -90,15 +90,15 @@ impl Source {
         let counts = match self {
             Self::Pages(_) | Self::Buffer(_) => return None,
             Self::ZeroCopy(mut sender) => {
-                await_told(worker, "recvmsg MSG_ERRQUEUE", || sender.settle(stream, CALL_LIMIT));
+                wait_for_completions(worker, "recvmsg MSG_ERRQUEUE", || sender.settle(stream, CALL_LIMIT));
                 sender.counts()
             }
             Self::Ring(mut sender, _) => {
-                await_told(worker, "io_uring_enter", || sender.settle(CALL_LIMIT));
+                wait_for_completions(worker, "io_uring_enter", || sender.settle(CALL_LIMIT));
                 let Some(counts) = sender.counts() else {
                     let text =
                         "this kernel does not tell whether it copied (Linux 6.2), so sends were plain ones";
-                    worker.tally.remark("io_uring SEND_ZC", text.to_owned());
+                    worker.errors.remark("io_uring SEND_ZC", text.to_owned());
                     return None;
                 };
                 counts
@@ -118,23 +118,27 @@ impl Source {
 fn run(stream: &TcpStream) -> usize {
     // Without a segment size the pages are full, which costs work and nothing else.
     let segment = tcp_info::read(stream).ok().and_then(|info| info.snd_mss()).unwrap_or(1) as usize;
-    (OFFLOAD_MOST / segment.max(1)).max(1) * segment
+    (OFFLOAD_MAX / segment.max(1)).max(1) * segment
 }
 
 /// How often completions are looked for after the end, nanoseconds.
 const LOOK_NS: u64 = 500_000;
 
 /// Repeats `settle`, which counts errors under `call`, until it says that all is told, the end is cut, or [`SETTLE_NS`] are over.
-fn await_told(worker: &mut Worker, call: &'static str, mut settle: impl FnMut() -> io::Result<bool>) {
+fn wait_for_completions(
+    worker: &mut Worker,
+    call: &'static str,
+    mut settle: impl FnMut() -> io::Result<bool>,
+) {
     let until = clock::monotonic_ns() + SETTLE_NS;
     loop {
         match settle() {
             // The connection is closed, so there is no event to wait for.
-            Ok(false) if !worker.control.is_cut() && clock::monotonic_ns() < until => {
+            Ok(false) if !worker.control.is_aborted() && clock::monotonic_ns() < until => {
                 clock::sleep_until(clock::monotonic_ns() + LOOK_NS);
             }
             Ok(_) => return,
-            Err(error) => return worker.tally.count(call, &error),
+            Err(error) => return worker.errors.count(call, &error),
         }
     }
 }

@@ -7,9 +7,9 @@ use netduel_model::workload::TcpEngine;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, tcp, tcp_info, uring, usage};
 
-use crate::call_error::is_pause;
 use crate::counted::Counted;
 use crate::job::Job;
+use crate::socket_error::is_transient;
 use crate::tcp_pacing::{Due, Pace};
 use crate::tcp_settings::{CALL_LIMIT, TcpSettings};
 use crate::tcp_source::Source;
@@ -39,11 +39,11 @@ pub(crate) fn jobs(
     for (stream, connection) in connections.iter().enumerate() {
         if receives {
             let connection = Arc::clone(connection);
-            jobs.push(Job::sure(stream, stream, move |worker| receive(worker, &connection, settings)));
+            jobs.push(Job::infallible(stream, stream, move |worker| receive(worker, &connection, settings)));
         }
         if sends {
             let connection = Arc::clone(connection);
-            jobs.push(Job::sure(stream, stream, move |worker| send(worker, &connection, settings)));
+            jobs.push(Job::infallible(stream, stream, move |worker| send(worker, &connection, settings)));
         }
     }
     jobs
@@ -51,11 +51,11 @@ pub(crate) fn jobs(
 
 /// Sends for the duration, and then waits until the peer has read all of it.
 pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSettings) -> Counted {
-    worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
+    worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
     let mut source = match Source::new(settings, stream) {
         Ok(source) => Some(source),
         Err((call, error)) => {
-            worker.tally.count(call, &error);
+            worker.errors.count(call, &error);
             None
         }
     };
@@ -72,7 +72,7 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
     }
     match source.and_then(|source| source.settle(worker, stream)) {
         Some(report) => Counted::ZeroCopy(report),
-        None => Counted::Lanes,
+        None => Counted::Nothing,
     }
 }
 
@@ -99,10 +99,10 @@ fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &mut Source, setti
                 sent += count as u64;
                 worker.sent().add(count as u64, 0, now);
             }
-            Err(error) if is_pause(&error) => {}
+            Err(error) if is_transient(&error) => {}
             Err(error) => {
-                if !worker.control.is_cut() {
-                    worker.tally.count(source.call(), &error);
+                if !worker.control.is_aborted() {
+                    worker.errors.count(source.call(), &error);
                 }
                 return;
             }
@@ -132,14 +132,14 @@ pub(crate) fn pace(
     let pace = Pace::new(start_ns, end_ns, settings.rate_bps?, part, settings.block as u64);
     if let Some(ceiling) = pace.kernel_ceiling() {
         worker
-            .tally
+            .errors
             .count_failure("setsockopt SO_MAX_PACING_RATE", tcp::set_max_pacing_rate(stream, ceiling));
     }
     Some(pace)
 }
 
 /// How long this thread has waited for a core, nanoseconds; 0 where the kernel keeps no such account.
-pub(crate) fn held_ns() -> u64 {
+pub(crate) fn runqueue_wait_ns() -> u64 {
     usage::run_and_wait_of_this_thread().map_or(0, |(_, waited_ns)| waited_ns)
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn held_ns() -> u64 {
 fn wait_for_turn(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
     while worker.control.is_running() {
         let now = clock::monotonic_ns();
-        match pace.due(sent, now, held_ns) {
+        match pace.due(sent, now, runqueue_wait_ns) {
             Due::Now(bytes) => return bytes,
             Due::At(at) => clock::sleep_until(at.min(now + STEP_NS)),
             Due::Over => return 0,
@@ -160,13 +160,13 @@ fn wait_for_turn(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
 /// Waits until the peer's kernel has all, so that our kernel's account is complete. The peer's end of the stream says
 /// nothing of that here, for it ends by its own clock; nor is there an event to wait for.
 pub(crate) fn wait_for_acknowledgement(worker: &mut Worker, stream: &TcpStream) {
-    while !worker.control.is_cut() {
+    while !worker.control.is_aborted() {
         match tcp_info::read(stream) {
             Ok(info) if info.unacked().unwrap_or(0) > 0 || info.notsent_bytes().unwrap_or(0) > 0 => {
                 clock::sleep_until(clock::monotonic_ns() + LOOK_NS);
             }
             Ok(_) => return,
-            Err(error) => return worker.tally.count("getsockopt TCP_INFO", &error),
+            Err(error) => return worker.errors.count("getsockopt TCP_INFO", &error),
         }
     }
 }
@@ -182,13 +182,13 @@ pub(crate) fn is_ended(worker: &mut Worker, stream: &TcpStream) -> bool {
     match socket::receive(stream, &mut [0; 1], Waiting::Block) {
         Ok(0) => true,
         Ok(_) => {
-            worker.tally.count_event("recv", "byte from a peer that should not send");
+            worker.errors.count_event("recv", "byte from a peer that should not send");
             false
         }
-        Err(error) if is_pause(&error) => false,
+        Err(error) if is_transient(&error) => false,
         Err(error) => {
-            if !worker.control.is_cut() {
-                worker.tally.count("recv", &error);
+            if !worker.control.is_aborted() {
+                worker.errors.count("recv", &error);
             }
             true
         }
@@ -232,7 +232,7 @@ impl Reader {
         match receiver.finish() {
             Ok(0) => {}
             Ok(count) => worker.received().add(count as u64, 0, clock::monotonic_ns()),
-            Err(error) => worker.tally.count("io_uring cancel", &error),
+            Err(error) => worker.errors.count("io_uring cancel", &error),
         }
     }
 }
@@ -244,35 +244,35 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSett
             receive_loop(worker, stream, &mut reader, settings);
             reader.finish(worker);
         }
-        Err(error) => worker.tally.count("io_uring_setup", &error),
+        Err(error) => worker.errors.count("io_uring_setup", &error),
     }
     if !settings.both {
         // Tells the sender that all was read; ENOTCONN when it is gone.
         let _ = socket::shut_down_sending(stream);
     }
-    Counted::Lanes
+    Counted::Nothing
 }
 
 fn receive_loop(worker: &mut Worker, stream: &TcpStream, reader: &mut Reader, settings: TcpSettings) {
     worker.set_buffers([stream], settings.window);
     if matches!(settings.engine, TcpEngine::Lean | TcpEngine::Zerocopy) {
         let low_water = tcp::set_receive_low_water(stream, LOW_WATER_BYTES);
-        worker.tally.count_failure("setsockopt SO_RCVLOWAT", low_water);
+        worker.errors.count_failure("setsockopt SO_RCVLOWAT", low_water);
         let limit = socket::limit_receive_wait(stream, CALL_LIMIT);
-        worker.tally.count_failure("setsockopt SO_RCVTIMEO", limit);
+        worker.errors.count_failure("setsockopt SO_RCVTIMEO", limit);
     }
     loop {
         match reader.read(stream) {
             Ok(0) => break,
             Ok(count) => worker.received().add(count as u64, 0, clock::monotonic_ns()),
-            Err(error) if is_pause(&error) => {
-                if worker.control.is_cut() {
+            Err(error) if is_transient(&error) => {
+                if worker.control.is_aborted() {
                     break;
                 }
             }
             Err(error) => {
-                if !worker.control.is_cut() {
-                    worker.tally.count("recv", &error);
+                if !worker.control.is_aborted() {
+                    worker.errors.count("recv", &error);
                 }
                 break;
             }

@@ -6,7 +6,7 @@ use netduel_model::workload::UdpOffload;
 use netduel_sys::udp;
 
 use crate::datagram::{self, Kind, kinds};
-use crate::end::End;
+use crate::end_context::EndContext;
 use crate::error::LoadError;
 use crate::job::Job;
 use crate::thread_count;
@@ -22,7 +22,7 @@ const HEADERS_IPV6: usize = 40 + 8;
 ///
 /// # Errors
 /// [`LoadError::DatagramTooLarge`] when the path does not take the datagrams of its sender.
-pub(crate) fn checked(settings: UdpSettings, end: &End<'_>) -> Result<Vec<Job>, LoadError> {
+pub(crate) fn checked(settings: UdpSettings, end: &EndContext<'_>) -> Result<Vec<Job>, LoadError> {
     let directions = end.directions();
     if directions.0 {
         check_mtu(settings, &end.sockets.udp)?;
@@ -35,13 +35,13 @@ pub(crate) fn jobs_from(
     first_lane: usize,
     (sends, receives): (bool, bool),
     settings: UdpSettings,
-    end: &End<'_>,
+    end: &EndContext<'_>,
 ) -> Vec<Job> {
     let (token, connections) = (end.token, &end.sockets.udp);
     let ((data_out, end_out), (data_in, end_in)) = kinds(end.role);
     let threads = thread_count::of(connections.len(), end.pins());
     let sending = UdpSettings {
-        offload: if settings.sends_apart { UdpOffload::None } else { settings.offload },
+        offload: if settings.is_unsegmented { UdpOffload::None } else { settings.offload },
         ..settings
     };
     let flows = |thread: usize, data, end| {
@@ -59,8 +59,8 @@ pub(crate) fn jobs_from(
                 .enumerate()
                 .map(|(index, (stream, socket, magic, end_magic))| {
                     let flow = (thread + index * threads) as u32;
-                    let trial_magic = datagram::magic(token, flow, Kind::Trial);
-                    ReceiveFlow { stream, socket, magic, end_magic, trial_magic }
+                    let probe_magic = datagram::magic(token, flow, Kind::SegmentationProbe);
+                    ReceiveFlow { stream, socket, magic, end_magic, probe_magic }
                 })
                 .collect();
             let work = Box::new(move |worker: &mut Worker| udp_receive::receive(worker, flows, settings));
@@ -79,7 +79,7 @@ pub(crate) fn jobs_from(
 
 /// Refuses datagrams that the sender's kernel could not cut for this path: with `UDP_SEGMENT` each must fit the MTU.
 fn check_mtu(settings: UdpSettings, connections: &[Arc<UdpSocket>]) -> Result<(), LoadError> {
-    if settings.sends_apart || settings.offload == UdpOffload::None {
+    if settings.is_unsegmented || settings.offload == UdpOffload::None {
         return Ok(());
     }
     for socket in connections {

@@ -10,10 +10,10 @@ use netduel_sys::{clock, error_name, socket, udp_segment};
 
 use crate::counted::Counted;
 use crate::datagram;
+use crate::end_markers::END_MARKERS;
 use crate::error::LoadError;
 use crate::flow_count::FlowCount;
-use crate::greeting::{self, Greeting};
-use crate::markers::MARKERS;
+use crate::handshake::{self, HandshakeMessage};
 use crate::udp_send::UdpSettings;
 use crate::worker::Worker;
 
@@ -25,8 +25,8 @@ const BATCH_MERGED: usize = 16;
 /// its own 700 bytes or so for each small datagram: 32 MiB are 60 ms at a million a second, which is what a receiver on a
 /// contended core was seen to wait; with 8 MiB such receivers dropped up to a third.
 const BUFFERS: usize = 64 << 20;
-const BUFFER_LEAST: usize = 1 << 20;
-const BUFFER_MOST: usize = 32 << 20;
+const BUFFER_MIN: usize = 1 << 20;
+const BUFFER_MAX: usize = 32 << 20;
 /// Longest sleep in a call, so that the end of the trial is noticed.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
 /// After a flow's last end marker, this long without a datagram means that none is in flight any more. The marker leaves last, so
@@ -47,7 +47,7 @@ pub(crate) struct ReceiveFlow {
     pub magic: u64,
     pub end_magic: u64,
     /// Of datagrams that only try out the sender's interface.
-    pub trial_magic: u64,
+    pub probe_magic: u64,
 }
 
 /// A flow that is being received.
@@ -94,7 +94,7 @@ impl ReceivingFlow {
         match result {
             Ok(taken) => {
                 let before = self.count.accounting.unique();
-                let magics = [self.flow.magic, self.flow.end_magic, self.flow.trial_magic];
+                let magics = [self.flow.magic, self.flow.end_magic, self.flow.probe_magic];
                 let marker = take_in(batch, taken, size, magics, now, &mut self.count);
                 let new = self.count.accounting.unique() - before;
                 if new > 0 {
@@ -106,13 +106,13 @@ impl ReceivingFlow {
                 }
                 if let Some(marker) = marker {
                     self.peer_done_ns.get_or_insert(now);
-                    self.is_marked |= marker >= MARKERS;
+                    self.is_marked |= marker >= END_MARKERS;
                 }
             }
             Err(error) => {
                 use std::io::ErrorKind::{Interrupted, WouldBlock};
                 if !matches!(error.kind(), WouldBlock | Interrupted) {
-                    worker.tally.count("recvmmsg", &error);
+                    worker.errors.count("recvmmsg", &error);
                     // Anything else than an ICMP answer would come back at once, forever.
                     let name = error.raw_os_error().and_then(error_name::of);
                     self.is_over |= name.is_none_or(|name| !is_from_the_path(name));
@@ -130,17 +130,17 @@ pub(crate) fn receive(
     settings: UdpSettings,
 ) -> Result<Counted, LoadError> {
     let UdpSettings { size, offload, .. } = settings;
-    let buffer = (BUFFERS / settings.flows as usize).clamp(BUFFER_LEAST, BUFFER_MOST);
+    let buffer = (BUFFERS / settings.flows as usize).clamp(BUFFER_MIN, BUFFER_MAX);
     worker.set_buffers(flows.iter().map(|flow| &*flow.socket), settings.window);
     let merged = offload == UdpOffload::GsoGro;
     for flow in &flows {
         if settings.window.is_none() {
             // The gate has said what the host does not give.
             let result = socket::set_receive_buffer(&flow.socket, buffer);
-            worker.tally.count_failure("setsockopt SO_RCVBUF", result);
+            worker.errors.count_failure("setsockopt SO_RCVBUF", result);
         }
         worker
-            .tally
+            .errors
             .count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(&flow.socket, CALL_LIMIT));
         if merged {
             udp_segment::receive_merged(&flow.socket).map_err(LoadError::merging)?;
@@ -150,12 +150,12 @@ pub(crate) fn receive(
         ReceiveBatch::merged(BATCH_MERGED)
     } else {
         // Room for a greeting even when datagrams are smaller, so that a belated one is known for what it is.
-        ReceiveBatch::new(BATCH, size.max(greeting::LENGTH + 1))
+        ReceiveBatch::new(BATCH, size.max(handshake::LENGTH + 1))
     };
     let mut receiving: Vec<ReceivingFlow> =
         flows.into_iter().map(|flow| ReceivingFlow::new(flow, settings.trace)).collect();
     if let [flow] = receiving.as_mut_slice() {
-        while !worker.control.is_cut() && !flow.is_over {
+        while !worker.control.is_aborted() && !flow.is_over {
             let now = flow.receive(worker, &mut batch, size, true);
             flow.look(worker, now);
         }
@@ -167,10 +167,10 @@ pub(crate) fn receive(
     for ReceivingFlow { flow, mut count, .. } in receiving {
         match udp::drops(&flow.socket) {
             Ok(drops) => count.socket_drops = Some(u64::from(drops)),
-            Err(error) => worker.tally.count("getsockopt SO_MEMINFO", &error),
+            Err(error) => worker.errors.count("getsockopt SO_MEMINFO", &error),
         }
         if count.trace.as_ref().is_some_and(|trace| trace.unkept > 0) {
-            worker.tally.count_event("probes", "more arrivals than are kept one by one");
+            worker.errors.count_event("probes", "more arrivals than are kept one by one");
         }
         counts.push(count);
     }
@@ -190,7 +190,7 @@ fn receive_from_all(
     }
     let mut left = receiving.len();
     let mut round_ns = 0;
-    while left > 0 && !worker.control.is_cut() {
+    while left > 0 && !worker.control.is_aborted() {
         for index in readiness.wait(CALL_LIMIT)? {
             receiving[index].receive(worker, batch, size, false);
         }
@@ -238,7 +238,7 @@ fn take_in(
     batch: &ReceiveBatch,
     taken: usize,
     size: usize,
-    [magic, end_magic, trial_magic]: [u64; 3],
+    [magic, end_magic, probe_magic]: [u64; 3],
     now: u64,
     count: &mut FlowCount,
 ) -> Option<u64> {
@@ -254,9 +254,9 @@ fn take_in(
                 (_, number, _) if datagram::read_magic(payload) == Some(end_magic) => {
                     marker = marker.max(number);
                 }
-                _ if datagram::read_magic(payload) == Some(trial_magic) => {}
+                _ if datagram::read_magic(payload) == Some(probe_magic) => {}
                 // A repeated greeting whose answer was late is ours, too.
-                _ if Greeting::from_bytes(payload).is_some() => {}
+                _ if HandshakeMessage::from_bytes(payload).is_some() => {}
                 _ => count.foreign += 1,
             }
         }
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_flow_waits_for_its_marker_longer_than_for_what_the_path_reorders() {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
-        let flow = ReceiveFlow { stream: 0, socket, magic: 1, end_magic: 2, trial_magic: 3 };
+        let flow = ReceiveFlow { stream: 0, socket, magic: 1, end_magic: 2, probe_magic: 3 };
         let mut flow = ReceivingFlow::new(flow, 0);
         assert!(!flow.is_quiet(u64::MAX), "nobody said that the sender is done");
         let (done, last) = (1_000_000_000, 1_400_000_000);

@@ -15,10 +15,10 @@ use netduel_sys::{clock, error_name, pattern, udp_segment};
 
 use crate::counted::Counted;
 use crate::datagram::{self, STREAM_HEADER};
+use crate::end_markers;
 use crate::error::LoadError;
-use crate::markers;
 use crate::pacing::Schedule;
-use crate::packets::sender::RawSender;
+use crate::packets::sender::XdpSender;
 use crate::send_count::SendCount;
 use crate::worker::Worker;
 
@@ -51,7 +51,7 @@ pub(crate) struct UdpSettings {
     pub flows: u32,
     pub offload: UdpOffload,
     /// Whether this end sends each datagram by itself, whatever is said of joined ones.
-    pub sends_apart: bool,
+    pub is_unsegmented: bool,
     /// Datagrams of all flows after which this direction ends.
     pub datagrams: Option<u64>,
     /// Size of both buffers, bytes; `None` is what is best.
@@ -63,13 +63,13 @@ pub(crate) struct UdpSettings {
 
 impl UdpSettings {
     /// Those of flows that are the workload.
-    pub(crate) fn of_flows(flows: &UdpStream, timing: Timing, sends_apart: bool) -> Self {
+    pub(crate) fn of_flows(flows: &UdpStream, timing: Timing, is_unsegmented: bool) -> Self {
         Self {
             size: flows.size.0 as usize,
             rate_bps: flows.rate.map(|rate| rate.0),
             flows: flows.flows,
             offload: flows.offload,
-            sends_apart,
+            is_unsegmented,
             datagrams: flows.tuning.volume.map(|volume| volume.0.div_ceil(flows.size.0)),
             window: flows.tuning.window.map(|window| window.0 as usize),
             timing,
@@ -98,33 +98,33 @@ struct PacedFlow {
 
 /// Datagrams that leave in one call.
 enum Outgoing {
-    Apart(SendBatch),
+    Separate(SendBatch),
     /// One buffer, which the kernel cuts.
-    Joined {
+    Gso {
         bytes: Vec<u8>,
         size: usize,
     },
     /// Frames past the network stack, each with one of these payloads.
-    Raw {
-        sender: Box<RawSender>,
+    Xdp {
+        sender: Box<XdpSender>,
         bytes: Vec<u8>,
         size: usize,
     },
 }
 
 impl Outgoing {
-    fn new(settings: UdpSettings, schedule: Option<Schedule>, raw: Option<RawSender>) -> Self {
+    fn new(settings: UdpSettings, schedule: Option<Schedule>, raw: Option<XdpSender>) -> Self {
         let paced = schedule.map(|schedule| schedule.batch(PACED_BATCH_NS, PACED_BATCH));
         let mut all = match (raw, settings.offload) {
             (Some(sender), _) => {
                 let (size, count) = (settings.size, paced.unwrap_or(BATCH));
-                Self::Raw { sender: Box::new(sender), bytes: vec![0; count * size], size }
+                Self::Xdp { sender: Box::new(sender), bytes: vec![0; count * size], size }
             }
-            (None, UdpOffload::None) => Self::Apart(SendBatch::new(paced.unwrap_or(BATCH), settings.size)),
+            (None, UdpOffload::None) => Self::Separate(SendBatch::new(paced.unwrap_or(BATCH), settings.size)),
             (None, UdpOffload::Gso | UdpOffload::GsoGro) => {
                 let most = udp_segment::segments(settings.size);
                 let count = paced.map_or(most, |paced| paced.min(most));
-                Self::Joined { bytes: vec![0; count * settings.size], size: settings.size }
+                Self::Gso { bytes: vec![0; count * settings.size], size: settings.size }
             }
         };
         for index in 0..all.capacity() {
@@ -135,16 +135,16 @@ impl Outgoing {
 
     fn capacity(&self) -> usize {
         match self {
-            Self::Apart(batch) => batch.capacity(),
-            Self::Joined { bytes, size } | Self::Raw { bytes, size, .. } => bytes.len() / size,
+            Self::Separate(batch) => batch.capacity(),
+            Self::Gso { bytes, size } | Self::Xdp { bytes, size, .. } => bytes.len() / size,
         }
     }
 
     #[inline]
     fn payload_mut(&mut self, index: usize) -> &mut [u8] {
         match self {
-            Self::Apart(batch) => batch.payload_mut(index),
-            Self::Joined { bytes, size } | Self::Raw { bytes, size, .. } => {
+            Self::Separate(batch) => batch.payload_mut(index),
+            Self::Gso { bytes, size } | Self::Xdp { bytes, size, .. } => {
                 &mut bytes[index * *size..(index + 1) * *size]
             }
         }
@@ -155,12 +155,12 @@ impl Outgoing {
     fn send(&mut self, flow: &SendFlow, count: usize) -> io::Result<usize> {
         let socket = &*flow.socket;
         match self {
-            Self::Raw { sender, bytes, size } => {
+            Self::Xdp { sender, bytes, size } => {
                 sender.send(flow.stream, bytes[..count * *size].chunks_exact(*size))
             }
-            Self::Apart(batch) => batch.send(socket, count),
+            Self::Separate(batch) => batch.send(socket, count),
             // The kernel takes a buffer whole or not at all.
-            Self::Joined { bytes, size } => {
+            Self::Gso { bytes, size } => {
                 socket::send(socket, &bytes[..count * *size], Waiting::Block).map(|taken| taken / *size)
             }
         }
@@ -170,7 +170,7 @@ impl Outgoing {
     #[cold]
     fn shrink(&mut self) -> bool {
         match self {
-            Self::Joined { bytes, size } if bytes.len() > udp_segment::SEGMENTS_OLD * *size => {
+            Self::Gso { bytes, size } if bytes.len() > udp_segment::SEGMENTS_OLD * *size => {
                 bytes.truncate(udp_segment::SEGMENTS_OLD * *size);
                 true
             }
@@ -180,9 +180,9 @@ impl Outgoing {
 
     fn call(&self) -> &'static str {
         match self {
-            Self::Apart(_) => "sendmmsg",
-            Self::Joined { .. } => "send with UDP_SEGMENT",
-            Self::Raw { .. } => "AF_XDP send",
+            Self::Separate(_) => "sendmmsg",
+            Self::Gso { .. } => "send with UDP_SEGMENT",
+            Self::Xdp { .. } => "AF_XDP send",
         }
     }
 }
@@ -199,14 +199,14 @@ pub(crate) fn send(
     worker: &mut Worker,
     flows: Vec<SendFlow>,
     settings: UdpSettings,
-    mut raw: Option<RawSender>,
+    mut raw: Option<XdpSender>,
 ) -> Result<Counted, LoadError> {
     let started_ns = worker.control.started_ns();
     let mut flows: Vec<PacedFlow> =
         flows.into_iter().map(|flow| paced_flow(flow, settings, started_ns)).collect();
     for PacedFlow { flow, .. } in &flows {
         worker
-            .tally
+            .errors
             .count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(&flow.socket, CALL_LIMIT));
         if settings.offload != UdpOffload::None {
             udp_segment::send_in_segments(&flow.socket, settings.size)
@@ -220,7 +220,7 @@ pub(crate) fn send(
                 .map_err(|error| LoadError::system("read the addresses of a flow", error))?;
         }
     }
-    let Some(first) = flows.first() else { return Ok(Counted::Lanes) };
+    let Some(first) = flows.first() else { return Ok(Counted::Nothing) };
     let mut outgoing = Outgoing::new(settings, first.schedule, raw);
     worker.set_buffers(flows.iter().map(|flow| &*flow.flow.socket), settings.window);
     let timing = settings.timing;
@@ -233,17 +233,17 @@ pub(crate) fn send(
         cpu_at_the_end_ns: None,
     };
     if settings.rate_bps.is_some() {
-        sender.on_schedule(worker, &mut flows, &mut outgoing);
+        sender.send_paced(worker, &mut flows, &mut outgoing);
     } else {
-        sender.in_turn(worker, &mut flows, &mut outgoing);
+        sender.send_round_robin(worker, &mut flows, &mut outgoing);
     }
     let mut packets = None;
-    if let Outgoing::Raw { sender, .. } = &mut outgoing {
-        worker.tally.count_times("AF_XDP send", "never left the interface's queue", sender.flush() as u64);
+    if let Outgoing::Xdp { sender, .. } = &mut outgoing {
+        worker.errors.count_times("AF_XDP send", "never left the interface's queue", sender.flush() as u64);
         packets = Some(sender.report(worker.pinned));
     }
-    if worker.control.tells_its_end() {
-        markers::send(|| flows.iter().map(|PacedFlow { flow, .. }| (&*flow.socket, flow.end_magic)));
+    if worker.control.sends_end_markers() {
+        end_markers::send(|| flows.iter().map(|PacedFlow { flow, .. }| (&*flow.socket, flow.end_magic)));
     }
     match sender.failure {
         None => Ok(Counted::SentDatagrams { count: sender.count, packets }),
@@ -279,7 +279,7 @@ struct Sender {
 impl Sender {
     /// A batch of each flow after the other, as fast as the kernel takes them. Each flow has one, even when the thread has its core
     /// only after the end: a trial without a datagram says nothing of the path.
-    fn in_turn(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
+    fn send_round_robin(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
         let mut open: Vec<usize> = (0..flows.len()).filter(|&index| flows[index].most > 0).collect();
         let mut turn = 0;
         let mut is_first_round = true;
@@ -292,7 +292,7 @@ impl Sender {
                 break;
             }
             let batch = outgoing.capacity();
-            if self.hand_over(worker, &mut flows[open[turn]], outgoing, batch, now) {
+            if self.send_batch(worker, &mut flows[open[turn]], outgoing, batch, now) {
                 turn += 1;
             } else {
                 open.swap_remove(turn);
@@ -301,7 +301,7 @@ impl Sender {
     }
 
     /// Whatever is due first, when it is due. What is due before the end belongs to the trial, and no more.
-    fn on_schedule(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
+    fn send_paced(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
         let due = |flow: &PacedFlow| flow.schedule.map_or(u64::MAX, |schedule| schedule.due_ns(flow.number));
         let mut queue: BinaryHeap<Reverse<(u64, usize)>> = flows
             .iter()
@@ -320,7 +320,7 @@ impl Sender {
                 break;
             }
             let now = clock::monotonic_ns();
-            if now >= self.end_ns && self.is_hopeless(now) {
+            if now >= self.end_ns && self.is_catch_up_over(now) {
                 break;
             }
             let flow = &mut flows[index];
@@ -329,7 +329,7 @@ impl Sender {
             let batch = (0..outgoing.capacity() as u64)
                 .take_while(|ahead| schedule.due_ns(first + ahead) < self.end_ns)
                 .count();
-            let goes_on = self.hand_over(worker, flow, outgoing, batch, now);
+            let goes_on = self.send_batch(worker, flow, outgoing, batch, now);
             if let Some(late) = &mut self.count.pacing_error
                 && flow.number > first
                 && self.steady_ns.contains(&due_ns)
@@ -344,7 +344,7 @@ impl Sender {
 
     /// Whether what was due before the end will not be sent in any reasonable time after it.
     #[cold]
-    fn is_hopeless(&mut self, now: u64) -> bool {
+    fn is_catch_up_over(&mut self, now: u64) -> bool {
         let cpu_ns = clock::thread_cpu_ns();
         let at_the_end_ns = *self.cpu_at_the_end_ns.get_or_insert(cpu_ns);
         cpu_ns - at_the_end_ns >= CATCH_UP_CPU_NS || now - self.end_ns >= CATCH_UP_NS
@@ -352,7 +352,7 @@ impl Sender {
 
     /// Sends the next `batch` datagrams of a flow, fewer where its volume ends, and pauses when the kernel has no room; false when the flow is over.
     #[inline]
-    fn hand_over(
+    fn send_batch(
         &mut self,
         worker: &mut Worker,
         flow: &mut PacedFlow,
@@ -397,7 +397,7 @@ impl Sender {
         flow: &PacedFlow,
         error: &io::Error,
     ) -> Refusal {
-        if worker.control.is_cut() {
+        if worker.control.is_aborted() {
             return Refusal::Over;
         }
         let is_first = flow.number == 0;
@@ -405,7 +405,7 @@ impl Sender {
         if error.kind() == io::ErrorKind::Interrupted || may_be_old && outgoing.shrink() {
             return Refusal::Retry { pause_ns: 0 };
         }
-        worker.tally.count(outgoing.call(), error);
+        worker.errors.count(outgoing.call(), error);
         match error.raw_os_error().and_then(error_name::of) {
             // Nobody listens there any more: to go on would be to flood a host without an agent.
             Some("ECONNREFUSED" | "EPIPE") => Refusal::Over,
@@ -415,10 +415,10 @@ impl Sender {
                     let size = outgoing.payload_mut(0).len();
                     let error = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
                     self.failure = Some(match outgoing {
-                        Outgoing::Joined { .. } => LoadError::segmentation(size, error),
-                        Outgoing::Apart(_) => LoadError::datagram(size, error),
-                        Outgoing::Raw { sender, .. } => {
-                            LoadError::raw("send frames", sender.interface(), error)
+                        Outgoing::Gso { .. } => LoadError::segmentation(size, error),
+                        Outgoing::Separate(_) => LoadError::datagram(size, error),
+                        Outgoing::Xdp { sender, .. } => {
+                            LoadError::bypass("send frames", sender.interface(), error)
                         }
                     });
                 }
@@ -460,7 +460,7 @@ mod tests {
             rate_bps: None,
             flows: 1,
             offload,
-            sends_apart: false,
+            is_unsegmented: false,
             datagrams: None,
             window: None,
             timing: no_time,

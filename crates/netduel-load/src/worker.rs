@@ -5,9 +5,9 @@ use std::sync::Arc;
 use netduel_sys::{clock, socket};
 
 use crate::control::Control;
-use crate::core_sharing::Sharing;
-use crate::lane::Lane;
-use crate::tally::Tally;
+use crate::error_counts::ErrorCounts;
+use crate::spin_yield::SpinYield;
+use crate::stream_counter::StreamCounter;
 
 /// A thread's view of its end.
 pub(crate) struct Worker {
@@ -17,8 +17,8 @@ pub(crate) struct Worker {
     /// The core that it is pinned to.
     pub pinned: Option<u16>,
     /// Errors of its calls.
-    pub tally: Tally,
-    sharing: Sharing,
+    pub errors: ErrorCounts,
+    sharing: SpinYield,
 }
 
 /// Longest sleep before something is due, so that an end can be cut.
@@ -26,7 +26,7 @@ const STEP_NS: u64 = 20_000_000;
 
 impl Worker {
     pub(crate) fn new(control: Arc<Control>, stream: usize) -> Self {
-        Self { control, stream, pinned: None, tally: Tally::new(), sharing: Sharing::new() }
+        Self { control, stream, pinned: None, errors: ErrorCounts::new(), sharing: SpinYield::new() }
     }
 
     /// Gives sockets the buffers that were asked for, bytes. What the host does not grant is said once, among the errors.
@@ -43,7 +43,7 @@ impl Worker {
                     let (s, r) = least.unwrap_or((sending, receiving));
                     least = Some((s.min(sending), r.min(receiving)));
                 }
-                Err(error) => self.tally.count("setsockopt SO_RCVBUF", &error),
+                Err(error) => self.errors.count("setsockopt SO_RCVBUF", &error),
             }
         }
         let Some((sending, receiving)) = least else { return };
@@ -51,7 +51,7 @@ impl Worker {
             if got < asked {
                 let text =
                     format!("got {got} of {asked} bytes: raise net.core.rmem_max and net.core.wmem_max");
-                self.tally.remark(&format!("setsockopt {name}"), text);
+                self.errors.remark(&format!("setsockopt {name}"), text);
             }
         }
     }
@@ -70,8 +70,8 @@ impl Worker {
 
     /// A message was there.
     #[inline]
-    pub(crate) fn was_served(&mut self) {
-        self.sharing.was_served();
+    pub(crate) fn note_message(&mut self) {
+        self.sharing.note_message();
     }
 
     /// Waits until `due_ns`, asleep for most of it; false when the end is not running any more.
@@ -97,13 +97,13 @@ impl Worker {
 
     /// The counter of what this thread sends.
     #[inline]
-    pub(crate) fn sent(&self) -> &Lane {
+    pub(crate) fn sent(&self) -> &StreamCounter {
         &self.control.sent[self.stream]
     }
 
     /// The counter of what this thread receives.
     #[inline]
-    pub(crate) fn received(&self) -> &Lane {
+    pub(crate) fn received(&self) -> &StreamCounter {
         &self.control.received[self.stream]
     }
 }

@@ -1,14 +1,14 @@
 //! Ethernet frames with a datagram of a flow in them, written byte by byte (RFC 791, RFC 8200, RFC 768). Pure: no socket.
 use std::net::{IpAddr, SocketAddr};
 
-use super::path::RawPath;
+use super::bypass_path::BypassPath;
 
 const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
 /// Frames are filled up to this, as Ethernet wants (IEEE 802.3, without the check sequence of 4 bytes).
-pub(crate) const FRAME_LEAST: usize = 60;
+pub(crate) const FRAME_MIN: usize = 60;
 const PROTOCOL_UDP: u8 = 17;
 /// Hops that a packet may make.
 const HOPS: u8 = 64;
@@ -28,7 +28,7 @@ impl Template {
     ///
     /// # Panics
     /// When the addresses are of two families, which no socket has.
-    pub(crate) fn new(path: &RawPath, from: SocketAddr, to: SocketAddr, payload_len: usize) -> Self {
+    pub(crate) fn new(path: &BypassPath, from: SocketAddr, to: SocketAddr, payload_len: usize) -> Self {
         let mut bytes = Vec::new();
         bytes.extend(path.peer_mac);
         bytes.extend(path.own_mac);
@@ -70,7 +70,7 @@ impl Template {
         bytes.extend(udp_len.to_be_bytes());
         bytes.extend([0; 2]);
         let payload_at = bytes.len();
-        bytes.resize((payload_at + payload_len).max(FRAME_LEAST), 0);
+        bytes.resize((payload_at + payload_len).max(FRAME_MIN), 0);
         Self { bytes, payload_at, payload_len, sum }
     }
 
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn template(from: &str, to: &str, length: usize) -> Template {
-        let path = RawPath {
+        let path = BypassPath {
             interface: "veth0".to_owned(),
             index: 1,
             xdp: None,
@@ -180,7 +180,7 @@ mod tests {
     fn short_datagrams_are_filled_up_to_the_least_frame() {
         let template = template("10.77.0.1:1", "10.77.0.2:2", 16);
         let mut frame = [0xaa; 64];
-        assert_eq!(template.write(&[7; 16], &mut frame), FRAME_LEAST);
+        assert_eq!(template.write(&[7; 16], &mut frame), FRAME_MIN);
         assert_eq!((payload(&frame[..60]), &frame[58..60]), (Some((2, &[7; 16][..])), &[0, 0][..]));
     }
 }

@@ -7,7 +7,7 @@ use netduel_sys::bpf::{
     Program, ProgramKind, Register, SocketMap, Width,
 };
 
-use super::path::RawPath;
+use super::bypass_path::BypassPath;
 
 /// What an XDP program says of a frame: of `enum xdp_action` (include/uapi/linux/bpf.h).
 pub(super) const XDP_DROP: i32 = 1;
@@ -64,7 +64,7 @@ pub(crate) fn leader(flows: &HashMap, sockets: &SocketMap) -> Result<Program, Lo
 }
 
 /// Puts a program on an interface that lets every packet pass: some drivers serve the sockets of an interface only when it has one.
-pub(crate) fn pass(path: &RawPath) -> Result<Link, (&'static str, io::Error)> {
+pub(crate) fn pass(path: &BypassPath) -> Result<Link, (&'static str, io::Error)> {
     let mut code = Code::new();
     code.exit_with(XDP_PASS);
     let program = Program::load(ProgramKind::Xdp, "netduel_pass", &code)

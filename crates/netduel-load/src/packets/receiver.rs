@@ -9,14 +9,14 @@ use netduel_sys::bpf::{Attach, HashMap, Link, PerCoreArray, SocketMap};
 use netduel_sys::xdp::{Settings, XdpSocket};
 use netduel_sys::{clock, error_name};
 
-use super::path::RawPath;
+use super::bypass_path::BypassPath;
 use super::{frame, programs};
-use crate::accounting::Arrival;
 use crate::counted::Counted;
 use crate::datagram;
 use crate::error::ATTACH;
 use crate::flow_count::FlowCount;
-use crate::lane::Lane;
+use crate::sequence_window::Arrival;
+use crate::stream_counter::StreamCounter;
 use crate::worker::Worker;
 
 /// Frames of a queue's socket: some milliseconds at ten million a second, which is what a thread may have to wait for its core.
@@ -39,7 +39,7 @@ struct Attached {
 
 /// The sockets of all queues.
 #[derive(Debug)]
-pub(crate) struct RawReceiver {
+pub(crate) struct XdpReceiver {
     queues: Vec<XdpSocket>,
     interface: String,
     mode: Option<XdpMode>,
@@ -48,7 +48,7 @@ pub(crate) struct RawReceiver {
 }
 
 /// A thread's part of them. The program stays as long as one of them.
-pub(crate) struct ReceiverPart {
+pub(crate) struct XdpReceiverQueues {
     /// Each with its number.
     queues: Vec<(u32, XdpSocket)>,
     interface: String,
@@ -68,11 +68,11 @@ pub(crate) struct Counter {
 }
 
 /// Why a door past the network stack was not opened: what was done, and what the kernel said.
-pub(crate) type Refused = (&'static str, io::Error);
+pub(crate) type BypassError = (&'static str, io::Error);
 
-impl RawReceiver {
+impl XdpReceiver {
     /// A socket on each queue, and the program that leads the flows of these magics to them.
-    pub(crate) fn open(path: &RawPath, magics: &[u64], busy_poll: bool) -> Result<Self, Refused> {
+    pub(crate) fn open(path: &BypassPath, magics: &[u64], busy_poll: bool) -> Result<Self, BypassError> {
         let map = SocketMap::new("netduel_sockets", path.queues.max(1))
             .map_err(refused("make a map of sockets"))?;
         let mut queues = Vec::new();
@@ -96,17 +96,17 @@ impl RawReceiver {
     }
 
     /// Shares the queues among so many threads, or fewer.
-    pub(crate) fn parts(self, threads: usize) -> Vec<ReceiverPart> {
+    pub(crate) fn parts(self, threads: usize) -> Vec<XdpReceiverQueues> {
         let threads = threads.clamp(1, self.queues.len());
         let attached = Arc::new(self.attached);
-        let part = || ReceiverPart {
+        let part = || XdpReceiverQueues {
             queues: Vec::new(),
             interface: self.interface.clone(),
             mode: self.mode,
             attached: Arc::clone(&attached),
             busy_poll: self.busy_poll,
         };
-        let mut parts: Vec<ReceiverPart> = (0..threads).map(|_| part()).collect();
+        let mut parts: Vec<XdpReceiverQueues> = (0..threads).map(|_| part()).collect();
         for (index, socket) in self.queues.into_iter().enumerate() {
             parts[index % threads].queues.push((index as u32, socket));
         }
@@ -116,7 +116,7 @@ impl RawReceiver {
 
 impl Counter {
     /// The program on the interface.
-    pub(crate) fn open(path: &RawPath, magics: &[u64]) -> Result<Self, Refused> {
+    pub(crate) fn open(path: &BypassPath, magics: &[u64]) -> Result<Self, BypassError> {
         let counts = PerCoreArray::new("netduel_counts", magics.len() as u32)
             .map_err(refused("make a map of counts"))?;
         let flows = programs::flows(magics).map_err(refused("make a map of flows"))?;
@@ -127,12 +127,12 @@ impl Counter {
     }
 }
 
-pub(super) fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> Refused {
+pub(super) fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> BypassError {
     move |error| (doing, error)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
-fn unloaded(error: netduel_sys::bpf::LoadError) -> Refused {
+fn unloaded(error: netduel_sys::bpf::LoadError) -> BypassError {
     let kind = error.source.kind();
     (
         "load an XDP program",
@@ -141,15 +141,15 @@ fn unloaded(error: netduel_sys::bpf::LoadError) -> Refused {
 }
 
 /// Takes frames off some queues until the peer is done and nothing is under way.
-pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], size: usize) -> Counted {
-    let ReceiverPart { mut queues, interface, mode, attached, busy_poll } = part;
+pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u64], size: usize) -> Counted {
+    let XdpReceiverQueues { mut queues, interface, mode, attached, busy_poll } = part;
     let streams: BTreeMap<u64, usize> =
         magics.iter().enumerate().map(|(stream, magic)| (*magic, stream)).collect();
     let mut counts: Vec<FlowCount> = (0..magics.len()).map(|stream| FlowCount::new(stream, 0)).collect();
     let mut fresh: Vec<u64> = vec![0; magics.len()];
     let mut taken_of: Vec<u64> = vec![0; queues.len()];
     let mut finishing_ns = None;
-    while !worker.control.is_cut() {
+    while !worker.control.is_aborted() {
         let now = clock::monotonic_ns();
         let mut taken = 0;
         for ((_, socket), taken_of) in queues.iter_mut().zip(&mut taken_of) {
@@ -162,20 +162,21 @@ pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], s
                 let asked = socket
                     .poll_driver()
                     .or_else(|error| if is_nothing(&error) { Ok(()) } else { Err(error) });
-                worker.tally.count_failure("recvfrom AF_XDP", asked);
+                worker.errors.count_failure("recvfrom AF_XDP", asked);
             }
         }
         if taken > 0 {
             for (lane, new) in worker.control.received.iter().zip(&mut fresh).filter(|(_, new)| **new > 0) {
                 lane.add_shared(*new * size as u64, std::mem::take(new), now);
             }
-            worker.was_served();
+            worker.note_message();
             continue;
         }
         if worker.control.is_finishing() {
             let since = *finishing_ns.get_or_insert(now);
             // Of all threads: what is under way to one's queues may come by a path that another's has shown to be long.
-            let last_ns = worker.control.received.iter().filter_map(Lane::span).map(|(_, last)| last).max();
+            let last_ns =
+                worker.control.received.iter().filter_map(StreamCounter::span).map(|(_, last)| last).max();
             if now.saturating_sub(last_ns.unwrap_or(0).max(since)) >= QUIET_NS {
                 break;
             }
@@ -197,7 +198,7 @@ pub(crate) fn receive(worker: &mut Worker, part: ReceiverPart, magics: &[u64], s
                     *report.drops.entry(name.to_owned()).or_default() += count;
                 }
             }
-            Err(error) => worker.tally.count("getsockopt XDP_STATISTICS", &error),
+            Err(error) => worker.errors.count("getsockopt XDP_STATISTICS", &error),
         }
     }
     counts.retain(FlowCount::has_any);
@@ -237,7 +238,7 @@ pub(crate) fn watch(worker: &mut Worker, counter: &Counter, size: usize) -> Coun
     let mut counted = vec![0; flows as usize];
     let mut by_core: Vec<u64> = Vec::new();
     let (mut last_ns, mut finishing_ns) = (0, None);
-    while !worker.control.is_cut() {
+    while !worker.control.is_aborted() {
         let now = clock::monotonic_ns();
         by_core.fill(0);
         for flow in 0..flows {
@@ -248,7 +249,7 @@ pub(crate) fn watch(worker: &mut Worker, counter: &Counter, size: usize) -> Coun
                     cores.iter().sum::<u64>()
                 }
                 Err(error) => {
-                    worker.tally.count("bpf BPF_MAP_LOOKUP_ELEM", &error);
+                    worker.errors.count("bpf BPF_MAP_LOOKUP_ELEM", &error);
                     continue;
                 }
             };

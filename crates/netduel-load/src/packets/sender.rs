@@ -8,8 +8,8 @@ use netduel_sys::bpf::Link;
 use netduel_sys::xdp::{Settings, XdpSocket, ZeroCopy};
 use netduel_sys::{clock, error_name};
 
+use super::bypass_path::BypassPath;
 use super::frame::Template;
-use super::path::RawPath;
 
 /// The kernel takes so many in a call when it copies (TX_BATCH_SIZE in net/xdp/xsk.c).
 const TAKEN: usize = 32;
@@ -20,9 +20,9 @@ const FLUSH_NS: u64 = 1_000_000_000;
 
 /// A socket with the frames of its flows.
 #[derive(Debug)]
-pub(crate) struct RawSender {
+pub(crate) struct XdpSender {
     socket: XdpSocket,
-    path: RawPath,
+    path: BypassPath,
     templates: Vec<(usize, Template)>,
     queue: u32,
     sent: u64,
@@ -35,9 +35,9 @@ pub(crate) struct RawSender {
     program: Option<Arc<Link>>,
 }
 
-impl RawSender {
+impl XdpSender {
     /// On a queue of the path's interface; without copies where a program on the interface makes that possible.
-    pub(crate) fn open(path: &RawPath, queue: u32, program: Option<Arc<Link>>) -> io::Result<Self> {
+    pub(crate) fn open(path: &BypassPath, queue: u32, program: Option<Arc<Link>>) -> io::Result<Self> {
         // A queue that a socket has with zero copy receives into that socket's frames, whoever gets them then.
         let settings = Settings {
             interface: path.index,

@@ -15,33 +15,33 @@ use netduel_model::ids::Token;
 use netduel_model::workload::{Family, Role, Workload};
 use netduel_sys::{descriptor_limit, packet_info, shared_port, socket as sys_socket, tcp};
 
+use crate::connection_source::{AcceptQueue, ConnectionSource};
 use crate::error::LoadError;
-use crate::later::{Later, Queue};
-use crate::peer;
-use crate::server::{Gates, ServerEnd};
-use crate::tally::Tally;
-use crate::udp_gate::{self, UdpGate};
+use crate::error_counts::ErrorCounts;
+use crate::preflight;
+use crate::server::{Acceptors, ServerEnd};
+use crate::udp_acceptor::{self, UdpAcceptor};
 
-mod doorman;
-mod flows;
+mod demultiplexer;
+mod flow_sockets;
 pub(crate) mod registry;
-mod stream_gate;
+mod stream_collector;
 
-pub use doorman::Control;
-use doorman::Doorman;
-use flows::Flows;
+pub use demultiplexer::ControlHandler;
+use demultiplexer::Demultiplexer;
+use flow_sockets::FlowSockets;
 use registry::{Delivery, Registry, Trial};
-use stream_gate::StreamGate;
+use stream_collector::StreamCollector;
 
 /// Connections that the kernel keeps until they are accepted; it caps it at net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 /// How long the kernel keeps a peer that says nothing away from us.
-const SILENT_PEERS: Duration = Duration::from_secs(4);
+const DEFER_ACCEPT: Duration = Duration::from_secs(4);
 /// Numbers that are tried when the kernel may choose: each may be taken for UDP.
 const NUMBERS_TRIED: usize = 64;
 /// Connections of a trial that may wait for one of its threads, beyond those that its client has under way: strangers who know
 /// the token, and clients that went away.
-const NEWCOMERS_BEYOND: usize = 64;
+const ACCEPT_QUEUE_EXTRA: usize = 64;
 /// Stack of the thread; what it keeps is on the heap.
 const STACK_BYTES: usize = 256 * 1024;
 
@@ -63,30 +63,30 @@ impl Port {
     /// # Errors
     /// [`LoadError::Bind`] when the address is not this host's or the port is taken, [`LoadError::Peer`] when it is no address
     /// of a host, [`LoadError::System`] when the host has no descriptor or thread left.
-    pub fn open(bind: SocketAddr, control: Control) -> Result<Self, LoadError> {
+    pub fn open(bind: SocketAddr, control: ControlHandler) -> Result<Self, LoadError> {
         let bind = match bind.ip().to_canonical() {
             IpAddr::V4(mapped) => SocketAddr::from((mapped, bind.port())),
             IpAddr::V6(_) => bind,
         };
-        peer::check_address(bind.ip(), family_of(bind.ip()), false)?;
+        preflight::check_address(bind.ip(), family_of(bind.ip()), false)?;
         descriptor_limit::raise(0)
             .map_err(|error| LoadError::system("raise the limit of open descriptors", error))?;
         let (listener, socket, address) = bind_both(bind)?;
-        tcp::defer_accept(&listener, SILENT_PEERS)
+        tcp::defer_accept(&listener, DEFER_ACCEPT)
             .map_err(|error| LoadError::system("set TCP_DEFER_ACCEPT on the listener", error))?;
         packet_info::enable(&socket)
             .map_err(|error| LoadError::system("set IP_PKTINFO on the socket", error))?;
         // What the host does not grant costs repeated greetings when very many come at once, and nothing else.
-        let _ = sys_socket::set_buffers(&socket, udp_gate::BUFFER_BYTES);
+        let _ = sys_socket::set_buffers(&socket, udp_acceptor::BUFFER_BYTES);
         let (wake, watched) =
             UnixStream::pair().map_err(|error| LoadError::system("make a socket pair", error))?;
         let registry = Arc::new(Registry::default());
-        let flows = Flows::new(socket, address.port(), Arc::clone(&registry));
-        let doorman = Doorman::new(listener, flows, watched, Arc::clone(&registry), control);
+        let flows = FlowSockets::new(socket, address.port(), Arc::clone(&registry));
+        let demultiplexer = Demultiplexer::new(listener, flows, watched, Arc::clone(&registry), control);
         let thread = std::thread::Builder::new()
             .name("load-port".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || doorman.run())
+            .spawn(move || demultiplexer.run())
             .map_err(|error| LoadError::system("start a thread", error))?;
         Ok(Self { address, registry, wake: Some(wake), thread: Some(thread) })
     }
@@ -104,41 +104,42 @@ impl Port {
     /// [`LoadError`] when the workload cannot be run here, or asks for an IP version that the port is not bound to, or the token is
     /// that of another trial of this port.
     pub fn prepare_server(&self, workload: &Workload, token: Token) -> Result<ServerEnd, LoadError> {
-        peer::check_workload(workload, Role::Server)?;
+        preflight::check_workload(workload, Role::Server)?;
         self.check_family(workload.family)?;
         let congestion = workload.traffic.facts().tcp.congestion;
         if let Some(name) = congestion {
             tcp::try_congestion(name).map_err(|error| {
-                peer::congestion_error(congestion, error)
+                preflight::congestion_error(congestion, error)
                     .unwrap_or_else(|error| LoadError::system("set the congestion control", error))
             })?;
         }
         let needs = workload.traffic.facts().sockets;
         let mut trial = Trial::new(token, congestion);
-        let mut gates = Gates::default();
+        let mut gates = Acceptors::default();
         if needs.tcp > 0 {
-            let later = (needs.later > 0)
-                .then(|| Arc::new(Later::Queue(Queue::new(needs.later as usize + NEWCOMERS_BEYOND))));
+            let later = (needs.later > 0).then(|| {
+                Arc::new(ConnectionSource::Queue(AcceptQueue::new(needs.later as usize + ACCEPT_QUEUE_EXTRA)))
+            });
             trial.later.clone_from(&later);
             let (sender, arrivals) = channel();
             let expected = needs.tcp as usize;
             let wake = gates.add(|wake, orders| {
-                Box::new(move || StreamGate { arrivals, wake, orders, expected, later }.run())
+                Box::new(move || StreamCollector { arrivals, wake, orders, expected, later }.run())
             })?;
-            trial.expect_streams(expected, Delivery::new(sender, wake.nudge()?));
+            trial.expect_streams(expected, Delivery::new(sender, wake.handle()?));
         }
         if needs.udp > 0 {
             let (sender, arrivals) = channel();
             let expected = needs.udp as usize;
             let wake = gates.add(|wake, orders| {
                 let arrivals = Some(arrivals);
-                Box::new(move || UdpGate { flows: Vec::new(), expected, arrivals, wake, orders }.run())
+                Box::new(move || UdpAcceptor { flows: Vec::new(), expected, arrivals, wake, orders }.run())
             })?;
-            trial.expect_flows(needs.udp, Delivery::new(sender, wake.nudge()?));
+            trial.expect_flows(needs.udp, Delivery::new(sender, wake.handle()?));
         }
         let registration = self.registry.register(trial)?;
         let ports = vec![self.address.port(); needs.ports()];
-        Ok(ServerEnd::new(workload, token, ports, gates, Tally::new(), Some(registration)))
+        Ok(ServerEnd::new(workload, token, ports, gates, ErrorCounts::new(), Some(registration)))
     }
 
     fn check_family(&self, family: Family) -> Result<(), LoadError> {

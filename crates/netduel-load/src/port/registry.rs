@@ -12,22 +12,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use netduel_model::ids::Token;
 use netduel_sys::tcp;
 
+use crate::connection_source::{ConnectionSource, IncomingConnection};
 use crate::error::LoadError;
-use crate::flow_greeting::Greeter;
-use crate::greeting::{Greeting, Step};
-use crate::later::{Later, Newcomer};
+use crate::handshake::{HandshakeMessage, Step};
 use crate::pending_handshakes;
-use crate::udp_gate::Arrival;
-use crate::wake::Nudge;
+use crate::udp_acceptor::Arrival;
+use crate::udp_handshake::UdpHandshake;
+use crate::waker::WakerHandle;
 
 /// Brings something to the gate of a trial. Dropping it tells the gate that no more comes.
 pub(super) struct Delivery<T> {
     sender: Option<Sender<T>>,
-    nudge: Nudge,
+    nudge: WakerHandle,
 }
 
 impl<T> Delivery<T> {
-    pub(super) fn new(sender: Sender<T>, nudge: Nudge) -> Self {
+    pub(super) fn new(sender: Sender<T>, nudge: WakerHandle) -> Self {
         Self { sender: Some(sender), nudge }
     }
 
@@ -35,7 +35,7 @@ impl<T> Delivery<T> {
     pub(super) fn send(&self, what: T) {
         if let Some(sender) = &self.sender {
             let _ = sender.send(what);
-            self.nudge.look();
+            self.nudge.wake();
         }
     }
 }
@@ -43,7 +43,7 @@ impl<T> Delivery<T> {
 impl<T> Drop for Delivery<T> {
     fn drop(&mut self) {
         self.sender = None;
-        self.nudge.look();
+        self.nudge.wake();
     }
 }
 
@@ -58,10 +58,10 @@ pub(super) struct Trial {
     taken: Vec<bool>,
     streams: Option<Delivery<Stream>>,
     /// By index, the greeting of each flow that has no peer yet.
-    pub greeters: Vec<Option<Greeter>>,
+    pub greeters: Vec<Option<UdpHandshake>>,
     pub flows: Option<Delivery<Arrival>>,
     /// Where connections go that are made while traffic runs.
-    pub later: Option<Arc<Later>>,
+    pub later: Option<Arc<ConnectionSource>>,
 }
 
 impl Trial {
@@ -83,19 +83,19 @@ impl Trial {
     }
 
     pub(super) fn expect_flows(&mut self, count: u32, delivery: Delivery<Arrival>) {
-        self.greeters = (0..count).map(|flow| Some(Greeter::new(self.token, flow))).collect();
+        self.greeters = (0..count).map(|flow| Some(UdpHandshake::new(self.token, flow))).collect();
         self.flows = Some(delivery);
     }
 
     /// Takes a connection that has greeted, or closes it.
-    pub(super) fn take(&mut self, stream: TcpStream, greeting: &Greeting) {
+    pub(super) fn take(&mut self, stream: TcpStream, greeting: &HandshakeMessage) {
         match greeting.step {
             Step::Hello => self.take_stream(stream, greeting),
             Step::Transaction => {
-                if let Some(Later::Queue(queue)) = self.later.as_deref()
+                if let Some(ConnectionSource::Queue(queue)) = self.later.as_deref()
                     && stream.set_nonblocking(false).is_ok()
                 {
-                    queue.add(Newcomer { stream, head: Some(greeting.to_bytes()) });
+                    queue.add(IncomingConnection { stream, head: Some(greeting.to_bytes()) });
                 }
             }
             _ => {}
@@ -107,7 +107,7 @@ impl Trial {
         self.congestion.as_ref().is_none_or(|name| tcp::set_congestion(stream, name).is_ok())
     }
 
-    fn take_stream(&mut self, mut stream: TcpStream, hello: &Greeting) {
+    fn take_stream(&mut self, mut stream: TcpStream, hello: &HandshakeMessage) {
         let index = hello.stream as usize;
         let is_set = self.sets_congestion(&stream);
         let (Some(taken), Some(delivery)) = (self.taken.get_mut(index), &self.streams) else { return };

@@ -15,18 +15,18 @@ use crate::job::Job;
 use crate::pacing::Schedule;
 use crate::recorder::Recorder;
 use crate::worker::Worker;
-use plain::Plain;
-use stamps::StampedService;
+use timestamps::StampedResponder;
 use transport::{ReceiveStamps, SendStamps, TcpRequests, TcpResponses, UdpRequests, UdpResponses};
+use unstamped::Unstamped;
 
-mod closed;
-mod open;
-mod plain;
-mod polling;
-mod serve;
+mod busy_polling;
+mod closed_loop;
+mod open_loop;
+mod responder;
 mod settings;
-mod stamps;
+mod timestamps;
 mod transport;
+mod unstamped;
 
 pub(crate) use settings::Settings;
 
@@ -38,21 +38,21 @@ pub(crate) fn tcp_jobs(settings: Settings, role: Role, stream: &Arc<TcpStream>) 
     if role == Role::Server {
         let stream = Arc::clone(stream);
         return vec![job(0, move |worker| {
-            polling::begin(worker, settings.wait, &*stream);
+            busy_polling::begin(worker, settings.wait, &*stream);
             let stamps = if settings.timestamps {
-                let service = StampedService::of_stream(worker, &stream, settings);
-                serve::tcp(worker, &stream, settings, service)
+                let service = StampedResponder::of_stream(worker, &stream, settings);
+                responder::tcp(worker, &stream, settings, service)
             } else {
-                serve::tcp(worker, &stream, settings, Plain)
+                responder::tcp(worker, &stream, settings, Unstamped)
             };
-            responses(stamps, polling::end(worker, settings.wait, &*stream))
+            responses(stamps, busy_polling::end(worker, settings.wait, &*stream))
         })];
     }
     if settings.timestamps {
-        let (stamper, book) = stamps::of_stream(stream, settings);
+        let (stamper, book) = timestamps::of_stream(stream, settings);
         return tcp_client_jobs(settings, stream, stamper, book);
     }
-    tcp_client_jobs(settings, stream, Plain, Plain)
+    tcp_client_jobs(settings, stream, Unstamped, Unstamped)
 }
 
 /// The jobs of an end of `udp-rr`.
@@ -61,24 +61,25 @@ pub(crate) fn udp_jobs(settings: Settings, role: Role, token: Token, socket: &Ar
     let magic = |kind| datagram::magic(token, 0, kind);
     if role == Role::Server {
         let socket = Arc::clone(socket);
-        let magics = serve::Magics { request: magic(data_in), response: magic(data_out), end: magic(end_in) };
+        let magics =
+            responder::Magics { request: magic(data_in), response: magic(data_out), end: magic(end_in) };
         return vec![job(0, move |worker| {
-            polling::begin(worker, settings.wait, &*socket);
+            busy_polling::begin(worker, settings.wait, &*socket);
             let stamps = if settings.timestamps {
-                let service = StampedService::of_datagrams(worker, &socket, settings);
-                serve::udp(worker, &socket, settings, magics, service)
+                let service = StampedResponder::of_datagrams(worker, &socket, settings);
+                responder::udp(worker, &socket, settings, magics, service)
             } else {
-                serve::udp(worker, &socket, settings, magics, Plain)
+                responder::udp(worker, &socket, settings, magics, Unstamped)
             };
-            responses(stamps, polling::end(worker, settings.wait, &*socket))
+            responses(stamps, busy_polling::end(worker, settings.wait, &*socket))
         })];
     }
     let magics = (magic(data_out), magic(data_in), magic(end_out));
     if settings.timestamps {
-        let (stamper, book) = stamps::of_datagrams(socket, settings);
+        let (stamper, book) = timestamps::of_datagrams(socket, settings);
         return udp_client_jobs(settings, socket, magics, stamper, book);
     }
-    udp_client_jobs(settings, socket, magics, Plain, Plain)
+    udp_client_jobs(settings, socket, magics, Unstamped, Unstamped)
 }
 
 fn tcp_client_jobs(
@@ -114,35 +115,42 @@ fn client_jobs<Q: transport::Requests, R: transport::Responses>(
         (None, _) => vec![job(0, move |worker| {
             prepare(worker, &mut responses, settings.wait, lost_after_ns);
             let recorder = Recorder::new(worker.control.started_ns(), settings.timing, false)
-                .shown_live(&worker.control.live_trips);
+                .shown_live(&worker.control.live_latency);
             let report =
-                closed::run(worker, settings, lost_after_ns, recorder, &mut requests, &mut responses);
+                closed_loop::run(worker, settings, lost_after_ns, recorder, &mut requests, &mut responses);
             finish(worker, report, settings.wait, responses)
         })],
         (Some(rate), Wait::Spin) => vec![job(0, move |worker| {
             prepare(worker, &mut responses, settings.wait, lost_after_ns);
             let started = worker.control.started_ns();
-            let open = open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
-            let report = open::spin(worker, open, &mut requests, &mut responses);
+            let open =
+                open_loop::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
+            let report = open_loop::spin(worker, open, &mut requests, &mut responses);
             finish(worker, report, settings.wait, responses)
         })],
         (Some(rate), Wait::Block | Wait::BusyPoll) => {
-            let shared = Arc::new(open::Shared::default());
+            let shared = Arc::new(open_loop::Shared::default());
             let sender_shared = Arc::clone(&shared);
             let receive = job(0, move |worker| {
                 prepare(worker, &mut responses, settings.wait, lost_after_ns);
                 let started = worker.control.started_ns();
-                let open =
-                    open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
-                let report = open::receive(worker, open, &shared, &mut responses);
+                let open = open_loop::Open {
+                    schedule: Schedule::per_second(started, rate),
+                    settings,
+                    lost_after_ns,
+                };
+                let report = open_loop::receive(worker, open, &shared, &mut responses);
                 finish(worker, report, settings.wait, responses)
             });
             let send = job(1, move |worker| {
                 let started = worker.control.started_ns();
-                let open =
-                    open::Open { schedule: Schedule::per_second(started, rate), settings, lost_after_ns };
-                open::send(worker, open, &sender_shared, &mut requests);
-                Counted::Lanes
+                let open = open_loop::Open {
+                    schedule: Schedule::per_second(started, rate),
+                    settings,
+                    lost_after_ns,
+                };
+                open_loop::send(worker, open, &sender_shared, &mut requests);
+                Counted::Nothing
             });
             vec![receive, send]
         }
@@ -157,10 +165,10 @@ fn prepare<R: transport::Responses>(
     lost_after_ns: Option<u64>,
 ) {
     responses.begin(worker);
-    polling::begin(worker, wait, responses.descriptor());
+    busy_polling::begin(worker, wait, responses.descriptor());
     if lost_after_ns.is_some() {
         let limit = socket::limit_receive_wait(responses.descriptor(), RECEIVE_LIMIT);
-        worker.tally.count_failure("setsockopt SO_RCVTIMEO", limit);
+        worker.errors.count_failure("setsockopt SO_RCVTIMEO", limit);
     }
 }
 
@@ -171,7 +179,7 @@ fn finish<R: transport::Responses>(
     wait: Wait,
     responses: R,
 ) -> Counted {
-    let napi_id = polling::end(worker, wait, responses.descriptor());
+    let napi_id = busy_polling::end(worker, wait, responses.descriptor());
     let stamps = responses.finish(worker).map(Box::new);
     Counted::RoundTrips { report: Box::new(report), messages: Messages { stamps, napi_id } }
 }
@@ -182,5 +190,5 @@ fn responses(stamps: Option<StampReport>, napi_id: Option<u32>) -> Counted {
 }
 
 fn job(thread: usize, work: impl FnOnce(&mut Worker) -> Counted + Send + 'static) -> Job {
-    Job::sure(0, thread, work)
+    Job::infallible(0, thread, work)
 }

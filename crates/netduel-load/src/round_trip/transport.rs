@@ -1,6 +1,6 @@
 //! The client's side of the wire: sending request number n, and learning which requests were answered. TCP keeps order, so
 //! responses are counted; UDP messages carry their number. What time stamps add stands behind two traits, whose implementation
-//! without stamps (`plain.rs`) compiles to nothing.
+//! without stamps (`unstamped.rs`) compiles to nothing.
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,10 +10,10 @@ use netduel_model::stamps::StampReport;
 use netduel_sys::pattern;
 use netduel_sys::socket::{self, Waiting};
 
-use crate::accounting::{Accounting, Arrival};
 use crate::datagram::{self, MESSAGE_HEADER};
-use crate::markers;
+use crate::end_markers;
 use crate::recorder::Trip;
+use crate::sequence_window::{Arrival, SequenceWindow};
 use crate::worker::Worker;
 
 /// Bytes that a TCP end takes in one call, when messages are small.
@@ -259,7 +259,7 @@ impl<S: SendStamps> Requests for UdpRequests<S> {
     }
 
     fn end(&mut self) {
-        markers::send(|| std::iter::once((&*self.socket, self.end_magic)));
+        end_markers::send(|| std::iter::once((&*self.socket, self.end_magic)));
     }
 }
 
@@ -270,13 +270,13 @@ pub(super) struct UdpResponses<S> {
     size: usize,
     magic: u64,
     /// Tells a response that the path duplicated.
-    seen: Accounting,
+    seen: SequenceWindow,
     stamps: S,
 }
 
 impl<S: ReceiveStamps> UdpResponses<S> {
     pub(super) fn new(socket: Arc<UdpSocket>, size: usize, magic: u64, stamps: S) -> Self {
-        Self { socket, buffer: vec![0; size], size, magic, seen: Accounting::new(), stamps }
+        Self { socket, buffer: vec![0; size], size, magic, seen: SequenceWindow::new(), stamps }
     }
 }
 

@@ -14,13 +14,13 @@ use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, error_name, pattern, tcp};
 
-use super::message::{self, REQUEST_LEAST, RESPONSE_LEAST};
+use super::message::{self, REQUEST_MIN, RESPONSE_MIN};
 use super::settings::{CALL_LIMIT, GIVE_UP_NS, Settings};
-use crate::call_error::is_pause;
 use crate::datagram;
 use crate::local_ports;
 use crate::pacing::Schedule;
 use crate::recorder::{self, Recorder};
+use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
 /// Bytes taken in one call.
@@ -159,7 +159,7 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
     let started_ns = worker.control.started_ns();
     shared.figures().get_or_insert_with(|| Figures {
         whole: Recorder::new(started_ns, settings.timing, settings.rate.is_some())
-            .shown_live(&worker.control.live_trips),
+            .shown_live(&worker.control.live_latency),
         connect: Histogram::new(),
         exchange: Histogram::new(),
         failures: 0,
@@ -169,9 +169,9 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
     let end_ns = started_ns.saturating_add(settings.timing.duration.0);
     let mut request = vec![0; settings.request];
     pattern::fill(&mut request);
-    let mut response = vec![0; READ_BYTES.max(RESPONSE_LEAST)];
+    let mut response = vec![0; READ_BYTES.max(RESPONSE_MIN)];
     while let Some(Next { number, due_ns, begun }) = shared.next(worker, schedule, end_ns) {
-        request[..REQUEST_LEAST].copy_from_slice(&message::request_head(settings.token, number));
+        request[..REQUEST_MIN].copy_from_slice(&message::request_head(settings.token, number));
         match transact(worker, shared, &request, &mut response, number, begun) {
             Ok(times) => {
                 worker.received().add(settings.response as u64, 1, times.closed);
@@ -216,18 +216,18 @@ impl Figures {
 /// Counts why a transaction failed; false when the end is cut.
 #[cold]
 fn count(worker: &mut Worker, shared: &Shared, failure: &Failure) -> bool {
-    if worker.control.is_cut() {
+    if worker.control.is_aborted() {
         return false;
     }
     match failure {
         Failure::Call(call, error) => {
-            worker.tally.count(call, error);
+            worker.errors.count(call, error);
             let no_port = error_name::of(error.raw_os_error().unwrap_or(0)) == Some("EADDRNOTAVAIL");
             if no_port && !shared.ports_remarked.swap(true, Relaxed) {
-                worker.tally.remark("connect", local_ports::exhausted());
+                worker.errors.remark("connect", local_ports::exhausted());
             }
         }
-        Failure::Event(event) => worker.tally.count_event("recv", event),
+        Failure::Event(event) => worker.errors.count_event("recv", event),
         Failure::GivenUp => {}
         Failure::Cut => return false,
     }
@@ -263,13 +263,13 @@ fn transact(
         }
     }
     let connected = clock::monotonic_ns();
-    worker.was_served();
+    worker.note_message();
     shared.set_congestion(&stream)?;
     let mut taken = 0;
     while taken < request.len() {
         match socket::send(&stream, &request[taken..], Waiting::Block) {
             Ok(count) => taken += count,
-            Err(error) if is_pause(&error) => go_on(worker, settings.wait, deadline_ns)?,
+            Err(error) if is_transient(&error) => go_on(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("send", error)),
         }
     }
@@ -278,7 +278,7 @@ fn transact(
     let mut responded = connected;
     loop {
         // The head stays where it is; what comes behind it is taken off and not looked at.
-        let from = filled.min(RESPONSE_LEAST);
+        let from = filled.min(RESPONSE_MIN);
         match socket::receive(&stream, &mut response[from..], Waiting::Block) {
             Ok(0) if filled == settings.response => break,
             Ok(0) => return Err(Failure::Event("end of a connection before its response was whole")),
@@ -286,12 +286,12 @@ fn transact(
                 filled += count;
                 if filled == settings.response {
                     responded = clock::monotonic_ns();
-                    worker.was_served();
+                    worker.note_message();
                 } else if filled > settings.response {
                     return Err(Failure::Event("response that is too long"));
                 }
             }
-            Err(error) if is_pause(&error) => go_on(worker, settings.wait, deadline_ns)?,
+            Err(error) if is_transient(&error) => go_on(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("recv", error)),
         }
     }
@@ -312,7 +312,7 @@ fn go_on(worker: &mut Worker, wait: Wait, deadline_ns: u64) -> Result<(), Failur
     if wait == Wait::Spin {
         worker.spin();
     }
-    if worker.control.is_cut() {
+    if worker.control.is_aborted() {
         return Err(Failure::Cut);
     }
     if clock::monotonic_ns() > deadline_ns {

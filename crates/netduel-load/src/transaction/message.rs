@@ -2,23 +2,23 @@
 use netduel_model::ids::Token;
 
 use crate::datagram::{self, Kind};
-use crate::greeting::{self, Greeting, Step};
+use crate::handshake::{self, HandshakeMessage, Step};
 
 /// Bytes with which a request begins.
-pub(crate) const REQUEST_LEAST: usize = greeting::LENGTH;
+pub(crate) const REQUEST_MIN: usize = handshake::LENGTH;
 /// Bytes with which a response begins: a magic of the trial, and the number of the transaction.
-pub(crate) const RESPONSE_LEAST: usize = datagram::MESSAGE_HEADER;
+pub(crate) const RESPONSE_MIN: usize = datagram::MESSAGE_HEADER;
 
 /// The first bytes of request `number`.
-pub(super) fn request_head(token: Token, number: u64) -> [u8; REQUEST_LEAST] {
+pub(super) fn request_head(token: Token, number: u64) -> [u8; REQUEST_MIN] {
     let mut nonce = [0; 16];
     nonce[..8].copy_from_slice(&number.to_le_bytes());
-    Greeting::new(token, Step::Transaction, number as u32, &nonce, nonce).to_bytes()
+    HandshakeMessage::new(token, Step::Transaction, number as u32, &nonce, nonce).to_bytes()
 }
 
 /// The number of the request that begins with `head`; absent when it is none of this trial.
 pub(super) fn read_request_head(token: Token, head: &[u8]) -> Option<u64> {
-    let greeting = Greeting::from_bytes(head)?;
+    let greeting = HandshakeMessage::from_bytes(head)?;
     let is_ours = greeting.step == Step::Transaction && greeting.proves(token, &greeting.nonce);
     is_ours.then(|| u64::from_le_bytes(*greeting.nonce.first_chunk().expect("a nonce has 16 bytes")))
 }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_greeting_is_no_request() {
-        let hello = Greeting::new(TOKEN, Step::Hello, 0, &[0; 16], [0; 16]).to_bytes();
+        let hello = HandshakeMessage::new(TOKEN, Step::Hello, 0, &[0; 16], [0; 16]).to_bytes();
         assert_eq!(read_request_head(TOKEN, &hello), None);
         assert_eq!(read_request_head(TOKEN, &hello[..40]), None);
     }

@@ -18,7 +18,7 @@ mod server;
 mod settings;
 
 #[cfg(test)]
-pub(crate) use message::{REQUEST_LEAST, RESPONSE_LEAST};
+pub(crate) use message::{REQUEST_MIN, RESPONSE_MIN};
 pub(crate) use settings::Settings;
 
 /// The threads of a client; `counted` is called once, in the last of them, with the figures of all.
@@ -35,10 +35,10 @@ pub(crate) fn client_jobs(
     (0..threads)
         .map(|thread| {
             let shared = Arc::clone(&shared);
-            Job::sure(settings.lane + thread, thread, move |worker| {
+            Job::infallible(settings.lane + thread, thread, move |worker| {
                 client::run(worker, &shared);
                 // The last thread has the figures of all, and tells the server that no more come.
-                Arc::into_inner(shared).map_or(Counted::Lanes, |shared| counted(shared.finish()))
+                Arc::into_inner(shared).map_or(Counted::Nothing, |shared| counted(shared.finish()))
             })
         })
         .collect()
@@ -55,15 +55,15 @@ pub(crate) fn server_jobs(
     let later = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
     let door = Arc::new(server::Door::new(later, congestion, &standing));
     let watched = Arc::clone(&door);
-    let watch = Job::sure(settings.lane, 0, move |worker| {
+    let watch = Job::infallible(settings.lane, 0, move |worker| {
         server::watch(worker, &standing, &watched);
-        Counted::Lanes
+        Counted::Nothing
     });
     let serve = (0..threads).map(|thread| {
         let door = Arc::clone(&door);
-        Job::sure(settings.lane + thread, thread, move |worker| {
+        Job::infallible(settings.lane + thread, thread, move |worker| {
             server::run(worker, &door, settings);
-            Counted::Lanes
+            Counted::Nothing
         })
     });
     std::iter::once(watch).chain(serve).collect()

@@ -11,11 +11,11 @@ use netduel_model::workload::Wait;
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::{clock, error_name, pattern, tcp};
 
-use super::message::{self, REQUEST_LEAST, RESPONSE_LEAST};
+use super::message::{self, REQUEST_MIN, RESPONSE_MIN};
 use super::settings::{CALL_LIMIT, GIVE_UP_NS, Settings};
-use crate::call_error::is_pause;
+use crate::connection_source::{ConnectionSource, IncomingConnection};
 use crate::datagram;
-use crate::later::{Later, Newcomer};
+use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
 /// Bytes taken in one call behind the head of a request.
@@ -28,7 +28,7 @@ const EXHAUSTED_PAUSE_NS: u64 = 1_000_000;
 
 /// Where connections come in, until it is closed.
 pub(super) struct Door {
-    later: Arc<Later>,
+    later: Arc<ConnectionSource>,
     is_closed: AtomicBool,
     /// What is set on each connection: one that a listener takes may have the route's in the place of the listener's.
     congestion: Option<String>,
@@ -38,7 +38,11 @@ pub(super) struct Door {
 
 impl Door {
     /// Connections get the DSCP of the standing one.
-    pub(super) fn new(later: Arc<Later>, congestion: Option<String>, standing: &TcpStream) -> Self {
+    pub(super) fn new(
+        later: Arc<ConnectionSource>,
+        congestion: Option<String>,
+        standing: &TcpStream,
+    ) -> Self {
         let dscp = socket::dscp(standing).ok().filter(|dscp| *dscp != 0);
         Self { later, congestion, dscp, is_closed: AtomicBool::new(false) }
     }
@@ -56,34 +60,36 @@ impl Door {
 
 /// Serves connections until the client is done.
 pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
-    if let Later::Listener(listener) = &*door.later {
+    if let ConnectionSource::Listener(listener) = &*door.later {
         // Every thread does, with the same outcome.
         prepare(worker, listener);
         if settings.wait == Wait::Spin {
-            worker.tally.count_failure("ioctl FIONBIO", listener.set_nonblocking(true));
+            worker.errors.count_failure("ioctl FIONBIO", listener.set_nonblocking(true));
         }
     }
     let waiting = waiting(settings.wait);
-    let mut request = vec![0; READ_BYTES.max(REQUEST_LEAST)];
+    let mut request = vec![0; READ_BYTES.max(REQUEST_MIN)];
     let mut response = vec![0; settings.response];
     pattern::fill(&mut response);
     while !door.is_closed(worker) {
         match door.later.accept(waiting, CALL_LIMIT) {
             Ok(newcomer) => {
-                worker.was_served();
+                worker.note_message();
                 if newcomer.head.is_some() {
                     prepare(worker, &newcomer.stream);
                 }
                 if let Some(name) = &door.congestion {
                     let set = tcp::set_congestion(&newcomer.stream, name);
-                    worker.tally.count_failure("setsockopt TCP_CONGESTION", set);
+                    worker.errors.count_failure("setsockopt TCP_CONGESTION", set);
                 }
                 if let Some(dscp) = door.dscp {
-                    worker.tally.count_failure("setsockopt IP_TOS", socket::set_dscp(&newcomer.stream, dscp));
+                    worker
+                        .errors
+                        .count_failure("setsockopt IP_TOS", socket::set_dscp(&newcomer.stream, dscp));
                 }
                 serve(worker, &newcomer, settings, &mut request, &mut response);
             }
-            Err(error) if is_pause(&error) => {
+            Err(error) if is_transient(&error) => {
                 if settings.wait == Wait::Spin {
                     worker.spin();
                 }
@@ -93,7 +99,7 @@ pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
                 if door.is_closed(worker) {
                     return;
                 }
-                worker.tally.count("accept", &error);
+                worker.errors.count("accept", &error);
                 match error_name::of(error.raw_os_error().unwrap_or(0)) {
                     Some("EINVAL" | "EBADF") => return,
                     Some("EMFILE" | "ENFILE" | "ENOBUFS" | "ENOMEM") => {
@@ -116,15 +122,15 @@ fn waiting(wait: Wait) -> Waiting {
 /// Sets how calls behave on a connection, or on all that a listener gives.
 fn prepare(worker: &mut Worker, socket: impl AsFd) {
     let socket = socket.as_fd();
-    worker.tally.count_failure("setsockopt TCP_NODELAY", tcp::send_at_once(socket));
-    worker.tally.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(socket, CALL_LIMIT));
-    worker.tally.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(socket, CALL_LIMIT));
+    worker.errors.count_failure("setsockopt TCP_NODELAY", tcp::send_at_once(socket));
+    worker.errors.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(socket, CALL_LIMIT));
+    worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(socket, CALL_LIMIT));
 }
 
 /// One transaction. A stranger's connection is closed without a word.
 fn serve(
     worker: &mut Worker,
-    newcomer: &Newcomer,
+    newcomer: &IncomingConnection,
     settings: Settings,
     request: &mut [u8],
     response: &mut [u8],
@@ -133,39 +139,39 @@ fn serve(
     let accepted_ns = clock::monotonic_ns();
     let (head_deadline_ns, deadline_ns) = (accepted_ns + HEAD_LIMIT_NS, accepted_ns + GIVE_UP_NS);
     let mut number = newcomer.head.and_then(|head| message::read_request_head(settings.token, &head));
-    let mut filled = if number.is_some() { REQUEST_LEAST } else { 0 };
+    let mut filled = if number.is_some() { REQUEST_MIN } else { 0 };
     while filled < settings.request {
         // The head is kept until it is whole; what comes behind it is taken off and not looked at.
         let (from, most) = match number {
-            None => (filled, REQUEST_LEAST),
+            None => (filled, REQUEST_MIN),
             Some(_) => (0, request.len().min(settings.request - filled)),
         };
         let patience_ns = if number.is_none() { head_deadline_ns } else { deadline_ns };
         match receive(worker, stream, settings, &mut request[from..most], patience_ns) {
             Ok(0) => {
-                return worker.tally.count_event("recv", "end of a connection before its request was whole");
+                return worker.errors.count_event("recv", "end of a connection before its request was whole");
             }
             Ok(count) => filled += count,
             Err(error) => return count_unless_cut(worker, "recv", &error),
         }
-        if number.is_none() && filled == REQUEST_LEAST {
-            number = message::read_request_head(settings.token, &request[..REQUEST_LEAST]);
+        if number.is_none() && filled == REQUEST_MIN {
+            number = message::read_request_head(settings.token, &request[..REQUEST_MIN]);
             if number.is_none() {
-                return worker.tally.count_event("recv", "connection that is none of this trial");
+                return worker.errors.count_event("recv", "connection that is none of this trial");
             }
         }
     }
     let Some(number) = number else { return };
     let now = clock::monotonic_ns();
     worker.received().add(settings.request as u64, 1, now);
-    datagram::write_number(&mut response[..RESPONSE_LEAST], message::response_magic(settings.token), number);
+    datagram::write_number(&mut response[..RESPONSE_MIN], message::response_magic(settings.token), number);
     let mut taken = 0;
     while taken < response.len() {
         match socket::send(stream, &response[taken..], Waiting::Block) {
             Ok(count) => taken += count,
-            Err(error) if is_pause(&error) => {
-                if worker.control.is_cut() || clock::monotonic_ns() > deadline_ns {
-                    return worker.tally.count_event("send", "response given up after 4 s");
+            Err(error) if is_transient(&error) => {
+                if worker.control.is_aborted() || clock::monotonic_ns() > deadline_ns {
+                    return worker.errors.count_event("send", "response given up after 4 s");
                 }
             }
             Err(error) => return count_unless_cut(worker, "send", &error),
@@ -186,8 +192,8 @@ fn receive(
     let waiting = waiting(settings.wait);
     loop {
         match socket::receive(stream, buffer, waiting) {
-            Err(error) if is_pause(&error) => {
-                if worker.control.is_cut() || clock::monotonic_ns() > deadline_ns {
+            Err(error) if is_transient(&error) => {
+                if worker.control.is_aborted() || clock::monotonic_ns() > deadline_ns {
                     return Err(io::Error::from(io::ErrorKind::TimedOut));
                 }
                 if settings.wait == Wait::Spin {
@@ -200,11 +206,11 @@ fn receive(
 }
 
 fn count_unless_cut(worker: &mut Worker, call: &'static str, error: &io::Error) {
-    if worker.control.is_cut() {
+    if worker.control.is_aborted() {
     } else if error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none() {
-        worker.tally.count_event(call, "request that did not come in time");
+        worker.errors.count_event(call, "request that did not come in time");
     } else {
-        worker.tally.count(call, error);
+        worker.errors.count(call, error);
     }
 }
 
@@ -213,8 +219,8 @@ pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, door: &Door) {
     loop {
         match socket::receive(standing, &mut [0; 1], Waiting::Block) {
             Ok(0) => break,
-            Ok(_) => worker.tally.count_event("recv", "byte on the standing connection"),
-            Err(error) if is_pause(&error) => {}
+            Ok(_) => worker.errors.count_event("recv", "byte on the standing connection"),
+            Err(error) if is_transient(&error) => {}
             Err(error) => {
                 count_unless_cut(worker, "recv", &error);
                 break;

@@ -10,9 +10,9 @@ use netduel_sys::clock;
 
 use crate::control::Control;
 use crate::counted::Counted;
-use crate::end::End;
+use crate::end_context::EndContext;
 use crate::job::Job;
-use crate::lane;
+use crate::stream_counter;
 use crate::tcp_settings::TcpSettings;
 use crate::tcp_stream;
 use crate::udp_jobs;
@@ -25,12 +25,12 @@ fn room(count: u64) -> usize {
 }
 
 /// The jobs of an end: probes first, so that the bulk data does not delay their start.
-pub(super) fn jobs(settings: &Failover, end: &End<'_>) -> Vec<Job> {
+pub(super) fn jobs(settings: &Failover, end: &EndContext<'_>) -> Vec<Job> {
     let (timing, sockets) = (end.timing(), end.sockets);
     let probe_lane = settings.streams as usize;
     let size = settings.size.0;
     let probes = UdpSettings {
-        sends_apart: false,
+        is_unsegmented: false,
         size: size as usize,
         rate_bps: Some(settings.rate.0.saturating_mul(size).saturating_mul(8)),
         flows: 1,
@@ -57,7 +57,7 @@ pub(super) fn jobs(settings: &Failover, end: &End<'_>) -> Vec<Job> {
     };
     jobs.extend(tcp_stream::jobs((sends, receives), stream, &sockets.tcp));
     if receives {
-        jobs.push(Job::sure(probe_lane, probe_lane, move |worker| {
+        jobs.push(Job::infallible(probe_lane, probe_lane, move |worker| {
             Counted::FineSeries(fine_series(&worker.control, timing.duration.0))
         }));
     }
@@ -74,10 +74,10 @@ fn fine_series(control: &Control, duration_ns: u64) -> Vec<IntervalSample> {
     let mut index = 1;
     while index <= count {
         clock::sleep_until(started + index * FINE_INTERVAL_NS);
-        if control.is_cut() {
+        if control.is_aborted() {
             break;
         }
-        let bytes = lane::total(control.bulk_received()).bytes;
+        let bytes = stream_counter::total(control.bulk_received()).bytes;
         let end_ns = clock::monotonic_ns() - started;
         series.push(IntervalSample {
             end_ns,

@@ -13,11 +13,11 @@ use netduel_model::workload::{Direction, LoadedLatency, ProbeProtocol, Role, Rou
 use netduel_sys::clock;
 
 use crate::counted::Counted;
-use crate::end::End;
+use crate::end_context::EndContext;
 use crate::in_band::{self, Part};
 use crate::job::Job;
-use crate::lane::Lane;
 use crate::pacing::Schedule;
+use crate::stream_counter::StreamCounter;
 use crate::tcp_settings::TcpSettings;
 use crate::tcp_stream;
 use crate::worker::Worker;
@@ -57,7 +57,7 @@ fn places(settings: &LoadedLatency) -> Places {
 }
 
 /// The jobs of an end.
-pub(super) fn jobs(settings: &LoadedLatency, end: &End<'_>) -> Vec<Job> {
+pub(super) fn jobs(settings: &LoadedLatency, end: &EndContext<'_>) -> Vec<Job> {
     let places = places(settings);
     let mut jobs = probe_jobs(settings, end, places);
     jobs.extend(load_jobs(settings, end, places));
@@ -74,8 +74,8 @@ fn sends(direction: Direction, role: Role) -> bool {
 }
 
 /// Small messages through both parts.
-fn probe_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job> {
-    let End { role, token, sockets, .. } = *end;
+fn probe_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> Vec<Job> {
+    let EndContext { role, token, sockets, .. } = *end;
     let timing = end.timing();
     let probe = RoundTrip {
         size: settings.size,
@@ -108,7 +108,7 @@ fn loaded_part(settings: &LoadedLatency, timing: Timing) -> Timing {
 fn wait_for_load(worker: &Worker, role: Role, probe_lane: usize, idle_ns: u64) -> u64 {
     let mut origin = worker.control.started_ns();
     if role == Role::Server {
-        let first = |lane: &Lane| lane.span().map(|span| span.0);
+        let first = |lane: &StreamCounter| lane.span().map(|span| span.0);
         while worker.control.is_running() {
             if let Some(first) = first(&worker.control.received[probe_lane]) {
                 origin = first;
@@ -123,8 +123,8 @@ fn wait_for_load(worker: &Worker, role: Role, probe_lane: usize, idle_ns: u64) -
 }
 
 /// The streams that make the load.
-fn load_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job> {
-    let End { role, sockets, .. } = *end;
+fn load_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> Vec<Job> {
+    let EndContext { role, sockets, .. } = *end;
     let timing = end.timing();
     let other = if role == Role::Client { Role::Server } else { Role::Client };
     let (idle_ns, duration_ns) = (settings.idle.0, timing.duration.0);
@@ -142,13 +142,13 @@ fn load_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job
     for (index, connection) in sockets.tcp[..settings.streams as usize].iter().enumerate() {
         if sends(settings.direction, other) {
             let connection = Arc::clone(connection);
-            jobs.push(Job::sure(index, index, move |worker| {
+            jobs.push(Job::infallible(index, index, move |worker| {
                 tcp_stream::receive(worker, &connection, stream)
             }));
         }
         if sends(settings.direction, role) {
             let connection = Arc::clone(connection);
-            jobs.push(Job::sure(index, index, move |worker| {
+            jobs.push(Job::infallible(index, index, move |worker| {
                 let origin = wait_for_load(worker, role, places.probe_lane, idle_ns);
                 let late_ns = origin.saturating_sub(worker.control.started_ns());
                 let stream = TcpSettings { duration_ns: duration_ns.saturating_add(late_ns), ..stream };
@@ -160,8 +160,8 @@ fn load_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job
 }
 
 /// The connection that makes load and carries round trips in its data.
-fn in_band_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job> {
-    let End { role, sockets, .. } = *end;
+fn in_band_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> Vec<Job> {
+    let EndContext { role, sockets, .. } = *end;
     let timing = end.timing();
     let connection: Arc<TcpStream> = Arc::clone(&sockets.tcp[places.in_band]);
     let makes_load = sends(settings.direction, role);
@@ -178,13 +178,13 @@ fn in_band_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<
     let mut jobs = Vec::new();
     if makes_load || role == Role::Client {
         let (connection, shared, part) = (Arc::clone(&connection), Arc::clone(&shared), part);
-        jobs.push(Job::sure(places.in_band, places.in_band, move |worker| {
+        jobs.push(Job::infallible(places.in_band, places.in_band, move |worker| {
             let origin = wait_for_load(worker, role, places.probe_lane, idle_ns);
             in_band::send(worker, &connection, &part(origin), &shared);
-            Counted::Lanes
+            Counted::Nothing
         }));
     }
-    jobs.push(Job::sure(places.in_band, places.in_band, move |worker| {
+    jobs.push(Job::infallible(places.in_band, places.in_band, move |worker| {
         let part = part(worker.control.started_ns());
         in_band::receive(worker, &connection, &part, &shared)
     }));
@@ -192,8 +192,8 @@ fn in_band_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<
 }
 
 /// Transactions on new connections while the load runs.
-fn foreign_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<Job> {
-    let End { role, token, sockets, .. } = *end;
+fn foreign_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> Vec<Job> {
+    let EndContext { role, token, sockets, .. } = *end;
     let timing = end.timing();
     let foreign = transaction::Settings {
         request: FOREIGN_BYTES,
@@ -215,5 +215,5 @@ fn foreign_jobs(settings: &LoadedLatency, end: &End<'_>, places: Places) -> Vec<
 }
 
 fn foreign_counted(report: RoundTripReport) -> Counted {
-    report.parts.map_or(Counted::Lanes, |parts| Counted::Foreign(Box::new(parts)))
+    report.parts.map_or(Counted::Nothing, |parts| Counted::Foreign(Box::new(parts)))
 }

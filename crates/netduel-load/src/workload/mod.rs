@@ -11,7 +11,7 @@ mod udp_stream;
 
 use netduel_model::workload::Traffic;
 
-use crate::end::End;
+use crate::end_context::EndContext;
 use crate::error::LoadError;
 use crate::job::Job;
 
@@ -19,7 +19,7 @@ use crate::job::Job;
 ///
 /// # Errors
 /// When the host or the path cannot carry what the workload asks for.
-pub(crate) fn jobs(end: End<'_>) -> Result<Vec<Job>, LoadError> {
+pub(crate) fn jobs(end: EndContext<'_>) -> Result<Vec<Job>, LoadError> {
     match &end.workload.traffic {
         Traffic::TcpStream(settings) => tcp_stream::jobs(settings, &end),
         Traffic::UdpStream(settings) => udp_stream::jobs(settings, &end),

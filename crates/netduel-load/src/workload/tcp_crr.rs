@@ -5,12 +5,12 @@ use netduel_model::sample::RoundTripReport;
 use netduel_model::workload::{Role, Transaction};
 
 use crate::counted::{Counted, Messages};
-use crate::end::End;
+use crate::end_context::EndContext;
 use crate::job::Job;
 use crate::transaction::{self, Settings};
 
 /// The jobs of an end.
-pub(super) fn jobs(transaction: &Transaction, end: &End<'_>) -> Vec<Job> {
+pub(super) fn jobs(transaction: &Transaction, end: &EndContext<'_>) -> Vec<Job> {
     let threads = transaction.outstanding as usize;
     let standing = Arc::clone(&end.sockets.tcp[0]);
     let congestion = transaction.congestion.clone();

@@ -1,14 +1,14 @@
 //! `tcp-stream`: which threads move its bytes.
 use netduel_model::workload::{Direction, TcpStream};
 
-use crate::end::End;
+use crate::end_context::EndContext;
 use crate::error::LoadError;
 use crate::job::Job;
 use crate::tcp_settings::TcpSettings;
-use crate::{tcp_crowd, tcp_stream, thread_count};
+use crate::{tcp_epoll, tcp_stream, thread_count};
 
 /// The jobs of an end.
-pub(super) fn jobs(stream: &TcpStream, end: &End<'_>) -> Result<Vec<Job>, LoadError> {
+pub(super) fn jobs(stream: &TcpStream, end: &EndContext<'_>) -> Result<Vec<Job>, LoadError> {
     let settings = TcpSettings {
         engine: stream.engine,
         block: stream.block.0 as usize,
@@ -20,10 +20,10 @@ pub(super) fn jobs(stream: &TcpStream, end: &End<'_>) -> Result<Vec<Job>, LoadEr
         both: stream.direction == Direction::Both,
     };
     let connections = &end.sockets.tcp;
-    if !tcp_crowd::serves(settings) {
+    if !tcp_epoll::serves(settings) {
         return Ok(tcp_stream::jobs(end.directions(), settings, connections));
     }
     let threads = thread_count::of(connections.len(), end.pins());
-    tcp_crowd::jobs(end.directions(), settings, connections, threads)
+    tcp_epoll::jobs(end.directions(), settings, connections, threads)
         .map_err(|error| LoadError::system("make the connections non-blocking", error))
 }

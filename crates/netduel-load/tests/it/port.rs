@@ -3,7 +3,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc::{Receiver, channel};
 
-use netduel_load::{ClientEnd, Control, LoadError, Port, ServerEnd, prepare_client};
+use netduel_load::{ClientEnd, ControlHandler, LoadError, Port, ServerEnd, prepare_client};
 use netduel_model::ids::Token;
 use netduel_model::sample::EndReport;
 use netduel_model::units::{BitRate, Bytes};
@@ -18,7 +18,7 @@ use crate::loaded::load;
 /// A port on loopback or all addresses, and what it takes for control connections.
 pub fn open(bind: IpAddr) -> (Port, Receiver<(TcpStream, SocketAddr)>) {
     let (sender, receiver) = channel();
-    let control: Control = Box::new(move |stream, peer| {
+    let control: ControlHandler = Box::new(move |stream, peer| {
         let _ = sender.send((stream, peer));
     });
     (Port::open(SocketAddr::new(bind, 0), control).unwrap(), receiver)

@@ -10,7 +10,7 @@ use netduel_model::workload::{Direction, Family, TcpEngine, Workload};
 
 use crate::harness::{LIMIT, loopback, notification, received, sent, tcp, turn, workload};
 use crate::port::{datagrams, open, token};
-use crate::port_strangers::{confirm, hello};
+use crate::port_unknown_peers::{confirm, hello};
 
 const ROLE: &str = "NETDUEL_TEST_SHORTAGE";
 const NAME: &str = "port_shortage::a_port_survives_that_its_process_has_no_descriptors_left";
@@ -83,7 +83,7 @@ impl Server {
     }
 
     /// What is behind the next `word` that it prints, among what the test harness prints.
-    fn told(&mut self, word: &str) -> String {
+    fn line_after(&mut self, word: &str) -> String {
         loop {
             let mut line = String::new();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended before it told {word}");
@@ -109,14 +109,14 @@ fn a_port_survives_that_its_process_has_no_descriptors_left() {
     }
     let _turn = turn();
     let mut server = Server::start();
-    let port: u16 = server.told("port ").parse().unwrap();
+    let port: u16 = server.line_after("port ").parse().unwrap();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     send_strangers_away(address);
     server.order();
-    server.told("full ");
+    server.line_after("full ");
     confirm_a_flow(address);
     server.order();
-    let error = server.told("failed ");
+    let error = server.line_after("failed ");
     assert!(error.contains("open a socket for a flow"), "{error}");
     // The others are there before there are descriptors for them, or come a little later.
     let clients: Vec<_> = trials()
@@ -129,7 +129,7 @@ fn a_port_survives_that_its_process_has_no_descriptors_left() {
     for client in clients {
         let sent = client.join().unwrap();
         assert!(sent > 0);
-        assert_eq!(server.told("received ").parse(), Ok(sent));
+        assert_eq!(server.line_after("received ").parse(), Ok(sent));
     }
     assert!(server.child.wait().unwrap().success());
 }

@@ -9,7 +9,7 @@ use crate::harness::{LIMIT, TOKEN, check_flows, loopback, notification, run_pair
 const OFFLOADS: [UdpOffload; 3] = [UdpOffload::None, UdpOffload::Gso, UdpOffload::GsoGro];
 
 /// Datagrams that tell the end of a flow.
-const MARKERS: u64 = 5;
+const END_MARKERS: u64 = 5;
 
 fn udp(flows: u32, direction: Direction, size: u64, rate: Option<u64>, offload: UdpOffload) -> Traffic {
     Traffic::UdpStream(UdpStream {
@@ -36,7 +36,7 @@ fn check_one_way(sender: &EndReport, receiver: &EndReport, size: u64, offload: U
     let (lost, drops, buffers) =
         (sent.messages - count.unique, count.socket_drops.unwrap(), count.buffers.unwrap());
     // The end markers of a flow may find the socket full like any other.
-    let others = sender.streams.len() as u64 * MARKERS;
+    let others = sender.streams.len() as u64 * END_MARKERS;
     if offload == UdpOffload::GsoGro {
         // A dropped buffer has 1 datagram at least and as many as the kernel puts in one at most.
         assert!((drops.saturating_sub(others)..=drops * 128).contains(&lost), "{lost} {count:?}");

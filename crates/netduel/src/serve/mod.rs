@@ -73,7 +73,7 @@ pub fn command(args: &ServeArgs) -> Result<(), Failure> {
 fn open(args: &ServeArgs, lobby: &Arc<Lobby>) -> Result<Port, Failure> {
     let control = |lobby: &Arc<Lobby>| {
         let lobby = Arc::clone(lobby);
-        Box::new(move |stream, peer| lobby.enter(stream, peer)) as netduel_load::Control
+        Box::new(move |stream, peer| lobby.enter(stream, peer)) as netduel_load::ControlHandler
     };
     if let Some(bind) = args.bind {
         let address = SocketAddr::new(bind, args.port);

@@ -1,0 +1,34 @@
+//! Where frames leave or arrive. Plain data.
+use netduel_model::packet_path::XdpMode;
+use netduel_model::snapshot::XdpFeature;
+
+/// Where frames leave or arrive: what an agent knows of the interface, because this crate does not read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BypassPath {
+    /// Name of the interface, for messages.
+    pub interface: String,
+    /// Its index.
+    pub index: u32,
+    /// What its driver can do with XDP; absent where that is not known.
+    pub xdp: Option<Vec<XdpFeature>>,
+    /// Its queues: for sending at the sender, for receiving at the receiver.
+    pub queues: u32,
+    /// The hardware address of this host's end of the path; of no use to a receiver.
+    pub own_mac: [u8; 6],
+    /// That of the next hop to the peer; of no use to a receiver.
+    pub peer_mac: [u8; 6],
+}
+
+impl BypassPath {
+    /// Whether the driver is known to lack a feature.
+    pub(super) fn lacks(&self, feature: XdpFeature) -> bool {
+        self.xdp.as_ref().is_some_and(|has| !has.contains(&feature))
+    }
+
+    /// Where a program that is attached without a wish runs (`dev_xdp_mode` in net/core/dev.c); it leads frames to sockets in the driver
+    /// only when that can.
+    pub(super) fn mode(&self) -> Option<XdpMode> {
+        let native = |has: &Vec<XdpFeature>| has.contains(&XdpFeature::Basic);
+        self.xdp.as_ref().map(|has| if native(has) { XdpMode::Native } else { XdpMode::Generic })
+    }
+}

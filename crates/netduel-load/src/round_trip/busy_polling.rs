@@ -1,0 +1,28 @@
+//! Busy polling: a socket is set to it before the traffic, and asked afterwards whether there was anything to poll.
+use std::os::fd::AsFd;
+
+use netduel_model::workload::Wait;
+use netduel_sys::busy_poll;
+
+use crate::worker::Worker;
+
+/// Has the kernel poll while a thread waits on `socket`, where the plan asks for it.
+pub(super) fn begin(worker: &mut Worker, wait: Wait, socket: impl AsFd) {
+    if wait == Wait::BusyPoll {
+        worker.errors.count_failure("setsockopt SO_BUSY_POLL", busy_poll::enable(socket, Wait::BUSY_POLL));
+    }
+}
+
+/// The NAPI instance that the packets came from, where the plan asks for busy polling.
+pub(super) fn end(worker: &mut Worker, wait: Wait, socket: impl AsFd) -> Option<u32> {
+    if wait != Wait::BusyPoll {
+        return None;
+    }
+    match busy_poll::incoming_napi_id(socket) {
+        Ok(id) => Some(id),
+        Err(error) => {
+            worker.errors.count("getsockopt SO_INCOMING_NAPI_ID", &error);
+            None
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The closed loop: a fixed number of requests under way, and each response lets the next request go. What a stalled
+//! server would have been asked meanwhile is not measured; the open loop does that.
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use netduel_model::sample::RoundTripReport;
+use netduel_model::workload::Wait;
+use netduel_sys::clock;
+use netduel_sys::socket::{self, Waiting};
+
+use super::settings::Settings;
+use super::transport::{Received, Requests, Responses};
+use crate::recorder::{Recorder, Trip};
+use crate::worker::Worker;
+
+/// How often lost requests are looked for, nanoseconds.
+const SCAN_NS: u64 = 20_000_000;
+/// Longest wait for room to send.
+const ROOM_LIMIT: Duration = Duration::from_millis(20);
+/// Pause after an error of the path, nanoseconds.
+const ERROR_PAUSE_NS: u64 = 1_000_000;
+
+/// A request under way. Request n has slot `n mod outstanding`, and is followed there by `n + outstanding`.
+#[derive(Clone, Copy)]
+struct Slot {
+    number: u64,
+    sent_ns: u64,
+    is_under_way: bool,
+}
+
+/// The requests of a closed loop.
+struct Slots {
+    places: Vec<Slot>,
+    /// Requests that may go, in order.
+    waiting: VecDeque<u64>,
+    under_way: usize,
+    scanned_ns: u64,
+}
+
+impl Slots {
+    fn new(outstanding: usize) -> Self {
+        let empty = Slot { number: 0, sent_ns: 0, is_under_way: false };
+        let waiting = (0..outstanding as u64).collect();
+        Self { places: vec![empty; outstanding], waiting, under_way: 0, scanned_ns: 0 }
+    }
+
+    fn slot(&mut self, number: u64) -> &mut Slot {
+        let index = number as usize % self.places.len();
+        &mut self.places[index]
+    }
+
+    #[inline]
+    fn leave(&mut self, number: u64, sent_ns: u64) {
+        *self.slot(number) = Slot { number, sent_ns, is_under_way: true };
+        self.under_way += 1;
+        self.waiting.pop_front();
+    }
+
+    /// Request `number` is answered; absent when it was given up before.
+    #[inline]
+    fn answer(&mut self, number: u64) -> Option<u64> {
+        let slot = self.slot(number);
+        if !slot.is_under_way || slot.number != number {
+            return None;
+        }
+        slot.is_under_way = false;
+        let sent_ns = slot.sent_ns;
+        self.follow(number);
+        Some(sent_ns)
+    }
+
+    fn follow(&mut self, number: u64) {
+        self.under_way -= 1;
+        self.waiting.push_back(number + self.places.len() as u64);
+    }
+
+    /// Gives up what was sent longer than `lost_after_ns` ago; returns how many.
+    fn give_up(&mut self, now: u64, lost_after_ns: u64) -> u64 {
+        if now < self.scanned_ns + SCAN_NS {
+            return 0;
+        }
+        self.scanned_ns = now;
+        let mut count = 0;
+        for index in 0..self.places.len() {
+            let slot = &mut self.places[index];
+            if slot.is_under_way && slot.sent_ns + lost_after_ns < now {
+                slot.is_under_way = false;
+                let number = slot.number;
+                self.follow(number);
+                count += 1;
+            }
+        }
+        count
+    }
+}
+
+/// What a turn of sending came to.
+#[derive(PartialEq, Eq)]
+enum Sent {
+    All,
+    NoRoom,
+    Broken,
+}
+
+/// Runs the client until the duration is over and nothing is under way.
+pub(super) fn run<Q: Requests, R: Responses>(
+    worker: &mut Worker,
+    settings: Settings,
+    lost_after_ns: Option<u64>,
+    mut recorder: Recorder,
+    requests: &mut Q,
+    responses: &mut R,
+) -> RoundTripReport {
+    let end_ns = worker.control.started_ns().saturating_add(settings.timing.duration.0);
+    let size = settings.size as u64;
+    let mut slots = Slots::new(settings.outstanding);
+    loop {
+        let sent = launch(worker, &mut slots, requests, &mut recorder, size, end_ns);
+        if sent == Sent::Broken || (slots.under_way == 0 && slots.waiting.is_empty()) {
+            break;
+        }
+        let waiting = match (settings.wait, &sent) {
+            (Wait::Block | Wait::BusyPoll, Sent::All) => Waiting::Block,
+            (Wait::Block | Wait::BusyPoll, _) => {
+                // Both directions are full when the peer is as busy as we are: room in either lets us go on.
+                let room = socket::wait_readable_or_writable(responses.descriptor(), ROOM_LIMIT);
+                worker.errors.count_failure("poll", room);
+                Waiting::Never
+            }
+            (Wait::Spin, _) => Waiting::Never,
+        };
+        let mut belated = 0;
+        let result = responses.receive(waiting, |number, is_stamped| {
+            let now = clock::monotonic_ns();
+            let Some(sent_ns) = slots.answer(number) else {
+                belated += 1;
+                return None;
+            };
+            let trip = Trip { begun_ns: sent_ns, now_ns: now };
+            recorder.trip(trip, is_stamped);
+            worker.control.received[worker.stream].add(size, 1, now);
+            Some(trip)
+        });
+        for _ in 0..belated {
+            worker.errors.count_event("recv", "response after its time-out");
+        }
+        if !go_on::<R>(worker, result) {
+            break;
+        }
+        if let Some(limit) = lost_after_ns {
+            recorder.timeouts += slots.give_up(clock::monotonic_ns(), limit);
+        }
+    }
+    recorder.timeouts += slots.under_way as u64;
+    if !worker.control.is_aborted() {
+        requests.end();
+    }
+    recorder.finish()
+}
+
+/// Sends what may go.
+#[inline]
+fn launch<Q: Requests>(
+    worker: &mut Worker,
+    slots: &mut Slots,
+    requests: &mut Q,
+    recorder: &mut Recorder,
+    size: u64,
+    end_ns: u64,
+) -> Sent {
+    while let Some(number) = slots.waiting.front().copied() {
+        let now = clock::monotonic_ns();
+        if now >= end_ns || !worker.control.is_running() {
+            slots.waiting.clear();
+            return Sent::All;
+        }
+        match requests.send(number, now, Waiting::Never) {
+            Ok(()) => {
+                slots.leave(number, now);
+                recorder.requests += 1;
+                worker.sent().add(size, 1, now);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sent::NoRoom,
+            Err(error) => {
+                if !worker.control.is_aborted() {
+                    worker.errors.count("send", &error);
+                }
+                let is_gone = matches!(
+                    error.kind(),
+                    io::ErrorKind::ConnectionRefused
+                        | io::ErrorKind::BrokenPipe
+                        | io::ErrorKind::ConnectionReset
+                );
+                if is_gone || worker.control.is_aborted() {
+                    return Sent::Broken;
+                }
+                clock::sleep_until(now + ERROR_PAUSE_NS);
+                return Sent::NoRoom;
+            }
+        }
+    }
+    Sent::All
+}
+
+/// Counts what a receive call said, and tells whether there is any use in another.
+pub(super) fn go_on<R: Responses>(worker: &mut Worker, result: io::Result<Received>) -> bool {
+    match result {
+        Ok(Received::Some) => {
+            worker.note_message();
+            true
+        }
+        Ok(Received::Unexpected) => {
+            if !worker.control.is_aborted() {
+                worker.errors.count_event("recv", "message that is no response, or one that had come before");
+            }
+            !worker.control.is_aborted()
+        }
+        Ok(Received::End) => {
+            if !worker.control.is_aborted() {
+                worker.errors.count_event("recv", "end of the stream before the last response");
+            }
+            false
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            worker.spin();
+            !worker.control.is_aborted()
+        }
+        Err(error) => {
+            if !worker.control.is_aborted() {
+                worker.errors.count("recv", &error);
+            }
+            !R::is_final(&error) && !worker.control.is_aborted()
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The open loop: requests leave on a schedule whatever the server does, and each round trip counts from its scheduled
+//! time, so that a stall is seen by all the requests that it held up (no coordinated omission).
+//!
+//! Blocking, one thread sends and another receives: neither waits for the other's business. Spinning, one thread does both.
+use std::io;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use netduel_model::sample::RoundTripReport;
+use netduel_stats::histogram::Histogram;
+use netduel_sys::clock;
+use netduel_sys::socket::Waiting;
+
+use super::closed_loop::go_on;
+use super::settings::Settings;
+use super::transport::{Received, Requests, Responses};
+use crate::pacing::Schedule;
+use crate::recorder::{Recorder, Trip};
+use crate::worker::Worker;
+
+/// How long the receiving thread waits for the sending one after a cut, nanoseconds: it may never have been started.
+const CUT_LIMIT_NS: u64 = 1_000_000_000;
+/// Pause after an error of the path, nanoseconds. The schedule goes on: what was missed is sent late and counted so.
+const ERROR_PAUSE_NS: u64 = 1_000_000;
+
+/// Settings of an open loop.
+#[derive(Clone, Copy)]
+pub(super) struct Open {
+    pub schedule: Schedule,
+    pub settings: Settings,
+    /// How long responses are waited for after the last request, where they can be lost.
+    pub lost_after_ns: Option<u64>,
+}
+
+impl Open {
+    fn end_ns(&self, worker: &Worker) -> u64 {
+        worker.control.started_ns().saturating_add(self.settings.timing.duration.0)
+    }
+
+    /// Of the thread that receives.
+    fn recorder(&self, worker: &Worker) -> Recorder {
+        let recorder = Recorder::new(worker.control.started_ns(), self.settings.timing, true);
+        recorder.with_idle(self.settings.idle).shown_live(&worker.control.live_latency)
+    }
+
+    /// Whether nothing is to come any more: all requests were answered, or the rest is lost.
+    fn is_over(&self, requests: u64, responses: u64, ended_ns: u64) -> bool {
+        responses >= requests
+            || self.lost_after_ns.is_some_and(|limit| clock::monotonic_ns() > ended_ns.saturating_add(limit))
+    }
+}
+
+/// What the sending thread tells the receiving one.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// When the sender was done, nanoseconds of the monotonic clock; 0 before.
+    ended_ns: AtomicU64,
+    /// Requests sent, valid when the sender is done.
+    requests: AtomicU64,
+    /// Written once, at the end.
+    pacing: Mutex<Option<Histogram>>,
+}
+
+/// The sending thread.
+pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared, requests: &mut Q) {
+    let mut recorder =
+        Recorder::new(worker.control.started_ns(), open.settings.timing, true).with_idle(open.settings.idle);
+    let end_ns = open.end_ns(worker);
+    let mut number = 0;
+    while worker.control.is_running() {
+        let due = open.schedule.due_ns(number);
+        // The last interval is a part of the test, too, although nothing is sent at its end.
+        if !worker.wait_until(due.min(end_ns)) || due >= end_ns {
+            break;
+        }
+        let now = clock::monotonic_ns();
+        match requests.send(number, now, Waiting::Block) {
+            Ok(()) => {
+                left(worker, &mut recorder, &open, due, now);
+                number += 1;
+            }
+            Err(error) => {
+                if !is_worth_retrying(worker, "send", &error) {
+                    break;
+                }
+            }
+        }
+    }
+    let (count, pacing) = recorder.into_pacing();
+    *shared.pacing.lock().unwrap_or_else(PoisonError::into_inner) = Some(pacing);
+    shared.requests.store(count, SeqCst);
+    shared.ended_ns.store(clock::monotonic_ns(), SeqCst);
+    // Over TCP this is what ends the receiver: the server answers what it has and closes. Over UDP the server must go on
+    // until the last request has arrived and been answered.
+    let limit = open.lost_after_ns.map(|limit| clock::monotonic_ns() + limit);
+    while limit.is_some_and(|limit| clock::monotonic_ns() < limit)
+        && worker.received().read().messages < count
+        && !worker.control.is_aborted()
+    {
+        clock::sleep_until(clock::monotonic_ns() + ERROR_PAUSE_NS);
+    }
+    if !worker.control.is_aborted() {
+        requests.end();
+    }
+}
+
+#[inline]
+fn left(worker: &mut Worker, recorder: &mut Recorder, open: &Open, due: u64, now: u64) {
+    recorder.leaves(due, now);
+    recorder.requests += 1;
+    worker.sent().add(open.settings.size as u64, 1, now);
+}
+
+/// Counts an error of sending; false when there is no use in another try.
+fn is_worth_retrying(worker: &mut Worker, call: &'static str, error: &io::Error) -> bool {
+    if worker.control.is_aborted() {
+        return false;
+    }
+    if error.kind() == io::ErrorKind::Interrupted {
+        return true;
+    }
+    worker.errors.count(call, error);
+    let is_gone = matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    );
+    if !is_gone {
+        clock::sleep_until(clock::monotonic_ns() + ERROR_PAUSE_NS);
+    }
+    !is_gone
+}
+
+/// The receiving thread.
+pub(super) fn receive<R: Responses>(
+    worker: &mut Worker,
+    open: Open,
+    shared: &Shared,
+    responses: &mut R,
+) -> RoundTripReport {
+    let mut recorder = open.recorder(worker);
+    loop {
+        let result = receive_once(worker, &open, &mut recorder, responses, Waiting::Block);
+        let ended_ns = shared.ended_ns.load(SeqCst);
+        let requests = shared.requests.load(SeqCst);
+        if ended_ns != 0 && open.is_over(requests, recorder.responses, ended_ns) {
+            break;
+        }
+        if !go_on::<R>(worker, result) {
+            break;
+        }
+    }
+    // The sender may still be at it when the stream broke: it sees that, too, and then tells what it sent.
+    let cut_limit_ns = clock::monotonic_ns() + CUT_LIMIT_NS;
+    while shared.ended_ns.load(SeqCst) == 0 {
+        if worker.control.is_aborted() && clock::monotonic_ns() > cut_limit_ns {
+            break;
+        }
+        clock::sleep_until(clock::monotonic_ns() + ERROR_PAUSE_NS);
+    }
+    let requests = shared.requests.load(SeqCst);
+    let pacing = shared.pacing.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+    recorder.take_in_sender(requests, pacing);
+    recorder.timeouts = requests.saturating_sub(recorder.responses);
+    recorder.finish()
+}
+
+#[inline]
+fn receive_once<R: Responses>(
+    worker: &Worker,
+    open: &Open,
+    recorder: &mut Recorder,
+    responses: &mut R,
+    waiting: Waiting,
+) -> io::Result<Received> {
+    responses.receive(waiting, |number, is_stamped| {
+        let now = clock::monotonic_ns();
+        let trip = Trip { begun_ns: open.schedule.due_ns(number), now_ns: now };
+        recorder.trip(trip, is_stamped);
+        worker.received().add(open.settings.size as u64, 1, now);
+        Some(trip)
+    })
+}
+
+/// One thread that sends what is due and asks for responses in between, without sleeping.
+pub(super) fn spin<Q: Requests, R: Responses>(
+    worker: &mut Worker,
+    open: Open,
+    requests: &mut Q,
+    responses: &mut R,
+) -> RoundTripReport {
+    let mut recorder = open.recorder(worker);
+    let end_ns = open.end_ns(worker);
+    let mut number = 0;
+    let mut due = open.schedule.due_ns(0);
+    let mut ended_ns = None;
+    loop {
+        let now = clock::monotonic_ns();
+        if ended_ns.is_none() && (due.min(now) >= end_ns || !worker.control.is_running()) {
+            ended_ns = Some(now);
+        }
+        if ended_ns.is_none() && due < end_ns && now >= due {
+            match requests.send(number, now, Waiting::Never) {
+                Ok(()) => {
+                    left(worker, &mut recorder, &open, due, now);
+                    number += 1;
+                    due = open.schedule.due_ns(number);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => {
+                    if !is_worth_retrying(worker, "send", &error) {
+                        ended_ns = Some(now);
+                    }
+                }
+            }
+        }
+        let result = receive_once(worker, &open, &mut recorder, responses, Waiting::Never);
+        if ended_ns.is_some_and(|ended| open.is_over(number, recorder.responses, ended))
+            || !go_on::<R>(worker, result)
+        {
+            break;
+        }
+    }
+    recorder.timeouts = recorder.requests.saturating_sub(recorder.responses);
+    if !worker.control.is_aborted() {
+        requests.end();
+    }
+    recorder.finish()
+}

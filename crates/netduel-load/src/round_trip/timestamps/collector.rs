@@ -1,0 +1,279 @@
+//! Stamps of a request come from three sides and at different times; here they are put together, checked and counted.
+use netduel_model::stamps::{Clocks, MissingStamps, OneWayReport, Part, StampReport};
+use netduel_model::workload::Timing;
+use netduel_stats::clock_offset::{ClockOffset, Exchange};
+use netduel_stats::histogram::Histogram;
+use netduel_sys::timestamping::Stamp;
+
+use super::clock_id;
+use super::parts::{Lengths, Parts};
+use super::realtime_offset::RealtimeOffset;
+use super::server_times::Times;
+use crate::recorder::{Trip, Window, record};
+
+/// Exchanges that are kept for one-way delay; when there are more, every second one is dropped, evenly over the trial.
+const EXCHANGES_MAX: usize = 1 << 16;
+
+/// All that is known of one stamped request, nanoseconds of the monotonic clock of whoever took the time. 0 is not known.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    /// Number plus one; 0 is a free place.
+    number: u64,
+    /// When the response was there; 0 before.
+    received: u64,
+    /// Where the whole begins: when the request was sent, or in an open loop scheduled.
+    begun: u64,
+    sent: u64,
+    transmit: u64,
+    receive: u64,
+    server: Times,
+    server_transmit: u64,
+    hardware: (u64, u64),
+    stepped: bool,
+}
+
+/// The stamped requests of a client.
+pub(super) struct Collector {
+    steady: Window,
+    carries: bool,
+    wall: RealtimeOffset,
+    samples: Box<[Sample]>,
+    parts: Parts,
+    whole: Histogram,
+    hardware: Histogram,
+    exchanges: Vec<Exchange>,
+    /// Every so many exchanges are kept, and how many to pass over before the next.
+    stride: (u32, u32),
+    report: StampReport,
+    server_clock: u64,
+    last_answered: Option<u64>,
+}
+
+impl Collector {
+    /// With room for `places` requests. `carries`: responses carry the server's times.
+    pub(super) fn new(places: usize, open_loop: bool, carries: bool) -> Self {
+        let middle: &[Part] = if carries {
+            &[Part::Network, Part::ServerReceive, Part::ServerProgram, Part::ServerSend]
+        } else {
+            &[Part::NetworkAndServer]
+        };
+        let late: &[Part] = if open_loop { &[Part::Late] } else { &[] };
+        let kinds = [late, &[Part::ClientSend], middle, &[Part::ClientReceive]].concat();
+        Self {
+            steady: Window::default(),
+            carries,
+            wall: RealtimeOffset::new(),
+            samples: vec![Sample::default(); places].into(),
+            parts: Parts::new(&kinds),
+            whole: Histogram::new(),
+            hardware: Histogram::new(),
+            exchanges: Vec::with_capacity(if carries { EXCHANGES_MAX } else { 0 }),
+            stride: (1, 0),
+            report: StampReport::default(),
+            server_clock: 0,
+            last_answered: None,
+        }
+    }
+
+    /// The traffic begins.
+    pub(super) fn begin(&mut self, started_ns: u64, timing: Timing) {
+        self.steady = Window::steady(started_ns, timing);
+    }
+
+    /// The place of a request; what was there before is counted.
+    fn sample(&mut self, number: u64) -> &mut Sample {
+        let place = number as usize % self.samples.len();
+        if self.samples[place].number != number + 1 {
+            let old = std::mem::replace(
+                &mut self.samples[place],
+                Sample { number: number + 1, ..Sample::default() },
+            );
+            self.settle(&old);
+        }
+        &mut self.samples[place]
+    }
+
+    /// The response to a stamped request came. `stamp` is that of its packet, or empty when that cannot be told.
+    pub(super) fn answered(&mut self, number: u64, sent_ns: u64, trip: Trip, stamp: Stamp, times: Times) {
+        self.last_answered = Some(number);
+        let stepped = self.wall.read();
+        let receive = self.wall.monotonic_ns(stamp.software_ns.unwrap_or(0));
+        let carries = self.carries;
+        let sample = self.sample(number);
+        sample.stepped |= stepped;
+        (sample.begun, sample.received, sample.sent) = (trip.begun_ns, trip.now_ns, sent_ns);
+        sample.receive = receive;
+        sample.hardware.1 = stamp.hardware_ns.unwrap_or(0);
+        if !carries {
+            return;
+        }
+        sample.server = times;
+        self.server_clock = times.clock;
+        let earlier = times.earlier_number;
+        // One that was so long ago that its place is taken is not brought back.
+        if times.earlier_transmit != 0
+            && number.checked_sub(earlier).is_some_and(|since| since < self.samples.len() as u64)
+        {
+            self.sample(earlier).server_transmit = times.earlier_transmit;
+        }
+    }
+
+    /// The client's own transmit stamp of a request came: the kernel's, or the NIC's. True when it was all that is awaited of the
+    /// request that was answered last.
+    pub(super) fn transmitted(&mut self, number: u64, stamp: Stamp) -> bool {
+        let transmit = self.wall.monotonic_ns(stamp.software_ns.unwrap_or(0));
+        let sample = self.sample(number);
+        // What TCP sends again is stamped again; the time to that is the network's.
+        if sample.transmit == 0 {
+            sample.transmit = transmit;
+        }
+        if sample.hardware.0 == 0 {
+            sample.hardware.0 = stamp.hardware_ns.unwrap_or(0);
+        }
+        let is_whole = sample.transmit != 0 && (sample.hardware.1 == 0 || sample.hardware.0 != 0);
+        is_whole && self.last_answered == Some(number)
+    }
+
+    /// Nothing more comes for this request.
+    fn settle(&mut self, sample: &Sample) {
+        if sample.number == 0 || sample.received == 0 || !self.steady.contains(sample.begun) {
+            return;
+        }
+        self.report.stamped += 1;
+        self.whole.record(sample.received.saturating_sub(sample.begun));
+        if let (from @ 1.., to) = sample.hardware
+            && let Some(length) = to.checked_sub(from)
+        {
+            self.hardware.record(length);
+        }
+        if sample.stepped {
+            self.report.clock_steps += 1;
+            return;
+        }
+        let missing = missing(sample, self.carries);
+        if missing != MissingStamps::default() {
+            add(&mut self.report.missing, missing);
+            return;
+        }
+        match lengths(sample, self.carries) {
+            Some(lengths) => {
+                self.report.complete += 1;
+                self.parts.record(&lengths);
+                if self.carries {
+                    self.keep(sample);
+                }
+            }
+            None => self.report.inconsistent += 1,
+        }
+    }
+
+    /// Keeps an exchange for one-way delay.
+    fn keep(&mut self, sample: &Sample) {
+        let (stride, pass) = &mut self.stride;
+        if *pass > 0 {
+            *pass -= 1;
+            return;
+        }
+        if self.exchanges.len() == EXCHANGES_MAX {
+            let mut index = 0;
+            self.exchanges.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            *stride *= 2;
+        }
+        *pass = *stride - 1;
+        self.exchanges.push(Exchange {
+            at_ns: sample.transmit,
+            up_ns: sample.server.kernel_received.wrapping_sub(sample.transmit).cast_signed(),
+            down_ns: sample.receive.wrapping_sub(sample.server_transmit).cast_signed(),
+        });
+    }
+
+    /// All of it.
+    pub(super) fn finish(mut self) -> StampReport {
+        for place in 0..self.samples.len() {
+            let sample = std::mem::take(&mut self.samples[place]);
+            self.settle(&sample);
+        }
+        self.exchanges.sort_unstable_by_key(|exchange| exchange.at_ns);
+        let one_clock = self.server_clock != 0 && self.server_clock == clock_id::own();
+        StampReport {
+            whole: Some(record(&self.whole)),
+            parts: self.parts.histograms(),
+            levels: self.parts.levels(),
+            hardware: (self.hardware.count() > 0).then(|| record(&self.hardware)),
+            one_way: one_way(&self.exchanges, one_clock),
+            ..self.report
+        }
+    }
+}
+
+/// Which stamps a request lacks.
+fn missing(sample: &Sample, carries: bool) -> MissingStamps {
+    let lacks = |time: u64| u64::from(time == 0);
+    let server = |time: u64| if carries { lacks(time) } else { 0 };
+    MissingStamps {
+        client_transmit: lacks(sample.transmit),
+        client_receive: lacks(sample.receive),
+        server_receive: server(sample.server.kernel_received),
+        server_transmit: server(sample.server_transmit),
+    }
+}
+
+pub(super) fn add(sum: &mut MissingStamps, other: MissingStamps) {
+    sum.client_transmit += other.client_transmit;
+    sum.client_receive += other.client_receive;
+    sum.server_receive += other.server_receive;
+    sum.server_transmit += other.server_transmit;
+}
+
+/// The lengths of the parts; absent when one of them would be less than nothing, or they do not add up to the whole.
+fn lengths(sample: &Sample, carries: bool) -> Option<Lengths> {
+    let Sample { begun, sent, transmit, receive, received, server, server_transmit, .. } = *sample;
+    let mut lengths = Lengths::default();
+    let mut set = |part: Part, from: u64, to: u64| {
+        lengths[part as usize] = to.checked_sub(from)?;
+        Some(lengths[part as usize])
+    };
+    set(Part::Late, begun, sent)?;
+    set(Part::ClientSend, sent, transmit)?;
+    set(Part::ClientReceive, receive, received)?;
+    if carries {
+        let held = server_transmit.checked_sub(server.kernel_received)?;
+        set(Part::ServerReceive, server.kernel_received, server.received)?;
+        set(Part::ServerProgram, server.received, server.sent)?;
+        set(Part::ServerSend, server.sent, server_transmit)?;
+        set(Part::Network, transmit.checked_add(held)?, receive)?;
+    } else {
+        set(Part::NetworkAndServer, transmit, receive)?;
+    }
+    (lengths.iter().sum::<u64>() == received.checked_sub(begun)?).then_some(lengths)
+}
+
+/// Delays of both ways, by clocks that were brought together; absent when there are too few exchanges for it.
+fn one_way(exchanges: &[Exchange], one_clock: bool) -> Option<OneWayReport> {
+    let one = one_clock.then(|| ClockOffset::of_one_clock(exchanges)).flatten();
+    let clocks = if one.is_some() { Clocks::One } else { Clocks::Estimated };
+    let offset = one.or_else(|| ClockOffset::estimate(exchanges))?;
+    let (mut up, mut down, mut negative) = (Histogram::new(), Histogram::new(), 0);
+    for exchange in exchanges {
+        let at = offset.at(exchange.at_ns);
+        let ways = (exchange.up_ns.saturating_sub(at), exchange.down_ns.saturating_add(at));
+        negative += u64::from(ways.0 < 0 || ways.1 < 0);
+        up.record(ways.0.max(0).cast_unsigned());
+        down.record(ways.1.max(0).cast_unsigned());
+    }
+    Some(OneWayReport {
+        up: record(&up),
+        down: record(&down),
+        error_ns: offset.error_ns(),
+        clocks,
+        offset_ns: offset.at(exchanges[exchanges.len() / 2].at_ns),
+        drift_ppb: offset.drift_ppb(),
+        negative,
+    })
+}
+
+#[cfg(test)]
+mod tests;

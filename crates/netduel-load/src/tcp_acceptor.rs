@@ -1,0 +1,139 @@
+//! Handshake over TCP. The server takes the trial's client only; strangers, slow and silent peers cost it a bounded amount
+//! of memory and time and never block the client. No payload moves here.
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use netduel_model::ids::Token;
+use netduel_sys::{clock, random, socket, tcp};
+
+use crate::connection_source::ConnectionSource;
+use crate::error::LoadError;
+use crate::error_counts::ErrorCounts;
+use crate::handshake::{HandshakeMessage, LENGTH, Step};
+use crate::pending_handshakes::{self, FirstBytes, PendingHandshakes};
+use crate::preflight;
+use crate::socket_source::AcceptResult;
+use crate::sockets::Sockets;
+use crate::waker::{self, AcceptorState, TURN, left};
+
+/// The server's side, run in a thread of its own.
+pub(crate) struct TcpAcceptor {
+    pub listener: TcpListener,
+    pub wake: UnixStream,
+    pub orders: Arc<AcceptorState>,
+    pub token: Token,
+    pub streams: usize,
+    /// Whether the listener is kept: connections are made while traffic runs.
+    pub later: bool,
+}
+
+impl TcpAcceptor {
+    /// Accepts until all streams are there.
+    pub(crate) fn run(mut self) -> AcceptResult {
+        let mut pending = PendingHandshakes::default();
+        let mut accepted: Vec<Option<TcpStream>> = (0..self.streams).map(|_| None).collect();
+        let mut connected = 0;
+        let mut said = Vec::new();
+        loop {
+            if connected == self.streams {
+                let tcp = accepted.into_iter().flatten().map(Arc::new).collect();
+                let sockets = Sockets { tcp, later: self.keep_listener()?, ..Sockets::default() };
+                return Ok((sockets, ErrorCounts::new()));
+            }
+            let descriptors: Vec<_> =
+                [self.wake.as_fd(), self.listener.as_fd()].into_iter().chain(pending.descriptors()).collect();
+            let ready = socket::wait_readable(&descriptors, TURN)
+                .map_err(|error| LoadError::system("wait for the client's connections", error))?;
+            if (ready[0] && !waker::drain(&mut self.wake)) || waker::is_timed_out(&self.orders) {
+                return Err(LoadError::NoClient { connected, expected: self.streams });
+            }
+            pending.hear(&ready[2..], &mut said);
+            if ready[1] {
+                pending
+                    .accept(&self.listener, &mut said)
+                    .map_err(|error| LoadError::system("accept the client's connection", error))?;
+            }
+            for said in said.drain(..) {
+                connected += usize::from(self.place(said, &mut accepted)?);
+            }
+        }
+    }
+
+    /// The listener, blocking, where the workload goes on connecting.
+    fn keep_listener(self) -> Result<Option<Arc<ConnectionSource>>, LoadError> {
+        if !self.later {
+            return Ok(None);
+        }
+        let blocking = self.listener.set_nonblocking(false);
+        blocking.map_err(|error| LoadError::system("make the listener blocking", error))?;
+        Ok(Some(Arc::new(ConnectionSource::Listener(self.listener))))
+    }
+
+    /// Takes the stream of the trial's client; a stranger's is closed.
+    fn place(&self, said: FirstBytes, accepted: &mut [Option<TcpStream>]) -> Result<bool, LoadError> {
+        let FirstBytes::Handshake(mut stream, hello) = said else { return Ok(false) };
+        if hello.step != Step::Hello || !hello.proves(self.token, &hello.nonce) {
+            return Ok(false);
+        }
+        let place = accepted.get_mut(hello.stream as usize).filter(|place| place.is_none());
+        let Some(place) = place else { return Ok(false) };
+        let taken = pending_handshakes::prove(&mut stream, self.token, &hello)?;
+        if taken {
+            *place = Some(stream);
+        }
+        Ok(taken)
+    }
+}
+
+/// The client's side of one stream: connects and greets before `deadline_ns`. Also how long connect(2) took, nanoseconds.
+pub(crate) fn connect(
+    address: SocketAddr,
+    (congestion, mss): (Option<&str>, Option<u32>),
+    token: Token,
+    stream: u32,
+    deadline_ns: u64,
+) -> Result<(TcpStream, u64), LoadError> {
+    let begun_ns = clock::monotonic_ns();
+    let mut connection = tcp::connect(address, congestion, mss, left(deadline_ns)).map_err(|error| {
+        preflight::congestion_error(congestion, error)
+            .unwrap_or_else(|error| LoadError::connect(address, error))
+    })?;
+    let connect_ns = clock::monotonic_ns() - begun_ns;
+    let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
+    let prepared = connection.set_nodelay(true).and_then(|()| {
+        let hello = HandshakeMessage::new(token, Step::Hello, stream, &nonce, nonce);
+        connection.write_all(&hello.to_bytes())
+    });
+    prepared.map_err(|error| greeting_error(address, error))?;
+    let mut bytes = [0; LENGTH];
+    let mut filled = 0;
+    while filled < LENGTH {
+        let wait = connection.set_read_timeout(Some(left(deadline_ns)));
+        wait.map_err(|error| LoadError::system("limit the wait for the greeting", error))?;
+        match connection.read(&mut bytes[filled..]) {
+            Ok(0) => return Err(LoadError::TokenRefused { address }),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(greeting_error(address, error)),
+        }
+    }
+    let answer = HandshakeMessage::from_bytes(&bytes);
+    if !answer.is_some_and(|answer| {
+        answer.step == Step::Proof && answer.stream == stream && answer.proves(token, &nonce)
+    }) {
+        return Err(LoadError::NotAnAgent { address });
+    }
+    let unlimited = connection.set_read_timeout(None);
+    unlimited.map_err(|error| LoadError::system("end the limit of the wait", error))?;
+    Ok((connection, connect_ns))
+}
+
+fn greeting_error(address: SocketAddr, error: io::Error) -> LoadError {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => LoadError::TokenRefused { address },
+        _ => LoadError::connect(address, error),
+    }
+}

@@ -1,0 +1,328 @@
+//! Bulk data over TCP connections that share threads: one for each direction and core, which asks the kernel which of its
+//! connections can go on (epoll(7)). A thread for each connection costs memory, switches and throughput.
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use netduel_model::workload::TcpEngine;
+use netduel_sys::readiness::Readiness;
+use netduel_sys::{clock, socket, tcp};
+
+use crate::counted::Counted;
+use crate::job::Job;
+use crate::socket_error::is_transient;
+use crate::tcp_pacing::{Due, Pace};
+use crate::tcp_settings::TcpSettings;
+use crate::tcp_source::Source;
+use crate::tcp_stream;
+use crate::worker::Worker;
+
+/// From more streams than this on, copying ones share threads, too.
+const COPYING_APART: u32 = 128;
+/// Connections that are told at a time.
+const EVENTS: usize = 256;
+/// Most that a connection is given in its turn, bytes: 16 of the largest packets.
+const TURN_BYTES: usize = 1 << 20;
+/// Bytes that the copying receiver reads in a turn.
+const READ_BYTES: usize = 128 * 1024;
+/// What may wait unsent in the queues of all connections, bytes, and in one at least and at most. What is under way comes on top. The
+/// kernel has some memory for all connections together (net.ipv4.tcp_mem), and is slow when that is used up.
+const UNSENT_BYTES: usize = 256 << 20;
+const UNSENT_EACH: (usize, usize) = (64 * 1024, 256 * 1024);
+/// What the lean receivers of all connections of an end wait for together, bytes; each for its part of it.
+const LOW_WATER_BYTES: usize = 128 << 20;
+const LOW_WATER_MAX: usize = 128 * 1024;
+/// Longest sleep, so that an end can be cut.
+const STEP: Duration = Duration::from_millis(20);
+/// How often connections with less than their low-water mark are emptied, so that a slow path's series has no lumps.
+const SWEEP_NS: u64 = 20_000_000;
+/// Connections that are emptied so in one go; the others have their turn at the next.
+const SWEEP_MAX: usize = 128;
+/// When a connection that is due takes nothing, it is asked again after this, nanoseconds.
+const AGAIN_NS: u64 = 1_000_000;
+
+/// Whether the streams of these settings are served here. Lean ones always are: also a single one is 1.07x as fast, and eight
+/// are 1.6x, than with threads of their own that sleep in calls. Copying ones are, in small numbers, as applications are. The
+/// kernel tells of uncopied sends connection by connection, so those have threads of their own.
+pub(crate) fn serves(settings: TcpSettings) -> bool {
+    match settings.engine {
+        TcpEngine::Lean => true,
+        TcpEngine::Copy => settings.streams > COPYING_APART,
+        TcpEngine::Zerocopy | TcpEngine::IoUring => false,
+    }
+}
+
+/// A connection and its index.
+type Member = (usize, Arc<TcpStream>);
+
+/// The jobs of an end, on as many threads for each direction as `threads`.
+pub(crate) fn jobs(
+    (sends, receives): (bool, bool),
+    settings: TcpSettings,
+    connections: &[Arc<TcpStream>],
+    threads: usize,
+) -> io::Result<Vec<Job>> {
+    for connection in connections {
+        connection.set_nonblocking(true)?;
+    }
+    let mut jobs = Vec::new();
+    for thread in 0..threads {
+        let members = || -> Vec<Member> {
+            let of_thread = connections.iter().enumerate().skip(thread).step_by(threads);
+            of_thread.map(|(stream, connection)| (stream, Arc::clone(connection))).collect()
+        };
+        let mut job = |work: fn(&mut Worker, &[Member], TcpSettings) -> io::Result<()>| {
+            let members = members();
+            let streams = members.iter().map(|(stream, _)| *stream).collect();
+            let work = Box::new(move |worker: &mut Worker| {
+                if let Err(error) = work(worker, &members, settings) {
+                    worker.errors.count("epoll", &error);
+                    // The peers see it, and do not wait.
+                    for (_, connection) in &members {
+                        let _ = socket::shut_down(&**connection);
+                    }
+                }
+                Ok(Counted::Nothing)
+            });
+            jobs.push(Job { streams, thread, work });
+        };
+        if receives {
+            job(receive);
+        }
+        if sends {
+            job(send);
+        }
+    }
+    Ok(jobs)
+}
+
+/// A connection that is sent on, and how much of it was sent.
+struct PacedStream {
+    stream: usize,
+    connection: Arc<TcpStream>,
+    sent: u64,
+    volume: u64,
+    pace: Option<Pace>,
+}
+
+impl PacedStream {
+    /// Hands up to `most` bytes to the kernel; false when the connection has had all of its own, or is broken.
+    #[inline]
+    fn push(&mut self, worker: &mut Worker, source: &mut Source, most: usize) -> bool {
+        let left = usize::try_from(self.volume - self.sent).unwrap_or(usize::MAX);
+        match source.push(&self.connection, most.min(left)) {
+            Ok(count) => {
+                self.sent += count as u64;
+                worker.control.sent[self.stream].add(count as u64, 0, clock::monotonic_ns());
+                self.sent < self.volume
+            }
+            Err(error) if is_transient(&error) => true,
+            Err(error) => {
+                if !worker.control.is_aborted() {
+                    worker.errors.count(source.call(), &error);
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Sends on all connections for the duration, and waits until their peers have read all of it.
+fn send(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io::Result<()> {
+    worker.set_buffers(members.iter().map(|(_, connection)| &**connection), settings.window);
+    let mut paced = Vec::with_capacity(members.len());
+    for &(stream, ref connection) in members {
+        if settings.window.is_none() {
+            let unsent =
+                (UNSENT_BYTES / settings.streams.max(1) as usize).clamp(UNSENT_EACH.0, UNSENT_EACH.1);
+            let result = tcp::limit_unsent(connection, unsent as u32);
+            worker.errors.count_failure("setsockopt TCP_NOTSENT_LOWAT", result);
+        }
+        let pace = tcp_stream::pace(worker, stream, connection, settings);
+        let volume = tcp_stream::volume_of(stream as u64, settings);
+        paced.push(PacedStream { stream, connection: Arc::clone(connection), sent: 0, volume, pace });
+    }
+    match paced.first().map(|first| Source::new(settings, &first.connection)) {
+        Some(Ok(mut source)) => {
+            if settings.rate_bps.is_some() {
+                send_paced(worker, &mut paced, &mut source, settings.block);
+            } else {
+                let result = send_when_writable(worker, &mut paced, &mut source, settings);
+                // The peers are told the end all the same.
+                worker.errors.count_failure("epoll_wait", result);
+            }
+        }
+        Some(Err((call, error))) => worker.errors.count(call, &error),
+        None => {}
+    }
+    for stream in &paced {
+        // ENOTCONN: the connection is gone, and it was counted why.
+        let _ = socket::shut_down_sending(&*stream.connection);
+    }
+    if settings.both {
+        for stream in &paced {
+            tcp_stream::wait_for_acknowledgement(worker, &stream.connection);
+        }
+        return Ok(());
+    }
+    wait_for_ends(worker, &paced)
+}
+
+/// As fast as the kernel takes it, from whichever connection has room.
+fn send_when_writable(
+    worker: &mut Worker,
+    paced: &mut [PacedStream],
+    source: &mut Source,
+    settings: TcpSettings,
+) -> io::Result<()> {
+    let end_ns = worker.control.started_ns().saturating_add(settings.duration_ns);
+    let mut set = Readiness::new(EVENTS)?;
+    let mut open = 0;
+    for (index, stream) in paced.iter().enumerate().filter(|(_, stream)| stream.volume > 0) {
+        set.watch_writable(&*stream.connection, index)?;
+        open += 1;
+    }
+    let mut ready = Vec::with_capacity(EVENTS);
+    let most = settings.block.min(TURN_BYTES);
+    while open > 0 && worker.control.is_running() {
+        ready.clear();
+        ready.extend(set.wait(STEP)?);
+        let mut moved = ready.is_empty();
+        for &index in &ready {
+            let stream = &mut paced[index];
+            let before = stream.sent;
+            let goes_on = stream.push(worker, source, most);
+            moved |= stream.sent > before;
+            if !goes_on {
+                set.forget(&*stream.connection)?;
+                // At once: the others may go on for long.
+                let _ = socket::shut_down_sending(&*stream.connection);
+                open -= 1;
+            }
+        }
+        if clock::monotonic_ns() >= end_ns {
+            break;
+        }
+        if !moved {
+            // There is room in the queues, and no memory for it (net.ipv4.tcp_mem): the kernel would tell them again at once.
+            clock::sleep_until(clock::monotonic_ns() + AGAIN_NS);
+        }
+    }
+    Ok(())
+}
+
+/// Whatever is due first, when it is due.
+fn send_paced(worker: &mut Worker, paced: &mut [PacedStream], source: &mut Source, block: usize) {
+    let start_ns = worker.control.started_ns();
+    let mut queue: BinaryHeap<Reverse<(u64, usize)>> =
+        (0..paced.len()).map(|index| Reverse((start_ns, index))).collect();
+    while let Some(Reverse((due_ns, index))) = queue.pop() {
+        if !worker.sleep_until(due_ns) {
+            return;
+        }
+        let stream = &mut paced[index];
+        let Some(pace) = stream.pace else { return };
+        let now = clock::monotonic_ns();
+        let next_ns = match pace.due(stream.sent, now, tcp_stream::runqueue_wait_ns) {
+            Due::Over => continue,
+            Due::At(time_ns) => time_ns,
+            Due::Now(bytes) => {
+                let (before, most) = (stream.sent, usize::try_from(bytes).unwrap_or(usize::MAX).min(block));
+                if !stream.push(worker, source, most) {
+                    let _ = socket::shut_down_sending(&*stream.connection);
+                    continue;
+                }
+                if stream.sent == before { now + AGAIN_NS } else { now }
+            }
+        };
+        queue.push(Reverse((next_ns, index)));
+    }
+}
+
+/// Waits until each peer has closed, which it does after the last byte. The supervisor's deadline ends it.
+fn wait_for_ends(worker: &mut Worker, paced: &[PacedStream]) -> io::Result<()> {
+    let mut set = Readiness::new(EVENTS)?;
+    for (index, stream) in paced.iter().enumerate() {
+        set.watch(&*stream.connection, index)?;
+    }
+    let mut ready = Vec::with_capacity(EVENTS);
+    let mut open = paced.len();
+    while open > 0 {
+        ready.clear();
+        ready.extend(set.wait(STEP)?);
+        for &index in &ready {
+            let connection = &*paced[index].connection;
+            if tcp_stream::is_ended(worker, connection) {
+                set.forget(connection)?;
+                open -= 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Receives on all connections to their ends.
+fn receive(worker: &mut Worker, members: &[Member], settings: TcpSettings) -> io::Result<()> {
+    worker.set_buffers(members.iter().map(|(_, connection)| &**connection), settings.window);
+    let mut set = Readiness::new(EVENTS)?;
+    let mark = (LOW_WATER_BYTES / settings.streams.max(1) as usize).min(LOW_WATER_MAX);
+    let is_marked = settings.engine == TcpEngine::Lean && settings.rate_bps.is_none();
+    for (index, (_, connection)) in members.iter().enumerate() {
+        if is_marked {
+            let low_water = tcp::set_receive_low_water(connection, i32::try_from(mark).unwrap_or(i32::MAX));
+            worker.errors.count_failure("setsockopt SO_RCVLOWAT", low_water);
+        }
+        set.watch(&**connection, index)?;
+    }
+    let mut reader = tcp_stream::Reader::new(settings.engine, READ_BYTES)?;
+    let mut ready = Vec::with_capacity(EVENTS);
+    let mut is_open = vec![true; members.len()];
+    let mut open = members.len();
+    let (mut swept_ns, mut sweep_from) = (clock::monotonic_ns(), 0);
+    while open > 0 && !worker.control.is_aborted() {
+        ready.clear();
+        ready.extend(set.wait(STEP)?);
+        let now = clock::monotonic_ns();
+        if is_marked && now - swept_ns >= SWEEP_NS {
+            swept_ns = now;
+            let count = SWEEP_MAX.min(members.len());
+            ready.extend((sweep_from..sweep_from + count).map(|index| index % members.len()));
+            sweep_from = (sweep_from + count) % members.len();
+        }
+        for &index in &ready {
+            let (stream, connection) = &members[index];
+            if is_open[index] && !take(worker, &mut reader, *stream, connection) {
+                is_open[index] = false;
+                set.forget(&**connection)?;
+                open -= 1;
+                if !settings.both {
+                    // Tells the sender that all was read; ENOTCONN when it is gone.
+                    let _ = socket::shut_down_sending(&**connection);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes what is there; false when the connection is over.
+#[inline]
+fn take(worker: &mut Worker, reader: &mut tcp_stream::Reader, stream: usize, connection: &TcpStream) -> bool {
+    match reader.read(connection) {
+        Ok(0) => false,
+        Ok(count) => {
+            worker.control.received[stream].add(count as u64, 0, clock::monotonic_ns());
+            true
+        }
+        Err(error) if is_transient(&error) => true,
+        Err(error) => {
+            if !worker.control.is_aborted() {
+                worker.errors.count("recv", &error);
+            }
+            false
+        }
+    }
+}
