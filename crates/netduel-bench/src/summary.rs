@@ -1,5 +1,6 @@
 //! What is derived from raw figures: ratios of pairs, their spread and interval, and whether the required figures are reached.
-use netduel_stats::paired::{self, Scale};
+use netduel_model::metric::Scale;
+use netduel_stats::paired;
 use netduel_stats::summary::{median, quantile};
 
 use crate::cost::Accounting;

@@ -19,7 +19,7 @@ use crate::launcher::{Agents, Processes};
 
 pub use describe::Described;
 pub use error::{RunError, RunErrorKind};
-pub use surroundings::{KnownRun, Seeker, StoreProblem, Surroundings};
+pub use surroundings::{KnownRun, StoreProblem, Surroundings};
 
 /// Starts an agent process for each host of a plan, has the hosts describe themselves side by side, and ends the agents. `metadata`:
 /// whether each may ask its cloud's metadata service. `None` when the user interrupts it.

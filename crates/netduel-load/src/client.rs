@@ -15,7 +15,6 @@ use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
 use crate::packets::BypassPath;
 use crate::preflight;
-use crate::recorder;
 use crate::running::{Notify, Running};
 use crate::segmentation;
 use crate::socket_source::SocketSource;
@@ -77,7 +76,7 @@ pub fn prepare_client(
         connections = Some(ConnectionReport {
             elapsed_ns: clock::monotonic_ns() - begun_ns,
             at_a_time: threads as u32,
-            connect: recorder::record(&connect),
+            connect: connect.to_record(),
         });
         sockets.peer = Some(address);
     }

@@ -16,7 +16,6 @@ use netduel_sys::{clock, pattern, tcp};
 
 use crate::counted::Counted;
 use crate::pacing::Schedule;
-use crate::recorder;
 use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
@@ -214,7 +213,7 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shar
     }
     if part.questions.is_some() {
         let requests = shared.asked.load(Relaxed);
-        return Counted::InBand { requests, histogram: recorder::record(&histogram) };
+        return Counted::InBand { requests, histogram: histogram.to_record() };
     }
     if !part.sends {
         // Tells the client that no answer is to come; ENOTCONN when it is gone.

@@ -1,7 +1,7 @@
 //! Where round trips go: the histogram of the steady window, and median and maximum of each interval.
 use std::sync::Arc;
 
-use netduel_model::sample::{HistogramRecord, RoundTripReport, RoundTripSample};
+use netduel_model::sample::{RoundTripReport, RoundTripSample};
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Timing};
 use netduel_stats::histogram::Histogram;
 
@@ -172,10 +172,10 @@ impl Recorder {
             requests: self.requests,
             responses: self.responses,
             timeouts: self.timeouts,
-            histogram: record(&self.histogram),
-            pacing_error: self.pacing.as_ref().map(record),
+            histogram: self.histogram.to_record(),
+            pacing_error: self.pacing.as_ref().map(Histogram::to_record),
             series: self.series,
-            idle: self.idle.as_ref().map(|(_, histogram)| record(histogram)),
+            idle: self.idle.as_ref().map(|(_, histogram)| histogram.to_record()),
             parts: None,
         }
     }
@@ -189,17 +189,6 @@ impl Recorder {
     /// The pacing error that was recorded.
     pub(crate) fn into_pacing(self) -> (u64, Histogram) {
         (self.requests, self.pacing.unwrap_or_default())
-    }
-}
-
-/// A histogram as it is stored.
-pub(crate) fn record(histogram: &Histogram) -> HistogramRecord {
-    HistogramRecord {
-        count: histogram.count(),
-        // An empty record has no pairs, and its bounds say nothing.
-        min: histogram.min().unwrap_or(0),
-        max: histogram.max().unwrap_or(0),
-        pairs: histogram.pairs(),
     }
 }
 

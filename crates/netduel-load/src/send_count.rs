@@ -2,8 +2,6 @@
 use netduel_model::sample::DatagramSendReport;
 use netduel_stats::histogram::Histogram;
 
-use crate::recorder;
-
 /// What one thread handed to the kernel, or all threads of an end.
 pub(crate) struct SendCount {
     /// Calls in which the kernel took datagrams.
@@ -33,7 +31,7 @@ impl SendCount {
     }
 
     pub(crate) fn report(&self) -> DatagramSendReport {
-        let pacing_error = self.pacing_error.as_ref().map(recorder::record);
+        let pacing_error = self.pacing_error.as_ref().map(Histogram::to_record);
         DatagramSendReport { calls: self.calls, burst: self.burst, refused: self.refused, pacing_error }
     }
 }

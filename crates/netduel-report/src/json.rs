@@ -5,7 +5,7 @@ mod failover;
 mod packets;
 mod search;
 
-use netduel_model::metric::Metric;
+use netduel_model::metric::{Metric, Scale};
 use netduel_model::run::Run;
 use netduel_model::stamps;
 use netduel_stats::histogram::Histogram;
@@ -121,8 +121,8 @@ fn comparison(metric: Metric, comparison: &Comparison) -> Value {
         "arm": comparison.arm,
         "pairs": comparison.pairs.len(),
         "scale": match metric.scale() {
-            netduel_model::metric::Scale::Ratio => "ratio",
-            netduel_model::metric::Scale::Difference => "difference",
+            Scale::Ratio => "ratio",
+            Scale::Difference => "difference",
         },
         "margin": comparison.margin,
         "verdict": judged.map(|judged| verdict(metric, judged)),

@@ -113,8 +113,6 @@ pub enum LocalCall {
     BeginEvents,
     /// Ending them.
     EndEvents,
-    /// Choosing the rates of a search.
-    Search,
 }
 
 /// A fault of the coordinator itself.
@@ -213,7 +211,6 @@ impl Fault {
                     LocalCall::SetPath,
                     LocalCall::BeginEvents,
                     LocalCall::EndEvents,
-                    LocalCall::Search,
                 ]);
                 let most = if call == LocalCall::HostsKnown { 1 } else { trials };
                 Self::Local { call, nth: random.below(most) as u32 }

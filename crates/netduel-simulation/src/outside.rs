@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::time::Duration;
 
-use netduel_control::coordinator::{KnownRun, Seeker, StoreProblem, Surroundings};
+use netduel_control::coordinator::{KnownRun, StoreProblem, Surroundings};
 use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError};
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
@@ -14,9 +14,6 @@ use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Pair};
 use netduel_model::run::RunEnd;
-use netduel_model::search::{
-    Search, SearchAsk, SearchCount, SearchEnd, SearchPurpose, SearchResult, SearchState, SearchStep,
-};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
@@ -250,11 +247,6 @@ impl Surroundings for Handle {
         is_enough.then_some(RunEnd::PrecisionReached)
     }
 
-    fn search(&mut self, _search: &Search, _most: Nanos) -> Result<Box<dyn Seeker>, String> {
-        self.local(LocalCall::Search)?;
-        Ok(Box::new(TwoRates { asks: vec![Some(1_000), None], lower: None }))
-    }
-
     fn settle(&mut self, time: Nanos) {
         self.step();
         let outside = &mut *self.0.borrow_mut();
@@ -288,38 +280,5 @@ impl Surroundings for Handle {
         self.local(LocalCall::Token)?;
         let outside = &mut *self.0.borrow_mut();
         Ok(token_of(outside.ledger.serial(&mut outside.world.truth.borrow_mut())))
-    }
-}
-
-/// A search that tries two rates.
-struct TwoRates {
-    asks: Vec<Option<u64>>,
-    lower: Option<u64>,
-}
-
-impl Seeker for TwoRates {
-    fn wanted(&mut self) -> Option<SearchAsk> {
-        let load = self.asks.pop()?;
-        let purpose = if load.is_some() { SearchPurpose::Confirm } else { SearchPurpose::Maximum };
-        Some(SearchAsk { load, duration: Nanos::from_millis(200), goal: 0, purpose })
-    }
-
-    fn record(&mut self, ask: SearchAsk, count: SearchCount) -> SearchStep {
-        let load = ask.load.unwrap_or(500);
-        self.lower = Some(load);
-        SearchStep { ask, count, load, offered: 500.0, loss_ratio: 0.0, fell_short: false, high_loss: false }
-    }
-
-    fn found(&mut self) -> (Vec<SearchResult>, Option<SearchEnd>) {
-        let result = SearchResult {
-            state: SearchState::Regular,
-            lower: self.lower,
-            upper: None,
-            narrowed_lower: None,
-            narrowed_upper: None,
-            conditional_throughput: None,
-            limited_by_generator: false,
-        };
-        (vec![result], self.asks.is_empty().then_some(SearchEnd::Complete))
     }
 }

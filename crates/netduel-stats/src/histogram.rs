@@ -4,6 +4,7 @@
 //! [`Histogram::record`], which stands in the hot loop of every request-response workload.
 use std::fmt;
 
+use netduel_model::sample::HistogramRecord;
 use thiserror::Error;
 
 /// Largest value that keeps its three digits: one hour in nanoseconds, up to the top of its bucket of 2^31 ns. A round trip
@@ -172,8 +173,22 @@ impl Histogram {
             .collect()
     }
 
-    /// The histogram of which `count`, `min`, `max` and `pairs` were stored.
-    pub fn from_pairs(count: u64, min: u64, max: u64, pairs: &[(u64, u64)]) -> Result<Self, HistogramError> {
+    /// As it is stored. An empty record has no pairs, and its bounds are 0.
+    pub fn to_record(&self) -> HistogramRecord {
+        HistogramRecord {
+            count: self.count(),
+            min: self.min().unwrap_or(0),
+            max: self.max().unwrap_or(0),
+            pairs: self.pairs(),
+        }
+    }
+
+    /// The histogram of a stored record.
+    ///
+    /// # Errors
+    /// What is wrong with a record that no histogram of this program wrote.
+    pub fn from_record(record: &HistogramRecord) -> Result<Self, HistogramError> {
+        let &HistogramRecord { count, min, max, ref pairs } = record;
         let mut histogram = Self::new();
         let mut previous: Option<u64> = None;
         let mut sum = 0_u64;
@@ -293,7 +308,7 @@ mod tests {
             (0, None, None, None, None)
         );
         assert_eq!((empty.pairs(), empty.cdf_tail()), (vec![], vec![]));
-        assert_eq!(Histogram::from_pairs(0, 0, 0, &[]), Ok(empty));
+        assert_eq!(Histogram::from_record(&HistogramRecord::default()), Ok(empty));
     }
 
     #[test]
@@ -317,7 +332,9 @@ mod tests {
         assert_eq!((histogram.min(), histogram.max()), (Some(0), Some(day)));
         assert_eq!((histogram.percentile(80.0), histogram.percentile(100.0)), (Some(day), Some(day)));
         assert!(histogram.percentile(60.0).unwrap().abs_diff(HIGHEST) < HIGHEST / 1000);
-        let again = Histogram::from_pairs(5, 0, day, &histogram.pairs()).unwrap();
+        let again =
+            Histogram::from_record(&HistogramRecord { count: 5, min: 0, max: day, pairs: histogram.pairs() })
+                .unwrap();
         assert_eq!((again.clamped(), again), (2, histogram));
     }
 
@@ -333,7 +350,7 @@ mod tests {
             (2, 5, 8, vec![(5, 1), (9, 1)], E::BoundsMismatch { min: 5, max: 8 }),
             (1, 1 << 43, 1 << 43, vec![(1 << 43, 1)], E::OutOfRange { value: 1 << 43 }),
         ] {
-            assert_eq!(Histogram::from_pairs(count, min, max, &pairs), Err(error));
+            assert_eq!(Histogram::from_record(&HistogramRecord { count, min, max, pairs }), Err(error));
         }
     }
 
@@ -366,8 +383,7 @@ mod tests {
         #[test]
         fn a_round_trip_through_pairs_changes_nothing(values in latencies()) {
             let histogram = of(&values);
-            let (min, max) = (histogram.min().unwrap(), histogram.max().unwrap());
-            let again = Histogram::from_pairs(histogram.count(), min, max, &histogram.pairs()).unwrap();
+            let again = Histogram::from_record(&histogram.to_record()).unwrap();
             for p in [0.0, 1.0, 50.0, 99.0, 99.9, 100.0] {
                 prop_assert_eq!(again.percentile(p), histogram.percentile(p));
             }

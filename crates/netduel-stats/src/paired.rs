@@ -6,47 +6,38 @@
 //! Zeros and ties: a pair without a difference, and Walsh averages that fall on "no difference" exactly, count against a
 //! difference on both sides. The interval is closed and so covers at least as often as it says (Noether 1967: break the ties
 //! at random by as little as one likes, and the interval of the broken ones lies within).
+use netduel_model::metric::Scale;
+
 use crate::signed_rank::Walsh;
 
 /// Log ratios nearer than this to a bound lie on it: a ratio cannot be told from 1 more finely by floating-point numbers that
 /// went through a logarithm.
 const LOG_RESOLUTION: f64 = 1e-12;
 
-/// How a pair is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// Arm over baseline; 1 is no difference. For figures that are never 0.
-    Ratio,
-    /// Arm minus baseline, in the unit of the figures; 0 is no difference.
-    Difference,
+/// The value that means no difference: 1 or 0.
+pub(crate) fn no_difference(scale: Scale) -> f64 {
+    match scale {
+        Scale::Ratio => 1.0,
+        Scale::Difference => 0.0,
+    }
 }
 
-impl Scale {
-    /// The value that means no difference: 1 or 0.
-    pub fn no_difference(self) -> f64 {
-        match self {
-            Self::Ratio => 1.0,
-            Self::Difference => 0.0,
-        }
-    }
+/// The difference of a pair on the scale on which it is symmetric when the arms are alike; absent when it has none.
+fn symmetric(scale: Scale, (baseline, arm): (f64, f64)) -> Option<f64> {
+    let difference = match scale {
+        Scale::Ratio if baseline <= 0.0 || arm <= 0.0 => return None,
+        // Not the logarithm of the quotient: this changes nothing but its sign when the arms change places.
+        Scale::Ratio => arm.ln() - baseline.ln(),
+        Scale::Difference => arm - baseline,
+    };
+    difference.is_finite().then_some(difference)
+}
 
-    /// The difference of a pair on the scale on which it is symmetric when the arms are alike; absent when it has none.
-    fn symmetric(self, (baseline, arm): (f64, f64)) -> Option<f64> {
-        let difference = match self {
-            Self::Ratio if baseline <= 0.0 || arm <= 0.0 => return None,
-            // Not the logarithm of the quotient: this changes nothing but its sign when the arms change places.
-            Self::Ratio => arm.ln() - baseline.ln(),
-            Self::Difference => arm - baseline,
-        };
-        difference.is_finite().then_some(difference)
-    }
-
-    /// From the symmetric scale to ratios or differences.
-    fn shown(self, symmetric: f64) -> f64 {
-        match self {
-            Self::Ratio => symmetric.exp(),
-            Self::Difference => symmetric,
-        }
+/// From the symmetric scale to ratios or differences.
+fn shown(scale: Scale, symmetric: f64) -> f64 {
+    match scale {
+        Scale::Ratio => symmetric.exp(),
+        Scale::Difference => symmetric,
     }
 }
 
@@ -71,7 +62,7 @@ pub struct Estimate {
 impl Estimate {
     /// Whether the interval leaves out "no difference".
     pub fn excludes_no_difference(&self, scale: Scale) -> bool {
-        self.low > scale.no_difference() || self.high < scale.no_difference()
+        self.low > no_difference(scale) || self.high < no_difference(scale)
     }
 
     /// Whether the interval lies within the margin, edges left out: between 1/(1 + margin) and 1 + margin for a ratio, which
@@ -92,7 +83,7 @@ pub(crate) struct Paired {
 
 impl Paired {
     pub(crate) fn new(pairs: &[(f64, f64)], scale: Scale) -> Option<Self> {
-        let differences: Vec<f64> = pairs.iter().filter_map(|&pair| scale.symmetric(pair)).collect();
+        let differences: Vec<f64> = pairs.iter().filter_map(|&pair| symmetric(scale, pair)).collect();
         let resolution = if scale == Scale::Ratio { LOG_RESOLUTION } else { 0.0 };
         Some(Self { walsh: Walsh::new(&differences, resolution)?, scale })
     }
@@ -111,9 +102,9 @@ impl Paired {
         let (low, high) = self.walsh.interval((1.0 - confidence) / 2.0);
         Estimate {
             n: self.walsh.n(),
-            centre: self.scale.shown(self.walsh.centre()),
-            low: self.scale.shown(low),
-            high: self.scale.shown(high),
+            centre: shown(self.scale, self.walsh.centre()),
+            low: shown(self.scale, low),
+            high: shown(self.scale, high),
             confidence,
             p_value: self.p_value(),
         }
@@ -132,7 +123,7 @@ pub fn estimate(pairs: &[(f64, f64)], scale: Scale, confidence: f64) -> Option<E
 
 /// Pairs that [`estimate`] leaves out.
 pub fn dropped(pairs: &[(f64, f64)], scale: Scale) -> usize {
-    pairs.iter().filter(|&&pair| scale.symmetric(pair).is_none()).count()
+    pairs.iter().filter(|&&pair| symmetric(scale, pair).is_none()).count()
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 //! always the one that decided it, so a reader can check the words against the numbers.
 use crate::holm;
 use crate::normal;
-use crate::paired::{Estimate, Paired, Scale};
+use netduel_model::metric::Scale;
+
+use crate::paired::{Estimate, Paired, no_difference};
 
 /// Beyond this many further blocks nobody runs on, and the spread seen says too little to name a number.
 const MORE_AT_MOST: f64 = 10_000.0;
@@ -156,10 +158,10 @@ impl Open {
     fn verdict(&self, differ_level: f64, alike_level: f64) -> Verdict {
         let scale = self.paired.scale;
         let estimate = self.paired.estimate(1.0 - differ_level);
-        if estimate.low > scale.no_difference() {
+        if estimate.low > no_difference(scale) {
             return Verdict::Higher { estimate };
         }
-        if estimate.high < scale.no_difference() {
+        if estimate.high < no_difference(scale) {
             return Verdict::Lower { estimate };
         }
         if let Some(margin) = self.margin {

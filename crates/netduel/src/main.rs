@@ -16,7 +16,6 @@ mod quick;
 mod report_file;
 mod run;
 mod run_store;
-mod search;
 mod serve;
 mod signal;
 mod stored;

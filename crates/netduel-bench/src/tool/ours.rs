@@ -141,8 +141,7 @@ fn read(
 }
 
 fn histogram(record: &HistogramRecord) -> Result<Histogram> {
-    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs)
-        .context("a histogram is not whole")
+    Histogram::from_record(record).context("a histogram is not whole")
 }
 
 /// Requests a second of an open loop.

@@ -1,5 +1,5 @@
-//! A trial that is a search: many short trials between the same two agents, under one application of the arm's treatments. The
-//! [`Seeker`] chooses rates and judges results; this file runs traffic and counts.
+//! A trial that is a search: many short trials between the same two agents, under one application of the arm's treatments.
+//! [`RateSearch`] chooses rates and judges results; this file runs traffic and counts.
 use std::collections::BTreeMap;
 
 use netduel_model::event::Event;
@@ -11,10 +11,10 @@ use netduel_model::search::{
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Timing, Traffic, Workload};
+use netduel_stats::search::{Next, RateSearch};
 
 use super::conductor::Conductor;
 use super::error::Trouble;
-use super::surroundings::Seeker;
 use super::trial::path_of;
 
 /// Steps whose ends may be the search's.
@@ -34,22 +34,23 @@ impl Conductor<'_> {
         search: &Search,
         trial: &mut Trial,
     ) -> Result<[TrialEnd; 2], Trouble> {
-        let mut seeker =
-            self.surroundings.search(search, workload.timing.duration).map_err(Trouble::Local)?;
-        let (mut steps, mut kept) = (Vec::new(), Kept::default());
-        let stopped = self.steps(arm, (workload, search), seeker.as_mut(), &mut steps, &mut kept);
-        let (results, end) = seeker.found();
+        let mut rates = RateSearch::new(search.clone(), workload.timing.duration).map_err(|error| {
+            Trouble::Local(format!("failed to begin the search: {error}; check the plan"))
+        })?;
+        let mut kept = Kept::default();
+        let stopped = self.steps(arm, (workload, search), &mut rates, &mut kept);
+        let results = rates.results();
         let lower = results.first().and_then(|result| result.lower);
         let shown = match stopped {
-            Ok(Stop::Over) => lower.and_then(|load| kept.good.remove(&load)).or(kept.last),
+            Ok(Stop::Over(_)) => lower.and_then(|load| kept.good.remove(&load)).or(kept.last),
             _ => kept.last,
         };
         let end = match stopped {
-            Ok(Stop::Over) => end.unwrap_or(SearchEnd::Failed),
+            Ok(Stop::Over(end)) => end,
             _ => SearchEnd::Failed,
         };
         let (index, ends) = shown.unzip();
-        trial.search = Some(SearchReport { steps, results, end, shown: index });
+        trial.search = Some(SearchReport { steps: rates.into_steps(), results, end, shown: index });
         stopped?;
         ends.ok_or_else(|| {
             Trouble::Local("the search tried no rate: its time is shorter than one trial".to_owned())
@@ -60,11 +61,14 @@ impl Conductor<'_> {
         &mut self,
         arm: &Arm,
         (workload, search): (&Workload, &Search),
-        seeker: &mut dyn Seeker,
-        steps: &mut Vec<SearchStep>,
+        rates: &mut RateSearch,
         kept: &mut Kept,
     ) -> Result<Stop, Trouble> {
-        while let Some(ask) = seeker.wanted() {
+        loop {
+            let ask = match rates.wanted() {
+                Next::Measure(ask) => ask,
+                Next::Ended(end) => return Ok(Stop::Over(end)),
+            };
             self.surroundings.event(Event::SearchTries { ask });
             let begun_ns = self.surroundings.now_ns();
             self.surroundings.settle(search.settle());
@@ -75,22 +79,20 @@ impl Conductor<'_> {
             let count = count.map_err(|missing| {
                 Trouble::Local(format!("failed to judge a step of the search: {missing}"))
             })?;
-            let step = seeker.record(ask, count);
+            let index = rates.steps().len() as u32;
+            let step = rates.record(ask, count);
             let is_good = search.goals.first().is_some_and(|goal| stands_for(goal, &step));
             self.surroundings.event(Event::SearchTried { step: step.clone() });
-            let index = steps.len() as u32;
             let is_wrong = !path_of(arm, workload, [&client, &server]).1.is_empty();
             if is_good {
                 kept.good.insert(step.load, (index, [client.clone(), server.clone()]));
             }
             kept.last = Some((index, [client, server]));
-            steps.push(step);
             if is_wrong {
                 // The last step becomes the trial's, whose path is judged again.
                 return Ok(Stop::WrongPath);
             }
         }
-        Ok(Stop::Over)
     }
 }
 
@@ -104,7 +106,7 @@ fn stands_for(goal: &SearchGoal, step: &SearchStep) -> bool {
 #[derive(Clone, Copy)]
 enum Stop {
     /// The search is over.
-    Over,
+    Over(SearchEnd),
     /// The bytes of a step took the wrong path.
     WrongPath,
 }

@@ -7,7 +7,6 @@ use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Pair};
 use netduel_model::run::RunEnd;
-use netduel_model::search::{Search, SearchAsk, SearchCount, SearchEnd, SearchResult, SearchStep};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
@@ -38,10 +37,6 @@ pub trait Surroundings {
     fn event(&mut self, event: Event);
     /// Called after each complete block from `blocks_min` on: whether the run may end, and why.
     fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd>;
-    /// The search that chooses the rates of a trial and judges their results, within the time `most`.
-    fn search(&mut self, _search: &Search, _most: Nanos) -> Result<Box<dyn Seeker>, String> {
-        Err("this coordinator cannot run a search".to_owned())
-    }
     /// Waits before the next step of a search; returns early at an interrupt.
     fn settle(&mut self, _time: Nanos) {}
     /// Interval between the progress messages of an agent.
@@ -86,14 +81,4 @@ pub struct KnownRun {
 pub struct StoreProblem {
     /// The operation, the cause and the remedy.
     pub message: String,
-}
-
-/// Chooses the rates of a search and judges what their trials showed.
-pub trait Seeker {
-    /// The next trial; `None` when the search is over.
-    fn wanted(&mut self) -> Option<SearchAsk>;
-    /// Records what that trial counted.
-    fn record(&mut self, ask: SearchAsk, count: SearchCount) -> SearchStep;
-    /// The result of each goal, and why the search is over, if it is.
-    fn found(&mut self) -> (Vec<SearchResult>, Option<SearchEnd>);
 }

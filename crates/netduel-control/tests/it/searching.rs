@@ -9,13 +9,9 @@ use crate::surroundings::{Script, searching};
 
 const ONE_BLOCK: &str = "blocks_min = 2\nblocks_max = 2";
 
-fn script() -> Script {
-    Script { rates: vec![2000, 900, 1100], ..Script::default() }
-}
-
 #[test]
 fn the_steps_of_a_search_run_under_one_application_of_the_treatments() {
-    let mut script = script();
+    let mut script = Script::default();
     let log = tempfile::NamedTempFile::new().unwrap();
     script.environment.push(("SCRIPT_LOG".to_owned(), log.path().display().to_string()));
     assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::BlocksDone);
@@ -32,14 +28,14 @@ fn the_steps_of_a_search_run_under_one_application_of_the_treatments() {
         // 200 ms each, the unpaced one at the script's 3000 a second.
         let expected = [
             (None, 600, 200, true),
-            (Some(2000), 400, 200, true),
-            (Some(900), 180, 180, false),
-            (Some(1100), 220, 200, true),
+            (Some(995), 199, 199, false),
+            (Some(1004), 200, 200, false),
+            (Some(1014), 202, 200, true),
         ];
         assert_eq!(counts, expected);
         assert_eq!((search.end, search.shown), (SearchEnd::Complete, Some(2)));
         // The ends are those of the step at the lower bound, and its path is proven.
-        assert_eq!(sent(trial), Some(180));
+        assert_eq!(sent(trial), Some(200));
         assert_eq!(trial.proofs.len(), 2);
     }
     let log = std::fs::read_to_string(log.path()).unwrap();
@@ -65,7 +61,7 @@ fn sent(trial: &Trial) -> Option<u64> {
 
 #[test]
 fn a_generator_that_sends_after_its_time_has_not_offered_the_rate() {
-    let mut script = script().host("a", &["behind"]);
+    let mut script = Script::default().host("a", &["behind"]);
     assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::BlocksDone);
     assert!(!script.stored.is_empty());
     for trial in &script.stored {
@@ -77,7 +73,7 @@ fn a_generator_that_sends_after_its_time_has_not_offered_the_rate() {
 
 #[test]
 fn a_step_that_fails_fails_the_trial_and_what_was_found_before_is_kept() {
-    let mut script = script().host("a", &["refuse-a-rate"]);
+    let mut script = Script::default().host("a", &["refuse-a-rate"]);
     let end = run(&searching(ONE_BLOCK), &mut script);
     assert!(end.is_ok(), "a trial that fails is a result: {end:?}");
     assert!(!script.stored.is_empty());
@@ -92,7 +88,7 @@ fn a_step_that_fails_fails_the_trial_and_what_was_found_before_is_kept() {
 
 #[test]
 fn a_step_on_the_wrong_path_ends_the_search_and_the_trial_does_not_count() {
-    let mut script = script().host("b", &["wrong-path"]);
+    let mut script = Script::default().host("b", &["wrong-path"]);
     run(&searching(ONE_BLOCK), &mut script).unwrap();
     assert!(!script.stored.is_empty());
     for trial in &script.stored {
@@ -105,7 +101,7 @@ fn a_step_on_the_wrong_path_ends_the_search_and_the_trial_does_not_count() {
 
 #[test]
 fn a_search_is_stopped_between_its_steps_and_nothing_of_it_is_stored() {
-    let mut script = Script { interrupt_after_steps: Some(2), ..script() };
+    let mut script = Script { interrupt_after_steps: Some(2), ..Script::default() };
     let log = tempfile::NamedTempFile::new().unwrap();
     script.environment.push(("SCRIPT_LOG".to_owned(), log.path().display().to_string()));
     assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::Interrupted);

@@ -2,16 +2,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use netduel_control::coordinator::{KnownRun, Seeker, StoreProblem, Surroundings};
+use netduel_control::coordinator::{KnownRun, StoreProblem, Surroundings};
 use netduel_control::protocol::Limits;
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, ResolvedPlan, parse};
 use netduel_model::run::RunEnd;
-use netduel_model::search::{
-    Search, SearchAsk, SearchCount, SearchEnd, SearchPurpose, SearchResult, SearchState, SearchStep,
-};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
@@ -83,8 +80,6 @@ pub struct Script {
     pub interrupt_at_start_of: Option<usize>,
     /// Somebody stops the run when as many steps of searches are done.
     pub interrupt_after_steps: Option<usize>,
-    /// The rates that a search tries, the one without pacing first.
-    pub rates: Vec<u64>,
     pub stop_after: Option<usize>,
     pub store_fails_at: Option<usize>,
     pub reserve_fails_at: Option<usize>,
@@ -102,40 +97,6 @@ impl Script {
     pub fn host(mut self, name: &'static str, words: &[&str]) -> Self {
         self.words.insert(name, words.iter().map(|word| (*word).to_owned()).collect());
         self
-    }
-}
-
-/// A search that tries what it was told to try, and whose lower bound is the last rate at which nothing was lost.
-struct InOrder {
-    rates: Vec<Option<u64>>,
-    lower: Option<u64>,
-}
-
-impl Seeker for InOrder {
-    fn wanted(&mut self) -> Option<SearchAsk> {
-        let load = self.rates.pop()?;
-        let purpose = if load.is_some() { SearchPurpose::Confirm } else { SearchPurpose::Maximum };
-        Some(SearchAsk { load, duration: Nanos::from_millis(200), goal: 0, purpose })
-    }
-    fn record(&mut self, ask: SearchAsk, count: SearchCount) -> SearchStep {
-        let offered = count.sent as f64 * 1e9 / count.elapsed_ns as f64;
-        let load = ask.load.unwrap_or(offered as u64);
-        let high_loss = count.received < count.sent;
-        self.lower = if high_loss { self.lower } else { Some(load) };
-        let loss_ratio = 1.0 - count.received as f64 / count.sent as f64;
-        SearchStep { ask, count, load, offered, loss_ratio, fell_short: false, high_loss }
-    }
-    fn found(&mut self) -> (Vec<SearchResult>, Option<SearchEnd>) {
-        let result = SearchResult {
-            state: SearchState::Regular,
-            lower: self.lower,
-            upper: None,
-            narrowed_lower: None,
-            narrowed_upper: None,
-            conditional_throughput: None,
-            limited_by_generator: false,
-        };
-        (vec![result], self.rates.is_empty().then_some(SearchEnd::Complete))
     }
 }
 
@@ -185,10 +146,6 @@ impl Surroundings for Script {
     }
     fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
         self.stop_after.filter(|enough| trials.len() >= *enough).map(|_| RunEnd::PrecisionReached)
-    }
-    fn search(&mut self, _: &Search, _: Nanos) -> Result<Box<dyn Seeker>, String> {
-        let rates = self.rates.iter().rev().map(|rate| Some(*rate)).chain([None]).collect();
-        Ok(Box::new(InOrder { rates, lower: None }))
     }
     fn progress_interval(&self) -> Nanos {
         self.progress.unwrap_or(Limits::PROGRESS)

@@ -19,7 +19,7 @@ use super::settings::{CALL_LIMIT, GIVE_UP_NS, Settings};
 use crate::datagram;
 use crate::local_ports;
 use crate::pacing::Schedule;
-use crate::recorder::{self, Recorder};
+use crate::recorder::Recorder;
 use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
@@ -145,8 +145,8 @@ impl Shared {
         report.parts = Some(TransactionParts {
             begun: report.requests,
             failures: failures + report.timeouts,
-            connect: recorder::record(&connect),
-            exchange: recorder::record(&exchange),
+            connect: connect.to_record(),
+            exchange: exchange.to_record(),
             congestion,
         });
         report

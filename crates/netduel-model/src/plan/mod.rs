@@ -13,7 +13,7 @@ mod value;
 pub use check::traffic;
 pub use cores::CoresSpec;
 pub use problem::{PlanErrors, Problem};
-pub use resolved::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
+pub use resolved::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction, guarded};
 pub use schema::schema;
 pub use spec::PlanSpec;
 

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use netduel_model::observation::InterfaceDelta;
-use netduel_model::sample::{DatagramReport, ErrorCount, HistogramRecord};
+use netduel_model::sample::{DatagramReport, ErrorCount};
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Direction, Role, UdpOffload, UdpStream, Workload};
 use netduel_stats::histogram::Histogram;
@@ -201,7 +201,7 @@ fn way(
         pacing: rate.map(|rate| Pacing {
             asked_bps: rate.0 as f64,
             sent_bps: sent_bps(workload, sender),
-            late: handed.and_then(|handed| histogram(handed.pacing_error.as_ref()?)),
+            late: handed.and_then(|handed| figures::of_record(handed.pacing_error.as_ref()?)),
         }),
         errors: [sender.report.errors.clone(), receiver.report.errors.clone()],
         flows: flows(sender, receiver),
@@ -272,10 +272,6 @@ fn sent_bps(workload: &Workload, sender: &TrialEnd) -> Option<f64> {
         series.iter().map(|sample| (sample.end_ns, sample.length_ns, sample.bytes)).collect();
     let (bytes, seconds) = steady_window(&samples, from, to)?;
     (seconds > 0.0).then(|| bytes * 8.0 / seconds)
-}
-
-fn histogram(record: &HistogramRecord) -> Option<Histogram> {
-    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
 }
 
 fn flows(sender: &TrialEnd, receiver: &TrialEnd) -> Vec<FlowPorts> {

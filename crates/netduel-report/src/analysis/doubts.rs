@@ -8,7 +8,6 @@ use netduel_model::sample::ZeroCopyReport;
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Role, Workload};
-use netduel_stats::histogram::Histogram;
 use netduel_stats::{doubt, summary};
 
 use super::machine::{self, Machines};
@@ -317,8 +316,7 @@ fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
         .iter()
         .filter_map(|trial| {
             let record = trial.client.as_ref()?.report.round_trips.as_ref()?.pacing_error.as_ref()?;
-            let late = Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()?;
-            late.percentile(99.0)
+            figures::of_record(record)?.percentile(99.0)
         })
         .max()
         .filter(|late| *late as f64 > allowed)

@@ -142,7 +142,7 @@ pub(super) fn idle(trial: &Trial) -> Option<Histogram> {
 
 /// A stored histogram; absent when it is not a sound one.
 pub fn of_record(record: &HistogramRecord) -> Option<Histogram> {
-    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
+    Histogram::from_record(record).ok()
 }
 
 /// Every round trip of all trials in one histogram; absent when there is none.

@@ -231,9 +231,11 @@ impl Analysis {
                     Scale::Ratio => self.plan.design.precision.fraction(),
                     Scale::Difference => comparison.margin,
                 };
-                comparison.judged.as_ref().and_then(|judged| judged.estimate.as_ref()).is_some_and(
-                    |estimate| sequential::precise_enough(estimate, verdicts::scale(metric), precision),
-                )
+                comparison
+                    .judged
+                    .as_ref()
+                    .and_then(|judged| judged.estimate.as_ref())
+                    .is_some_and(|estimate| sequential::precise_enough(estimate, metric.scale(), precision))
             })
     }
 }

@@ -130,13 +130,9 @@ pub(super) fn of(trials: &[&Trial]) -> Option<Stamps> {
     Some(stamps)
 }
 
-fn histogram(record: &HistogramRecord) -> Option<Histogram> {
-    Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).ok()
-}
-
 fn merged<'a>(records: impl Iterator<Item = &'a HistogramRecord>) -> Option<Histogram> {
     let mut all: Option<Histogram> = None;
-    for histogram in records.filter_map(histogram) {
+    for histogram in records.filter_map(|record| Histogram::from_record(record).ok()) {
         match &mut all {
             Some(all) => all.merge(&histogram),
             None => all = Some(histogram),
@@ -197,7 +193,7 @@ fn cost(trials: &[&Trial]) -> Option<StampCost> {
         .iter()
         .filter_map(|trial| {
             let report = &trial.client.as_ref()?.report;
-            let median = |record: &HistogramRecord| histogram(record)?.percentile(50.0);
+            let median = |record: &HistogramRecord| Histogram::from_record(record).ok()?.percentile(50.0);
             let plain = median(&report.round_trips.as_ref()?.histogram)?;
             let stamped = median(report.stamps.as_ref()?.whole.as_ref()?)?;
             Some(stamped as f64 - plain as f64)

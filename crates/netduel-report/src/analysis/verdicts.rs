@@ -2,10 +2,8 @@
 use std::collections::BTreeMap;
 
 use netduel_model::ids::ArmName;
-use netduel_model::metric::{Metric, Scale};
+use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
-use netduel_stats::paired;
-use netduel_stats::sequential::guarded;
 use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, Question, Rule, Verdict, judge};
 
@@ -25,14 +23,6 @@ const LOST_MARGIN_MIN: f64 = 1.0;
 /// The shortest recovery that matters, nanoseconds: an interval of the fine series.
 const RECOVERY_MARGIN_MIN_NS: f64 = 1e7;
 
-/// The statistics' scale of a metric.
-pub(super) fn scale(metric: Metric) -> paired::Scale {
-    match metric.scale() {
-        Scale::Ratio => paired::Scale::Ratio,
-        Scale::Difference => paired::Scale::Difference,
-    }
-}
-
 /// Fills in comparisons and verdicts of every judged metric. All comparisons of the run are one family: the more is asked,
 /// the more evidence each answer needs.
 pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [WorkloadAnalysis]) {
@@ -48,11 +38,11 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     let questions: Vec<Question> = judged(workloads)
         .map(|(metric, comparison)| Question {
             pairs: comparison.pairs.iter().map(|(_, baseline, arm)| (*baseline, *arm)).collect(),
-            scale: scale(metric),
+            scale: metric.scale(),
             margin: comparison.margin,
         })
         .collect();
-    let rule = Rule { confidence: tested_confidence(plan), equivalence };
+    let rule = Rule { confidence: design.tested_confidence(), equivalence };
     let answers = judge(&questions, &rule);
     for ((_, comparison), answer) in judged(workloads).zip(answers) {
         comparison.judged = Some(borne_out(answer, comparison.at_least));
@@ -73,13 +63,6 @@ fn borne_out(answer: Judged, at_least: [bool; 2]) -> Judged {
         return Judged { verdict, ..answer };
     }
     answer
-}
-
-/// The confidence that intervals are made with. A run that may stop when they are narrow needs wider ones to be right as
-/// often as the plan asks (`docs/design/0002-statistics.md`).
-fn tested_confidence(plan: &ResolvedPlan) -> f64 {
-    let asked = plan.design.confidence.fraction();
-    if plan.design.blocks_max > plan.design.blocks_min { guarded(asked) } else { asked }
 }
 
 fn judged(workloads: &mut [WorkloadAnalysis]) -> impl Iterator<Item = (Metric, &mut Comparison)> {

@@ -9,8 +9,8 @@ use netduel_model::plan::spec::{LabPath, Side};
 use netduel_model::plan::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::sample::{
-    DatagramReport, EndReport, Flow, HistogramRecord, IntervalSample, RoundTripReport, RoundTripSample,
-    StreamReport, TcpInfo, TransactionParts, UnderLoad,
+    DatagramReport, EndReport, Flow, IntervalSample, RoundTripReport, RoundTripSample, StreamReport, TcpInfo,
+    TransactionParts, UnderLoad,
 };
 use netduel_model::snapshot::{HostSnapshot, Interface};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
@@ -433,15 +433,6 @@ fn udp(noise: &mut Noise, speed: f64, loss: f64) -> (EndReport, EndReport) {
     (report(Role::Client, Some(sent), None), server)
 }
 
-fn record(histogram: &Histogram) -> HistogramRecord {
-    HistogramRecord {
-        count: histogram.count(),
-        min: histogram.min().unwrap_or(0),
-        max: histogram.max().unwrap_or(0),
-        pairs: histogram.pairs(),
-    }
-}
-
 fn round_trips(noise: &mut Noise, speed: f64, open: bool) -> (EndReport, EndReport) {
     let mut histogram = Histogram::new();
     let mut late = Histogram::new();
@@ -474,8 +465,8 @@ fn round_trips(noise: &mut Noise, speed: f64, open: bool) -> (EndReport, EndRepo
         requests: responses,
         responses,
         timeouts: 0,
-        histogram: record(&histogram),
-        pacing_error: open.then(|| record(&late)),
+        histogram: histogram.to_record(),
+        pacing_error: open.then(|| late.to_record()),
         series,
         idle: None,
         parts: None,
@@ -490,7 +481,7 @@ fn transactions(noise: &mut Noise, speed: f64) -> (EndReport, EndReport) {
         for _ in 0..4_000 {
             histogram.record((median / speed * noise.factor(0.12)) as u64);
         }
-        record(&histogram)
+        histogram.to_record()
     };
     let parts = TransactionParts {
         begun: 4_000,
@@ -519,7 +510,7 @@ fn loaded(noise: &mut Noise, speed: f64, arm: usize, recipe: &Recipe) -> (EndRep
         for _ in 0..count {
             histogram.record((median * noise.factor(0.15)) as u64);
         }
-        record(&histogram)
+        histogram.to_record()
     };
     let queue = 24_000_000.0 / speed;
     let under_load = UnderLoad {

@@ -1,7 +1,7 @@
 //! Datagrams against packets, and where the lost ones went, from records with figures that can be checked by hand.
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
-use netduel_model::sample::{DatagramSendReport, HistogramRecord};
+use netduel_model::sample::DatagramSendReport;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::BitRate;
 use netduel_model::workload::{Traffic, UdpOffload, UdpStream, Workload};
@@ -172,9 +172,8 @@ fn a_rate_that_was_not_kept_is_warned_of_and_how_it_was_kept_is_said() {
         for late_ns in [90, 100, 100, 2_000] {
             late.record(late_ns);
         }
-        let late = HistogramRecord { count: 4, min: 90, max: 2_000, pairs: late.pairs() };
         client(trial).report.datagrams_sent =
-            Some(DatagramSendReport { calls: 9, burst: 8, refused: 0, pacing_error: Some(late) });
+            Some(DatagramSendReport { calls: 9, burst: 8, refused: 0, pacing_error: Some(late.to_record()) });
     }
     run.header.plan.arms.iter_mut().for_each(|arm| set_rate(&mut arm.workloads[0], 5_000_000_000));
     let sentences = words::datagrams(&analyse_run(&run).workloads[0]);

@@ -2,7 +2,7 @@
 use netduel_model::metric::Metric;
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Launch;
-use netduel_model::sample::{DatagramReport, EndReport, ErrorCount, Flow, HistogramRecord, IntervalSample};
+use netduel_model::sample::{DatagramReport, EndReport, ErrorCount, Flow, IntervalSample};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::units::{BitRate, PerSecond};
 use netduel_model::warning::Warning;
@@ -348,12 +348,7 @@ fn a_loaded_path_has_its_figures_from_the_part_that_they_are_named_after() {
         for value in values {
             histogram.record(*value);
         }
-        HistogramRecord {
-            count: histogram.count(),
-            min: histogram.min().unwrap(),
-            max: histogram.max().unwrap(),
-            pairs: histogram.pairs(),
-        }
+        histogram.to_record()
     };
     let report = &mut trial.client.as_mut().unwrap().report;
     let trips = report.round_trips.as_mut().unwrap();

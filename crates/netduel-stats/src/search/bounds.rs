@@ -1,11 +1,13 @@
 //! The bounds that trials leave for a goal, and what is said of it in the end.
-use super::Step;
-use super::goal::Goal;
+use netduel_model::search::{SearchGoal, SearchResult, SearchState, SearchStep};
+
+use super::goal::stages;
+use super::is_evidence;
 use super::load::{Class, Trial, classify, conditional_throughput};
 
 /// The relevant bounds of a goal (RFC 9971, section 4.8), packets per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Bounds {
+pub(super) struct Bounds {
     /// The largest lower bound below the upper one.
     pub lower: Option<u64>,
     /// The smallest upper bound.
@@ -25,90 +27,60 @@ impl Bounds {
     }
 }
 
-/// How the search for a goal came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GoalState {
-    /// Both bounds are known and as close as asked: a regular goal result.
-    Regular,
-    /// Irregular: even the highest load is a lower bound, so there is no upper one.
-    MaxLoadReached,
-    /// Irregular: even the lowest load is an upper bound, so there is no lower one.
-    MinLoadFails,
-    /// Irregular: the search ended before the bounds were known or close.
-    Unfinished,
-}
-
-/// What a search found for a goal.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GoalResult {
-    /// Whether it is what was asked for.
-    pub state: GoalState,
-    /// The relevant bounds, by the goal's own classification.
-    pub bounds: Bounds,
-    /// The bounds that the shortest trials would give; all that is known of an unfinished search.
-    pub narrowed: Bounds,
-    /// Conditional throughput at the lower bound, packets per second.
-    pub conditional_throughput: Option<f64>,
-    /// Whether the upper bound is one because the generator could not send as much, in most of its high-loss trials.
-    pub limited_by_generator: bool,
-}
-
-impl GoalResult {
-    /// What the trials say of a goal. `loads` are the lowest and the highest load, once known.
-    pub(super) fn of(goal: &Goal, steps: &[Step], loads: Option<(u64, u64)>) -> Self {
-        let found = bounds(goal, steps);
-        let is = |load: Option<u64>, class| {
-            load.is_some_and(|load| classify(goal, trials_at(steps, load)) == class)
-        };
-        let state = if found.are_within(goal.width) {
-            GoalState::Regular
-        } else if is(loads.map(|(_, max)| max), Class::Lower) && found.upper.is_none() {
-            GoalState::MaxLoadReached
-        } else if is(loads.map(|(min, _)| min), Class::Upper) {
-            GoalState::MinLoadFails
-        } else {
-            GoalState::Unfinished
-        };
-        let shortest = goal.stages().first().map_or(*goal, |stage| *stage);
-        let conditional_throughput =
-            found.lower.and_then(|load| conditional_throughput(goal, load, trials_at(steps, load)));
-        let at_upper = || {
-            let high = |step: &&Step| {
-                Some(step.trial.load) == found.upper && step.trial.loss_ratio > goal.loss_ratio
-            };
-            steps.iter().filter(high)
-        };
-        let short = at_upper().filter(|step| step.fell_short).count();
-        Self {
-            state,
-            bounds: found,
-            narrowed: bounds(&shortest, steps),
-            conditional_throughput,
-            limited_by_generator: 2 * short > at_upper().count(),
-        }
+/// What the trials say of a goal. `loads` are the lowest and the highest load, once known.
+pub(super) fn result(goal: &SearchGoal, steps: &[SearchStep], loads: Option<(u64, u64)>) -> SearchResult {
+    let found = bounds(goal, steps);
+    let is =
+        |load: Option<u64>, class| load.is_some_and(|load| classify(goal, trials_at(steps, load)) == class);
+    let state = if found.are_within(goal.width) {
+        SearchState::Regular
+    } else if is(loads.map(|(_, max)| max), Class::Lower) && found.upper.is_none() {
+        SearchState::MaxLoadReached
+    } else if is(loads.map(|(min, _)| min), Class::Upper) {
+        SearchState::MinLoadFails
+    } else {
+        SearchState::Unfinished
+    };
+    let narrowed = bounds(stages(goal).first().unwrap_or(goal), steps);
+    let conditional_throughput =
+        found.lower.and_then(|load| conditional_throughput(goal, load, trials_at(steps, load)));
+    let at_upper = || {
+        let high = |step: &&SearchStep| Some(step.load) == found.upper && step.loss_ratio > goal.loss_ratio;
+        steps.iter().filter(high)
+    };
+    let short = at_upper().filter(|step| step.fell_short).count();
+    SearchResult {
+        state,
+        lower: found.lower,
+        upper: found.upper,
+        narrowed_lower: narrowed.lower,
+        narrowed_upper: narrowed.upper,
+        conditional_throughput,
+        // In most of its high-loss trials.
+        limited_by_generator: 2 * short > at_upper().count(),
     }
 }
 
 /// The steps that loads are classified by.
-fn evidence(steps: &[Step]) -> impl Iterator<Item = &Step> {
-    steps.iter().filter(|step| step.is_evidence())
+fn evidence(steps: &[SearchStep]) -> impl Iterator<Item = &SearchStep> {
+    steps.iter().filter(|step| is_evidence(step))
 }
 
 /// The trials at a load.
-pub(super) fn trials_at(steps: &[Step], load: u64) -> impl Iterator<Item = Trial> {
-    evidence(steps).map(|step| step.trial).filter(move |trial| trial.load == load)
+pub(super) fn trials_at(steps: &[SearchStep], load: u64) -> impl Iterator<Item = Trial> {
+    evidence(steps).map(Trial::from).filter(move |trial| trial.load == load)
 }
 
 /// The loads that were tried, ascending, each once.
-pub(super) fn loads(steps: &[Step]) -> Vec<u64> {
-    let mut loads: Vec<u64> = evidence(steps).map(|step| step.trial.load).collect();
+pub(super) fn loads(steps: &[SearchStep]) -> Vec<u64> {
+    let mut loads: Vec<u64> = evidence(steps).map(|step| step.load).collect();
     loads.sort_unstable();
     loads.dedup();
     loads
 }
 
 /// The relevant bounds by the classification of a goal.
-pub(super) fn bounds(goal: &Goal, steps: &[Step]) -> Bounds {
+pub(super) fn bounds(goal: &SearchGoal, steps: &[SearchStep]) -> Bounds {
     let loads = loads(steps);
     let class = |load: u64| classify(goal, trials_at(steps, load));
     let upper = loads.iter().copied().find(|load| class(*load) == Class::Upper);

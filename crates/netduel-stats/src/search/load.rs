@@ -1,7 +1,7 @@
 //! One load under one goal: the classification of a load and the conditional throughput of RFC 9971, appendices A and B.
 //!
 //! Exactly the standard's arithmetic; which load to try next is not decided here.
-use super::goal::Goal;
+use netduel_model::search::{SearchGoal, SearchStep};
 
 /// What a trial at some load showed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +12,12 @@ pub struct Trial {
     pub duration_ns: u64,
     /// Trial loss ratio, 0 to 1.
     pub loss_ratio: f64,
+}
+
+impl From<&SearchStep> for Trial {
+    fn from(step: &SearchStep) -> Self {
+        Self { load: step.load, duration_ns: step.ask.duration.0, loss_ratio: step.loss_ratio }
+    }
 }
 
 /// How a load stands to a goal.
@@ -34,11 +40,11 @@ struct Sums {
     short_high: f64,
 }
 
-fn sums(goal: &Goal, trials: impl Iterator<Item = Trial>) -> Sums {
+fn sums(goal: &SearchGoal, trials: impl Iterator<Item = Trial>) -> Sums {
     let mut sums = Sums::default();
     for trial in trials {
         let low = trial.loss_ratio <= goal.loss_ratio;
-        let sum = match (trial.duration_ns >= goal.final_trial_ns, low) {
+        let sum = match (trial.duration_ns >= goal.final_trial.0, low) {
             (true, true) => &mut sums.full_low,
             (true, false) => &mut sums.full_high,
             (false, true) => &mut sums.short_low,
@@ -54,11 +60,11 @@ fn sums(goal: &Goal, trials: impl Iterator<Item = Trial>) -> Sums {
 ///
 /// Trials that are too short never prove a load good; where more of them are bad than the exceed ratio allows, the excess counts
 /// against it.
-pub fn classify(goal: &Goal, trials: impl Iterator<Item = Trial>) -> Class {
+pub fn classify(goal: &SearchGoal, trials: impl Iterator<Item = Trial>) -> Class {
     let sums = sums(goal, trials);
     let balancing = sums.short_low * goal.exceed_ratio / (1.0 - goal.exceed_ratio);
     let high = sums.full_high + (sums.short_high - balancing).max(0.0);
-    let whole = (sums.full_low + high).max(goal.duration_sum_ns as f64);
+    let whole = (sums.full_low + high).max(goal.duration_sum.0 as f64);
     let allowed = whole * goal.exceed_ratio;
     let pessimist_says_lower = whole - sums.full_low <= allowed;
     let optimist_says_lower = high <= allowed;
@@ -71,11 +77,15 @@ pub fn classify(goal: &Goal, trials: impl Iterator<Item = Trial>) -> Class {
 
 /// The conditional throughput at a load, packets per second (RFC 9971, appendix B): the load less the loss that the full-length
 /// trials do not exceed but for the share that the goal lets exceed. Absent without a full-length trial.
-pub fn conditional_throughput(goal: &Goal, load: u64, trials: impl Iterator<Item = Trial>) -> Option<f64> {
-    let mut full: Vec<Trial> = trials.filter(|trial| trial.duration_ns >= goal.final_trial_ns).collect();
+pub fn conditional_throughput(
+    goal: &SearchGoal,
+    load: u64,
+    trials: impl Iterator<Item = Trial>,
+) -> Option<f64> {
+    let mut full: Vec<Trial> = trials.filter(|trial| trial.duration_ns >= goal.final_trial.0).collect();
     full.sort_by(|a, b| a.loss_ratio.total_cmp(&b.loss_ratio));
     let measured: f64 = full.iter().map(|trial| trial.duration_ns as f64).sum();
-    let mut remaining = measured.max(goal.duration_sum_ns as f64) * (1.0 - goal.exceed_ratio);
+    let mut remaining = measured.max(goal.duration_sum.0 as f64) * (1.0 - goal.exceed_ratio);
     let mut quantile = full.first()?.loss_ratio;
     for trial in &full {
         if remaining <= 0.0 {
@@ -92,18 +102,21 @@ pub fn conditional_throughput(goal: &Goal, load: u64, trials: impl Iterator<Item
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::search::SearchPreset;
+    use netduel_model::units::Nanos;
+
     use super::*;
 
     const S: u64 = 1_000_000_000;
 
-    fn goal(final_s: u64, sum_s: u64, loss_ratio: f64, exceed_ratio: f64) -> Goal {
-        Goal {
-            final_trial_ns: final_s * S,
-            duration_sum_ns: sum_s * S,
+    fn goal(final_s: u64, sum_s: u64, loss_ratio: f64, exceed_ratio: f64) -> SearchGoal {
+        SearchGoal {
+            final_trial: Nanos(final_s * S),
+            duration_sum: Nanos(sum_s * S),
             loss_ratio,
             exceed_ratio,
-            width: 0.01,
-            initial_trial_ns: S,
+            initial_trial: Nanos(S),
+            ..SearchPreset::NoDrop.goal()
         }
     }
 
@@ -150,7 +163,7 @@ mod tests {
         // At the last point: TST009's trials lose 0 and 0.1 %, half of them may exceed; so does the goal of 1 s.
         let measured = trials(&added);
         let throughput =
-            |goal: &Goal| conditional_throughput(goal, 1_000_000, measured.iter().copied()).unwrap();
+            |goal: &SearchGoal| conditional_throughput(goal, 1_000_000, measured.iter().copied()).unwrap();
         assert!((throughput(&goals[1]) - 1e6).abs() < 1e-6);
         assert!((throughput(&goals[2]) - 1e6).abs() < 1e-6);
         assert!((throughput(&goals[3]) - 0.999e6).abs() < 1e-6);

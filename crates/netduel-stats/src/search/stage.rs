@@ -3,10 +3,10 @@
 //! In order: what is under way is decided first; then the bounds that shorter trials found are tried, the lower one first; then
 //! both sides of what still arrives when a load is too high; then growing steps away from the bound that was
 //! found last; and when these have gone too far, halves.
+use netduel_model::search::{SearchGoal, SearchPurpose, SearchStep};
+
 use super::bounds::{Bounds, bounds, loads, trials_at};
-use super::goal::Goal;
 use super::load::{Class, classify};
-use super::{Purpose, Step};
 
 /// How far from a load that is wanted one that was tried already may be to be taken instead, as a share of the width: its trials
 /// are evidence that need not be paid again.
@@ -28,7 +28,7 @@ const GUESSES_MAX: u32 = 2;
 /// What is known when a load is chosen.
 pub(super) struct View<'a> {
     /// Trials so far.
-    pub steps: &'a [Step],
+    pub steps: &'a [SearchStep],
     /// The lowest load that is tried.
     pub min_load: u64,
     /// The highest.
@@ -68,11 +68,11 @@ enum Reason {
 #[derive(Debug, Clone)]
 pub(super) struct Stage {
     /// Which goal it is for.
-    pub goal: usize,
+    pub goal: u32,
     /// The goal with this stage's trials.
-    pub target: Goal,
+    pub target: SearchGoal,
     /// What its trials are for.
-    pub purpose: Purpose,
+    pub purpose: SearchPurpose,
     /// The bounds that shorter trials found.
     pub hints: Bounds,
     /// The load that is being decided.
@@ -87,7 +87,7 @@ pub(super) struct Stage {
 
 impl Stage {
     /// A stage that has not begun.
-    pub fn new(goal: usize, target: Goal, purpose: Purpose) -> Self {
+    pub fn new(goal: u32, target: SearchGoal, purpose: SearchPurpose) -> Self {
         let hints = Bounds::default();
         Self { goal, target, purpose, hints, under_way: None, guesses: 0, strides: None, halving: false }
     }
@@ -159,7 +159,7 @@ impl Stage {
             }
             (Some(lower), Some(upper)) => {
                 let half = middle(lower, upper);
-                let last = view.steps.last().map(|step| step.trial.load);
+                let last = view.steps.last().map(|step| step.load);
                 if last == Some(lower) && !self.halving && self.strides.is_none_or(|(_, n)| n < STRIDES_MAX) {
                     let stride = self.stride(Side::Up, lower);
                     if stride < half { (stride, Reason::Stride(Side::Up)) } else { (half, Reason::Half) }
@@ -189,7 +189,7 @@ impl Stage {
             let trials = trials_at(view.steps, from).filter(|trial| trial.duration_ns >= least_ns);
             trials.map(|trial| trial.loss_ratio).reduce(f64::min)
         };
-        let loss_ratio = lost(self.target.final_trial_ns).or_else(|| lost(0))?;
+        let loss_ratio = lost(self.target.final_trial.0).or_else(|| lost(0))?;
         if self.guesses >= GUESSES_MAX || loss_ratio <= self.target.loss_ratio + self.target.width {
             return None;
         }

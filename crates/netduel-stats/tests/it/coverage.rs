@@ -1,5 +1,6 @@
 //! How often the interval holds the truth, and how often a true effect is found.
-use netduel_stats::paired::{Scale, estimate};
+use netduel_model::metric::Scale;
+use netduel_stats::paired::estimate;
 
 use crate::chance::{Chance, Shape, margin, share};
 

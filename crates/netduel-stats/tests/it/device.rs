@@ -1,5 +1,5 @@
 //! Simulated paths for the search: how much arrives of what is offered for a time. Not for anything but tests.
-use netduel_stats::search::{Ask, Outcome};
+use netduel_model::search::{SearchAsk, SearchCount};
 
 use crate::chance::Chance;
 
@@ -33,6 +33,8 @@ pub struct Path {
     pub capacity: f64,
     /// Packets per second that the generator can make.
     pub ceiling: f64,
+    /// Packets per second that the generator can make at a rate.
+    pub paced_ceiling: f64,
     chance: Chance,
     /// Trials so far.
     pub trials: u32,
@@ -43,7 +45,15 @@ pub struct Path {
 impl Path {
     /// A path of its own chance.
     pub fn new(device: Device, capacity: f64, ceiling: f64, seed: u64) -> Self {
-        Self { device, capacity, ceiling, chance: Chance::new(seed), trials: 0, spent_ns: 0 }
+        Self {
+            device,
+            capacity,
+            ceiling,
+            paced_ceiling: ceiling,
+            chance: Chance::new(seed),
+            trials: 0,
+            spent_ns: 0,
+        }
     }
 
     /// Capacity now, packets per second.
@@ -56,9 +66,9 @@ impl Path {
     }
 
     /// One trial.
-    pub fn trial(&mut self, load: Option<u64>, duration_ns: u64) -> Outcome {
+    pub fn trial(&mut self, load: Option<u64>, duration_ns: u64) -> SearchCount {
         let seconds = duration_ns as f64 / 1e9;
-        let rate = load.map_or(self.ceiling, |load| (load as f64).min(self.ceiling));
+        let rate = load.map_or(self.ceiling, |load| (load as f64).min(self.paced_ceiling));
         let sent = (rate * seconds).round();
         let capacity = self.capacity_now();
         let mut received = match self.device {
@@ -76,16 +86,17 @@ impl Path {
         }
         self.trials += 1;
         self.spent_ns += duration_ns + AROUND_NS;
-        Outcome {
+        SearchCount {
             sent: sent as u64,
             received: received.max(0.0) as u64,
             elapsed_ns: duration_ns,
             spent_ns: duration_ns + AROUND_NS,
+            late_p99_ns: None,
         }
     }
 
     /// One trial that a search asked for.
-    pub fn answer(&mut self, ask: Ask) -> Outcome {
-        self.trial(ask.load, ask.duration_ns)
+    pub fn answer(&mut self, ask: SearchAsk) -> SearchCount {
+        self.trial(ask.load, ask.duration.0)
     }
 }

@@ -1,5 +1,5 @@
 //! What `judge` promises for a whole family: false answers of either kind no more often than the level.
-use netduel_stats::paired::Scale;
+use netduel_model::metric::Scale;
 use netduel_stats::verdict::{Question, Rule, Verdict, judge};
 
 use crate::chance::{Chance, Shape, margin, share};

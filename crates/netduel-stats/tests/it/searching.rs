@@ -1,45 +1,50 @@
 //! The search on paths whose rate is known: are its bounds right, and what do they cost against plain bisection?
-use netduel_stats::search::{
-    Budget, Class, End, Goal, GoalResult, GoalState, Next, Search, Settings, Trial, classify,
-};
+use netduel_model::search::{Search, SearchEnd, SearchGoal, SearchPreset, SearchResult, SearchState};
+use netduel_model::units::Nanos;
+use netduel_stats::search::{Class, Next, RateSearch, Trial, classify};
 
 use crate::device::{Device, Path};
 
-const NO_LIMIT: Budget = Budget { trials: u32::MAX, spent_ns: u64::MAX };
+const NO_LIMIT: (u32, Nanos) = (u32::MAX, Nanos(u64::MAX));
+const SECOND: Nanos = Nanos(1_000_000_000);
 const CAPACITY: f64 = 1_234_567.0;
 const CEILING: f64 = 4e6;
 
-fn search(goals: &[Goal], budget: Budget, path: &mut Path) -> (Search, End) {
-    let mut search = Search::new(Settings { goals: goals.to_vec(), max_load: None, budget })
-        .expect("goals that make sense");
+/// A search that may make as many trials, and take as long.
+fn begin(goals: &[SearchGoal], (trials_max, time): (u32, Nanos)) -> RateSearch {
+    RateSearch::new(Search { goals: goals.to_vec(), trials_max }, time).expect("goals that can be reached")
+}
+
+fn search(goals: &[SearchGoal], limits: (u32, Nanos), path: &mut Path) -> (RateSearch, SearchEnd) {
+    let mut search = begin(goals, limits);
     loop {
         match search.wanted() {
             Next::Ended(end) => return (search, end),
             Next::Measure(ask) => {
-                let outcome = path.answer(ask);
-                search.record(ask, outcome);
+                let count = path.answer(ask);
+                search.record(ask, count);
             }
         }
     }
 }
 
-fn complete(goals: &[Goal], path: &mut Path) -> Vec<GoalResult> {
+fn complete(goals: &[SearchGoal], path: &mut Path) -> Vec<SearchResult> {
     let (search, end) = search(goals, NO_LIMIT, path);
-    assert_eq!(end, End::Complete);
+    assert_eq!(end, SearchEnd::Complete);
     search.results()
 }
 
 /// Plain bisection of the same precision: between nothing and the ceiling, each load decided by the goal's own trials.
-fn bisect(goal: &Goal, path: &mut Path) -> (u64, u64) {
+fn bisect(goal: &SearchGoal, path: &mut Path) -> (u64, u64) {
     let (mut low, mut high) = (0, path.ceiling as u64);
     while (high - low) as f64 > goal.width * high as f64 {
         let load = u64::midpoint(low, high);
         let mut trials = Vec::new();
         let class = loop {
-            let outcome = path.trial(Some(load), goal.final_trial_ns);
+            let outcome = path.trial(Some(load), goal.final_trial.0);
             let lost = outcome.sent.saturating_sub(outcome.received);
             let loss_ratio = lost as f64 / outcome.sent as f64;
-            trials.push(Trial { load, duration_ns: goal.final_trial_ns, loss_ratio });
+            trials.push(Trial { load, duration_ns: goal.final_trial.0, loss_ratio });
             match classify(goal, trials.iter().copied()) {
                 Class::Undecided => {}
                 decided => break decided,
@@ -50,42 +55,24 @@ fn bisect(goal: &Goal, path: &mut Path) -> (u64, u64) {
     (low, high)
 }
 
-fn regular(result: &GoalResult) -> (f64, f64) {
-    assert_eq!(result.state, GoalState::Regular, "{result:?}");
+fn regular(result: &SearchResult) -> (f64, f64) {
+    assert_eq!(result.state, SearchState::Regular, "{result:?}");
     let bound = |bound: Option<u64>| bound.expect("a regular result has both bounds") as f64;
-    (bound(result.bounds.lower), bound(result.bounds.upper))
+    (bound(result.lower), bound(result.upper))
 }
 
-const S: u64 = 1_000_000_000;
-/// The goals that have a name in a plan.
-const NO_DROP: Goal = Goal {
-    final_trial_ns: 2 * S,
-    duration_sum_ns: 6 * S,
-    loss_ratio: 0.0,
-    exceed_ratio: 0.5,
-    width: 0.01,
-    initial_trial_ns: S / 2,
-};
-const PARTIAL_DROP: Goal = Goal { loss_ratio: 0.005, ..NO_DROP };
-const RFC2544: Goal = Goal {
-    final_trial_ns: 60 * S,
-    duration_sum_ns: 60 * S,
-    exceed_ratio: 0.0,
-    initial_trial_ns: S,
-    ..NO_DROP
-};
-const TST009: Goal = Goal { duration_sum_ns: 120 * S, exceed_ratio: 0.5, ..RFC2544 };
-const PRESETS: [(&str, Goal); 4] =
-    [("no-drop", NO_DROP), ("partial-drop", PARTIAL_DROP), ("rfc2544", RFC2544), ("tst009", TST009)];
+const PRESETS: [SearchPreset; 4] =
+    [SearchPreset::NoDrop, SearchPreset::PartialDrop, SearchPreset::Rfc2544, SearchPreset::Tst009];
 
 #[test]
 fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
-    for (name, goal) in PRESETS {
+    for preset in PRESETS {
+        let (name, goal) = (preset.word(), preset.goal());
         for device in [Device::Clean, Device::Livelock] {
             for factor in [0.002, 0.013, 0.2, 0.71, 0.999, 1.0] {
                 let capacity = 2e6 * factor;
                 let mut path = Path::new(device, capacity, 2e6, 1);
-                let result = complete(&[goal], &mut path)[0];
+                let result = complete(std::slice::from_ref(&goal), &mut path).remove(0);
                 if capacity / (1.0 - goal.loss_ratio) < 2e6 {
                     let (lower, upper) = regular(&result);
                     // With a loss of g allowed, a load of capacity / (1 - g) still upholds the goal.
@@ -101,7 +88,7 @@ fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
                     }
                     assert!(!result.limited_by_generator);
                 } else {
-                    assert_eq!(result.state, GoalState::MaxLoadReached, "{name}: {result:?}");
+                    assert_eq!(result.state, SearchState::MaxLoadReached, "{name}: {result:?}");
                     let throughput = result.conditional_throughput.unwrap();
                     let livelock = if let Device::Livelock = device { capacity / 2e6 } else { 1.0 };
                     // Where nothing is lost of what the generator sends at most, rates are tried that it can keep.
@@ -115,16 +102,21 @@ fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
 
 #[test]
 fn a_goal_of_one_trial_that_nothing_fails_ends_at_a_load_that_was_paced() {
-    let goal =
-        Goal { final_trial_ns: S, duration_sum_ns: S, initial_trial_ns: S, exceed_ratio: 0.0, ..NO_DROP };
+    let goal = SearchGoal {
+        final_trial: SECOND,
+        duration_sum: SECOND,
+        initial_trial: SECOND,
+        exceed_ratio: 0.0,
+        ..SearchPreset::NoDrop.goal()
+    };
     let mut path = Path::new(Device::Clean, 3e6, 2e6, 1);
-    let result = complete(&[goal], &mut path)[0];
-    assert_eq!((result.state, result.bounds.lower), (GoalState::MaxLoadReached, Some(1_900_000)));
+    let result = complete(std::slice::from_ref(&goal), &mut path).remove(0);
+    assert_eq!((result.state, result.lower), (SearchState::MaxLoadReached, Some(1_900_000)));
 }
 
 #[test]
 fn one_search_serves_several_goals_for_less_than_a_search_each() {
-    let goals = [NO_DROP, PARTIAL_DROP];
+    let goals = [SearchPreset::NoDrop.goal(), SearchPreset::PartialDrop.goal()];
     let mut together = Path::new(Device::Noisy, CAPACITY, CEILING, 3);
     let results = complete(&goals, &mut together);
     let (no_drop, partial) = (regular(&results[0]), regular(&results[1]));
@@ -138,27 +130,24 @@ fn one_search_serves_several_goals_for_less_than_a_search_each() {
 
 #[test]
 fn a_path_that_loses_at_any_load_ends_with_that_and_soon() {
-    for (name, goal) in PRESETS {
+    for preset in PRESETS {
+        let (name, goal) = (preset.word(), preset.goal());
         let mut path = Path::new(Device::Lossy, CAPACITY, CEILING, 1);
-        let result = complete(&[goal], &mut path)[0];
-        assert_eq!(result.state, GoalState::MinLoadFails, "{name}: {result:?}");
-        assert_eq!((result.bounds.lower, result.conditional_throughput), (None, None));
+        let result = complete(std::slice::from_ref(&goal), &mut path).remove(0);
+        assert_eq!(result.state, SearchState::MinLoadFails, "{name}: {result:?}");
+        assert_eq!((result.lower, result.conditional_throughput), (None, None));
         assert!(path.trials < 60, "{name}: {} trials", path.trials);
     }
 }
 
 #[test]
-fn a_generator_that_cannot_send_what_it_is_asked_is_named_as_the_limit() {
-    // The path takes all of 1 Mpps; the plan allows 2 Mpps of which the generator makes 1.
-    let mut path = Path::new(Device::Clean, 5e6, 1e6, 1);
-    let settings = Settings { goals: vec![NO_DROP], max_load: Some(2_000_000), budget: NO_LIMIT };
-    let mut search = Search::new(settings).unwrap();
-    while let Next::Measure(ask) = search.wanted() {
-        assert!(ask.load.is_some_and(|load| load <= 2_000_000), "the highest load that is allowed: {ask:?}");
-        let outcome = path.answer(ask);
-        search.record(ask, outcome);
-    }
-    let result = search.results()[0];
+fn a_generator_that_cannot_keep_a_rate_is_named_as_the_limit() {
+    // The path takes all. Without pacing the generator makes 2 Mpps, and half of that at a rate.
+    let mut path = Path::new(Device::Clean, 5e6, 2e6, 1);
+    path.paced_ceiling = 1e6;
+    let (search, end) = search(&[SearchPreset::NoDrop.goal()], NO_LIMIT, &mut path);
+    assert_eq!(end, SearchEnd::Complete);
+    let result = search.results().remove(0);
     let (lower, upper) = regular(&result);
     assert!(lower <= 1.005e6 && upper >= 1e6 && result.limited_by_generator, "{result:?}");
     assert!(search.steps().iter().any(|step| step.fell_short));
@@ -168,36 +157,35 @@ fn a_generator_that_cannot_send_what_it_is_asked_is_named_as_the_limit() {
 fn a_spent_budget_ends_the_search_with_what_was_reached() {
     for trials in 0..12 {
         let mut path = Path::new(Device::Clean, CAPACITY, CEILING, 1);
-        let (search, end) = search(&[TST009], Budget { trials, ..NO_LIMIT }, &mut path);
+        let (search, end) = search(&[SearchPreset::Tst009.goal()], (trials, NO_LIMIT.1), &mut path);
         assert!(path.trials <= trials);
-        let result = search.results()[0];
-        if end == End::Budget {
-            assert_eq!((path.trials, result.state), (trials, GoalState::Unfinished));
+        let result = search.results().remove(0);
+        if end == SearchEnd::Budget {
+            assert_eq!((path.trials, result.state), (trials, SearchState::Unfinished));
         }
         if trials >= 3 {
-            assert!(result.narrowed.lower.is_some(), "after {trials}: {result:?}");
+            assert!(result.narrowed_lower.is_some(), "after {trials}: {result:?}");
         }
     }
     let mut path = Path::new(Device::Clean, CAPACITY, CEILING, 1);
-    let budget = Budget { spent_ns: 30_000_000_000, ..NO_LIMIT };
-    let (_, end) = search(&[RFC2544], budget, &mut path);
-    assert_eq!(end, End::Budget);
-    assert!(path.spent_ns <= budget.spent_ns, "a trial that would not fit is not begun");
+    let time = Nanos(30 * SECOND.0);
+    let (_, end) = search(&[SearchPreset::Rfc2544.goal()], (u32::MAX, time), &mut path);
+    assert_eq!(end, SearchEnd::Budget);
+    assert!(path.spent_ns <= time.0, "a trial that would not fit is not begun");
 }
 
 #[test]
 fn a_generator_that_sends_nothing_ends_the_search() {
     let mut path = Path::new(Device::Clean, CAPACITY, 0.0, 1);
-    let (search, end) = search(&[NO_DROP], NO_LIMIT, &mut path);
-    assert_eq!((end, search.steps().len()), (End::NothingSent, 1));
-    assert_eq!(search.results()[0].state, GoalState::Unfinished);
+    let (search, end) = search(&[SearchPreset::NoDrop.goal()], NO_LIMIT, &mut path);
+    assert_eq!((end, search.steps().len()), (SearchEnd::NothingSent, 1));
+    assert_eq!(search.results()[0].state, SearchState::Unfinished);
 }
 
 #[test]
 fn asking_twice_changes_nothing() {
     let mut path = Path::new(Device::Noisy, CAPACITY, CEILING, 9);
-    let settings = Settings { goals: vec![TST009], max_load: None, budget: NO_LIMIT };
-    let mut search = Search::new(settings).unwrap();
+    let mut search = begin(&[SearchPreset::Tst009.goal()], NO_LIMIT);
     while let Next::Measure(ask) = search.wanted() {
         assert_eq!(search.wanted(), Next::Measure(ask));
         let outcome = path.answer(ask);
@@ -263,9 +251,11 @@ fn the_search_is_as_right_as_bisection_and_takes_less_time() {
         "| path | goal | trials | time | lower bound off by | bisection: trials | time | off by | gain |"
     );
     for (device, gains) in CASES {
-        for ((name, goal), gain) in PRESETS.into_iter().zip(gains) {
-            let ours =
-                cost(device, |path| complete(&[goal], path)[0].bounds.lower.unwrap_or_default() as f64);
+        for (preset, gain) in PRESETS.into_iter().zip(gains) {
+            let (name, goal) = (preset.word(), preset.goal());
+            let ours = cost(device, |path| {
+                complete(std::slice::from_ref(&goal), path)[0].lower.unwrap_or_default() as f64
+            });
             let plain = cost(device, |path| bisect(&goal, path).0 as f64);
             let off = |cost: &Cost| format!("{:+.1} ± {:.1} %", 100.0 * cost.off, 100.0 * cost.spread);
             println!(

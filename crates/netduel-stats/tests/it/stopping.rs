@@ -1,22 +1,23 @@
 //! What stopping on width does to coverage.
-use netduel_stats::paired::{Scale, estimate};
-use netduel_stats::sequential::{Blocks, Goal, MINIMUM_BLOCKS, Next, guarded, next};
+use netduel_model::metric::Scale;
+use netduel_model::plan::guarded;
+use netduel_stats::paired::estimate;
+use netduel_stats::sequential::precise_enough;
 
 use crate::chance::{Chance, Shape, margin, share};
 
-const BLOCKS: Blocks = Blocks { minimum: MINIMUM_BLOCKS, maximum: 60 };
+/// As a plan that does not set it.
+const BLOCKS_MIN: usize = 8;
+const BLOCKS_MAX: usize = 60;
 const RUNS: u32 = 1_500;
 
 /// Runs blocks until the rule stops and says whether the interval holds the truth, and after how many blocks.
 fn run(chance: &mut Chance, shape: Shape, confidence: f64, precision: f64) -> (bool, u32) {
-    let mut pairs = chance.blocks(MINIMUM_BLOCKS as usize, 1.3, 0.05, shape);
+    let mut pairs = chance.blocks(BLOCKS_MIN, 1.3, 0.05, shape);
     loop {
-        let done = pairs.len() as u32;
-        let estimate = estimate(&pairs, Scale::Ratio, confidence);
-        if next(done, BLOCKS, &[Goal { estimate, scale: Scale::Ratio, precision }]) != Next::GoOn
-            && let Some(seen) = estimate
-        {
-            return (seen.low <= 1.3 && 1.3 <= seen.high, done);
+        let seen = estimate(&pairs, Scale::Ratio, confidence).expect("pairs that have a ratio");
+        if pairs.len() >= BLOCKS_MAX || precise_enough(&seen, Scale::Ratio, precision) {
+            return (seen.low <= 1.3 && 1.3 <= seen.high, pairs.len() as u32);
         }
         pairs.extend(chance.blocks(1, 1.3, 0.05, shape));
     }

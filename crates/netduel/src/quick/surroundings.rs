@@ -1,13 +1,12 @@
 //! The surroundings of a quick test: those of a run, and an eye on the hosts and the one trial.
 use std::collections::BTreeMap;
 
-use netduel_control::coordinator::{KnownRun, Seeker, StoreProblem, Surroundings};
+use netduel_control::coordinator::{KnownRun, StoreProblem, Surroundings};
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, Token};
 use netduel_model::plan::Host;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::run::RunEnd;
-use netduel_model::search::Search;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
@@ -55,10 +54,6 @@ impl Surroundings for QuickSystem<'_> {
 
     fn stop_after_block(&mut self, _trials: &[Trial]) -> Option<RunEnd> {
         None
-    }
-
-    fn search(&mut self, search: &Search, most: Nanos) -> Result<Box<dyn Seeker>, String> {
-        self.system.search(search, most)
     }
 
     fn settle(&mut self, time: Nanos) {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use netduel_control::coordinator::{KnownRun, Seeker, StoreProblem, Surroundings};
+use netduel_control::coordinator::{KnownRun, StoreProblem, Surroundings};
 use netduel_lab::{Lab, Lifetime};
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
@@ -11,7 +11,6 @@ use netduel_model::ids::{HostName, LabName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Launch, Pair, ResolvedPlan};
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
-use netduel_model::search::Search;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
@@ -254,10 +253,6 @@ impl Surroundings for System<'_> {
     fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
         let analysis = analysis::analyse(&self.plan, None, trials, &[], None);
         analysis.precise_enough().then_some(RunEnd::PrecisionReached)
-    }
-
-    fn search(&mut self, search: &Search, most: Nanos) -> Result<Box<dyn Seeker>, String> {
-        crate::search::begin(search, most)
     }
 
     fn settle(&mut self, time: Nanos) {

@@ -9,7 +9,7 @@ use super::clock_id;
 use super::parts::{Lengths, Parts};
 use super::realtime_offset::RealtimeOffset;
 use super::server_times::Times;
-use crate::recorder::{Trip, Window, record};
+use crate::recorder::{Trip, Window};
 
 /// Exchanges that are kept for one-way delay; when there are more, every second one is dropped, evenly over the trial.
 const EXCHANGES_MAX: usize = 1 << 16;
@@ -199,10 +199,10 @@ impl Collector {
         self.exchanges.sort_unstable_by_key(|exchange| exchange.at_ns);
         let one_clock = self.server_clock != 0 && self.server_clock == clock_id::own();
         StampReport {
-            whole: Some(record(&self.whole)),
+            whole: Some(self.whole.to_record()),
             parts: self.parts.histograms(),
             levels: self.parts.levels(),
-            hardware: (self.hardware.count() > 0).then(|| record(&self.hardware)),
+            hardware: (self.hardware.count() > 0).then(|| self.hardware.to_record()),
             one_way: one_way(&self.exchanges, one_clock),
             ..self.report
         }
@@ -265,8 +265,8 @@ fn one_way(exchanges: &[Exchange], one_clock: bool) -> Option<OneWayReport> {
         down.record(ways.1.max(0).cast_unsigned());
     }
     Some(OneWayReport {
-        up: record(&up),
-        down: record(&down),
+        up: up.to_record(),
+        down: down.to_record(),
         error_ns: offset.error_ns(),
         clocks,
         offset_ns: offset.at(exchanges[exchanges.len() / 2].at_ns),

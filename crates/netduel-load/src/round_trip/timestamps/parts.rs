@@ -2,8 +2,6 @@
 use netduel_model::stamps::{Part, PartRecord, StampLevel};
 use netduel_stats::histogram::Histogram;
 
-use crate::recorder::record;
-
 /// Levels of an octave.
 const LEVELS_OF_OCTAVE: u64 = 8;
 /// Wholes shorter than this are of the first level; the scale begins where an eighth of an octave is one nanosecond.
@@ -49,7 +47,9 @@ impl Parts {
 
     pub(super) fn histograms(&self) -> Vec<PartRecord> {
         let records = self.kinds.iter().zip(&self.histograms);
-        records.map(|(part, histogram)| PartRecord { part: *part, histogram: record(histogram) }).collect()
+        records
+            .map(|(part, histogram)| PartRecord { part: *part, histogram: histogram.to_record() })
+            .collect()
     }
 
     pub(super) fn levels(&self) -> Vec<StampLevel> {

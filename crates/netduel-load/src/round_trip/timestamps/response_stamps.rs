@@ -15,7 +15,7 @@ use super::parts::{Lengths, Parts};
 use super::realtime_offset::RealtimeOffset;
 use super::server_times::Times;
 use super::stamp_keys::StampKeys;
-use crate::recorder::{Window, record};
+use crate::recorder::Window;
 use crate::worker::Worker;
 
 /// Responses whose transmit stamps are waited for at a time; an older one is given up.
@@ -202,7 +202,7 @@ impl ResponseStamps {
         }
         Some(StampReport {
             parts: self.parts.as_ref().map(Parts::histograms).unwrap_or_default(),
-            hardware: (self.hardware.count() > 0).then(|| record(&self.hardware)),
+            hardware: (self.hardware.count() > 0).then(|| self.hardware.to_record()),
             ..self.report
         })
     }

@@ -1,6 +1,6 @@
 //! The design: how many blocks, when to stop, how sure to be.
 use crate::plan::problem::Problems;
-use crate::plan::resolved::Design;
+use crate::plan::resolved::{Design, guarded};
 use crate::plan::spec::DesignSpec;
 use crate::units::Percent;
 
@@ -52,11 +52,10 @@ pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Prob
 }
 
 /// Blocks without which not even a difference in every block is evidence enough for the first of `comparisons` verdicts.
-/// All blocks agree by chance in 2 of 2^n cases; Holm's procedure asks of the first that this is at most a share of the
-/// level, and a run that may stop early tests at seven tenths of it (`docs/design/0002-statistics.md`).
+/// All blocks agree by chance in 2 of 2^n cases. Holm's procedure asks of the first that this is at most a share of the level.
 pub(crate) fn blocks_needed(comparisons: usize, confidence: Percent, may_stop_early: bool) -> u32 {
-    let share = if may_stop_early { 0.7 } else { 1.0 };
-    let level = share * (1.0 - confidence.fraction()) / comparisons.max(1) as f64;
+    let tested = if may_stop_early { guarded(confidence.fraction()) } else { confidence.fraction() };
+    let level = (1.0 - tested) / comparisons.max(1) as f64;
     if level <= 0.0 {
         return BLOCKS_MIN;
     }

@@ -126,7 +126,7 @@ fn judge(what: &str, report: &RoundTripReport, bounds: &[Bounds]) {
             "{what}: {read} is not in {low} to {high}"
         );
     }
-    let histogram = Histogram::from_pairs(record.count, record.min, record.max, &record.pairs).unwrap();
+    let histogram = Histogram::from_record(record).unwrap();
     let ms = |ns: u64| ns as f64 / 1e6;
     for (name, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
         // The nearest rank, as the histogram takes it.
