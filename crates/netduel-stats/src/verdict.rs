@@ -10,8 +10,8 @@ use crate::paired::{Estimate, Paired, no_difference};
 
 /// Beyond this many further blocks nobody runs on, and the spread seen says too little to name a number.
 const MORE_AT_MOST: f64 = 10_000.0;
-/// Blocks below which their spread is a guess, and a number of missing blocks made of it would be one too.
-const SPREAD_KNOWN_FROM: usize = 3;
+/// Fewest blocks with a known spread: below them the number of missing blocks cannot be estimated.
+pub const SPREAD_KNOWN_FROM: usize = 3;
 /// How likely the blocks that are said to be missing shall be enough for an effect as clear as the one seen.
 const POWER: f64 = 0.95;
 

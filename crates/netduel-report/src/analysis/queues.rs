@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn every_drivers_spelling_of_a_queue_is_understood() {
+    fn queue_counters_of_all_drivers_are_parsed() {
         for name in [
             "rx_queue_3_packets",
             "rx3_packets",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_xdp_are_not_counted_twice() {
+    fn xdp_packets_are_counted_once() {
         let both =
             counters(&[("rx_queue_0_packets", 10), ("rx_queue_0_xdp_packets", 4), ("rx_queue_1_packets", 5)]);
         assert_eq!(received(&both), [(0, 10), (1, 5)].into());

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_is_uneven_from_a_quarter_more_than_its_share_on() {
+    fn distribution_is_uneven_from_25_percent_above_the_even_share() {
         let spread = |packets: &[u64]| {
             let queues: BTreeMap<u32, u64> =
                 packets.iter().enumerate().map(|(queue, count)| (queue as u32, *count)).collect();

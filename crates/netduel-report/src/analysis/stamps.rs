@@ -229,7 +229,7 @@ mod tests {
     const KINDS: [Part; 2] = [Part::ClientSend, Part::Network];
 
     #[test]
-    fn the_middle_half_is_made_of_the_levels_that_it_covers() {
+    fn middle_half_is_weighted_by_the_levels_it_covers() {
         // 50 round trips of 10 + 90, 50 of 10 + 190: the quarter on either side of the middle.
         let levels = levels(&[(103, 50, 500, 4_500), (207, 50, 500, 9_500)]);
         let typical = composition(&levels, &KINDS, TYPICAL).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn no_round_trips_have_no_composition() {
+    fn composition_of_no_round_trips_is_absent() {
         assert_eq!(composition(&levels(&[]), &KINDS, TYPICAL), None);
     }
 }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn row_without_room_becomes_a_sentence_of_what_is_known() {
+    fn row_without_room_becomes_a_sentence_of_known_cells() {
         let table = table();
         assert_eq!(table.sentence(&table.rows[0]), "a: rate 12 Mbit/s, end up");
         assert_eq!(table.sentence(&table.rows[1]), "b: end down");

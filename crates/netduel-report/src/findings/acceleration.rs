@@ -1,4 +1,4 @@
-//! The state of accelerated networking: a virtual function beneath a paravirtual interface, and whether it carries the packets.
+//! The state of accelerated networking: a virtual function below a paravirtual interface, and whether it carries the packets.
 use netduel_model::snapshot::{HostSnapshot, Interface, PciFunction, Provider};
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::drivers;
 use super::finding::{Finding, Severity};
 use super::nic::{is_hardware, is_synthetic, partner};
 
-/// In which state the accelerated path of a paravirtual interface is.
+/// State of the accelerated path of a paravirtual interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Acceleration {
@@ -15,7 +15,7 @@ pub enum Acceleration {
         /// Its name.
         function: String,
     },
-    /// It is paired and up; no counter tells whether it carries packets.
+    /// It is paired and up; no counter shows whether it carries packets.
     Paired {
         /// Its name.
         function: String,
@@ -32,14 +32,14 @@ pub enum Acceleration {
         /// Its name.
         function: String,
     },
-    /// The function is on the bus, and no driver took it.
+    /// The function is on the bus and has no driver.
     NoDriver {
-        /// Where on the bus.
+        /// PCI address.
         slot: String,
     },
-    /// A driver took the function, and it has no interface in this network namespace.
+    /// The function has a driver, but no interface in this network namespace.
     PciOnly {
-        /// Where on the bus.
+        /// PCI address.
         slot: String,
     },
     /// There is no virtual function.
@@ -47,17 +47,19 @@ pub enum Acceleration {
 }
 
 impl Acceleration {
-    /// For people.
+    /// One line for people.
     pub fn words(&self) -> String {
         match self {
-            Self::Active { function } => format!("active: {function} carries the packets"),
-            Self::Paired { function } => format!("paired with {function}, which is up"),
+            Self::Active { function } => format!("active: {function} has carried packets"),
+            Self::Paired { function } => format!("paired with {function} (up); no counter of its packets"),
             Self::Idle { function, up: true } => format!("idle: {function} has carried no packet"),
             Self::Idle { function, up: false } => format!("idle: {function} is down"),
-            Self::Unpaired { function } => format!("not paired: {function} is beside it, not beneath it"),
-            Self::NoDriver { slot } => format!("no driver for the function at {slot}"),
-            Self::PciOnly { slot } => format!("the function at {slot} has no interface here"),
-            Self::SyntheticOnly => "none: paravirtual alone".to_owned(),
+            Self::Unpaired { function } => format!("not paired: {function} is not below this interface"),
+            Self::NoDriver { slot } => format!("no driver for the virtual function at {slot}"),
+            Self::PciOnly { slot } => {
+                format!("the virtual function at {slot} has no interface in this network namespace")
+            }
+            Self::SyntheticOnly => "none: no virtual function".to_owned(),
         }
     }
 
@@ -67,7 +69,7 @@ impl Acceleration {
     }
 }
 
-/// Every paravirtual interface that can have a virtual function beneath it, and the state of that.
+/// Every paravirtual interface that can have a virtual function below it, with its state.
 pub fn accelerations(host: &HostSnapshot) -> Vec<(&Interface, Acceleration)> {
     let synthetic = host.interfaces.iter().filter(|interface| is_synthetic(interface));
     synthetic.map(|interface| (interface, state(host, interface))).collect()
@@ -84,11 +86,11 @@ fn state(host: &HostSnapshot, synthetic: &Interface) -> Acceleration {
             None => Acceleration::Paired { function },
         };
     }
-    if let Some(vf) = beside(host, synthetic) {
+    if let Some(vf) = unpaired(host, synthetic) {
         return Acceleration::Unpaired { function: vf.name.clone() };
     }
     let unused = |function: &&PciFunction| {
-        drivers::is_virtual(function) && !drivers::is_given_away(function) && function.interfaces.is_empty()
+        drivers::is_virtual(function) && !drivers::is_user_space(function) && function.interfaces.is_empty()
     };
     match host.pci_functions.iter().filter(unused).min_by_key(|function| function.driver.is_some()) {
         Some(function) if function.driver.is_none() => Acceleration::NoDriver { slot: function.slot.clone() },
@@ -97,14 +99,14 @@ fn state(host: &HostSnapshot, synthetic: &Interface) -> Acceleration {
     }
 }
 
-/// Packets that the paravirtual driver saw pass on the virtual function; absent when it has no such counters.
+/// Packets on the virtual function as counted by the paravirtual driver; absent when it has no such counters.
 fn carried(synthetic: &Interface) -> Option<u64> {
     let counter = |name: &str| synthetic.device.counters.get(name).copied();
     counter("vf_rx_packets").into_iter().chain(counter("vf_tx_packets")).reduce(|a, b| a + b)
 }
 
-/// A virtual function with the same address of the link layer and nothing above it: the pairing failed.
-fn beside<'a>(host: &'a HostSnapshot, synthetic: &Interface) -> Option<&'a Interface> {
+/// A virtual function with the same MAC address and no master: the pairing failed.
+fn unpaired<'a>(host: &'a HostSnapshot, synthetic: &Interface) -> Option<&'a Interface> {
     host.interfaces.iter().find(|other| {
         other.name != synthetic.name
             && other.master.is_none()
@@ -115,17 +117,19 @@ fn beside<'a>(host: &'a HostSnapshot, synthetic: &Interface) -> Option<&'a Inter
     })
 }
 
-/// The findings about accelerated networking, and about functions that nobody serves.
+/// Findings about accelerated networking and about functions without a driver.
 pub(super) fn find(host: &HostSnapshot) -> Vec<Finding> {
     let states = accelerations(host);
     let mut found: Vec<Finding> =
         states.iter().filter_map(|(interface, state)| of_state(host, interface, state)).collect();
-    let told = |slot: &str| {
-        states.iter().any(|(_, state)| matches!(state, Acceleration::NoDriver { slot: told } if told == slot))
+    let is_reported = |slot: &str| {
+        states.iter().any(|(_, state)| matches!(state, Acceleration::NoDriver { slot: own } if own == slot))
     };
     let orphans = host.pci_functions.iter().filter(|function| function.driver.is_none());
     found.extend(
-        orphans.filter(|function| !told(&function.slot)).map(|function| without_driver(host, function)),
+        orphans
+            .filter(|function| !is_reported(&function.slot))
+            .map(|function| without_driver(host, function)),
     );
     found
 }
@@ -135,24 +139,24 @@ fn of_state(host: &HostSnapshot, interface: &Interface, state: &Acceleration) ->
     let finding = match state {
         Acceleration::Active { .. } | Acceleration::Paired { .. } => return None,
         Acceleration::Idle { function, up: false } => {
-            Finding::new("vf-idle", Severity::Warning, format!("{function}, the virtual function beneath {name}, is down"))
-                .seen(format!("{function} is paired with {name} and not up"))
-                .why("all packets take the slow, paravirtual path")
+            Finding::new("vf-idle", Severity::Warning, format!("the virtual function {function} of {name} is down"))
+                .seen(format!("{function} is paired with {name} and down"))
+                .why("all packets take the paravirtual path, which is slower")
                 .remedy("bring the virtual function up")
                 .command(format!("ip link set {function} up"))
         }
         Acceleration::Idle { function, up: true } => {
-            Finding::new("vf-idle", Severity::Warning, format!("{function}, the virtual function beneath {name}, has carried no packet"))
+            Finding::new("vf-idle", Severity::Warning, format!("the virtual function {function} of {name} has carried no packets"))
                 .seen(format!("{function} is up; vf_rx_packets and vf_tx_packets of {name} are 0"))
-                .why("a pairing that carries nothing is a slow path that looks like the fast one")
-                .remedy("send traffic and look whether the counters grow; if not, look in the kernel's log for `Data path switched`")
+                .why("packets may still take the paravirtual path although accelerated networking looks active")
+                .remedy("send traffic and check that the counters rise; if they do not, search the kernel log for `Data path switched`")
                 .command(format!("ethtool -S {name} | grep vf_; dmesg | grep -i 'data path'"))
         }
         Acceleration::Unpaired { function } => {
-            Finding::new("vf-unpaired", Severity::Problem, format!("{function} has the address of {name} and is not beneath it"))
-                .seen(format!("both have {}; {function} has no master", interface.mac.as_deref().unwrap_or("the same address")))
-                .why("packets take the paravirtual path, and a DHCP client on the virtual function makes a second address")
-                .remedy("take the virtual function down, keep network managers off it, and remove and rescan it so that the pairing is made again")
+            Finding::new("vf-unpaired", Severity::Problem, format!("the virtual function {function} is not paired with {name}"))
+                .seen(format!("both have MAC address {}; {function} has no master", interface.mac.as_deref().unwrap_or("unknown")))
+                .why("packets take the paravirtual path, and a DHCP client can configure a second address on the virtual function")
+                .remedy("exclude the virtual function from network managers, set it down, then remove and rescan its PCI device to pair it again")
                 .command(repair(host, function))
         }
         Acceleration::NoDriver { slot } => {
@@ -161,11 +165,11 @@ fn of_state(host: &HostSnapshot, interface: &Interface, state: &Acceleration) ->
         }
         Acceleration::PciOnly { slot } => {
             let function = host.pci_functions.iter().find(|function| &function.slot == slot)?;
-            Finding::new("vf-without-interface", Severity::Warning, format!("the virtual function at {slot} has a driver and no interface beneath {name}"))
+            Finding::new("vf-without-interface", Severity::Warning, format!("the virtual function at {slot} has a driver, but no interface below {name}"))
                 .seen(drivers::words(function))
                 .seen(format!("driver {}", function.driver.as_deref().unwrap_or("none")))
-                .why("packets of this network namespace take the paravirtual path")
-                .remedy("look whether the interface was moved into another network namespace, or its driver failed")
+                .why("packets in this network namespace take the paravirtual path")
+                .remedy("check whether its interface was moved to another network namespace, or its driver failed")
                 .command(format!("dmesg | grep {slot}; lsns -t net"))
         }
         Acceleration::SyntheticOnly => return synthetic_only(host, interface),
@@ -185,7 +189,7 @@ fn repair(host: &HostSnapshot, function: &str) -> String {
     }
 }
 
-/// Without a virtual function on Azure the slow path is what is measured; elsewhere it may be all that there is.
+/// Without a virtual function a guest on Azure measures the slow path; elsewhere there may be no other.
 fn synthetic_only(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let cloud = host.cloud.as_ref()?;
     if cloud.provider != Provider::Azure {
@@ -205,28 +209,30 @@ fn synthetic_only(host: &HostSnapshot, interface: &Interface) -> Option<Finding>
             "driver {}, Azure, {size}; no virtual function on the bus",
             interface.driver.as_deref().unwrap_or("unknown")
         ))
-        .why("every packet passes the host's software switch: more latency, more CPU, fewer packets a second")
+        .why("the host's software switch processes every packet: higher latency, more CPU time, lower packet rate")
         .remedy(
-            "turn it on if the size has it; the portal may say that it is on while the guest has no function",
+            "enable it if the size supports it; the portal can show it as enabled although the guest has no virtual function",
         )
         .command("az network nic update --resource-group GROUP --name NIC --accelerated-networking true"),
     )
 }
 
-/// A guest was given the function to use it. A machine of its own may keep functions for its guests, and that is no fault.
+/// A guest has a function in order to use it. A physical machine may keep functions for its guests; that is no fault.
 fn without_driver(host: &HostSnapshot, function: &PciFunction) -> Finding {
-    let what = format!("no driver took the network function at {}", function.slot);
+    let what = format!("the network function at {} has no driver", function.slot);
     let is_guest = host.cloud.as_ref().is_some_and(|cloud| cloud.provider != Provider::BareMetal);
     let severity = if is_guest && drivers::is_virtual(function) { Severity::Problem } else { Severity::Note };
     let finding = Finding::new("function-without-driver", severity, what)
         .seen(drivers::words(function))
-        .why("its packets go another way, or nowhere: accelerated networking is on and of no use");
+        .why("nothing is accelerated, although accelerated networking is enabled");
     match drivers::known(function) {
         Some((_, module)) => finding
-            .remedy(format!("load its driver {module}; a kernel that has none is too old for this device"))
+            .remedy(format!(
+                "load its driver {module}; a kernel without this driver is too old for the device"
+            ))
             .command(format!("modprobe {module}")),
         None => finding
-            .remedy("find the driver of this id and load it")
+            .remedy("load the driver for this PCI id")
             .command(format!("lspci -k -s {}", function.slot)),
     }
 }

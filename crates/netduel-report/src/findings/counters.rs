@@ -1,14 +1,14 @@
-//! Driver counters that tell of a provider's limit, or of a device that could not keep up. They count since the driver was loaded,
-//! so they say that it happened, not that it happens now; each trial has its own difference.
+//! Driver counters of provider limits and of devices that could not keep up. They count from the load of the driver, so they
+//! show that it happened, not when; each trial records its own difference.
 use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use super::finding::{Finding, Severity};
 
-/// So many since the driver was loaded are no accident of its start.
-const PUSHED_BACK_MANY: u64 = 1000;
+/// Fewer refused packets since the load of the driver can come from its start.
+const REFUSED_MIN: u64 = 1000;
 
-/// Counters of a paravirtual or virtual device that had no room for a packet.
-const PUSHED_BACK: [&str; 10] = [
+/// Counters of packets that a paravirtual or virtual device refused.
+const REFUSED: [&str; 10] = [
     "tx_busy",
     "tx_dropped",
     "tx_no_memory",
@@ -22,12 +22,12 @@ const PUSHED_BACK: [&str; 10] = [
 ];
 
 pub(super) fn find(host: &HostSnapshot) -> Vec<Finding> {
-    let found = host.interfaces.iter().flat_map(|interface| [limited(interface), pushed_back(interface)]);
+    let found = host.interfaces.iter().flat_map(|interface| [limited(interface), refused(interface)]);
     found.flatten().collect()
 }
 
 /// `name 12, other 3` of the counters that are not 0.
-fn told(interface: &Interface, chosen: impl Fn(&str) -> bool) -> Option<String> {
+fn counted(interface: &Interface, chosen: impl Fn(&str) -> bool) -> Option<String> {
     let counted: Vec<String> = interface
         .device
         .counters
@@ -38,46 +38,46 @@ fn told(interface: &Interface, chosen: impl Fn(&str) -> bool) -> Option<String> 
     (!counted.is_empty()).then(|| counted.join(", "))
 }
 
-/// Whether a counter rises when a provider holds traffic back: ENA's allowances, but for the link-local one, which is about name and
-/// metadata services; and rate limits of virtio, whose driver tells their bytes (`tx_hw_ratelimit_bytes`).
+/// Whether a counter rises when a provider limits traffic: ENA's allowances except the link-local one, which covers name and
+/// metadata services, and rate limits of virtio, whose driver counts bytes (`tx_hw_ratelimit_bytes`).
 pub(crate) fn is_limit(name: &str) -> bool {
     let ends = ["_allowance_exceeded", "ratelimit_bytes", "ratelimit_packets", "hw_drop_ratelimits"];
     ends.iter().any(|end| name.ends_with(end)) && !name.contains("linklocal")
 }
 
 fn limited(interface: &Interface) -> Option<Finding> {
-    let counted = told(interface, is_limit)?;
+    let counted = counted(interface, is_limit)?;
     let name = &interface.name;
     Some(
         Finding::new(
             "provider-limit",
             Severity::Warning,
-            format!("the provider has held back packets of {name} at its limit"),
+            format!("the provider has limited the traffic of {name}"),
         )
         .on(name)
-        .seen(format!("since the driver was loaded: {counted}"))
-        .why("what is measured at such a limit is the size of the machine and not the path")
-        .remedy("watch the counters during a trial; if they grow, ask for less, or take a larger size")
+        .seen(format!("since driver load: {counted}"))
+        .why("at this limit a measurement shows the size of the machine, not the path")
+        .remedy("compare the counters before and after a trial; if they rise, lower the rate or use a larger size")
         .command(format!("ethtool -S {name} | grep -E 'allowance|ratelimit'")),
     )
 }
 
-fn pushed_back(interface: &Interface) -> Option<Finding> {
-    let ours = |name: &str| PUSHED_BACK.contains(&name);
+fn refused(interface: &Interface) -> Option<Finding> {
+    let ours = |name: &str| REFUSED.contains(&name);
     let all: u64 =
         interface.device.counters.iter().filter(|(name, _)| ours(name)).map(|(_, count)| count).sum();
-    let counted = told(interface, ours).filter(|_| all >= PUSHED_BACK_MANY)?;
+    let counted = counted(interface, ours).filter(|_| all >= REFUSED_MIN)?;
     let name = &interface.name;
     Some(
         Finding::new(
             "device-pushed-back",
             Severity::Note,
-            format!("{name} had no room for packets at times"),
+            format!("{name} has refused packets"),
         )
         .on(name)
-        .seen(format!("since the driver was loaded: {counted}"))
-        .why("packets waited or were dropped between the kernel and the device")
-        .remedy("watch the counters during a trial; longer rings or more queues help when they grow")
+        .seen(format!("since driver load: {counted}"))
+        .why("packets were delayed or dropped between the kernel and the device")
+        .remedy("compare the counters before and after a trial; if they rise, use longer rings or more queues")
         .command(format!("ethtool -S {name}")),
     )
 }

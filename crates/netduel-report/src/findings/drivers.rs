@@ -1,11 +1,11 @@
-//! Which kernel driver serves which PCI network function. From the PCI id tables of the Linux drivers (v6.12: mlx4/main.c,
+//! Kernel drivers of PCI network functions. From the PCI id tables of the Linux drivers (v6.12: mlx4/main.c,
 //! mlx5/core/main.c, mana/gdma_main.c, ena_netdev.c, gve_main.c, iavf, ixgbevf, virtio, vmxnet3).
 use netduel_model::snapshot::PciFunction;
 
-/// Drivers that give a function to a program and not to the kernel's network stack.
-const FOR_PROGRAMS: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
+/// Drivers that bind a function to a user-space program instead of the kernel's network stack.
+const USER_SPACE: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 
-/// A function's product and the module of its driver, for those that clouds give to guests.
+/// Product and driver module of a function, for the functions of cloud guests.
 pub(super) fn known(function: &PciFunction) -> Option<(&'static str, &'static str)> {
     match (function.vendor, function.device) {
         (0x15b3, 0x1002 | 0x1004) => Some(("ConnectX-3 Virtual Function", "mlx4_en")),
@@ -34,12 +34,12 @@ pub(super) fn words(function: &PciFunction) -> String {
     format!("{product} ({:04x}:{:04x}) at {}", function.vendor, function.device, function.slot)
 }
 
-/// Whether a function was given to a program (DPDK, a virtual machine).
-pub(super) fn is_given_away(function: &PciFunction) -> bool {
-    function.driver.as_deref().is_some_and(|driver| FOR_PROGRAMS.contains(&driver))
+/// Whether a function is bound to a user-space program (DPDK, a virtual machine).
+pub(super) fn is_user_space(function: &PciFunction) -> bool {
+    function.driver.as_deref().is_some_and(|driver| USER_SPACE.contains(&driver))
 }
 
-/// Whether a function is one that lies beneath a paravirtual interface.
+/// Whether a function belongs below a paravirtual interface.
 pub(super) fn is_virtual(function: &PciFunction) -> bool {
     function.virtual_function == Some(true)
         || known(function).is_some_and(|(product, _)| product.ends_with("Virtual Function"))

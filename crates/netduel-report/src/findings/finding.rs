@@ -1,15 +1,15 @@
 //! A finding: its name, its severity, the evidence, the reason and the remedy. Imports no rule.
 use serde::Serialize;
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// A measurement would be about something else than what was meant, or fails: mend it first.
+    /// A measurement would fail, or measure something else than intended.
     Problem,
-    /// It costs throughput, packets, latency or trust in the result.
+    /// Reduces throughput, packet rate or confidence in the result, or adds latency.
     Warning,
-    /// Worth knowing when figures are read.
+    /// Useful for reading the figures.
     Note,
 }
 
@@ -24,25 +24,25 @@ impl Severity {
     }
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Stable name, for scripts: `one-queue`.
     pub id: &'static str,
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
-    /// Interface that it is about; absent for the host as a whole.
+    /// Interface concerned; absent for the host as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
-    /// What was found, in one line.
+    /// Title, one line.
     pub what: String,
-    /// The facts that led to it, each in words with its numbers.
+    /// The facts behind it, with their numbers.
     pub evidence: Vec<String>,
-    /// Why it matters, in one line.
+    /// Consequence for a measurement, one line.
     pub why: String,
-    /// What to do.
+    /// Remedy.
     pub remedy: String,
-    /// The command that does it, for a person with the rights to run; absent when no command of the host can.
+    /// Command that applies the remedy, for a person with the privileges; absent when no command on the host can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }

@@ -6,10 +6,10 @@ use super::finding::{Finding, Severity};
 use super::nic::{carriers, is_hardware, is_synthetic, partner};
 use super::size;
 
-/// Drivers whose devices segment and check sums on their own; of others nobody knows whether they could.
+/// Drivers whose devices support segmentation and checksum offload; of other drivers this is unknown.
 const CAN_OFFLOAD: [&str; 10] =
     ["hv_netvsc", "mlx4_en", "mlx5_core", "mana", "gve", "i40e", "iavf", "ice", "ixgbe", "vmxnet3"];
-/// A buffer that holds less than this of the link's rate is the limit also within a data centre, seconds.
+/// A buffer that holds less than this time at link speed is the limit even within a data centre, seconds.
 const ROUND_TRIP: f64 = 0.001;
 
 pub(super) fn find(host: &HostSnapshot) -> Vec<Finding> {
@@ -32,27 +32,27 @@ fn carrier(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     }
     let finding = match (interface.up, interface.carrier) {
         (true, Some(false)) => {
-            Finding::new("no-carrier", Severity::Problem, format!("{name} is up and has no carrier"))
-                .why("nothing is sent or received")
-                .remedy("look at the cable, the switch port, or the hypervisor's end of the device")
+            Finding::new("no-carrier", Severity::Problem, format!("{name} is up without carrier"))
+                .why("the interface sends and receives no packets")
+                .remedy("check the cable, the switch port, or the hypervisor's end of the device")
                 .command(format!("ethtool {name} | grep -i link"))
         }
         (false, _) => {
             Finding::new("link-down", Severity::Warning, format!("{name} has an address and is down"))
-                .why("no traffic of its address can pass")
-                .remedy("bring it up, or take its address away")
+                .why("traffic to and from its address fails")
+                .remedy("bring it up, or remove its address")
                 .command(format!("ip link set {name} up"))
         }
         _ => return None,
     };
     let addresses: Vec<String> = interface.addresses.iter().map(ToString::to_string).collect();
     Some(finding.on(name).seen(match addresses.as_slice() {
-        [] => "the default route goes over it".to_owned(),
+        [] => "default route".to_owned(),
         addresses => format!("addresses {}", addresses.join(", ")),
     }))
 }
 
-/// A packet that is queued above, on the paravirtual interface, is queued again beneath, on the virtual function.
+/// A packet that is queued on the paravirtual interface is queued again on the virtual function below.
 fn queueing(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     if !is_synthetic(interface) {
         return None;
@@ -72,13 +72,13 @@ fn queueing(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         )
         .on(&interface.name)
         .seen(format!("{}: {above}; {}: {beneath}", interface.name, vf.name))
-        .why("two disciplines cost CPU for each packet, and the upper one cannot see the queue of the lower")
-        .remedy("leave one: Azure's guide keeps fq above and none beneath; compare both with netduel")
+        .why("two qdiscs cost CPU time per packet, and the upper one does not see the queue of the lower one")
+        .remedy("remove one: Azure's guide keeps fq on the paravirtual interface and none on the virtual function")
         .command(format!("tc qdisc replace dev {} root noqueue", vf.name)),
     )
 }
 
-/// A driver without XDP: what goes past the network stack passes a part of it all the same.
+/// A driver without XDP: kernel bypass then still passes a part of the network stack.
 fn xdp(interface: &Interface) -> Option<Finding> {
     let has = interface.device.xdp.as_ref()?;
     if has.contains(&XdpFeature::Basic) || !is_hardware(interface) {
@@ -86,16 +86,16 @@ fn xdp(interface: &Interface) -> Option<Finding> {
     }
     let name = &interface.name;
     Some(
-        Finding::new("xdp-generic", Severity::Note, format!("the driver of {name} has no XDP"))
+        Finding::new("xdp-generic", Severity::Note, format!("the driver of {name} has no XDP support"))
             .on(name)
             .seen(format!("driver {}", interface.driver.as_deref().unwrap_or("unknown")))
-            .why("XDP programs and AF_XDP sockets then run in generic mode: the kernel makes a socket buffer of each frame first")
-            .remedy("read figures of the packet engines `xdp` and `count` as those of this kernel, or use a newer driver that has XDP")
+            .why("XDP programs and AF_XDP sockets run in generic mode: the kernel allocates a socket buffer for each frame first")
+            .remedy("use a driver with XDP support; without one, results of the generators and receivers `xdp` and `count` include this cost")
             .command(format!("ethtool -i {name}")),
     )
 }
 
-/// An offload: its names as the kernel has them, any of which will do; the word of `ethtool -K`; and for people.
+/// An offload: the kernel's names of its features, one of which suffices; the keyword of `ethtool -K`; the words for people.
 const OFFLOADS: [(&[&str], &str, &str); 4] = [
     (&["tx-tcp-segmentation"], "tso", "TCP segmentation (TSO)"),
     (&["tx-checksum-ipv4", "tx-checksum-ip-generic"], "tx", "transmit checksum"),
@@ -104,7 +104,7 @@ const OFFLOADS: [(&[&str], &str, &str); 4] = [
 ];
 
 fn offloads(interface: &Interface) -> Option<Finding> {
-    // A device that tells of no feature at all was not asked.
+    // An empty list means that features were not read.
     if interface.features_on.is_empty() {
         return None;
     }
@@ -119,22 +119,22 @@ fn offloads(interface: &Interface) -> Option<Finding> {
     let name = &interface.name;
     let words: Vec<&str> = off.iter().map(|(_, _, words)| *words).collect();
     let keys: Vec<String> = off.iter().map(|(_, key, _)| format!("{key} on")).collect();
-    // Segmentation and receive offload decide by a factor; our lab's veth lost four fifths without any of the first three.
+    // In the lab a veth lost four fifths of its throughput without any one of the first three.
     let severity = if off.len() == 1 && first.1 == "gro" { Severity::Note } else { Severity::Warning };
     Some(
-        Finding::new("offload-off", severity, format!("{name} has offloads off: {}", words.join(", ")))
+        Finding::new("offload-off", severity, format!("offloads of {name} are off: {}", words.join(", ")))
             .on(name)
             .seen(format!("driver {}", interface.driver.as_deref().unwrap_or("unknown")))
-            .why("each packet then costs what else a burst of up to 64 kB costs: a fourth of the throughput in our lab")
-            .remedy("turn them on, unless the measurement is about them")
+            .why("the kernel then processes each packet instead of segments of up to 64 kB: a quarter of the throughput in netduel's lab")
+            .remedy("turn them on, unless they are the subject of the measurement")
             .command(format!("ethtool -K {name} {}", keys.join(" "))),
     )
 }
 
-/// Whether one connection's buffers hold what is under way at the speed of the fastest link.
+/// Whether the buffers of one connection hold the data in flight at the speed of the fastest link.
 fn buffers(host: &HostSnapshot) -> Option<Finding> {
     let interface = carriers(host).max_by_key(|interface| interface.speed_mbps)?;
-    // A guest sees the speed of the physical link; its size lets less through.
+    // A guest sees the speed of the physical link; the limit of its size is lower.
     let link_mbps = interface.speed_mbps?;
     let mbps = size::known(host).map_or(link_mbps, |size| link_mbps.min(size.mbps));
     let speed = f64::from(mbps) * 1e6;
@@ -149,7 +149,7 @@ fn buffers(host: &HostSnapshot) -> Option<Finding> {
     let smallest = small.iter().map(|(_, bytes)| *bytes).min()?;
     let covered = human_nanos(smallest as f64 * 8e9 / speed);
     let evidence: Vec<String> =
-        small.iter().map(|(name, bytes)| format!("{name} ends at {bytes} B")).collect();
+        small.iter().map(|(name, bytes)| format!("{name} is at most {bytes} B")).collect();
     let commands: Vec<String> = small
         .iter()
         .map(|(name, _)| {
@@ -162,13 +162,13 @@ fn buffers(host: &HostSnapshot) -> Option<Finding> {
         Finding::new(
             "small-buffers",
             Severity::Warning,
-            format!("TCP's buffers are small for {} of {}", human_bit_rate(speed), interface.name),
+            format!("TCP buffers are small for the {} of {}", human_bit_rate(speed), interface.name),
         )
         .on(&interface.name)
         .seen(evidence.join(", "))
-        .seen(format!("the smaller is full after {covered} at that speed"))
-        .why("a stream whose round trip is longer than that waits for its window and not for the path")
-        .remedy("raise the last value of each on both hosts")
+        .seen(format!("the smaller one holds {covered} at that speed"))
+        .why("a stream with a longer round-trip time is limited by its window, not by the path")
+        .remedy("raise the last value (maximum) on both hosts")
         .command(commands.join("; ")),
     )
 }

@@ -6,13 +6,13 @@ use super::finding::{Finding, Severity};
 use super::nic::{carriers, has_hardware};
 use crate::words::ranges;
 
-/// Rules that every packet may have to pass, from which on they are felt: about 17 ns each in our lab.
+/// From this number on, the rules that each packet passes cost noticeable CPU time: about 17 ns each in the lab.
 const RULES_MANY: u32 = 50;
 
-/// What is known of a host beside its snapshot.
+/// Facts of a host that its snapshot does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct HostContext {
-    /// Cores that a plan pins threads to on this host; empty when it pins none.
+    /// Cores to which a plan pins threads on this host; empty when it pins none.
     pub pinned: Vec<u16>,
 }
 
@@ -25,18 +25,18 @@ pub(super) fn find(host: &HostSnapshot, context: &HostContext) -> Vec<Finding> {
     found
 }
 
-/// Cores that threads will run on, as far as it is settled: those of the plan, else those that the process may use.
-fn settled<'a>(host: &'a HostSnapshot, context: &'a HostContext) -> Option<(&'a [u16], &'static str)> {
+/// Cores of the threads, as far as known, with their origin: those of the plan, else those that the process may use.
+fn usable_cores<'a>(host: &'a HostSnapshot, context: &'a HostContext) -> Option<(&'a [u16], &'static str)> {
     if !context.pinned.is_empty() {
-        return Some((&context.pinned, "the plan pins threads to"));
+        return Some((&context.pinned, "the plan pins threads to cores"));
     }
-    host.processor.as_ref()?.allowed.as_deref().map(|cores| (cores, "this process may run on"))
+    host.processor.as_ref()?.allowed.as_deref().map(|cores| (cores, "netduel may run on cores"))
 }
 
 fn other_node(host: &HostSnapshot, interface: &Interface, context: &HostContext) -> Option<Finding> {
     let number = interface.device.node.filter(|_| host.nodes.len() > 1)?;
     let node = host.nodes.iter().find(|node| node.number == number)?;
-    let (cores, whose) = settled(host, context)?;
+    let (cores, origin) = usable_cores(host, context)?;
     if cores.is_empty() || cores.iter().any(|core| node.cores.contains(core)) {
         return None;
     }
@@ -45,21 +45,21 @@ fn other_node(host: &HostSnapshot, interface: &Interface, context: &HostContext)
     let distance = host.nodes.iter().find(|other| other.cores.iter().any(|core| cores.contains(core)));
     let distance = distance
         .and_then(|other| other.distances.get(host.nodes.iter().position(|node| node.number == number)?))
-        .map(|distance| format!("distance between the nodes {distance}, 10 is the node itself"));
+        .map(|distance| format!("distance between the nodes {distance} (a node to itself: 10)"));
     let mut finding = Finding::new(
         "other-node",
         Severity::Warning,
-        format!("{name} is on node {number}, and no core that is used is"),
+        format!("{name} is on NUMA node {number}, and all cores in use are on other nodes"),
     )
     .on(name)
-    .seen(format!("{name}: node {number}, cores {near}; {whose} {}", ranges(cores.iter().copied())));
+    .seen(format!("{name}: node {number}, cores {near}; {origin} {}", ranges(cores.iter().copied())));
     if let Some(distance) = distance {
         finding = finding.seen(distance);
     }
     Some(
         finding
-            .why("every packet crosses between the nodes, which costs throughput and latency")
-            .remedy("use cores of the device's node, or let netduel choose them: pin = \"auto\"")
+            .why("every packet crosses between NUMA nodes, which reduces throughput and adds latency")
+            .remedy("use cores of the device's node, or set pin = \"auto\" in the plan")
             .command(format!("taskset -c {near} netduel ...")),
     )
 }
@@ -72,9 +72,9 @@ fn allowed(host: &HostSnapshot) -> Option<Finding> {
     let what = format!("netduel may use {} of {} cores", allowed.len(), host.cores);
     Some(
         Finding::new("cores-withheld", Severity::Note, what)
-            .seen(format!("allowed are {} (sched_getaffinity)", ranges(allowed.iter().copied())))
-            .why("a container, a service or taskset keeps the others; figures are those of the cores that are left")
-            .remedy("widen the set, unless it is what you want to measure")
+            .seen(format!("allowed cores: {} (sched_getaffinity)", ranges(allowed.iter().copied())))
+            .why("a container, a service or taskset excludes the other cores; results hold for the allowed cores only")
+            .remedy("allow more cores, unless the restriction is intended")
             .command("grep Cpus_allowed_list /proc/self/status; cat /proc/self/cgroup"),
     )
 }
@@ -87,15 +87,11 @@ fn governor(host: &HostSnapshot) -> Option<Finding> {
         _ => return None,
     };
     Some(
-        Finding::new(
-            "clock-rate-governor",
-            severity,
-            format!("the governor of the clock rate is {governor}"),
-        )
-        .seen(format!("scaling_governor {governor}"))
-        .why("a core that waits for packets is slowed down, so that latency grows when there is little to do")
-        .remedy("set the governor to performance while you measure")
-        .command("cpupower frequency-set -g performance"),
+        Finding::new("clock-rate-governor", severity, format!("the CPU frequency governor is {governor}"))
+            .seen(format!("scaling_governor {governor}"))
+            .why("the frequency of a core drops while it waits for packets, so latency is higher at low load")
+            .remedy("set the governor to performance during measurements")
+            .command("cpupower frequency-set -g performance"),
     )
 }
 
@@ -107,17 +103,17 @@ fn rules(host: &HostSnapshot) -> Option<Finding> {
     }
     let severity = if nft >= RULES_MANY { Severity::Warning } else { Severity::Note };
     let mut finding =
-        Finding::new("packet-filter", severity, "a firewall looks at packets of this network stack");
+        Finding::new("packet-filter", severity, "firewall rules are active in this network namespace");
     if nft > 0 {
-        finding = finding.seen(format!("{nft} rules of nftables"));
+        finding = finding.seen(format!("{nft} nftables rules"));
     }
     if !filter.iptables.is_empty() {
-        finding = finding.seen(format!("tables of iptables: {}", filter.iptables.join(", ")));
+        finding = finding.seen(format!("iptables tables: {}", filter.iptables.join(", ")));
     }
     Some(
         finding
-            .why("each rule that a packet meets costs CPU time, and a port that is not let through stops a trial")
-            .remedy("look which rules meet the traffic; compare with and without them where that is allowed")
+            .why("each rule that a packet passes costs CPU time, and a blocked port makes trials fail")
+            .remedy("check which rules apply to the traffic of the test; compare with and without them where that is allowed")
             .command(if nft > 0 { "nft list ruleset" } else { "iptables-save" }),
     )
 }
@@ -129,29 +125,29 @@ fn tracking(host: &HostSnapshot) -> Option<Finding> {
     }
     let share = now as f64 / most as f64;
     let (severity, what) = match share {
-        share if share >= 0.9 => (Severity::Problem, "the table of tracked connections is nearly full"),
-        share if share >= 0.6 => (Severity::Warning, "the table of tracked connections fills up"),
-        _ => (Severity::Note, "connections are tracked"),
+        share if share >= 0.9 => (Severity::Problem, "the connection tracking table is nearly full"),
+        share if share >= 0.6 => (Severity::Warning, "the connection tracking table is filling up"),
+        _ => (Severity::Note, "connection tracking is on"),
     };
     let finding = Finding::new("connection-tracking", severity, what)
-        .seen(format!("{now} of at most {most} ({})", crate::words::percent(share)))
+        .seen(format!("{now} of at most {most} entries ({})", crate::words::percent(share)))
         .why(
-            "every packet is looked up, every new connection entered, and a full table drops new connections",
+            "each packet costs a lookup and each new connection an entry; a full table drops new connections",
         );
     Some(if severity == Severity::Note {
         finding
-            .remedy("nothing, unless connections a second are measured")
+            .remedy("none needed, unless you measure connections per second")
             .command("sysctl net.netfilter.nf_conntrack_count")
     } else {
         finding
-            .remedy("raise the limit, or do not track the traffic of the test")
+            .remedy("raise the limit, or exclude the traffic of the test from tracking")
             .command(format!("sysctl -w net.netfilter.nf_conntrack_max={}", most * 2))
     })
 }
 
-/// Huge pages matter where a function was given to a program that works on packets itself.
+/// Huge pages matter where a function is bound to a user-space program.
 fn huge_pages(host: &HostSnapshot) -> Option<Finding> {
-    let given = host.pci_functions.iter().find(|function| drivers::is_given_away(function))?;
+    let given = host.pci_functions.iter().find(|function| drivers::is_user_space(function))?;
     let any = host.nodes.iter().flat_map(|node| &node.huge_pages).any(|pages| pages.total > 0);
     if any || host.nodes.is_empty() {
         return None;
@@ -160,13 +156,11 @@ fn huge_pages(host: &HostSnapshot) -> Option<Finding> {
         Finding::new(
             "no-huge-pages",
             Severity::Note,
-            "a network function was given to a program, and there are no huge pages",
+            "a network function is bound to a user-space driver, and there are no huge pages",
         )
         .seen(format!("{}, driver {}", drivers::words(given), given.driver.as_deref().unwrap_or_default()))
-        .why(
-            "DPDK programs such as testpmd do not start without huge pages, or run with --no-huge and slower",
-        )
-        .remedy("set some aside, on the node of the device")
+        .why("DPDK programs such as testpmd need huge pages; with --no-huge they run, but slower")
+        .remedy("reserve huge pages on the NUMA node of the device")
         .command("sysctl -w vm.nr_hugepages=1024"),
     )
 }
@@ -174,7 +168,7 @@ fn huge_pages(host: &HostSnapshot) -> Option<Finding> {
 fn metadata(host: &HostSnapshot) -> Option<Finding> {
     let cloud = host.cloud.as_ref()?;
     let failure = cloud.metadata_failure.as_deref().filter(|_| has_hardware(host))?;
-    let asked = [
+    let fields = [
         ("size", cloud.size.is_none()),
         ("region", cloud.region.is_none()),
         ("zone", cloud.zone.is_none()),
@@ -182,33 +176,33 @@ fn metadata(host: &HostSnapshot) -> Option<Finding> {
         ("physical host", cloud.physical_host.is_none()),
     ];
     let unknown: Vec<&str> =
-        asked.iter().filter(|(_, is_absent)| *is_absent).map(|(what, _)| *what).collect();
-    let much = if cloud.size.is_none() && cloud.region.is_none() { "nothing" } else { "not everything" };
+        fields.iter().filter(|(_, is_absent)| *is_absent).map(|(name, _)| *name).collect();
+    let answer = if cloud.size.is_none() && cloud.region.is_none() { "no" } else { "an incomplete" };
     let (why, remedy) = if cloud.size.is_none() {
         (
-            "a limit of the size cannot be named, nor how near two hosts are",
-            "let this host reach it, or name the limit with --expect-mbps",
+            "the limit of the size and the placement of the hosts stay unknown",
+            "allow access to 169.254.169.254, or give the limit with --expect-mbps",
         )
     } else {
-        ("how near two hosts are may not be known", "let this host reach it")
+        ("the placement of the hosts can stay unknown", "allow access to 169.254.169.254")
     };
     let finding = Finding::new(
         "metadata-unknown",
         Severity::Note,
-        format!("{}'s metadata service told {much}", cloud.provider),
+        format!("the metadata service of {} gave {answer} answer", cloud.provider),
     )
     .seen(failure)
-    .seen(format!("not told: {}", unknown.join(", ")))
+    .seen(format!("unknown: {}", unknown.join(", ")))
     .why(why)
     .remedy(remedy);
-    Some(match ask(cloud.provider) {
+    Some(match query(cloud.provider) {
         Some(command) => finding.command(command),
         None => finding,
     })
 }
 
-/// The command that asks a provider's service for the machine's size.
-fn ask(provider: Provider) -> Option<&'static str> {
+/// The command that queries a provider's service for the size of the machine.
+fn query(provider: Provider) -> Option<&'static str> {
     match provider {
         Provider::Azure => Some(
             "curl -s -m 2 -H Metadata:true 'http://169.254.169.254/metadata/instance/compute?api-version=2021-02-01'",

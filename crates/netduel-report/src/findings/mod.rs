@@ -1,7 +1,7 @@
-//! What is wrong, or worth knowing, with the network of a host or of a pair of hosts: pure rules over snapshots.
+//! Findings: rules over the snapshots of a host or of a pair of hosts that name faults of the network configuration.
 //!
-//! A rule speaks only when the facts are there: what a host did not tell leads to no finding. Nothing here changes a host; the
-//! commands are for a person to read and to run.
+//! A fact that is missing in a snapshot causes no finding. Nothing here changes a host; the commands are for a person to read
+//! and to run.
 mod acceleration;
 mod counters;
 mod drivers;
@@ -22,7 +22,7 @@ pub use machine::HostContext;
 pub(crate) use nic::{is_hardware, ports_of, queue_count};
 pub use pair::PairContext;
 
-/// What is found on one host, the gravest first.
+/// Findings of one host, most severe first.
 pub fn of_host(host: &HostSnapshot, context: &HostContext) -> Vec<Finding> {
     let mut found = acceleration::find(host);
     found.extend(link::find(host));
@@ -33,7 +33,7 @@ pub fn of_host(host: &HostSnapshot, context: &HostContext) -> Vec<Finding> {
     sorted(found)
 }
 
-/// What is found between two hosts that talk to each other, the gravest first.
+/// Findings of a pair of hosts, most severe first.
 pub fn of_pair(client: &HostSnapshot, server: &HostSnapshot, context: &PairContext) -> Vec<Finding> {
     sorted(pair::find(client, server, context))
 }

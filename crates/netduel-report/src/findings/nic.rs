@@ -1,13 +1,13 @@
-//! Which interfaces are network hardware and which of them carries the packets. Bridges, veth pairs, tunnels and the loopback are
-//! none, so that no rule about hardware speaks of them.
+//! Which interfaces are network hardware, and which of them carries the packets. Bridges, veth pairs, tunnels and the loopback are
+//! not hardware, so no rule about hardware applies to them.
 use std::collections::BTreeSet;
 
 use netduel_model::snapshot::{HostSnapshot, Interface, PciFunction};
 
-/// Drivers of paravirtual interfaces that have a virtual function beneath them and keep the address.
+/// Drivers of paravirtual interfaces that keep the address and can have a virtual function below them.
 const SYNTHETIC: [&str; 2] = ["hv_netvsc", "net_failover"];
 
-/// Whether an interface is a network device, real or virtual, and not something that the kernel made of others.
+/// Whether an interface is a physical or virtual network device, not one that the kernel builds on others.
 pub(crate) fn is_hardware(interface: &Interface) -> bool {
     let loopback = interface.name == "lo" || interface.addresses.iter().any(std::net::IpAddr::is_loopback);
     interface.kind.is_none() && !loopback && (interface.driver.is_some() || interface.device.pci.is_some())
@@ -18,12 +18,12 @@ pub(crate) fn has_hardware(host: &HostSnapshot) -> bool {
     host.interfaces.iter().any(is_hardware)
 }
 
-/// Whether an interface keeps the address while a virtual function beneath it may carry the packets.
+/// Whether an interface keeps the address while a virtual function below it can carry the packets.
 pub(super) fn is_synthetic(interface: &Interface) -> bool {
     interface.driver.as_deref().is_some_and(|driver| SYNTHETIC.contains(&driver))
 }
 
-/// The interfaces right beneath another.
+/// The interfaces directly below another.
 pub(crate) fn ports_of<'a>(host: &'a HostSnapshot, name: &'a str) -> impl Iterator<Item = &'a Interface> {
     host.interfaces.iter().filter(move |interface| interface.master.as_deref() == Some(name))
 }
@@ -35,7 +35,7 @@ pub(super) fn partner<'a>(host: &'a HostSnapshot, synthetic: &'a Interface) -> O
     ports.find(|port| port.driver.as_deref() != Some("virtio_net"))
 }
 
-/// The hardware interfaces that are up and carry packets: a synthetic one only while nothing beneath it does.
+/// The hardware interfaces that are up and carry packets: a synthetic one only while no function below it does.
 pub(super) fn carriers(host: &HostSnapshot) -> impl Iterator<Item = &Interface> {
     host.interfaces
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn carriers(host: &HostSnapshot) -> impl Iterator<Item = &Interface> 
         .filter(|interface| !(is_synthetic(interface) && partner(host, interface).is_some_and(|vf| vf.up)))
 }
 
-/// The PCI function behind an interface, wherever the snapshot has it.
+/// The PCI function of an interface, from either place of the snapshot.
 pub(super) fn pci_of<'a>(host: &'a HostSnapshot, interface: &'a Interface) -> Option<&'a PciFunction> {
     interface
         .device
@@ -52,8 +52,8 @@ pub(super) fn pci_of<'a>(host: &'a HostSnapshot, interface: &'a Interface) -> Op
         .or_else(|| host.pci_functions.iter().find(|function| function.interfaces.contains(&interface.name)))
 }
 
-/// Receive queues in use, and the most that the device has; absent when neither channels nor interrupts tell. The number of
-/// queues that the kernel made room for (`IFLA_NUM_RX_QUEUES`) says nothing of this.
+/// Receive queues in use, and the maximum of the device; absent without channels and interrupts. The number of queues that the
+/// kernel allocated (`IFLA_NUM_RX_QUEUES`) is not the number in use.
 pub(crate) fn queue_count(interface: &Interface) -> Option<(u32, Option<u32>)> {
     if let Some(channels) = &interface.device.channels {
         let now = channels.combined.0 + channels.rx.0;
@@ -65,7 +65,7 @@ pub(crate) fn queue_count(interface: &Interface) -> Option<(u32, Option<u32>)> {
     (!queues.is_empty()).then_some((queues.len() as u32, None))
 }
 
-/// The interface that carries the data of a host: that with one of these addresses, else that of the first default route.
+/// The interface that carries the data of a host: the one with one of these addresses, else the one of the first default route.
 pub(super) fn data_interface<'a>(
     host: &'a HostSnapshot,
     addresses: &[std::net::IpAddr],

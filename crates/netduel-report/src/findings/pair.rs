@@ -1,4 +1,4 @@
-//! What two hosts that talk to each other have different, or too much in common.
+//! Differences between two hosts of a pair, and what they share that they should not.
 use std::net::IpAddr;
 
 use netduel_model::snapshot::{HostSnapshot, Interface};
@@ -8,15 +8,15 @@ use super::acceleration::accelerations;
 use super::finding::{Finding, Severity};
 use super::nic::{data_interface, partner, pci_of};
 
-/// What is known of a pair beside its snapshots.
+/// Facts of a pair that its snapshots do not contain.
 #[derive(Debug, Clone, Default)]
 pub struct PairContext {
     /// Names of the hosts, client first.
     pub names: [String; 2],
-    /// Addresses of each that traffic goes to, as far as a plan says.
+    /// Addresses of the traffic of each host, as far as a plan names them.
     pub addresses: [Vec<IpAddr>; 2],
-    /// Whether both were put on one machine on purpose: a lab, namespaces.
-    pub one_machine_meant: bool,
+    /// Whether one machine is intended for both: a lab, namespaces.
+    pub one_machine_intended: bool,
 }
 
 /// Both ends of a pair.
@@ -27,7 +27,7 @@ struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    /// `client eth0, server eth1` of something that both ends tell, when it differs.
+    /// `client: eth0; server: eth1` of a fact that is known of both ends, when it differs.
     fn differ<T: PartialEq>(
         &self,
         of: impl Fn(&'a HostSnapshot, Option<&'a Interface>) -> Option<T>,
@@ -44,7 +44,7 @@ pub(super) fn find(client: &HostSnapshot, server: &HostSnapshot, context: &PairC
     let data = [data_interface(client, &context.addresses[0]), data_interface(server, &context.addresses[1])];
     let ends = Ends { hosts: [client, server], data, context };
     let acceleration = acceleration(&ends);
-    // What carries the packets differs then, which is said already.
+    // When acceleration differs, the devices differ as well; one finding is enough.
     let other_device = || speed(&ends).into_iter().chain(device(&ends));
     let devices: Vec<Finding> = if acceleration.is_some() { Vec::new() } else { other_device().collect() };
     let found = [
@@ -62,21 +62,21 @@ pub(super) fn find(client: &HostSnapshot, server: &HostSnapshot, context: &PairC
 fn one_machine(ends: &Ends<'_>) -> Option<Finding> {
     let [client, server] = ends.hosts;
     if client.same_machine(server) {
-        let severity = if ends.context.one_machine_meant { Severity::Note } else { Severity::Warning };
+        let severity = if ends.context.one_machine_intended { Severity::Note } else { Severity::Warning };
         return Some(
-            Finding::new("same-machine", severity, "both hosts are one machine")
+            Finding::new("same-machine", severity, "both hosts are the same machine")
                 .seen(format!("boot id {}", client.boot_id.as_deref().unwrap_or_default()))
-                .why("nothing crosses a network, and both ends share its cores: figures are those of this machine")
-                .remedy("for a network, take two machines"),
+                .why("no packet crosses a network, and both ends share the cores: results are a property of this machine")
+                .remedy("use two machines to measure a network"),
         );
     }
     let physical = |host: &HostSnapshot| host.cloud.as_ref()?.physical_host.clone();
     let (one, other) = (physical(client)?, physical(server)?);
     (one == other).then(|| {
-        Finding::new("same-physical-host", Severity::Warning, "both hosts are guests of one physical machine")
-            .seen(format!("physical host {one} for both"))
-            .why("packets between them never leave it, and its guests share cores, memory and NIC")
-            .remedy("stop and start one of them so that it is placed anew, or use an availability set or spread placement")
+        Finding::new("same-physical-host", Severity::Warning, "both hosts are guests of the same physical machine")
+            .seen(format!("both on physical host {one}"))
+            .why("packets between them never leave the machine, and they share its cores, memory and NIC")
+            .remedy("stop and start one of them to get another placement, or use an availability set or a spread placement group")
     })
 }
 
@@ -97,11 +97,11 @@ fn acceleration(ends: &Ends<'_>) -> Option<Finding> {
         Finding::new(
             "acceleration-differs",
             Severity::Problem,
-            format!("accelerated networking is on at one end only, not at {off}"),
+            format!("accelerated networking is off at {off} and on at the other end"),
         )
         .seen(format!("{client}: {} {}; {server}: {} {}", one.0, one.1.words(), other.0, other.1.words()))
-        .why("the slow end decides: such a pair measures neither the accelerated path nor the other")
-        .remedy(format!("see the findings of {off}; turn it on at both ends, or off at both")),
+        .why("the slower end limits the pair, so the result holds for neither path")
+        .remedy(format!("see the findings of {off}; enable it at both ends, or disable it at both")),
     )
 }
 
@@ -113,13 +113,13 @@ fn mtu(ends: &Ends<'_>) -> Option<Finding> {
     Some(
         Finding::new("mtu-differs", Severity::Warning, "the two ends have different MTUs")
             .seen(seen)
-            .why("large datagrams of one end are lost or cut in pieces, and the segments of TCP differ by direction")
-            .remedy(format!("set the same at both ends, the smaller one at {name}, or a larger one if everything between carries it"))
+            .why("large datagrams of one end are dropped or fragmented, and TCP segment sizes differ by direction")
+            .remedy(format!("set {smallest} B at {name}, or the larger MTU at both ends if the whole path supports it"))
             .command(format!("ip link set {} mtu {smallest}", larger.name)),
     )
 }
 
-/// Whether an address can be reached from another host of the same network or beyond.
+/// Whether other hosts can reach an address.
 fn reaches(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local(),
@@ -140,18 +140,18 @@ fn family(ends: &Ends<'_>) -> Option<Finding> {
                 Finding::new(
                     "family-missing",
                     Severity::Note,
-                    format!("{without} has no {word} address, {with} has"),
+                    format!("{with} has an {word} address, {without} has none"),
                 )
-                .seen(format!("addresses of the interface that carries the data: {word} at {with} only"))
-                .why(format!("nothing can be measured over {word} between them"))
-                .remedy(format!("give {without} an {word} address if you want to compare the families")),
+                .seen(format!("addresses of the data interfaces: {word} at {with} only"))
+                .why(format!("{word} between the two hosts cannot be measured"))
+                .remedy(format!("add an {word} address to {without} to compare the address families")),
             );
         }
     }
     None
 }
 
-/// What carries the packets beneath a data interface: a virtual function that is up, else the interface itself.
+/// The device that carries the packets of a data interface: a virtual function that is up, else the interface itself.
 fn carrier<'a>(host: &'a HostSnapshot, data: Option<&'a Interface>) -> Option<&'a Interface> {
     let data = data?;
     Some(partner(host, data).filter(|vf| vf.up).unwrap_or(data))
@@ -163,10 +163,10 @@ fn speed(ends: &Ends<'_>) -> Option<Finding> {
     let speeds = [of(ends.hosts[0], ends.data[0])?, of(ends.hosts[1], ends.data[1])?];
     let (low, high) = (speeds[0].min(speeds[1]), speeds[0].max(speeds[1]));
     (f64::from(high) >= f64::from(low) * 1.5).then(|| {
-        Finding::new("speed-differs", Severity::Warning, "the links of the two ends differ in speed")
+        Finding::new("speed-differs", Severity::Warning, "the two ends have different link speeds")
             .seen(seen)
-            .why("the slower link is the limit in both directions")
-            .remedy("look whether the slower link was negotiated down, or compare hosts of one kind")
+            .why("the slower link limits both directions")
+            .remedy("check whether the slower link negotiated a lower speed, or use hosts of one kind")
     })
 }
 
@@ -182,18 +182,18 @@ fn device(ends: &Ends<'_>) -> Option<Finding> {
     Some(
         Finding::new("device-differs", Severity::Warning, "the two ends have different network devices")
             .seen(seen)
-            .why("the ends are not alike, so that the directions differ and a result stands for this pair alone")
-            .remedy("compare pairs of one kind; in a cloud a machine that is stopped and started may get another device"),
+            .why("directions can differ because the devices do, and the result holds for this pair only")
+            .remedy("use hosts of one kind; a cloud can assign another device after a stop and start"),
     )
 }
 
 fn size(ends: &Ends<'_>) -> Option<Finding> {
     let seen = ends.differ(|host, _| host.cloud.as_ref()?.size.clone(), String::clone)?;
     Some(
-        Finding::new("size-differs", Severity::Warning, "the two hosts are of different sizes")
+        Finding::new("size-differs", Severity::Warning, "the two hosts have different sizes")
             .seen(seen)
-            .why("the smaller size's limit holds for both directions of a closed loop, and its CPU for its end")
-            .remedy("use one size at both ends, as the providers' own test guides do"),
+            .why("the bandwidth limit and the cores of the smaller size limit the pair")
+            .remedy("use the same size at both ends, as the test guides of the providers do"),
     )
 }
 
@@ -209,9 +209,9 @@ fn congestion(ends: &Ends<'_>) -> Option<Finding> {
         )
         .seen(seen)
         .why(
-            "each direction is governed by its sender, so that they differ for a reason that is not the path",
+            "the sender's algorithm controls each direction, so directions differ for a reason other than the path",
         )
-        .remedy("set the same at both ends, or set `congestion` in the plan's workloads")
+        .remedy("set the same algorithm at both ends, or set `congestion` in the plan's workloads")
         .command(format!("sysctl -w {name}={wanted}")),
     )
 }
@@ -222,6 +222,6 @@ fn kernel(ends: &Ends<'_>) -> Option<Finding> {
         Finding::new("kernel-differs", Severity::Note, "the two hosts run different kernels")
             .seen(seen)
             .why("drivers and TCP of different versions perform differently")
-            .remedy("run the same kernel where the ends are compared"),
+            .remedy("use the same kernel on both hosts"),
     )
 }

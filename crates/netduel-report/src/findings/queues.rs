@@ -1,4 +1,4 @@
-//! Queues: how many, on which cores their interrupts are served, how receive side scaling and steering spread the work.
+//! Queues: their number, the cores that serve their interrupts, and how receive side scaling and steering distribute packets.
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::plan::tuning::core_mask;
@@ -8,11 +8,11 @@ use super::finding::{Finding, Severity};
 use super::nic::{carriers, queue_count};
 use crate::words::ranges;
 
-/// A machine of fewer cores loses little by one queue.
+/// A machine with fewer cores loses little with one queue.
 const MANY_CORES: u32 = 4;
-/// Some drivers spread over so many queues at most, however many there are (ixgbe's `ixgbe_rss_indir_tbl_max`).
-const SPREAD_MOST: u32 = 16;
-/// Rings shorter than this drop bursts; a device that has no longer ones cannot be helped.
+/// Some drivers use at most this many queues for RSS (ixgbe's `ixgbe_rss_indir_tbl_max`).
+const RSS_QUEUES_MAX: u32 = 16;
+/// Rings with fewer descriptors than this drop bursts; a finding only if the device supports more.
 const RING_SMALL: u32 = 512;
 
 pub(super) fn find(host: &HostSnapshot) -> Vec<Finding> {
@@ -27,7 +27,7 @@ fn of_interface(host: &HostSnapshot, interface: &Interface) -> Vec<Finding> {
         scaling(interface),
         steering(interface),
         rings(interface),
-        moved(host, interface),
+        irqbalance(host, interface),
     ];
     found.into_iter().flatten().collect()
 }
@@ -41,7 +41,7 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let (now, most) = queue_count(interface)?;
     let name = &interface.name;
     let wanted = host.cores.min(most.unwrap_or(host.cores));
-    // The threads of a physical core share its time: a queue for each core is as good (Documentation/networking/scaling.rst).
+    // Hardware threads share a physical core, so one queue per physical core suffices (Documentation/networking/scaling.rst).
     let physical = host.processor.as_ref().map(|processor| processor.physical_cores.len() as u32);
     let enough = physical.filter(|physical| *physical > 0).unwrap_or(host.cores).min(host.cores);
     if host.cores < 2 || now > 1 && now >= enough || now >= host.cores {
@@ -57,38 +57,40 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
             Finding::new("one-queue", severity, format!("{name} has one queue for {} cores", host.cores))
                 .on(name)
                 .seen(evidence)
-                .why("one core receives every packet, and is the limit before the path is");
+                .why("one core processes every received packet and is the limit before the path");
         return Some(if wanted > 1 {
             finding.remedy("use more queues").command(more_queues(interface, wanted))
         } else {
             finding
                 .remedy(
-                    "the device has no more: ask its hypervisor for queues (QEMU: mq=on,queues=N), or spread received packets by RPS where \
-                     many flows are processed",
+                    "the device has no more queues: configure them in the hypervisor (QEMU: mq=on,queues=N), or distribute received packets \
+                     with RPS where there are many flows",
                 )
                 .command(format!("echo {} > /sys/class/net/{name}/queues/rx-0/rps_cpus", core_mask(&(0..host.cores as u16).collect::<Vec<_>>())))
         });
     }
     (now < wanted).then(|| {
-        // Half of the cores is the default of many drivers, one for each pair of threads.
+        // Many drivers default to half of the cores: one queue per pair of hardware threads.
         let severity = if now * 2 < wanted { Severity::Warning } else { Severity::Note };
-        Finding::new("few-queues", severity, format!("{name} uses {now} queues and could use {wanted}"))
+        Finding::new("few-queues", severity, format!("{name} uses {now} of {wanted} possible queues"))
             .on(name)
             .seen(evidence)
-            .why("cores without a queue take no packets, so many streams reach less than the device can")
-            .remedy("use as many queues as there are cores, or physical cores")
+            .why(
+                "cores without a queue receive no packets, so many streams stay below the rate of the device",
+            )
+            .remedy("use one queue per core or per physical core")
             .command(more_queues(interface, wanted))
     })
 }
 
-/// The interrupts of queues, each with the cores that serve it.
+/// The interrupts of queues whose cores are known.
 fn of_queues(interface: &Interface) -> Vec<&QueueInterrupt> {
     let has = |interrupt: &&QueueInterrupt| interrupt.queue.is_some() && !interrupt.cores.is_empty();
     interface.device.interrupts.iter().filter(has).collect()
 }
 
-/// Whether all queues are served by fewer cores than could. An interrupt that may go to several cores goes to one of them at a
-/// time, and which is the kernel's or irqbalance's choice: such are counted for all of theirs.
+/// Whether at most half of the possible cores serve the interrupts of all queues. An interrupt that several cores may serve counts
+/// for each of them, because the kernel or irqbalance chooses one.
 fn spread(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let interrupts = of_queues(interface);
     let queues: BTreeSet<u32> = interrupts.iter().filter_map(|interrupt| interrupt.queue).collect();
@@ -106,7 +108,7 @@ fn spread(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         }
     }
     let counts: Vec<String> =
-        by_core.iter().map(|(core, count)| format!("core {core} serves {count}")).collect();
+        by_core.iter().map(|(core, count)| format!("core {core}: {count} interrupts")).collect();
     let (id, what) = match cores.len() {
         1 => {
             let core = ranges(cores.iter().copied());
@@ -117,7 +119,7 @@ fn spread(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         }
         count => (
             "interrupts-crowded",
-            format!("{count} cores serve the interrupts of {} queues of {name}", queues.len()),
+            format!("only {count} cores serve the interrupts of {} queues of {name}", queues.len()),
         ),
     };
     let usable: Vec<u16> = node_cores(host, interface).unwrap_or_else(|| (0..host.cores as u16).collect());
@@ -127,15 +129,15 @@ fn spread(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         .filter_map(|(interrupt, core)| serve(interface, interrupt, *core))
         .collect();
     let remedy = if interrupts.iter().all(|interrupt| is_channel(interrupt)) {
-        "serve each queue on a core of its own"
+        "assign each queue to its own core"
     } else {
-        "serve each queue on a core of its own (stop irqbalance first, or it moves them again)"
+        "assign each queue to its own core; stop irqbalance first, because it moves interrupts"
     };
     let finding = Finding::new(id, Severity::Warning, what)
         .on(name)
         .seen(counts.join(", "))
         .seen(format!("{} queues, {} cores online", queues.len(), host.cores))
-        .why("the other cores receive nothing, so more streams give no more throughput")
+        .why("the other cores process no received packets, so more streams do not raise throughput")
         .remedy(remedy);
     Some(with_commands(finding, &commands))
 }
@@ -158,15 +160,12 @@ fn node_of_interrupts(host: &HostSnapshot, interface: &Interface) -> Option<Find
     if far.is_empty() {
         return None;
     }
-    // More queues than the node has cores have to be served elsewhere; when none is near, nobody meant it so.
+    // Queues beyond the number of cores of the node need other cores. If no queue is local, the assignment is a mistake.
     let severity = if far.len() == interrupts.len() { Severity::Warning } else { Severity::Note };
     let name = &interface.name;
     let cores = ranges(far.iter().flat_map(|interrupt| interrupt.cores.iter().copied()));
-    let what = format!(
-        "{} of {} queues of {name} are served away from its node {node}",
-        far.len(),
-        interrupts.len()
-    );
+    let what =
+        format!("cores of other NUMA nodes serve {} of {} queues of {name}", far.len(), interrupts.len());
     let own = ranges(near.iter().copied());
     let commands: Vec<String> = far
         .iter()
@@ -175,9 +174,9 @@ fn node_of_interrupts(host: &HostSnapshot, interface: &Interface) -> Option<Find
         .collect();
     let finding = Finding::new("interrupts-on-other-node", severity, what)
         .on(name)
-        .seen(format!("{name} is on node {node} (cores {own}); they are served by cores {cores}"))
-        .why("received packets cross between the nodes once more before a program reads them")
-        .remedy("serve them on the device's own node, as long as that has cores to spare");
+        .seen(format!("{name} is on node {node} (cores {own}); cores {cores} serve these queues"))
+        .why("received packets cross between NUMA nodes before a program reads them")
+        .remedy("assign them to cores of the device's node, if it has free cores");
     Some(with_commands(finding, &commands))
 }
 
@@ -185,13 +184,13 @@ fn with_commands(finding: Finding, commands: &[String]) -> Finding {
     if commands.is_empty() { finding } else { finding.command(commands.join("; ")) }
 }
 
-/// Whether it is a channel of the vmbus: no interrupt has its number, or another device's has.
+/// Whether it is a channel of the vmbus, whose number is not that of an interrupt.
 fn is_channel(interrupt: &QueueInterrupt) -> bool {
     interrupt.name.is_empty()
 }
 
-/// The command that has a core serve an interrupt or a channel (Documentation/ABI/stable/sysfs-bus-vmbus); absent for a channel whose
-/// device is unknown.
+/// The command that assigns an interrupt or a channel (Documentation/ABI/stable/sysfs-bus-vmbus) to a core; absent for a channel
+/// whose device is unknown.
 fn serve(interface: &Interface, interrupt: &QueueInterrupt, core: u16) -> Option<String> {
     let number = interrupt.number;
     if !is_channel(interrupt) {
@@ -201,7 +200,7 @@ fn serve(interface: &Interface, interrupt: &QueueInterrupt, core: u16) -> Option
     Some(format!("echo {core} > /sys/bus/vmbus/devices/{device}/channels/{number}/cpu"))
 }
 
-/// The indirection table of receive side scaling: a hash picks an entry, and the entry names a queue.
+/// The indirection table of receive side scaling: a hash selects an entry, the entry names a queue.
 fn scaling(interface: &Interface) -> Option<Finding> {
     let entries = &interface.device.rss_entries;
     let (queues, _) = queue_count(interface)?;
@@ -212,7 +211,7 @@ fn scaling(interface: &Interface) -> Option<Finding> {
     let share = |queue: u32| entries.get(queue as usize).copied().unwrap_or(0);
     let idle: Vec<u16> = (0..queues).filter(|queue| share(*queue) == 0).map(|queue| queue as u16).collect();
     let most = entries.iter().copied().max().unwrap_or(0);
-    // A table whose size is no multiple of the queues gives some of them one entry more.
+    // If its size is not a multiple of the number of queues, some queues have one entry more.
     let fair = all.div_ceil(queues);
     if idle.is_empty() && most <= fair + fair / 4 + 1 {
         return None;
@@ -223,18 +222,18 @@ fn scaling(interface: &Interface) -> Option<Finding> {
         .enumerate()
         .map(|(queue, count)| format!("queue {queue}: {count}"))
         .collect::<Vec<_>>();
-    // Even over the first 16 of more: that may be as far as the driver goes.
-    let first = &entries[..entries.len().min(SPREAD_MOST as usize)];
+    // Even over the first 16 queues: that can be the maximum of the driver.
+    let first = &entries[..entries.len().min(RSS_QUEUES_MAX as usize)];
     let even = first.iter().min().copied().unwrap_or(0) + 1 >= most && first.iter().sum::<u32>() == all;
-    let is_drivers = queues > SPREAD_MOST && first.len() == SPREAD_MOST as usize && even;
-    let (severity, what) = if is_drivers {
-        (Severity::Note, format!("receive side scaling of {name} uses {SPREAD_MOST} of {queues} queues"))
+    let is_driver_limit = queues > RSS_QUEUES_MAX && first.len() == RSS_QUEUES_MAX as usize && even;
+    let (severity, what) = if is_driver_limit {
+        (Severity::Note, format!("RSS of {name} uses {RSS_QUEUES_MAX} of {queues} queues"))
     } else {
-        (Severity::Warning, format!("receive side scaling of {name} favours some queues"))
+        (Severity::Warning, format!("RSS of {name} is uneven"))
     };
     let finding = Finding::new("rss-imbalance", severity, what)
         .on(name)
-        .seen(format!("entries of the indirection table: {}; even were {fair} each", seen.join(", ")));
+        .seen(format!("entries of the indirection table: {}; an even share is {fair}", seen.join(", ")));
     let finding = if idle.is_empty() {
         finding
     } else {
@@ -242,17 +241,17 @@ fn scaling(interface: &Interface) -> Option<Finding> {
     };
     Some(
         finding
-            .why("flows pile up on the favoured queues and their cores")
-            .remedy(if is_drivers {
-                "spread the table over all queues, as far as the driver allows: some take no more than 16, and refuse"
+            .why("more flows share the queues with more entries, and their cores")
+            .remedy(if is_driver_limit {
+                "distribute the table over all queues; drivers with a maximum of 16 refuse this"
             } else {
-                "spread the table evenly over the queues in use"
+                "distribute the table evenly over the queues in use"
             })
             .command(format!("ethtool -X {name} equal {queues}")),
     )
 }
 
-/// RPS moves packets between cores in software, where the device could spread them itself.
+/// RPS moves packets between cores in software, although the device can distribute them.
 fn steering(interface: &Interface) -> Option<Finding> {
     let (queues, _) = queue_count(interface)?;
     let steered: Vec<u16> = interface
@@ -268,17 +267,17 @@ fn steering(interface: &Interface) -> Option<Finding> {
     }
     let name = &interface.name;
     Some(
-        Finding::new("rps-beside-queues", Severity::Note, format!("RPS moves packets of {name} to other cores although it has {queues} queues"))
+        Finding::new("rps-beside-queues", Severity::Note, format!("RPS is on for {name}, which has {queues} queues"))
             .on(name)
             .seen(format!("RPS is on for queues {}", ranges(steered)))
-            .why("each packet is handed to another core by an interrupt; with offloads on that costs throughput (35.6 to 25.1 Gbit/s in our lab)")
-            .remedy("turn RPS off where the device spreads flows itself")
+            .why("each packet moves to another core by an interrupt, which costs throughput (35.6 to 25.1 Gbit/s in netduel's lab, with offloads)")
+            .remedy("turn RPS off where RSS distributes the flows")
             .command(format!("for q in /sys/class/net/{name}/queues/rx-*; do echo 0 > $q/rps_cpus; done")),
     )
 }
 
 fn rings(interface: &Interface) -> Option<Finding> {
-    // Those of the paravirtual driver of Hyper-V are sections of a buffer, not descriptors.
+    // The rings of Hyper-V's paravirtual driver are sections of a buffer, not descriptors.
     let rings = interface.device.rings.filter(|_| interface.driver.as_deref() != Some("hv_netvsc"))?;
     let small = |(now, most): (u32, u32)| now > 0 && now < RING_SMALL && most >= now.saturating_mul(2);
     if !small(rings.rx) && !small(rings.tx) {
@@ -293,14 +292,14 @@ fn rings(interface: &Interface) -> Option<Finding> {
                 "receive {} of at most {}, transmit {} of at most {}",
                 rings.rx.0, rings.rx.1, rings.tx.0, rings.tx.1
             ))
-            .why("a burst that comes while the core is busy is dropped by the device")
-            .remedy("lengthen them, and compare the drops")
+            .why("the device drops bursts that arrive while the core is busy")
+            .remedy("use longer rings, and compare the drop counters")
             .command(format!("ethtool -G {name} rx {} tx {}", wanted(rings.rx), wanted(rings.tx))),
     )
 }
 
-/// Whether irqbalance may move interrupts while a trial runs. It knows nothing of the vmbus' channels.
-fn moved(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
+/// Whether irqbalance can move interrupts during a trial. It does not manage channels of the vmbus.
+fn irqbalance(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let mut interrupts = of_queues(interface);
     interrupts.retain(|interrupt| !is_channel(interrupt));
     let pinned = interrupts.iter().all(|interrupt| interrupt.cores.len() == 1);
@@ -312,12 +311,12 @@ fn moved(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
         Finding::new(
             "irqbalance",
             Severity::Note,
-            "irqbalance runs and may move interrupts between and during trials",
+            "irqbalance is running and can move interrupts between and during trials",
         )
         .on(name)
-        .seen(format!("{} interrupts of {name}, each on one core now", interrupts.len()))
-        .why("a queue that moves to another core between two trials changes both, which looks like noise")
-        .remedy("stop it while you measure")
+        .seen(format!("{} interrupts of {name}, each on one core", interrupts.len()))
+        .why("a queue that moves to another core changes the result, which looks like noise")
+        .remedy("stop it during measurements")
         .command("systemctl stop irqbalance"),
     )
 }

@@ -116,7 +116,7 @@ fn finding(finding: &Finding) -> Markup {
     html! {
         li class=(finding.severity.word()) {
             p.what { b { (finding.severity.word()) } " " (plain(&finding.what)) " " code.id { (finding.id) } }
-            p { "Seen: " (plain(&finding.evidence.join("; "))) ". " (capital(&finding.why)) "." }
+            p { "Evidence: " (plain(&finding.evidence.join("; "))) ". " (capital(&finding.why)) "." }
             p.remedy { (capital(&finding.remedy)) "." }
             @if let Some(command) = &finding.command { pre { code { (plain(command)) } } }
         }

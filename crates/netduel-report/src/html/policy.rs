@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_gives_the_test_vectors_of_its_rfc() {
+    fn base64_matches_the_test_vectors_of_rfc_4648() {
         for (bytes, text) in [
             ("", ""),
             ("f", "Zg=="),

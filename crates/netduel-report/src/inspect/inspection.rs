@@ -177,7 +177,7 @@ fn of_arm(
         names: ends.map(ToString::to_string),
         addresses: ends
             .map(|name| plan.hosts.get(name).map(|host| host.addresses.clone()).unwrap_or_default()),
-        one_machine_meant: ends.iter().all(on_this_machine),
+        one_machine_intended: ends.iter().all(on_this_machine),
     };
     Some(InspectedPair {
         client: pair.client.to_string(),

@@ -1,4 +1,4 @@
-//! Intervals of a test under way, from the figures that both ends send, and their lines.
+//! Intervals of a running test, from the figures that both ends send, and their lines.
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
 use netduel_model::trial::Trial;
 use netduel_model::units::{human_bit_rate, human_nanos, human_si};
@@ -6,8 +6,8 @@ use netduel_model::workload::{Direction, Role, Traffic, Wire};
 
 use crate::words;
 
-/// A shorter rest at the end is added to the interval before it, a share of the interval.
-const REST_LEAST: f64 = 0.1;
+/// A shorter last interval is merged into the one before it; a share of the interval length.
+const LAST_SHARE_MIN: f64 = 0.1;
 
 /// One interval of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,17 +16,17 @@ pub struct Interval {
     pub start_s: f64,
     /// Its end.
     pub end_s: f64,
-    /// Payload bytes that receivers took, both ways together.
+    /// Payload bytes received, sum of both directions.
     pub bytes: u64,
     /// Datagrams received, or round trips completed.
     pub messages: u64,
-    /// Segments that senders sent again.
+    /// Retransmitted segments.
     pub retransmits: Option<u64>,
     /// Congestion window of the senders' connections together at the end, bytes.
     pub cwnd_bytes: Option<u64>,
-    /// Datagrams that receivers missed. One that comes late counts where it was missed, and makes a later interval's less.
+    /// Lost datagrams. A reordered one counts as lost in its interval and reduces the count of a later interval.
     pub missing: Option<u64>,
-    /// Interarrival jitter at the end, nanoseconds: the larger of two ways.
+    /// Interarrival jitter at the end, nanoseconds: the larger of both directions.
     pub jitter_ns: Option<u64>,
     /// Round trips.
     pub round_trips: Option<LiveRoundTrips>,
@@ -96,7 +96,7 @@ impl Intervals {
             let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
             newest.received_bytes > last.received_bytes || newest.messages > last.messages
         });
-        (rest > 0.0 && (untold || rest >= self.length_s * REST_LEAST)).then(|| self.cut())
+        (rest > 0.0 && (untold || rest >= self.length_s * LAST_SHARE_MIN)).then(|| self.cut())
     }
 
     fn cut(&mut self) -> Interval {
@@ -133,9 +133,14 @@ fn both(a: LiveRoundTrips, b: LiveRoundTrips) -> LiveRoundTrips {
     LiveRoundTrips { count: a.count + b.count, max_ns: a.max_ns.max(b.max_ns), ..larger }
 }
 
-/// The heading over the lines.
+/// The heading of the lines: what they count, with their time base, and the titles of the columns.
 pub fn heading(traffic: &Traffic) -> String {
     let facts = traffic.facts();
+    let counted = match (facts.bulk.filter(|_| facts.is_stream()), facts.is_of_packets()) {
+        (Some(_), true) => "packets received",
+        (Some(_), false) => "payload received",
+        (None, _) => "round trips completed",
+    };
     let rest = match facts.wire {
         Wire::Segments if facts.is_stream() => {
             format!("{:>12}{:>16}{:>13}{:>12}", "transfer", "rate", "retransmits", "cwnd")
@@ -144,12 +149,12 @@ pub fn heading(traffic: &Traffic) -> String {
             let what = if facts.is_of_packets() { "packets" } else { "datagrams" };
             format!(
                 "{:>12}{:>16}{:>12}{:>13}{:>18}{:>10}",
-                "transfer", "rate", what, "per second", "missing", "jitter"
+                "transfer", "rate", what, "per second", "lost", "jitter"
             )
         }
         _ => format!("{:>13}{:>13}{:>10}{:>10}{:>10}", "round trips", "per second", "p50", "p99", "max"),
     };
-    format!("{:<19}{rest}", "  interval")
+    format!("  per interval: {counted}, warm-up included\n{:<19}{rest}", "  interval")
 }
 
 /// The line of an interval.

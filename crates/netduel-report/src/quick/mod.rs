@@ -1,7 +1,7 @@
-//! The words of a quick test: a line for each interval while it runs, and a summary with what limited it.
+//! The output of a quick test: a line for each interval while it runs, and a summary with the bottleneck.
 //!
-//! The layout is that of iperf3, which users of such tools read without thinking: interval, transfer, rate, and what went
-//! wrong. Units are ours: SI prefixes are powers of 1000 everywhere, and bits never share a word with bytes.
+//! The layout is that of iperf3: interval, transfer, rate, errors. Units differ: SI prefixes are powers of 1000 everywhere, and
+//! bits and bytes never share a word.
 mod intervals;
 mod json;
 mod summary;

@@ -1,4 +1,4 @@
-//! The summary of a quick test: what each stream moved, the values of the steady window, CPU cost, packets, and the bottleneck.
+//! The summary of a quick test: transfer of each stream, values of the steady window, CPU cost, packets, and the bottleneck.
 use std::fmt::Write as _;
 
 use netduel_model::metric::Metric;
@@ -14,22 +14,24 @@ use crate::document::stamps;
 use crate::document::table::{Cell, Column, Table};
 use crate::{terminal, words};
 
-/// More streams than this are shown as their sum and their spread.
+/// More streams than this are shown as their sum and their distribution.
 const STREAMS_SHOWN: usize = 16;
-/// When a SYN without an answer is sent again, nanoseconds (RFC 6298, section 2.1).
+/// Retransmission timeout of a SYN, nanoseconds (RFC 6298, section 2.1).
 const SYN_RETRY_NS: u64 = 1_000_000_000;
 const ROLES: [Role; 2] = [Role::Client, Role::Server];
+/// Heading of the table of streams, whose rates have another time base than those of the steady window.
+const STREAMS_TITLE: &str = "Whole test, from the first to the last byte, warm-up included";
 
-/// What a summary is made of.
+/// Input of a summary.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryInput<'a> {
-    /// What was run.
+    /// The workload.
     pub workload: &'a Workload,
-    /// What both ends recorded.
+    /// The records of both ends.
     pub trial: &'a Trial,
     /// Whether both hosts are one machine.
     pub shared_machine: bool,
-    /// What the sender can give at most, where somebody says so.
+    /// The known rate limit of the sender.
     pub expected: Option<&'a Expected>,
 }
 
@@ -44,6 +46,7 @@ fn blocks(input: SummaryInput<'_>) -> Vec<Block> {
     };
     let mut blocks = search(input);
     if input.workload.traffic.facts().is_stream() && blocks.is_empty() {
+        blocks.push(Block::Heading(STREAMS_TITLE.to_owned()));
         blocks.push(Block::Table(streams(input.workload, client, server)));
     }
     blocks.push(facts(rows(input, client, server)));
@@ -56,7 +59,7 @@ fn facts(rows: Vec<(impl Into<String>, String)>) -> Block {
     Block::Facts(vec![FactGroup { rows, ..FactGroup::default() }])
 }
 
-/// What a search found; then the rest is of one of its trials. Empty for other tests.
+/// The results of a search; the rest of the summary is about one of its trials. Empty for other tests.
 fn search(input: SummaryInput<'_>) -> Vec<Block> {
     let facts = input.workload.traffic.facts();
     let Some((search, report)) = facts.search().zip(input.trial.search.as_ref()) else {
@@ -83,7 +86,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         rows.extend(connections(client).map(|words| ("connections", words)));
     }
     for end in [client, server] {
-        rows.extend(spread(end).map(|words| ("spread", words)));
+        rows.extend(fairness(end).map(|words| ("fairness", words)));
     }
     for (name, end) in [("client", client), ("server", server)] {
         rows.extend(
@@ -118,13 +121,13 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         let tests = if others == 1 { "1 other test".to_owned() } else { format!("{others} other tests") };
         let words =
             format!("up to {tests} ran on the server at the same time and shared the path and its cores");
-        rows.push(("beside", words));
+        rows.push(("other tests", words));
     }
     if let Validity::WrongPath { reason } = &trial.validity {
-        rows.push(("path changed", format!("{}; the values mix more than one path", words::plain(reason))));
+        rows.push(("path changed", format!("{}; the values cover more than one path", words::plain(reason))));
     }
     let rate = value_of(Metric::Throughput, workload, trial, shared_machine);
-    rows.extend(expected.zip(rate).map(|(expected, rate)| ("of the limit", expected.share_words(rate))));
+    rows.extend(expected.zip(rate).map(|(expected, rate)| ("limit share", expected.share_words(rate))));
     if let Some(Limit { cause, evidence }) = analysis::limit_of(workload, trial, shared_machine, expected) {
         let evidence =
             if evidence.is_empty() { String::new() } else { format!(" ({})", evidence.join("; ")) };
@@ -153,36 +156,45 @@ fn headlines(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
         let over = human_nanos(over as f64);
         rows.push((
             "throughput",
-            format!("none in the steady window: the test ended after {over}; the rates above are of the whole test"),
+            format!(
+                "none: the test ended after {over}, within the warm-up; the rates above cover the whole test"
+            ),
         ));
     }
-    // What ended with its volume was in no hurry.
+    // A test that ended with its volume can be slower than the configured rate.
     if over_ns(input).is_none_or(|over| over >= workload.timing.duration.0) {
         rows.extend(analysis::missed_rate(workload, trial).map(|words| ("rate missed", words)));
     }
     rows
 }
 
-/// The metrics that are a row of their own, with what is to be known of them.
-fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
+/// The steady window, and what it excludes: `in the steady 8.00 s (2.00 s warm-up excluded)`.
+fn window(input: SummaryInput<'_>) -> String {
     let timing = &input.workload.timing;
     let steady_end = timing.duration.0.saturating_sub(timing.cooldown.0);
-    let warmup = human_nanos(timing.warmup.0 as f64);
-    let window = match over_ns(input).filter(|over| *over < steady_end) {
-        Some(over) => {
-            let length = human_nanos(over.saturating_sub(timing.warmup.0) as f64);
-            format!("in the steady {length} (excluded: {warmup} warm-up; the volume ended the test)")
-        }
-        None => format!(
-            "in the steady {} (excluded: {warmup} warm-up, {} cool-down)",
-            human_nanos(steady_end.saturating_sub(timing.warmup.0) as f64),
-            human_nanos(timing.cooldown.0 as f64)
-        ),
-    };
+    let by_volume = over_ns(input).filter(|over| *over < steady_end);
+    let length = by_volume.unwrap_or(steady_end).saturating_sub(timing.warmup.0);
+    let cooldown = if by_volume.is_some() { 0 } else { timing.cooldown.0 };
+    let excluded: Vec<String> = [(timing.warmup.0, "warm-up"), (cooldown, "cool-down")]
+        .into_iter()
+        .filter(|(ns, _)| *ns > 0)
+        .map(|(ns, what)| format!("{} {what}", human_nanos(ns as f64)))
+        .collect();
+    let mut notes = vec![match excluded.as_slice() {
+        [] => "no warm-up".to_owned(),
+        some => format!("{} excluded", some.join(", ")),
+    }];
+    notes.extend(by_volume.map(|_| "the volume ended the test".to_owned()));
+    format!("in the steady {} ({})", human_nanos(length as f64), notes.join("; "))
+}
+
+/// The metrics that have a row, with their explanation.
+fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
+    let window = window(input);
     match metric {
         Metric::Throughput => Some(format!("of payload received {window}")),
         Metric::DatagramRate if is_of_packets(input) => Some(format!("received {window}")),
-        Metric::DatagramRate => Some("datagrams received".to_owned()),
+        Metric::DatagramRate => Some(format!("of datagrams received {window}")),
         Metric::RoundTripRate => Some(window),
         Metric::Jitter => Some("(RFC 3550)".to_owned()),
         _ => None,
@@ -230,12 +242,12 @@ fn tail(workload: &Workload, trial: &Trial) -> Option<String> {
         let _ = write!(words, ", {} requests timed out", report.timeouts);
     }
     if workload.traffic.facts().request_rate().is_some() {
-        words.push_str(", from the scheduled time");
+        words.push_str(", measured from the scheduled time");
     }
     Some(words)
 }
 
-/// What transactions on connections of their own are made of, and how many failed.
+/// The parts of transactions on new connections, and failed transactions.
 fn parts(trial: &Trial) -> Vec<(&'static str, String)> {
     let report = trial.client.as_ref().and_then(|end| end.report.round_trips.as_ref());
     let Some(parts) = report.and_then(|report| report.parts.as_ref()) else { return Vec::new() };
@@ -262,7 +274,7 @@ fn congestion(workload: &Workload, client: &TrialEnd) -> Option<String> {
     lasting.or_else(|| parts.and_then(|parts| parts.congestion.clone()))
 }
 
-/// Loss, to the datagram, and where it happened as far as it is known; and when a packet is not a datagram.
+/// Exact loss by location, and the packets per datagram when these differ.
 fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
     let ways = analysis::datagrams_of(input.workload, input.trial, input.shared_machine);
     let sum = |of: fn(&DatagramWay) -> u64| -> u64 { ways.iter().map(of).sum() };
@@ -282,20 +294,20 @@ fn datagrams(input: SummaryInput<'_>) -> Vec<(&'static str, String)> {
             part(Lost::elsewhere)
         );
     }
-    let (twice, reordered) = (sum(|way| way.duplicates), sum(|way| way.reordered));
-    let _ = write!(words, "; {twice} duplicate, {reordered} reordered");
+    let (duplicate, reordered) = (sum(|way| way.duplicates), sum(|way| way.reordered));
+    let _ = write!(words, "; {duplicate} duplicate, {reordered} reordered");
     let mut rows = vec![(if is_of_packets(input) { "loss" } else { "datagrams" }, words)];
     match analysis::not_packets(&ways) {
         Some(ratio) if ratio > 1.0 => rows.push((
-            "not packets",
+            "packet ratio",
             format!(
-                "{} datagrams per packet: nothing on this path segments them; `--offload none` sends each as a packet",
+                "{} datagrams per packet: no device on this path segments GSO packets; `--offload none` sends one packet per datagram",
                 three_digits(ratio)
             ),
         )),
         Some(ratio) => rows.push((
-            "not packets",
-            format!("{} packets per datagram: a datagram is longer than the MTU", three_digits(ratio.recip())),
+            "packet ratio",
+            format!("{} packets per datagram: datagrams exceed the MTU", three_digits(ratio.recip())),
         )),
         None => {}
     }
@@ -308,8 +320,8 @@ fn tcp(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
         .find(|end| end.report.sent.is_some() && end.report.received.is_none())?;
     let connections: Vec<_> = sender.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()).collect();
     let first = connections.first()?;
-    let resent: u64 = connections.iter().map(|tcp| u64::from(tcp.retransmits.unwrap_or(0))).sum();
-    let mut words = format!("{resent} retransmits");
+    let retransmits: u64 = connections.iter().map(|tcp| u64::from(tcp.retransmits.unwrap_or(0))).sum();
+    let mut words = format!("{retransmits} retransmits");
     let spurious: u64 = connections.iter().map(|tcp| u64::from(tcp.dsack_dups.unwrap_or(0))).sum();
     if spurious > 0 {
         let _ = write!(words, " ({spurious} spurious by DSACK)");
@@ -326,7 +338,7 @@ fn tcp(client: &TrialEnd, server: &TrialEnd) -> Option<String> {
     Some(words)
 }
 
-/// How the connections were set up.
+/// TCP connect time.
 fn connections(client: &TrialEnd) -> Option<String> {
     let report = client.report.connections.as_ref()?;
     let histogram = analysis::histogram_of(&report.connect)?;
@@ -353,8 +365,8 @@ fn connections(client: &TrialEnd) -> Option<String> {
     ))
 }
 
-/// How evenly an end's streams were served, as it sent.
-fn spread(end: &TrialEnd) -> Option<String> {
+/// Distribution of bytes over the streams of a sending end.
+fn fairness(end: &TrialEnd) -> Option<String> {
     end.report.sent.as_ref()?;
     let spread = end.report.spread.as_ref()?;
     let bytes = |bytes: u64| human_si(bytes as f64, "B");
@@ -368,7 +380,7 @@ fn spread(end: &TrialEnd) -> Option<String> {
     ))
 }
 
-/// What the test cost: cores used on each host, and per unit of work.
+/// CPU cost: cores used on each host, and time per unit of work.
 fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<String> {
     let used = |end: &TrialEnd| {
         let busy: u64 = end.observation.cores.iter().map(netduel_model::observation::CoreTime::busy_ns).sum();
@@ -394,7 +406,7 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
     Some(text)
 }
 
-/// Packets on the interface that carried most: datagrams and segments are not packets.
+/// Packets of the interface with the most bytes: datagrams and segments are not packets.
 fn packets(observation: &Observation) -> Option<String> {
     let carried = |interface: &&InterfaceDelta| interface.rx_bytes + interface.tx_bytes;
     let interface =
@@ -404,7 +416,8 @@ fn packets(observation: &Observation) -> Option<String> {
             return "none".to_owned();
         }
         let lost = if dropped > 0 { format!(", {dropped} dropped") } else { String::new() };
-        format!("{} of {}{lost}", packets, human_si(bytes as f64 / packets as f64, "B"))
+        let length = human_si((bytes as f64 / packets as f64).round(), "B");
+        format!("{packets} (mean {length}){lost}")
     };
     (carried(&interface) > 0).then(|| {
         format!(
@@ -416,7 +429,7 @@ fn packets(observation: &Observation) -> Option<String> {
     })
 }
 
-/// A row for each stream and end, and for their sum. Packets have no row for each flow: one figure of each says nothing.
+/// A row for each stream and end, and for their sum. Flows of packets have no rows, because their figures are alike.
 fn streams(workload: &Workload, client: &TrialEnd, server: &TrialEnd) -> Table {
     let is_udp = workload.traffic.facts().is_datagram_stream();
     let of_packets = words::is_of_packets(&workload.traffic);

@@ -1,4 +1,4 @@
-//! The values of several tests of packets, one under the other.
+//! The values of several packet tests as a table.
 use netduel_model::metric::Metric;
 
 use super::SummaryInput;

@@ -222,13 +222,16 @@ fn finding(page: &mut Page, finding: &Finding) {
         &" ".repeat(10),
         &plain(&format!("{} [{}]", finding.what, finding.id)),
     );
-    let rows =
-        [("seen", finding.evidence.join("; ")), ("why", finding.why.clone()), ("do", finding.remedy.clone())];
+    let rows = [
+        ("facts", finding.evidence.join("; ")),
+        ("why", finding.why.clone()),
+        ("fix", finding.remedy.clone()),
+    ];
     for (row, text) in rows {
-        page.wrapped(&format!("          {row:<4} "), &" ".repeat(15), &plain(&text));
+        page.wrapped(&format!("          {row:<5} "), &" ".repeat(16), &plain(&text));
     }
     if let Some(command) = &finding.command {
         // A command is one line whatever the width is: it is there to be copied.
-        page.line(&format!("               $ {}", plain(command)));
+        page.line(&format!("                $ {}", plain(command)));
     }
 }

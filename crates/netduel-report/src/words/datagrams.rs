@@ -1,4 +1,4 @@
-//! The datagrams of a `udp-stream` in words: as how many packets they travelled, how evenly they left, flows and errors.
+//! The datagrams of a `udp-stream` in words: packets per datagram, pacing, flows and errors.
 use std::collections::BTreeMap;
 
 use netduel_model::units::{human_bit_rate, human_nanos, three_digits};
@@ -24,7 +24,7 @@ pub fn datagrams(workload: &WorkloadAnalysis) -> Vec<String> {
                 continue;
             }
             let direction = if both(arm) { format!(", {}", direction(sender)) } else { String::new() };
-            // Losses stand in a table, and so do both ends of packets: here is what those leave.
+            // Tables hold losses and both ends of packets; this is the rest.
             let mut parts = if arm.packets.is_empty() {
                 vec![packets(&ways)]
             } else {
@@ -66,13 +66,13 @@ fn again(ways: &[&DatagramWay]) -> Option<String> {
     (!further.is_empty()).then(|| further.join(", "))
 }
 
-/// The heading over what [`datagrams`] says.
+/// The heading of [`datagrams`].
 pub fn datagrams_title(workload: &WorkloadAnalysis) -> &'static str {
     let of_packets = workload.arms.iter().any(|arm| !arm.packets.is_empty());
     if of_packets { "Pacing, flows and errors" } else { "Datagrams and packets" }
 }
 
-/// As how many packets: at the receiver's interface, and at the sender's.
+/// The number of packets at both interfaces.
 fn packets(ways: &[&DatagramWay]) -> String {
     let side = |of: fn(&DatagramWay) -> Option<&Packets>, verb: &str| {
         let all: Vec<&Packets> = ways.iter().map(|way| of(way)).collect::<Option<_>>()?;
@@ -87,7 +87,7 @@ fn packets(ways: &[&DatagramWay]) -> String {
     ];
     let sides: Vec<String> = sides.into_iter().flatten().collect();
     if sides.is_empty() {
-        return "packets unknown: no interface counted the bytes".to_owned();
+        return "packet count unknown: no interface counted the bytes".to_owned();
     }
     let ratios: Vec<f64> = ways.iter().filter_map(|way| way.datagrams_per_packet).collect();
     let ratio =
@@ -95,12 +95,12 @@ fn packets(ways: &[&DatagramWay]) -> String {
     sides.join(", ") + &ratio.unwrap_or_default()
 }
 
-/// Payload of a packet, bytes, where packets are what a workload is about.
+/// Payload of a packet, bytes, in workloads of packets.
 pub(super) fn packet_bytes(traffic: &Traffic) -> Option<f64> {
     traffic.facts().packet_bytes().map(|bytes| bytes as f64)
 }
 
-/// How the schedule was kept. `packet`: payload of a packet, bytes, where rates are told in packets.
+/// Accuracy of pacing. `packet`: payload of a packet, bytes, where rates are in packets per second.
 fn pace(ways: &[&DatagramWay], packet: Option<f64>) -> Option<String> {
     let rate_of =
         |bps: f64| packet.map_or_else(|| human_bit_rate(bps), |bytes| packet_rate(bps / 8.0 / bytes));
@@ -129,7 +129,7 @@ fn pace(ways: &[&DatagramWay], packet: Option<f64>) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// What calls returned at both ends, the most frequent first; a refusal for want of room is no loss.
+/// Failed calls at both ends, most frequent first; a refusal because of a full queue is not a loss.
 fn errors(ways: &[&DatagramWay]) -> Option<String> {
     const SHOWN: usize = 4;
     let mut counts: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
@@ -151,7 +151,7 @@ fn errors(ways: &[&DatagramWay]) -> Option<String> {
     (!shown.is_empty()).then(|| format!("failed calls: {}{more}", shown.join(", ")))
 }
 
-/// Over which ports and cores the flows were spread, in the last trial that tells.
+/// Ports and cores of the flows, in the last trial that recorded them.
 fn spread(ways: &[&DatagramWay]) -> Option<String> {
     let flows = &ways.iter().rev().find(|way| way.flows.len() > 1)?.flows;
     let mut cores: BTreeMap<u16, u32> = BTreeMap::new();
@@ -161,6 +161,6 @@ fn spread(ways: &[&DatagramWay]) -> Option<String> {
     let ports = flows.iter().map(|flow| flow.from.port());
     let (first, last) = (ports.clone().min()?, ports.max()?);
     let cores: Vec<String> = cores.iter().map(|(core, count)| format!("{count} on core {core}")).collect();
-    let came = if cores.is_empty() { String::new() } else { format!(", came in {}", cores.join(", ")) };
+    let came = if cores.is_empty() { String::new() } else { format!(", received {}", cores.join(", ")) };
     Some(format!("{} flows from ports {first} to {last}{came}", flows.len()))
 }

@@ -6,7 +6,7 @@ use netduel_model::workload::Failover;
 use super::run::{engine_words, plural, way};
 use super::text::plain;
 
-/// The workload as it was set, in parts.
+/// The settings of the workload, in parts.
 pub(super) fn settings(failover: &Failover) -> Vec<String> {
     let mut parts = vec![format!("probes of {} at {} each way", failover.size, failover.rate)];
     if failover.streams > 0 {
@@ -32,22 +32,24 @@ pub fn event(event: &PathEvent) -> String {
 /// What an event is.
 pub fn meaning(kind: PathEventKind) -> &'static str {
     match kind {
-        PathEventKind::Remove => "the virtual function is deleted while it carries traffic",
-        PathEventKind::Graceful => "traffic is moved first, then the virtual function is deleted",
-        PathEventKind::Carrier => "the far end of the virtual function loses its carrier",
+        PathEventKind::Remove => "surprise removal: the virtual function is deleted while it carries traffic",
+        PathEventKind::Graceful => {
+            "graceful removal: traffic is moved first, then the virtual function is deleted"
+        }
+        PathEventKind::Carrier => "carrier loss: the far end of the virtual function loses its carrier",
         PathEventKind::Down => "the host sets the interface down",
-        PathEventKind::Return => "what was taken is given back",
-        PathEventKind::AddNic => "a second network interface is plugged in",
-        PathEventKind::RemoveNic => "the second network interface is taken away",
+        PathEventKind::Return => "the removed path is restored",
+        PathEventKind::AddNic => "a second network interface is added",
+        PathEventKind::RemoveNic => "the second network interface is removed",
     }
 }
 
 /// How outages are counted.
 pub(super) fn rule() -> String {
-    "The longest time between two arrivals of probes that began with an event, less their pace, and less what the sender was late in \
-     between by its own schedule, so that a late sender is no outage. Told to the pace of the probes and the receiver's wake-up: what \
-     is seen without an event stands beside it. Lost is sent less received, to the probe. Recovery is the time until 50 ms of the \
-     streams give 90 % of what they gave before, or of what the path then gives when that is less, and no 10 ms less than half of that."
+    "Outage: the longest gap between two arriving probes that begins with an event, minus the probe interval and minus the time by which \
+     the sender was behind its own schedule. Its resolution is the probe interval plus the wake-up time of the receiver; the no-event \
+     baseline is the same figure without an event. Lost: probes sent minus probes received. Recovery: the time until the streams reach, \
+     over 50 ms, 90 % of their rate before the event (or of the steady state after it, if that is lower), with no 10 ms below half of it."
         .to_owned()
 }
 

@@ -1,4 +1,4 @@
-//! The facts of a host in words, so that an engineer reads them at a glance; every format takes them from here.
+//! The facts of a host in words. All formats take them from here.
 use netduel_model::snapshot::{Cloud, HostSnapshot, Interface, MemoryNode};
 use netduel_model::units::human_bit_rate;
 
@@ -6,7 +6,7 @@ use super::text::ranges;
 use crate::findings::{accelerations, queue_count};
 use crate::topology::queues_by_core;
 
-/// A fact: its title, and what is so.
+/// A fact: title and value.
 pub type Fact = (&'static str, String);
 
 /// Bytes for people, in powers of 1024.
@@ -24,7 +24,7 @@ fn joined(parts: impl IntoIterator<Item = Option<String>>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The facts of the machine and its network stack; what the host did not tell is left out.
+/// The facts of the machine and its network stack; unknown facts are omitted.
 pub fn machine_facts(host: &HostSnapshot) -> Vec<Fact> {
     let facts = [
         ("machine", machine(host)),
@@ -39,7 +39,7 @@ pub fn machine_facts(host: &HostSnapshot) -> Vec<Fact> {
         ("CPU", cpu(host)),
         ("memory", memory(host)),
         ("TCP", tcp(host)),
-        ("filter", filter(host)),
+        ("firewall", firewall(host)),
     ];
     facts.into_iter().filter_map(|(title, text)| Some((title, text?))).collect()
 }
@@ -93,10 +93,10 @@ fn cpu(host: &HostSnapshot) -> Option<String> {
             .map(|governor| format!("governor {governor}")),
         processor
             .and_then(|processor| processor.allowed.as_ref())
-            .map(|cores| format!("this process may use {}", ranges(cores.iter().copied()))),
+            .map(|cores| format!("allowed cores {}", ranges(cores.iter().copied()))),
         processor
             .filter(|processor| !processor.isolated.is_empty())
-            .map(|processor| format!("isolated {}", ranges(processor.isolated.iter().copied()))),
+            .map(|processor| format!("isolated cores {}", ranges(processor.isolated.iter().copied()))),
     ])
 }
 
@@ -117,13 +117,13 @@ pub fn node(node: &MemoryNode) -> String {
         (!node.cores.is_empty()).then(|| format!("cores {}", ranges(node.cores.iter().copied()))),
         node.memory_bytes.map(bytes),
     ];
-    let facts = joined(facts.into_iter().chain(pages)).unwrap_or_else(|| "nothing told".to_owned());
+    let facts = joined(facts.into_iter().chain(pages)).unwrap_or_else(|| "unknown".to_owned());
     format!("node {}: {facts}", node.number)
 }
 
 fn memory(host: &HostSnapshot) -> Option<String> {
     let whole = host.memory_bytes.map(bytes);
-    // One node is the machine; only its huge pages are worth words.
+    // A single node is the machine; only its huge pages are shown.
     let nodes = match host.nodes.as_slice() {
         [one] if one.huge_pages.iter().all(|pages| pages.total == 0) => Vec::new(),
         nodes => nodes.iter().map(node).collect(),
@@ -134,16 +134,16 @@ fn memory(host: &HostSnapshot) -> Option<String> {
 
 fn tcp(host: &HostSnapshot) -> Option<String> {
     let sysctl = |name: &str| host.sysctls.get(name);
-    let most = |name: &str| sysctl(name)?.split_whitespace().last()?.parse().ok().map(bytes);
+    let max = |name: &str| sysctl(name)?.split_whitespace().last()?.parse().ok().map(bytes);
     joined([
         sysctl("net.ipv4.tcp_congestion_control").cloned(),
-        most("net.ipv4.tcp_rmem").map(|most| format!("receive buffer to {most}")),
-        most("net.ipv4.tcp_wmem").map(|most| format!("send buffer to {most}")),
+        max("net.ipv4.tcp_rmem").map(|max| format!("receive buffer up to {max}")),
+        max("net.ipv4.tcp_wmem").map(|max| format!("send buffer up to {max}")),
         sysctl("net.core.default_qdisc").map(|name| format!("default qdisc {name}")),
     ])
 }
 
-fn filter(host: &HostSnapshot) -> Option<String> {
+fn firewall(host: &HostSnapshot) -> Option<String> {
     let filter = host.filter.as_ref()?;
     joined([
         filter.nft_rules.map(|rules| format!("{rules} nftables rules")),
@@ -156,7 +156,7 @@ fn filter(host: &HostSnapshot) -> Option<String> {
 pub fn interface(interface: &Interface) -> String {
     let state = match (interface.up, interface.carrier) {
         (false, _) => "down",
-        (true, Some(false)) => "up without carrier",
+        (true, Some(false)) => "up, no carrier",
         (true, _) => "up",
     };
     let driver = interface.driver.clone().or_else(|| interface.kind.clone());
@@ -170,18 +170,18 @@ pub fn interface(interface: &Interface) -> String {
     joined(head.into_iter().chain(addresses)).unwrap_or_default()
 }
 
-/// What lies behind an interface: device, acceleration, queues, rings, offloads, disciplines, steering, counters.
+/// The facts of an interface: device, acceleration, queues, rings, offloads, qdiscs, steering, counters.
 pub fn interface_facts(host: &HostSnapshot, interface: &Interface) -> Vec<Fact> {
     let state = accelerations(host).into_iter().find(|(own, _)| own.name == interface.name);
     let facts = [
         ("device", device(interface)),
         ("acceleration", state.map(|(_, state)| state.words())),
         ("queues", queues(interface)),
-        ("spread", spread(interface)),
+        ("distribution", distribution(interface)),
         ("rings", rings(interface)),
         ("offloads", offloads(interface)),
         ("XDP", xdp(interface)),
-        ("queueing", queueing(interface)),
+        ("qdisc", qdisc(interface)),
         ("coalescing", coalescing(interface)),
         ("counters", counters(interface)),
     ];
@@ -201,7 +201,7 @@ fn device(interface: &Interface) -> Option<String> {
     ])
 }
 
-/// How many queues there are, and on which cores they are served.
+/// The number of queues, and the cores that serve them.
 fn queues(interface: &Interface) -> Option<String> {
     let (now, most) = queue_count(interface)?;
     let count = match most {
@@ -216,7 +216,7 @@ fn queues(interface: &Interface) -> Option<String> {
         many if many.iter().all(|(_, queues)| queues.len() == 1) && many.len() == now as usize => {
             format!(", one each on cores {cores}")
         }
-        // A queue may have an interrupt for each direction, or one that several cores may serve.
+        // A queue can have one interrupt per direction, or one that several cores may serve.
         _ if now == 1 => format!(", served by cores {cores}"),
         many => {
             let each: Vec<String> =
@@ -227,16 +227,16 @@ fn queues(interface: &Interface) -> Option<String> {
     Some(format!("{count}{served}"))
 }
 
-fn spread(interface: &Interface) -> Option<String> {
+fn distribution(interface: &Interface) -> Option<String> {
     let device = &interface.device;
     let entries = &device.rss_entries;
     let even = entries.iter().max().zip(entries.iter().min()).map(|(most, least)| most - least <= 1);
     let rss = even.map(|even| {
         if even {
-            format!("RSS even over {} queues", entries.len())
+            format!("RSS: even over {} queues", entries.len())
         } else {
             format!(
-                "RSS entries by queue {}",
+                "RSS: entries by queue {}",
                 entries.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
             )
         }
@@ -278,16 +278,16 @@ fn offloads(interface: &Interface) -> Option<String> {
     ])
 }
 
-/// What the driver can do with XDP. The kernel runs programs itself for one that cannot.
+/// XDP features of the driver. Without driver support the kernel runs programs in generic mode.
 fn xdp(interface: &Interface) -> Option<String> {
     let has = interface.device.xdp.as_ref()?;
     if has.is_empty() {
-        return Some("none in the driver: programs run in generic mode".to_owned());
+        return Some("no driver support: programs run in generic mode".to_owned());
     }
     Some(has.iter().map(|feature| feature.word()).collect::<Vec<_>>().join(" "))
 }
 
-fn queueing(interface: &Interface) -> Option<String> {
+fn qdisc(interface: &Interface) -> Option<String> {
     match interface.device.disciplines.as_slice() {
         [] => interface.qdisc.clone(),
         [root] => Some(root.clone()),
@@ -316,7 +316,7 @@ fn coalescing(interface: &Interface) -> Option<String> {
     ))
 }
 
-/// Counters that are not 0; many count what never happened.
+/// Counters that are not 0; most never rise.
 fn counters(interface: &Interface) -> Option<String> {
     let counted = interface.device.counters.iter().filter(|(_, count)| **count > 0);
     joined(counted.map(|(name, count)| Some(format!("{name} {count}"))))

@@ -12,7 +12,7 @@ pub fn limit_shares(workload: &WorkloadAnalysis) -> Vec<String> {
     workload.arms.iter().filter_map(|arm| share(workload, arm)).collect()
 }
 
-/// Which queues and cores worked at each end of each arm, all valid trials together.
+/// Queue and CPU distribution at each end of each arm, over all valid trials.
 pub fn queues(workload: &WorkloadAnalysis) -> Vec<String> {
     let of_end = |arm: &ArmAnalysis, end: &QueueUse| {
         let mut parts = Vec::new();

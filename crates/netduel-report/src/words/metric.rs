@@ -1,4 +1,4 @@
-//! Metrics in the words of their workload: where packets are what it is about, each datagram is one, and their rate is in pps.
+//! Titles and values of metrics. In workloads of packets each datagram is a packet, and rates are in pps.
 use netduel_model::metric::Metric;
 use netduel_model::units::human_si;
 use netduel_model::workload::Traffic;
@@ -6,7 +6,7 @@ use netduel_model::workload::Traffic;
 /// The unit of packets per second, with SI prefixes: `kpps`, `Mpps`.
 pub const PPS: &str = "pps";
 
-/// The words for people: [`Metric::title`], or those of packets.
+/// The title of a metric: [`Metric::title`], or the one for packets.
 pub fn metric_title(metric: Metric, of_packets: bool) -> &'static str {
     match (metric, of_packets) {
         (Metric::DatagramRate, true) => "packets delivered",
@@ -30,7 +30,7 @@ pub fn packet_rate(per_second: f64) -> String {
     human_si(per_second, PPS)
 }
 
-/// Whether packets are what a workload is about.
+/// Whether a workload measures packets.
 pub fn is_of_packets(traffic: &Traffic) -> bool {
     traffic.facts().is_of_packets()
 }

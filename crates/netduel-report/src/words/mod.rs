@@ -1,4 +1,4 @@
-//! The words of a report: verdicts, values, workloads, ends. Every format takes them from here, so all say the same.
+//! The texts of a report: verdicts, values, workloads, how a run ended. All formats take them from here.
 mod datagrams;
 mod environment;
 pub mod failover;

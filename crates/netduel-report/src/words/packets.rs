@@ -1,4 +1,4 @@
-//! What is said of packets: both ends beside each other, where the missing ones went, which queues and cores had them.
+//! Texts about packets: loss by location, queue and CPU distribution, commentary.
 use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
 use netduel_model::workload::Workload;
@@ -9,29 +9,28 @@ use super::text::percent;
 use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
 use crate::published;
 
-/// How packets are counted, for people who check.
-pub(super) const RULE: &str = "Workloads of type pps count packets one by one at both ends, and each datagram is one. Loss is what was \
-    sent less what arrived, each packet once; drops are given to the counter that names them, from the receiver's program outwards, and \
-    none to two. What a full ring made a sender wait for was sent later and is no loss. pps is packets per second.";
+/// How packets are counted.
+pub(super) const RULE: &str = "Workloads of type pps count every packet at both ends; each datagram is a packet. Loss is packets sent \
+    minus unique packets received. Each lost packet is assigned to one drop counter, in order from the receiver's program to the sender. \
+    Packets that waited for a full ring were sent later and are not lost. pps is packets per second.";
 
 /// How medians, min and max are counted.
 pub(crate) fn rule(settings: &Workload) -> String {
     if settings.traffic.facts().search().is_some() {
-        return "a search is many trials: these are the rates and counts of one trial of each search; min and max are of its 100 ms \
-                intervals, and its first and last moments are cut"
+        return "rates and counts of one trial of each search; min and max over its 100 ms intervals, without its warm-up and cool-down"
             .to_owned();
     }
     let timing = &settings.timing;
     format!(
-        "median of the trials' steady windows ({} of warm-up and {} of cool-down are cut from each trial of {}); min and max are of \
-         the 100 ms intervals within them; counts are totals of all valid trials",
+        "median over the steady windows of the trials (trials of {}, of which {} warm-up and {} cool-down are excluded); min and max over \
+         the 100 ms intervals of these windows; counts are totals of all valid trials",
+        timing.duration,
         human_nanos(timing.warmup.0 as f64),
-        human_nanos(timing.cooldown.0 as f64),
-        timing.duration
+        human_nanos(timing.cooldown.0 as f64)
     )
 }
 
-/// Where an arm's missing packets went, and what else is known of one direction.
+/// Loss of one direction by location, back-pressure and share of the line rate.
 pub(crate) fn of_way(way: &ArmPackets) -> Vec<String> {
     let mut notes = vec![lost(way)];
     notes.extend(way.back_pressure.filter(|times| *times > 0).map(|times| {
@@ -57,7 +56,7 @@ pub(crate) fn of_way(way: &ArmPackets) -> Vec<String> {
     notes
 }
 
-/// Loss from both ends, and who counted it.
+/// Loss by location.
 fn lost(way: &ArmPackets) -> String {
     let (sent, received) = (way.sent_count, way.received_count);
     let (Some(missing), Some(places)) = (sent.checked_sub(received), &way.lost) else {
@@ -77,7 +76,7 @@ fn lost(way: &ArmPackets) -> String {
     format!("{missing} of {sent} packets lost ({share}): {}", places.join(", "))
 }
 
-/// Which queues and cores of each end had an arm's packets; empty where it is not about packets.
+/// Queue and CPU distribution of an arm's packets at each end; empty for other workloads.
 pub(super) fn spreads(arm: &ArmAnalysis) -> Vec<String> {
     arm.packets.iter().flat_map(|way| &way.spread).map(|end| of_end(arm, end)).collect()
 }
@@ -89,7 +88,7 @@ fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> String {
     parts.extend(end.uneven_queue().map(|uneven| {
         let what = if end.is_sender { "transmit" } else { "receive" };
         let (share, even) = (percent(uneven.share), percent(uneven.even));
-        format!("unevenly: {what} queue {} had {share} of the packets, an even share is {even}", uneven.most)
+        format!("uneven: {what} queue {} had {share} of the packets (even share {even})", uneven.most)
     }));
     if end.cores.is_empty() {
         let softnet = arm.queues.iter().find(|seen| seen.role == end.role && !end.is_sender);
@@ -100,7 +99,7 @@ fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> String {
         parts.extend(spread(&end.cores).map(|said| format!("{verb} on core {said}")));
         parts.extend(end.uneven_core().map(|uneven| {
             let (share, even) = (percent(uneven.share), percent(uneven.even));
-            format!("unevenly: core {} had {share} of the packets, an even share is {even}", uneven.most)
+            format!("uneven: core {} had {share} of the packets (even share {even})", uneven.most)
         }));
     }
     let list = |cores: &[u16]| cores.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
@@ -145,14 +144,14 @@ fn away(end: &PacketSpread) -> Option<String> {
         .collect();
     (!end.core_nodes.is_empty()).then(|| {
         if far.is_empty() {
-            format!("all of these cores are on the interface's node {node}")
+            format!("all cores on NUMA node {node} of the interface")
         } else {
-            format!("away from the interface, which is on node {node}: core {}", far.join(", "))
+            format!("interface on NUMA node {node}, but core {}", far.join(", core "))
         }
     })
 }
 
-/// What is to be known of a run's packets beside its figures: uneven spreads, cores away from their interface, what virtual wires are.
+/// Remarks on a run's packets: uneven distribution, cores on another NUMA node than the interface, virtual interfaces.
 pub fn packets_commentary(analysis: &Analysis) -> Vec<String> {
     let arms = || {
         analysis.workloads.iter().flat_map(|workload| workload.arms.iter().map(move |arm| (workload, arm)))
@@ -165,17 +164,17 @@ pub fn packets_commentary(analysis: &Analysis) -> Vec<String> {
             sentences.extend(end.uneven_queue().map(|uneven| {
                 let (share, even) = (percent(uneven.share), percent(uneven.even));
                 let (queue, host) = (uneven.most, &end.host);
-                format!("{whose} {what} queue {queue} of {host} had {share} of the packets, where an even share is {even}.")
+                format!("{whose}, {what} queue {queue} of {host} had {share} of the packets; an even share is {even}.")
             }));
             let away = end.interface_node.filter(|node| end.core_nodes.values().any(|own| own != node));
             sentences.extend(away.map(|node| {
-                format!("{whose} cores of {} worked away from their interface's NUMA node {node}.", end.host)
+                format!("{whose}, cores of {} were not on NUMA node {node} of their interface.", end.host)
             }));
         }
     }
     if arms().flat_map(|(_, arm)| &arm.packets).any(|way| way.loss().is_some_and(|loss| loss > 0.0)) {
         sentences.push(
-            "Where more was sent than received, what the receiver took is the measure of the path."
+            "Where the sent rate exceeds the received rate, the received rate is the capacity of the path."
                 .to_owned(),
         );
     }
@@ -185,15 +184,15 @@ pub fn packets_commentary(analysis: &Analysis) -> Vec<String> {
     };
     if analysis.inspection.hosts.iter().flat_map(|host| &host.snapshot.interfaces).any(is_veth) {
         sentences.push(
-            "These packets crossed virtual Ethernet pairs (veth) within one machine: what sends does much of the receiver's work, too, \
-             and no wire or NIC takes part. The figures are those of this machine's software and say nothing of hardware."
+            "The packets crossed virtual Ethernet pairs (veth) within one machine. The sending core also does much of the receiver's \
+             work, and no cable or NIC takes part. The figures describe the software of this machine, not hardware."
                 .to_owned(),
         );
     }
     sentences
 }
 
-/// What others published of the same size of machine, beside what an arm reached; empty where nothing is known.
+/// Rates published for the same machine size beside the measured ones; empty where none is known.
 pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String> {
     let Some(size) = size else { return Vec::new() };
     let figures = published::of_size(size);
@@ -203,16 +202,16 @@ pub fn published(workload: &WorkloadAnalysis, size: Option<&str>) -> Vec<String>
             let is_alike = way.path.frame == figure.frame && arm.search.is_none();
             let Some(received) = way.received.filter(|_| is_alike) else { continue };
             sentences.push(format!(
-                "{} of {}: {} received here, {} of the {} that {} has for {} ({}; it sent {})",
+                "{} of {}: {} received, {} of the published {} for {} ({}; sent {}; {})",
                 workload.name,
                 arm.arm,
                 packet_rate(received.median),
                 percent(received.median / figure.receiver_pps),
                 packet_rate(figure.receiver_pps),
-                figure.source,
                 figure.size,
-                figure.conditions,
-                packet_rate(figure.sender_pps)
+                figure.source,
+                packet_rate(figure.sender_pps),
+                figure.conditions
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! The cores that ends chose for their threads, in words.
+//! The cores that ends selected for their threads, in words.
 use netduel_model::observation::Placement;
 
 use crate::analysis::WorkloadAnalysis;
@@ -10,7 +10,7 @@ pub fn placement(placement: &Placement) -> String {
     format!("{cores} ({})", placement.reason)
 }
 
-/// What each end of each arm chose; empty when none was asked to.
+/// Cores that each end of each arm selected; empty without `pin = "auto"`.
 pub fn placements(workload: &WorkloadAnalysis) -> Vec<String> {
     let of_arm = |arm: &crate::analysis::ArmAnalysis| {
         let said = arm.placements.iter().map(|placed| {

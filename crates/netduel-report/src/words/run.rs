@@ -1,4 +1,4 @@
-//! What is said of a run as a whole: workloads, treatments, path, end, how to repeat it, how it was counted.
+//! Texts about a run as a whole: workloads, path, how it ended, how to repeat it, the rules of counting.
 use std::fmt::Write as _;
 
 use netduel_model::ids::ArmName;
@@ -142,14 +142,18 @@ pub(super) fn engine_words(engine: TcpEngine) -> &'static str {
     }
 }
 
-/// How many sends that were to copy nothing the kernel copied.
+/// How many zero-copy sends the kernel copied.
 pub fn zero_copy(report: ZeroCopyReport) -> String {
     let ZeroCopyReport { sends, completions, copied, put_off } = report;
     let mut words = match copied {
         0 => format!("0 of {completions} sends were copied by the kernel"),
         copied => format!(
             "{copied} of {completions} sends were copied by the kernel{}",
-            if copied == completions { " (this path has no zero copy: veth, loopback)" } else { "" }
+            if copied == completions {
+                " (this path does not support zero copy: veth, loopback)"
+            } else {
+                ""
+            }
         ),
     };
     if completions < sends {
@@ -158,7 +162,7 @@ pub fn zero_copy(report: ZeroCopyReport) -> String {
     if put_off > 0 {
         let _ = write!(
             words,
-            "; {put_off} times the limit of sends in flight was reached (net.core.optmem_max, ulimit -l)"
+            "; the limit of sends in flight was reached {put_off} times (net.core.optmem_max, ulimit -l)"
         );
     }
     words
@@ -185,7 +189,7 @@ pub fn parts_title(workload: &WorkloadAnalysis) -> &'static str {
     }
 }
 
-/// What load adds to the round trips of each arm, and which of its probes were lost; empty for workloads without load.
+/// Latency that load adds in each arm, and lost probes; empty for workloads without load.
 pub fn load_effects(workload: &WorkloadAnalysis) -> Vec<String> {
     let mut sentences = Vec::new();
     let signed = |ns: f64| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, human_nanos(ns.abs()));
@@ -246,7 +250,7 @@ fn loaded(load: &LoadedLatency) -> Vec<String> {
 /// How a run ended.
 pub fn end(end: Option<&RunEnd>) -> String {
     match end {
-        None => "No end is recorded: the run is still running, or its coordinator was killed.".to_owned(),
+        None => "No end recorded: the run is in progress, or its coordinator was killed.".to_owned(),
         Some(RunEnd::PrecisionReached) => "Stopped: precision reached.".to_owned(),
         Some(RunEnd::BlocksDone) => "Stopped: block limit reached.".to_owned(),
         Some(RunEnd::BudgetUsed) => "Stopped: time budget used up.".to_owned(),
@@ -257,18 +261,14 @@ pub fn end(end: Option<&RunEnd>) -> String {
     }
 }
 
-/// How many blocks and trials stand behind the verdicts.
+/// Number of blocks and trials behind the verdicts.
 pub fn trials(analysis: &Analysis) -> String {
-    let left_out = match analysis.trials_left_out {
-        0 => "0 excluded".to_owned(),
-        count => format!("{count} excluded"),
-    };
     let blocks =
         if analysis.blocks == 1 { "1 block".to_owned() } else { format!("{} blocks", analysis.blocks) };
-    format!("{blocks}, {} valid trials, {left_out}", analysis.trials_valid)
+    format!("{blocks}, {} valid trials, {} excluded", analysis.trials_valid, analysis.trials_left_out)
 }
 
-/// What the counters prove of the path of each arm at each end, all workloads together.
+/// Proof of the path of each arm at each end by interface counters, over all workloads.
 pub fn proofs(analysis: &Analysis) -> Vec<String> {
     let mut sentences = Vec::new();
     for arm in &analysis.plan.arms {
@@ -286,7 +286,7 @@ pub fn proofs(analysis: &Analysis) -> Vec<String> {
     sentences
 }
 
-/// An end of an arm, and what is proven there over all workloads.
+/// Proof of the path at one end of an arm over all workloads.
 fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, String)> {
     let paths: Vec<&PathShares> = analysis
         .workloads
@@ -297,7 +297,7 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
         .filter(|path| path.role == role)
         .collect();
     let PathShares { host, expected, .. } = paths.first()?;
-    // Where an interface and a kind of path are named, the interface says it all: each trial is told once.
+    // Where both an interface and a kind of path are expected, only the interface counts: each trial appears once.
     let paths: Vec<&PathShares> = paths.iter().copied().filter(|path| path.expected == *expected).collect();
     let proven: u32 = paths.iter().map(|path| path.proven).sum();
     let trials: u32 = paths.iter().map(|path| path.trials).sum();
@@ -307,13 +307,13 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
             "{expected} carried at least {} of the bytes of each valid trial ({proven} of {trials} trials proven)",
             percent_at_least(share)
         ),
-        None => format!("no valid trial proves that {expected} carried the bytes"),
+        None => format!("{expected} is not proven to have carried the bytes of any valid trial"),
     };
     Some((format!("{role} {host}"), said))
 }
 
-/// The commands that run the same again, one a line: the seed makes the order the same too. Every line is one line, whatever
-/// the plan's name is, since people paste them into a shell.
+/// The commands that repeat the run, one per line, with the seed of the order. No line contains a line break from the plan,
+/// because people paste them into a shell.
 pub fn commands(run: &Run) -> Vec<String> {
     let plan = format!("{}.toml", run.header.plan.name);
     let mut lines = vec![format!("# save the plan below as {plan}")];
@@ -328,31 +328,31 @@ pub fn commands(run: &Run) -> Vec<String> {
     lines.iter().map(|line| plain(line)).collect()
 }
 
-/// The rules by which everything was counted, for people who check.
+/// The rules of counting.
 pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     let design = &plan.design;
     let (confidence, equivalence) = (design.confidence, design.equivalence);
     let mut rules = vec![
-        ("Rates", "The receiver's payload in the steady window (warm-up and cool-down cut off), all streams; with traffic both \
-          ways the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()),
-        ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial, to the datagram, from both ends, all \
-          directions. Of what is lost, drops at the receiver's socket are this tool's limit, drops that an interface or qdisc of the two \
-          hosts counts are theirs, and the others are the path's or not accounted for.".to_owned()),
-        ("Packets", "What the receiver's interface counted over the whole trial, per second between the first and the last \
-          arrival. With segmentation offload a packet may carry many datagrams.".to_owned()),
-        ("Latency", "Full round trips at the client, every one of the steady window in a histogram with three significant \
-          digits; in an open loop from the scheduled time. A transaction of tcp-crr is whole when its connection was made, its \
-          response read, and the end of the stream behind it. Where some are time-stamped, those have a histogram of their own.".to_owned()),
-        ("CPU", "Busy time of all cores of both hosts, each machine once, over the whole trial, divided by what was received in \
-          the whole trial.".to_owned()),
-        ("Comparison", "Within blocks: each arm against the baseline of the same block. Ratio (difference for loss and \
-          retransmits) by Hodges and Lehmann with its Wilcoxon signed-rank interval.".to_owned()),
-        ("Verdict", format!("All comparisons of the run are one family at {confidence} confidence by Holm's procedure: an \
-          interval in brackets is the one that decided its verdict. `No difference beyond` is an equivalence test at \
+        ("Rates", "Payload received in the steady window (without warm-up and cool-down), all streams; with traffic in both \
+          directions the sum. Payload bits, SI prefixes (1 G = 10^9).".to_owned()),
+        ("Loss", "1 - unique datagrams received / datagrams sent, over the whole trial and all directions, from exact counts of both \
+          ends. Drops at the receiver's socket are a limit of netduel. Drops that an interface or qdisc of the two hosts counts are a \
+          limit of the host. The rest was lost on the path or is not accounted for.".to_owned()),
+        ("Packets", "Packets that the receiver's interface counted over the whole trial, per second between the first and the last \
+          arrival. With segmentation offload a packet can contain many datagrams.".to_owned()),
+        ("Latency", "Full round trips at the client, all of the steady window, in a histogram with three significant \
+          digits; in an open loop from the scheduled time. A transaction of tcp-crr is complete when its connection was made, its \
+          response read, and the end of the stream received. Time-stamped round trips have a separate histogram.".to_owned()),
+        ("CPU", "Busy time of all cores of both hosts over the whole trial (a shared machine counts once), divided by the amount \
+          received in the whole trial.".to_owned()),
+        ("Comparison", "Each arm against the baseline of the same block. Hodges-Lehmann estimate of the ratio (of the difference for \
+          loss and retransmits) with its Wilcoxon signed-rank interval.".to_owned()),
+        ("Verdict", format!("All comparisons of the run are one family with {confidence} confidence (Holm's procedure). The \
+          interval in brackets decided the verdict. `No difference beyond` is an equivalence test at \
           {equivalence}.")),
         ("Values", "The value of an arm is the median of its valid trials, with the quartiles in brackets and the number of trials. The \
-          ratio of two medians is not the verdict's estimate, which pairs the arms within blocks.".to_owned()),
-        ("Excluded", "Trials that failed, and trials whose bytes took another path than the arm's. Nothing else is ever excluded; \
+          ratio of two medians can differ from the estimate of the verdict, which pairs the arms within blocks.".to_owned()),
+        ("Excluded", "Failed trials, and trials whose bytes took another path than that of the arm. Nothing else is excluded; \
           outliers stay.".to_owned()),
     ];
     let has = |test: &dyn Fn(&Facts<'_>) -> bool| {

@@ -1,4 +1,4 @@
-//! What a search tries and found, in words.
+//! Steps and results of a rate search, in words.
 use netduel_model::search::{
     Search, SearchAsk, SearchEnd, SearchGoal, SearchReport, SearchResult, SearchState, SearchStep,
 };
@@ -8,7 +8,7 @@ use netduel_stats::summary;
 use super::text::{percent, percent_exact, plain};
 use crate::analysis::{ArmSearch, WorkloadAnalysis};
 
-/// The title of what a report says of searches.
+/// The heading of searches.
 pub const TITLE: &str = "Rate search";
 
 /// A rate of packets.
@@ -16,7 +16,7 @@ pub fn rate(packets_per_second: f64) -> String {
     human_si(packets_per_second, "pps")
 }
 
-/// What is searched for, for the settings of a workload.
+/// The goals of a search, for the settings of a workload.
 pub(super) fn settings(search: &Search) -> String {
     let goals: Vec<&str> = search.goals.iter().map(|goal| goal.name.as_str()).collect();
     format!("search for {}", goals.join(" and "))
@@ -27,22 +27,19 @@ pub fn load(step: &SearchStep) -> String {
     rate(step.load as f64)
 }
 
-/// What is tried now.
+/// The current step: `trying 1.24 Mpps for 1 s`.
 pub fn tries(ask: &SearchAsk) -> String {
     match ask.load {
         Some(load) => format!("trying {} for {}", rate(load as f64), ask.duration),
-        None => format!("trying the most for {}", ask.duration),
+        None => format!("trying the maximum for {}", ask.duration),
     }
 }
 
-/// What was tried, and what became of it: `trying 1.24 Mpps for 1 s: lost 0.02 %`.
+/// A step with its result: `trying 1.24 Mpps for 1 s: 0.02 % lost`.
 pub fn tried(step: &SearchStep) -> String {
     let lost = lost(step);
-    let lost = if step.count.sent == step.count.received {
-        "lost nothing".to_owned()
-    } else {
-        format!("lost {lost}")
-    };
+    let lost =
+        if step.count.sent == step.count.received { "no loss".to_owned() } else { format!("{lost} lost") };
     let sent = match step.ask.load {
         None => format!(", sent {}", rate(step.offered)),
         Some(_) if step.fell_short => format!(", sent only {}", rate(step.offered)),
@@ -51,34 +48,34 @@ pub fn tried(step: &SearchStep) -> String {
     format!("{}: {lost}{sent}", tries(&step.ask))
 }
 
-/// Share of the packets that were sent and did not arrive.
+/// Share of sent packets that did not arrive.
 pub fn lost(step: &SearchStep) -> String {
     let (sent, received) = (step.count.sent, step.count.received);
     percent(sent.saturating_sub(received) as f64 / sent.max(1) as f64)
 }
 
-/// How searches are judged.
+/// The rules of searches.
 pub(super) fn rule() -> String {
-    "Terms and arithmetic of RFC 9971 (MLRsearch). A load is a lower bound when enough of its trials of the goal's length lose no \
-     more than the goal allows, an upper bound when it cannot become one any more; the figure is the conditional throughput: packets \
-     per second that arrive at the highest lower bound beneath all upper bounds. What the generator did not send of a load counts as \
-     lost when it is more than half of the width."
+    "Terms and arithmetic of RFC 9971 (MLRsearch). A load is a lower bound when enough of its full-length trials lose no more than the \
+     goal allows, and an upper bound when it can no longer become one. The result is the conditional throughput: packets received per \
+     second at the highest lower bound below all upper bounds. Packets that the generator failed to send count as lost when they exceed \
+     half of the goal's width."
         .to_owned()
 }
 
 /// A goal in one line.
 pub fn goal(goal: &SearchGoal) -> String {
     let lost = if goal.loss_ratio == 0.0 {
-        "nothing".to_owned()
+        "no loss".to_owned()
     } else {
-        format!("{} at most", percent_exact(goal.loss_ratio))
+        format!("loss of at most {}", percent_exact(goal.loss_ratio))
     };
     let exceed = match goal.exceed_ratio {
-        0.0 => "every one of them".to_owned(),
-        share => format!("all but {} of them", percent_exact(share)),
+        0.0 => "in all of them".to_owned(),
+        share => format!("in all but {} of them", percent_exact(share)),
     };
     format!(
-        "{}: trials of {}, {} in all at a load, {exceed} losing {lost}; bounds within {}",
+        "{}: trials of {}, {} in total per load, {lost} {exceed}; bounds within {}",
         plain(&goal.name),
         goal.final_trial,
         goal.duration_sum,
@@ -86,50 +83,50 @@ pub fn goal(goal: &SearchGoal) -> String {
     )
 }
 
-/// What was found by a result.
+/// The bounds of a result.
 pub fn found(result: &SearchResult) -> String {
     let bound = |bound: Option<u64>| bound.map_or("?".to_owned(), |load| rate(load as f64));
     match (result.state, result.lower) {
         (SearchState::Regular, _) => {
             let by =
-                if result.limited_by_generator { "; the generator cannot send the upper one" } else { "" };
+                if result.limited_by_generator { "; the generator cannot reach the upper bound" } else { "" };
             format!("between {} and {}{by}", bound(result.lower), bound(result.upper))
         }
         (SearchState::MaxLoadReached, _) => {
-            format!("{} or more: no loss at what the generator sends at most", bound(result.lower))
+            format!("{} or more: no loss at the maximum rate of the generator", bound(result.lower))
         }
         (SearchState::MinLoadFails, _) => {
-            format!("none: too much is lost even at {}", bound(result.upper))
+            format!("none: loss above the goal even at {}", bound(result.upper))
         }
         (SearchState::Unfinished, Some(lower)) => {
-            format!("{} or more: the search ended before it was narrowed down", rate(lower as f64))
+            format!("{} or more: the search ended before it found an upper bound", rate(lower as f64))
         }
         (SearchState::Unfinished, None) => match result.narrowed_lower {
             Some(_) => format!(
-                "unfinished: short trials alone say between {} and {}",
+                "unfinished: between {} and {} by short trials only",
                 bound(result.narrowed_lower),
                 bound(result.narrowed_upper)
             ),
-            None => "unfinished: nothing is known".to_owned(),
+            None => "unfinished: no bound found".to_owned(),
         },
     }
 }
 
-/// What a search cost: `17 trials in 24 s`.
+/// Number and time of the trials of a search: `17 trials in 24 s`.
 pub fn cost(report: &SearchReport) -> String {
     let spent_ns: u64 = report.steps.iter().map(|step| step.count.spent_ns).sum();
     let trials = report.steps.len();
     let plural = if trials == 1 { "" } else { "s" };
     let end = match report.end {
         SearchEnd::Complete => "",
-        SearchEnd::Budget => ", and then its time or number of trials was used up",
-        SearchEnd::NothingSent => ", in which nothing was sent",
-        SearchEnd::Failed => ", and then one failed",
+        SearchEnd::Budget => " (stopped: limit of time or trials reached)",
+        SearchEnd::NothingSent => " (stopped: the generator sent no packets)",
+        SearchEnd::Failed => " (stopped: a trial failed)",
     };
     format!("{trials} trial{plural} in {}{end}", human_nanos(spent_ns as f64))
 }
 
-/// How well the generator kept to the rates, over the steps of the searches.
+/// Accuracy of the generator over the steps of the searches.
 fn pacing<'a>(steps: impl Iterator<Item = &'a SearchStep> + Clone) -> Option<String> {
     let kept = steps.clone().filter(|step| !step.fell_short);
     let errors = kept.filter_map(SearchStep::pacing_error).map(f64::abs);
@@ -139,12 +136,12 @@ fn pacing<'a>(steps: impl Iterator<Item = &'a SearchStep> + Clone) -> Option<Str
         .filter_map(|step| Some(step.count.late_p99_ns? as f64))
         .collect();
     let late = summary::median(&late).map_or(String::new(), |late| {
-        format!(", and in the middle trial 99 of 100 bursts left no more than {} late", human_nanos(late))
+        format!(", p99 lateness of bursts {} (median over steps)", human_nanos(late))
     });
-    Some(format!("rates were kept to {}{late}", percent(worst)))
+    Some(format!("rate error at most {}{late}", percent(worst)))
 }
 
-/// Sentences on the searches of a workload, each goal and each arm; empty when it is none.
+/// Sentences on the searches of a workload, per goal and arm; empty without a search.
 pub fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
     let mut sentences = Vec::new();
     for arm in &workload.arms {
@@ -166,14 +163,14 @@ pub fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
     }
     if !sentences.is_empty() {
         sentences.push(
-            "packets, CPU, paths and limits are told of one trial of each search: at the lower bound of its first goal, or its last"
+            "packets, CPU, paths and limits are those of one trial of each search: the one at the lower bound of its first goal, else its last"
                 .to_owned(),
         );
     }
     sentences
 }
 
-/// What one search found, each goal with its name, and what it cost.
+/// The result of one search, per goal, with number and time of its trials.
 pub fn of_trial(search: &Search, report: &SearchReport) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = search
         .goals
@@ -182,7 +179,7 @@ pub fn of_trial(search: &Search, report: &SearchReport) -> Vec<(String, String)>
         .map(|(goal, result)| {
             let arrives = result
                 .conditional_throughput
-                .map_or(String::new(), |throughput| format!("{} arrive; ", rate(throughput)));
+                .map_or(String::new(), |throughput| format!("{} received; ", rate(throughput)));
             (plain(&goal.name), format!("{arrives}{}", found(result)))
         })
         .collect();
@@ -208,12 +205,12 @@ fn states(search: &ArmSearch, goal: usize) -> String {
         parts.push(format!("bounds from {} to {} in {} searches", ends[0], ends[1], regular.len()));
         match regular.iter().filter(|result| result.limited_by_generator).count() {
             0 => {}
-            limited => parts.push(format!("the generator could not send the upper one in {limited}")),
+            limited => parts.push(format!("the generator could not reach the upper bound in {limited}")),
         }
     }
     for (state, words) in [
-        (SearchState::MaxLoadReached, "no limit beneath what the generator sends at most"),
-        (SearchState::MinLoadFails, "too much lost even at the lowest rate"),
+        (SearchState::MaxLoadReached, "no loss at the maximum rate of the generator"),
+        (SearchState::MinLoadFails, "loss above the goal even at the lowest rate"),
         (SearchState::Unfinished, "unfinished"),
     ] {
         match count(state) {
@@ -233,7 +230,7 @@ fn costs(search: &ArmSearch) -> String {
     let spent_ns: u64 = all.map(|step| step.count.spent_ns).sum();
     let searches = search.trials.len();
     format!(
-        "{searches} searches of {:.0} trials and {} each on average",
+        "{searches} searches, on average {:.0} trials in {}",
         steps as f64 / searches as f64,
         human_nanos(spent_ns as f64 / searches as f64)
     )

@@ -1,7 +1,7 @@
-//! Small texts: numbers, shares, dates, and texts from elsewhere made harmless.
+//! Small texts: numbers, shares, dates, and texts from outside without control characters.
 use netduel_model::plan::tuning::core_list;
 
-/// Two or three digits that say no more than an interval of few blocks can know.
+/// Two or three digits, no more than the precision of an interval over few blocks.
 pub(super) fn figure(value: f64) -> String {
     match value.abs() {
         v if v >= 9.95 => format!("{value:.0}"),
@@ -48,8 +48,8 @@ pub(super) fn percent_exact(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
 }
 
-/// A text without characters that would steer a terminal or turn the direction of writing: plans, host names and error
-/// texts come from elsewhere. Line breaks become spaces.
+/// A text without characters that control a terminal or change the direction of writing: plans, host names and error
+/// texts come from outside. Line breaks become spaces.
 pub fn plain(text: &str) -> String {
     text.chars()
         .map(|c| match c {
@@ -110,14 +110,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_are_listed_as_the_kernel_does() {
+    fn core_lists_have_the_kernel_format() {
         assert_eq!(ranges([3, 1, 0, 2, 8, 2]), "0-3,8");
         assert_eq!(ranges([]), "");
         assert_eq!(ranges([5]), "5");
     }
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_follow_the_gregorian_calendar() {
         for (seconds, text) in [
             (0, "1970-01-01 00:00 UTC"),
             (951_782_340, "2000-02-28 23:59 UTC"),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_never_rounded_to_all_or_nothing() {
+    fn shares_are_never_rounded_to_0_or_100_percent() {
         for (share, text) in [
             (1.0, "100 %"),
             (0.999_999_9, "more than 99.99 %"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_for_the_shell_is_one_word() {
+    fn shell_words_are_quoted() {
         assert_eq!(shell_word("a/b-c.toml"), "a/b-c.toml");
         assert_eq!(shell_word("it's; rm"), "'it'\\''s; rm'");
         assert_eq!(shell_word(""), "''");

@@ -1,4 +1,4 @@
-//! What a verdict means for the person who asked: better, worse, the same, or open.
+//! What a verdict means: better, worse, the same, or inconclusive.
 
 /// What a verdict means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,9 +7,9 @@ pub enum Tone {
     Better,
     /// The arm is worse.
     Worse,
-    /// They do not differ by an amount that matters.
+    /// No difference beyond the margin of the plan.
     Same,
-    /// Inconclusive so far.
+    /// Inconclusive.
     Open,
 }
 
@@ -24,7 +24,7 @@ impl Tone {
         }
     }
 
-    /// A mark that tells the tones apart without colour.
+    /// A mark that distinguishes the tones without colour.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Better => "+",

@@ -4,7 +4,7 @@ use netduel_model::plan::{Arm, ResolvedPlan, Treatment, TreatmentAction};
 
 use super::run::plural;
 
-/// What each arm changes, an arm a line. Empty when no arm changes more than the lab's path, which is told with its proof.
+/// Changes of each arm, one line per arm. Empty when arms change only the path of the lab, which the proof of path names.
 pub fn changes(plan: &ResolvedPlan) -> Vec<String> {
     let is_path = |treatment: &Treatment| matches!(treatment.action, TreatmentAction::Path { .. });
     if plan.arms.iter().flat_map(|arm| &arm.treatments).all(is_path) {
@@ -60,11 +60,11 @@ pub fn treatment(treatment: &Treatment) -> String {
     }
 }
 
-/// Where work goes: `off`, `over every core in turn`, `on cores 0-1`.
+/// Cores of a steering treatment: `off`, `round-robin over all cores`, `on cores 0-1`.
 fn core_words(choice: &CoreChoice) -> String {
     match choice {
         CoreChoice::Off => "off".to_owned(),
-        CoreChoice::Spread => "over every core in turn".to_owned(),
+        CoreChoice::Spread => "round-robin over all cores".to_owned(),
         CoreChoice::Cores { cores } if cores.len() == 1 => format!("on core {choice}"),
         CoreChoice::Cores { .. } => format!("on cores {choice}"),
     }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_is_told_what_each_treatment_changes() {
+    fn every_treatment_is_described() {
         let mut plan = "name = \"p\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\naddresses = [\"192.0.2.1\"]\n[hosts.b]\n\
              launch = \"netns\"\nnetns = \"n\"\naddresses = [\"192.0.2.2\"]\n[[workloads]]\nname = \"w\"\ntype = \"tcp-stream\"\n"
             .to_owned();
@@ -98,7 +98,10 @@ mod tests {
             ),
             ("rps = \"0-1\"", "receive packet steering (RPS) of eth0 on cores 0-1 (server)"),
             ("rps = \"off\"", "receive packet steering (RPS) of eth0 off (server)"),
-            ("xps = \"spread\"", "transmit packet steering (XPS) of eth0 over every core in turn (server)"),
+            (
+                "xps = \"spread\"",
+                "transmit packet steering (XPS) of eth0 round-robin over all cores (server)",
+            ),
             ("irq_affinity = \"3\"", "interrupts of eth0 served on core 3 (server)"),
         ];
         for (index, (written, _)) in cases.iter().enumerate() {

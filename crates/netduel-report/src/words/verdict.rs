@@ -1,12 +1,12 @@
-//! The words of a comparison: values, verdict, interval, and the sentence that answers the question.
+//! The words of a comparison: values, verdict, interval, and the answer in a sentence.
 //!
-//! Everything here rests on the estimates that a verdict is made of: medians of trials, and the median of pairs within blocks.
+//! All of them use the estimates of the verdict: medians of trials, and the median of pairs within blocks.
 use netduel_model::ids::ArmName;
 use netduel_model::metric::{Better, Metric, Scale};
 use netduel_model::units::three_digits;
 use netduel_stats::paired::Estimate;
 use netduel_stats::summary;
-use netduel_stats::verdict::{Judged, Verdict};
+use netduel_stats::verdict::{Judged, SPREAD_KNOWN_FROM, Verdict};
 
 use super::text::{figure, percent_exact, times};
 use super::tone::Tone;
@@ -14,7 +14,7 @@ use crate::analysis::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::document::block::{Style, Text};
 use crate::document::verdicts::{Effect, Measure};
 
-/// More blocks than this are not worth a number.
+/// Above this number of missing blocks the design does not answer the question, and the exact number is meaningless.
 const BLOCKS_WORTH_NAMING: u32 = 1000;
 
 /// Whether a verdict is good news in its metric.
@@ -37,17 +37,20 @@ pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
             format!("no difference beyond {}", amount(metric, larger_than))
         }
         Verdict::NotEnough { more: Some(1), .. } => "inconclusive: about 1 more block".to_owned(),
-        // The spread says no more than that this design does not answer the question.
         Verdict::NotEnough { more: Some(more), .. } if more > BLOCKS_WORTH_NAMING => {
             format!("inconclusive: more than {BLOCKS_WORTH_NAMING} more blocks")
         }
         Verdict::NotEnough { more: Some(more), .. } => format!("inconclusive: about {more} more blocks"),
-        Verdict::NotEnough { estimate: None, .. } => "inconclusive: no block has both arms".to_owned(),
-        Verdict::NotEnough { more: None, .. } => "inconclusive: the spread is not known yet".to_owned(),
+        Verdict::NotEnough { estimate: None, .. } => "inconclusive: no block with both arms".to_owned(),
+        Verdict::NotEnough { estimate: Some(estimate), more: None } if estimate.n < SPREAD_KNOWN_FROM => {
+            let missing = SPREAD_KNOWN_FROM - estimate.n;
+            format!("inconclusive: at least {missing} more {}", if missing == 1 { "block" } else { "blocks" })
+        }
+        Verdict::NotEnough { more: None, .. } => "inconclusive: run more blocks".to_owned(),
     }
 }
 
-/// How the effect of a metric is said.
+/// How the effect of a metric is expressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     /// A rate: `3.2x (+220 %)`.
@@ -110,7 +113,7 @@ fn effect(metric: Metric, estimate: &Estimate) -> String {
     }
 }
 
-/// The interval of an effect that is told without its sign.
+/// The interval of an effect without sign.
 fn sides(centre: f64, low: f64, high: f64) -> String {
     let (a, b) = (centre.signum() * low, centre.signum() * high);
     bracket(a.min(b), a.max(b), figure)
@@ -199,14 +202,14 @@ pub fn value(metric: &MetricAnalysis, values: &ArmValues) -> String {
     measure(metric, values).words()
 }
 
-/// What is said of one or more metrics at once.
+/// One verdict of one or more metrics.
 struct Clause {
     metrics: Vec<&'static str>,
     verdict: String,
     tone: Tone,
 }
 
-/// The verdicts of one arm in one workload; metrics with the same verdict share one. What is missing is said of each metric.
+/// The verdicts of one arm in one workload; metrics with the same verdict share one.
 fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = Vec::new();
     for (analysis, comparison) in comparisons(workload, arm) {
@@ -238,7 +241,7 @@ pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
             Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
             _ => metrics.concat(),
         };
-        // A verdict that is a sentence of its own stands behind a colon.
+        // A colon precedes a verdict that does not continue the sentence.
         let colon = if matches!(tone, Tone::Same | Tone::Open) { ":" } else { "" };
         text = text
             .and(format!("{joint}{subject}{colon} "), Style::Plain)
@@ -270,8 +273,33 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_have_their_words() {
+    fn inconclusive_verdicts_state_the_missing_blocks() {
         let more = |more| Verdict::NotEnough { estimate: None, more };
+        for (metric, given, words) in [
+            (Metric::Loss, more(Some(12)), "inconclusive: about 12 more blocks"),
+            (Metric::Loss, more(Some(9819)), "inconclusive: more than 1000 more blocks"),
+            (Metric::Loss, more(Some(1)), "inconclusive: about 1 more block"),
+            (Metric::Loss, more(None), "inconclusive: no block with both arms"),
+            (
+                Metric::Throughput,
+                Verdict::NotEnough {
+                    estimate: Some(Estimate { n: 1, ..estimate(2.0, 0.0, f64::INFINITY) }),
+                    more: None,
+                },
+                "inconclusive: at least 2 more blocks",
+            ),
+            (
+                Metric::Throughput,
+                Verdict::NotEnough { estimate: Some(estimate(1.0, 1.0, 1.0)), more: None },
+                "inconclusive: run more blocks",
+            ),
+        ] {
+            assert_eq!(verdict(metric, Some(&judged(given))), words);
+        }
+    }
+
+    #[test]
+    fn every_kind_of_verdict_has_its_wording() {
         for (metric, given, words) in [
             (
                 Metric::Throughput,
@@ -323,23 +351,19 @@ mod tests {
                 Verdict::NoDifference { estimate: estimate(0.0, 0.0, 0.0), larger_than: 0.001 },
                 "no difference beyond 0.10 percentage points",
             ),
-            (Metric::Loss, more(Some(12)), "inconclusive: about 12 more blocks"),
-            (Metric::Loss, more(Some(9819)), "inconclusive: more than 1000 more blocks"),
-            (Metric::Loss, more(Some(1)), "inconclusive: about 1 more block"),
-            (Metric::Loss, more(None), "inconclusive: no block has both arms"),
         ] {
             assert_eq!(verdict(metric, Some(&judged(given))), words);
         }
     }
 
     #[test]
-    fn quartiles_bear_a_unit_only_where_it_is_not_that_of_the_median() {
+    fn quartiles_have_a_unit_only_if_it_differs_from_the_median() {
         assert_eq!(within("6.02 Gbit/s", "6.12 Gbit/s", "6.31 Gbit/s"), "[6.02, 6.31]");
         assert_eq!(within("990 Mbit/s", "1.01 Gbit/s", "1.20 Gbit/s"), "[990 Mbit/s, 1.20]");
     }
 
     #[test]
-    fn an_interval_without_ends_is_not_printed_as_one() {
+    fn unbounded_interval_is_not_printed() {
         let endless = estimate(2.0, 0.0, f64::INFINITY);
         assert_eq!(interval(Metric::Throughput, &endless), "2.00x, too few blocks for an interval");
         assert_eq!(effect(Metric::Throughput, &endless), "2.0x (+100 %)");

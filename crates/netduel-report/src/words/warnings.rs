@@ -1,4 +1,4 @@
-//! Doubts as sentences. Outlier blocks of one workload share a sentence: a noisy machine has many, and they say one thing.
+//! Warnings as sentences. Outlier blocks of one workload share a sentence, because a noisy machine has many.
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::warning::Warning;
 
@@ -6,7 +6,7 @@ use super::metric::{metric_title, metric_value, packet_rate};
 use super::times;
 use crate::analysis::Analysis;
 
-/// Every doubt of a run, one sentence each, in the order in which they are stored and derived.
+/// Every warning of a run, one sentence each, in the order in which they are stored and derived.
 pub fn warnings(analysis: &Analysis) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut told: Vec<&WorkloadName> = Vec::new();
@@ -24,22 +24,21 @@ pub fn warnings(analysis: &Analysis) -> Vec<String> {
     sentences
 }
 
-/// A doubt in a sentence; of a workload of packets in their words.
+/// A warning in a sentence; for workloads of packets in terms of packets.
 pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
     let packet_bytes = |workload| packet_bytes(analysis, workload);
     match warning {
         Warning::ReceiverOverrun { arm, workload, datagrams, lost } if packet_bytes(workload).is_some() => {
             format!(
-                "receiver overrun: in {workload} of {arm} {datagrams} packets{} reached the receiver and were dropped because its socket or \
-                 ring was full; that part of the loss is the receiver's, not the path's: give it more queues or cores, or set a \
-                 `packet_rate`",
-                lost.map(|lost| format!(" of {lost} lost")).unwrap_or_default()
+                "receiver overrun: {arm} in {workload} lost {datagrams} packets{} at the receiver because its socket or ring was full; this \
+                 part of the loss is not a property of the path: use more queues or cores at the receiver, or set a `packet_rate`",
+                lost.map(|lost| format!(" (of {lost} in total)")).unwrap_or_default()
             )
         }
         Warning::Bimodal { arm, workload, metric, low, high } => {
             let of_packets = packet_bytes(workload).is_some();
             let advice = if is_pinned(analysis, workload, arm) {
-                "the threads of both ends are pinned, so compare the placement of interrupts, CPU frequency and other load of the blocks"
+                "threads are pinned, so check interrupt affinity, CPU frequency and other load on the hosts"
             } else {
                 "thread placement is the usual cause: set `pin_client` and `pin_server`"
             };
@@ -52,8 +51,8 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
         }
         Warning::RateMissed { arm, workload, asked_bps, sent_bps } => match packet_bytes(workload) {
             Some(bytes) => format!(
-                "rate missed: {arm} in {workload} sent {} of the {} asked for ({:.1} % less); the path or a core is the limit, so this is \
-                 not a comparison at one rate",
+                "rate missed: {arm} in {workload} sent {} instead of the configured {} ({:.1} % less); the path or a core is the limit, so \
+                 the arms are not compared at the same rate",
                 packet_rate(sent_bps / 8.0 / bytes),
                 packet_rate(asked_bps / 8.0 / bytes),
                 (1.0 - sent_bps / asked_bps) * 100.0
@@ -99,8 +98,8 @@ fn outliers(workload: &WorkloadName, warnings: &[Warning], of_packets: bool) -> 
     match own.as_slice() {
         [(one, _)] => one.to_string(),
         many => format!(
-            "outlier blocks: in {workload} these lie far from the median of the others: {}; they stay in the result, look at what \
-             else ran then",
+            "outlier blocks: in {workload} these values are far from the median of the other blocks: {}; they stay in the result; check \
+             for other load at that time",
             many.iter().map(|(_, seen)| seen.as_str()).collect::<Vec<_>>().join(", ")
         ),
     }

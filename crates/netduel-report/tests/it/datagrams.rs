@@ -53,7 +53,7 @@ fn set_offload(workload: &mut Workload, wanted: UdpOffload) {
 }
 
 #[test]
-fn what_is_lost_goes_to_the_socket_then_to_who_counts_it_and_the_rest_is_the_paths() {
+fn loss_is_assigned_to_socket_then_interface_then_path() {
     let (workload, mut trial) = counted(1_000_000, 900_000);
     server(&mut trial).report.datagrams.as_mut().unwrap().socket_drops = Some(60_000);
     client(&mut trial).report.datagrams_sent =
@@ -76,7 +76,7 @@ fn what_is_lost_goes_to_the_socket_then_to_who_counts_it_and_the_rest_is_the_pat
 }
 
 #[test]
-fn no_more_is_told_of_than_was_lost_and_a_broken_record_tells_nothing() {
+fn assigned_loss_never_exceeds_total_loss() {
     let (workload, mut trial) = counted(1_000, 990);
     // End markers find the socket full, too.
     server(&mut trial).report.datagrams.as_mut().unwrap().socket_drops = Some(13);
@@ -86,7 +86,7 @@ fn no_more_is_told_of_than_was_lost_and_a_broken_record_tells_nothing() {
 }
 
 #[test]
-fn a_dropped_buffer_of_merged_datagrams_is_as_many_as_others_had() {
+fn dropped_gro_buffer_counts_as_several_datagrams() {
     let (mut workload, mut trial) = counted(1_000_000, 640_000);
     set_offload(&mut workload, UdpOffload::GsoGro);
     let count = server(&mut trial).report.datagrams.as_mut().unwrap();
@@ -98,7 +98,7 @@ fn a_dropped_buffer_of_merged_datagrams_is_as_many_as_others_had() {
 }
 
 #[test]
-fn the_packet_rate_is_that_of_the_receivers_interface_between_first_and_last_arrival() {
+fn packet_rate_is_counted_at_the_receiving_interface() {
     let (workload, mut trial) = counted(1_000_000, 1_000_000);
     let flow = server(&mut trial).report.received.as_mut().unwrap();
     (flow.first_ns, flow.last_ns) = (Some(1_000_000_000), Some(3_000_000_000));
@@ -124,7 +124,7 @@ fn warnings(change: impl Fn(&mut Trial), of_workload: impl Fn(&mut Workload)) ->
 }
 
 #[test]
-fn datagrams_that_are_not_packets_are_warned_of_in_both_directions() {
+fn unsegmented_datagrams_cause_a_warning_in_both_directions() {
     let one_to_one = warnings(|_| (), |_| ());
     assert_eq!(one_to_one.len(), 1, "{one_to_one:?}");
     let whole = warnings(
@@ -156,7 +156,7 @@ fn datagrams_that_are_not_packets_are_warned_of_in_both_directions() {
 }
 
 #[test]
-fn a_rate_that_was_not_kept_is_warned_of_and_how_it_was_kept_is_said() {
+fn missed_datagram_rate_causes_a_warning_and_pacing_is_shown() {
     let set_rate = |workload: &mut Workload, bps: u64| {
         if let Traffic::UdpStream(UdpStream { rate, .. }) = &mut workload.traffic {
             *rate = Some(BitRate(bps));

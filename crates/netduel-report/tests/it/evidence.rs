@@ -43,7 +43,7 @@ fn placement(run: &Run) -> (usize, Vec<(String, u32, String)>) {
 }
 
 #[test]
-fn a_host_that_moves_within_a_block_breaks_its_pair_and_is_named_once() {
+fn identity_change_within_a_block_breaks_the_pair() {
     let mut run = bulk(8, 3.0);
     for trial in &mut run.trials {
         let moved = (trial.slot.block, trial.slot.position) >= (4, 1);
@@ -72,7 +72,7 @@ fn a_host_that_moves_within_a_block_breaks_its_pair_and_is_named_once() {
 }
 
 #[test]
-fn what_is_unknown_for_a_while_is_no_move_and_hides_none() {
+fn temporarily_unknown_identity_is_not_a_change() {
     let told = |physical: [Option<&str>; 8]| {
         let mut run = bulk(8, 3.0);
         for trial in &mut run.trials {
@@ -94,7 +94,7 @@ fn what_is_unknown_for_a_while_is_no_move_and_hides_none() {
 }
 
 #[test]
-fn a_known_limit_is_the_arms_the_hosts_the_sizes_or_the_clouds_in_this_order() {
+fn known_limit_comes_from_arm_host_size_or_cloud_in_this_order() {
     let mut run = bulk(2, 1.0);
     let whose = |run: &Run| {
         let (plan, arm) = (&run.header.plan, &run.header.plan.arms[0]);
@@ -126,7 +126,7 @@ fn a_known_limit_is_the_arms_the_hosts_the_sizes_or_the_clouds_in_this_order() {
 }
 
 #[test]
-fn two_arms_at_the_limit_of_their_size_explain_that_there_is_no_difference() {
+fn arms_at_the_size_limit_explain_equal_throughput() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], effect: 1.0, noise: 0.005, ..Recipe::default() });
     // The recipe moves 5.5 to 6 Gbit/s.
     for host in run.header.plan.hosts.values_mut() {
@@ -177,7 +177,7 @@ fn rose(name: &'static str, thousandths: u64, on_carrier: bool) -> (Limit, Strin
 }
 
 #[test]
-fn counters_of_a_provider_name_its_cap_and_nothing_is_unknown() {
+fn provider_counters_identify_a_rate_cap() {
     let limits = [
         "bw_out_allowance_exceeded",
         "pps_allowance_exceeded",
@@ -197,7 +197,7 @@ fn counters_of_a_provider_name_its_cap_and_nothing_is_unknown() {
 }
 
 #[test]
-fn a_few_packets_of_a_burst_and_those_of_another_interface_are_no_cause() {
+fn small_provider_counts_are_not_the_cause() {
     let (few, said) = rose("bw_out_allowance_exceeded", 0, true);
     assert_eq!(few.cause, Cause::Unknown);
     let told = few.evidence.last().unwrap();
@@ -208,7 +208,7 @@ fn a_few_packets_of_a_burst_and_those_of_another_interface_are_no_cause() {
 }
 
 #[test]
-fn loss_is_congestion_where_round_trips_grow() {
+fn loss_with_growing_round_trips_is_congestion() {
     let lossy = |rtt_us: u32| {
         changed(|trial| {
             let (resent, all) = (Some(200), Some(10_000));
@@ -239,7 +239,7 @@ fn loss_is_congestion_where_round_trips_grow() {
 }
 
 #[test]
-fn threads_that_waited_for_a_core_say_so_and_idle_ones_beside_a_full_core_do_not() {
+fn waiting_threads_are_cpu_contention_and_idle_threads_are_not() {
     use netduel_model::sample::ThreadUse;
     let waited = |client_ms: u64, server_ms: u64| {
         changed(|trial| {
@@ -260,12 +260,12 @@ fn threads_that_waited_for_a_core_say_so_and_idle_ones_beside_a_full_core_do_not
     assert!(starved.evidence[0].contains("runnable but not scheduled 80 % of the time"), "{starved:?}");
     // Without a core of its own, a thread that waited far longer than it ran was kept from its work by others.
     let starved = waited(0, 800);
-    assert_eq!(starved.cause, Cause::OtherPrograms, "{starved:?}");
-    assert!(starved.evidence[0].contains("the server's threads used 10 % of their time"), "{starved:?}");
+    assert_eq!(starved.cause, Cause::CpuContention, "{starved:?}");
+    assert!(starved.evidence[0].contains("the server's threads ran 10 % of the time"), "{starved:?}");
 }
 
 #[test]
-fn a_small_window_that_was_never_open_is_the_limit_however_busy_the_cores_were() {
+fn small_full_window_is_the_bottleneck_even_with_busy_cores() {
     let shut = |window: u32| {
         changed(|trial| {
             tcp(trial).rwnd_limited_us = Some(4_850_000);

@@ -108,7 +108,7 @@ fn value(metric: Metric, trial: &Trial) -> Option<f64> {
 }
 
 #[test]
-fn an_outage_is_the_longest_gap_less_the_pace_and_loss_is_exact() {
+fn outage_is_the_longest_gap_minus_the_probe_interval() {
     // Numbers 1000 to 1011 are lost: 12 probes, so the gap is 13 ms and the outage 12 ms.
     let trial = trial("surprise", probes(1000..1012), probes(0..0), |_| 1_000_000);
     assert_eq!(value(Metric::Outage, &trial), Some(12e6));
@@ -118,7 +118,7 @@ fn an_outage_is_the_longest_gap_less_the_pace_and_loss_is_exact() {
 }
 
 #[test]
-fn a_sender_that_was_late_is_no_outage_but_a_delay_is() {
+fn late_sender_is_not_an_outage() {
     let mut late = probes(0..0);
     for arrival in &mut late[1100..] {
         // All that follow leave, and so arrive, 30 ms later: none is missing.
@@ -134,7 +134,7 @@ fn a_sender_that_was_late_is_no_outage_but_a_delay_is() {
 }
 
 #[test]
-fn a_sender_that_did_not_run_is_no_outage_though_some_of_what_it_sent_is_missing() {
+fn stalled_sender_is_not_an_outage_even_with_lost_probes() {
     let mut stalled = probes(1100..1103);
     for arrival in &mut stalled[1100..] {
         arrival.arrived_ns += 500 * MS;
@@ -144,14 +144,14 @@ fn a_sender_that_did_not_run_is_no_outage_though_some_of_what_it_sent_is_missing
 }
 
 #[test]
-fn what_never_comes_back_is_an_outage_to_the_end() {
+fn permanent_loss_is_an_outage_until_the_end() {
     let trial = trial("surprise", probes(0..0), probes(2100..3000), |_| 1);
     assert_eq!(value(Metric::LostInOutage, &trial), Some(900.0));
     assert_eq!(value(Metric::Outage, &trial), Some(900e6));
 }
 
 #[test]
-fn what_dies_at_the_first_event_and_never_comes_back_is_an_outage_of_at_least_the_rest() {
+fn permanent_loss_at_the_first_event_is_at_least_the_rest_of_the_trial() {
     // From 1.1 s on nothing arrives, though the path was to be back at 2 s.
     let gone = |arm| trial(arm, probes(1100..3000), probes(1100..3000), |_| 1);
     assert_eq!(value(Metric::Outage, &gone("surprise")), Some(1900e6));
@@ -176,7 +176,7 @@ fn what_dies_at_the_first_event_and_never_comes_back_is_an_outage_of_at_least_th
 }
 
 #[test]
-fn a_gap_that_had_begun_long_before_an_event_counts_from_the_event() {
+fn gap_that_began_before_an_event_counts_from_the_event() {
     // Nothing from 0.9 s to 1.3 s; the event is at 1 s, on the axis of a server that started 2 ms later.
     let mut held = probes(0..0);
     for arrival in &mut held[900..1300] {
@@ -189,14 +189,14 @@ fn a_gap_that_had_begun_long_before_an_event_counts_from_the_event() {
 }
 
 #[test]
-fn a_gap_far_from_any_event_belongs_to_none() {
+fn gap_far_from_events_is_assigned_to_none() {
     let trial = trial("surprise", probes(300..350), probes(1700..1750), |_| 1);
     assert_eq!(value(Metric::LostInOutage, &trial), Some(100.0));
     assert_eq!(value(Metric::Outage, &trial), Some(0.0));
 }
 
 #[test]
-fn recovery_is_until_the_streams_give_what_the_path_then_gives() {
+fn recovery_ends_at_the_steady_state_after_the_event() {
     // 1 MB an interval before; nothing from 1.01 to 1.13 s of the server's axis, then 400 kB until the end.
     let rate = |step: u64| match step {
         0..=100 => 1_000_000,
@@ -209,7 +209,7 @@ fn recovery_is_until_the_streams_give_what_the_path_then_gives() {
 }
 
 #[test]
-fn reads_of_a_late_thread_at_one_moment_are_no_stall() {
+fn batched_reads_of_a_late_thread_are_not_a_stall() {
     // Nothing from 1.01 to 1.09 s; then the thread wakes at 1.12 s and reads three times.
     let mut trial =
         trial(
@@ -233,7 +233,7 @@ fn reads_of_a_late_thread_at_one_moment_are_no_stall() {
 }
 
 #[test]
-fn streams_that_never_recover_are_slower_and_never_faster_nor_alike() {
+fn streams_without_recovery_are_never_faster_or_equal() {
     // The streams of the arms named here stop at 1.2 s, and those of the others have a gap of 50 ms and go on.
     let verdict = |stopped: &[&str]| {
         let mut trials = Vec::new();
@@ -280,7 +280,7 @@ fn streams_that_never_recover_are_slower_and_never_faster_nor_alike() {
 }
 
 #[test]
-fn an_event_at_both_ends_lasts_from_the_first_to_begin_until_the_last_is_done() {
+fn event_at_both_ends_spans_both_durations() {
     let outage = |lost: std::ops::Range<u64>| {
         let mut trial = trial("surprise", probes(lost), probes(0..0), |_| 1);
         let mut at_client = trial.lab_events.take().unwrap().events.remove(0);
@@ -297,7 +297,7 @@ fn an_event_at_both_ends_lasts_from_the_first_to_begin_until_the_last_is_done() 
 }
 
 #[test]
-fn every_event_and_direction_has_its_row_with_its_n_in_every_format() {
+fn every_event_and_direction_has_a_row_in_every_format() {
     let plan = plan();
     let mut up = probes(1000..1003);
     // A copy, and one that was overtaken, after the removal.
@@ -357,7 +357,7 @@ fn quantiles_are_nearest_ranks() {
 }
 
 #[test]
-fn columns_that_make_no_sense_are_borne() {
+fn invalid_columns_are_tolerated() {
     let far = i64::MAX / 2;
     let hostile = vec![
         ProbeArrival { number: u64::MAX / 3, arrived_ns: far, delay_ns: i64::MIN / 2 },

@@ -60,7 +60,7 @@ fn set_direction(workload: &mut Workload, wanted: Direction) {
 }
 
 #[test]
-fn throughput_is_the_receivers_in_the_steady_window() {
+fn throughput_is_measured_at_the_receiver_in_the_steady_window() {
     let (mut workload, mut trial) = first("bulk");
     workload.timing.warmup.0 = SECOND;
     workload.timing.cooldown.0 = SECOND / 2;
@@ -71,7 +71,7 @@ fn throughput_is_the_receivers_in_the_steady_window() {
 }
 
 #[test]
-fn both_directions_add_up() {
+fn throughput_of_both_directions_is_summed() {
     let (mut workload, mut trial) = first("bulk");
     workload.timing.warmup.0 = SECOND;
     set_direction(&mut workload, Direction::Both);
@@ -86,7 +86,7 @@ fn both_directions_add_up() {
 }
 
 #[test]
-fn loss_is_exact_over_the_whole_trial() {
+fn loss_is_counted_exactly_over_the_whole_trial() {
     let (workload, mut trial) = first("udp");
     report(&mut trial, true).sent.as_mut().unwrap().messages = 1_000_000;
     let datagrams = |unique| DatagramReport { unique, duplicates: 5, ..DatagramReport::default() };
@@ -103,7 +103,7 @@ fn loss_is_exact_over_the_whole_trial() {
 }
 
 #[test]
-fn cpu_time_of_a_shared_machine_counts_once() {
+fn cpu_time_of_a_shared_machine_is_counted_once() {
     let (workload, mut trial) = first("bulk");
     report(&mut trial, false).received = Some(Flow { bytes: 2_000_000_000, ..Flow::default() });
     trial.client.as_mut().unwrap().observation = cores(4 * SECOND, 5 * SECOND);
@@ -116,7 +116,7 @@ fn cpu_time_of_a_shared_machine_counts_once() {
 }
 
 #[test]
-fn retransmits_are_absent_when_a_connection_does_not_tell() {
+fn retransmits_are_absent_if_a_connection_lacks_the_counter() {
     let (workload, mut trial) = first("bulk");
     report(&mut trial, false).received = Some(Flow { bytes: 500_000_000, ..Flow::default() });
     let tcp = |trial: &mut Trial, retransmits| {
@@ -143,7 +143,7 @@ fn only_the_highest_attempt_of_a_block_counts() {
 }
 
 #[test]
-fn without_a_header_hosts_share_a_machine_when_the_plan_starts_both_here() {
+fn hosts_launched_locally_share_a_machine_without_a_header() {
     let run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
     let cost =
         |plan: &_| analyse(plan, None, &run.trials, &[], None).workloads[0].judged[1].arms[0].values[0].1;
@@ -155,7 +155,7 @@ fn without_a_header_hosts_share_a_machine_when_the_plan_starts_both_here() {
 }
 
 #[test]
-fn precision_is_reached_when_every_interval_is_narrow_and_never_without_one() {
+fn precision_requires_a_narrow_interval_of_every_metric() {
     let calm = Recipe { noise: 0.002, loss: [0.0, 0.0], ..Recipe::default() };
     assert!(analyse_run(&build(&calm)).precise_enough());
     assert!(!analyse_run(&build(&Recipe { blocks: 3, ..calm.clone() })).precise_enough());
@@ -172,7 +172,7 @@ fn kinds(run: &netduel_model::run::Run) -> Vec<String> {
 }
 
 #[test]
-fn the_data_raise_their_doubts() {
+fn warnings_are_derived_from_the_data() {
     let calm = Recipe { workloads: vec!["bulk"], loss: [0.0, 0.0], ..Recipe::default() };
     assert_eq!(kinds(&build(&calm)), ["shared machine"]);
 
@@ -211,10 +211,7 @@ fn bimodal_warning_asks_for_pinning_only_where_threads_are_not_pinned() {
         netduel_report::words::warnings(&analyse_run(&run)).concat()
     };
     let (pinned, free) = (text(true), text(false));
-    assert!(
-        !pinned.contains("set `pin_client`") && pinned.contains("the threads of both ends are pinned"),
-        "{pinned}"
-    );
+    assert!(!pinned.contains("set `pin_client`") && pinned.contains("threads are pinned"), "{pinned}");
     assert!(free.contains("set `pin_client` and `pin_server`"), "{free}");
 }
 
@@ -229,7 +226,7 @@ fn about_counts(workload: &'static str, spoil: impl Fn(&mut Trial)) -> Vec<Strin
 }
 
 #[test]
-fn counts_that_do_not_add_up_are_told_with_what_fits_them() {
+fn inconsistent_counts_are_reported_with_an_explanation() {
     let carrier = |end: &mut Option<TrialEnd>, change: fn(&mut u64, &mut u64)| {
         let interface = &mut end.as_mut().unwrap().observation.interfaces[1];
         assert_eq!(interface.name, "vf0");
@@ -260,7 +257,7 @@ fn counts_that_do_not_add_up_are_told_with_what_fits_them() {
 }
 
 #[test]
-fn a_device_that_takes_large_segments_whole_and_one_that_cuts_them_both_add_up() {
+fn counts_are_consistent_with_and_without_segmentation_offload() {
     // 64 KiB in one packet with one header, as a veth counts; the rest of the builder's runs count as a wire does.
     let whole = about_counts("bulk", |trial| {
         for end in [&mut trial.client, &mut trial.server] {
@@ -279,7 +276,7 @@ fn a_device_that_takes_large_segments_whole_and_one_that_cuts_them_both_add_up()
 }
 
 #[test]
-fn a_flat_rate_is_a_cap_only_with_cpu_to_spare_and_no_rate_asked() {
+fn flat_rate_is_a_cap_only_with_spare_cpu_and_no_configured_rate() {
     let mut run = build(&Recipe { workloads: vec!["udp"], loss: [0.0, 0.0], ..Recipe::default() });
     for trial in &mut run.trials {
         for sample in &mut trial.server.as_mut().unwrap().report.received.as_mut().unwrap().series {
@@ -301,7 +298,7 @@ fn a_flat_rate_is_a_cap_only_with_cpu_to_spare_and_no_rate_asked() {
 }
 
 #[test]
-fn an_open_loop_that_is_late_is_told_and_a_punctual_one_is_not() {
+fn late_open_loop_causes_a_warning() {
     let on_time = build(&Recipe { workloads: vec!["open"], blocks: 2, ..Recipe::default() });
     let punctual = |run: &netduel_model::run::Run| !kinds(run).contains(&"schedule missed".to_owned());
     assert!(punctual(&on_time));
@@ -319,7 +316,7 @@ fn an_open_loop_that_is_late_is_told_and_a_punctual_one_is_not() {
 }
 
 #[test]
-fn transactions_that_failed_are_told_with_what_the_client_counted() {
+fn failed_transactions_cause_a_warning_with_client_counts() {
     let mut run = build(&Recipe { workloads: vec!["crr"], blocks: 2, ..Recipe::default() });
     assert_eq!(kinds(&run), ["shared machine"]);
     for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "synthetic") {
@@ -341,7 +338,7 @@ fn transactions_that_failed_are_told_with_what_the_client_counted() {
 }
 
 #[test]
-fn a_loaded_path_has_its_figures_from_the_part_that_they_are_named_after() {
+fn loaded_latency_metrics_use_their_own_phase() {
     let (workload, mut trial) = first("load");
     let record = |values: &[u64]| {
         let mut histogram = Histogram::new();
@@ -382,7 +379,7 @@ fn a_loaded_path_has_its_figures_from_the_part_that_they_are_named_after() {
 }
 
 #[test]
-fn streams_that_did_not_reach_their_rate_are_told_with_both_figures() {
+fn missed_rate_causes_a_warning_with_both_rates() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
     let asked = |run: &mut netduel_model::run::Run, bits_per_second| {
         for arm in &mut run.header.plan.arms {
@@ -406,7 +403,7 @@ fn streams_that_did_not_reach_their_rate_are_told_with_both_figures() {
 }
 
 #[test]
-fn tests_of_others_on_a_standing_server_are_named_with_their_most() {
+fn concurrent_tests_on_a_server_cause_a_warning() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
     for (trial, others) in run.trials.iter_mut().zip([0, 2, 1]) {
         trial.server.as_mut().unwrap().observation.concurrent_tests = others;
@@ -419,7 +416,7 @@ fn tests_of_others_on_a_standing_server_are_named_with_their_most() {
 }
 
 #[test]
-fn what_else_runs_on_a_host_is_named() {
+fn cpu_time_of_other_processes_causes_a_warning() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
     for trial in &mut run.trials {
         for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
@@ -430,7 +427,7 @@ fn what_else_runs_on_a_host_is_named() {
 }
 
 #[test]
-fn a_doubt_that_was_stored_is_not_told_twice() {
+fn stored_warning_is_not_repeated() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], failed: vec![(0, 1)], ..Recipe::default() });
     run.warnings.push(Warning::TrialsLeftOut {
         arm: "accelerated".parse().unwrap(),
@@ -441,7 +438,7 @@ fn a_doubt_that_was_stored_is_not_told_twice() {
 }
 
 #[test]
-fn an_explanation_says_nothing_that_no_counter_shows() {
+fn explanation_states_only_counted_facts() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
     for trial in &mut run.trials {
         trial.proofs.clear();

@@ -146,7 +146,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
 ];
 
 #[test]
-fn a_good_host_has_no_finding() {
+fn healthy_host_has_no_finding() {
     // Its queues are on both nodes, since there is one for each core: that is worth knowing and no more.
     assert_eq!(ids(&on_host(&azure())), ["interrupts-on-other-node"]);
     let mut one_node = azure();
@@ -158,7 +158,7 @@ fn a_good_host_has_no_finding() {
 }
 
 #[test]
-fn each_harm_is_found_and_named_with_its_evidence_and_its_remedy() {
+fn each_fault_causes_its_finding_with_evidence_and_remedy() {
     for (index, (id, severity, harm)) in HARMS.iter().enumerate() {
         let mut host = azure();
         if *id != "other-node" && !id.contains("node") {
@@ -179,7 +179,7 @@ fn each_harm_is_found_and_named_with_its_evidence_and_its_remedy() {
 }
 
 #[test]
-fn the_commands_name_the_device_and_the_value() {
+fn commands_name_device_and_value() {
     let command = |id: &str, harm: Harm| {
         let mut host = azure();
         harm(&mut host);
@@ -203,7 +203,7 @@ fn the_commands_name_the_device_and_the_value() {
 }
 
 #[test]
-fn a_channel_of_the_vmbus_is_no_interrupt() {
+fn vmbus_channels_are_not_treated_as_interrupts() {
     let mut host = azure();
     host.nodes.truncate(1);
     host.irqbalance = Some(true);
@@ -224,7 +224,7 @@ fn a_channel_of_the_vmbus_is_no_interrupt() {
 }
 
 #[test]
-fn a_table_that_is_even_over_as_many_queues_as_some_drivers_take_is_a_note() {
+fn rss_table_at_a_driver_limit_is_a_note() {
     let spread = |entries: Vec<u32>| {
         let mut host = azure();
         host.nodes.truncate(1);
@@ -233,7 +233,7 @@ fn a_table_that_is_even_over_as_many_queues_as_some_drivers_take_is_a_note() {
         device.rss_entries = entries;
         let found = on_host(&host);
         let finding = found.iter().find(|finding| finding.id == "rss-imbalance").unwrap().clone();
-        (finding.severity, finding.remedy.contains("as far as the driver allows"))
+        (finding.severity, finding.remedy.contains("drivers with a maximum of 16"))
     };
     assert_eq!(spread(vec![8; 16]), (Severity::Note, true));
     assert_eq!(spread(vec![32; 4]), (Severity::Warning, false));
@@ -241,7 +241,7 @@ fn a_table_that_is_even_over_as_many_queues_as_some_drivers_take_is_a_note() {
 }
 
 #[test]
-fn the_driver_that_is_missing_is_named_by_the_functions_id() {
+fn missing_driver_is_derived_from_the_pci_id() {
     for (vendor, device, module) in [
         (0x15b3, 0x1004, "mlx4_en"),
         (0x15b3, 0x101a, "mlx5_core"),
@@ -258,7 +258,7 @@ fn the_driver_that_is_missing_is_named_by_the_functions_id() {
 }
 
 #[test]
-fn the_state_of_the_accelerated_path_is_told_from_the_facts() {
+fn acceleration_state_is_derived_from_the_facts() {
     let state = |harm: Harm| {
         let mut host = azure();
         harm(&mut host);
@@ -287,7 +287,7 @@ fn the_state_of_the_accelerated_path_is_told_from_the_facts() {
 }
 
 #[test]
-fn a_machine_that_keeps_functions_for_its_guests_has_no_problem() {
+fn host_with_functions_for_guests_has_no_problem() {
     let mut host = azure();
     without_vf(&mut host);
     host.pci_functions[0].driver = None;
@@ -304,7 +304,7 @@ fn a_machine_that_keeps_functions_for_its_guests_has_no_problem() {
 }
 
 #[test]
-fn interfaces_that_the_kernel_made_are_no_hardware() {
+fn software_interfaces_are_not_hardware() {
     assert_eq!(on_host(&lab_guest()), []);
     let mut host = azure();
     host.nodes.truncate(1);
@@ -313,13 +313,13 @@ fn interfaces_that_the_kernel_made_are_no_hardware() {
 }
 
 #[test]
-fn a_host_that_tells_nothing_has_no_finding() {
+fn host_without_facts_has_no_finding() {
     assert_eq!(on_host(&HostSnapshot::default()), []);
     assert_eq!(of_pair(&HostSnapshot::default(), &HostSnapshot::default(), &pair()), []);
 }
 
 #[test]
-fn huge_pages_are_missed_only_where_a_program_has_a_function() {
+fn missing_huge_pages_matter_only_with_a_user_space_driver() {
     let mut host = azure();
     host.nodes.truncate(1);
     let mut given = function();
@@ -331,7 +331,7 @@ fn huge_pages_are_missed_only_where_a_program_has_a_function() {
 }
 
 #[test]
-fn a_metadata_service_that_fails_is_asked_in_its_own_way_and_what_it_told_counts() {
+fn failed_metadata_query_suggests_the_providers_command() {
     let found = |provider, told_size: bool| {
         let mut host = azure();
         host.nodes.truncate(1);
@@ -350,16 +350,16 @@ fn a_metadata_service_that_fails_is_asked_in_its_own_way_and_what_it_told_counts
         let nothing = found(provider, false);
         let command = nothing.command.unwrap();
         assert!(command.contains(header) && !command.contains(other), "{command}");
-        assert!(nothing.what.ends_with("told nothing") && nothing.remedy.contains("--expect-mbps"));
-        assert!(nothing.evidence.contains(&"not told: size, region, zone, placement".to_owned()));
+        assert!(nothing.what.ends_with("gave no answer") && nothing.remedy.contains("--expect-mbps"));
+        assert!(nothing.evidence.contains(&"unknown: size, region, zone, placement".to_owned()));
         let some = found(provider, true);
-        assert!(some.what.ends_with("told not everything") && !some.remedy.contains("--expect-mbps"));
-        assert!(some.evidence.contains(&"not told: placement".to_owned()), "{:?}", some.evidence);
+        assert!(some.what.ends_with("gave an incomplete answer") && !some.remedy.contains("--expect-mbps"));
+        assert!(some.evidence.contains(&"unknown: placement".to_owned()), "{:?}", some.evidence);
     }
 }
 
 #[test]
-fn cores_that_a_plan_pins_count_before_those_that_are_allowed() {
+fn pinned_cores_take_precedence_over_allowed_cores() {
     let pinned = |cores: &[u16]| ids(&of_host(&azure(), &HostContext { pinned: cores.to_vec() }));
     assert!(pinned(&[5, 6]).contains(&"other-node"));
     assert!(!pinned(&[0, 6]).contains(&"other-node"));
@@ -389,7 +389,7 @@ const DIFFERENCES: &[(&str, Severity, Harm)] = &[
 ];
 
 #[test]
-fn each_difference_between_the_ends_is_found() {
+fn each_difference_between_hosts_causes_its_finding() {
     for (id, severity, harm) in DIFFERENCES {
         let mut server = other();
         harm(&mut server);
@@ -405,14 +405,14 @@ fn each_difference_between_the_ends_is_found() {
 }
 
 #[test]
-fn one_machine_is_a_note_where_it_was_meant() {
-    let context = PairContext { one_machine_meant: true, ..pair() };
+fn intended_shared_machine_is_a_note() {
+    let context = PairContext { one_machine_intended: true, ..pair() };
     let found = of_pair(&lab_guest(), &lab_guest(), &context);
     assert_eq!((ids(&found), found[0].severity), (vec!["same-machine"], Severity::Note));
 }
 
 #[test]
-fn the_interface_that_carries_the_data_is_that_of_the_plans_address() {
+fn data_interface_is_selected_by_the_address_of_the_plan() {
     let mut server = other();
     let mut second = server.interfaces[1].clone();
     (second.name, second.mtu) = ("eth1".into(), Some(9000));
@@ -425,7 +425,7 @@ fn the_interface_that_carries_the_data_is_that_of_the_plans_address() {
 }
 
 #[test]
-fn the_gravest_findings_come_first() {
+fn findings_are_sorted_by_severity() {
     let mut host = azure();
     host.irqbalance = Some(true);
     host.interfaces[1].carrier = Some(false);
@@ -436,7 +436,7 @@ fn the_gravest_findings_come_first() {
 }
 
 #[test]
-fn what_is_found_on_hosts_of_each_cloud_and_state() {
+fn captured_hosts_have_the_expected_findings() {
     let mut lines = Vec::new();
     for (name, host) in captured() {
         lines.push(name);
@@ -456,7 +456,7 @@ fn what_is_found_on_hosts_of_each_cloud_and_state() {
 }
 
 #[test]
-fn the_state_of_acceleration_of_captured_hosts_is_that_of_their_names() {
+fn captured_hosts_have_the_acceleration_state_in_their_name() {
     for (name, word) in [
         ("azure-mana-active", "active"),
         ("azure-mana-no-driver", "no driver"),
@@ -472,7 +472,7 @@ fn the_state_of_acceleration_of_captured_hosts_is_that_of_their_names() {
 }
 
 #[test]
-fn every_finding_stands_in_the_guide() {
+fn every_finding_is_documented() {
     let guide = include_str!("../../../../docs/inspect.md");
     let ids = HARMS.iter().chain(DIFFERENCES).map(|(id, ..)| *id);
     let captured = captured().into_iter().flat_map(|(_, host)| on_host(&host)).map(|finding| finding.id);
@@ -482,7 +482,7 @@ fn every_finding_stands_in_the_guide() {
 }
 
 #[test]
-fn every_finding_of_the_guide_is_made_of_a_host_here() {
+fn every_documented_finding_is_tested() {
     let guide = include_str!("../../../../docs/inspect.md");
     let named = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     for id in named {

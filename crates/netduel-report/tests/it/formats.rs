@@ -17,7 +17,7 @@ fn small() -> Recipe {
 }
 
 #[test]
-fn a_clear_difference_is_told_with_its_interval() {
+fn clear_difference_is_reported_with_its_interval() {
     let run = build(&Recipe::default());
     insta::assert_snapshot!("clear_terminal", table(&run, 120));
     insta::assert_snapshot!("clear_markdown", markdown::page(&document(&run)));
@@ -39,7 +39,7 @@ fn redacted(page: &str) -> String {
 }
 
 #[test]
-fn html_page_holds_every_section_in_order() {
+fn html_page_contains_every_section_in_order() {
     let run = build(&Recipe { workloads: vec!["rr"], blocks: 2, ..Recipe::default() });
     insta::assert_snapshot!("page_html", redacted(&html::page(&document(&run))));
 }
@@ -64,7 +64,7 @@ fn outline(document: &Document) -> Vec<String> {
 }
 
 #[test]
-fn further_format_needs_no_knowledge_of_workloads() {
+fn new_format_needs_no_knowledge_of_workloads() {
     let run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
     insta::assert_snapshot!("outline", outline(&document(&run)).join("\n"));
 }
@@ -96,7 +96,7 @@ fn closing_lines_fit_a_terminal_of_80_by_24() {
 }
 
 #[test]
-fn transactions_are_told_apart_into_their_parts() {
+fn transactions_are_split_into_parts() {
     let run = build(&Recipe { workloads: vec!["crr"], ..Recipe::default() });
     let analysis = analyse_run(&run);
     insta::assert_snapshot!("transactions_terminal", table(&run, 120));
@@ -111,7 +111,7 @@ fn transactions_are_told_apart_into_their_parts() {
 }
 
 #[test]
-fn a_loaded_path_is_told_beside_the_idle_one() {
+fn loaded_latency_is_shown_beside_idle_latency() {
     let run = build(&Recipe { workloads: vec!["load"], ..Recipe::default() });
     let analysis = analyse_run(&run);
     insta::assert_snapshot!("loaded_terminal", table(&run, 120));
@@ -130,7 +130,7 @@ fn a_loaded_path_is_told_beside_the_idle_one() {
 }
 
 #[test]
-fn equal_arms_are_called_equal_within_the_margin() {
+fn equal_arms_have_no_difference_beyond_the_margin() {
     let run = build(&Recipe {
         effect: 1.0,
         noise: 0.004,
@@ -142,7 +142,7 @@ fn equal_arms_are_called_equal_within_the_margin() {
 }
 
 #[test]
-fn few_blocks_say_how_many_more_would_do() {
+fn few_blocks_state_the_number_of_missing_blocks() {
     let run = build(&Recipe {
         blocks: 3,
         end: Some(RunEnd::Interrupted),
@@ -153,7 +153,7 @@ fn few_blocks_say_how_many_more_would_do() {
 }
 
 #[test]
-fn trials_that_failed_or_went_astray_are_left_out_and_said_so() {
+fn failed_and_wrong_path_trials_are_excluded_and_reported() {
     let run = build(&Recipe {
         blocks: 9,
         workloads: vec!["bulk"],
@@ -170,14 +170,14 @@ fn trials_that_failed_or_went_astray_are_left_out_and_said_so() {
 }
 
 #[test]
-fn loss_is_told_in_percentage_points() {
+fn loss_is_reported_in_percentage_points() {
     let run =
         build(&Recipe { loss: [0.02, 0.005], workloads: vec!["udp"], effect: 1.0, ..Recipe::default() });
     insta::assert_snapshot!("loss_terminal", table(&run, 120));
 }
 
 #[test]
-fn a_narrow_terminal_wraps_and_loses_nothing() {
+fn narrow_terminal_wraps_without_losing_text() {
     let run = build(&small());
     let narrow = table(&run, 60);
     insta::assert_snapshot!("narrow_terminal", narrow);
@@ -204,7 +204,7 @@ fn colour_changes_no_character_of_the_text() {
 }
 
 #[test]
-fn csv_has_a_row_for_each_trial_and_metric() {
+fn csv_has_one_row_per_trial_and_metric() {
     let run = build(&Recipe { failed: vec![(0, 1)], ..small() });
     let text = csv::trials(&run);
     insta::assert_snapshot!("trials_csv", text);
@@ -215,7 +215,7 @@ fn csv_has_a_row_for_each_trial_and_metric() {
 }
 
 #[test]
-fn the_shape_of_the_json_document_is_stable() {
+fn json_document_keeps_its_shape() {
     let run =
         build(&Recipe { workloads: vec!["bulk", "rr", "crr"], failed: vec![(0, 1)], ..Recipe::default() });
     let document = json::document(&run, &analyse_run(&run));
@@ -265,7 +265,7 @@ fn all_formats_use_the_same_words() {
 }
 
 #[test]
-fn an_answer_says_the_same_thing_of_several_metrics_once() {
+fn metrics_with_the_same_verdict_share_a_clause() {
     let answer = |recipe: &Recipe| {
         let analysis = analyse_run(&build(recipe));
         let answer = netduel_report::words::answer(&analysis.workloads[0], &"accelerated".parse().unwrap());
@@ -287,7 +287,7 @@ fn an_answer_says_the_same_thing_of_several_metrics_once() {
 }
 
 #[test]
-fn arms_that_run_unlike_are_told_with_what_each_has_for_itself() {
+fn differing_settings_are_listed_per_arm() {
     let mut run = build(&small());
     if let Traffic::TcpStream(TcpStream { engine, .. }) = &mut run.header.plan.arms[1].workloads[0].traffic {
         *engine = TcpEngine::Copy;

@@ -19,7 +19,7 @@ pub fn run() -> Run {
 }
 
 #[test]
-fn html_holds_hostile_texts_only_escaped() {
+fn html_escapes_hostile_texts() {
     let run = run();
     let page = html::page(&document(&run));
     assert!(!page.contains("<img"), "an element got through");
@@ -40,7 +40,7 @@ fn the_terminal_gets_no_control_characters() {
 }
 
 #[test]
-fn markdown_has_no_html_no_links_and_no_broken_rows() {
+fn markdown_escapes_html_links_and_table_rows() {
     let run = run();
     let page = markdown::page(&document(&run));
     let commands: Vec<&str> = page.lines().filter(|line| !line.starts_with("    ")).collect();
@@ -58,7 +58,7 @@ fn markdown_has_no_html_no_links_and_no_broken_rows() {
 }
 
 #[test]
-fn csv_fields_are_quoted_and_are_no_formulas() {
+fn csv_fields_are_quoted_and_never_formulas() {
     let run = run();
     let text = csv::trials(&run);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
@@ -70,7 +70,7 @@ fn csv_fields_are_quoted_and_are_no_formulas() {
 }
 
 #[test]
-fn json_is_read_back_with_the_texts_as_they_were() {
+fn json_round_trips_hostile_texts() {
     let run = run();
     let text = json::document(&run, &analyse_run(&run)).to_string();
     let read: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_output_has_a_number_that_is_none(
+    fn no_output_contains_nan_or_infinity(
         blocks in 0_u32..12,
         effect in prop_oneof![Just(1.0), 0.01_f64..50.0],
         noise in prop_oneof![Just(0.0), 0.0_f64..1.2],
@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn empty_records_give_no_figures_and_no_panic() {
+fn empty_records_give_no_figures() {
     let mut run = build(&Recipe::default());
     for trial in &mut run.trials {
         trial.proofs.clear();
@@ -86,7 +86,7 @@ fn empty_records_give_no_figures_and_no_panic() {
 }
 
 #[test]
-fn a_single_arm_and_no_trial_at_all_are_printed() {
+fn single_arm_without_trials_is_printed() {
     let mut run = build(&Recipe::default());
     run.header.plan.arms.truncate(1);
     assert_sense(&run);

@@ -102,7 +102,7 @@ fn only(workload: &WorkloadAnalysis) -> &ArmPackets {
 }
 
 #[test]
-fn means_are_of_the_steady_window_and_extremes_of_whole_intervals_in_it() {
+fn packet_rates_are_medians_of_steady_windows_with_extremes_of_whole_intervals() {
     let analysis = analyse_run(&run());
     let way = only(&analysis.workloads[0]);
     let sent = way.sent.unwrap();
@@ -117,7 +117,7 @@ fn means_are_of_the_steady_window_and_extremes_of_whole_intervals_in_it() {
 }
 
 #[test]
-fn what_is_lost_goes_to_the_counter_that_names_it_and_no_packet_to_two() {
+fn each_lost_packet_is_assigned_to_exactly_one_counter() {
     let lost = |change: fn(&mut Trial)| {
         let mut run = run();
         run.trials.iter_mut().for_each(change);
@@ -162,7 +162,7 @@ fn what_is_lost_goes_to_the_counter_that_names_it_and_no_packet_to_two() {
 }
 
 #[test]
-fn every_format_speaks_of_packets() {
+fn every_format_uses_packet_terms() {
     let run = run();
     let analysis = analyse_run(&run);
     let text = terminal::report(&document(&run), 160, false);
@@ -177,7 +177,7 @@ fn every_format_speaks_of_packets() {
         }
     }
     let overrun = words::warnings(&analysis).into_iter().find(|said| said.starts_with("receiver overrun: "));
-    assert!(overrun.unwrap().contains("6000 packets of 10000 lost reached the receiver"));
+    assert!(overrun.unwrap().contains("lost 6000 packets (of 10000 in total) at the receiver"));
     let value = json::document(&run, &analysis);
     let packets = &value["workloads"][0]["arms"][0]["packets"][0];
     assert_eq!(packets["received_pps"]["intervals"], 86);
@@ -187,7 +187,7 @@ fn every_format_speaks_of_packets() {
 }
 
 #[test]
-fn an_uneven_spread_over_queues_is_said() {
+fn uneven_queue_distribution_is_reported() {
     let mut run = run();
     assert!(words::packets_commentary(&analyse_run(&run)).iter().all(|said| !said.contains("queue")));
     for trial in &mut run.trials {
@@ -196,10 +196,10 @@ fn an_uneven_spread_over_queues_is_said() {
     }
     let analysis = analyse_run(&run);
     let said = words::packets_commentary(&analysis);
-    let uneven = "receive queue 3 of b had 41 % of the packets, where an even share is 25 %";
+    let uneven = "receive queue 3 of b had 41 % of the packets; an even share is 25 %";
     assert!(said.iter().any(|said| said.contains(uneven)), "{said:?}");
     let queues = words::queues(&analysis.workloads[0]).join("\n");
-    assert!(queues.contains("unevenly: receive queue 3 had 41 % of the packets"), "{queues}");
+    assert!(queues.contains("uneven: receive queue 3 had 41 % of the packets"), "{queues}");
     assert!(queues.contains("frames shared with the driver (zero copy)"), "{queues}");
 }
 
@@ -226,7 +226,7 @@ pub fn swept() -> Run {
 }
 
 #[test]
-fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
+fn frame_sizes_form_a_sweep_with_published_figures() {
     let mut run = swept();
     let analysis = analyse_run(&run);
     let [sweep] = analysis.sweeps.as_slice() else { panic!("{:?}", analysis.sweeps) };
@@ -239,7 +239,8 @@ fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
     }
     let analysis = analyse_run(&run);
     let page = html::page(&document(&run));
-    let said = "2.3 % of the 44.2 Mpps that Azure DPDK Performance Report of 2025-04 has";
+    let said =
+        "2.3 % of the published 44.2 Mpps for Standard_E192ids_v6 (Azure DPDK Performance Report of 2025-04";
     assert!(
         page.contains(said),
         "{:?}",
@@ -252,7 +253,7 @@ fn sizes_of_one_list_are_a_sweep_with_what_was_published_of_the_machines() {
 }
 
 #[test]
-fn a_sweep_of_searches_shows_what_they_found_and_not_what_one_step_received() {
+fn sweep_of_searches_shows_their_results() {
     let mut run = swept();
     for workload in run.header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
         let Traffic::Pps(Pps { packets, .. }) = &mut workload.traffic else { panic!("no packets") };
@@ -329,7 +330,7 @@ fn runs_all_the_time(end: &mut TrialEnd) {
 }
 
 #[test]
-fn an_end_that_asks_its_ring_again_and_again_is_no_limit_for_that() {
+fn busy_polling_end_is_not_reported_as_bottleneck() {
     let spins = |trial: &mut Trial| runs_all_the_time(ends(trial)[1]);
     assert_eq!(limit(PacketEngine::Xdp, PacketReceiver::Xdp, spins).0, Cause::Unknown);
     assert_eq!(limit(PacketEngine::Xdp, PacketReceiver::Socket, spins).0, Cause::ReceiverCore);
@@ -338,7 +339,7 @@ fn an_end_that_asks_its_ring_again_and_again_is_no_limit_for_that() {
 }
 
 #[test]
-fn a_full_ring_is_back_pressure_at_the_sender_and_the_program_at_the_receiver() {
+fn full_ring_is_back_pressure_at_the_sender_and_ring_overflow_at_the_receiver() {
     let full = |trial: &mut Trial| {
         let [client, _] = ends(trial);
         runs_all_the_time(client);
@@ -346,7 +347,7 @@ fn a_full_ring_is_back_pressure_at_the_sender_and_the_program_at_the_receiver() 
     };
     let (cause, evidence) = limit(PacketEngine::Xdp, PacketReceiver::Xdp, full);
     assert_eq!(cause, Cause::BackPressure);
-    assert!(evidence.contains("full 40000 times, in 34 % of its calls"), "{evidence}");
+    assert!(evidence.contains("full 40000 times, in 34 % of the calls"), "{evidence}");
     let dropped = |trial: &mut Trial| {
         let [_, server] = ends(trial);
         let count = server.report.datagrams.as_mut().unwrap();
@@ -359,7 +360,7 @@ fn a_full_ring_is_back_pressure_at_the_sender_and_the_program_at_the_receiver() 
 }
 
 #[test]
-fn the_kernels_generator_is_named_when_it_is_the_limit_and_when_nobody_takes_its_frames() {
+fn saturated_and_rejected_kernel_generators_are_distinguished() {
     let works = |trial: &mut Trial| runs_all_the_time(ends(trial)[0]);
     assert_eq!(limit(PacketEngine::Kernel, PacketReceiver::Count, works).0, Cause::Generator);
     let nothing = |trial: &mut Trial| {
@@ -370,6 +371,6 @@ fn the_kernels_generator_is_named_when_it_is_the_limit_and_when_nobody_takes_its
         (flow.messages, flow.series) = (0, Vec::new());
     };
     let (cause, evidence) = limit(PacketEngine::Kernel, PacketReceiver::Count, nothing);
-    assert_eq!(cause, Cause::NotTaken);
-    assert!(evidence.contains("made 5000000 packets and none arrived"), "{evidence}");
+    assert_eq!(cause, Cause::FramesRejected);
+    assert!(evidence.contains("generated 5000000 packets and none arrived"), "{evidence}");
 }

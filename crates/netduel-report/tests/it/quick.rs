@@ -12,7 +12,7 @@ fn traffic(workload: &'static str) -> Traffic {
 }
 
 #[test]
-fn missing_datagrams_are_those_of_the_interval_and_late_ones_take_nothing_back() {
+fn lost_datagrams_are_counted_per_interval() {
     let traffic = traffic("udp");
     let mut intervals = Intervals::new(&traffic, 1.0);
     let figures = |elapsed_ns, messages, missing| LiveFigures {
@@ -35,7 +35,7 @@ fn missing_datagrams_are_those_of_the_interval_and_late_ones_take_nothing_back()
 }
 
 #[test]
-fn round_trips_of_figures_that_came_early_are_of_the_same_interval() {
+fn early_figures_belong_to_the_same_interval() {
     let traffic = traffic("rr");
     let mut intervals = Intervals::new(&traffic, 1.0);
     let figures = |elapsed_ns, messages, round_trips| LiveFigures {
@@ -59,7 +59,7 @@ fn round_trips_of_figures_that_came_early_are_of_the_same_interval() {
 }
 
 #[test]
-fn a_stamped_test_says_where_the_time_went() {
+fn stamped_test_shows_the_round_trip_composition() {
     let run = stamps::run([true, true], |_| {});
     let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
     let input = SummaryInput { workload, trial, shared_machine: false, expected: None };
@@ -70,7 +70,7 @@ fn a_stamped_test_says_where_the_time_went() {
 }
 
 #[test]
-fn with_traffic_both_ways_a_line_waits_for_both_and_the_lines_add_up() {
+fn interval_of_both_directions_waits_for_both_ends() {
     let mut traffic = traffic("udp");
     if let Traffic::UdpStream(UdpStream { direction, .. }) = &mut traffic {
         *direction = Direction::Both;
@@ -89,7 +89,7 @@ fn with_traffic_both_ways_a_line_waits_for_both_and_the_lines_add_up() {
 }
 
 #[test]
-fn figures_of_closed_connections_take_nothing_away() {
+fn closed_connections_keep_their_last_figures() {
     let traffic = traffic("bulk");
     let mut intervals = Intervals::new(&traffic, 1.0);
     let sender = |elapsed_ns, retransmits| LiveFigures { elapsed_ns, retransmits, ..LiveFigures::default() };

@@ -92,7 +92,7 @@ fn verdict(analysis: &Analysis) -> &Verdict {
 }
 
 #[test]
-fn the_figure_is_what_arrives_at_the_lower_bound_and_the_verdict_rests_on_it() {
+fn search_result_is_the_throughput_at_the_lower_bound() {
     let analysis = analyse_run(&run([SearchState::Regular; 2]));
     let arms = &analysis.workloads[0].judged[0].arms;
     let figures = [arms[0].numbers()[0], arms[1].numbers()[7]];
@@ -102,7 +102,7 @@ fn the_figure_is_what_arrives_at_the_lower_bound_and_the_verdict_rests_on_it() {
 }
 
 #[test]
-fn no_verdict_rests_on_a_rate_that_may_be_higher() {
+fn open_ended_search_results_get_no_verdict() {
     let [regular, reached] = [SearchState::Regular, SearchState::MaxLoadReached];
     // The baseline may carry more than it was sent: that the arm carries more is not borne out.
     let analysis = analyse_run(&run([reached, regular]));
@@ -117,7 +117,7 @@ fn no_verdict_rests_on_a_rate_that_may_be_higher() {
 }
 
 #[test]
-fn a_search_without_a_lower_bound_has_no_figure() {
+fn search_without_a_lower_bound_has_no_value() {
     let mut run = run([SearchState::Regular; 2]);
     let lost = |trial: &mut Trial| {
         let search = trial.search.as_mut().unwrap();
@@ -134,25 +134,23 @@ fn a_search_without_a_lower_bound_has_no_figure() {
     let analysis = analyse_run(&run);
     assert_eq!(analysis.workloads[0].judged[0].arms[0].values.len(), 6);
     let words = words::search::sentences(&analysis.workloads[0]).join("\n");
-    assert!(words.contains("too much lost even at the lowest rate in 2"), "{words}");
+    assert!(words.contains("loss above the goal even at the lowest rate in 2"), "{words}");
 }
 
 #[test]
-fn every_format_tells_bounds_cost_pacing_and_steps() {
+fn every_format_shows_bounds_cost_pacing_and_steps_of_a_search() {
     let run = run([SearchState::Regular; 2]);
     let analysis = analyse_run(&run);
     let workload = &analysis.workloads[0];
     assert_eq!(
         words::search::sentences(workload),
         [
-            "no-drop: trials of 2 s, 6 s in all at a load, all but 50 % of them losing nothing; bounds within 1 %",
+            "no-drop: trials of 2 s, 6 s in total per load, no loss in all but 50 % of them; bounds within 1 %",
             "synthetic, no-drop: bounds from 1.00 Mpps to 1.02 Mpps in 8 searches",
-            "synthetic: 8 searches of 3 trials and 7.20 s each on average; rates were kept to 1.0 %, and in the middle trial 99 of 100 \
-             bursts left no more than 40.0 us late",
+            "synthetic: 8 searches, on average 3 trials in 7.20 s; rate error at most 1.0 %, p99 lateness of bursts 40.0 us (median over steps)",
             "accelerated, no-drop: bounds from 3.00 Mpps to 3.04 Mpps in 8 searches",
-            "accelerated: 8 searches of 3 trials and 7.20 s each on average; rates were kept to 1.0 %, and in the middle trial 99 of 100 \
-             bursts left no more than 40.0 us late",
-            "packets, CPU, paths and limits are told of one trial of each search: at the lower bound of its first goal, or its last",
+            "accelerated: 8 searches, on average 3 trials in 7.20 s; rate error at most 1.0 %, p99 lateness of bursts 40.0 us (median over steps)",
+            "packets, CPU, paths and limits are those of one trial of each search: the one at the lower bound of its first goal, else its last",
         ]
     );
     let title = "synthetic (block 4 of 8 searches: the median result): 3 trials in 7.20 s";
@@ -170,7 +168,7 @@ fn every_format_tells_bounds_cost_pacing_and_steps() {
     // Both arms, three steps each, of which one is good.
     assert_eq!(page.matches("<circle class=\"good\"").count(), 2);
     assert_eq!(page.matches("<circle class=\"bad\"").count(), 4);
-    assert!(page.contains("trying 1.00 Mpps for 2 s: lost nothing"), "each mark has its words");
+    assert!(page.contains("trying 1.00 Mpps for 2 s: no loss"), "each mark has its words");
     let json = json::document(&run, &analysis);
     let search = &json["workloads"][0]["arms"][0]["search"];
     assert_eq!(search["trials"].as_array().unwrap().len(), 8);
@@ -179,14 +177,14 @@ fn every_format_tells_bounds_cost_pacing_and_steps() {
 }
 
 #[test]
-fn a_generator_that_is_too_slow_is_told_apart_from_loss() {
+fn slow_generator_is_distinguished_from_loss() {
     let mut short = step(Some(5_000_000), SearchPurpose::Confirm, [8_000_000, 8_000_000]);
     (short.fell_short, short.high_loss, short.loss_ratio) = (true, true, 0.2);
-    assert_eq!(words::search::tried(&short), "trying 5.00 Mpps for 2 s: lost nothing, sent only 4.00 Mpps");
+    assert_eq!(words::search::tried(&short), "trying 5.00 Mpps for 2 s: no loss, sent only 4.00 Mpps");
     let result = SearchResult {
         limited_by_generator: true,
         ..found(4_000_000, SearchState::Regular).results[0].clone()
     };
     let words = words::search::found(&result);
-    assert!(words.ends_with("; the generator cannot send the upper one"), "{words}");
+    assert!(words.ends_with("; the generator cannot reach the upper bound"), "{words}");
 }

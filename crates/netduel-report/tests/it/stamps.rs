@@ -77,7 +77,7 @@ pub(crate) fn run(stamped: [bool; 2], change: impl Fn(&mut StampReport)) -> Run 
 }
 
 #[test]
-fn every_format_says_where_the_time_goes() {
+fn every_format_shows_the_round_trip_composition() {
     let run = run([true, true], |_| ());
     insta::assert_snapshot!("stamps_terminal", terminal::report(&document(&run), 120, false));
     let markdown = markdown::page(&document(&run));
@@ -96,7 +96,7 @@ fn every_format_says_where_the_time_goes() {
 }
 
 #[test]
-fn parts_add_up_in_json_and_one_way_delay_has_the_worst_error() {
+fn round_trip_parts_add_up_and_one_way_delay_has_its_worst_error() {
     let run = run([true, true], |_| ());
     let document = json::document(&run, &analyse_run(&run));
     let arms = document["workloads"][0]["arms"].as_array().unwrap();
@@ -119,7 +119,7 @@ fn parts_add_up_in_json_and_one_way_delay_has_the_worst_error() {
 }
 
 #[test]
-fn stamped_round_trips_count_in_the_rate_and_not_in_the_percentiles() {
+fn stamped_round_trips_count_in_the_rate_only() {
     let plain = run([false, false], |_| ());
     let stamped = run([true, true], |_| ());
     let rate = |run: &Run| {
@@ -136,7 +136,7 @@ fn stamped_round_trips_count_in_the_rate_and_not_in_the_percentiles() {
 }
 
 #[test]
-fn stamps_in_one_arm_and_stamps_that_do_not_come_raise_doubts() {
+fn unequal_and_missing_stamps_cause_warnings() {
     let doubts = |run: &Run| {
         let warnings = analyse_run(run).warnings;
         let of = |found: fn(&Warning) -> bool| warnings.iter().filter(|warning| found(warning)).count();

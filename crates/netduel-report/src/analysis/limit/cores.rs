@@ -6,31 +6,31 @@ use super::super::queues::{self, carrier};
 use super::evidence::{Evidence, Finding, HELD_UP, name_of};
 use super::{Cause, percent};
 
-/// From this share of its time on, a thread had none left for more traffic.
+/// From this share of the time on, a thread was saturated.
 const THREAD_FULL: f64 = 0.85;
-/// From this share on, a core had no time left.
+/// From this share on, a core was saturated.
 const CORE_FULL: f64 = 0.90;
-/// From this share of a host's packets on, one queue or core had them all. The rest is other talk of the host.
+/// From this share of a host's packets on, one queue or core received all traffic of the test. The rest is other traffic of the host.
 const ALL_PACKETS: f64 = 0.95;
-/// From this share of its time on, a thread that waited for a core was kept from its work, whatever else it did.
+/// From this share of the time on, a runnable thread without a core was limited by CPU contention.
 const WAITED_MOST: f64 = 0.4;
-/// Threads that waited so many times as long as they ran had no part in what the cores did.
+/// Threads that waited this many times longer than they ran did not cause the load of the cores.
 const OTHERS_MOST: f64 = 2.0;
-/// From this share of their time on, threads that waited for a core say why.
+/// From this share of the time on, waiting for a core is part of the evidence.
 const WAITED_MUCH: f64 = 0.1;
-/// The share of a machine's packets that the core of one queue has; others' traffic has the rest.
+/// The share of a machine's packets on the core of one queue; the rest is other traffic.
 const MOST_PACKETS: f64 = 0.8;
-/// Fewer packets say nothing of how packets are spread.
+/// Fewer packets show no distribution.
 const PACKETS_MIN: u64 = 1000;
-/// From this share of its time in soft interrupts on, a full core of a single queue is full of packets. Programs beside it get
-/// the rest, for the kernel hands overlong packet processing to a thread like theirs.
+/// From this share of softirq time on, a saturated core of a single queue is saturated by packets. Programs get the rest, because
+/// the kernel moves long packet processing to a kernel thread.
 const SOFTIRQ_MUCH: f64 = 0.3;
-/// Of all datagrams, this many dropped in front of a full core are its limit.
+/// From this share of datagrams dropped at the backlog of a core on, the core is the limit.
 const BACKLOG_LOST: f64 = 0.01;
-/// Time that the hypervisor withheld is worth words from here on.
+/// From this share on, stolen time is part of the evidence.
 const STOLEN: f64 = 0.01;
 
-/// How full a core was.
+/// Load of a core.
 #[derive(Debug, Clone, Copy)]
 struct Core {
     number: u16,
@@ -57,20 +57,19 @@ fn share_of_all(observation: &Observation, part: impl Fn(&CoreTime) -> u64) -> f
     sum as f64 / observation.wall_ns.max(1) as f64 / observation.cores.len().max(1) as f64
 }
 
-/// Shares of its time that each thread of an end ran, and waited for a core, on average. In runs of earlier versions the second is
-/// not known.
+/// Mean shares of the time in which the threads of an end ran, and waited for a core. Runs of earlier versions lack the second.
 fn thread_shares(end: &TrialEnd) -> (f64, f64) {
     let wall = end.observation.wall_ns.max(1) as f64;
-    if let Some(told) = end.report.thread_use {
-        let of = |ns: u64| ns as f64 / wall / f64::from(told.threads.max(1));
-        return (of(told.ran_ns), of(told.waited_ns));
+    if let Some(usage) = end.report.thread_use {
+        let of = |ns: u64| ns as f64 / wall / f64::from(usage.threads.max(1));
+        return (of(usage.ran_ns), of(usage.waited_ns));
     }
     let threads = end.report.streams.len().min(end.observation.cores.len().max(1)).max(1);
     let (user, system) = end.report.process_cpu_ns;
     ((user + system) as f64 / wall / threads as f64, 0.0)
 }
 
-/// The full core that all threads of an end were pinned to.
+/// The saturated core to which all threads of an end were pinned.
 fn pinned_full(end: &TrialEnd) -> Option<Core> {
     let mut pinned: Vec<u16> = end.report.streams.iter().filter_map(|stream| stream.core).collect();
     pinned.sort_unstable();
@@ -80,8 +79,8 @@ fn pinned_full(end: &TrialEnd) -> Option<Core> {
 }
 
 impl Evidence<'_> {
-    /// Threads without time left, and threads whose only core had none. A sender that is full decides before a receiver that is,
-    /// for the receiver may be full because it asks again and again; but not where the window was closed.
+    /// Saturated threads, and threads on a saturated core. A saturated sender comes before a saturated receiver, because the receiver
+    /// may be busy-polling; not where the receive window was full.
     pub(super) fn threads(&self) -> Vec<Finding> {
         let window_closed = self.tcp.is_some_and(|tcp| tcp.window >= HELD_UP);
         let mut ends = [(self.sender, Cause::SenderCore), (self.receiver, Cause::ReceiverCore)];
@@ -102,21 +101,21 @@ impl Evidence<'_> {
                     String::new()
                 };
                 let pinned = pinned_full(end)
-                    .map(|core| format!(" on core {}, {} busy", core.number, percent(core.busy)));
+                    .map(|core| format!(" (pinned to core {}, {} busy)", core.number, percent(core.busy)));
                 let words = format!(
-                    "the {name}'s threads used {} of their time{waiting}{}",
+                    "the {name}'s threads ran {} of the time{waiting}{}",
                     percent(ran),
                     pinned.as_deref().unwrap_or_default()
                 );
-                // A core that the plan pinned to is the end's, whoever has it; else it is whoever has them all.
+                // A pinned core belongs to the end, even if other processes use it.
                 let others = waited >= ran * OTHERS_MOST && pinned.is_none();
-                found.push((if others { Cause::OtherPrograms } else { cause }, words));
+                found.push((if others { Cause::CpuContention } else { cause }, words));
             }
         }
         found
     }
 
-    /// All packets of the receiving host in one queue or on one core, and that core full.
+    /// All packets of the receiving host on one queue or core, and that core saturated.
     pub(super) fn single_queue(&self) -> Vec<Finding> {
         let (observation, name) = (&self.receiver.observation, name_of(self.receiver.report.role));
         let processed: u64 = observation.softnet.iter().map(|core| core.processed).sum();
@@ -137,7 +136,7 @@ impl Evidence<'_> {
             return Vec::new();
         }
         let mut words = format!(
-            "core {} processed {} of the packets that reached the {name}, {} busy, {} of its time in softirq; {queue}",
+            "core {} processed {} of the packets at the {name}: {} busy, {} of the time in softirq; {queue}",
             core.number,
             percent(share),
             percent(core.busy),
@@ -149,7 +148,7 @@ impl Evidence<'_> {
         vec![(Cause::SingleQueue, words)]
     }
 
-    /// One core full of packet processing, or of whatever at a host of its own.
+    /// A core saturated by packet processing, or by any work on a host of one end.
     pub(super) fn full_core(&self) -> Vec<Finding> {
         let mut found = Vec::new();
         for (end, name) in self.ends() {
@@ -157,11 +156,11 @@ impl Evidence<'_> {
                 continue;
             };
             let is_softirq = core.softirq >= core.busy / 2.0;
-            // A core that is kept busy by asking again and again is full whatever it does.
+            // A busy-polling core is always full.
             if self.always_runs(end) && !is_softirq {
                 continue;
             }
-            // On one machine a full core belongs to both ends; only its softirq share says whose work it was.
+            // On a shared machine a saturated core belongs to both ends; only its softirq share shows the kind of work.
             if self.shared_machine && !is_softirq {
                 continue;
             }
@@ -182,13 +181,13 @@ impl Evidence<'_> {
         found
     }
 
-    /// A machine that had no time left at all.
+    /// A machine with all cores saturated.
     pub(super) fn all_cores(&self) -> Vec<Finding> {
         let full = |end: &TrialEnd| share_of_all(&end.observation, CoreTime::busy_ns);
-        // Cores that others filled are no limit of threads that never waited for one.
-        let told = [self.sender, self.receiver]
+        // Load of other processes does not limit threads that never waited for a core.
+        let waited = [self.sender, self.receiver]
             .map(|end| end.report.thread_use.is_none() || thread_shares(end).1 >= WAITED_MUCH);
-        if !told.contains(&true) {
+        if !waited.contains(&true) {
             return Vec::new();
         }
         self.ends()
@@ -207,24 +206,24 @@ impl Evidence<'_> {
             .collect()
     }
 
-    /// How full cores were, where that is no cause.
+    /// Load of cores where it is not the cause.
     pub(super) fn core_words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for (end, name) in self.ends() {
             if let Some(core) = busiest(&end.observation) {
                 let whose = if self.shared_machine { "this machine" } else { name };
-                words.push(format!("busiest core of {whose} {}", percent(core.busy)));
+                words.push(format!("busiest core of {whose} {} busy", percent(core.busy)));
             }
             let stolen = share_of_all(&end.observation, |core| core.steal_ns);
             if stolen >= STOLEN {
-                words.push(format!("{} of the {name}'s CPU time stolen by its hypervisor", percent(stolen)));
+                words.push(format!("{} of the {name}'s CPU time stolen by the hypervisor", percent(stolen)));
             }
         }
         words
     }
 }
 
-/// That one receive queue had all packets, in words: by the driver's counters, or because there is no other queue.
+/// Evidence that one receive queue received all packets: driver counters, or a single queue.
 fn one_queue(observation: &Observation) -> Option<String> {
     let carrier = carrier(observation)?;
     let by_queue = observation.driver.get(&carrier.name).map(queues::received).unwrap_or_default();
@@ -233,8 +232,9 @@ fn one_queue(observation: &Observation) -> Option<String> {
         by_queue.iter().max_by_key(|(_, packets)| **packets).filter(|_| all >= PACKETS_MIN)
     {
         let share = *most as f64 / all as f64;
-        return (share >= ALL_PACKETS)
-            .then(|| format!("receive queue {queue} of {} took {} of them", carrier.name, percent(share)));
+        return (share >= ALL_PACKETS).then(|| {
+            format!("receive queue {queue} of {} received {} of them", carrier.name, percent(share))
+        });
     }
     let nics = &observation.identity.as_ref()?.nics;
     let alone = !nics.is_empty() && nics.iter().all(|nic| nic.rx_queues == Some(1));

@@ -1,4 +1,4 @@
-//! All numbers that causes are made of, and the order in which causes are looked for.
+//! The evidence for causes, and the order in which causes are checked.
 use netduel_model::sample::TcpInfo;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::{human_nanos, human_si};
@@ -6,28 +6,28 @@ use netduel_model::workload::{Role, Traffic, Workload};
 
 use super::super::expected::Expected;
 use super::super::{datagrams, figures, series};
-use super::asked::{RATE_REACHED, asked_rate, asked_requests};
+use super::configured_rate::{RATE_REACHED, configured_rate, configured_requests};
 use super::{Cause, percent};
 
-/// From this share of the busy time on, a window or a buffer is what held the sender up.
+/// From this share of the busy time on, a window or a buffer limited the sender.
 pub(super) const HELD_UP: f64 = 0.30;
 
-/// A cause that was found, and the number that led to it.
+/// A cause and its evidence.
 pub(super) type Finding = (Cause, String);
 
-/// What a sender's connections say of themselves, all together.
+/// TCP_INFO over all connections of the sender.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Connections {
-    /// Time with data under way, over the time that they could have had some.
+    /// Share of the time with data in flight.
     pub busy: f64,
     /// Of the busy time, shares: receive window, send buffer.
     pub window: f64,
     pub buffer: f64,
-    /// Segments sent again, and those of them that the receiver did not have, as a share of all.
-    pub resent: u64,
+    /// Retransmitted segments, and those of them that are not spurious, as a share of all.
+    pub retransmits: u64,
     pub lost: f64,
-    /// Bytes sent again.
-    pub resent_bytes: f64,
+    /// Retransmitted bytes.
+    pub retransmitted_bytes: f64,
     /// Smoothed round trip and smallest, microseconds, means.
     pub rtt_us: Option<f64>,
     pub min_rtt_us: Option<f64>,
@@ -36,7 +36,7 @@ pub(super) struct Connections {
     pub send_buffer: Option<f64>,
 }
 
-/// All that findings are made of.
+/// All evidence.
 pub(super) struct Evidence<'a> {
     pub sender: &'a TrialEnd,
     pub receiver: &'a TrialEnd,
@@ -45,15 +45,15 @@ pub(super) struct Evidence<'a> {
     pub expected: Option<&'a Expected>,
     /// Payload rate in the steady window, bit/s.
     pub rate_bps: Option<f64>,
-    /// Its course.
+    /// The rate over time.
     pub course: Vec<f64>,
     pub tcp: Option<Connections>,
-    /// Datagrams sent, and what became of those that were lost.
+    /// Datagrams sent, and lost ones by location.
     pub sent: u64,
     pub lost: datagrams::Lost,
-    asked: Option<(f64, f64)>,
-    asked_requests: Option<(f64, f64)>,
-    /// Round trips under way in a closed loop.
+    configured: Option<(f64, f64)>,
+    configured_requests: Option<(f64, f64)>,
+    /// Outstanding requests in a closed loop.
     outstanding: Option<u32>,
 }
 
@@ -87,17 +87,17 @@ impl<'a> Evidence<'a> {
             tcp: connections(sender, workload),
             sent: ways.iter().map(|way| way.sent).sum(),
             lost,
-            asked: asked_rate(workload, trial),
-            asked_requests: asked_requests(workload, trial),
+            configured: configured_rate(workload, trial),
+            configured_requests: configured_requests(workload, trial),
             outstanding: outstanding(&workload.traffic),
         }
     }
 
-    /// What was found, the cause first.
+    /// Causes with their evidence, the decisive one first.
     pub fn findings(&self) -> Vec<Finding> {
         let mut found = self.reached();
         found.extend(self.not_taken());
-        // testpmd has no socket, but counts what it did not take in time.
+        // testpmd has no socket, but counts packets that it did not accept in time.
         let at_receiver = self.lost.at_socket.max(self.ring_drops());
         let at_socket = (at_receiver > 0).then(|| {
             self.ring_full().unwrap_or_else(|| {
@@ -106,13 +106,13 @@ impl<'a> Evidence<'a> {
                 (Cause::ReceiverSocket, words)
             })
         });
-        // Where more are lost before the socket, that is what comes first.
+        // Where more are lost before the socket, the path comes first.
         let (socket_first, socket_later) = if at_receiver * 2 >= self.lost.all && self.is_worth(at_receiver) {
             (at_socket, None)
         } else {
             (None, at_socket)
         };
-        // Few packets that were lost there limit nothing; the table of both ends tells of them.
+        // A few lost packets are not a limit; the table of both ends shows them.
         let socket_later = socket_later.filter(|_| self.is_worth(at_receiver));
         found.extend(socket_first);
         if let Some(outstanding) = self.outstanding {
@@ -120,8 +120,8 @@ impl<'a> Evidence<'a> {
             found.push((Cause::RoundTrip, format!("{outstanding} outstanding {plural}")));
         }
         found.extend(self.single_queue());
-        found.extend(self.told_cap());
-        // Datagrams that were lost on their way say that the sender had time for more than the path took.
+        found.extend(self.known_cap());
+        // Datagrams lost on the path mean that the sender was faster than the path.
         let on_the_way = self.datagrams_lost();
         if !on_the_way.is_empty() {
             found.extend(on_the_way);
@@ -130,7 +130,7 @@ impl<'a> Evidence<'a> {
         }
         found.extend(socket_later);
         let window = self.window();
-        // A small window that was never open explains the rate, however busy the cores were.
+        // A small window that was always full explains the rate, however busy the cores were.
         let (window_first, window) = if self.is_shut() { (window, Vec::new()) } else { (Vec::new(), window) };
         found.extend(window_first);
         found.extend(self.back_pressure());
@@ -138,7 +138,7 @@ impl<'a> Evidence<'a> {
         found.extend(self.threads());
         found.extend(self.full_core());
         found.extend(self.queue_held_back());
-        // A cap fills a queue, and a queue that grows fills the window in the end: then the cap is the cause.
+        // A cap fills a queue, and a full queue fills the window: then the cap is the cause.
         let shape = self.shape();
         found.extend(shape);
         found.extend(window);
@@ -150,24 +150,26 @@ impl<'a> Evidence<'a> {
 
     fn reached(&self) -> Vec<Finding> {
         let mut found = Vec::new();
-        let is_reached = |(asked, reached): &(f64, f64)| *reached >= asked * RATE_REACHED;
-        if let Some((asked, reached)) = self.asked.filter(is_reached) {
-            let words = format!("{} of the configured {}", self.human_rate(reached), self.human_rate(asked));
-            found.push((Cause::AskedRate, words));
+        let is_reached = |(configured, reached): &(f64, f64)| *reached >= configured * RATE_REACHED;
+        if let Some((configured, reached)) = self.configured.filter(is_reached) {
+            let words =
+                format!("{} of the configured {}", self.human_rate(reached), self.human_rate(configured));
+            found.push((Cause::ConfiguredRate, words));
         }
-        if let Some((asked, reached)) = self.asked_requests.filter(is_reached) {
-            let words = format!("{} of the configured {}", human_si(reached, "/s"), human_si(asked, "/s"));
-            found.push((Cause::AskedRate, words));
+        if let Some((configured, reached)) = self.configured_requests.filter(is_reached) {
+            let words =
+                format!("{} of the configured {}", human_si(reached, "/s"), human_si(configured, "/s"));
+            found.push((Cause::ConfiguredRate, words));
         }
         found
     }
 
-    /// The numbers that led to no cause.
+    /// Numbers without a clear cause.
     pub fn background(&self) -> Vec<String> {
         let mut words = self.core_words();
         if let Some(tcp) = &self.tcp {
             words.push(format!(
-                "window full {}, send buffer full {} of the time",
+                "receive window full {}, send buffer full {} of the time",
                 percent(tcp.window),
                 percent(tcp.buffer)
             ));
@@ -178,7 +180,7 @@ impl<'a> Evidence<'a> {
                     human_nanos(least * 1e3)
                 ));
             }
-            words.push(format!("{} retransmits", tcp.resent));
+            words.push(format!("{} retransmits", tcp.retransmits));
         }
         words
     }
@@ -206,7 +208,7 @@ pub(super) fn name_of(role: Role) -> &'static str {
     }
 }
 
-/// Sums over connections; absent when the kernel did not say.
+/// Sums over connections; absent when the kernel did not report a value.
 fn sum(connections: &[&TcpInfo], field: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
     let sum = connections.iter().map(|tcp| field(tcp)).reduce(|a, b| Some(a? + b?)).flatten()?;
     Some(sum as f64)
@@ -218,7 +220,7 @@ fn connections(sender: &TrialEnd, workload: &Workload) -> Option<Connections> {
     let count: u32 = reports().map(|stream| stream.members).sum();
     let busy = sum(&all, |tcp| tcp.busy_us).filter(|busy| *busy > 0.0)?;
     let of_busy = |field: fn(&TcpInfo) -> Option<u64>| sum(&all, field).map_or(0.0, |time| time / busy);
-    let resent = sum(&all, |tcp| tcp.retransmits.map(u64::from)).unwrap_or(0.0);
+    let retransmits = sum(&all, |tcp| tcp.retransmits.map(u64::from)).unwrap_or(0.0);
     let spurious = sum(&all, |tcp| Some(tcp.dsack_dups.map_or(0, u64::from))).unwrap_or(0.0);
     let segments = sum(&all, |tcp| tcp.segs_out.map(u64::from)).filter(|sent| *sent > 0.0);
     let mean = |field: fn(&TcpInfo) -> Option<u32>| {
@@ -231,9 +233,9 @@ fn connections(sender: &TrialEnd, workload: &Workload) -> Option<Connections> {
         busy: busy * 1e3 / could_ns,
         window: of_busy(|tcp| tcp.rwnd_limited_us),
         buffer: of_busy(|tcp| tcp.sndbuf_limited_us),
-        resent: resent as u64,
-        lost: segments.map_or(0.0, |segments| (resent - spurious).max(0.0) / segments),
-        resent_bytes: resent * mss,
+        retransmits: retransmits as u64,
+        lost: segments.map_or(0.0, |segments| (retransmits - spurious).max(0.0) / segments),
+        retransmitted_bytes: retransmits * mss,
         rtt_us: mean(|tcp| tcp.rtt_us),
         min_rtt_us: mean(|tcp| tcp.min_rtt_us),
         congestion_window: mean(|tcp| tcp.snd_cwnd).map(|segments| segments * mss),

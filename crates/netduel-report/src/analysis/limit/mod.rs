@@ -1,10 +1,9 @@
-//! What limited a trial, from what both ends recorded of it: the cause, and the numbers that led to it. Where they do not
-//! lead to one cause the answer is "unknown", with the numbers.
+//! The bottleneck of a trial, from the records of both ends: the cause and its evidence. Without a clear cause the answer is
+//! "unknown", with the numbers.
 //!
-//! The order of the questions matters: a rate that was asked for is no limit of the path; what the kernel or the provider counted
-//! goes before what is inferred; a thread that had no time left explains a closed window or an empty send buffer; these explain
-//! a path that is not full.
-mod asked;
+//! The order of the checks matters: a configured rate is not a limit of the path; counters of the kernel or the provider come
+//! before inference; a saturated thread explains a full window or an empty send buffer; these explain a path that is not full.
+mod configured_rate;
 mod cores;
 mod evidence;
 mod packets;
@@ -17,82 +16,85 @@ use serde::Serialize;
 use super::expected::Expected;
 use evidence::Evidence;
 
-pub use asked::missed_rate;
+pub use configured_rate::missed_rate;
 
-/// What held the traffic back.
+/// The cause of a bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The rate that was asked for was reached.
-    AskedRate,
-    /// The sending thread, or the core it was pinned to, had no CPU time left.
+    /// The configured rate was reached.
+    #[serde(rename = "asked-rate")]
+    ConfiguredRate,
+    /// The sending thread, or the core it was pinned to, was saturated.
     SenderCore,
-    /// A generator that is not ours (the kernel's, testpmd) made packets as fast as it can.
+    /// A generator outside netduel (the kernel's, testpmd) ran at its maximum rate.
     Generator,
-    /// The sender's interface took no frame of the generator.
-    NotTaken,
-    /// The ring or queue of the sender's interface was full: what takes the packets from it is slower than the sender.
+    /// The sender's interface accepted no frame of the generator.
+    #[serde(rename = "not-taken")]
+    FramesRejected,
+    /// The ring or queue of the sender's interface was full: the device is slower than the sender.
     BackPressure,
-    /// The receiving thread, or the core it was pinned to, had no CPU time left.
+    /// The receiving thread, or the core it was pinned to, was saturated.
     ReceiverCore,
-    /// Threads waited for a core that other programs had for longer than they ran.
-    OtherPrograms,
-    /// The kernel's packet processing had no time left on one core.
+    /// CPU contention: threads waited for a core longer than they ran.
+    #[serde(rename = "other-programs")]
+    CpuContention,
+    /// The kernel's packet processing saturated one core.
     SoftirqCore,
-    /// One receive queue, and so one core, had all packets to process.
+    /// One receive queue, and so one core, processed all packets.
     SingleQueue,
     /// All cores of a machine were busy.
     AllCores,
     /// The receiver's window was full.
     ReceiveWindow,
-    /// The receiver's program left a large buffer full.
+    /// The receiver's program did not read a large buffer in time.
     ReceiverProgram,
-    /// The send buffer was too small for what was under way.
+    /// The send buffer was too small for the data in flight.
     SendBuffer,
-    /// The sender's program had nothing to send.
+    /// The sender's program had no data to send.
     Application,
-    /// A cap on the rate: a known limit was reached, a counter of the provider rose, or the rate stood flat with CPU to spare.
+    /// A rate cap: a known limit was reached, a counter of the provider rose, or the rate was flat with CPU time to spare.
     RateCap,
-    /// A cap that lets a burst pass first: the rate fell to a lower level within the trial.
+    /// A rate cap with a burst allowance: the rate fell to a lower level within the trial.
     TokenBucket,
-    /// Packets that one host sent never came to the other.
+    /// Packets were lost between the two hosts.
     Switch,
-    /// An interface or queue of one of the two hosts dropped packets that it had no room for.
+    /// An interface or queue of one of the two hosts dropped packets.
     HostDrops,
-    /// Packets were lost where no counter of the two hosts tells.
+    /// Packets were lost without a counter of the two hosts.
     LostUncounted,
-    /// A queue on the path grew, and TCP sent less.
+    /// A queue on the path was full, and TCP reduced its rate.
     Congestion,
-    /// Segments were lost, and TCP sent less.
+    /// Segments were lost, and TCP reduced its rate.
     Loss,
-    /// The receiver's program did not take frames out of its ring (AF_XDP, DPDK) as fast as they came.
+    /// The receiver's program read its ring (AF_XDP, DPDK) too slowly.
     ReceiverRing,
-    /// The receiver's program did not take datagrams as fast as they came.
+    /// The receiver's program read its socket too slowly.
     ReceiverSocket,
-    /// Each request waited for the response before it: a closed loop is as fast as its round trip.
+    /// Latency-bound: in a closed loop each request waits for a response.
     RoundTrip,
     /// The evidence points to no single cause.
     Unknown,
 }
 
 impl Cause {
-    /// The words for people.
+    /// Words for people.
     pub fn words(self) -> &'static str {
         match self {
-            Self::AskedRate => "the configured rate",
+            Self::ConfiguredRate => "the configured rate",
             Self::SenderCore => "the sender's core",
-            Self::Generator => "the generator: its cores make no more packets",
-            Self::NotTaken => "the sender's interface: it accepts no frames of the generator",
+            Self::Generator => "the generator: its cores are saturated",
+            Self::FramesRejected => "the sender's interface: it rejects the frames of the generator",
             Self::BackPressure => "the sender's interface: its ring or queue was full (back-pressure)",
             Self::ReceiverCore => "the receiver's core",
-            Self::OtherPrograms => "CPU contention from other processes",
+            Self::CpuContention => "CPU contention from other processes",
             Self::SoftirqCore => "softirq processing on one core",
             Self::SingleQueue => "a single receive queue: one core does all packet processing",
             Self::AllCores => "all cores of one machine",
             Self::ReceiveWindow => "the receive window",
             Self::ReceiverProgram => "the receiver's program: it reads too slowly",
             Self::SendBuffer => "the send buffer",
-            Self::Application => "the sender's program: it has nothing to send",
+            Self::Application => "the sender's program: it has no data to send",
             Self::RateCap => "a rate cap",
             Self::TokenBucket => "a rate cap with a burst (token bucket)",
             Self::Switch => "the path: it drops packets between the hosts",
@@ -108,17 +110,17 @@ impl Cause {
     }
 }
 
-/// A cause with what led to it.
+/// A cause with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Limit {
-    /// What held the traffic back.
+    /// The cause.
     pub cause: Cause,
-    /// The numbers, each in words; the one that decided is first.
+    /// The evidence in words, the decisive number first.
     pub evidence: Vec<String>,
 }
 
-/// What limited a trial; absent when an end is missing. `shared_machine`: both hosts are one machine, with the same cores.
-/// `expected`: what the sending hosts can give at most, as far as that is known.
+/// The bottleneck of a trial; absent when an end is missing. `shared_machine`: both hosts are one machine, with the same cores.
+/// `expected`: the known rate limit of the sending hosts.
 pub fn limit_of(
     workload: &Workload,
     trial: &Trial,
@@ -137,22 +139,22 @@ pub fn limit_of(
     Some(Limit { cause, evidence: words })
 }
 
-/// What limited the trials of an arm in one workload.
+/// The bottleneck of an arm in one workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArmLimit {
-    /// What limited most trials.
+    /// The cause in most trials.
     pub cause: Cause,
-    /// How many of them.
+    /// Number of trials with this cause.
     pub trials: u32,
-    /// Of how many.
+    /// Number of valid trials.
     pub of: u32,
-    /// The numbers of the trial in the middle of those, in the order of the schedule.
+    /// The evidence of the middle one of these trials, in the order of the schedule.
     pub evidence: Vec<String>,
-    /// What limited the others, most frequent first.
+    /// The causes in other trials, most frequent first.
     pub others: Vec<(Cause, u32)>,
 }
 
-/// What limited the valid trials of an arm; absent without one.
+/// The bottleneck of an arm's valid trials; absent without one.
 pub(super) fn of_arm(
     workload: &Workload,
     trials: &[&Trial],
@@ -165,7 +167,7 @@ pub(super) fn of_arm(
     let mut causes: Vec<Cause> = limits.iter().map(|limit| limit.cause).collect();
     causes.sort_unstable();
     causes.dedup();
-    // A stable sort: of two causes with as many trials the more certain one, which stands first, is named.
+    // A stable sort: of two causes with the same count the more certain one comes first.
     causes.sort_by_key(|cause| std::cmp::Reverse(count(*cause)));
     let (cause, others) = causes.split_first()?;
     let own: Vec<&Limit> = limits.iter().filter(|limit| limit.cause == *cause).collect();

@@ -1,17 +1,17 @@
-//! Causes of packets alone: rings, generators, and ends that are busy whatever they do.
+//! Causes specific to packet workloads: rings, generators, and busy-polling ends.
 use netduel_model::dpdk::DpdkCounts;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::trial::TrialEnd;
 
-use super::asked;
+use super::configured_rate;
 use super::evidence::{Evidence, Finding, name_of};
 use super::{Cause, percent};
 
-/// A sender that found its ring full in this share of its calls, or more, had time to wait for it.
+/// From this share of calls with a full ring on, the sender waited for the ring.
 const RING_FULL: f64 = 0.1;
-/// Fewer lost packets than this share of those sent are no limit of what arrives.
+/// A smaller share of lost packets is not the limit.
 const LOST_LITTLE: f64 = 0.01;
-/// A generator in the kernel that ran for this share of the time had no time left for more.
+/// From this share of the time on, a generator in the kernel is saturated.
 const GENERATOR_FULL: f64 = 0.5;
 
 impl Evidence<'_> {
@@ -19,18 +19,18 @@ impl Evidence<'_> {
         self.workload.traffic.packets()
     }
 
-    /// What is counted.
+    /// The counted unit.
     pub(super) fn noun(&self) -> &'static str {
         if self.path().is_some() { "packets" } else { "datagrams" }
     }
 
     /// A payload rate for people; of packets as packets per second.
     pub(super) fn human_rate(&self, bps: f64) -> String {
-        asked::human_rate(&self.workload.traffic, bps)
+        configured_rate::human_rate(&self.workload.traffic, bps)
     }
 
-    /// Whether an end runs all the time whatever there is to do, so that a full core alone says nothing of it: an AF_XDP receiver and
-    /// testpmd ask their rings again and again, and the kernel's generator has a finding of its own.
+    /// Whether an end always runs at full load, so that a saturated core is no evidence: an AF_XDP receiver and testpmd busy-poll
+    /// their rings, and the kernel's generator has its own check.
     pub(super) fn always_runs(&self, end: &TrialEnd) -> bool {
         let is_sender = end.report.role == self.sender.report.role;
         self.path().is_some_and(|path| {
@@ -42,17 +42,17 @@ impl Evidence<'_> {
         })
     }
 
-    /// Whether so many lost ones say what the limit is: of packets as fast as they can a few are lost whatever it is.
+    /// Whether loss is large enough to be the limit: at maximum rate a few packets are lost in any case.
     pub(super) fn is_worth(&self, lost: u64) -> bool {
         self.path().is_none() || lost as f64 >= self.sent as f64 * LOST_LITTLE
     }
 
-    /// Packets that a receiver past the network stack counted as lost before its program had them.
+    /// Packets that a kernel-bypass receiver counted as lost before its program received them.
     pub(super) fn ring_drops(&self) -> u64 {
         self.receiver.report.packets.as_ref().map_or(0, |packets| packets.drops.values().sum())
     }
 
-    /// Frames that found the ring of an AF_XDP receiver, or the queues of a testpmd, full.
+    /// Frames dropped at a full ring of an AF_XDP receiver or full queues of testpmd.
     pub(super) fn ring_full(&self) -> Option<Finding> {
         let drops = &self.receiver.report.packets.as_ref()?.drops;
         let (counter, count) =
@@ -61,21 +61,21 @@ impl Evidence<'_> {
         Some((Cause::ReceiverRing, words))
     }
 
-    /// Frames of the kernel's generator of which the other end saw none.
+    /// Frames of the kernel's generator, none of which arrived.
     pub(super) fn not_taken(&self) -> Option<Finding> {
         self.path().filter(|path| path.engine == PacketEngine::Kernel)?;
         let arrived = self.receiver.report.received.as_ref().map_or(0, |flow| flow.messages);
         (self.sent > 0 && arrived == 0).then(|| {
             let words = format!(
-                "the kernel made {} packets and none arrived: the driver of the sender's interface takes no frames from an XDP \
-                 program; a veth takes them only while its other end has a program or GRO",
+                "the kernel generated {} packets and none arrived: the driver of the sender's interface does not accept frames from XDP \
+                 programs; a veth accepts them only while its peer has an XDP program or GRO",
                 self.sent
             );
-            (Cause::NotTaken, words)
+            (Cause::FramesRejected, words)
         })
     }
 
-    /// A ring or queue that was full when the sender came with more.
+    /// A full ring or queue at the sender.
     pub(super) fn back_pressure(&self) -> Option<Finding> {
         self.path()?;
         if let Some(testpmd) = &self.sender.report.dpdk {
@@ -85,7 +85,7 @@ impl Evidence<'_> {
         let share = handed.refused as f64 / (handed.calls + handed.refused).max(1) as f64;
         (share >= RING_FULL).then(|| {
             let words = format!(
-                "the {} found the ring or queue of its interface full {} times, in {} of its calls",
+                "the ring or queue of the {}'s interface was full {} times, in {} of the calls",
                 name_of(self.sender.report.role),
                 handed.refused,
                 percent(share)
@@ -94,21 +94,17 @@ impl Evidence<'_> {
         })
     }
 
-    /// The kernel's generator, which runs in the call of a thread that is not among those of the trial.
+    /// A saturated kernel generator, which runs in a system call outside the threads of the trial.
     pub(super) fn generator(&self) -> Option<Finding> {
         self.path().filter(|path| path.engine == PacketEngine::Kernel)?;
         let (user, system) = self.sender.report.process_cpu_ns;
         let ran = (user + system) as f64 / self.sender.observation.wall_ns.max(1) as f64;
-        (ran >= GENERATOR_FULL).then(|| {
-            (
-                Cause::Generator,
-                format!("the kernel made packets for {} of the time of one core", percent(ran)),
-            )
-        })
+        (ran >= GENERATOR_FULL)
+            .then(|| (Cause::Generator, format!("the kernel's generator used {} of one core", percent(ran))))
     }
 }
 
-/// testpmd always offers more than its device takes, or makes all that it can.
+/// testpmd either offers more than its device accepts, or is saturated itself.
 fn offered(counts: &DpdkCounts) -> Option<Finding> {
     let offered = counts.sent + counts.refused;
     let share = counts.refused as f64 / offered.max(1) as f64;
@@ -116,6 +112,7 @@ fn offered(counts: &DpdkCounts) -> Option<Finding> {
         format!("the device refused {} of the {offered} packets that testpmd offered", percent(share));
     match share {
         share if share >= RING_FULL => Some((Cause::BackPressure, words)),
-        _ => (offered > 0).then(|| (Cause::Generator, format!("{words}: it took all that was made"))),
+        _ => (offered > 0)
+            .then(|| (Cause::Generator, format!("{words}: the device accepted nearly all of them"))),
     }
 }

@@ -17,33 +17,33 @@ const DATAGRAMS_LOSSY: f64 = 0.01;
 const AT_LIMIT: std::ops::RangeInclusive<f64> = 0.90..=1.05;
 /// A round trip this many times the smallest one, and longer by this much, microseconds, waits in a queue.
 const QUEUED: (f64, f64) = (2.0, 500.0);
-/// A queueing discipline that held packets back so often had a rate to keep.
+/// A qdisc that delayed packets at least this often enforces a rate.
 const HELD_BACK_MIN: u64 = 100;
-/// A window below this may be too small for a path; a larger one is full because nobody reads.
+/// A window below this can be too small for a path; a larger one is full because the receiver does not read in time.
 const WINDOW_LARGE: f64 = 512.0 * 1024.0;
 /// From this share of the busy time on, a window was never open.
 const WINDOW_SHUT: f64 = 0.9;
-/// A window so many times what was under way is no limit of the path.
+/// A window this many times the data in flight is not the limit.
 const WINDOW_SPARE: f64 = 4.0;
-/// With data under way for this share of its time a sender always had some.
+/// With data in flight for this share of the time, a sender always had data to send.
 const BUSY_ALL: f64 = 0.9;
-/// A congestion window this many times what was under way is no limit.
+/// A congestion window this many times the data in flight is not the limit.
 const WINDOW_UNUSED: f64 = 1.5;
-/// With this share of what the buffer takes under way it is full: the kernel counts its own bookkeeping, too.
+/// A buffer with this share of its size in flight is full, because the kernel also counts its own bookkeeping.
 const BUFFER_FULL: f64 = 0.3;
-/// With data under way for less than this share of its time a sender had none to send.
+/// With data in flight for less than this share of the time, a sender had too little to send.
 const BUSY_LITTLE: f64 = 0.7;
-/// Neighbours joined at most: the mean of many is flat whatever they are.
-const JOINED_MOST: usize = 2;
-/// Intervals that a level, and a fall between two, are told by at least, after neighbours were joined.
+/// Intervals merged at most: the mean of many is flat in any case.
+const MERGED_MAX: usize = 2;
+/// Minimum number of intervals, after merging, to detect a level, and a fall between two levels.
 const INTERVALS_OF_LEVEL: usize = 10;
 const INTERVALS_OF_FALL: usize = 8;
-/// A provider that holds back this share of an interface's packets, or bytes, is what limits. Bursts of less than a millisecond are held
-/// back on many paths that are no limit.
+/// From this share of delayed packets or bytes on, the provider's limit is the bottleneck. Many paths delay bursts of less than a
+/// millisecond without being the limit.
 const HELD_BACK_SHARE: f64 = 0.001;
 
 impl Connections {
-    /// Whether segments wait in a queue on their way.
+    /// Whether segments wait in a queue on the path.
     fn is_queued(&self) -> bool {
         match (self.rtt_us, self.min_rtt_us) {
             (Some(rtt), Some(least)) => rtt >= least * QUEUED.0 && rtt >= least + QUEUED.1,
@@ -61,9 +61,9 @@ impl Connections {
     }
 }
 
-/// What a provider held back of the interface that carried the trial.
+/// Traffic of the interface that the provider's limit delayed or dropped.
 struct HeldBack {
-    /// Whether it is enough to be the limit.
+    /// Whether it is enough to be the bottleneck.
     is_cause: bool,
     words: String,
 }
@@ -85,8 +85,8 @@ fn held_back(observation: &Observation) -> Option<HeldBack> {
 }
 
 impl Evidence<'_> {
-    /// A cap that somebody states: a provider's counter, or a known limit that was reached.
-    pub(super) fn told_cap(&self) -> Vec<Finding> {
+    /// A documented cap: a counter of the provider, or a known limit that was reached.
+    pub(super) fn known_cap(&self) -> Vec<Finding> {
         let held = self.held_back().filter(|(_, held)| held.is_cause);
         let mut found: Vec<Finding> =
             held.map(|(end, held)| (Cause::RateCap, format!("at the {end} {}", held.words))).collect();
@@ -104,23 +104,23 @@ impl Evidence<'_> {
             .filter_map(|end| Some((name_of(end.report.role), held_back(&end.observation)?)))
     }
 
-    /// Packets that a provider held back, and that were too few to be the cause.
+    /// Packets that the provider's limit delayed, too few to be the cause.
     pub(super) fn little_held_back(&self) -> Vec<String> {
         let little = self.held_back().filter(|(_, held)| !held.is_cause);
         let share = percent(HELD_BACK_SHARE);
         little
             .map(|(end, held)| {
-                format!("at the {end} {}, less than {share} of what it carried, so not the cause", held.words)
+                format!("at the {end} {}: less than {share} of its traffic, so not the cause", held.words)
             })
             .collect()
     }
 
-    /// A queueing discipline of the sender that kept a rate.
+    /// A qdisc of the sender that enforces a rate.
     pub(super) fn queue_held_back(&self) -> Vec<Finding> {
         let Some(carrier) = carrier(&self.sender.observation) else { return Vec::new() };
         let held = carrier.qdisc_overlimits.filter(|held| *held >= HELD_BACK_MIN);
         let words = held
-            .map(|held| format!("the qdisc of {} delayed packets {held} times to keep a rate", carrier.name));
+            .map(|held| format!("the qdisc of {} delayed packets {held} times (overlimits)", carrier.name));
         let fell = self.fall().map(|(cause, fall)| {
             (cause, format!("{fall}{}", words.as_ref().map(|w| format!("; {w}")).unwrap_or_default()))
         });
@@ -130,11 +130,11 @@ impl Evidence<'_> {
         }
     }
 
-    /// The course of the rate with neighbours joined, finest first.
+    /// The rate over time with neighbouring intervals merged, finest first.
     fn courses(&self, least: usize) -> impl Iterator<Item = Vec<f64>> {
-        let most = (self.course.len() / least).clamp(1, JOINED_MOST);
-        (1..=most).map(|joined| {
-            let exact = self.course.chunks_exact(joined);
+        let most = (self.course.len() / least).clamp(1, MERGED_MAX);
+        (1..=most).map(|merged| {
+            let exact = self.course.chunks_exact(merged);
             exact.map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64).collect()
         })
     }
@@ -155,104 +155,107 @@ impl Evidence<'_> {
     pub(super) fn shape(&self) -> Vec<Finding> {
         let Some(tcp) = &self.tcp else { return Vec::new() };
         let presses = tcp.is_queued() || tcp.lost >= LOSSY;
-        // A small window holds no queue that could grow: round trips are long then because somebody else is slow.
+        // A small window cannot fill a queue: round trips are long because another part is slow.
         let is_small = self.receive_window().is_some_and(|window| window < WINDOW_LARGE);
         let window_closed = tcp.window >= HELD_UP && (is_small || !tcp.is_queued());
-        if !self.is_free() || !presses || window_closed {
+        if !self.is_unpaced() || !presses || window_closed {
             return Vec::new();
         }
-        let why = format!("{}, {} retransmits", tcp.round_trips(), tcp.resent);
+        let why = format!("{}, {} retransmits", tcp.round_trips(), tcp.retransmits);
         if let Some((cause, words)) = self.fall() {
             return vec![(cause, format!("{words} ({why})"))];
         }
         let level = self.courses(INTERVALS_OF_LEVEL).find_map(|course| doubt::plateau(&course));
         let words = level.map(|level| {
-            format!("the rate was flat at {} with more data ready ({why})", self.human_rate(level))
+            format!(
+                "the rate was flat at {} although the sender had more data ({why})",
+                self.human_rate(level)
+            )
         });
         words.into_iter().map(|words| (Cause::RateCap, words)).collect()
     }
 
-    /// Whether the traffic was free to go as fast as it could.
-    fn is_free(&self) -> bool {
+    /// Whether the traffic has no configured rate.
+    fn is_unpaced(&self) -> bool {
         self.workload.traffic.facts().paced.is_none()
     }
 
-    /// What each connection needs under way on a path whose queues are empty, bytes: its rate times its smallest round trip.
-    fn needed(&self) -> Option<f64> {
+    /// Bandwidth-delay product of each connection, bytes: its rate times its minimum round trip.
+    fn bandwidth_delay(&self) -> Option<f64> {
         let connections: u32 = self.sender.report.streams.iter().map(|stream| stream.members).sum();
         let (rate, rtt) = self.rate_bps.zip(self.tcp?.min_rtt_us)?;
         Some(rate / 8.0 * rtt / 1e6 / f64::from(connections.max(1)))
     }
 
-    /// That a connection was busy all the time, and had as much under way as its send buffer takes, while its congestion window
-    /// allowed more: the kernel counts the buffer as the limit only where a write happens to wait at the right moment.
+    /// A full send buffer: the connection was always busy, and its data in flight filled the buffer while the congestion window
+    /// allowed more. The kernel counts the buffer as the limit only when a write waits at the right moment.
     fn full_buffer(&self) -> Option<String> {
-        let (tcp, under_way) = (self.tcp?, self.needed()?);
+        let (tcp, in_flight) = (self.tcp?, self.bandwidth_delay()?);
         let (window, buffer) = (tcp.congestion_window?, tcp.send_buffer?);
         let held =
-            tcp.busy >= BUSY_ALL && under_way * WINDOW_UNUSED <= window && under_way >= buffer * BUFFER_FULL;
+            tcp.busy >= BUSY_ALL && in_flight * WINDOW_UNUSED <= window && in_flight >= buffer * BUFFER_FULL;
         held.then(|| {
             format!(
-                "{} were in flight, all that a send buffer of {} holds; the congestion window allowed {}",
-                human_si(under_way, "B"),
+                "{} in flight, the capacity of a send buffer of {}; the congestion window allowed {}",
+                human_si(in_flight, "B"),
                 human_si(buffer, "B"),
                 human_si(window, "B")
             )
         })
     }
 
-    /// Whether the window was small, and full all but all of the time.
+    /// Whether the window was small and almost always full.
     pub(super) fn is_shut(&self) -> bool {
         let is_small = self.receive_window().is_some_and(|window| window < WINDOW_LARGE);
         is_small && self.tcp.is_some_and(|tcp| tcp.window >= WINDOW_SHUT)
     }
 
-    /// The smallest window that a connection's receiver granted at the end, bytes.
+    /// The smallest receive window over the connections at the end, bytes.
     fn receive_window(&self) -> Option<f64> {
         let streams = self.receiver.report.streams.iter().filter_map(|stream| stream.tcp.as_ref()?.rcv_wnd);
         streams.min().map(f64::from)
     }
 
-    /// A window that was full: too small, or full because the receiver's program did not read.
+    /// A full window: too small, or full because the receiver's program did not read in time.
     pub(super) fn window(&self) -> Vec<Finding> {
         let Some(tcp) = self.tcp.filter(|tcp| tcp.window >= HELD_UP) else { return Vec::new() };
-        let words = format!("the window was full {} of the time", percent(tcp.window));
+        let words = format!("the receive window was full {} of the time", percent(tcp.window));
         let window = self.receive_window();
-        let under_way = self.needed();
-        let found = match (window, under_way) {
-            (Some(window), Some(under_way))
-                if window >= WINDOW_LARGE && window >= under_way * WINDOW_SPARE =>
+        let in_flight = self.bandwidth_delay();
+        let found = match (window, in_flight) {
+            (Some(window), Some(in_flight))
+                if window >= WINDOW_LARGE && window >= in_flight * WINDOW_SPARE =>
             {
                 (
                     Cause::ReceiverProgram,
                     format!(
-                        "{words}; it is {} and the path needs {}: the receiver did not read in time",
+                        "{words}; the window is {}, the path needs {}: the receiver did not read in time",
                         human_si(window, "B"),
-                        human_si(under_way, "B")
+                        human_si(in_flight, "B")
                     ),
                 )
             }
             (Some(window), _) => {
-                (Cause::ReceiveWindow, format!("{words}; it was {} at the end", human_si(window, "B")))
+                (Cause::ReceiveWindow, format!("{words}; {} at the end", human_si(window, "B")))
             }
             _ => (Cause::ReceiveWindow, words),
         };
         vec![found]
     }
 
-    /// Segments that were lost: between the hosts, in a queue that grew, or somewhere.
+    /// Lost segments: between the hosts, in a full queue, or at an unknown location.
     pub(super) fn segments_lost(&self) -> Vec<Finding> {
         let Some(tcp) = self.tcp.filter(|tcp| tcp.lost >= LOSSY) else { return Vec::new() };
-        let words = format!("{} retransmits, {} of all segments", tcp.resent, percent(tcp.lost));
+        let words = format!("{} retransmits, {} of all segments", tcp.retransmits, percent(tcp.lost));
         let between = self.lost_between();
-        if let Some((bytes, told)) = between.filter(|(bytes, _)| *bytes >= tcp.resent_bytes / 2.0) {
+        if let Some((bytes, told)) = between.filter(|(bytes, _)| *bytes >= tcp.retransmitted_bytes / 2.0) {
             return vec![(Cause::Switch, format!("{told}, {}; {words}", human_si(bytes, "B")))];
         }
         let cause = if tcp.is_queued() { Cause::Congestion } else { Cause::Loss };
         vec![(cause, format!("{words}; {}", tcp.round_trips()))]
     }
 
-    /// Bytes that the sender's interface sent and the receiver's never counted.
+    /// Bytes that the sender's interface counted and the receiver's did not.
     fn lost_between(&self) -> Option<(f64, String)> {
         let (from, to) = (carrier(&self.sender.observation)?, carrier(&self.receiver.observation)?);
         let missing = from.tx_bytes.checked_sub(to.rx_bytes).filter(|bytes| *bytes > 0)?;
@@ -268,7 +271,7 @@ impl Evidence<'_> {
         Some((missing as f64, words))
     }
 
-    /// Datagrams lost on their way: at a cap, at the hosts' own interfaces, or between them.
+    /// Datagrams lost on the path: at a cap, at the interfaces of the hosts, or between them.
     pub(super) fn datagrams_lost(&self) -> Vec<Finding> {
         let elsewhere = self.lost.all.saturating_sub(self.lost.at_socket);
         if self.sent == 0 || (elsewhere as f64) < self.sent as f64 * DATAGRAMS_LOSSY {
@@ -306,7 +309,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// A send buffer that is too small, and a program that had nothing to send.
+    /// A send buffer that is too small, or a program without data to send.
     pub(super) fn buffer_and_program(&self) -> Vec<Finding> {
         let Some(tcp) = &self.tcp else { return Vec::new() };
         let mut found = Vec::new();
@@ -320,12 +323,12 @@ impl Evidence<'_> {
         let is_whole = facts.volume().is_none();
         if tcp.busy < BUSY_LITTLE
             && is_whole
-            && self.is_free()
+            && self.is_unpaced()
             && facts.is_stream()
             && facts.wire == Wire::Segments
         {
             let words = format!(
-                "data was in flight {} of the time; otherwise there was nothing to send",
+                "data was in flight {} of the time; for the rest the program had no data to send",
                 percent(tcp.busy)
             );
             found.push((Cause::Application, words));

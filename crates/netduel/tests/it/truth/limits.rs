@@ -94,7 +94,7 @@ fn waited(end: &TrialEnd) -> f64 {
 fn is_core(cause: Cause) -> bool {
     matches!(
         cause,
-        Cause::SenderCore | Cause::ReceiverCore | Cause::SoftirqCore | Cause::AllCores | Cause::OtherPrograms
+        Cause::SenderCore | Cause::ReceiverCore | Cause::SoftirqCore | Cause::AllCores | Cause::CpuContention
     )
 }
 
