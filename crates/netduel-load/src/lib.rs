@@ -13,6 +13,7 @@ mod connection_source;
 mod control;
 mod counted;
 mod datagram;
+mod deadline;
 mod end_context;
 mod end_markers;
 mod error;

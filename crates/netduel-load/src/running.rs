@@ -20,7 +20,7 @@ pub struct Running {
 impl Running {
     pub(crate) fn start(supervisor: Supervisor, notify: Notify) -> Self {
         let control = Arc::clone(&supervisor.control);
-        supervisor.control.start(supervisor.patience_ns());
+        supervisor.control.start(supervisor.connect_ns());
         let thread = std::thread::spawn(move || {
             let control = Arc::clone(&supervisor.control);
             let result = supervisor.run();

@@ -13,6 +13,7 @@ use netduel_sys::{affinity, clock, socket, tcp, udp, usage};
 use crate::connection_info;
 use crate::control::Control;
 use crate::counted::{Counted, Totals};
+use crate::deadline::Deadline;
 use crate::end_context::{EndContext, pins};
 use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
@@ -29,14 +30,6 @@ use crate::stream_counter;
 use crate::worker::Worker;
 use crate::workload;
 
-/// How long after its planned duration an end is given when nothing moves any more.
-const PATIENCE_NS: u64 = 10_000_000_000;
-/// How long after its planned duration an end is given at all: the buffers of a slow path may still be draining.
-const PATIENCE_MOVING_NS: u64 = 60_000_000_000;
-/// Without progress for this long, nothing moves any more.
-const STILL_NS: u64 = 1_000_000_000;
-/// How long an end is given after its peer is known to be done, when nothing moves.
-const FINISH_NS: u64 = 5_000_000_000;
 /// Stack of a worker; its buffers are on the heap.
 const STACK_BYTES: usize = 256 * 1024;
 
@@ -60,13 +53,6 @@ pub(crate) struct Supervisor {
     pub registration: Option<Registration>,
 }
 
-/// Watches for an end that does not come.
-struct Watch {
-    moved: u64,
-    moved_ns: u64,
-    finishing_ns: Option<u64>,
-}
-
 impl Supervisor {
     /// Opens what the workload needs past the network stack, over this interface.
     pub(crate) fn open_bypass(&mut self, path: &BypassPath) -> Result<(), LoadError> {
@@ -78,9 +64,9 @@ impl Supervisor {
         Ok(())
     }
 
-    /// How long this end waits for its peer at most, nanoseconds from the start.
-    pub(crate) fn patience_ns(&self) -> u64 {
-        self.workload.timing.duration.0.saturating_add(PATIENCE_NS)
+    /// How long this end waits for the connections of its peer, nanoseconds from the start.
+    pub(crate) fn connect_ns(&self) -> u64 {
+        Deadline::connect_ns(self.workload.timing.duration.0)
     }
 
     /// Runs the end until it is over.
@@ -171,7 +157,7 @@ impl Supervisor {
         let started = self.control.started_ns();
         let (mut sent, mut received) = (SeriesGatherer::new(), SeriesGatherer::new());
         let mut finished = Vec::with_capacity(count);
-        let mut watch = Watch { moved: 0, moved_ns: started, finishing_ns: None };
+        let mut deadline = Deadline::new(started, self.workload.timing.duration.0);
         let mut next = started + SAMPLE_INTERVAL_NS;
         // Waiting for the client may have taken a while: the first interval is the one that runs now.
         next += clock::monotonic_ns().saturating_sub(started) / SAMPLE_INTERVAL_NS * SAMPLE_INTERVAL_NS;
@@ -186,7 +172,7 @@ impl Supervisor {
                     while next <= now {
                         next += SAMPLE_INTERVAL_NS;
                     }
-                    self.watch(&mut watch, now);
+                    self.abort_when_over(&mut deadline, now);
                 }
                 // A worker panicked, and its panic is on stderr.
                 Err(RecvTimeoutError::Disconnected) => panic!("a worker of the load ended without a result"),
@@ -198,23 +184,13 @@ impl Supervisor {
         ((sent, received), finished)
     }
 
-    /// Cuts the end when it is overdue, so that no thread waits for a peer that is gone.
-    fn watch(&mut self, watch: &mut Watch, now: u64) {
-        let moved = stream_counter::total(&self.control.sent).bytes
-            + stream_counter::total(&self.control.received).bytes;
-        if moved != watch.moved {
-            (watch.moved, watch.moved_ns) = (moved, now);
-        }
-        if self.control.is_finishing() && watch.finishing_ns.is_none() {
-            watch.finishing_ns = Some(now);
-        }
-        let still = now - watch.moved_ns > STILL_NS;
-        let end = self.control.started_ns().saturating_add(self.workload.timing.duration.0);
-        let overdue = now > end.saturating_add(PATIENCE_MOVING_NS)
-            || (still && now > end.saturating_add(PATIENCE_NS))
-            || (still && watch.finishing_ns.is_some_and(|since| now > since + FINISH_NS));
-        if overdue && !self.control.is_aborted() {
-            self.setup.count_event("deadline", "the peer did not end in time; cut");
+    /// Aborts an overdue end, so that no thread waits for a peer that is gone.
+    fn abort_when_over(&mut self, deadline: &mut Deadline, now: u64) {
+        let control = &self.control;
+        let moved =
+            stream_counter::total(&control.sent).bytes + stream_counter::total(&control.received).bytes;
+        if deadline.is_over(now, moved, control.is_finishing()) && !control.is_aborted() {
+            self.setup.count_event("deadline", "aborted: the peer did not finish in time");
             self.control.abort();
         }
     }
