@@ -1,4 +1,4 @@
-//! The client's end before its start: all streams are connected and greeted, and no payload was sent.
+//! The client's end before its start: all streams are connected and authenticated, and no payload was sent.
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ use crate::sockets::Sockets;
 use crate::supervisor::Supervisor;
 use crate::{local_ports, tcp_acceptor, udp_acceptor};
 
-/// Threads that connect and greet at a time, at least: more would wait for each other's turns on the cores, and the times that
-/// connect(2) takes would be theirs. At most: fewer than a gate keeps peers that have not spoken.
+/// Threads that connect in parallel, at least and at most. More would wait for cores, and connect(2) would seem slower; and the
+/// server keeps at most 256 connections without a handshake message.
 const CONNECTORS: usize = 32;
 const CONNECTORS_MAX: usize = 128;
-/// With so many threads that all streams are set up in this time, where the path is long, nanoseconds.
+/// Time in which all streams should be set up, nanoseconds: a long path gets more threads.
 const SET_UP_NS: u64 = 2_000_000_000;
 
 /// A client that is connected. Dropping it closes its connections.
@@ -35,7 +35,7 @@ pub struct ClientEnd {
 }
 
 /// Connects all streams of `workload` to `ports` of `peer`, which have to be those of [`crate::prepare_server`] with the
-/// same workload and token, and greets, all within `deadline`. No payload is sent.
+/// same workload and token, and does the handshake, all within `deadline`. No payload is sent.
 ///
 /// # Errors
 /// [`LoadError`] when the workload cannot be run here, or the peer does not answer, or is not an agent with the token.
@@ -65,7 +65,7 @@ pub fn prepare_client(
         let begun_ns = clock::monotonic_ns();
         let mut connect = Histogram::new();
         local_ports::check(u64::from(needs.tcp))?;
-        // The first tells how long the path is.
+        // The first connection measures the round trip of the path.
         let first = greet(0)?;
         let threads = connectors(needs.tcp as usize, clock::monotonic_ns() - begun_ns);
         let others = in_parallel(needs.tcp as usize - 1, threads, |stream| greet(stream + 1))?;
@@ -88,7 +88,7 @@ pub fn prepare_client(
     };
     for (flow, errors) in in_parallel(needs.udp as usize, CONNECTORS, greet)? {
         sockets.udp.push(flow);
-        setup.take_in(errors);
+        setup.merge_from(errors);
     }
     let control = Control::new(needs.lanes(), false, Vec::new(), Arc::default());
     let control = Arc::new(control.without_end_markers(is_counted_whole(workload)));
@@ -109,18 +109,18 @@ pub fn prepare_client(
     })
 }
 
-/// Whether the server takes whatever comes for a packet.
+/// Whether the server counts every received datagram as a packet of the trial.
 fn is_counted_whole(workload: &Workload) -> bool {
     workload.traffic.packets().is_some_and(|packets| packets.dpdk(Role::Server).is_some())
 }
 
-/// How many threads connect `count` streams, of which one took `each_ns`.
+/// How many threads connect `count` streams, of which one took `each_ns` nanoseconds.
 fn connectors(count: usize, each_ns: u64) -> usize {
     let wanted = (count as u64).saturating_mul(each_ns) / SET_UP_NS;
     count.min((wanted as usize).clamp(CONNECTORS, CONNECTORS_MAX))
 }
 
-/// Runs `work` for 0 to `count` in some threads, and returns the results in order, or the first error.
+/// Runs `work` for 0 to `count` in `threads` threads, and returns the results in order, or the first error.
 fn in_parallel<T: Send>(
     count: usize,
     threads: usize,
@@ -146,22 +146,22 @@ fn in_parallel<T: Send>(
             .collect()
     });
     let mut parts = parts.into_iter().map(|part| part.map(Vec::into_iter)).collect::<Result<Vec<_>, _>>()?;
-    // Thread t did t, t + threads, ...: taking one of each in turn restores the order.
+    // Thread t had t, t + threads, ...: taking one of each thread in turn restores the order.
     Ok((0..count).filter_map(|index| parts[index % threads].next()).collect())
 }
 
 impl ClientEnd {
-    /// Opens what the workload needs past the network stack, over this interface; nothing when it needs nothing.
+    /// Opens the kernel-bypass sockets or programs of the workload on this interface; none when it uses the network stack.
     ///
     /// # Errors
-    /// [`LoadError::KernelBypass`] without the right, or when the interface refuses.
+    /// [`LoadError::KernelBypass`] without the capability, or when the interface does not support it.
     pub fn with_bypass(mut self, path: &BypassPath) -> Result<Self, LoadError> {
         self.supervisor.open_bypass(path)?;
         Ok(self)
     }
 
-    /// Has sockets that send packets hand over joined datagrams when this interface is seen to cut them: `sent` reads how many packets it
-    /// has sent. Without it each datagram is sent by itself. Nothing for other workloads.
+    /// Lets the workload `pps` send GSO buffers when this interface is seen to segment them: `sent` reads how many packets the interface
+    /// has sent. Otherwise each datagram is sent separately. No effect on other workloads.
     #[must_use]
     pub fn try_segmentation(mut self, interface: &str, sent: impl FnMut() -> Option<u64>) -> Self {
         let Supervisor { workload, token, sockets, .. } = &self.supervisor;
@@ -190,14 +190,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_path_has_more_connections_set_up_at_a_time() {
+    fn long_path_gets_more_connecting_threads() {
         assert_eq!((connectors(1, 1_000_000), connectors(8, 50_000_000)), (1, 8));
         assert_eq!(connectors(20_000, 100_000), CONNECTORS);
         assert_eq!((connectors(20_000, 10_000_000), connectors(20_000, 100_000_000)), (100, 128));
     }
 
     #[test]
-    fn parallel_results_come_in_order() {
+    fn parallel_results_are_in_order() {
         for count in [0, 1, 31, 32, 33, 100, 5_000] {
             assert_eq!(in_parallel(count, 32, Ok).unwrap(), (0..count).collect::<Vec<_>>());
         }

@@ -1,10 +1,10 @@
-//! The kernel's account of a TCP connection.
+//! TCP_INFO and socket options of a connection, for the report.
 use std::net::TcpStream;
 
 use netduel_model::sample::TcpInfo;
 use netduel_sys::{socket, tcp, tcp_info};
 
-/// The kernel's account of a connection; absent when it cannot be read.
+/// Reads TCP_INFO, congestion control and send buffer of a connection.
 pub(crate) fn read(stream: &TcpStream) -> std::io::Result<TcpInfo> {
     let info = tcp_info::read(stream)?;
     Ok(TcpInfo {

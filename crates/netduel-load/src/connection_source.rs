@@ -1,5 +1,5 @@
-//! Where the connections of a workload come in that it makes while traffic runs: a listener of its own, or a queue that a port
-//! fills that many trials share.
+//! Where a server accepts the connections that a client makes while traffic runs: its own listener, or an accept queue that a
+//! shared port fills.
 use std::collections::VecDeque;
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -10,15 +10,15 @@ use netduel_sys::socket::{self, Waiting};
 
 use crate::handshake::LENGTH;
 
-/// A connection that came in.
+/// An accepted connection.
 #[derive(Debug)]
 pub(crate) struct IncomingConnection {
     pub stream: TcpStream,
-    /// Its first bytes, where they had to be read to know whose it is.
+    /// Its first bytes, when the shared port had to read them to find the trial.
     pub head: Option<[u8; LENGTH]>,
 }
 
-/// Where they come in.
+/// The source of accepted connections.
 #[derive(Debug)]
 pub(crate) enum ConnectionSource {
     Listener(TcpListener),
@@ -29,25 +29,25 @@ impl ConnectionSource {
     /// The next connection.
     ///
     /// # Errors
-    /// What accept(2) says; kind `WouldBlock` when none came within `patience` (of a queue) or the listener's own limit;
+    /// An error of accept(2); kind `WouldBlock` when none came within `timeout` (queue) or `SO_RCVTIMEO` (listener);
     /// `EINVAL` after [`Self::shut_down`].
     #[inline]
-    pub(crate) fn accept(&self, waiting: Waiting, patience: Duration) -> io::Result<IncomingConnection> {
+    pub(crate) fn accept(&self, waiting: Waiting, timeout: Duration) -> io::Result<IncomingConnection> {
         match self {
             Self::Listener(listener) => {
                 listener.accept().map(|(stream, _)| IncomingConnection { stream, head: None })
             }
             Self::Queue(queue) => match waiting {
-                Waiting::Block => queue.take(patience),
+                Waiting::Block => queue.take(timeout),
                 Waiting::Never => queue.take(Duration::ZERO),
             },
         }
     }
 
-    /// Wakes all that wait for a connection, for good.
+    /// Wakes all threads that wait for a connection. No further connections are accepted.
     pub(crate) fn shut_down(&self) {
         match self {
-            // ENOTCONN: it was done before.
+            // ENOTCONN: it was shut down before.
             Self::Listener(listener) => drop(socket::shut_down(listener)),
             Self::Queue(queue) => queue.close(),
         }
@@ -55,57 +55,57 @@ impl ConnectionSource {
 }
 
 #[derive(Debug)]
-struct Line {
-    newcomers: VecDeque<IncomingConnection>,
-    is_closed: bool,
+struct QueueState {
+    connections: VecDeque<IncomingConnection>,
+    is_shut_down: bool,
 }
 
-/// Connections that wait for a thread of their trial.
+/// Accepted connections that wait for a thread of their trial.
 #[derive(Debug)]
 pub(crate) struct AcceptQueue {
-    line: Mutex<Line>,
+    state: Mutex<QueueState>,
     changed: Condvar,
-    most: usize,
+    capacity: usize,
 }
 
 impl AcceptQueue {
-    /// A queue in which `most` may wait.
-    pub(crate) fn new(most: usize) -> Self {
-        let line = Line { newcomers: VecDeque::new(), is_closed: false };
-        Self { line: Mutex::new(line), changed: Condvar::new(), most }
+    /// A queue of up to `capacity` connections.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let state = QueueState { connections: VecDeque::new(), is_shut_down: false };
+        Self { state: Mutex::new(state), changed: Condvar::new(), capacity }
     }
 
     /// No code panics while it holds the lock, so a poisoned one still guards a whole value.
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection, or closes it when too many wait already or none are taken any more.
-    pub(crate) fn add(&self, newcomer: IncomingConnection) {
-        let mut line = self.line();
-        if line.newcomers.len() < self.most && !line.is_closed {
-            line.newcomers.push_back(newcomer);
-            drop(line);
+    /// Adds a connection, or closes it when the queue is full or shut down.
+    pub(crate) fn add(&self, connection: IncomingConnection) {
+        let mut state = self.state();
+        if state.connections.len() < self.capacity && !state.is_shut_down {
+            state.connections.push_back(connection);
+            drop(state);
             self.changed.notify_one();
         }
     }
 
-    fn take(&self, patience: Duration) -> io::Result<IncomingConnection> {
-        let line = self.line();
-        let waits = |line: &mut Line| line.newcomers.is_empty() && !line.is_closed;
-        let (mut line, _) =
-            self.changed.wait_timeout_while(line, patience, waits).unwrap_or_else(PoisonError::into_inner);
-        if line.is_closed {
+    fn take(&self, timeout: Duration) -> io::Result<IncomingConnection> {
+        let state = self.state();
+        let waits = |state: &mut QueueState| state.connections.is_empty() && !state.is_shut_down;
+        let (mut state, _) =
+            self.changed.wait_timeout_while(state, timeout, waits).unwrap_or_else(PoisonError::into_inner);
+        if state.is_shut_down {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        line.newcomers.pop_front().ok_or_else(|| io::Error::from(io::ErrorKind::WouldBlock))
+        state.connections.pop_front().ok_or_else(|| io::Error::from(io::ErrorKind::WouldBlock))
     }
 
     fn close(&self) {
-        let mut line = self.line();
-        line.is_closed = true;
-        line.newcomers.clear();
-        drop(line);
+        let mut state = self.state();
+        state.is_shut_down = true;
+        state.connections.clear();
+        drop(state);
         self.changed.notify_all();
     }
 }
@@ -116,29 +116,29 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn newcomer() -> IncomingConnection {
+    fn connection() -> IncomingConnection {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         IncomingConnection { stream, head: None }
     }
 
     #[test]
-    fn a_queue_gives_what_was_added_and_closes_what_is_too_much() {
+    fn full_queue_closes_further_connections() {
         let queue = AcceptQueue::new(2);
         for _ in 0..3 {
-            queue.add(newcomer());
+            queue.add(connection());
         }
         assert!(queue.take(LONG).is_ok() && queue.take(LONG).is_ok());
         assert_eq!(queue.take(Duration::ZERO).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]
-    fn closing_a_queue_wakes_all_that_wait() {
-        let later = ConnectionSource::Queue(AcceptQueue::new(2));
+    fn shutting_down_a_queue_wakes_all_waiting_threads() {
+        let source = ConnectionSource::Queue(AcceptQueue::new(2));
         std::thread::scope(|scope| {
             let waiting: Vec<_> =
-                (0..3).map(|_| scope.spawn(|| later.accept(Waiting::Block, LONG))).collect();
-            later.shut_down();
+                (0..3).map(|_| scope.spawn(|| source.accept(Waiting::Block, LONG))).collect();
+            source.shut_down();
             for thread in waiting {
                 let error = thread.join().unwrap().unwrap_err();
                 assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

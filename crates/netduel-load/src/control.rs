@@ -1,4 +1,4 @@
-//! What all threads of one end share: how far the trial is, the counters, and the sockets to wake them by.
+//! State that all threads of one end share: the phase of the trial, the counters, and the sockets that wake the threads.
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use crate::sockets::Sockets;
 use crate::stream_counter::{self, StreamCounter};
 use crate::waker::{AcceptorState, Waker};
 
-/// Connections of a progress line's figures at most: each costs a system call a line.
+/// Connections whose TCP_INFO a progress line reads, at most: each costs a system call.
 const LIVE_TCP_MAX: usize = 1024;
 
 const RUNNING: u8 = 0;
@@ -24,20 +24,20 @@ pub(crate) struct Control {
     phase: AtomicU8,
     started_ns: AtomicU64,
     done: AtomicBool,
-    /// What was sent, by stream.
+    /// Sent data, by stream.
     pub sent: Vec<StreamCounter>,
-    /// What was received, by stream.
+    /// Received data, by stream.
     pub received: Vec<StreamCounter>,
-    /// How many of the lanes count what the end moves, and not what was sent to measure it.
+    /// The first `bulk` counters count the data of the workload; the others count probes.
     bulk: usize,
     sockets: Mutex<Option<Sockets>>,
     /// Round trips for progress lines.
     pub live_latency: Arc<LiveLatency>,
-    /// Whether `finish` ends flows and later connections at once: for a responder, which has nothing of its own to drain.
+    /// Whether `finish` shuts flows and accepting sockets down at once: for a responder, which has nothing to drain.
     finish_cuts: bool,
-    /// What the thread at the gate looks at.
+    /// What the acceptor threads read.
     pub acceptor_state: Arc<AcceptorState>,
-    /// Writing wakes the threads at the gates, closing ends them.
+    /// Wake the acceptor threads; dropping them ends the threads.
     acceptor_wakers: Mutex<Vec<Waker>>,
     omits_end_markers: bool,
 }
@@ -54,13 +54,13 @@ impl Control {
         acceptor_wakers: Vec<Waker>,
         acceptor_state: Arc<AcceptorState>,
     ) -> Self {
-        let lanes = || (0..streams).map(|_| StreamCounter::default()).collect();
+        let counters = || (0..streams).map(|_| StreamCounter::default()).collect();
         Self {
             phase: AtomicU8::new(RUNNING),
             started_ns: AtomicU64::new(0),
             done: AtomicBool::new(false),
-            sent: lanes(),
-            received: lanes(),
+            sent: counters(),
+            received: counters(),
             bulk,
             sockets: Mutex::new(None),
             live_latency: Arc::default(),
@@ -71,17 +71,17 @@ impl Control {
         }
     }
 
-    /// The same for an end whose peer takes whatever comes for a packet, so that nothing is sent after the last one.
+    /// Sends no end markers: the peer counts every datagram as a packet of the trial.
     pub(crate) fn without_end_markers(self, omits_end_markers: bool) -> Self {
         Self { omits_end_markers, ..self }
     }
 
-    /// Whether the peer is to be told by each flow that no more comes.
+    /// Whether each flow ends with markers.
     pub(crate) fn sends_end_markers(&self) -> bool {
         !self.omits_end_markers && !self.is_aborted()
     }
 
-    /// Tells the gates that the end was started, and how long to wait for its peer.
+    /// Starts the acceptor threads' wait for the peer, which ends after `give_up_after_ns`.
     pub(crate) fn start(&self, give_up_after_ns: u64) {
         let now = clock::monotonic_ns();
         self.acceptor_state.give_up_ns.store(now.saturating_add(give_up_after_ns), SeqCst);
@@ -91,7 +91,7 @@ impl Control {
         }
     }
 
-    /// The traffic begins now.
+    /// Records the start of the traffic.
     pub(crate) fn begin(&self) {
         self.started_ns.store(clock::monotonic_ns(), SeqCst);
     }
@@ -101,7 +101,7 @@ impl Control {
         self.started_ns.load(Relaxed)
     }
 
-    /// Takes the sockets to wake threads by; at once when the end was aborted meanwhile.
+    /// Keeps the sockets, to wake threads by shutting them down; at once when the end was aborted meanwhile.
     pub(crate) fn attach_sockets(&self, sockets: Sockets) {
         *lock(&self.sockets) = Some(sockets);
         if self.is_aborted() {
@@ -111,24 +111,24 @@ impl Control {
         }
     }
 
-    /// Closes the sockets, when the threads have ended too.
+    /// Drops the sockets; they close when the threads have ended, too.
     pub(crate) fn release_sockets(&self) {
         *lock(&self.sockets) = None;
     }
 
-    /// Whether senders go on.
+    /// Whether senders continue.
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
         self.phase.load(Relaxed) == RUNNING
     }
 
-    /// Whether the peer is known to be done, or the end is cut.
+    /// Whether the peer is known to be done, or the end is aborted.
     #[inline]
     pub(crate) fn is_finishing(&self) -> bool {
         self.phase.load(Relaxed) != RUNNING
     }
 
-    /// Whether threads must end at once. What calls return then is our own doing, and no error of the path.
+    /// Whether threads must end at once. Errors of socket calls are then caused by the shutdown, not by the path.
     #[inline]
     pub(crate) fn is_aborted(&self) -> bool {
         self.phase.load(Relaxed) == ABORTED
@@ -136,14 +136,14 @@ impl Control {
 
     /// The peer is done.
     pub(crate) fn finish(&self) {
-        // A cut end stays cut.
+        // An aborted end stays aborted.
         let _ = self.phase.compare_exchange(RUNNING, FINISHING, SeqCst, SeqCst);
         if self.finish_cuts {
             self.shut_down_responders();
         }
     }
 
-    /// Ends all threads now.
+    /// Ends all threads at once.
     pub(crate) fn abort(&self) {
         self.phase.store(ABORTED, SeqCst);
         lock(&self.acceptor_wakers).clear();
@@ -162,7 +162,7 @@ impl Control {
         }
     }
 
-    /// The end is over and its result is there.
+    /// Records that the end is over and its result available.
     pub(crate) fn mark_done(&self) {
         self.done.store(true, SeqCst);
     }
@@ -172,17 +172,17 @@ impl Control {
         self.done.load(SeqCst)
     }
 
-    /// The lanes of what this end sent as its workload.
+    /// Counters of the workload data that this end sent.
     pub(crate) fn bulk_sent(&self) -> &[StreamCounter] {
         &self.sent[..self.bulk]
     }
 
-    /// The lanes of what this end received as its workload.
+    /// Counters of the workload data that this end received.
     pub(crate) fn bulk_received(&self) -> &[StreamCounter] {
         &self.received[..self.bulk]
     }
 
-    /// Figures so far.
+    /// The figures so far.
     pub(crate) fn live(&self) -> LiveFigures {
         let (sent, received) =
             (stream_counter::total(self.bulk_sent()), stream_counter::total(self.bulk_received()));
@@ -208,16 +208,16 @@ impl Control {
 
     /// When the last byte was moved, of the monotonic clock.
     fn last_moved_ns(&self) -> u64 {
-        let lanes = self.bulk_sent().iter().chain(self.bulk_received());
-        lanes.filter_map(StreamCounter::span).map(|(_, last)| last).max().unwrap_or(0)
+        let counters = self.bulk_sent().iter().chain(self.bulk_received());
+        counters.filter_map(StreamCounter::span).map(|(_, last)| last).max().unwrap_or(0)
     }
 
-    /// Datagrams that have not arrived so far, and the mean jitter of the flows, at a receiver of datagrams.
+    /// Lost datagrams so far and the mean jitter of the flows, at a receiver of datagrams.
     fn live_datagrams(&self) -> Option<(u64, u64)> {
-        // Messages last: those that come in meanwhile are not missing.
-        let lanes = self.bulk_received().iter();
-        let flows: Vec<_> = lanes
-            .map(|lane| (lane.arrival(), lane.read().messages))
+        // Messages are read last, so those that arrive meanwhile do not count as lost.
+        let counters = self.bulk_received().iter();
+        let flows: Vec<_> = counters
+            .map(|counter| (counter.arrival(), counter.read().messages))
             .filter(|((due, _), _)| *due > 0)
             .collect();
         let missing = flows.iter().map(|((due, _), messages)| due.saturating_sub(*messages)).sum();
@@ -225,7 +225,7 @@ impl Control {
         (!flows.is_empty()).then(|| (missing, jitter / flows.len() as u64))
     }
 
-    /// Segments sent again so far, and the congestion window in bytes, over all connections of a sender.
+    /// Retransmitted segments so far and the congestion window in bytes, over all connections of a sender.
     fn live_tcp(&self) -> Option<(u64, u64)> {
         let sockets = lock(&self.sockets).clone();
         let streams = sockets?.tcp;

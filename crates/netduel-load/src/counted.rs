@@ -1,4 +1,4 @@
-//! What a job counted, by kind of job, and how the counts of all jobs of an end add up to its report. Reads no clock and no socket.
+//! The result of a job, by kind of job, and the sum of the results of all jobs of an end. Reads no clock and no socket.
 use netduel_model::failover::{FailoverReport, ProbeArrivals};
 use netduel_model::packet_path::PacketReport;
 use netduel_model::sample::{
@@ -9,11 +9,11 @@ use netduel_model::stamps::StampReport;
 use crate::flow_count::{FlowCount, FlowCounts};
 use crate::send_count::SendCount;
 
-/// What one job counted besides its lanes.
+/// The result of one job besides its stream counters.
 pub(crate) enum Counted {
-    /// Nothing: its lanes have all of it.
+    /// Nothing besides the stream counters.
     Nothing,
-    /// A TCP sender that asked the kernel for sends without a copy.
+    /// A TCP sender with zero-copy sends.
     ZeroCopy(ZeroCopyReport),
     /// A sender of datagrams, in the kernel or by AF_XDP.
     SentDatagrams { count: SendCount, packets: Option<PacketReport> },
@@ -37,10 +37,10 @@ pub(crate) enum Counted {
     FineSeries(Vec<IntervalSample>),
 }
 
-/// What an end of round trips knows of its messages besides their times.
+/// Time stamps and NAPI instance of an end of round trips.
 #[derive(Default)]
 pub(crate) struct Messages {
-    /// Stamped round trips, where some are.
+    /// Time-stamped round trips, when enabled.
     pub stamps: Option<Box<StampReport>>,
     /// The NAPI instance that its packets came from, where it busy-polls.
     pub napi_id: Option<u32>,
@@ -56,7 +56,7 @@ impl Counted {
     }
 }
 
-/// What the jobs of an end counted together. Each kind that no job counted stays absent.
+/// The sum over all jobs of an end. A kind without a job stays absent.
 #[derive(Default)]
 pub(crate) struct Totals {
     zero_copy: Option<ZeroCopyReport>,
@@ -70,7 +70,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Adds what one job counted.
+    /// Adds the result of one job.
     pub(crate) fn add(&mut self, counted: Counted) {
         match counted {
             Counted::Nothing => {}
@@ -119,7 +119,7 @@ impl Totals {
         }
     }
 
-    /// Threads of several queues, and what is known of the segmentation of an interface.
+    /// Merges the queues of all threads, and the segmentation of the interface.
     fn add_packets(&mut self, packets: Option<PacketReport>) {
         let Some(next) = packets else { return };
         let Some(all) = &mut self.packets else {
@@ -140,7 +140,7 @@ impl Totals {
         }
     }
 
-    /// Enters all of it into the report of the end, which started at `started_ns` of its monotonic clock.
+    /// Writes the sums into the report of the end, which started at `started_ns` of its monotonic clock.
     pub(crate) fn enter(self, report: &mut EndReport, started_ns: u64) {
         report.zero_copy = self.zero_copy;
         report.datagrams_sent = self.sent.map(|count| count.report());
@@ -169,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn what_no_job_counted_stays_absent() {
+    fn kind_without_a_job_stays_absent() {
         assert_eq!(report([Counted::Nothing, Counted::Nothing]), EndReport::new(Role::Client));
     }
 
     #[test]
-    fn threads_of_one_kind_add_up() {
+    fn results_of_one_kind_add_up() {
         let zero_copy = |sends| ZeroCopyReport { sends, completions: 1, copied: 0, put_off: 2 };
         let all =
             report([Counted::ZeroCopy(zero_copy(3)), Counted::Nothing, Counted::ZeroCopy(zero_copy(4))]);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_in_order_and_zero_copy_is_that_of_all() {
+    fn queues_are_sorted_and_zero_copy_needs_all_queues() {
         let packets = |queue, is_zero_copy| PacketReport {
             interface: "eth0".to_owned(),
             queues: vec![QueuePackets { queue: Some(queue), core: None, packets: 1 }],
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_one_report_come_from_several_jobs() {
+    fn several_jobs_fill_one_report() {
         let histogram = HistogramRecord { count: 2, ..HistogramRecord::default() };
         let foreign = TransactionParts { begun: 9, ..TransactionParts::default() };
         let all = report([

@@ -1,4 +1,4 @@
-//! The header of our datagrams: how they are told from foreign ones, numbered and dated. Pure bytes, no socket.
+//! The header of the datagrams: a magic number that identifies the flow, a sequence number and a time. Pure bytes, no socket.
 use netduel_model::ids::Token;
 use netduel_model::workload::Role;
 
@@ -6,26 +6,26 @@ use netduel_model::workload::Role;
 pub(crate) const STREAM_HEADER: usize = 24;
 /// Bytes of the header of a `udp-rr` message: magic, number.
 pub(crate) const MESSAGE_HEADER: usize = 16;
-/// Largest UDP payload over IPv4 (65535 less 20 and 8 bytes of headers); IPv6 takes a little more, which we leave.
+/// Largest UDP payload over IPv4 (65535 less 20 and 8 bytes of headers), used for IPv6 too.
 #[cfg(test)]
 pub(crate) const PAYLOAD_MAX: usize = 65_507;
 
-/// Which way a datagram goes, and what it is.
+/// The direction of a datagram and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Payload or request of the client.
     FromClient = 1,
     /// Payload or response of the server.
     FromServer = 2,
-    /// The client sends no more.
+    /// End marker of the client.
     ClientEnds = 3,
-    /// The server sends no more.
+    /// End marker of the server.
     ServerEnds = 4,
-    /// The client tries out its interface; no part of the traffic.
+    /// Tests whether the client's interface segments GSO buffers; not part of the traffic.
     SegmentationProbe = 5,
 }
 
-/// What an end sends and what it expects: payload and end marker each.
+/// Payload and end marker that an end sends, and those that it expects.
 pub(crate) fn kinds(role: Role) -> ((Kind, Kind), (Kind, Kind)) {
     let client = (Kind::FromClient, Kind::ClientEnds);
     let server = (Kind::FromServer, Kind::ServerEnds);
@@ -35,8 +35,8 @@ pub(crate) fn kinds(role: Role) -> ((Kind, Kind), (Kind, Kind)) {
     }
 }
 
-/// The number that begins each datagram of a trial. It is derived from the token, so that neither an earlier trial's
-/// straggler nor a stranger's datagram is counted; it is no secret-keeping: the kernel's connected socket keeps others out.
+/// The first 8 bytes of each datagram, derived from the token. It excludes late datagrams of earlier trials and those of other
+/// programs from the counts. It is no protection: the connected socket excludes other senders.
 pub(crate) fn magic(token: Token, flow: u32, kind: Kind) -> u64 {
     let secret = u128::from_le_bytes(token.0);
     let folded = (secret as u64) ^ ((secret >> 64) as u64).rotate_left(29);
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn header_is_read_as_it_was_written() {
         let mut payload = [0; STREAM_HEADER];
         write_number(&mut payload, 7, 8);
         write_time(&mut payload, 9);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_flows_and_kinds_have_magics_of_their_own() {
+    fn magics_differ_by_token_flow_and_kind() {
         let mut all = Vec::new();
         for token in [Token([0; 16]), Token([1; 16]), Token(*b"0123456789abcdef")] {
             for flow in 0..200 {

@@ -60,7 +60,7 @@ mod tests {
             let is_finishing = finishing.is_some_and(|since| *tenth >= since);
             deadline.is_over(tenth * SECOND / 10, moved(*tenth), is_finishing)
         };
-        (0..).find(is_over).unwrap()
+        (0..1_000).find(is_over).unwrap()
     }
 
     #[test]

@@ -1,19 +1,19 @@
-//! One end of a trial as its workload sees it, when its sockets are connected. Plain data.
+//! What the jobs of an end are built from, when its sockets are connected. Plain data.
 use netduel_model::ids::Token;
 use netduel_model::workload::{Role, Timing, Workload};
 
 use crate::packets::bypass::Bypass;
 use crate::sockets::Sockets;
 
-/// What the jobs of an end are made of.
+/// The workload, role and sockets of an end.
 pub(crate) struct EndContext<'a> {
     pub workload: &'a Workload,
     pub role: Role,
     pub token: Token,
     pub sockets: &'a Sockets,
-    /// What is open for kernel bypass, where its packets take that.
+    /// The open kernel-bypass sockets or programs, when the workload uses them.
     pub raw: Option<Bypass>,
-    /// Whether each datagram is sent by itself, because the interface was not seen to segment joined ones.
+    /// Whether to send each datagram separately, because the interface was not seen to segment GSO buffers.
     pub is_unsegmented: bool,
 }
 

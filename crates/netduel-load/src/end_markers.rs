@@ -1,4 +1,4 @@
-//! Datagrams that tell the receiver of a flow that no more comes.
+//! End markers: datagrams that signal the end of a flow to its receiver.
 use std::net::UdpSocket;
 
 use netduel_sys::clock;
@@ -6,13 +6,13 @@ use netduel_sys::socket::{self, Waiting};
 
 use crate::datagram::{self, MESSAGE_HEADER};
 
-/// End markers: so many, because each may be lost; apart, because losses come in bursts. Each carries its number, from 1: a receiver
-/// that has the last one knows that its peer sends nothing more to a socket that may be closed by then.
+/// End markers of a flow. Several, because each may be lost, and at intervals, because losses come in bursts. Each carries its number,
+/// from 1: after the last one the sender sends nothing more, so the receiver may close its socket.
 pub(crate) const END_MARKERS: u64 = 5;
 const MARKER_GAP_NS: u64 = 2_000_000;
 
-/// Tells the peer of each flow that no more comes, by the flow's end magic. A failure means that the peer is gone or the path is
-/// broken; its own deadline or `finish` ends it then.
+/// Sends the end markers of each flow. A failure means that the peer is gone or the path is broken; a deadline or `finish` ends the
+/// peer then.
 pub(crate) fn send<'a, F: Iterator<Item = (&'a UdpSocket, u64)>>(flows: impl Fn() -> F) {
     let mut marker = [0; MESSAGE_HEADER];
     for number in 1..=END_MARKERS {

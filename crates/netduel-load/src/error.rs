@@ -5,52 +5,52 @@ use std::net::{IpAddr, SocketAddr};
 use netduel_model::workload::Family;
 use netduel_sys::error_name;
 
-/// Why there is no traffic. Each message completes "failed to ...".
+/// Why an end has no traffic. Each message completes "failed to ...".
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The server's address cannot be used.
     #[error("bind {address}: {source}; {remedy}")]
     Bind {
-        /// The address and port asked for.
+        /// The requested address and port.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The peer did not take the connection.
+    /// The connection could not be established.
     #[error("connect to {address}: {source}; {remedy}")]
     Connect {
-        /// Whom.
+        /// The address of the peer.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The peer took the connection but ended it at the greeting.
+    /// The peer closed the connection during the handshake.
     #[error(
-        "greet {address}: the peer does not take this trial's token; it is an agent of another trial, or no agent at all. \
-         Nothing was sent but the greeting"
+        "authenticate to {address}: the peer closed the connection after the token; it is the agent of another trial or another \
+         program. Only the 48 bytes of the handshake were sent; check the address of the server host"
     )]
     TokenRefused {
-        /// Who.
+        /// The address of the peer.
         address: SocketAddr,
     },
-    /// The peer answered what only a program that is not netduel answers.
+    /// The peer could not prove that it knows the token.
     #[error(
-        "greet {address}: the peer could not prove that it knows this trial's token, so it gets no traffic; \
-         another program listens there"
+        "authenticate {address}: the peer did not prove that it knows the token of this trial, so it receives no traffic; \
+         another program listens there, so check the address of the server host"
     )]
     NotAnAgent {
-        /// Who.
+        /// The address of the peer.
         address: SocketAddr,
     },
     /// Fewer clients connected than the workload has streams.
     #[error(
-        "accept the client: {connected} of {expected} streams arrived; the client ended early, or a firewall lets only \
-         some ports through"
+        "accept the client: {connected} of {expected} streams connected; the client ended early, or a firewall blocks the \
+         ports: allow the local port range"
     )]
     NoClient {
         /// Streams that proved the token.
@@ -58,7 +58,7 @@ pub enum LoadError {
         /// Streams of the workload.
         expected: usize,
     },
-    /// The congestion control is not there.
+    /// The congestion control is not available.
     #[error(
         "use congestion control `{name}`: {source}; this host offers: {available}. Load its module (`modprobe tcp_{name}`), or \
          allow it in net.ipv4.tcp_allowed_congestion_control"
@@ -68,10 +68,10 @@ pub enum LoadError {
         name: String,
         /// `net.ipv4.tcp_available_congestion_control` of this host.
         available: String,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// Too few descriptors for the streams.
+    /// The limit of open descriptors is too low for the streams.
     #[error(
         "open {needed} descriptors: the hard limit is {limit}; raise it (`ulimit -Hn`, LimitNOFILE= of the service) or use \
          fewer streams"
@@ -82,40 +82,40 @@ pub enum LoadError {
         /// The hard limit.
         limit: u64,
     },
-    /// A door past the network stack that did not open.
+    /// Kernel bypass is not possible on the interface.
     #[error("{doing} on {interface}: {source}; {remedy}")]
     KernelBypass {
-        /// What was done.
+        /// The operation.
         doing: &'static str,
-        /// On which interface.
+        /// The interface.
         interface: String,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The driver does not take frames that the kernel makes.
+    /// The driver does not transmit frames that the kernel generates.
     #[error(
-        "send frames that the kernel makes (`generator = \"kernel\"`) by {interface}: its driver takes none now (it has no `ndo-xmit` among \
-         its XDP features, see `netduel inspect`); on a veth, switch GRO on at its other end while that is up (`ethtool -K PEER gro off`, \
-         then `gro on`) or have an XDP program there, in the lab use the path `direct`; else use the generator `xdp` or `socket`"
+        "send with the kernel generator (`generator = \"kernel\"`) on {interface}: its driver has no XDP transmit (`ndo-xmit` is not \
+         among its XDP features, see `netduel inspect`); on a veth, enable GRO on its peer while that is up (`ethtool -K PEER gro off`, \
+         then `gro on`) or attach an XDP program there; in the lab, use the path `direct`; otherwise use the generator `xdp` or `socket`"
     )]
     NoXdpTransmit {
-        /// Which interface.
+        /// The interface.
         interface: String,
     },
     /// More queues than the interface has.
     #[error(
-        "open {asked} queues of {interface}: it has {has}; ask for no more, or give it more with the treatment `queues` \
-         (`ethtool -L {interface} combined {asked}`) where it may have them (`ethtool -l {interface}`)"
+        "open {requested} queues of {interface}: it has {has}; request {has} or fewer, or add queues with the treatment `queues` \
+         (`ethtool -L {interface} combined {requested}`; `ethtool -l {interface}` shows its maximum)"
     )]
     Queues {
-        /// Which interface.
+        /// The interface.
         interface: String,
         /// How many it has in that direction.
         has: u32,
-        /// How many were asked for.
-        asked: u32,
+        /// How many are requested.
+        requested: u32,
     },
     /// Too few local ports for the connections.
     #[error(
@@ -130,79 +130,81 @@ pub enum LoadError {
         /// The highest.
         last: u64,
     },
-    /// The plan pins a thread to a core that this process cannot use.
+    /// The plan pins a thread to a core on which this process may not run.
     #[error(
-        "pin a thread to core {core}: this process may run on {allowed}; name others in `pin_client` and \
-         `pin_server` of the plan, or in --pin-client and --pin-server"
+        "pin a thread to core {core}: this process may run on the cores {allowed}; change `pin_client` and \
+         `pin_server` of the plan, or --pin-client and --pin-server"
     )]
     Core {
         /// The core in the plan.
         core: u16,
-        /// The cores that are allowed, as a list.
+        /// The allowed cores, as a list.
         allowed: String,
     },
-    /// The address is one that no traffic may go to.
+    /// The address is not the address of one host.
     #[error("use {address} as the peer: it is {kind}; give the address of one host that runs an agent")]
     Peer {
-        /// Which.
+        /// The address.
         address: IpAddr,
-        /// What kind of address.
+        /// The kind of address.
         kind: &'static str,
     },
-    /// Address and plan disagree on the IP version.
-    #[error("use {address}: the workload asks for {family}")]
+    /// The IP versions of address and plan differ.
+    #[error(
+        "use {address}: the workload uses {family}; give an address of that version, or change `family` of the workload"
+    )]
     Family {
         /// The address given.
         address: IpAddr,
         /// The plan's family.
         family: Family,
     },
-    /// The kernel does not let us busy-poll.
+    /// The kernel does not permit busy polling.
     #[error(
-        "busy-poll for {micros} us (`wait = \"busy-poll\"`): {source}; run the agent as root (CAP_NET_ADMIN), or have root set \
-         net.core.busy_read = {micros} on this host; a kernel without CONFIG_NET_RX_BUSY_POLL cannot"
+        "busy-poll for {micros} us (`wait = \"busy-poll\"`): {source}; run the agent as root (CAP_NET_ADMIN), or set \
+         net.core.busy_read = {micros} on this host; the kernel needs CONFIG_NET_RX_BUSY_POLL"
     )]
     BusyPoll {
-        /// How long, microseconds.
+        /// The busy-poll time, microseconds.
         micros: u128,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The kernel does not send without a copy.
+    /// The kernel has no zero-copy send.
     #[error(
-        "send without a copy (`engine = \"zerocopy\"`, SO_ZEROCOPY): {source}; it needs Linux 4.14 or newer, so use the engine \
+        "enable zero-copy sends (`engine = \"zerocopy\"`, SO_ZEROCOPY): {source}; they need Linux 4.14 or newer; use the engine \
          `lean` or `copy` on this host"
     )]
     ZeroCopy {
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The kernel does not let us use io_uring, or is too old.
+    /// The kernel does not permit io_uring, or is too old.
     #[error(
         "open an io_uring (`engine = \"io-uring\"`): {source}; it needs Linux 6.0 or newer, kernel.io_uring_disabled = 0 on this \
-         host (root sets it: sysctl kernel.io_uring_disabled=0), and in a container a seccomp profile that allows it; else use \
+         host (`sysctl kernel.io_uring_disabled=0` as root), and in a container a seccomp profile that allows it; otherwise use \
          the engine `lean` or `copy`"
     )]
     IoUring {
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// A quantity of the workload cannot be run.
+    /// A setting of the workload is out of range.
     #[error("run the workload with {what} {value}: it must be {least} to {most}")]
     Range {
-        /// Which setting.
+        /// The setting.
         what: &'static str,
         /// Its value, with its unit.
         value: String,
-        /// Smallest.
+        /// Minimum.
         least: String,
-        /// Largest.
+        /// Maximum.
         most: String,
     },
-    /// With segmentation each datagram must fit the path, and these do not.
+    /// Datagrams are larger than the MTU of the path, which segmentation offload does not allow.
     #[error(
-        "send datagrams of {size} bytes with segmentation offload: the path's MTU is {mtu} bytes, which leaves room for {most}; \
-         set `size` to that, or `offload = \"none\"`, with which IP cuts them into fragments"
+        "send datagrams of {size} bytes with segmentation offload: the path's MTU of {mtu} bytes leaves {most} for the payload; \
+         set `size` to {most}, or `offload = \"none\"` to let IP fragment them"
     )]
     DatagramTooLarge {
         /// Payload of a datagram, bytes.
@@ -212,22 +214,22 @@ pub enum LoadError {
         /// Largest payload that fits, bytes.
         most: usize,
     },
-    /// The kernel takes no datagrams of the workload.
+    /// The kernel refuses the datagrams of the workload.
     #[error("{operation}: {source}; {remedy}")]
     Datagrams {
-        /// What was tried.
+        /// The operation.
         operation: String,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The server's ports do not fit the workload.
+    /// The number of server ports differs from that of the workload.
     #[error(
-        "connect to the server: it gave {given} ports, the workload needs {needed}; both ends must run the same workload"
+        "connect to the server: it has {given} ports, the workload needs {needed}; both ends must run the same workload"
     )]
     Ports {
-        /// Ports given.
+        /// Ports of the server.
         given: usize,
         /// Ports needed.
         needed: usize,
@@ -238,67 +240,67 @@ pub enum LoadError {
     /// Another system call failed.
     #[error("{operation}: {source}")]
     System {
-        /// What was tried, with its object.
+        /// The operation and its object.
         operation: String,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
 }
 
-/// What is done when a program is put on an interface.
+/// The operation of attaching a program to an interface.
 pub(crate) const ATTACH: &str = "attach an XDP program";
 
 impl LoadError {
-    /// A failed system call that has no remedy of its own.
+    /// A failed system call without a specific remedy.
     pub(crate) fn system(operation: impl Into<String>, source: io::Error) -> Self {
         Self::System { operation: operation.into(), source }
     }
 
-    /// A door past the network stack that did not open.
+    /// A failed kernel-bypass operation, with the remedy for its cause.
     pub(crate) fn bypass(doing: &'static str, interface: &str, source: io::Error) -> Self {
         let remedy = match source.raw_os_error().and_then(error_name::of) {
             Some("EPERM" | "EACCES") => {
-                "it needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or use the generator and the receiver `socket`"
+                "run as root or with CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, or use the generator and the receiver `socket`"
             }
             Some("EBUSY") if doing == ATTACH => {
-                "another XDP program is attached there: `ip link show` and `bpftool net` tell which; end what attached it, or detach it \
+                "another XDP program is attached there (`ip link show`, `bpftool net`); stop the program that attached it, or detach it \
                  (`ip link set INTERFACE xdp off`)"
             }
             Some("EBUSY") => {
-                "an AF_XDP socket of another program has this queue: `ss --xdp -p` tells whose; end it, or use another interface"
+                "another program has an AF_XDP socket on this queue (`ss --xdp -p`); stop it, or use another interface"
             }
             Some("ERANGE") => {
-                "its MTU is too large for XDP, which wants a frame in one page: about 3500 bytes at most (`ip link set INTERFACE mtu 3498`)"
+                "its MTU is too large for XDP, which needs each frame in one page: set at most about 3500 bytes (`ip link set INTERFACE mtu 3498`)"
             }
             Some("ENOSPC") if doing == ATTACH => {
-                "a veth needs as many receive queues as its other end has for sending, or more (`ethtool -L INTERFACE rx N`)"
+                "a veth needs at least as many receive queues as its peer has transmit queues (`ethtool -L INTERFACE rx N`)"
             }
             Some("ENXIO") => {
-                "its other end takes no frames now: it is down, or a veth's that needs GRO or an XDP program there"
+                "its peer does not receive: set it up, and on a veth enable GRO or attach an XDP program there"
             }
-            Some("ENETDOWN") => "it is down: set it up (`ip link set INTERFACE up`)",
+            Some("ENETDOWN") => "the interface is down: set it up (`ip link set INTERFACE up`)",
             Some("EINVAL" | "EOPNOTSUPP") => {
-                "the interface or this kernel has no such thing (AF_XDP and XDP links need Linux 5.9, frames made in the kernel 5.18): \
-                 use the engine `socket`"
+                "the interface or this kernel does not support it (AF_XDP and XDP links need Linux 5.9, the kernel generator 5.18): \
+                 use the generator and the receiver `socket`"
             }
             Some("ENOBUFS" | "ENOMEM") => {
-                "no memory that may be locked: raise RLIMIT_MEMLOCK (`ulimit -l unlimited`)"
+                "the limit of locked memory is too low: raise RLIMIT_MEMLOCK (`ulimit -l unlimited`)"
             }
-            Some("ENODEV") => "the interface is gone",
-            _ => "see the kernel's log (`dmesg`)",
+            Some("ENODEV") => "the interface was removed; check `ip link`",
+            _ => "see the kernel log (`dmesg`)",
         };
         Self::KernelBypass { doing, interface: interface.to_owned(), source, remedy }
     }
 
-    /// Datagrams of `size` bytes that the kernel does not cut out of a buffer.
+    /// The kernel does not segment a buffer into datagrams of `size` bytes.
     pub(crate) fn segmentation(size: usize, source: io::Error) -> Self {
         let remedy = match source.raw_os_error().and_then(error_name::of) {
             Some("EMSGSIZE") => {
                 "a datagram does not fit the MTU of the path: set a smaller `size`, or `offload = \"none\"`"
             }
             Some("EIO") => {
-                "the interface computes no checksums (see `ethtool -k`, tx-checksumming) or an IPsec policy applies, and this \
-                 kernel then cuts nothing: set `offload = \"none\"`"
+                "the interface has no checksum offload (`ethtool -k`, tx-checksumming) or an IPsec policy applies, and then this \
+                 kernel does not segment: set `offload = \"none\"`"
             }
             Some("EINVAL") => {
                 "a datagram does not fit the MTU of the path, or the socket sends without checksums: set a smaller `size`, or \
@@ -311,29 +313,29 @@ impl LoadError {
         Self::Datagrams { operation, source, remedy }
     }
 
-    /// Datagrams of `size` bytes that the kernel does not take.
+    /// The kernel does not send datagrams of `size` bytes.
     pub(crate) fn datagram(size: usize, source: io::Error) -> Self {
-        let remedy = "the host or the path forbids datagrams of this length: set a smaller `size`";
+        let remedy = "the host or the path does not allow datagrams of this size: set a smaller `size`";
         Self::Datagrams { operation: format!("send datagrams of {size} bytes"), source, remedy }
     }
 
-    /// Merged datagrams that the kernel does not hand over.
+    /// The kernel does not coalesce received datagrams.
     pub(crate) fn merging(source: io::Error) -> Self {
         let remedy = "UDP_GRO needs Linux 5.0: set `offload = \"gso\"`";
-        Self::Datagrams { operation: "receive merged datagrams (UDP_GRO)".to_owned(), source, remedy }
+        Self::Datagrams { operation: "receive coalesced datagrams (UDP_GRO)".to_owned(), source, remedy }
     }
 
     /// A failed bind, with the remedy for its cause.
     pub(crate) fn bind(address: SocketAddr, source: io::Error) -> Self {
         let remedy = match source.kind() {
             io::ErrorKind::AddrInUse if address.port() != 0 => {
-                "another program has the port, for TCP or UDP (`ss -lntup` tells which); end it, or choose another port"
+                "another program uses the port for TCP or UDP (`ss -lntup`); stop it, or choose another port"
             }
             io::ErrorKind::AddrInUse => {
-                "no free port: widen net.ipv4.ip_local_port_range, or wait for connections in TIME_WAIT to end"
+                "no local port is free: widen net.ipv4.ip_local_port_range, or wait for connections in TIME_WAIT to end"
             }
             io::ErrorKind::AddrNotAvailable => {
-                "no interface of this host has the address; see `ip address`, and for IPv6 whether it is still tentative"
+                "no interface of this host has the address (`ip address`), or an IPv6 address is still tentative"
             }
             io::ErrorKind::PermissionDenied => {
                 "ports below net.ipv4.ip_unprivileged_port_start (1024) need CAP_NET_BIND_SERVICE; choose one above"
@@ -350,13 +352,13 @@ impl LoadError {
     pub(crate) fn connect(address: SocketAddr, source: io::Error) -> Self {
         let remedy = match source.kind() {
             io::ErrorKind::ConnectionRefused => {
-                "nothing listens there; the server's agent has ended or is another one"
+                "no program listens on that port; the server's agent has ended, or the address is another host's"
             }
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                "no answer; a firewall or security group drops the packets, or the route is wrong: allow the local port range"
+                "no answer; a firewall or security group drops the packets, or the route is wrong: allow the local port range of the server"
             }
             io::ErrorKind::AddrNotAvailable => {
-                "no free port: widen net.ipv4.ip_local_port_range, or wait for connections in TIME_WAIT to end"
+                "no local port is free: widen net.ipv4.ip_local_port_range, or wait for connections in TIME_WAIT to end"
             }
             io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
                 "no route to it; see `ip route get`"

@@ -1,10 +1,10 @@
-//! Errors of send and receive calls, counted by call and kind. They are data of the trial, not failures of the program.
+//! Errors of socket calls, counted by call and kind. They are data of the trial, not failures of the program.
 use std::io;
 
 use netduel_model::sample::ErrorCount;
 use netduel_sys::error_name;
 
-/// Room made beforehand: more kinds than any trial was seen to have, so that counting allocates nothing.
+/// Capacity for kinds of errors: more than any trial had, so counting does not allocate.
 const KINDS: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ enum Kind {
 #[derive(Debug)]
 pub(crate) struct ErrorCounts {
     entries: Vec<(&'static str, Kind, u64)>,
-    /// What was found out before the traffic, in words of its own.
+    /// Remarks about the setup, with figures.
     remarks: Vec<ErrorCount>,
 }
 
@@ -39,14 +39,14 @@ impl ErrorCounts {
         self.add(call, Kind::Text(event));
     }
 
-    /// Counts something that happened so many times; nothing when it did not.
+    /// Counts an event that happened `times` times.
     pub(crate) fn count_times(&mut self, call: &'static str, event: &'static str, times: u64) {
         if times > 0 {
             self.add_many(call, Kind::Text(event), times);
         }
     }
 
-    /// Counts a result and drops its value: for calls whose failure does not end anything.
+    /// Counts the error of a call whose failure does not end the trial.
     pub(crate) fn count_failure<T>(&mut self, call: &'static str, result: io::Result<T>) {
         if let Err(error) = result {
             self.count(call, &error);
@@ -54,14 +54,14 @@ impl ErrorCounts {
     }
 
     /// Adds the counts of another.
-    pub(crate) fn take_in(&mut self, other: Self) {
+    pub(crate) fn merge_from(&mut self, other: Self) {
         for (call, kind, count) in other.entries {
             self.add_many(call, kind, count);
         }
         self.remarks.extend(other.remarks);
     }
 
-    /// Notes something once, with figures. Not for loops: it allocates.
+    /// Records a remark. Not for loops: it allocates.
     pub(crate) fn remark(&mut self, call: &str, text: String) {
         self.remarks.push(ErrorCount { call: call.to_owned(), error: text, count: 1 });
     }
@@ -77,8 +77,8 @@ impl ErrorCounts {
         }
     }
 
-    /// All counts of several threads, in the order of calls and kinds.
-    pub(crate) fn merge(all_threads: impl IntoIterator<Item = Self>) -> Vec<ErrorCount> {
+    /// The sum over threads, sorted by call and kind.
+    pub(crate) fn report(all_threads: impl IntoIterator<Item = Self>) -> Vec<ErrorCount> {
         let mut all: Vec<ErrorCount> = Vec::new();
         for counts in all_threads {
             let named = counts.entries.into_iter().map(|(call, kind, count)| ErrorCount {
@@ -102,7 +102,7 @@ fn describe(kind: Kind) -> String {
     match kind {
         Kind::Text(text) => text.to_owned(),
         Kind::Number(number) => {
-            // The standard library appends the number in words of its own; the name before it says the same.
+            // The standard library appends "(os error N)", which the name replaces.
             let text = io::Error::from_raw_os_error(number).to_string().to_lowercase();
             let text = text.split(" (os error").next().unwrap_or_default();
             match error_name::of(number) {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_all_threads_are_added_by_call_and_kind() {
+    fn errors_of_all_threads_add_up_by_call_and_kind() {
         let no_buffer = io::Error::from_raw_os_error(105);
         let mut one = ErrorCounts::new();
         one.count("sendmmsg", &no_buffer);
@@ -128,7 +128,7 @@ mod tests {
         two.count("sendmmsg", &no_buffer);
         two.count_event("recv", "response after its time-out");
         two.remark("setsockopt", "got 1 of 2".to_owned());
-        let all: Vec<_> = ErrorCounts::merge([one, two])
+        let all: Vec<_> = ErrorCounts::report([one, two])
             .into_iter()
             .map(|entry| (entry.call, entry.error, entry.count))
             .collect();

@@ -22,12 +22,12 @@ pub(crate) struct Trace {
     /// Number, time of arrival, and that less the time of sending.
     arrivals: Vec<(u64, u64, i64)>,
     /// Arrivals for which there was no room.
-    pub unkept: u64,
+    pub dropped: u64,
 }
 
 impl Trace {
     fn new(room: usize) -> Option<Self> {
-        (room > 0).then(|| Self { arrivals: Vec::with_capacity(room), unkept: 0 })
+        (room > 0).then(|| Self { arrivals: Vec::with_capacity(room), dropped: 0 })
     }
 
     #[inline]
@@ -35,7 +35,7 @@ impl Trace {
         if self.arrivals.len() < self.arrivals.capacity() {
             self.arrivals.push((number, now, now.wrapping_sub(sent_ns).cast_signed()));
         } else {
-            self.unkept += 1;
+            self.dropped += 1;
         }
     }
 

@@ -1,32 +1,31 @@
-//! The greeting by which both ends prove that they know the trial's token before the first byte of traffic. Pure bytes.
+//! The handshake: both ends prove that they know the trial's token before the first byte of traffic. Pure bytes.
 //!
-//! The client says `Hello` with the token; the server answers `Proof`, computed from the token and the client's nonce. On
-//! UDP, where a source address can be forged, the client then returns the server's nonce in `Confirm`, and the server says
-//! `Ready`. A server that echoes, or that knows nothing of the trial, cannot produce `Proof`, and so receives 48 bytes per
-//! stream and no more.
+//! The client sends `Hello` with the token; the server answers `Proof`, computed from the token and the client's nonce. On
+//! UDP, where a source address can be forged, the client then returns the server's nonce in `Confirm`, and the server answers
+//! `Ready`. A server that echoes, or that does not know the trial, cannot compute `Proof`, so it receives 48 bytes per stream and no
+//! more.
 use netduel_model::ids::Token;
 
-/// Bytes of each message. Answers are no longer than questions, so that a forged source gains nothing.
+/// Bytes of each message. A reply is no longer than its request, so a forged source address gains no amplification.
 pub(crate) const LENGTH: usize = 48;
 
 const MAGIC: [u8; 8] = *b"NETDUEL1";
 
-/// The byte that each greeting begins with. No record of TLS does (22 is a handshake, RFC 8446 section 5.1), so both can come to
-/// one port.
+/// The first byte of each message. No TLS record begins with it (22 is a handshake, RFC 8446 section 5.1), so one port can serve both.
 pub(crate) const FIRST_BYTE: u8 = MAGIC[0];
 
-/// What a greeting says.
+/// The step of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Client: I know the token.
+    /// Client to server: contains the token.
     Hello = 1,
-    /// Server: so do I.
+    /// Server to client: proves that the server knows the token.
     Proof = 2,
-    /// Client: your answer reached the address that I speak from.
+    /// Client to server: proves that the client receives at its source address.
     Confirm = 3,
-    /// Server: all is set.
+    /// Server to client: the socket is connected.
     Ready = 4,
-    /// Client: the request of a transaction that has this connection for itself. What follows belongs to the request.
+    /// Client to server: the head of a request that has the connection to itself. The following bytes belong to the request.
     Transaction = 5,
 }
 
@@ -41,18 +40,18 @@ impl Step {
 /// One message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HandshakeMessage {
-    /// What it says.
+    /// Its step.
     pub step: Step,
-    /// Which stream or flow it is about.
+    /// Index of the stream or flow.
     pub stream: u32,
-    /// The token, or what proves it.
+    /// The token, or the proof of it.
     pub key: [u8; 16],
-    /// A number used once, to which the answer's key is bound.
+    /// A number used once; the key of the reply depends on it.
     pub nonce: [u8; 16],
 }
 
-/// The key that proves the token in answer to `nonce`. Each answer has its own, so no message can be played back as another.
-/// What a client says of itself holds the token, by which a port that several trials share knows whose it is.
+/// The key that proves the token in reply to `nonce`. Each step has its own, so a message cannot be replayed as another.
+/// `Hello` and `Transaction` contain the token itself: a shared port finds the trial by it.
 pub(crate) fn key_for(token: Token, nonce: &[u8; 16], step: Step) -> [u8; 16] {
     if matches!(step, Step::Hello | Step::Transaction) {
         return token.0;
@@ -65,27 +64,26 @@ pub(crate) fn key_for(token: Token, nonce: &[u8; 16], step: Step) -> [u8; 16] {
 }
 
 impl HandshakeMessage {
-    /// A message whose key is bound to `asked`, the nonce being answered; for `Hello` it has no effect.
-    pub(crate) fn new(token: Token, step: Step, stream: u32, asked: &[u8; 16], nonce: [u8; 16]) -> Self {
-        Self { step, stream, key: key_for(token, asked, step), nonce }
+    /// A message whose key depends on `challenge`, the nonce of the peer; not used by `Hello`.
+    pub(crate) fn new(token: Token, step: Step, stream: u32, challenge: &[u8; 16], nonce: [u8; 16]) -> Self {
+        Self { step, stream, key: key_for(token, challenge, step), nonce }
     }
 
-    /// Whether the key proves the token in answer to `asked`, without telling by time where it differs.
-    pub(crate) fn proves(&self, token: Token, asked: &[u8; 16]) -> bool {
-        Token(key_for(token, asked, self.step)).matches(&self.key)
+    /// Whether the key proves the token in reply to `challenge`, compared in constant time.
+    pub(crate) fn proves(&self, token: Token, challenge: &[u8; 16]) -> bool {
+        Token(key_for(token, challenge, self.step)).matches(&self.key)
     }
 
-    /// The token that a client's message is about: whoever knows it has one that [`Self::proves`]. What it says counts only
-    /// when a trial has that token.
+    /// The token of a client's message. The caller must look up a trial with this token.
     pub(crate) fn token(&self) -> Token {
         match self.step {
             Step::Hello | Step::Transaction => Token(self.key),
-            // The key is the token with something added that depends on the nonce alone, and which adding again takes away.
+            // The key is the token XOR a value that depends on the nonce alone, so the same XOR restores the token.
             _ => Token(key_for(Token(self.key), &self.nonce, self.step)),
         }
     }
 
-    /// As bytes.
+    /// Encodes it.
     pub(crate) fn to_bytes(self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -96,7 +94,7 @@ impl HandshakeMessage {
         bytes
     }
 
-    /// From bytes; absent when they are no greeting.
+    /// Decodes it; absent when the bytes are no handshake message.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != LENGTH || bytes[..8] != MAGIC {
             return None;
@@ -118,24 +116,24 @@ mod tests {
     const STEPS: [Step; 4] = [Step::Hello, Step::Proof, Step::Confirm, Step::Ready];
 
     #[test]
-    fn a_greeting_survives_its_bytes() {
+    fn message_is_decoded_as_it_was_encoded() {
         for step in STEPS {
-            let greeting = HandshakeMessage::new(TOKEN, step, 1023, &[1; 16], [2; 16]);
-            assert_eq!(HandshakeMessage::from_bytes(&greeting.to_bytes()), Some(greeting));
-            assert!(greeting.proves(TOKEN, &[1; 16]));
-            assert!(!greeting.proves(Token([9; 16]), &[1; 16]));
+            let message = HandshakeMessage::new(TOKEN, step, 1023, &[1; 16], [2; 16]);
+            assert_eq!(HandshakeMessage::from_bytes(&message.to_bytes()), Some(message));
+            assert!(message.proves(TOKEN, &[1; 16]));
+            assert!(!message.proves(Token([9; 16]), &[1; 16]));
         }
     }
 
     #[test]
-    fn a_clients_messages_tell_the_token() {
+    fn token_is_read_from_each_client_message() {
         for step in [Step::Hello, Step::Confirm, Step::Transaction] {
             assert_eq!(HandshakeMessage::new(TOKEN, step, 7, &[3; 16], [3; 16]).token(), TOKEN, "{step:?}");
         }
     }
 
     #[test]
-    fn an_echo_proves_nothing() {
+    fn echo_is_no_proof() {
         let hello = HandshakeMessage::new(TOKEN, Step::Hello, 0, &[0; 16], [5; 16]);
         let mut echo = hello;
         assert_ne!(echo.step, Step::Proof);
@@ -144,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_one_step_is_not_that_of_another() {
+    fn each_step_has_its_own_key() {
         for left in STEPS {
             for right in STEPS {
                 let same = key_for(TOKEN, &[3; 16], left) == key_for(TOKEN, &[3; 16], right);
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_no_greeting() {
+    fn invalid_bytes_are_rejected() {
         let good = HandshakeMessage::new(TOKEN, Step::Hello, 0, &[0; 16], [5; 16]).to_bytes();
         assert_eq!(HandshakeMessage::from_bytes(&good[..47]), None);
         let mut bad = good;

@@ -1,9 +1,9 @@
-//! Round trips in the data of a connection that carries load: what somebody waits for who asks for the next thing on a
-//! connection that is busy with the last one.
+//! In-band round trips: request and response within a connection that carries load. They show how long an application waits for the
+//! next object on a busy connection.
 //!
-//! Both directions of the connection are frames of 8 bytes and what follows them. The end that makes load sends filler; the
-//! client puts a question between two fillers, and the server an answer between two of its own (or at once, where it makes
-//! no load). TCP keeps order, so the k-th answer is to the k-th question, and questions leave on a schedule, so their times
+//! Both directions of the connection consist of frames with a head of 8 bytes. The end that makes load sends filler frames; the
+//! client inserts a request between two of them, and the server a response between two of its own (or at once, when it makes
+//! no load). TCP keeps order, so the k-th response is to the k-th request, and requests leave on a schedule, so their times
 //! are known without being sent. Nothing has priority.
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::pacing::Schedule;
 use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
-/// Bytes of a frame's head: its kind and the length of what follows.
+/// Bytes of a frame's head: its kind and the length of its payload.
 const HEAD: usize = 8;
-/// Bytes of filler in a frame: a question waits for one frame at most before the kernel has it.
+/// Payload of a filler frame, bytes: a request waits for at most one frame before the kernel has it.
 const FILLER: usize = 4 * 1024;
-/// Bytes that the kernel keeps unsent at most. Without a limit it would take megabytes, and a question would wait behind all of
-/// them in our own host; stacks that care for latency limit it so. With 16 KiB that part of the wait is 1.3 ms at 100 Mbit/s.
+/// Unsent bytes in the kernel, at most. Without a limit there are megabytes, and a request would wait behind all of them in
+/// the sender's own host. With 16 KiB this part of the wait is 1.3 ms at 100 Mbit/s.
 const UNSENT_BYTES: u32 = 16 * 1024;
-/// Bytes taken in one call.
+/// Bytes received in one call.
 const READ_BYTES: usize = 128 * 1024;
-/// Longest sleep in a call, so that an end can be cut.
+/// Longest sleep in a call, so that a thread notices an abort.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
 
 /// Kinds of frames.
@@ -36,26 +36,26 @@ const KIND_FILLER: u32 = 0x4644_4c4e;
 const KIND_REQUEST: u32 = 0x5144_4c4e;
 const KIND_RESPONSE: u32 = 0x4144_4c4e;
 
-/// What both threads of an end need to know. Times are nanoseconds of the monotonic clock.
+/// The loaded part of the trial, for both threads of an end. Times are nanoseconds of the monotonic clock.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
+pub(crate) struct Phase {
     /// When the load begins and ends.
     pub load: std::ops::Range<u64>,
     /// Whether this end makes load.
     pub sends: bool,
-    /// The client's schedule of questions; the server has none.
-    pub questions: Option<Schedule>,
-    /// Questions that begin in it count.
+    /// The client's schedule of requests; the server has none.
+    pub requests: Option<Schedule>,
+    /// Requests that begin in it count.
     pub steady: std::ops::Range<u64>,
 }
 
-/// What the two threads of one end tell each other.
+/// Shared by the two threads of one end.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// Questions that came and wait for an answer of the sending thread.
-    owed: AtomicU64,
-    /// Questions sent.
-    asked: AtomicU64,
+    /// Requests that were received, and whose response the sending thread sends.
+    pending_responses: AtomicU64,
+    /// Requests sent.
+    requests_sent: AtomicU64,
 }
 
 fn head(kind: u32, length: usize) -> [u8; HEAD] {
@@ -65,31 +65,31 @@ fn head(kind: u32, length: usize) -> [u8; HEAD] {
     head
 }
 
-/// The sending thread: load and answers, and at the client questions. An end without load and without questions has none.
-pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, part: &Part, shared: &Shared) {
+/// The sending thread: load and responses, and at the client requests. An end without load and without requests has none.
+pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, phase: &Phase, shared: &Shared) {
     worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(stream, CALL_LIMIT));
     worker.errors.count_failure("setsockopt TCP_NOTSENT_LOWAT", tcp::limit_unsent(stream, UNSENT_BYTES));
     let mut filler = vec![0; HEAD + FILLER];
     pattern::fill(&mut filler);
     filler[..HEAD].copy_from_slice(&head(KIND_FILLER, FILLER));
-    let (mut answered, mut asked) = (0, 0);
-    while worker.control.is_running() && clock::monotonic_ns() < part.load.end {
+    let (mut responses_sent, mut requests_sent) = (0, 0);
+    while worker.control.is_running() && clock::monotonic_ns() < phase.load.end {
         let mut sent = true;
-        while sent && answered < shared.owed.load(SeqCst) {
-            sent = send_frame(worker, stream, &head(KIND_RESPONSE, 0), part.sends);
-            answered += 1;
+        while sent && responses_sent < shared.pending_responses.load(SeqCst) {
+            sent = send_frame(worker, stream, &head(KIND_RESPONSE, 0), phase.sends);
+            responses_sent += 1;
         }
-        if let Some(questions) = part.questions
-            && clock::monotonic_ns() >= questions.due_ns(asked)
+        if let Some(requests) = phase.requests
+            && clock::monotonic_ns() >= requests.due_ns(requests_sent)
         {
-            sent = sent && send_frame(worker, stream, &head(KIND_REQUEST, 0), part.sends);
-            asked += 1;
-            shared.asked.store(asked, Relaxed);
+            sent = sent && send_frame(worker, stream, &head(KIND_REQUEST, 0), phase.sends);
+            requests_sent += 1;
+            shared.requests_sent.store(requests_sent, Relaxed);
         }
-        if part.sends {
+        if phase.sends {
             sent = sent && send_frame(worker, stream, &filler, true);
-        } else if let Some(questions) = part.questions {
-            sent = sent && worker.sleep_until(questions.due_ns(asked).min(part.load.end));
+        } else if let Some(requests) = phase.requests {
+            sent = sent && worker.sleep_until(requests.due_ns(requests_sent).min(phase.load.end));
         }
         if !sent {
             break;
@@ -99,7 +99,7 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, part: &Part, shared:
     let _ = socket::shut_down_sending(stream);
 }
 
-/// Sends all of a frame; false when the connection is broken or the end is cut. It `counts` as load where this end makes some.
+/// Sends a whole frame; false when the connection is broken or the end aborted. `counts`: it counts as load.
 fn send_frame(worker: &mut Worker, stream: &TcpStream, frame: &[u8], counts: bool) -> bool {
     let mut taken = 0;
     while taken < frame.len() {
@@ -126,21 +126,21 @@ fn send_frame(worker: &mut Worker, stream: &TcpStream, frame: &[u8], counts: boo
     true
 }
 
-/// Cuts a stream of bytes into frames.
+/// Splits a byte stream into frames.
 #[derive(Debug, Default)]
-struct Frames {
+struct FrameParser {
     head: [u8; HEAD],
     filled: usize,
     /// Bytes of the current filler that are to come.
     rest: usize,
 }
 
-/// A head that is none of ours.
-struct Foreign;
+/// A head that is not valid.
+struct InvalidFrame;
 
-impl Frames {
-    /// Takes the next bytes, and calls `heard` with the kind of each question and answer.
-    fn take(&mut self, mut bytes: &[u8], mut heard: impl FnMut(u32)) -> Result<(), Foreign> {
+impl FrameParser {
+    /// Parses the next bytes, and calls `message` with the kind of each request and response.
+    fn parse(&mut self, mut bytes: &[u8], mut message: impl FnMut(u32)) -> Result<(), InvalidFrame> {
         while !bytes.is_empty() {
             let passed = self.rest.min(bytes.len());
             self.rest -= passed;
@@ -157,8 +157,8 @@ impl Frames {
             let word = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
             match (word(kind), word(length) as usize) {
                 (KIND_FILLER, length) if length <= FILLER => self.rest = length,
-                (kind @ (KIND_REQUEST | KIND_RESPONSE), 0) => heard(kind),
-                _ => return Err(Foreign),
+                (kind @ (KIND_REQUEST | KIND_RESPONSE), 0) => message(kind),
+                _ => return Err(InvalidFrame),
             }
         }
         Ok(())
@@ -166,12 +166,12 @@ impl Frames {
 }
 
 /// The receiving thread: reads to the end of the stream.
-pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shared: &Shared) -> Counted {
+pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, phase: &Phase, shared: &Shared) -> Counted {
     worker.errors.count_failure("setsockopt SO_RCVTIMEO", socket::limit_receive_wait(stream, CALL_LIMIT));
     let mut buffer = vec![0; READ_BYTES];
-    let mut frames = Frames::default();
+    let mut frames = FrameParser::default();
     let mut histogram = Histogram::new();
-    let mut answers = 0;
+    let mut responses = 0;
     loop {
         let count = match socket::receive(stream, &mut buffer, Waiting::Block) {
             Ok(0) => break,
@@ -191,47 +191,53 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, part: &Part, shar
         };
         let now = clock::monotonic_ns();
         worker.received().add(count as u64, 0, now);
-        let mut owed = 0;
-        let taken = frames.take(&buffer[..count], |kind| match part.questions {
-            Some(questions) if kind == KIND_RESPONSE => {
-                let due = questions.due_ns(answers);
-                if part.steady.contains(&due) {
+        let mut pending_responses = 0;
+        let taken = frames.parse(&buffer[..count], |kind| match phase.requests {
+            Some(requests) if kind == KIND_RESPONSE => {
+                let due = requests.due_ns(responses);
+                if phase.steady.contains(&due) {
                     histogram.record(now.saturating_sub(due));
                 }
-                answers += 1;
+                responses += 1;
             }
-            _ => owed += 1,
+            _ => pending_responses += 1,
         });
         if taken.is_err() {
-            worker.errors.count_event("recv", "bytes that are no frame of ours");
+            worker.errors.count_event("recv", "invalid frame");
             worker.control.abort();
             break;
         }
-        if !answer(worker, stream, part, shared, owed) {
+        if !respond(worker, stream, phase, shared, pending_responses) {
             break;
         }
     }
-    if part.questions.is_some() {
-        let requests = shared.asked.load(Relaxed);
+    if phase.requests.is_some() {
+        let requests = shared.requests_sent.load(Relaxed);
         return Counted::InBand { requests, histogram: histogram.to_record() };
     }
-    if !part.sends {
-        // Tells the client that no answer is to come; ENOTCONN when it is gone.
+    if !phase.sends {
+        // The client sees the end of the stream; ENOTCONN when it is gone.
         let _ = socket::shut_down_sending(stream);
     }
     Counted::Nothing
 }
 
-/// Answers questions, or has the sending thread do it; false when the connection is broken.
-fn answer(worker: &mut Worker, stream: &TcpStream, part: &Part, shared: &Shared, owed: u64) -> bool {
-    if part.sends {
-        shared.owed.fetch_add(owed, SeqCst);
+/// Responds to requests, or lets the sending thread do so; false when the connection is broken.
+fn respond(
+    worker: &mut Worker,
+    stream: &TcpStream,
+    phase: &Phase,
+    shared: &Shared,
+    pending_responses: u64,
+) -> bool {
+    if phase.sends {
+        shared.pending_responses.fetch_add(pending_responses, SeqCst);
         return true;
     }
-    (0..owed).all(|_| send_frame(worker, stream, &head(KIND_RESPONSE, 0), false))
+    (0..pending_responses).all(|_| send_frame(worker, stream, &head(KIND_RESPONSE, 0), false))
 }
 
-/// The two threads' common state.
+/// State for the two threads of an end.
 pub(crate) fn shared() -> Arc<Shared> {
     Arc::new(Shared::default())
 }
@@ -244,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_are_found_however_the_stream_is_cut(
+        fn frames_are_parsed_at_every_split_of_the_stream(
             kinds in prop::collection::vec((0..3usize, 0..=FILLER), 1..40),
             cuts in prop::collection::vec(1..5000usize, 1..50),
         ) {
@@ -258,25 +264,25 @@ mod tests {
                 bytes.extend(head(KIND_RESPONSE, 0).iter().cycle().take(length));
                 expected.extend((kind != KIND_FILLER).then_some(kind));
             }
-            let mut frames = Frames::default();
-            let mut heard = Vec::new();
+            let mut frames = FrameParser::default();
+            let mut message = Vec::new();
             let mut rest = &bytes[..];
             for cut in cuts.iter().cycle() {
                 let (now, later) = rest.split_at((*cut).min(rest.len()));
-                prop_assert!(frames.take(now, |kind| heard.push(kind)).is_ok());
+                prop_assert!(frames.parse(now, |kind| message.push(kind)).is_ok());
                 rest = later;
                 if rest.is_empty() {
                     break;
                 }
             }
-            prop_assert_eq!(heard, expected);
+            prop_assert_eq!(message, expected);
         }
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
+    fn invalid_frames_are_rejected() {
         for bytes in [head(7, 0), head(KIND_FILLER, FILLER + 1), head(KIND_RESPONSE, 1)] {
-            assert!(Frames::default().take(&bytes, |_| ()).is_err());
+            assert!(FrameParser::default().parse(&bytes, |_| ()).is_err());
         }
     }
 }

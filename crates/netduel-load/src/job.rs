@@ -1,19 +1,19 @@
-//! What one thread of an end does. Starts no thread.
+//! The work of one thread of an end. Starts no thread.
 use crate::counted::Counted;
 use crate::error::LoadError;
 use crate::worker::Worker;
 
-/// Moves traffic, and returns what it counted besides its lanes.
+/// Moves traffic, and returns what it counted besides the stream counters.
 ///
 /// # Errors
-/// Why there is no traffic that could be counted. Errors of the traffic itself go into the worker's errors.
+/// Why there is no traffic. Errors of the traffic itself are counted in the worker.
 pub(crate) type Work = Box<dyn FnOnce(&mut Worker) -> Result<Counted, LoadError> + Send>;
 
-/// What one thread does.
+/// The work of one thread.
 pub(crate) struct Job {
-    /// The streams or flows that it works on, the first of which has its lane.
+    /// Indices of its streams or flows; the first is the worker's own.
     pub streams: Vec<usize>,
-    /// Its number, by which it is pinned. Both threads of a stream that sends and receives have the stream's.
+    /// The thread number, which selects its core. The sending and the receiving thread of a stream share one.
     pub thread: usize,
     pub work: Work,
 }
@@ -37,7 +37,7 @@ impl Job {
         Self::new(stream, thread, move |worker| Ok(work(worker)))
     }
 
-    /// The same job, whose result becomes another.
+    /// Replaces the result of the job.
     pub(crate) fn map(self, result: impl FnOnce(&Worker, Counted) -> Counted + Send + 'static) -> Self {
         let Self { streams, thread, work } = self;
         let work = Box::new(move |worker: &mut Worker| {

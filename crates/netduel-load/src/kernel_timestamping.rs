@@ -1,18 +1,18 @@
-//! Has the kernel stamp packets before the traffic begins. It starts to with the first socket that asks, and some time after it: the
-//! switch is left to a work queue (`net_enable_timestamp` in net/core/dev.c), which on a busy host was seen to take longer than a
-//! trial of 0.6 s. It moves no traffic of the trial.
+//! Enables time stamping of packets in the kernel before the traffic begins. The first socket with time stamps enables it with a delay:
+//! the kernel uses a work queue (`net_enable_timestamp` in net/core/dev.c), which took longer than a trial of 0.6 s on a busy host.
+//! Moves no traffic of the trial.
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use netduel_sys::{clock, socket, timestamping};
 
-/// How long it is waited for, nanoseconds: stamps that are missing after that are counted as such.
+/// Longest wait, nanoseconds: after it, missing stamps are counted.
 const LIMIT_NS: u64 = 2_000_000_000;
-/// How long a datagram over loopback may take, and the pause before the next.
+/// Receive timeout of a datagram over loopback, and the pause before the next.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Packets of the host are stamped as long as there is one of these.
+/// Keeps time stamping enabled on this host until it is dropped.
 #[derive(Debug)]
 pub(crate) struct KernelTimestamping {
     #[expect(dead_code, reason = "held for its end alone")]
@@ -20,11 +20,11 @@ pub(crate) struct KernelTimestamping {
 }
 
 impl KernelTimestamping {
-    /// Waits until the kernel stamps what arrives.
+    /// Waits until the kernel stamps received packets.
     ///
     /// # Errors
-    /// When the host has no loopback interface to see it by, or its kernel stamps nothing. The traffic can go on: its own sockets ask
-    /// for stamps, too.
+    /// When the host has no loopback interface, or its kernel has no time stamps. The traffic can run all the same: its sockets enable
+    /// time stamps, too.
     pub(crate) fn enable() -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect(socket.local_addr()?)?;
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_arrives_afterwards_is_stamped() {
+    fn received_packets_are_stamped_afterwards() {
         let _stamping = KernelTimestamping::enable().unwrap();
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         socket.connect(socket.local_addr().unwrap()).unwrap();

@@ -1,23 +1,22 @@
-//! Round trips of a trial under way, for its progress lines: the thread that measures hands over what an interval held, the supervisor
-//! takes what there is.
+//! Round trips of a running trial, for its progress lines: the measuring thread adds each interval, the supervisor takes the sum.
 use std::sync::{Mutex, PoisonError};
 
 use netduel_model::sample::LiveRoundTrips;
 
 use crate::interval_median::IntervalMedian;
 
-/// Round trips since they were taken last.
+/// Round trips since the last progress line.
 #[derive(Debug, Default)]
 pub(crate) struct LiveLatency(Mutex<Option<IntervalMedian>>);
 
 impl LiveLatency {
-    /// Makes room before the traffic begins.
+    /// Allocates before the traffic begins.
     pub(crate) fn prepare(&self) {
         // No code panics while it holds the lock, so a poisoned one still guards a whole value.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(IntervalMedian::new);
     }
 
-    /// Takes over an interval's; not when a progress line is made at this moment, for which the thread that measures does not wait.
+    /// Adds an interval; skips it while a progress line is made, because the measuring thread must not wait.
     pub(crate) fn add(&self, interval: &IntervalMedian) {
         if let Ok(mut trips) = self.0.try_lock()
             && let Some(trips) = trips.as_mut()
@@ -26,7 +25,7 @@ impl LiveLatency {
         }
     }
 
-    /// What there was since the last call.
+    /// The round trips since the last call.
     pub(crate) fn take(&self) -> Option<LiveRoundTrips> {
         let mut trips = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let trips = trips.as_mut()?;
@@ -41,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_taken_is_not_taken_again() {
+    fn round_trips_are_taken_once() {
         let trips = LiveLatency::default();
         assert_eq!(trips.take(), None);
         trips.prepare();

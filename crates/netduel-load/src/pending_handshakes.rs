@@ -1,5 +1,5 @@
-//! Where TCP peers wait that were accepted and have not said who they are. Whatever they do or do not do costs a bounded
-//! number of descriptors and a bounded time, and holds nobody up. Whose a greeting is, and what it gets, others decide.
+//! Accepted TCP connections that have not completed the handshake. Their number and their time are bounded, and none of them blocks
+//! another. The caller decides which trial a handshake message belongs to.
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,15 +11,15 @@ use crate::error::LoadError;
 use crate::handshake::{FIRST_BYTE, HandshakeMessage, LENGTH, Step};
 use crate::socket_error::is_transient;
 
-/// Peers that were accepted and have not said their greeting. When there are more, the oldest goes: our client speaks at
-/// once, a peer that waits is not it.
+/// Connections without a handshake message. When there are more, the oldest is closed: a client of netduel sends its message at
+/// once.
 const PENDING_MAX: usize = 256;
-/// How long a peer may take for its 48 bytes.
+/// How long a peer may take to send its 48 bytes, nanoseconds.
 const GREETING_LIMIT_NS: u64 = 2_000_000_000;
-/// Accepted in one turn, so that readable peers get theirs.
-const ACCEPTS_IN_A_TURN: usize = 64;
+/// Connections accepted per turn, so that a flood of them does not starve those that are readable.
+const ACCEPTS_PER_TURN: usize = 64;
 
-/// A peer that has not said its greeting.
+/// A connection without a complete handshake message.
 struct Pending {
     stream: TcpStream,
     address: SocketAddr,
@@ -28,15 +28,15 @@ struct Pending {
     deadline_ns: u64,
 }
 
-/// A peer that has spoken. Its stream does not block.
+/// What a connection begins with. Its stream does not block.
 pub(crate) enum FirstBytes {
-    /// It greets; nothing behind the greeting was read.
+    /// A handshake message; no byte after it was read.
     Handshake(TcpStream, HandshakeMessage),
-    /// It begins with another byte, which was looked at and not read.
+    /// Another first byte, which was peeked and not read.
     Other(TcpStream, SocketAddr, u8),
 }
 
-/// What a pending peer has said so far.
+/// How far the first message of a connection is.
 enum ReadProgress {
     Incomplete,
     Invalid,
@@ -44,39 +44,43 @@ enum ReadProgress {
     Other(u8),
 }
 
-/// The peers that wait.
+/// The connections without a complete handshake message.
 #[derive(Default)]
 pub(crate) struct PendingHandshakes {
     pending: Vec<Pending>,
 }
 
 impl PendingHandshakes {
-    /// What is to be watched, in the order in which [`Self::hear`] wants the answers.
+    /// The descriptors to poll, in the order in which [`Self::read_ready`] expects their readiness.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.pending.iter().map(|peer| peer.stream.as_fd())
     }
 
-    /// Whether somebody waits.
+    /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Sends all away that wait, for their descriptors.
+    /// Closes all of them, to free their descriptors.
     pub(crate) fn clear(&mut self) {
         self.pending.clear();
     }
 
-    /// Lets in those that `listener`, which does not block, has for us.
+    /// Accepts the connections of `listener`, which does not block.
     ///
     /// # Errors
-    /// The kernel's when it has nothing to accept them with and nobody waits here whose place would do, or when it will not accept
-    /// for another reason that does not go away by asking again.
-    pub(crate) fn accept(&mut self, listener: &TcpListener, said: &mut Vec<FirstBytes>) -> io::Result<()> {
-        for _ in 0..ACCEPTS_IN_A_TURN {
+    /// An error of accept(2) that a retry does not solve: no descriptors or memory while no pending connection could be closed for it,
+    /// or a fault of the listener.
+    pub(crate) fn accept(
+        &mut self,
+        listener: &TcpListener,
+        first_bytes: &mut Vec<FirstBytes>,
+    ) -> io::Result<()> {
+        for _ in 0..ACCEPTS_PER_TURN {
             match shared_port::accept(listener) {
-                Ok((stream, address)) => self.let_in(stream, address, said),
+                Ok((stream, address)) => self.add(stream, address, first_bytes),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if is_of_the_connection(&error) => {}
+                Err(error) if is_connection_error(&error) => {}
                 Err(error) if is_exhaustion(&error) && !self.is_empty() => {
                     self.clear();
                     return Ok(());
@@ -87,11 +91,11 @@ impl PendingHandshakes {
         Ok(())
     }
 
-    fn let_in(&mut self, stream: TcpStream, address: SocketAddr, said: &mut Vec<FirstBytes>) {
+    fn add(&mut self, stream: TcpStream, address: SocketAddr, first_bytes: &mut Vec<FirstBytes>) {
         let deadline_ns = clock::monotonic_ns() + GREETING_LIMIT_NS;
         let peer = Pending { stream, address, bytes: [0; LENGTH], filled: 0, deadline_ns };
-        // Our client's greeting follows its connection at once, so it often is there already.
-        if let Some(peer) = attend(peer, said) {
+        // A client sends its message right after connecting, so it has often arrived.
+        if let Some(peer) = read_or_keep(peer, first_bytes) {
             if self.pending.len() == PENDING_MAX {
                 self.pending.remove(0);
             }
@@ -99,29 +103,29 @@ impl PendingHandshakes {
         }
     }
 
-    /// Reads from the peers that have something to say, and drops those whose time is over.
-    pub(crate) fn hear(&mut self, ready: &[bool], said: &mut Vec<FirstBytes>) {
+    /// Reads from the readable connections, and closes those beyond their deadline.
+    pub(crate) fn read_ready(&mut self, ready: &[bool], first_bytes: &mut Vec<FirstBytes>) {
         let now = clock::monotonic_ns();
         let peers = std::mem::take(&mut self.pending);
         for (peer, ready) in peers.into_iter().zip(ready) {
-            let peer = if *ready { attend(peer, said) } else { Some(peer) };
+            let peer = if *ready { read_or_keep(peer, first_bytes) } else { Some(peer) };
             self.pending.extend(peer.filter(|peer| now < peer.deadline_ns));
         }
     }
 }
 
-/// Hears one peer, and gives it back when there is more to wait for.
-fn attend(mut peer: Pending, said: &mut Vec<FirstBytes>) -> Option<Pending> {
-    match hear(&mut peer) {
+/// Reads from one connection, and returns it while its message is incomplete.
+fn read_or_keep(mut peer: Pending, first_bytes: &mut Vec<FirstBytes>) -> Option<Pending> {
+    match read_progress(&mut peer) {
         ReadProgress::Incomplete => return Some(peer),
         ReadProgress::Invalid => {}
-        ReadProgress::Handshake(greeting) => said.push(FirstBytes::Handshake(peer.stream, greeting)),
-        ReadProgress::Other(byte) => said.push(FirstBytes::Other(peer.stream, peer.address, byte)),
+        ReadProgress::Handshake(message) => first_bytes.push(FirstBytes::Handshake(peer.stream, message)),
+        ReadProgress::Other(byte) => first_bytes.push(FirstBytes::Other(peer.stream, peer.address, byte)),
     }
     None
 }
 
-fn hear(peer: &mut Pending) -> ReadProgress {
+fn read_progress(peer: &mut Pending) -> ReadProgress {
     let mut first = [0];
     if peer.filled == 0 {
         match peer.stream.peek(&mut first) {
@@ -143,7 +147,7 @@ fn hear(peer: &mut Pending) -> ReadProgress {
     HandshakeMessage::from_bytes(&peer.bytes).map_or(ReadProgress::Invalid, ReadProgress::Handshake)
 }
 
-/// Answers the greeting of a trial's client; false when the peer does not even take that.
+/// Sends the proof that this end knows the token; false when the connection does not take it.
 pub(crate) fn prove(
     stream: &mut TcpStream,
     token: Token,
@@ -151,14 +155,14 @@ pub(crate) fn prove(
 ) -> Result<bool, LoadError> {
     let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
     let proof = HandshakeMessage::new(token, Step::Proof, hello.stream, &hello.nonce, nonce);
-    // The send buffer of a new connection holds these bytes; if it does not, the peer is not one to wait for.
+    // The send buffer of a new connection has room for these bytes.
     let whole = stream.write(&proof.to_bytes()).is_ok_and(|count| count == LENGTH);
     let _ = stream.set_nodelay(true);
     Ok(whole && stream.set_nonblocking(false).is_ok())
 }
 
-/// Errors of accept(2) that are over with the connection that they are about: it was taken off the queue, or a signal came.
-fn is_of_the_connection(error: &io::Error) -> bool {
+/// Errors of accept(2) that concern one connection, which the call has removed from the queue, or a signal.
+fn is_connection_error(error: &io::Error) -> bool {
     matches!(
         error_name::of(error.raw_os_error().unwrap_or(0)),
         Some(
@@ -177,7 +181,7 @@ fn is_of_the_connection(error: &io::Error) -> bool {
     )
 }
 
-/// Errors that will come back at once as long as nothing is closed: no descriptor, no memory.
+/// Errors that persist until a descriptor or memory is freed.
 pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     matches!(
         error_name::of(error.raw_os_error().unwrap_or(0)),

@@ -1,4 +1,4 @@
-//! What is checked of a workload, an address and this host before a socket is opened. Sends nothing.
+//! Checks of a workload, an address and this host before a socket is opened. Sends nothing.
 use std::io;
 use std::net::IpAddr;
 
@@ -9,11 +9,11 @@ use crate::end_context::pins;
 use crate::error::LoadError;
 use crate::kernel_timestamping::KernelTimestamping;
 
-/// Descriptors that the process needs besides those that it has and the sockets': a gate's, wake-ups', counters' files, sets of
-/// sockets. Peers that have not spoken have what is left.
+/// Descriptors that the process needs besides its open ones and the sockets: acceptors, wakers, counter files, epoll sets. Pending
+/// handshakes use the rest.
 const DESCRIPTORS_BESIDES: u64 = 24;
 
-/// All that can be known to fail before a socket is opened.
+/// All checks that need no socket of the trial.
 pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), LoadError> {
     check_ranges(workload)?;
     let facts = workload.traffic.facts();
@@ -23,7 +23,7 @@ pub(crate) fn check_workload(workload: &Workload, role: Role) -> Result<(), Load
     raise_descriptor_limit(descriptors(workload))
 }
 
-/// Refuses a workload with a setting beyond its range, which is that of a plan.
+/// Rejects a workload with a setting out of range. The ranges are those of a plan.
 ///
 /// # Errors
 /// [`LoadError::Range`] for the first such setting.
@@ -37,7 +37,7 @@ pub fn check_ranges(workload: &Workload) -> Result<(), LoadError> {
     }
 }
 
-/// What the engine asks of the kernel is tried on a socket of our own.
+/// Tests the kernel features of the engine on a separate socket.
 fn check_engine(engine: TcpEngine) -> Result<(), LoadError> {
     match engine {
         TcpEngine::Lean | TcpEngine::Copy => Ok(()),
@@ -46,7 +46,7 @@ fn check_engine(engine: TcpEngine) -> Result<(), LoadError> {
     }
 }
 
-/// What a socket of the trial will be asked for is tried on one of our own: a refusal is told before anything runs.
+/// Tests busy polling on a separate socket, so that the trial fails before it starts.
 pub(crate) fn check_wait(wait: Wait) -> Result<(), LoadError> {
     if wait != Wait::BusyPoll {
         return Ok(());
@@ -57,9 +57,9 @@ pub(crate) fn check_wait(wait: Wait) -> Result<(), LoadError> {
     busy_poll::enable(&socket, Wait::BUSY_POLL).map(|_| ()).map_err(failure)
 }
 
-/// Has the kernel stamp packets, where the workload wants stamps.
+/// Enables time stamping in the kernel, when the workload uses it.
 pub(crate) fn enable_timestamping(workload: &Workload) -> Option<KernelTimestamping> {
-    // Without it stamps may be missing at the beginning, which the report counts.
+    // On failure, time stamps may be missing at the beginning; the report counts them.
     workload.traffic.facts().is_stamped.then(KernelTimestamping::enable).and_then(Result::ok)
 }
 
@@ -77,7 +77,7 @@ fn check_cores(cores: &[u16]) -> Result<(), LoadError> {
     }
 }
 
-/// Descriptors of the workload itself: its sockets, and the pipes of lean senders.
+/// Descriptors of the workload: its sockets, and the pipes of lean senders.
 fn descriptors(workload: &Workload) -> u64 {
     let facts = workload.traffic.facts();
     let cores = affinity::allowed().map_or(1, |cores| cores.len() as u64);
@@ -96,7 +96,7 @@ fn raise_descriptor_limit(own: u64) -> Result<(), LoadError> {
     }
 }
 
-/// Refuses what is not the address of one host, or of the other family than the plan's.
+/// Rejects an address that is not that of one host, or not of the workload's family.
 pub(crate) fn check_address(address: IpAddr, family: Family, is_peer: bool) -> Result<(), LoadError> {
     let matches = match family {
         Family::Ipv4 => address.is_ipv4(),
@@ -118,9 +118,9 @@ pub(crate) fn check_address(address: IpAddr, family: Family, is_peer: bool) -> R
     Err(LoadError::Peer { address, kind })
 }
 
-/// Tells a missing congestion control from other failures of opening a TCP socket.
+/// Distinguishes a missing congestion control from other errors of opening a TCP socket.
 pub(crate) fn congestion_error(name: Option<&str>, source: io::Error) -> Result<LoadError, io::Error> {
-    // ENOENT: not there; EPERM: there but not allowed for us (tcp(7)).
+    // ENOENT: not available; EPERM: available but not allowed for this user (tcp(7)).
     let about_congestion = matches!(source.kind(), io::ErrorKind::NotFound)
         || (matches!(source.kind(), io::ErrorKind::PermissionDenied) && source.raw_os_error() == Some(1));
     match name {
@@ -141,9 +141,9 @@ mod tests {
     use crate::datagram::{MESSAGE_HEADER, PAYLOAD_MAX, STREAM_HEADER};
     use crate::transaction::{REQUEST_MIN, RESPONSE_MIN};
 
-    /// The ranges stand with the types of workloads, the headers here.
+    /// The model defines the ranges, this crate the headers.
     #[test]
-    fn the_least_message_of_each_type_has_room_for_its_header() {
+    fn smallest_message_of_each_type_has_room_for_its_header() {
         let range = |kind: WorkloadType, key: &str| {
             let setting = kind.settings().iter().find(|setting| setting.key == key).expect("it has it");
             setting.range.expect("it is a quantity")
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_one_host_are_taken() {
+    fn only_unicast_addresses_are_accepted() {
         for bad in ["0.0.0.0", "255.255.255.255", "224.0.0.1"] {
             let refused = check_address(bad.parse().unwrap(), Family::Ipv4, true);
             assert!(matches!(refused, Err(LoadError::Peer { .. })), "{bad}");

@@ -7,32 +7,32 @@ use crate::stream_counter::{self, CounterValues, StreamCounter};
 ///
 /// An interval ends when its last byte was counted, not when the counters were read. A thread counts when its call returns,
 /// which on a slow path is up to 20 ms after the bytes came; dated by the reading, a second of a steady 100 Mbit/s came out
-/// up to 2 % wrong. Of several lanes the end is the mean of theirs, weighted by what each moved: at steady rates that is the
-/// time by which as much had been counted as the curve of all lanes says. An interval in which nothing moved ends with the
+/// up to 2 % wrong. Of several counters the end is the mean of theirs, weighted by what each moved: at steady rates that is the
+/// time by which as much had been counted as the curve of all counters says. An interval in which nothing moved ends with the
 /// reading, so a stall is not smeared.
 #[derive(Debug)]
 pub(crate) struct SeriesGatherer {
     samples: Vec<IntervalSample>,
     last: CounterValues,
     last_ns: u64,
-    /// Bytes of each lane at the last sample.
-    lanes: Vec<u64>,
+    /// Bytes of each counter at the last sample.
+    counters: Vec<u64>,
 }
 
 impl SeriesGatherer {
     pub(crate) fn new() -> Self {
-        Self { samples: Vec::new(), last: CounterValues::default(), last_ns: 0, lanes: Vec::new() }
+        Self { samples: Vec::new(), last: CounterValues::default(), last_ns: 0, counters: Vec::new() }
     }
 
-    /// An interval ends: the lanes are read at `now_ns`, and the trial began at `started_ns`, both of the monotonic clock.
-    pub(crate) fn sample(&mut self, now_ns: u64, started_ns: u64, lanes: &[StreamCounter]) {
-        self.lanes.resize(lanes.len(), 0);
+    /// An interval ends: the counters are read at `now_ns`, and the trial began at `started_ns`, both of the monotonic clock.
+    pub(crate) fn sample(&mut self, now_ns: u64, started_ns: u64, counters: &[StreamCounter]) {
+        self.counters.resize(counters.len(), 0);
         let (mut total, mut weighted) = (CounterValues::default(), 0_u128);
-        for (lane, before) in lanes.iter().zip(&mut self.lanes) {
-            let reading = lane.read();
+        for (counter, before) in counters.iter().zip(&mut self.counters) {
+            let reading = counter.read();
             total.bytes += reading.bytes;
             total.messages += reading.messages;
-            let counted_ns = lane.span().map_or(now_ns, |span| span.1).clamp(started_ns, now_ns);
+            let counted_ns = counter.span().map_or(now_ns, |span| span.1).clamp(started_ns, now_ns);
             weighted += u128::from(reading.bytes - *before) * u128::from(counted_ns - started_ns);
             *before = reading.bytes;
         }
@@ -41,7 +41,7 @@ impl SeriesGatherer {
             0 => now_ns.saturating_sub(started_ns),
             moved => (weighted / u128::from(moved)) as u64,
         };
-        // A lane that began late could draw the mean back behind the interval before.
+        // A counter that began late could draw the mean back behind the interval before.
         let end_ns = end_ns.max(self.last_ns);
         self.samples.push(IntervalSample {
             end_ns,
@@ -62,9 +62,9 @@ impl SeriesGatherer {
 }
 
 /// One direction of an end.
-pub(crate) fn flow(lanes: &[StreamCounter], started_ns: u64, series: SeriesGatherer) -> Flow {
-    let total = stream_counter::total(lanes);
-    let spans = || lanes.iter().filter_map(StreamCounter::span);
+pub(crate) fn flow(counters: &[StreamCounter], started_ns: u64, series: SeriesGatherer) -> Flow {
+    let total = stream_counter::total(counters);
+    let spans = || counters.iter().filter_map(StreamCounter::span);
     Flow {
         bytes: total.bytes,
         messages: total.messages,
@@ -123,15 +123,15 @@ mod tests {
     #[test]
     fn a_series_adds_up_is_dated_by_what_was_counted_and_has_no_empty_tail() {
         let mut series = SeriesGatherer::new();
-        let lanes = [StreamCounter::default(), StreamCounter::default()];
-        lanes[0].add(10, 1, 1090);
-        series.sample(1100, 1000, &lanes);
-        series.sample(1200, 1000, &lanes);
-        lanes[0].add(10, 1, 1260);
-        lanes[1].add(30, 1, 1300);
-        series.sample(1310, 1000, &lanes);
-        series.sample(1400, 1000, &lanes);
-        let flow = flow(&lanes, 1000, series);
+        let counters = [StreamCounter::default(), StreamCounter::default()];
+        counters[0].add(10, 1, 1090);
+        series.sample(1100, 1000, &counters);
+        series.sample(1200, 1000, &counters);
+        counters[0].add(10, 1, 1260);
+        counters[1].add(30, 1, 1300);
+        series.sample(1310, 1000, &counters);
+        series.sample(1400, 1000, &counters);
+        let flow = flow(&counters, 1000, series);
         assert_eq!((flow.bytes, flow.messages), (50, 3));
         assert_eq!((flow.first_ns, flow.last_ns), (Some(90), Some(300)));
         let seen: Vec<_> =
@@ -144,15 +144,15 @@ mod tests {
     fn a_steady_rate_is_read_as_it_is_although_bytes_are_counted_in_lumps() {
         // 100 B every 7 ns and 300 B every 30 ns: 24.29 B/ns, read every 100 ns.
         let mut series = SeriesGatherer::new();
-        let lanes = [StreamCounter::default(), StreamCounter::default()];
+        let counters = [StreamCounter::default(), StreamCounter::default()];
         for now in 1..=1000 {
-            for (lane, period, lump) in [(&lanes[0], 7, 100), (&lanes[1], 30, 300)] {
+            for (counter, period, lump) in [(&counters[0], 7, 100), (&counters[1], 30, 300)] {
                 if now % period == 0 {
-                    lane.add(lump, 0, 5000 + now);
+                    counter.add(lump, 0, 5000 + now);
                 }
             }
             if now % 100 == 0 {
-                series.sample(5000 + now, 5000, &lanes);
+                series.sample(5000 + now, 5000, &counters);
             }
         }
         let window = &series.finish()[1..9];

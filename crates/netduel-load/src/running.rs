@@ -1,4 +1,4 @@
-//! An end whose traffic is under way, as its owner sees it.
+//! The handle of an end whose traffic is running.
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -8,10 +8,10 @@ use crate::control::Control;
 use crate::error::LoadError;
 use crate::supervisor::Supervisor;
 
-/// Called once when an end is over by itself or was ended. The call comes from a thread of the end.
+/// Called once, when an end is over or was aborted, from a thread of the end.
 pub type Notify = Box<dyn Fn() + Send + Sync>;
 
-/// An end whose traffic is under way.
+/// An end whose traffic is running.
 pub struct Running {
     control: Arc<Control>,
     thread: JoinHandle<Result<EndReport, LoadError>>,
@@ -31,17 +31,17 @@ impl Running {
         Self { control, thread }
     }
 
-    /// Figures so far. Cheap enough for a progress line.
+    /// The figures so far. Cheap enough for a progress line.
     pub fn live(&self) -> LiveFigures {
         self.control.live()
     }
 
-    /// The peer is done: a sender stops, a receiver takes what is under way; then the end is over.
+    /// The peer is done: a sender stops, a receiver takes the data in flight, and then the end is over.
     pub fn finish(&self) {
         self.control.finish();
     }
 
-    /// Ends all threads at once. What was counted so far is kept.
+    /// Ends all threads at once. The counts so far are kept.
     pub fn abort(&self) {
         self.control.abort();
     }
@@ -51,7 +51,7 @@ impl Running {
         self.control.is_done()
     }
 
-    /// Waits for the end and gives what it counted.
+    /// Waits until the end is over, and returns its report.
     ///
     /// # Errors
     /// [`LoadError`] when the client never came, or a thread could not be started.

@@ -1,5 +1,5 @@
-//! Whether an interface sees the datagrams of a joined buffer as packets: found out by sending some and reading its counter. Offered
-//! features do not tell: a veth says that it cuts and hands buffers over whole.
+//! Tests whether an interface segments GSO buffers into packets: sends some and reads its packet counter. Feature flags do not show it:
+//! a veth has the flag and passes buffers on unsegmented.
 use std::net::UdpSocket;
 
 use netduel_sys::socket::{self, Waiting};
@@ -7,17 +7,17 @@ use netduel_sys::{clock, udp_segment};
 
 use crate::datagram;
 
-/// Buffers that are tried: other traffic of the host could pass for the datagrams of one.
+/// Buffers to send: other traffic of the host could be mistaken for the segments of one.
 const TRIES: usize = 3;
-/// Datagrams of each.
+/// Datagrams per buffer.
 const DATAGRAMS: usize = 48;
-/// Packets of others that may leave meanwhile.
+/// Packets of other programs that may leave meanwhile.
 const OTHERS: u64 = 8;
 /// How long the counter may lag, nanoseconds.
 const LAG_NS: u64 = 5_000_000;
 
-/// Sends joined datagrams on a flow, which its receiver passes over, and tells whether the interface counted each as a packet. `sent`
-/// reads how many packets it has sent.
+/// Sends GSO buffers on a flow, whose receiver ignores them, and returns whether the interface counted each datagram as a packet.
+/// `sent` reads how many packets the interface has sent.
 pub(crate) fn is_segmented(
     socket: &UdpSocket,
     magic: u64,
@@ -43,7 +43,7 @@ pub(crate) fn is_segmented(
         }
     };
     let is_segmented = (0..TRIES).all(|_| is_counted() == Some(true));
-    // A socket that was not told the size of segments sends each buffer as a datagram.
+    // With a segment size of 0 the socket sends each buffer as one datagram.
     let reset = udp_segment::send_in_segments(socket, 0);
     is_segmented && reset.is_ok()
 }

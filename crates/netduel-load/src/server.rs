@@ -1,4 +1,4 @@
-//! The server's end before its start: ports are bound, and a thread greets the client.
+//! The server's end before its start: ports are bound, and acceptor threads wait for the client.
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -23,11 +23,12 @@ use crate::udp_acceptor::{self, Flow, UdpAcceptor};
 use crate::udp_handshake::UdpHandshake;
 use crate::waker::{AcceptorState, Waker};
 
-/// Connections that the kernel keeps until the gate accepts them: all streams of the largest workload and strangers.
+/// The accept queue of the listener: all streams of the largest workload, and connections of other programs.
 const BACKLOG: i32 = 4096;
-/// How long the kernel keeps a peer that says nothing away from the threads of a workload that connects while it runs.
+/// `TCP_DEFER_ACCEPT`: how long the kernel holds a connection without data back from the threads of a workload that connects while it
+/// runs.
 const DEFER_ACCEPT: Duration = Duration::from_secs(4);
-/// Stack of threads that keep their data elsewhere.
+/// Stack of an acceptor thread; its data is on the heap.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// A server that is ready for its client. Dropping it closes the ports.
@@ -36,7 +37,7 @@ pub struct ServerEnd {
     supervisor: Supervisor,
 }
 
-/// Binds free ports of `bind` for `workload` and returns at once. From now on the client may connect: a thread takes the
+/// Binds free ports of `bind` for `workload` and returns at once. From now on the client may connect: threads accept the
 /// peers that know `token`, and no others.
 ///
 /// # Errors
@@ -48,7 +49,7 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
     let needs = workload.traffic.facts().sockets;
     let mut setup = ErrorCounts::new();
     let mut ports = Vec::with_capacity(needs.ports());
-    let mut gates = Acceptors::default();
+    let mut acceptors = Acceptors::default();
     if needs.tcp > 0 {
         let congestion = workload.traffic.facts().tcp.congestion;
         let listener = tcp::listen(address, congestion, BACKLOG).map_err(|error| {
@@ -63,9 +64,9 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
                 .map_err(|error| LoadError::system("set TCP_DEFER_ACCEPT on the listener", error))?;
         }
         ports.push(port_of(listener.local_addr())?);
-        let (streams, later) = (needs.tcp as usize, needs.later > 0);
-        gates.add(|wake, orders| {
-            Box::new(move || TcpAcceptor { listener, wake, orders, token, streams, later }.run())
+        let (streams, incoming) = (needs.tcp as usize, needs.later > 0);
+        acceptors.add(|wake, state| {
+            Box::new(move || TcpAcceptor { listener, wake, state, token, streams, incoming }.run())
         })?;
     }
     if needs.udp > 0 {
@@ -74,35 +75,35 @@ pub fn prepare_server(workload: &Workload, bind: IpAddr, token: Token) -> Result
             ports.push(port_of(flow.socket.local_addr())?);
         }
         let expected = flows.len();
-        gates.add(|wake, orders| {
-            Box::new(move || UdpAcceptor { flows, expected, arrivals: None, wake, orders }.run())
+        acceptors.add(|wake, state| {
+            Box::new(move || UdpAcceptor { flows, expected, arrivals: None, wake, state }.run())
         })?;
     }
-    Ok(ServerEnd::new(workload, token, ports, gates, setup, None))
+    Ok(ServerEnd::new(workload, token, ports, acceptors, setup, None))
 }
 
-/// What the thread of a gate does.
+/// The work of an acceptor thread.
 type Work = Box<dyn FnOnce() -> AcceptResult + Send>;
 
-/// The gates of an end, each in a thread of its own.
+/// The acceptor threads of an end.
 #[derive(Default)]
 pub(crate) struct Acceptors {
-    orders: Arc<AcceptorState>,
+    state: Arc<AcceptorState>,
     wakes: Vec<Waker>,
     threads: Vec<JoinHandle<AcceptResult>>,
 }
 
 impl Acceptors {
-    /// Starts a gate, and returns what wakes it. Those before it end when this fails, because what wakes them is dropped.
+    /// Starts an acceptor thread, and returns its waker. When this fails, the wakers are dropped, which ends the threads before it.
     pub(crate) fn add(
         &mut self,
-        gate: impl FnOnce(UnixStream, Arc<AcceptorState>) -> Work,
+        acceptor: impl FnOnce(UnixStream, Arc<AcceptorState>) -> Work,
     ) -> Result<&Waker, LoadError> {
-        let (wake, gate_end) = Waker::pair()?;
+        let (wake, watched) = Waker::pair()?;
         let thread = std::thread::Builder::new()
-            .name("load-gate".to_owned())
+            .name("load-accept".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(gate(gate_end, Arc::clone(&self.orders)))
+            .spawn(acceptor(watched, Arc::clone(&self.state)))
             .map_err(|error| LoadError::system("start a thread", error))?;
         self.threads.push(thread);
         self.wakes.push(wake);
@@ -122,7 +123,7 @@ fn bind_flows(
         socket
             .set_nonblocking(true)
             .map_err(|error| LoadError::system("make the socket non-blocking", error))?;
-        Ok(Flow { socket, local: None, greeter: UdpHandshake::new(token, flow) })
+        Ok(Flow { socket, local: None, handshake: UdpHandshake::new(token, flow) })
     };
     (0..flows).map(bind).collect()
 }
@@ -132,19 +133,19 @@ fn port_of(address: std::io::Result<SocketAddr>) -> Result<u16, LoadError> {
 }
 
 impl ServerEnd {
-    /// An end whose gates are at work.
+    /// An end whose acceptor threads are running.
     pub(crate) fn new(
         workload: &Workload,
         token: Token,
         ports: Vec<u16>,
-        gates: Acceptors,
+        acceptors: Acceptors,
         setup: ErrorCounts,
         registration: Option<Registration>,
     ) -> Self {
         let facts = workload.traffic.facts();
-        let (lanes, finish_cuts) = (facts.sockets.lanes(), facts.finish_cuts);
-        let control = Arc::new(Control::new(lanes, finish_cuts, gates.wakes, gates.orders));
-        let sockets = SocketSource::Accepting(gates.threads);
+        let (counters, finish_cuts) = (facts.sockets.lanes(), facts.finish_cuts);
+        let control = Arc::new(Control::new(counters, finish_cuts, acceptors.wakes, acceptors.state));
+        let sockets = SocketSource::Accepting(acceptors.threads);
         let supervisor = Supervisor {
             control,
             workload: workload.clone(),
@@ -161,15 +162,15 @@ impl ServerEnd {
         Self { ports, supervisor }
     }
 
-    /// The ports that the client needs: one for TCP if there is any, then one for each flow of UDP.
+    /// The ports that the client needs: one for TCP if it is used, then one per UDP flow.
     pub fn ports(&self) -> &[u16] {
         &self.ports
     }
 
-    /// Opens what the workload needs past the network stack, over this interface; nothing when it needs nothing.
+    /// Opens the kernel-bypass sockets or programs of the workload on this interface; none when it uses the network stack.
     ///
     /// # Errors
-    /// [`LoadError::KernelBypass`] without the right, or when the interface refuses.
+    /// [`LoadError::KernelBypass`] without the capability, or when the interface does not support it.
     pub fn with_bypass(mut self, path: &BypassPath) -> Result<Self, LoadError> {
         self.supervisor.open_bypass(path)?;
         Ok(self)

@@ -1,7 +1,7 @@
-//! What an error of a socket call means for the loop that made the call.
+//! Classification of errors of socket calls.
 use std::io;
 
-/// Whether the call only ran into its time limit, found nothing, or was interrupted by a signal: not an error of the path.
+/// Whether a call may be repeated: it timed out, would have blocked, or was interrupted by a signal. Not an error of the path.
 #[inline]
 pub(crate) fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)

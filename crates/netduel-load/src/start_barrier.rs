@@ -1,7 +1,7 @@
-//! Where the threads of an end wait until all of them are there. Knows nothing of traffic.
+//! A barrier at which the threads of an end wait until all have started. Knows nothing of traffic.
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Threads that were started one after the other, and begin together.
+/// Starts the work of all threads at the same time. Unlike the barrier of the standard library it can be opened early.
 #[derive(Debug, Default)]
 pub(crate) struct StartBarrier {
     state: Mutex<State>,
@@ -21,7 +21,7 @@ impl StartBarrier {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the line is open.
+    /// Registers a thread and waits until the barrier is open.
     pub(crate) fn arrive(&self) {
         let mut state = self.state();
         state.threads += 1;
@@ -29,13 +29,13 @@ impl StartBarrier {
         drop(self.opened.wait_while(state, |state| !state.is_open).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Waits until so many threads are there.
+    /// Waits until `threads` threads have registered.
     pub(crate) fn wait_for(&self, threads: usize) {
         let waits = |state: &mut State| state.threads < threads;
         drop(self.arrived.wait_while(self.state(), waits).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Lets all threads go, also those that arrive later.
+    /// Opens the barrier for all threads, also for those that arrive later.
     pub(crate) fn open(&self) {
         self.state().is_open = true;
         self.opened.notify_all();
@@ -49,17 +49,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_thread_goes_before_all_are_there() {
-        let (line, is_begun) = (StartBarrier::default(), AtomicBool::new(false));
+    fn no_thread_passes_before_all_have_arrived() {
+        let (barrier, is_begun) = (StartBarrier::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let thread = || {
-                line.arrive();
+                barrier.arrive();
                 assert!(is_begun.load(SeqCst));
             };
             (0..8).for_each(|_| drop(scope.spawn(thread)));
-            line.wait_for(8);
+            barrier.wait_for(8);
             is_begun.store(true, SeqCst);
-            line.open();
+            barrier.open();
             scope.spawn(thread);
         });
     }

@@ -1,8 +1,8 @@
-//! Counters that one thread writes and the supervisor reads: one direction of one stream.
+//! Counters of one direction of one stream: one thread writes them, the supervisor reads them.
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counters of one direction of one stream. Aligned to two cache lines, because the prefetcher of x86 fetches pairs: no
-/// two threads ever write to the same pair.
+/// Counters of one direction of one stream. Aligned to two cache lines, because the prefetcher of x86 fetches pairs: this avoids
+/// false sharing between threads.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct StreamCounter {
@@ -14,7 +14,7 @@ pub(crate) struct StreamCounter {
     jitter_ns: AtomicU64,
 }
 
-/// What a lane held at a moment.
+/// Values of a counter at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CounterValues {
     pub bytes: u64,
@@ -22,8 +22,7 @@ pub(crate) struct CounterValues {
 }
 
 impl StreamCounter {
-    /// Adds what was moved, at `now_ns` of the monotonic clock. Only one thread may call this, so that no locked
-    /// instruction is needed.
+    /// Adds data moved at `now_ns` of the monotonic clock. Only one thread may call this, so no locked instruction is needed.
     #[inline]
     pub(crate) fn add(&self, bytes: u64, messages: u64, now_ns: u64) {
         self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
@@ -34,7 +33,7 @@ impl StreamCounter {
         self.last_ns.store(now_ns, Relaxed);
     }
 
-    /// As [`Self::add`], where several threads may add: for what is told of many messages at a time.
+    /// As [`Self::add`] for several threads, at the cost of locked instructions.
     pub(crate) fn add_shared(&self, bytes: u64, messages: u64, now_ns: u64) {
         self.bytes.fetch_add(bytes, Relaxed);
         self.messages.fetch_add(messages, Relaxed);
@@ -42,24 +41,24 @@ impl StreamCounter {
         self.last_ns.fetch_max(now_ns, Relaxed);
     }
 
-    /// Notes how many messages there are up to the newest, and the jitter of their arrival, nanoseconds. For the thread that adds.
+    /// Records the highest sequence number plus one, and the jitter in nanoseconds. Only the thread that adds may call this.
     #[inline]
     pub(crate) fn note_arrival(&self, due: u64, jitter_ns: u64) {
         self.due.store(due, Relaxed);
         self.jitter_ns.store(jitter_ns, Relaxed);
     }
 
-    /// What [`Self::note_arrival`] noted.
+    /// The values of the last [`Self::note_arrival`].
     pub(crate) fn arrival(&self) -> (u64, u64) {
         (self.due.load(Relaxed), self.jitter_ns.load(Relaxed))
     }
 
-    /// What was moved so far. Bytes and messages may be from two successive moments while the thread runs.
+    /// Data moved so far. Bytes and messages may be of two successive moments while the thread runs.
     pub(crate) fn read(&self) -> CounterValues {
         CounterValues { bytes: self.bytes.load(Relaxed), messages: self.messages.load(Relaxed) }
     }
 
-    /// When the first and the last were moved; absent when nothing was.
+    /// Times of the first and the last data; absent without data.
     pub(crate) fn span(&self) -> Option<(u64, u64)> {
         match self.first_ns.load(Relaxed) {
             0 => None,
@@ -68,9 +67,9 @@ impl StreamCounter {
     }
 }
 
-/// The sum over lanes.
-pub(crate) fn total(lanes: &[StreamCounter]) -> CounterValues {
-    lanes.iter().map(StreamCounter::read).fold(CounterValues::default(), |sum, next| CounterValues {
+/// The sum over counters.
+pub(crate) fn total(counters: &[StreamCounter]) -> CounterValues {
+    counters.iter().map(StreamCounter::read).fold(CounterValues::default(), |sum, next| CounterValues {
         bytes: sum.bytes + next.bytes,
         messages: sum.messages + next.messages,
     })

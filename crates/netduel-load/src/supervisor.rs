@@ -103,31 +103,31 @@ impl Supervisor {
         })?;
         let count = jobs.len();
         let (sender, results) = channel();
-        let line = Arc::new(StartBarrier::default());
+        let barrier = Arc::new(StartBarrier::default());
         for job in jobs {
             let worker = Worker::new(Arc::clone(&self.control), job.streams[0]);
             let core = self.core(job.thread);
             let thread = job.thread;
-            let (sender, threads_line) = (sender.clone(), Arc::clone(&line));
+            let (sender, thread_barrier) = (sender.clone(), Arc::clone(&barrier));
             let spawned = std::thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .stack_size(STACK_BYTES)
                 .spawn(move || {
-                    let finished = run_job(job, worker, core, &threads_line);
+                    let finished = run_job(job, worker, core, &thread_barrier);
                     // The supervisor waits for every job, so the channel is open.
                     let _ = sender.send(finished);
                 });
             if let Err(error) = spawned {
                 self.control.abort();
-                line.open();
+                barrier.open();
                 return Err(LoadError::system(format!("start thread {count} of the workload"), error));
             }
         }
         drop(sender);
         // The duration counts from here: to start threads takes milliseconds each where cores are busy.
-        line.wait_for(count);
+        barrier.wait_for(count);
         self.control.begin();
-        line.open();
+        barrier.open();
         let (series, finished) = self.attend(&results, count);
         // No more clients are taken for this end, and it wants no more stamps.
         drop((self.registration.take(), self.stamping.take()));
@@ -232,7 +232,7 @@ impl Supervisor {
         end.spread = if facts.is_stream() { report::spread(&streams, sends) } else { None };
         end.streams = report::grouped(streams);
         end.connections = self.connections;
-        end.errors = ErrorCounts::merge(tallies);
+        end.errors = ErrorCounts::report(tallies);
         end.process_cpu_ns = process_cpu_ns;
         end.thread_use = thread_use;
         totals.enter(&mut end, started);
@@ -253,14 +253,14 @@ struct Thread {
 /// A thread that has ended, and what its job counted.
 type Finished = (Thread, Result<Counted, LoadError>);
 
-fn run_job(job: Job, mut worker: Worker, core: Option<u16>, line: &StartBarrier) -> Finished {
+fn run_job(job: Job, mut worker: Worker, core: Option<u16>, barrier: &StartBarrier) -> Finished {
     if let Some(core) = core {
         match affinity::pin_this_thread(core) {
             Ok(()) => worker.pinned = Some(core),
             Err(error) => worker.errors.count("sched_setaffinity", &error),
         }
     }
-    line.arrive();
+    barrier.arrive();
     let result = (job.work)(&mut worker);
     // The thread was made for the job, so its whole account is the job's.
     let run_and_wait = usage::run_and_wait_of_this_thread();
@@ -268,7 +268,7 @@ fn run_job(job: Job, mut worker: Worker, core: Option<u16>, line: &StartBarrier)
     (Thread { streams: job.streams, pinned, errors, run_and_wait }, result)
 }
 
-/// What each lane counted; the first `accounted` connections are those of the lanes, and bring the kernel's account; flows bring
+/// What each counter counted; the first `accounted` connections are those of the counters, and bring the kernel's account; flows bring
 /// their ports.
 fn streams(
     control: &Control,
@@ -294,7 +294,7 @@ fn streams(
             Err(error) => errors.count("getsockopt TCP_INFO", &error),
         }
     }
-    // Beside connections a flow is not one of those that the lanes count.
+    // Beside connections a flow is not one of those that the counters count.
     let flows = if accounted == 0 { &sockets.udp[..] } else { &[] };
     for (report, flow) in reports.iter_mut().zip(flows) {
         (report.local, report.peer) = (flow.local_addr().ok(), flow.peer_addr().ok());

@@ -1,4 +1,4 @@
-//! Handshake over TCP. The server takes the trial's client only; strangers, slow and silent peers cost it a bounded amount
+//! Handshake over TCP. The server accepts the trial's client only; other, slow and silent peers cost it a bounded amount
 //! of memory and time and never block the client. No payload moves here.
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,54 +17,54 @@ use crate::pending_handshakes::{self, FirstBytes, PendingHandshakes};
 use crate::preflight;
 use crate::socket_source::AcceptResult;
 use crate::sockets::Sockets;
-use crate::waker::{self, AcceptorState, TURN, left};
+use crate::waker::{self, AcceptorState, POLL_TIMEOUT, remaining};
 
 /// The server's side, run in a thread of its own.
 pub(crate) struct TcpAcceptor {
     pub listener: TcpListener,
     pub wake: UnixStream,
-    pub orders: Arc<AcceptorState>,
+    pub state: Arc<AcceptorState>,
     pub token: Token,
     pub streams: usize,
     /// Whether the listener is kept: connections are made while traffic runs.
-    pub later: bool,
+    pub incoming: bool,
 }
 
 impl TcpAcceptor {
-    /// Accepts until all streams are there.
+    /// Accepts until all streams are connected.
     pub(crate) fn run(mut self) -> AcceptResult {
         let mut pending = PendingHandshakes::default();
         let mut accepted: Vec<Option<TcpStream>> = (0..self.streams).map(|_| None).collect();
         let mut connected = 0;
-        let mut said = Vec::new();
+        let mut first_bytes = Vec::new();
         loop {
             if connected == self.streams {
                 let tcp = accepted.into_iter().flatten().map(Arc::new).collect();
-                let sockets = Sockets { tcp, later: self.keep_listener()?, ..Sockets::default() };
+                let sockets = Sockets { tcp, incoming: self.keep_listener()?, ..Sockets::default() };
                 return Ok((sockets, ErrorCounts::new()));
             }
             let descriptors: Vec<_> =
                 [self.wake.as_fd(), self.listener.as_fd()].into_iter().chain(pending.descriptors()).collect();
-            let ready = socket::wait_readable(&descriptors, TURN)
+            let ready = socket::wait_readable(&descriptors, POLL_TIMEOUT)
                 .map_err(|error| LoadError::system("wait for the client's connections", error))?;
-            if (ready[0] && !waker::drain(&mut self.wake)) || waker::is_timed_out(&self.orders) {
+            if (ready[0] && !waker::drain(&mut self.wake)) || waker::is_timed_out(&self.state) {
                 return Err(LoadError::NoClient { connected, expected: self.streams });
             }
-            pending.hear(&ready[2..], &mut said);
+            pending.read_ready(&ready[2..], &mut first_bytes);
             if ready[1] {
                 pending
-                    .accept(&self.listener, &mut said)
+                    .accept(&self.listener, &mut first_bytes)
                     .map_err(|error| LoadError::system("accept the client's connection", error))?;
             }
-            for said in said.drain(..) {
-                connected += usize::from(self.place(said, &mut accepted)?);
+            for first_bytes in first_bytes.drain(..) {
+                connected += usize::from(self.place(first_bytes, &mut accepted)?);
             }
         }
     }
 
-    /// The listener, blocking, where the workload goes on connecting.
+    /// The listener, now blocking, when the workload connects while traffic runs.
     fn keep_listener(self) -> Result<Option<Arc<ConnectionSource>>, LoadError> {
-        if !self.later {
+        if !self.incoming {
             return Ok(None);
         }
         let blocking = self.listener.set_nonblocking(false);
@@ -72,9 +72,9 @@ impl TcpAcceptor {
         Ok(Some(Arc::new(ConnectionSource::Listener(self.listener))))
     }
 
-    /// Takes the stream of the trial's client; a stranger's is closed.
-    fn place(&self, said: FirstBytes, accepted: &mut [Option<TcpStream>]) -> Result<bool, LoadError> {
-        let FirstBytes::Handshake(mut stream, hello) = said else { return Ok(false) };
+    /// Accepts a stream of the trial's client; other connections are closed.
+    fn place(&self, first_bytes: FirstBytes, accepted: &mut [Option<TcpStream>]) -> Result<bool, LoadError> {
+        let FirstBytes::Handshake(mut stream, hello) = first_bytes else { return Ok(false) };
         if hello.step != Step::Hello || !hello.proves(self.token, &hello.nonce) {
             return Ok(false);
         }
@@ -88,7 +88,8 @@ impl TcpAcceptor {
     }
 }
 
-/// The client's side of one stream: connects and greets before `deadline_ns`. Also how long connect(2) took, nanoseconds.
+/// The client's side of one stream: connects and does the handshake before `deadline_ns`. Also returns the time of connect(2),
+/// nanoseconds.
 pub(crate) fn connect(
     address: SocketAddr,
     (congestion, mss): (Option<&str>, Option<u32>),
@@ -97,7 +98,7 @@ pub(crate) fn connect(
     deadline_ns: u64,
 ) -> Result<(TcpStream, u64), LoadError> {
     let begun_ns = clock::monotonic_ns();
-    let mut connection = tcp::connect(address, congestion, mss, left(deadline_ns)).map_err(|error| {
+    let mut connection = tcp::connect(address, congestion, mss, remaining(deadline_ns)).map_err(|error| {
         preflight::congestion_error(congestion, error)
             .unwrap_or_else(|error| LoadError::connect(address, error))
     })?;
@@ -107,17 +108,17 @@ pub(crate) fn connect(
         let hello = HandshakeMessage::new(token, Step::Hello, stream, &nonce, nonce);
         connection.write_all(&hello.to_bytes())
     });
-    prepared.map_err(|error| greeting_error(address, error))?;
+    prepared.map_err(|error| handshake_error(address, error))?;
     let mut bytes = [0; LENGTH];
     let mut filled = 0;
     while filled < LENGTH {
-        let wait = connection.set_read_timeout(Some(left(deadline_ns)));
-        wait.map_err(|error| LoadError::system("limit the wait for the greeting", error))?;
+        let wait = connection.set_read_timeout(Some(remaining(deadline_ns)));
+        wait.map_err(|error| LoadError::system("limit the wait for the handshake", error))?;
         match connection.read(&mut bytes[filled..]) {
             Ok(0) => return Err(LoadError::TokenRefused { address }),
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(greeting_error(address, error)),
+            Err(error) => return Err(handshake_error(address, error)),
         }
     }
     let answer = HandshakeMessage::from_bytes(&bytes);
@@ -127,11 +128,11 @@ pub(crate) fn connect(
         return Err(LoadError::NotAnAgent { address });
     }
     let unlimited = connection.set_read_timeout(None);
-    unlimited.map_err(|error| LoadError::system("end the limit of the wait", error))?;
+    unlimited.map_err(|error| LoadError::system("remove the receive timeout", error))?;
     Ok((connection, connect_ns))
 }
 
-fn greeting_error(address: SocketAddr, error: io::Error) -> LoadError {
+fn handshake_error(address: SocketAddr, error: io::Error) -> LoadError {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => LoadError::TokenRefused { address },
         _ => LoadError::connect(address, error),

@@ -4,21 +4,21 @@
 //! of the duration exactly the payload of the rate was due. The kernel's pacing alone could not do that: a send buffer takes megabytes
 //! at once, which a slow rate would drain for minutes after the end.
 
-/// A stream's turns are this far apart, nanoseconds. Shorter ones cost wake-ups, longer ones are bursts that ordinary
+/// A stream's quanta are this far apart, nanoseconds. Shorter ones cost wake-ups, longer ones are bursts that ordinary
 /// buffers drop.
-const TURN_NS: u64 = 1_000_000;
-/// A turn sends no less than this, so that slow streams send whole segments (1500 bytes of MTU less 52 of headers)...
+const QUANTUM_NS: u64 = 1_000_000;
+/// A quantum sends no less than this, so that slow streams send whole segments (1500 bytes of MTU less 52 of headers)...
 const SEGMENT: u64 = 1_448;
 /// ...unless it would have to wait for longer than this for it, nanoseconds.
 const SEGMENT_WAIT_NS: u64 = 100_000_000;
 /// A thread that is late by no more than this, and the time that it waited for a core, sends what was due at the end after it,
 /// nanoseconds.
 const GRACE_NS: u64 = 100_000_000;
-/// The kernel spreads a turn's bytes over most of the time to the next one: its pacing rate is this much above the
+/// The kernel spreads a quantum's bytes over most of the time to the next one: its pacing rate is this much above the
 /// stream's, in percent, so that it never holds back what the schedule gives.
 const KERNEL_HEADROOM_PERCENT: u128 = 110;
-/// Below this the kernel is not asked to pace, bytes a second: a turn is one segment then, and there is nothing to spread.
-const KERNEL_MIN: u64 = 125_000;
+/// Below this the kernel is not asked to pace, bytes a second: a quantum is one segment then, and there is nothing to spread.
+const KERNEL_PACING_MIN: u64 = 125_000;
 
 /// The schedule of one direction of one stream.
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +28,9 @@ pub(crate) struct Pace {
     /// Payload rate of all streams, bit/s.
     rate_bps: u64,
     streams: u64,
-    /// Payload of a turn, bytes.
-    turn: u64,
-    /// The first turn is shorter, so that streams do not take theirs at the same time.
+    /// Payload of a quantum, bytes.
+    quantum: u64,
+    /// The first quantum is shorter, so that streams do not take theirs at the same time.
     first: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Due {
 }
 
 impl Pace {
-    /// Stream `stream` of `streams` that give `rate_bps` together from `start_ns` to `end_ns`. A turn is never more than
+    /// Stream `stream` of `streams` that give `rate_bps` together from `start_ns` to `end_ns`. A quantum is never more than
     /// `block` bytes.
     pub(crate) fn new(
         start_ns: u64,
@@ -55,10 +55,10 @@ impl Pace {
         (stream, streams): (u64, u64),
         block: u64,
     ) -> Self {
-        let mut pace = Self { start_ns, end_ns, rate_bps: rate_bps.max(1), streams, turn: 1, first: 1 };
+        let mut pace = Self { start_ns, end_ns, rate_bps: rate_bps.max(1), streams, quantum: 1, first: 1 };
         let least = SEGMENT.min(pace.bytes_in(SEGMENT_WAIT_NS));
-        pace.turn = pace.bytes_in(TURN_NS).max(least).min(block).max(1);
-        pace.first = (pace.turn * (stream + 1) / streams).max(1);
+        pace.quantum = pace.bytes_in(QUANTUM_NS).max(least).min(block).max(1);
+        pace.first = (pace.quantum * (stream + 1) / streams).max(1);
         pace
     }
 
@@ -80,18 +80,20 @@ impl Pace {
     /// after the end only.
     #[inline]
     pub(crate) fn due(&self, sent: u64, now_ns: u64, runqueue_wait_ns: impl FnOnce() -> u64) -> Due {
-        let owed = self.bytes_in(now_ns.min(self.end_ns).saturating_sub(self.start_ns)).saturating_sub(sent);
+        let due_bytes =
+            self.bytes_in(now_ns.min(self.end_ns).saturating_sub(self.start_ns)).saturating_sub(sent);
         if now_ns >= self.end_ns {
-            // The last turn, and what the scheduler held up. More is what the path did not take in time.
+            // The last quantum, and what the scheduler held up. More is what the path did not take in time.
             let grace_ns = GRACE_NS.saturating_add(runqueue_wait_ns());
-            let in_time = now_ns - self.end_ns < grace_ns && owed <= self.turn.max(self.bytes_in(grace_ns));
-            return if owed > 0 && in_time { Due::Now(owed) } else { Due::Over };
+            let in_time =
+                now_ns - self.end_ns < grace_ns && due_bytes <= self.quantum.max(self.bytes_in(grace_ns));
+            return if due_bytes > 0 && in_time { Due::Now(due_bytes) } else { Due::Over };
         }
-        let turn = if sent == 0 { self.first } else { self.turn };
-        if owed >= turn {
-            Due::Now(owed)
+        let quantum = if sent == 0 { self.first } else { self.quantum };
+        if due_bytes >= quantum {
+            Due::Now(due_bytes)
         } else {
-            Due::At(self.due_ns(sent.saturating_add(turn)).min(self.end_ns))
+            Due::At(self.due_ns(sent.saturating_add(quantum)).min(self.end_ns))
         }
     }
 
@@ -99,7 +101,7 @@ impl Pace {
     pub(crate) fn kernel_ceiling(&self) -> Option<u64> {
         let rate = self.bytes_in(1_000_000_000);
         let ceiling = u128::from(rate) * KERNEL_HEADROOM_PERCENT / 100;
-        (rate >= KERNEL_MIN).then(|| u64::try_from(ceiling).unwrap_or(u64::MAX))
+        (rate >= KERNEL_PACING_MIN).then(|| u64::try_from(ceiling).unwrap_or(u64::MAX))
     }
 }
 
@@ -114,27 +116,27 @@ mod tests {
     /// Walks a stream through its duration, as a thread would that is woken `late_ns` late. Returns what it sent and how
     /// often.
     fn walk(pace: &Pace, late_ns: u64) -> (u64, u64) {
-        let (mut now, mut sent, mut turns) = (pace.start_ns, 0, 0);
+        let (mut now, mut sent, mut quanta) = (pace.start_ns, 0, 0);
         loop {
             match pace.due(sent, now, || late_ns) {
-                Due::Now(bytes) => (sent, turns) = (sent + bytes, turns + 1),
+                Due::Now(bytes) => (sent, quanta) = (sent + bytes, quanta + 1),
                 Due::At(at) => {
                     assert!(at > now, "time goes on");
                     now = at + late_ns;
                 }
-                Due::Over => return (sent, turns),
+                Due::Over => return (sent, quanta),
             }
         }
     }
 
     #[test]
     fn a_turn_is_a_millisecond_a_segment_or_a_block() {
-        let turn = |rate, block| Pace::new(0, SECOND, rate, (0, 1), block).turn;
-        assert_eq!(turn(1_000_000_000, 1 << 20), 125_000);
-        assert_eq!(turn(1_000_000, 1 << 20), SEGMENT);
-        assert_eq!(turn(8_000, 1 << 20), 100);
-        assert_eq!(turn(1, 1 << 20), 1);
-        assert_eq!(turn(u64::MAX, 1 << 20), 1 << 20);
+        let quantum = |rate, block| Pace::new(0, SECOND, rate, (0, 1), block).quantum;
+        assert_eq!(quantum(1_000_000_000, 1 << 20), 125_000);
+        assert_eq!(quantum(1_000_000, 1 << 20), SEGMENT);
+        assert_eq!(quantum(8_000, 1 << 20), 100);
+        assert_eq!(quantum(1, 1 << 20), 1);
+        assert_eq!(quantum(u64::MAX, 1 << 20), 1 << 20);
     }
 
     #[test]
@@ -159,9 +161,9 @@ mod tests {
     fn what_the_scheduler_held_up_is_sent_after_the_end() {
         let pace = Pace::new(0, SECOND, 8_000_000, (0, 1), 1 << 20);
         let due = |sent, now, runqueue_wait_ns| pace.due(sent, now, || runqueue_wait_ns);
-        // Not scheduled from 0.4 s to 1.2 s: 600,000 bytes are owed, and 0.9 s of grace are 900,000.
+        // Not scheduled from 0.4 s to 1.2 s: 600,000 bytes are due_bytes, and 0.9 s of grace are 900,000.
         assert_eq!(due(400_000, SECOND * 6 / 5, SECOND * 4 / 5), Due::Now(600_000));
-        assert_eq!(due(50_000, SECOND * 6 / 5, SECOND * 4 / 5), Due::Over, "more than that was owed");
+        assert_eq!(due(50_000, SECOND * 6 / 5, SECOND * 4 / 5), Due::Over, "more than that was due_bytes");
         assert_eq!(due(400_000, SECOND * 2, SECOND * 4 / 5), Due::Over, "later than that");
     }
 

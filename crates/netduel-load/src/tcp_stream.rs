@@ -84,14 +84,14 @@ fn send_loop(worker: &mut Worker, stream: &TcpStream, source: &mut Source, setti
     let mut sent = 0;
     while worker.control.is_running() && sent < volume {
         let left = usize::try_from(volume - sent).unwrap_or(usize::MAX);
-        let owed = match &pace {
+        let due = match &pace {
             None => left,
-            Some(pace) => match wait_for_turn(worker, pace, sent) {
+            Some(pace) => match wait_until_due(worker, pace, sent) {
                 0 => return,
-                owed => usize::try_from(owed).unwrap_or(usize::MAX).min(left),
+                due => usize::try_from(due).unwrap_or(usize::MAX).min(left),
             },
         };
-        let length = if settings.engine == TcpEngine::IoUring { owed } else { owed.min(settings.block) };
+        let length = if settings.engine == TcpEngine::IoUring { due } else { due.min(settings.block) };
         let result = source.push(stream, length);
         let now = clock::monotonic_ns();
         match result {
@@ -145,7 +145,7 @@ pub(crate) fn runqueue_wait_ns() -> u64 {
 
 /// Waits until bytes are due and tells how many; 0 when the duration is over. It sleeps in steps, so that a slow stream
 /// can be cut.
-fn wait_for_turn(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
+fn wait_until_due(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
     while worker.control.is_running() {
         let now = clock::monotonic_ns();
         match pace.due(sent, now, runqueue_wait_ns) {

@@ -1,5 +1,5 @@
-//! Handshake over UDP, where addresses can be forged and datagrams are lost: each side repeats until answered, and the
-//! server connects its socket to an address only after an answer that was sent there came back. No payload moves here.
+//! Handshake over UDP, where source addresses can be forged and datagrams are lost: the client repeats each message until it has a
+//! reply, and the server connects its socket only after its nonce came back from the address. No payload moves here.
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -18,29 +18,29 @@ use crate::handshake::{HandshakeMessage, LENGTH, Step};
 use crate::socket_source::AcceptResult;
 use crate::sockets::Sockets;
 use crate::udp_handshake::{Route, UdpHandshake};
-use crate::waker::{self, AcceptorState, TURN, left};
+use crate::waker::{self, AcceptorState, POLL_TIMEOUT, remaining};
 
 /// Send and receive buffer of each socket. With the default of the kernel (208 KiB) 20 to 40 % of small datagrams were
-/// dropped at the receiver's socket when it was not scheduled for some milliseconds.
+/// dropped at the receiver's socket when its thread was not scheduled for some milliseconds.
 pub(crate) const BUFFER_BYTES: usize = 8 << 20;
-/// How long an answer may take before the question is repeated.
+/// Time without a reply after which a message is repeated.
 const REPEAT: Duration = Duration::from_millis(100);
-/// Datagrams read from one socket in a turn, so that a flood on one flow does not starve the others.
-const READS_IN_A_TURN: usize = 64;
+/// Datagrams read from one socket per turn, so that a flood on one flow does not starve the others.
+const READS_PER_TURN: usize = 64;
 
-/// A flow at the server's gate. Its socket does not block.
+/// A flow during its handshake at the server. Its socket does not block.
 pub(crate) struct Flow {
     pub socket: UdpSocket,
-    /// Which address of this host its peer speaks to, where that is not the socket's own matter.
+    /// The address of this host that the peer sends to, on a shared port.
     pub local: Option<SocketAddr>,
-    pub greeter: UdpHandshake,
+    pub handshake: UdpHandshake,
 }
 
-/// What a port that trials share has for the gate of one.
+/// What a shared port delivers to the acceptor of a trial.
 pub(crate) enum Arrival {
-    /// A flow that has its peer, and what was noted when its socket was prepared.
+    /// A connected flow, and the errors of preparing its socket.
     Flow(Flow, ErrorCounts),
-    /// A flow's client is there, and no socket could be made for it.
+    /// No socket could be opened for a flow of an authenticated client.
     Failure(io::Error),
 }
 
@@ -48,13 +48,13 @@ pub(crate) enum Arrival {
 pub(crate) struct UdpAcceptor {
     pub flows: Vec<Flow>,
     pub expected: usize,
-    /// Where flows come from that are not there from the beginning; each is announced by a byte on `wake`.
+    /// On a shared port, the flows as they are connected; each comes with a byte on `wake`.
     pub arrivals: Option<Receiver<Arrival>>,
     pub wake: UnixStream,
-    pub orders: Arc<AcceptorState>,
+    pub state: Arc<AcceptorState>,
 }
 
-/// Prepares a socket for traffic; what the host does not give is noted.
+/// Prepares a socket for traffic. Smaller granted buffers are recorded.
 pub(crate) fn prepare_socket(socket: &UdpSocket, errors: &mut ErrorCounts) {
     match socket::set_buffers(socket, BUFFER_BYTES) {
         Ok((sending, receiving)) => {
@@ -75,44 +75,44 @@ pub(crate) fn prepare_socket(socket: &UdpSocket, errors: &mut ErrorCounts) {
 }
 
 impl UdpAcceptor {
-    /// Answers until all flows are greeted and the end was started. Answers repeated questions until then, for the last
-    /// answer may have been lost.
+    /// Replies until all flows are connected and the end was started. Repeated messages are answered until then, because the last
+    /// reply may have been lost.
     pub(crate) fn run(mut self) -> AcceptResult {
-        let mut heard: Vec<usize> = (0..self.flows.len()).collect();
+        let mut polled: Vec<usize> = (0..self.flows.len()).collect();
         let mut setup = ErrorCounts::new();
         let mut failure = None;
         loop {
-            let port_is_open = self.take_arrivals(&mut heard, &mut setup, &mut failure);
-            let connected = self.flows.iter().filter(|flow| flow.greeter.is_ready()).count();
+            let port_is_open = self.take_arrivals(&mut polled, &mut setup, &mut failure);
+            let connected = self.flows.iter().filter(|flow| flow.handshake.is_ready()).count();
             let is_complete = connected == self.expected;
-            if is_complete && self.orders.started.load(Relaxed) {
-                return Ok((self.send_batch()?, setup));
+            if is_complete && self.state.started.load(Relaxed) {
+                return Ok((self.into_sockets()?, setup));
             }
-            let flows = heard.iter().map(|flow| self.flows[*flow].socket.as_fd());
+            let flows = polled.iter().map(|flow| self.flows[*flow].socket.as_fd());
             let descriptors: Vec<_> = std::iter::once(self.wake.as_fd()).chain(flows).collect();
-            let ready = socket::wait_readable(&descriptors, TURN)
-                .map_err(|error| LoadError::system("wait for the client's greeting", error))?;
+            let ready = socket::wait_readable(&descriptors, POLL_TIMEOUT)
+                .map_err(|error| LoadError::system("wait for the client's handshake", error))?;
             let is_abandoned = ready[0] && !waker::drain(&mut self.wake);
-            if is_abandoned || waker::is_timed_out(&self.orders) || !(is_complete || port_is_open) {
+            if is_abandoned || waker::is_timed_out(&self.state) || !(is_complete || port_is_open) {
                 return Err(match failure {
                     Some(error) => LoadError::system("open a socket for a flow of the client", error),
                     None => LoadError::NoClient { connected, expected: self.expected },
                 });
             }
-            let mut still_heard = Vec::with_capacity(heard.len());
-            for (flow, ready) in heard.into_iter().zip(&ready[1..]) {
-                if !*ready || self.flows[flow].hear()? {
-                    still_heard.push(flow);
+            let mut still_polled = Vec::with_capacity(polled.len());
+            for (flow, ready) in polled.into_iter().zip(&ready[1..]) {
+                if !*ready || self.flows[flow].receive()? {
+                    still_polled.push(flow);
                 }
             }
-            heard = still_heard;
+            polled = still_polled;
         }
     }
 
-    /// Takes the flows that came; false when no more can come.
+    /// Takes the delivered flows; false when the shared port is closed.
     fn take_arrivals(
         &mut self,
-        heard: &mut Vec<usize>,
+        polled: &mut Vec<usize>,
         setup: &mut ErrorCounts,
         failure: &mut Option<io::Error>,
     ) -> bool {
@@ -120,9 +120,9 @@ impl UdpAcceptor {
         loop {
             match arrivals.try_recv() {
                 Ok(Arrival::Flow(flow, errors)) => {
-                    heard.push(self.flows.len());
+                    polled.push(self.flows.len());
                     self.flows.push(flow);
-                    setup.take_in(errors);
+                    setup.merge_from(errors);
                 }
                 Ok(Arrival::Failure(error)) => *failure = Some(error),
                 Err(TryRecvError::Empty) => return true,
@@ -131,8 +131,8 @@ impl UdpAcceptor {
         }
     }
 
-    fn send_batch(mut self) -> Result<Sockets, LoadError> {
-        self.flows.sort_by_key(|flow| flow.greeter.flow());
+    fn into_sockets(mut self) -> Result<Sockets, LoadError> {
+        self.flows.sort_by_key(|flow| flow.handshake.flow());
         for flow in &self.flows {
             flow.socket
                 .set_nonblocking(false)
@@ -144,14 +144,14 @@ impl UdpAcceptor {
 }
 
 impl Flow {
-    /// Hears what came; false when something else than a greeting waits on a greeted flow. It may be payload, which is
-    /// for the receiver to count, so it is looked at and not taken.
-    fn hear(&mut self) -> Result<bool, LoadError> {
-        // One byte more than a greeting, so that a longer datagram is not taken for one.
+    /// Reads received datagrams; false when something other than a handshake message waits on a connected flow. That may be payload for
+    /// the receiver, so it is peeked and not read.
+    fn receive(&mut self) -> Result<bool, LoadError> {
+        // One byte more than a message, to detect longer datagrams.
         let mut bytes = [0; LENGTH + 1];
-        for _ in 0..READS_IN_A_TURN {
-            let is_greeted = self.greeter.is_ready();
-            let result = if is_greeted {
+        for _ in 0..READS_PER_TURN {
+            let is_connected = self.handshake.is_ready();
+            let result = if is_connected {
                 self.socket.peek_from(&mut bytes)
             } else {
                 self.socket.recv_from(&mut bytes)
@@ -159,33 +159,33 @@ impl Flow {
             let (length, peer) = match result {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
-                // An ICMP answer to one of ours: reading it has taken it off the socket.
+                // An ICMP error for an earlier reply: reading it has cleared it.
                 Err(_) => continue,
             };
-            let greeting = HandshakeMessage::from_bytes(&bytes[..length]);
-            if is_greeted {
-                if greeting.is_none() {
+            let message = HandshakeMessage::from_bytes(&bytes[..length]);
+            if is_connected {
+                if message.is_none() {
                     return Ok(false);
                 }
                 let _ = self.socket.recv_from(&mut bytes);
             }
-            if let Some(greeting) = greeting {
-                self.answer(&greeting, peer)?;
+            if let Some(message) = message {
+                self.answer(&message, peer)?;
             }
         }
         Ok(true)
     }
 
-    fn answer(&mut self, greeting: &HandshakeMessage, peer: SocketAddr) -> Result<(), LoadError> {
-        let Some(reply) = self.greeter.hear(greeting, Route { peer, local: self.local })? else {
+    fn answer(&mut self, message: &HandshakeMessage, peer: SocketAddr) -> Result<(), LoadError> {
+        let Some(reply) = self.handshake.receive(message, Route { peer, local: self.local })? else {
             return Ok(());
         };
-        if reply.connects {
+        if reply.must_connect {
             self.socket.connect(peer).map_err(|error| LoadError::connect(peer, error))?;
-            self.greeter.connected();
+            self.handshake.connected();
         }
-        // A lost answer is asked for again. A connected socket takes no address.
-        let _ = if self.greeter.is_ready() {
+        // The client repeats its message when the reply is lost. A connected socket takes no address.
+        let _ = if self.handshake.is_ready() {
             self.socket.send(&reply.bytes)
         } else {
             self.socket.send_to(&reply.bytes, peer)
@@ -194,7 +194,7 @@ impl Flow {
     }
 }
 
-/// The client's side of one flow: greets before `deadline_ns`.
+/// The client's side of one flow: does the handshake before `deadline_ns`.
 pub(crate) fn connect(
     address: SocketAddr,
     token: Token,
@@ -211,41 +211,41 @@ pub(crate) fn connect(
     prepare_socket(&socket, errors);
     let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
     let hello = HandshakeMessage::new(token, Step::Hello, flow, &nonce, nonce);
-    let proof = ask(&socket, address, &hello, Step::Proof, token, deadline_ns)?;
+    let proof = request(&socket, address, &hello, Step::Proof, token, deadline_ns)?;
     let confirm = HandshakeMessage::new(token, Step::Confirm, flow, &proof.nonce, proof.nonce);
-    ask(&socket, address, &confirm, Step::Ready, token, deadline_ns)?;
+    request(&socket, address, &confirm, Step::Ready, token, deadline_ns)?;
     let unlimited = socket.set_read_timeout(None);
-    unlimited.map_err(|error| LoadError::system("end the limit of the wait", error))?;
+    unlimited.map_err(|error| LoadError::system("remove the receive timeout", error))?;
     Ok(socket)
 }
 
-/// Repeats `question` until the answer comes that proves the token.
-fn ask(
+/// Repeats `request` until the reply that proves the token.
+fn request(
     socket: &UdpSocket,
     address: SocketAddr,
-    question: &HandshakeMessage,
+    request: &HandshakeMessage,
     expected: Step,
     token: Token,
     deadline_ns: u64,
 ) -> Result<HandshakeMessage, LoadError> {
     let mut bytes = [0; LENGTH + 1];
-    let mut heard_other = false;
+    let mut received_other = false;
     loop {
-        socket.send(&question.to_bytes()).map_err(|error| LoadError::connect(address, error))?;
+        socket.send(&request.to_bytes()).map_err(|error| LoadError::connect(address, error))?;
         let repeat_ns = clock::monotonic_ns() + REPEAT.as_nanos() as u64;
         while clock::monotonic_ns() < repeat_ns.min(deadline_ns) {
-            let wait = socket.set_read_timeout(Some(left(repeat_ns.min(deadline_ns))));
-            wait.map_err(|error| LoadError::system("limit the wait for the greeting", error))?;
+            let wait = socket.set_read_timeout(Some(remaining(repeat_ns.min(deadline_ns))));
+            wait.map_err(|error| LoadError::system("limit the wait for the handshake", error))?;
             match socket.recv(&mut bytes) {
                 Ok(length) => match HandshakeMessage::from_bytes(&bytes[..length]) {
                     Some(answer)
                         if answer.step == expected
-                            && answer.stream == question.stream
-                            && answer.proves(token, &question.nonce) =>
+                            && answer.stream == request.stream
+                            && answer.proves(token, &request.nonce) =>
                     {
                         return Ok(answer);
                     }
-                    _ => heard_other = true,
+                    _ => received_other = true,
                 },
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 }
@@ -254,7 +254,7 @@ fn ask(
             }
         }
         if clock::monotonic_ns() >= deadline_ns {
-            return Err(if heard_other {
+            return Err(if received_other {
                 LoadError::NotAnAgent { address }
             } else {
                 LoadError::connect(address, io::Error::from(io::ErrorKind::TimedOut))

@@ -1,5 +1,5 @@
-//! The server's part of greeting one UDP flow: what is answered to what. Addresses can be forged and datagrams are lost, so a
-//! flow is given to an address only after an answer that was sent there came back. Sends nothing itself.
+//! The server's handshake of one UDP flow, as a state machine. Source addresses can be forged and datagrams can be lost, so a flow is
+//! assigned to an address only after the server's nonce came back from there. Sends nothing itself.
 use std::net::SocketAddr;
 
 use netduel_model::ids::Token;
@@ -8,15 +8,15 @@ use netduel_sys::random;
 use crate::error::LoadError;
 use crate::handshake::{HandshakeMessage, LENGTH, Step};
 
-/// Between which addresses a flow runs.
+/// The addresses of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
     pub peer: SocketAddr,
-    /// Which address of this host the peer speaks to; absent where the flow has a socket of its own from the beginning.
+    /// The address of this host that the peer sends to; absent when the flow has its own socket from the beginning.
     pub local: Option<SocketAddr>,
 }
 
-/// How far a flow's greeting is.
+/// Progress of the handshake.
 #[derive(Debug, Clone, Copy)]
 enum State {
     Unknown,
@@ -24,15 +24,15 @@ enum State {
     Ready { route: Route, nonce: [u8; 16] },
 }
 
-/// What is to be done about a greeting.
+/// The reply to a handshake message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub bytes: [u8; LENGTH],
-    /// Before it is sent, the flow's socket is to be connected and [`UdpHandshake::connected`] to be called.
-    pub connects: bool,
+    /// Before sending it, the caller must connect the flow's socket and call [`UdpHandshake::connected`].
+    pub must_connect: bool,
 }
 
-/// The greeting of one flow.
+/// The handshake of one flow.
 #[derive(Debug)]
 pub(crate) struct UdpHandshake {
     token: Token,
@@ -45,7 +45,7 @@ impl UdpHandshake {
         Self { token, flow, state: State::Unknown }
     }
 
-    /// Whether the flow has its peer.
+    /// Whether the flow's socket is connected to its peer.
     pub(crate) fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready { .. })
     }
@@ -55,41 +55,41 @@ impl UdpHandshake {
         self.flow as usize
     }
 
-    /// What to answer; nothing to who does not know the token, or comes from elsewhere than the flow's peer.
+    /// The reply to a message; absent when the sender does not know the token, or is not the peer of the flow.
     ///
     /// # Errors
     /// [`LoadError::System`] when there are no random bytes.
-    pub(crate) fn hear(
+    pub(crate) fn receive(
         &mut self,
-        greeting: &HandshakeMessage,
+        message: &HandshakeMessage,
         route: Route,
     ) -> Result<Option<Reply>, LoadError> {
-        if greeting.stream != self.flow {
+        if message.stream != self.flow {
             return Ok(None);
         }
-        let (answer, connects) = match (greeting.step, self.state) {
+        let (answer, must_connect) = match (message.step, self.state) {
             (Step::Hello, State::Unknown | State::Answered { .. })
-                if greeting.proves(self.token, &[0; 16]) =>
+                if message.proves(self.token, &[0; 16]) =>
             {
                 let nonce = match self.state {
                     State::Answered { route: known, nonce } if known == route => nonce,
                     _ => random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?,
                 };
                 self.state = State::Answered { route, nonce };
-                (HandshakeMessage::new(self.token, Step::Proof, self.flow, &greeting.nonce, nonce), false)
+                (HandshakeMessage::new(self.token, Step::Proof, self.flow, &message.nonce, nonce), false)
             }
             (
                 Step::Confirm,
                 State::Answered { route: known, nonce } | State::Ready { route: known, nonce },
-            ) if known == route && greeting.nonce == nonce && greeting.proves(self.token, &nonce) => {
+            ) if known == route && message.nonce == nonce && message.proves(self.token, &nonce) => {
                 (HandshakeMessage::new(self.token, Step::Ready, self.flow, &nonce, nonce), !self.is_ready())
             }
             _ => return Ok(None),
         };
-        Ok(Some(Reply { bytes: answer.to_bytes(), connects }))
+        Ok(Some(Reply { bytes: answer.to_bytes(), must_connect }))
     }
 
-    /// The flow's socket is connected to the peer that the last reply is for.
+    /// Records that the flow's socket is connected to the peer of the last reply.
     pub(crate) fn connected(&mut self) {
         if let State::Answered { route, nonce } = self.state {
             self.state = State::Ready { route, nonce };
@@ -111,7 +111,7 @@ mod tests {
         HandshakeMessage::new(TOKEN, Step::Hello, 3, &[1; 16], [1; 16])
     }
 
-    /// What a client says to a proof.
+    /// The message with which a client confirms a proof.
     fn confirm(proof: &Reply) -> HandshakeMessage {
         let proof = HandshakeMessage::from_bytes(&proof.bytes).unwrap();
         assert!(proof.step == Step::Proof && proof.proves(TOKEN, &[1; 16]));
@@ -119,39 +119,39 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_given_to_who_returns_the_nonce_from_the_same_address() {
-        let mut greeter = UdpHandshake::new(TOKEN, 3);
-        let proof = greeter.hear(&hello(), route(1)).unwrap().unwrap();
-        assert!(!proof.connects && !greeter.is_ready());
-        assert_eq!(greeter.hear(&confirm(&proof), route(2)).unwrap(), None, "another address");
-        let ready = greeter.hear(&confirm(&proof), route(1)).unwrap().unwrap();
-        assert!(ready.connects && !greeter.is_ready(), "the caller connects");
-        greeter.connected();
-        let again = greeter.hear(&confirm(&proof), route(1)).unwrap().unwrap();
-        assert_eq!((again.bytes, again.connects), (ready.bytes, false), "a lost answer is repeated");
-        assert_eq!(greeter.hear(&hello(), route(2)).unwrap(), None, "the flow has its peer");
+    fn flow_is_assigned_to_the_address_that_returns_the_nonce() {
+        let mut handshake = UdpHandshake::new(TOKEN, 3);
+        let proof = handshake.receive(&hello(), route(1)).unwrap().unwrap();
+        assert!(!proof.must_connect && !handshake.is_ready());
+        assert_eq!(handshake.receive(&confirm(&proof), route(2)).unwrap(), None, "another address");
+        let ready = handshake.receive(&confirm(&proof), route(1)).unwrap().unwrap();
+        assert!(ready.must_connect && !handshake.is_ready(), "the caller must_connect");
+        handshake.connected();
+        let again = handshake.receive(&confirm(&proof), route(1)).unwrap().unwrap();
+        assert_eq!((again.bytes, again.must_connect), (ready.bytes, false), "a lost answer is repeated");
+        assert_eq!(handshake.receive(&hello(), route(2)).unwrap(), None, "the flow is connected");
     }
 
     #[test]
-    fn a_repeated_question_has_the_same_answer_and_another_address_another_nonce() {
-        let mut greeter = UdpHandshake::new(TOKEN, 3);
-        let first = greeter.hear(&hello(), route(1)).unwrap();
-        assert_eq!(greeter.hear(&hello(), route(1)).unwrap(), first);
-        assert_ne!(greeter.hear(&hello(), route(2)).unwrap(), first);
+    fn repeated_hello_has_the_same_reply_and_another_address_another_nonce() {
+        let mut handshake = UdpHandshake::new(TOKEN, 3);
+        let first = handshake.receive(&hello(), route(1)).unwrap();
+        assert_eq!(handshake.receive(&hello(), route(1)).unwrap(), first);
+        assert_ne!(handshake.receive(&hello(), route(2)).unwrap(), first);
         assert_eq!(
-            greeter.hear(&confirm(&first.unwrap()), route(1)).unwrap(),
+            handshake.receive(&confirm(&first.unwrap()), route(1)).unwrap(),
             None,
-            "the first is forgotten"
+            "the first nonce is replaced"
         );
     }
 
     #[test]
-    fn strangers_and_other_flows_hear_nothing() {
-        let mut greeter = UdpHandshake::new(TOKEN, 3);
+    fn wrong_token_and_other_flows_have_no_reply() {
+        let mut handshake = UdpHandshake::new(TOKEN, 3);
         let stranger = HandshakeMessage::new(Token([7; 16]), Step::Hello, 3, &[0; 16], [0; 16]);
-        assert_eq!(greeter.hear(&stranger, route(1)).unwrap(), None);
-        assert_eq!(greeter.hear(&HandshakeMessage { stream: 4, ..hello() }, route(1)).unwrap(), None);
+        assert_eq!(handshake.receive(&stranger, route(1)).unwrap(), None);
+        assert_eq!(handshake.receive(&HandshakeMessage { stream: 4, ..hello() }, route(1)).unwrap(), None);
         let early = HandshakeMessage::new(TOKEN, Step::Confirm, 3, &[0; 16], [0; 16]);
-        assert_eq!(greeter.hear(&early, route(1)).unwrap(), None, "nothing was asked yet");
+        assert_eq!(handshake.receive(&early, route(1)).unwrap(), None, "no Hello was received");
     }
 }

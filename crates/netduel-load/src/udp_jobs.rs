@@ -30,9 +30,9 @@ pub(crate) fn checked(settings: UdpSettings, end: &EndContext<'_>) -> Result<Vec
     Ok(jobs_from(0, directions, settings, end))
 }
 
-/// The jobs of flows whose counters come after those of `first_lane` other streams.
+/// The jobs of flows whose counters come after those of `first_stream` other streams.
 pub(crate) fn jobs_from(
-    first_lane: usize,
+    first_stream: usize,
     (sends, receives): (bool, bool),
     settings: UdpSettings,
     end: &EndContext<'_>,
@@ -47,13 +47,13 @@ pub(crate) fn jobs_from(
     let flows = |thread: usize, data, end| {
         connections.iter().enumerate().skip(thread).step_by(threads).map(move |(stream, socket)| {
             let magic = |kind| datagram::magic(token, stream as u32, kind);
-            (first_lane + stream, Arc::clone(socket), magic(data), magic(end))
+            (first_stream + stream, Arc::clone(socket), magic(data), magic(end))
         })
     };
     let mut jobs = Vec::new();
     for thread in 0..threads {
-        let flow_lanes = (thread..connections.len()).step_by(threads);
-        let streams: Vec<usize> = flow_lanes.map(|flow| first_lane + flow).collect();
+        let thread_flows = (thread..connections.len()).step_by(threads);
+        let streams: Vec<usize> = thread_flows.map(|flow| first_stream + flow).collect();
         if receives {
             let flows: Vec<ReceiveFlow> = flows(thread, data_in, end_in)
                 .enumerate()
@@ -64,14 +64,14 @@ pub(crate) fn jobs_from(
                 })
                 .collect();
             let work = Box::new(move |worker: &mut Worker| udp_receive::receive(worker, flows, settings));
-            jobs.push(Job { streams: streams.clone(), thread: first_lane + thread, work });
+            jobs.push(Job { streams: streams.clone(), thread: first_stream + thread, work });
         }
         if sends {
             let flows: Vec<SendFlow> = flows(thread, data_out, end_out)
                 .map(|(stream, socket, magic, end_magic)| SendFlow { stream, socket, magic, end_magic })
                 .collect();
             let work = Box::new(move |worker: &mut Worker| udp_send::send(worker, flows, sending, None));
-            jobs.push(Job { streams, thread: first_lane + thread, work });
+            jobs.push(Job { streams, thread: first_stream + thread, work });
         }
     }
     jobs

@@ -57,7 +57,7 @@ struct ReceivingFlow {
     /// When the sender was first known to be done.
     peer_done_ns: Option<u64>,
     /// Whether the last marker of the flow has arrived.
-    is_marked: bool,
+    has_last_marker: bool,
     last_arrival_ns: u64,
     is_over: bool,
 }
@@ -65,12 +65,12 @@ struct ReceivingFlow {
 impl ReceivingFlow {
     fn new(flow: ReceiveFlow, trace: usize) -> Self {
         let count = FlowCount::new(flow.stream, trace);
-        Self { flow, count, peer_done_ns: None, is_marked: false, last_arrival_ns: 0, is_over: false }
+        Self { flow, count, peer_done_ns: None, has_last_marker: false, last_arrival_ns: 0, is_over: false }
     }
 
     /// Whether nothing is in flight any more.
-    fn is_quiet(&self, now: u64) -> bool {
-        let quiet_ns = if self.is_marked { QUIET_NS } else { QUIET_UNMARKED_NS };
+    fn is_drained(&self, now: u64) -> bool {
+        let quiet_ns = if self.has_last_marker { QUIET_NS } else { QUIET_UNMARKED_NS };
         self.peer_done_ns.is_some_and(|done| {
             now.saturating_sub(self.last_arrival_ns.max(done)) >= quiet_ns
                 || now.saturating_sub(done) >= DRAIN_NS
@@ -78,11 +78,11 @@ impl ReceivingFlow {
     }
 
     /// Looks whether the flow is over, at the time `now`.
-    fn look(&mut self, worker: &Worker, now: u64) {
+    fn update_end(&mut self, worker: &Worker, now: u64) {
         if self.peer_done_ns.is_none() && worker.control.is_finishing() {
             self.peer_done_ns = Some(now);
         }
-        self.is_over |= self.is_quiet(now);
+        self.is_over |= self.is_drained(now);
     }
 
     /// Takes a batch off the socket; with `wait` it sleeps until something comes or the socket's time-out is over.
@@ -95,18 +95,18 @@ impl ReceivingFlow {
             Ok(taken) => {
                 let before = self.count.accounting.unique();
                 let magics = [self.flow.magic, self.flow.end_magic, self.flow.probe_magic];
-                let marker = take_in(batch, taken, size, magics, now, &mut self.count);
+                let marker = account_batch(batch, taken, size, magics, now, &mut self.count);
                 let new = self.count.accounting.unique() - before;
                 if new > 0 {
-                    let lane = &worker.control.received[self.flow.stream];
-                    lane.add(new * size as u64, new, now);
+                    let counter = &worker.control.received[self.flow.stream];
+                    counter.add(new * size as u64, new, now);
                     let jitter_ns = self.count.jitter.nanoseconds().unwrap_or(0.0);
-                    lane.note_arrival(self.count.accounting.highest_plus_one(), jitter_ns as u64);
+                    counter.note_arrival(self.count.accounting.highest_plus_one(), jitter_ns as u64);
                     self.last_arrival_ns = now;
                 }
                 if let Some(marker) = marker {
                     self.peer_done_ns.get_or_insert(now);
-                    self.is_marked |= marker >= END_MARKERS;
+                    self.has_last_marker |= marker >= END_MARKERS;
                 }
             }
             Err(error) => {
@@ -149,7 +149,7 @@ pub(crate) fn receive(
     let mut batch = if merged {
         ReceiveBatch::merged(BATCH_MERGED)
     } else {
-        // Room for a greeting even when datagrams are smaller, so that a belated one is known for what it is.
+        // Room for a message even when datagrams are smaller, so that a belated one is known for what it is.
         ReceiveBatch::new(BATCH, size.max(handshake::LENGTH + 1))
     };
     let mut receiving: Vec<ReceivingFlow> =
@@ -157,7 +157,7 @@ pub(crate) fn receive(
     if let [flow] = receiving.as_mut_slice() {
         while !worker.control.is_aborted() && !flow.is_over {
             let now = flow.receive(worker, &mut batch, size, true);
-            flow.look(worker, now);
+            flow.update_end(worker, now);
         }
     } else {
         receive_from_all(worker, &mut receiving, &mut batch, size)
@@ -169,7 +169,7 @@ pub(crate) fn receive(
             Ok(drops) => count.socket_drops = Some(u64::from(drops)),
             Err(error) => worker.errors.count("getsockopt SO_MEMINFO", &error),
         }
-        if count.trace.as_ref().is_some_and(|trace| trace.unkept > 0) {
+        if count.trace.as_ref().is_some_and(|trace| trace.dropped > 0) {
             worker.errors.count_event("probes", "more arrivals than are kept one by one");
         }
         counts.push(count);
@@ -200,7 +200,7 @@ fn receive_from_all(
         }
         round_ns = now + ROUND_NS;
         for flow in receiving.iter_mut().filter(|flow| !flow.is_over) {
-            flow.look(worker, now);
+            flow.update_end(worker, now);
         }
         for flow in receiving.iter().filter(|flow| flow.is_over) {
             // One that is over already is not watched any more.
@@ -234,7 +234,7 @@ fn is_from_the_path(name: &str) -> bool {
 
 /// Accounts for a batch; returns the number of the newest end marker in it.
 #[inline]
-fn take_in(
+fn account_batch(
     batch: &ReceiveBatch,
     taken: usize,
     size: usize,
@@ -255,7 +255,7 @@ fn take_in(
                     marker = marker.max(number);
                 }
                 _ if datagram::read_magic(payload) == Some(probe_magic) => {}
-                // A repeated greeting whose answer was late is ours, too.
+                // A repeated message whose answer was late is ours, too.
                 _ if HandshakeMessage::from_bytes(payload).is_some() => {}
                 _ => count.foreign += 1,
             }
@@ -274,16 +274,16 @@ mod tests {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
         let flow = ReceiveFlow { stream: 0, socket, magic: 1, end_magic: 2, probe_magic: 3 };
         let mut flow = ReceivingFlow::new(flow, 0);
-        assert!(!flow.is_quiet(u64::MAX), "nobody said that the sender is done");
+        assert!(!flow.is_drained(u64::MAX), "nobody said that the sender is done");
         let (done, last) = (1_000_000_000, 1_400_000_000);
         (flow.peer_done_ns, flow.last_arrival_ns) = (Some(done), last);
-        assert!(!flow.is_quiet(last + QUIET_UNMARKED_NS - 1));
-        assert!(flow.is_quiet(last + QUIET_UNMARKED_NS));
-        flow.is_marked = true;
-        assert!(!flow.is_quiet(last + QUIET_NS - 1));
-        assert!(flow.is_quiet(last + QUIET_NS));
+        assert!(!flow.is_drained(last + QUIET_UNMARKED_NS - 1));
+        assert!(flow.is_drained(last + QUIET_UNMARKED_NS));
+        flow.has_last_marker = true;
+        assert!(!flow.is_drained(last + QUIET_NS - 1));
+        assert!(flow.is_drained(last + QUIET_NS));
         // A sender that never stops is not waited for.
         flow.last_arrival_ns = done + DRAIN_NS;
-        assert!(flow.is_quiet(done + DRAIN_NS));
+        assert!(flow.is_drained(done + DRAIN_NS));
     }
 }

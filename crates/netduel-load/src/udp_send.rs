@@ -92,7 +92,7 @@ struct PacedFlow {
     /// Of the next datagram.
     number: u64,
     /// Its datagrams in all.
-    most: u64,
+    max_datagrams: u64,
     schedule: Option<Schedule>,
 }
 
@@ -122,8 +122,8 @@ impl Outgoing {
             }
             (None, UdpOffload::None) => Self::Separate(SendBatch::new(paced.unwrap_or(BATCH), settings.size)),
             (None, UdpOffload::Gso | UdpOffload::GsoGro) => {
-                let most = udp_segment::segments(settings.size);
-                let count = paced.map_or(most, |paced| paced.min(most));
+                let max_datagrams = udp_segment::segments(settings.size);
+                let count = paced.map_or(max_datagrams, |paced| paced.min(max_datagrams));
                 Self::Gso { bytes: vec![0; count * settings.size], size: settings.size }
             }
         };
@@ -263,7 +263,7 @@ fn paced_flow(flow: SendFlow, settings: UdpSettings, started_ns: u64) -> PacedFl
     });
     let (stream, flows) = (flow.stream as u64, u64::from(settings.flows).max(1));
     let part = |all: u64| all / flows + u64::from(stream < all % flows);
-    PacedFlow { flow, number: 0, most: settings.datagrams.map_or(u64::MAX, part), schedule }
+    PacedFlow { flow, number: 0, max_datagrams: settings.datagrams.map_or(u64::MAX, part), schedule }
 }
 
 struct Sender {
@@ -280,7 +280,7 @@ impl Sender {
     /// A batch of each flow after the other, as fast as the kernel takes them. Each flow has one, even when the thread has its core
     /// only after the end: a trial without a datagram says nothing of the path.
     fn send_round_robin(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
-        let mut open: Vec<usize> = (0..flows.len()).filter(|&index| flows[index].most > 0).collect();
+        let mut open: Vec<usize> = (0..flows.len()).filter(|&index| flows[index].max_datagrams > 0).collect();
         let mut turn = 0;
         let mut is_first_round = true;
         while worker.control.is_running() && !open.is_empty() {
@@ -306,7 +306,7 @@ impl Sender {
         let mut queue: BinaryHeap<Reverse<(u64, usize)>> = flows
             .iter()
             .enumerate()
-            .filter(|(_, flow)| flow.most > 0)
+            .filter(|(_, flow)| flow.max_datagrams > 0)
             .map(|(index, flow)| Reverse((due(flow), index)))
             .collect();
         while let Some(Reverse((due_ns, index))) = queue.pop() {
@@ -360,7 +360,7 @@ impl Sender {
         batch: usize,
         now: u64,
     ) -> bool {
-        let batch = batch.min(usize::try_from(flow.most - flow.number).unwrap_or(usize::MAX));
+        let batch = batch.min(usize::try_from(flow.max_datagrams - flow.number).unwrap_or(usize::MAX));
         for index in 0..batch {
             let payload = outgoing.payload_mut(index);
             datagram::write_number(payload, flow.flow.magic, flow.number + index as u64);
@@ -376,7 +376,7 @@ impl Sender {
                 self.count.calls += 1;
                 self.count.burst = self.count.burst.max(taken as u32);
                 worker.control.sent[flow.flow.stream].add((taken * size) as u64, taken as u64, now);
-                flow.number < flow.most
+                flow.number < flow.max_datagrams
             }
             Err(error) => match self.refused(worker, outgoing, flow, &error) {
                 Refusal::Over => false,

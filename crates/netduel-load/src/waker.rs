@@ -1,4 +1,4 @@
-//! What the threads at the gates of an end are told, and what wakes them.
+//! Wakes the acceptor threads of an end, and the state that they read.
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -8,77 +8,77 @@ use netduel_sys::clock;
 
 use crate::error::LoadError;
 
-/// Longest sleep of the thread at the gate: how late it may notice a deadline. New peers and orders wake it at once.
-pub(crate) const TURN: Duration = Duration::from_millis(100);
+/// Longest sleep of an acceptor thread: how late it may notice a deadline. New peers and a changed state wake it at once.
+pub(crate) const POLL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What the thread at the gate is told without a lock.
+/// State that an acceptor thread reads without a lock.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptorState {
-    /// The end was started: leave when all streams are there.
+    /// The end was started: return when all streams are connected.
     pub started: AtomicBool,
-    /// When to give up waiting for streams, nanoseconds of the monotonic clock; 0 is never.
+    /// Deadline for all streams to connect, nanoseconds of the monotonic clock; 0 is none.
     pub give_up_ns: AtomicU64,
 }
 
-/// What wakes a thread at the gate: a byte tells it to look around, the end tells it that its end was abandoned.
+/// The owner of a wake-up socket: a byte wakes the acceptor thread, and closing ends it.
 #[derive(Debug)]
 pub(crate) struct Waker(UnixStream);
 
 impl Waker {
-    /// The waker, and the stream that the thread watches.
+    /// The waker, and the socket that the thread polls.
     pub(crate) fn pair() -> Result<(Self, UnixStream), LoadError> {
         let pair = UnixStream::pair().and_then(|(wake, watched)| {
-            // A thread that has so many bytes to read that no more fit is awake.
+            // A full buffer means that the thread is awake already.
             wake.set_nonblocking(true)?;
             Ok((Self(wake), watched))
         });
         pair.map_err(|error| LoadError::system("make a socket pair", error))
     }
 
-    /// One that can wake too, and whose end tells nothing.
+    /// A handle that wakes the thread too; dropping it does not end the thread.
     pub(crate) fn handle(&self) -> Result<WakerHandle, LoadError> {
         let stream = self.0.try_clone();
         stream.map(WakerHandle).map_err(|error| LoadError::system("duplicate a socket", error))
     }
 
-    /// Makes the thread look around.
+    /// Wakes the thread.
     pub(crate) fn wake(&self) {
-        // A gate that is gone already needs no waking.
+        // An error means that the thread has ended.
         let _ = (&self.0).write(&[1]);
     }
 }
 
 impl Drop for Waker {
     fn drop(&mut self) {
-        // Closing would not do: a nudge may have the same socket open.
+        // Dropping the descriptor is not enough: a handle may have the same socket open.
         let _ = netduel_sys::socket::shut_down(&self.0);
     }
 }
 
-/// A [`Waker`] that is not its owner's.
+/// Wakes the thread of a [`Waker`] and does not own it.
 #[derive(Debug)]
 pub(crate) struct WakerHandle(UnixStream);
 
 impl WakerHandle {
-    /// Makes the thread look around.
+    /// Wakes the thread.
     pub(crate) fn wake(&self) {
         let _ = (&self.0).write(&[1]);
     }
 }
 
-/// Takes what woke us off the stream; false when the end was abandoned.
+/// Reads the wake-up bytes; false when the end was dropped.
 pub(crate) fn drain(wake: &mut UnixStream) -> bool {
-    // The stream has something to read, so this does not block; an error is as good as its end.
+    // The socket is readable, so this does not block.
     wake.read(&mut [0; 16]).is_ok_and(|count| count > 0)
 }
 
-/// Whether the time to wait for peers is over.
-pub(crate) fn is_timed_out(orders: &AcceptorState) -> bool {
-    let deadline = orders.give_up_ns.load(Relaxed);
+/// Whether the deadline for connections is over.
+pub(crate) fn is_timed_out(state: &AcceptorState) -> bool {
+    let deadline = state.give_up_ns.load(Relaxed);
     deadline != 0 && clock::monotonic_ns() > deadline
 }
 
 /// Time to `deadline_ns`; never zero, which a socket would take for no limit.
-pub(crate) fn left(deadline_ns: u64) -> Duration {
+pub(crate) fn remaining(deadline_ns: u64) -> Duration {
     Duration::from_nanos(deadline_ns.saturating_sub(clock::monotonic_ns()).max(1_000))
 }

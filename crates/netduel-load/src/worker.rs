@@ -1,4 +1,4 @@
-//! What a thread of an end works with. Moves no payload.
+//! The context of a thread of an end: shared state, counters, errors. Moves no payload.
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -9,72 +9,72 @@ use crate::error_counts::ErrorCounts;
 use crate::spin_yield::SpinYield;
 use crate::stream_counter::StreamCounter;
 
-/// A thread's view of its end.
+/// The context of one thread.
 pub(crate) struct Worker {
     pub control: Arc<Control>,
-    /// The stream that it works on, the first when there are several.
+    /// Index of its stream, the first when there are several.
     pub stream: usize,
     /// The core that it is pinned to.
     pub pinned: Option<u16>,
     /// Errors of its calls.
     pub errors: ErrorCounts,
-    sharing: SpinYield,
+    spin_yield: SpinYield,
 }
 
-/// Longest sleep before something is due, so that an end can be cut.
+/// Longest sleep, so that a thread notices an abort.
 const STEP_NS: u64 = 20_000_000;
 
 impl Worker {
     pub(crate) fn new(control: Arc<Control>, stream: usize) -> Self {
-        Self { control, stream, pinned: None, errors: ErrorCounts::new(), sharing: SpinYield::new() }
+        Self { control, stream, pinned: None, errors: ErrorCounts::new(), spin_yield: SpinYield::new() }
     }
 
-    /// Gives sockets the buffers that were asked for, bytes. What the host does not grant is said once, among the errors.
+    /// Sets the buffers of sockets to `requested` bytes. Smaller granted sizes are recorded once, among the errors.
     pub(crate) fn set_buffers<S: AsFd>(
         &mut self,
         sockets: impl IntoIterator<Item = S>,
-        asked: Option<usize>,
+        requested: Option<usize>,
     ) {
-        let Some(asked) = asked else { return };
-        let mut least: Option<(usize, usize)> = None;
+        let Some(requested) = requested else { return };
+        let mut min: Option<(usize, usize)> = None;
         for socket in sockets {
-            match socket::set_buffers(socket, asked) {
+            match socket::set_buffers(socket, requested) {
                 Ok((sending, receiving)) => {
-                    let (s, r) = least.unwrap_or((sending, receiving));
-                    least = Some((s.min(sending), r.min(receiving)));
+                    let (s, r) = min.unwrap_or((sending, receiving));
+                    min = Some((s.min(sending), r.min(receiving)));
                 }
                 Err(error) => self.errors.count("setsockopt SO_RCVBUF", &error),
             }
         }
-        let Some((sending, receiving)) = least else { return };
+        let Some((sending, receiving)) = min else { return };
         for (name, got) in [("SO_SNDBUF", sending), ("SO_RCVBUF", receiving)] {
-            if got < asked {
+            if got < requested {
                 let text =
-                    format!("got {got} of {asked} bytes: raise net.core.rmem_max and net.core.wmem_max");
+                    format!("got {got} of {requested} bytes: raise net.core.rmem_max and net.core.wmem_max");
                 self.errors.remark(&format!("setsockopt {name}"), text);
             }
         }
     }
 
-    /// Nothing was there: spins, and now and then lets another thread run.
+    /// After an empty poll: pauses, and sometimes yields the core.
     #[inline]
     pub(crate) fn spin(&mut self) {
-        if self.sharing.is_time() {
+        if self.spin_yield.should_yield() {
             let before = clock::monotonic_ns();
             std::thread::yield_now();
-            self.sharing.ran(clock::monotonic_ns() - before);
+            self.spin_yield.yielded_for(clock::monotonic_ns() - before);
         } else {
             std::hint::spin_loop();
         }
     }
 
-    /// A message was there.
+    /// A poll returned a message.
     #[inline]
     pub(crate) fn note_message(&mut self) {
-        self.sharing.note_message();
+        self.spin_yield.note_message();
     }
 
-    /// Waits until `due_ns`, asleep for most of it; false when the end is not running any more.
+    /// Waits until `due_ns`, asleep for most of the time; false when the end is no longer running.
     pub(crate) fn wait_until(&self, due_ns: u64) -> bool {
         let is_running = self.sleep_until(due_ns.saturating_sub(STEP_NS));
         if is_running {
@@ -83,7 +83,7 @@ impl Worker {
         is_running
     }
 
-    /// Sleeps until `time_ns`, if that is not past; false when the end is not running any more.
+    /// Sleeps until `time_ns`; false when the end is no longer running.
     pub(crate) fn sleep_until(&self, time_ns: u64) -> bool {
         while self.control.is_running() {
             let now = clock::monotonic_ns();

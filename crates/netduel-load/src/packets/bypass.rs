@@ -9,7 +9,7 @@ use netduel_model::workload::Role;
 
 use super::bypass_path::BypassPath;
 use super::frame::Template;
-use super::receiver::{self, BypassError, Counter, XdpReceiver};
+use super::receiver::{self, BypassError, XdpCounter, XdpReceiver};
 use super::sender::XdpSender;
 use super::{kernel_generator, programs};
 use crate::counted::Counted;
@@ -26,11 +26,11 @@ pub(crate) enum Bypass {
     /// AF_XDP sockets to send by, one for each thread.
     Senders(Vec<XdpSender>),
     /// Where the kernel is to make frames.
-    Maker(BypassPath),
+    KernelGenerator(BypassPath),
     /// AF_XDP sockets to receive by, and how many threads they have.
     Receiver(XdpReceiver, usize),
     /// A program that counts.
-    Counter(Counter),
+    Counter(XdpCounter),
 }
 
 impl Bypass {
@@ -42,35 +42,36 @@ impl Bypass {
         (flows, pins): (u32, &[u16]),
         token: Token,
     ) -> Result<Self, LoadError> {
-        let refused = |(doing, error): BypassError| LoadError::bypass(doing, &path.interface, error);
+        let failed = |(doing, error): BypassError| LoadError::bypass(doing, &path.interface, error);
         let magics =
             || (0..flows).map(|flow| datagram::magic(token, flow, Kind::FromClient)).collect::<Vec<_>>();
         match (role, packets.engine, packets.receiver) {
             (Role::Client, PacketEngine::Kernel, _) if path.lacks(XdpFeature::NdoXmit) => {
                 Err(LoadError::NoXdpTransmit { interface: path.interface.clone() })
             }
-            (Role::Client, PacketEngine::Kernel, _) => Ok(Self::Maker(path.clone())),
+            (Role::Client, PacketEngine::Kernel, _) => Ok(Self::KernelGenerator(path.clone())),
             (Role::Client, _, _) => {
                 let threads = thread_count::of(flows as usize, pins) as u32;
-                let queues = asked(packets, path)?.unwrap_or(path.queues.min(threads)).clamp(1, flows.max(1));
+                let queues =
+                    queue_limit(packets, path)?.unwrap_or(path.queues.min(threads)).clamp(1, flows.max(1));
                 let program = if path.lacks(XdpFeature::XskZerocopy) || path.xdp.is_none() {
                     None
                 } else {
-                    Some(Arc::new(programs::pass(path).map_err(refused)?))
+                    Some(Arc::new(programs::attach_pass_program(path).map_err(failed)?))
                 };
                 let open = |queue| {
                     XdpSender::open(path, queue, program.clone())
-                        .map_err(|error| refused(("open an AF_XDP socket", error)))
+                        .map_err(|error| failed(("open an AF_XDP socket", error)))
                 };
                 Ok(Self::Senders((0..queues).map(open).collect::<Result<_, _>>()?))
             }
             (Role::Server, _, PacketReceiver::Count) => {
-                Counter::open(path, &magics()).map(Self::Counter).map_err(refused)
+                XdpCounter::open(path, &magics()).map(Self::Counter).map_err(failed)
             }
             (Role::Server, _, _) => {
                 let threads = thread_count::of(path.queues as usize, pins);
-                let threads = asked(packets, path)?.map_or(threads, |queues| queues as usize);
-                let receiver = XdpReceiver::open(path, &magics(), packets.busy_poll).map_err(refused)?;
+                let threads = queue_limit(packets, path)?.map_or(threads, |queues| queues as usize);
+                let receiver = XdpReceiver::open(path, &magics(), packets.busy_poll).map_err(failed)?;
                 Ok(Self::Receiver(receiver, threads))
             }
         }
@@ -99,14 +100,14 @@ impl Bypass {
                 };
                 senders.into_iter().enumerate().map(job).collect()
             }
-            Self::Maker(path) => (0..sockets.len())
+            Self::KernelGenerator(path) => (0..sockets.len())
                 .map(|stream| {
                     let (path, flow) = (path.clone(), flow(stream));
-                    Job::new(stream, stream, move |worker| make(worker, &path, &flow, settings))
+                    Job::new(stream, stream, move |worker| generate(worker, &path, &flow, settings))
                 })
                 .collect(),
             Self::Receiver(receiver, threads) => {
-                let parts = receiver.parts(threads).into_iter().enumerate();
+                let parts = receiver.split(threads).into_iter().enumerate();
                 parts
                     .map(|(thread, part)| {
                         let magics = magics.clone();
@@ -117,24 +118,26 @@ impl Bypass {
                     .collect()
             }
             Self::Counter(counter) => {
-                vec![Job::infallible(0, 0, move |worker| receiver::watch(worker, &counter, settings.size))]
+                vec![Job::infallible(0, 0, move |worker| {
+                    receiver::count_until_done(worker, &counter, settings.size)
+                })]
             }
         }
     }
 }
 
 /// The queues that the plan asks for, when the interface has them.
-fn asked(packets: &PacketPath, path: &BypassPath) -> Result<Option<u32>, LoadError> {
+fn queue_limit(packets: &PacketPath, path: &BypassPath) -> Result<Option<u32>, LoadError> {
     match packets.queues {
         Some(queues) if queues > path.queues => {
             let interface = path.interface.clone();
-            Err(LoadError::Queues { interface, has: path.queues, asked: queues })
+            Err(LoadError::Queues { interface, has: path.queues, requested: queues })
         }
         queues => Ok(queues),
     }
 }
 
-fn make(
+fn generate(
     worker: &mut Worker,
     path: &BypassPath,
     flow: &SendFlow,

@@ -47,13 +47,13 @@ pub(crate) fn generate(
     let program = program(&next, payload_at).map_err(|error| failed("load an XDP program", error.source))?;
     let stream = worker.stream;
     let control = std::sync::Arc::clone(&worker.control);
-    let is_made = AtomicBool::new(false);
+    let is_done_generating = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         // The frames are made in this thread, whose time on its core is told.
         let telling = scope.spawn(|| {
             let mut told = 0;
             loop {
-                let is_over = is_made.load(Acquire);
+                let is_over = is_done_generating.load(Acquire);
                 let now = clock::monotonic_ns();
                 let sent = next.read(0).unwrap_or(told);
                 if sent > told {
@@ -67,7 +67,7 @@ pub(crate) fn generate(
             }
         });
         let result = run(&program, &frame, path.index, end_ns, &control);
-        is_made.store(true, Release);
+        is_done_generating.store(true, Release);
         telling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         result
     });

@@ -23,7 +23,7 @@ const MAGIC_AT: i16 = -8;
 const FLOW_AT: i16 = -12;
 
 /// What the frames of a family look like.
-struct Shape {
+struct HeaderLayout {
     ether_type: u16,
     /// Offset and value of the byte that says UDP, and of another that has to be right.
     bytes: &'static [(i16, i32)],
@@ -32,13 +32,13 @@ struct Shape {
 }
 
 /// An IPv4 packet with options has a longer head; ours have none.
-const SHAPES: [Shape; 2] = [
-    Shape { ether_type: 0x0800, bytes: &[(14, 0x45), (23, 17)], udp: 34 },
-    Shape { ether_type: 0x86dd, bytes: &[(20, 17)], udp: 54 },
+const LAYOUTS: [HeaderLayout; 2] = [
+    HeaderLayout { ether_type: 0x0800, bytes: &[(14, 0x45), (23, 17)], udp: 34 },
+    HeaderLayout { ether_type: 0x86dd, bytes: &[(20, 17)], udp: 54 },
 ];
 
 /// The flows of a trial by the magic that their datagrams begin with.
-pub(crate) fn flows(magics: &[u64]) -> io::Result<HashMap> {
+pub(crate) fn flow_map(magics: &[u64]) -> io::Result<HashMap> {
     let map = HashMap::new("netduel_flows", magics.len() as u32)?;
     for (flow, magic) in magics.iter().enumerate() {
         map.write(*magic, flow as u64)?;
@@ -47,11 +47,11 @@ pub(crate) fn flows(magics: &[u64]) -> io::Result<HashMap> {
 }
 
 /// Leads the trial's datagrams to the socket of the queue that they came by.
-pub(crate) fn leader(flows: &HashMap, sockets: &SocketMap) -> Result<Program, LoadError> {
+pub(crate) fn redirect_program(flows: &HashMap, sockets: &SocketMap) -> Result<Program, LoadError> {
     use Register::{R1, R2, R3, R6};
     let mut code = Code::new();
     let pass = code.label();
-    find_ours(&mut code, flows, pass);
+    match_flow(&mut code, flows, pass);
     code.load_map(R1, sockets)
         .load(Width::Word, R2, R6, RECEIVE_QUEUE)
         // A queue without a socket: the network stack gets it, and it counts as lost, which the counters of the queue show.
@@ -64,7 +64,7 @@ pub(crate) fn leader(flows: &HashMap, sockets: &SocketMap) -> Result<Program, Lo
 }
 
 /// Puts a program on an interface that lets every packet pass: some drivers serve the sockets of an interface only when it has one.
-pub(crate) fn pass(path: &BypassPath) -> Result<Link, (&'static str, io::Error)> {
+pub(crate) fn attach_pass_program(path: &BypassPath) -> Result<Link, (&'static str, io::Error)> {
     let mut code = Code::new();
     code.exit_with(XDP_PASS);
     let program = Program::load(ProgramKind::Xdp, "netduel_pass", &code)
@@ -73,11 +73,11 @@ pub(crate) fn pass(path: &BypassPath) -> Result<Link, (&'static str, io::Error)>
 }
 
 /// Counts the trial's datagrams by flow, each core for itself, and drops them.
-pub(crate) fn counter(flows: &HashMap, counts: &PerCoreArray) -> Result<Program, LoadError> {
+pub(crate) fn count_program(flows: &HashMap, counts: &PerCoreArray) -> Result<Program, LoadError> {
     use Register::{R0, R1};
     let mut code = Code::new();
     let pass = code.label();
-    find_ours(&mut code, flows, pass);
+    match_flow(&mut code, flows, pass);
     code.load(Width::Double, R1, R0, 0).store(Width::Word, Register::R10, FLOW_AT, Operand::Of(R1));
     look_up(&mut code, counts, FLOW_AT, pass);
     code.load(Width::Double, R1, R0, 0)
@@ -91,11 +91,11 @@ pub(crate) fn counter(flows: &HashMap, counts: &PerCoreArray) -> Result<Program,
 
 /// Goes on with a datagram of the trial, the address of its flow's number in `R0` and the context in `R6`; jumps to `pass` with
 /// anything else.
-fn find_ours<'map>(code: &mut Code<'map>, flows: &'map HashMap, pass: Label) {
+fn match_flow<'map>(code: &mut Code<'map>, flows: &'map HashMap, pass: Label) {
     use Register::{R1, R2, R3, R6, R7, R8, R10};
     let ours = code.label();
     code.set(R6, Operand::Of(R1)).load(Width::Word, R7, R1, DATA).load(Width::Word, R8, R1, DATA_END);
-    for shape in SHAPES {
+    for shape in LAYOUTS {
         let other = code.label();
         // The head of the datagram and the magic.
         code.set(R2, Operand::Of(R7))

@@ -59,7 +59,7 @@ pub(crate) struct XdpReceiverQueues {
 
 /// The counting program.
 #[derive(Debug)]
-pub(crate) struct Counter {
+pub(crate) struct XdpCounter {
     counts: PerCoreArray,
     interface: String,
     mode: Option<XdpMode>,
@@ -73,8 +73,8 @@ pub(crate) type BypassError = (&'static str, io::Error);
 impl XdpReceiver {
     /// A socket on each queue, and the program that leads the flows of these magics to them.
     pub(crate) fn open(path: &BypassPath, magics: &[u64], busy_poll: bool) -> Result<Self, BypassError> {
-        let map = SocketMap::new("netduel_sockets", path.queues.max(1))
-            .map_err(refused("make a map of sockets"))?;
+        let map =
+            SocketMap::new("netduel_sockets", path.queues.max(1)).map_err(failed("make a map of sockets"))?;
         let mut queues = Vec::new();
         for queue in 0..path.queues.max(1) {
             let settings = Settings {
@@ -84,19 +84,19 @@ impl XdpReceiver {
                 busy_poll_us: busy_poll.then_some(Wait::BUSY_POLL.as_micros() as u32),
                 ..Settings::default()
             };
-            let socket = XdpSocket::open(&settings).map_err(refused("open an AF_XDP socket"))?;
-            map.put(queue, &socket).map_err(refused("enter an AF_XDP socket into its map"))?;
+            let socket = XdpSocket::open(&settings).map_err(failed("open an AF_XDP socket"))?;
+            map.put(queue, &socket).map_err(failed("enter an AF_XDP socket into its map"))?;
             queues.push(socket);
         }
-        let flows = programs::flows(magics).map_err(refused("make a map of flows"))?;
-        let program = programs::leader(&flows, &map).map_err(unloaded)?;
-        let link = Link::attach(&program, Attach::Xdp, path.index).map_err(refused(ATTACH))?;
+        let flows = programs::flow_map(magics).map_err(failed("make a map of flows"))?;
+        let program = programs::redirect_program(&flows, &map).map_err(load_failed)?;
+        let link = Link::attach(&program, Attach::Xdp, path.index).map_err(failed(ATTACH))?;
         let interface = path.interface.clone();
         Ok(Self { queues, interface, mode: path.mode(), attached: Attached { link, flows }, busy_poll })
     }
 
     /// Shares the queues among so many threads, or fewer.
-    pub(crate) fn parts(self, threads: usize) -> Vec<XdpReceiverQueues> {
+    pub(crate) fn split(self, threads: usize) -> Vec<XdpReceiverQueues> {
         let threads = threads.clamp(1, self.queues.len());
         let attached = Arc::new(self.attached);
         let part = || XdpReceiverQueues {
@@ -114,25 +114,25 @@ impl XdpReceiver {
     }
 }
 
-impl Counter {
+impl XdpCounter {
     /// The program on the interface.
     pub(crate) fn open(path: &BypassPath, magics: &[u64]) -> Result<Self, BypassError> {
         let counts = PerCoreArray::new("netduel_counts", magics.len() as u32)
-            .map_err(refused("make a map of counts"))?;
-        let flows = programs::flows(magics).map_err(refused("make a map of flows"))?;
-        let program = programs::counter(&flows, &counts).map_err(unloaded)?;
-        let link = Link::attach(&program, Attach::Xdp, path.index).map_err(refused(ATTACH))?;
+            .map_err(failed("make a map of counts"))?;
+        let flows = programs::flow_map(magics).map_err(failed("make a map of flows"))?;
+        let program = programs::count_program(&flows, &counts).map_err(load_failed)?;
+        let link = Link::attach(&program, Attach::Xdp, path.index).map_err(failed(ATTACH))?;
         let interface = path.interface.clone();
         Ok(Self { counts, interface, mode: path.mode(), attached: Attached { link, flows } })
     }
 }
 
-pub(super) fn refused(doing: &'static str) -> impl FnOnce(io::Error) -> BypassError {
+pub(super) fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> BypassError {
     move |error| (doing, error)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
-fn unloaded(error: netduel_sys::bpf::LoadError) -> BypassError {
+fn load_failed(error: netduel_sys::bpf::LoadError) -> BypassError {
     let kind = error.source.kind();
     (
         "load an XDP program",
@@ -146,28 +146,30 @@ pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u6
     let streams: BTreeMap<u64, usize> =
         magics.iter().enumerate().map(|(stream, magic)| (*magic, stream)).collect();
     let mut counts: Vec<FlowCount> = (0..magics.len()).map(|stream| FlowCount::new(stream, 0)).collect();
-    let mut fresh: Vec<u64> = vec![0; magics.len()];
+    let mut new_packets: Vec<u64> = vec![0; magics.len()];
     let mut taken_of: Vec<u64> = vec![0; queues.len()];
     let mut finishing_ns = None;
     while !worker.control.is_aborted() {
         let now = clock::monotonic_ns();
         let mut taken = 0;
         for ((_, socket), taken_of) in queues.iter_mut().zip(&mut taken_of) {
-            let count =
-                socket.receive(BATCH, |bytes| count(bytes, &streams, size, now, &mut counts, &mut fresh));
+            let count = socket
+                .receive(BATCH, |bytes| count(bytes, &streams, size, now, &mut counts, &mut new_packets));
             *taken_of += u64::from(count);
             taken += count;
             // A driver with zero copy that ran out of frames waits to be asked; with busy-poll nobody else asks it.
             if count == 0 && (busy_poll || socket.receiver_needs_wakeup()) {
                 let asked = socket
                     .poll_driver()
-                    .or_else(|error| if is_nothing(&error) { Ok(()) } else { Err(error) });
+                    .or_else(|error| if is_idle_driver(&error) { Ok(()) } else { Err(error) });
                 worker.errors.count_failure("recvfrom AF_XDP", asked);
             }
         }
         if taken > 0 {
-            for (lane, new) in worker.control.received.iter().zip(&mut fresh).filter(|(_, new)| **new > 0) {
-                lane.add_shared(*new * size as u64, std::mem::take(new), now);
+            for (counter, new) in
+                worker.control.received.iter().zip(&mut new_packets).filter(|(_, new)| **new > 0)
+            {
+                counter.add_shared(*new * size as u64, std::mem::take(new), now);
             }
             worker.note_message();
             continue;
@@ -206,11 +208,11 @@ pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u6
 }
 
 /// Whether the driver only says that it has nothing, or that another core asks it.
-fn is_nothing(error: &io::Error) -> bool {
+fn is_idle_driver(error: &io::Error) -> bool {
     matches!(error.raw_os_error().and_then(error_name::of), Some("EAGAIN" | "EBUSY" | "EINTR"))
 }
 
-/// Accounts for a frame, and notes a new one in `fresh`.
+/// Accounts for a frame, and notes a new one in `new_packets`.
 #[inline]
 fn count(
     bytes: &[u8],
@@ -218,7 +220,7 @@ fn count(
     size: usize,
     now: u64,
     counts: &mut [FlowCount],
-    fresh: &mut [u64],
+    new_packets: &mut [u64],
 ) {
     let Some((_, payload)) = frame::payload(bytes) else { return };
     let (magic, number) = (datagram::read_magic(payload), datagram::read_number(payload));
@@ -226,14 +228,14 @@ fn count(
     match (stream, number) {
         (Some(stream), Some(number)) if payload.len() == size => {
             let arrival = counts[*stream].arrive(number, datagram::read_time(payload), now);
-            fresh[*stream] += u64::from(matches!(arrival, Arrival::InOrder | Arrival::Reordered));
+            new_packets[*stream] += u64::from(matches!(arrival, Arrival::InOrder | Arrival::Reordered));
         }
         _ => counts[0].add_foreign(),
     }
 }
 
 /// Reads the counts of the program until the peer is done and they stand still.
-pub(crate) fn watch(worker: &mut Worker, counter: &Counter, size: usize) -> Counted {
+pub(crate) fn count_until_done(worker: &mut Worker, counter: &XdpCounter, size: usize) -> Counted {
     let flows = counter.counts.entries();
     let mut counted = vec![0; flows as usize];
     let mut by_core: Vec<u64> = Vec::new();

@@ -1,8 +1,8 @@
-//! The UDP socket that hears the greetings of all trials, and the sockets of flows that are opened beside it.
+//! The UDP socket that receives the handshake messages of all trials, and the sockets of flows that are opened beside it.
 //!
-//! A flow's socket is bound to the address that its client speaks to and then connected, and in between the kernel gives it
-//! what others send there for whom it has no connected socket. Those are greetings (payload is sent to connected sockets only)
-//! and nonsense. So what is found in it after it was connected is heard here as if it had come to the shared socket.
+//! A flow's socket is bound to the address that its client sends to and then connected. Between these calls the kernel delivers to it
+//! the datagrams of all peers without a connected socket: handshake messages (payload goes to connected sockets only) and invalid
+//! ones. They are read after the connect and handled as if they had arrived at the shared socket.
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -17,81 +17,82 @@ use crate::handshake::{HandshakeMessage, LENGTH};
 use crate::udp_acceptor::{self, Arrival, Flow};
 use crate::udp_handshake::Route;
 
-/// Datagrams read in a turn, so that a flood does not starve those who connect.
-const READS_IN_A_TURN: usize = 64;
-/// Datagrams taken off a flow's new socket, so that a flood cannot hold us up: in the microseconds for which it hears others,
-/// a network of 100 Gbit/s brings fewer.
+/// Datagrams read per turn, so that a flood does not starve TCP connections.
+const READS_PER_TURN: usize = 64;
+/// Datagrams of other peers read from a flow's new socket, at most. A network of 100 Gbit/s delivers fewer between bind and connect,
+/// which takes microseconds.
 const STALE_DATAGRAMS_MAX: usize = 4096;
 
 pub(super) struct FlowSockets {
     socket: UdpSocket,
     port: u16,
     registry: Arc<Registry>,
-    /// Greetings that were read and not answered yet.
-    heard: VecDeque<(HandshakeMessage, Route)>,
+    /// Handshake messages that were read and not answered yet.
+    received: VecDeque<(HandshakeMessage, Route)>,
 }
 
 impl FlowSockets {
     pub(super) fn new(socket: UdpSocket, port: u16, registry: Arc<Registry>) -> Self {
-        Self { socket, port, registry, heard: VecDeque::new() }
+        Self { socket, port, registry, received: VecDeque::new() }
     }
 
-    /// What is to be watched.
+    /// The descriptor to poll.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Answers what came.
+    /// Reads and answers the received messages.
     ///
     /// # Errors
-    /// When a flow could not be opened. Its trial was told, its client will ask again, and the others were answered.
-    pub(super) fn hear(&mut self) -> io::Result<()> {
-        // One byte more than a greeting, so that a longer datagram is not taken for one.
+    /// When the socket of a flow could not be opened. Its trial was notified and its client repeats the message; other messages were
+    /// answered.
+    pub(super) fn receive(&mut self) -> io::Result<()> {
+        // One byte more than a message, to detect longer datagrams.
         let mut bytes = [0; LENGTH + 1];
         let mut result = Ok(());
-        for _ in 0..READS_IN_A_TURN {
+        for _ in 0..READS_PER_TURN {
             match packet_info::receive(&self.socket, &mut bytes) {
                 Ok(datagram) => {
                     let mut local = datagram.local;
                     local.set_port(self.port);
                     let route = Route { peer: datagram.peer, local: Some(local) };
-                    self.heard.extend(
+                    self.received.extend(
                         HandshakeMessage::from_bytes(&bytes[..datagram.length]).map(|said| (said, route)),
                     );
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // The error of an earlier answer: reading it has taken it off the socket.
+                // The ICMP error of an earlier reply: reading it has cleared it.
                 Err(_) => {}
             }
-            result = self.answer_heard().and(result);
+            result = self.answer_received().and(result);
         }
         result
     }
 
-    fn answer_heard(&mut self) -> io::Result<()> {
+    fn answer_received(&mut self) -> io::Result<()> {
         let mut result = Ok(());
-        while let Some((greeting, route)) = self.heard.pop_front() {
-            result = self.answer(&greeting, route).and(result);
+        while let Some((message, route)) = self.received.pop_front() {
+            result = self.answer(&message, route).and(result);
         }
         result
     }
 
-    fn answer(&mut self, greeting: &HandshakeMessage, route: Route) -> io::Result<()> {
+    fn answer(&mut self, message: &HandshakeMessage, route: Route) -> io::Result<()> {
         let registry = Arc::clone(&self.registry);
-        registry.with(greeting.token(), |trial| self.answer_for(trial, greeting, route)).unwrap_or(Ok(()))
+        registry.with(message.token(), |trial| self.answer_for(trial, message, route)).unwrap_or(Ok(()))
     }
 
-    fn answer_for(&mut self, trial: &mut Trial, greeting: &HandshakeMessage, route: Route) -> io::Result<()> {
-        let (Some(place), Some(local)) = (trial.greeters.get_mut(greeting.stream as usize), route.local)
+    fn answer_for(&mut self, trial: &mut Trial, message: &HandshakeMessage, route: Route) -> io::Result<()> {
+        let (Some(place), Some(local)) = (trial.handshakes.get_mut(message.stream as usize), route.local)
         else {
             return Ok(());
         };
-        // A flow that has its peer hears for itself. Without random bytes the client asks again.
-        let Some(Ok(Some(reply))) = place.as_mut().map(|greeter| greeter.hear(greeting, route)) else {
+        // A connected flow has its own socket. Without random bytes there is no reply, and the client repeats its message.
+        let Some(Ok(Some(reply))) = place.as_mut().map(|handshake| handshake.receive(message, route)) else {
             return Ok(());
         };
-        if !reply.connects {
-            // A lost answer is asked for again.
+        if !reply.must_connect {
+            // The client repeats its message when the reply is lost.
             let _ = packet_info::send(&self.socket, &reply.bytes, local, route.peer);
             return Ok(());
         }
@@ -105,14 +106,14 @@ impl FlowSockets {
             }
         };
         let _ = socket.send(&reply.bytes);
-        if let Some(mut greeter) = place.take() {
-            greeter.connected();
-            delivery.send(Arrival::Flow(Flow { socket, local: route.local, greeter }, setup));
+        if let Some(mut handshake) = place.take() {
+            handshake.connected();
+            delivery.send(Arrival::Flow(Flow { socket, local: route.local, handshake }, setup));
         }
         Ok(())
     }
 
-    /// A socket that the kernel gives the datagrams from `peer` to `local`, and no others.
+    /// A socket for the datagrams from `peer` to `local` only.
     fn open(&mut self, local: SocketAddr, peer: SocketAddr) -> io::Result<(UdpSocket, ErrorCounts)> {
         let mut setup = ErrorCounts::new();
         let socket = self.bind_beside(local, &mut setup)?;
@@ -122,13 +123,13 @@ impl FlowSockets {
 
     fn bind_beside(&self, local: SocketAddr, setup: &mut ErrorCounts) -> io::Result<UdpSocket> {
         let socket = shared_port::unbound(local)?;
-        // What takes long comes before the bind, so that others come to this socket for as short as can be.
+        // Slow calls come before the bind, so that the socket receives from other peers as briefly as possible.
         udp_acceptor::prepare_socket(&socket, setup);
         shared_port::bind_beside(&self.socket, &socket, local)?;
         Ok(socket)
     }
 
-    /// Connects, and takes what came from others since the bind.
+    /// Connects, and reads the datagrams of other peers since the bind.
     fn connect(&mut self, socket: &UdpSocket, local: SocketAddr, peer: SocketAddr) -> io::Result<()> {
         socket.connect(peer)?;
         let mut bytes = [0; LENGTH + 1];
@@ -136,7 +137,7 @@ impl FlowSockets {
             match socket.recv_from(&mut bytes) {
                 Ok((length, peer)) => {
                     let route = Route { peer, local: Some(local) };
-                    self.heard
+                    self.received
                         .extend(HandshakeMessage::from_bytes(&bytes[..length]).map(|said| (said, route)));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -164,7 +165,7 @@ mod tests {
     const TOKEN: Token = Token(*b"sixteen bytes ok");
     const LIMIT: Duration = Duration::from_secs(60);
 
-    fn greeting(socket: &UdpSocket) -> HandshakeMessage {
+    fn message(socket: &UdpSocket) -> HandshakeMessage {
         socket.set_read_timeout(Some(LIMIT)).unwrap();
         let mut bytes = [0; LENGTH];
         let length = socket.recv(&mut bytes).unwrap();
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_send_before_a_flow_is_connected_is_heard_and_nothing_of_it_is_left_in_the_flow() {
+    fn datagrams_of_other_peers_before_the_connect_are_answered_and_removed() {
         let socket = shared_port::bind("[::]:0".parse().unwrap()).unwrap();
         packet_info::enable(&socket).unwrap();
         let port = socket.local_addr().unwrap().port();
@@ -192,12 +193,12 @@ mod tests {
             other.send_to(nonsense, local).unwrap();
         }
         other.send_to(&hello.to_bytes(), local).unwrap();
-        // It came to the wrong socket: this is the window.
+        // It arrived at the unconnected socket of the flow: this is the window.
         assert!(socket::wait_readable(&[flow.as_fd()], LIMIT).unwrap()[0]);
         assert!(!socket::wait_readable(&[flows.as_fd()], Duration::ZERO).unwrap()[0]);
         flows.connect(&flow, local, peer.local_addr().unwrap()).unwrap();
         assert_eq!(flow.recv(&mut [0; 64]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        flows.answer_heard().unwrap();
-        assert_eq!(greeting(&other).step, Step::Proof);
+        flows.answer_received().unwrap();
+        assert_eq!(message(&other).step, Step::Proof);
     }
 }

@@ -1,9 +1,9 @@
-//! One port number for many trials: a TCP port and the UDP port of the same number, through which control and all data of
-//! many clients come, so that a firewall has to let one number through.
+//! A shared port: one TCP port and the UDP port of the same number carry the control connections and the data of many clients, so a
+//! firewall has to allow one number.
 //!
-//! A thread takes what comes: a connection that begins with a greeting, and a greeting in a datagram, go to the trial whose
-//! token they prove; a connection that begins as TLS does goes to the owner of the port; everything else is closed. It moves
-//! no payload. `docs/design/0003-load.md` says why it is so.
+//! One thread assigns connections and datagrams with a handshake message to the trial of their token. A connection that begins as TLS
+//! goes to the owner of the port; every other connection is closed. The thread moves no payload. `docs/design/0003-load.md` has the
+//! reasons.
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -33,36 +33,35 @@ use flow_sockets::FlowSockets;
 use registry::{Delivery, Registry, Trial};
 use stream_collector::StreamCollector;
 
-/// Connections that the kernel keeps until they are accepted; it caps it at net.core.somaxconn.
+/// The accept queue of the listener; the kernel limits it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
-/// How long the kernel keeps a peer that says nothing away from us.
+/// `TCP_DEFER_ACCEPT`: how long the kernel holds back a connection without data.
 const DEFER_ACCEPT: Duration = Duration::from_secs(4);
-/// Numbers that are tried when the kernel may choose: each may be taken for UDP.
+/// Port numbers to try when the kernel chooses: each may be in use for UDP.
 const NUMBERS_TRIED: usize = 64;
-/// Connections of a trial that may wait for one of its threads, beyond those that its client has under way: strangers who know
-/// the token, and clients that went away.
+/// Room in the accept queue of a trial beyond its outstanding transactions: for connections of clients that have gone.
 const ACCEPT_QUEUE_EXTRA: usize = 64;
-/// Stack of the thread; what it keeps is on the heap.
+/// Stack of the thread; its data is on the heap.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// A TCP port and the UDP port of the same number, which many trials share.
 ///
-/// Dropping it closes both. Trials that have all of their sockets go on, those that wait for their client end.
+/// Dropping it closes both. Trials with all of their sockets continue, trials that wait for their client end.
 pub struct Port {
     address: SocketAddr,
     registry: Arc<Registry>,
-    /// Closing it ends the thread. Present until the drop.
+    /// Dropping it ends the thread. Present until the drop of the port.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Port {
-    /// Opens both. With port 0 the kernel chooses a number that is free for both; `[::]` takes IPv4 too. `control` is called
-    /// for connections that are none of a trial.
+    /// Opens both. With port 0 the kernel chooses a number that is free for both; `[::]` accepts IPv4 too. `control` is called
+    /// with each TLS connection.
     ///
     /// # Errors
-    /// [`LoadError::Bind`] when the address is not this host's or the port is taken, [`LoadError::Peer`] when it is no address
-    /// of a host, [`LoadError::System`] when the host has no descriptor or thread left.
+    /// [`LoadError::Bind`] when the address is not this host's or the port is in use, [`LoadError::Peer`] when it is not the
+    /// address of one host, [`LoadError::System`] when the host has no descriptor or thread left.
     pub fn open(bind: SocketAddr, control: ControlHandler) -> Result<Self, LoadError> {
         let bind = match bind.ip().to_canonical() {
             IpAddr::V4(mapped) => SocketAddr::from((mapped, bind.port())),
@@ -76,7 +75,7 @@ impl Port {
             .map_err(|error| LoadError::system("set TCP_DEFER_ACCEPT on the listener", error))?;
         packet_info::enable(&socket)
             .map_err(|error| LoadError::system("set IP_PKTINFO on the socket", error))?;
-        // What the host does not grant costs repeated greetings when very many come at once, and nothing else.
+        // With smaller buffers, very many clients at once have to repeat their handshake messages; there is no other effect.
         let _ = sys_socket::set_buffers(&socket, udp_acceptor::BUFFER_BYTES);
         let (wake, watched) =
             UnixStream::pair().map_err(|error| LoadError::system("make a socket pair", error))?;
@@ -91,18 +90,17 @@ impl Port {
         Ok(Self { address, registry, wake: Some(wake), thread: Some(thread) })
     }
 
-    /// What is bound: the address asked for, and the number.
+    /// The bound address and port number.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Makes the port take the client of one more trial, and returns at once. [`ServerEnd::ports`] are all this port's
-    /// number. A client that never comes is waited for as with [`crate::prepare_server`]; dropping the end, or its being over,
-    /// makes the port forget the token.
+    /// Registers one more trial, and returns at once. All [`ServerEnd::ports`] are this port's number. The wait for the client is that
+    /// of [`crate::prepare_server`]. The port removes the token when the end is dropped or over.
     ///
     /// # Errors
-    /// [`LoadError`] when the workload cannot be run here, or asks for an IP version that the port is not bound to, or the token is
-    /// that of another trial of this port.
+    /// [`LoadError`] when the workload cannot be run here, or uses an IP version that the port is not bound to, or another trial of this
+    /// port has the token.
     pub fn prepare_server(&self, workload: &Workload, token: Token) -> Result<ServerEnd, LoadError> {
         preflight::check_workload(workload, Role::Server)?;
         self.check_family(workload.family)?;
@@ -115,31 +113,31 @@ impl Port {
         }
         let needs = workload.traffic.facts().sockets;
         let mut trial = Trial::new(token, congestion);
-        let mut gates = Acceptors::default();
+        let mut acceptors = Acceptors::default();
         if needs.tcp > 0 {
-            let later = (needs.later > 0).then(|| {
+            let incoming = (needs.later > 0).then(|| {
                 Arc::new(ConnectionSource::Queue(AcceptQueue::new(needs.later as usize + ACCEPT_QUEUE_EXTRA)))
             });
-            trial.later.clone_from(&later);
+            trial.incoming.clone_from(&incoming);
             let (sender, arrivals) = channel();
             let expected = needs.tcp as usize;
-            let wake = gates.add(|wake, orders| {
-                Box::new(move || StreamCollector { arrivals, wake, orders, expected, later }.run())
+            let wake = acceptors.add(|wake, state| {
+                Box::new(move || StreamCollector { arrivals, wake, state, expected, incoming }.run())
             })?;
             trial.expect_streams(expected, Delivery::new(sender, wake.handle()?));
         }
         if needs.udp > 0 {
             let (sender, arrivals) = channel();
             let expected = needs.udp as usize;
-            let wake = gates.add(|wake, orders| {
+            let wake = acceptors.add(|wake, state| {
                 let arrivals = Some(arrivals);
-                Box::new(move || UdpAcceptor { flows: Vec::new(), expected, arrivals, wake, orders }.run())
+                Box::new(move || UdpAcceptor { flows: Vec::new(), expected, arrivals, wake, state }.run())
             })?;
             trial.expect_flows(needs.udp, Delivery::new(sender, wake.handle()?));
         }
         let registration = self.registry.register(trial)?;
         let ports = vec![self.address.port(); needs.ports()];
-        Ok(ServerEnd::new(workload, token, ports, gates, ErrorCounts::new(), Some(registration)))
+        Ok(ServerEnd::new(workload, token, ports, acceptors, ErrorCounts::new(), Some(registration)))
     }
 
     fn check_family(&self, family: Family) -> Result<(), LoadError> {
@@ -160,7 +158,7 @@ impl Drop for Port {
             // `control` may own the port, and be dropped by the thread itself.
             && thread.thread().id() != std::thread::current().id()
         {
-            // A panic of the thread is on stderr, and one of ours may be under way.
+            // A panic of the thread is on stderr; this thread may be panicking, too.
             let _ = thread.join();
         }
         self.registry.clear();
@@ -174,10 +172,10 @@ fn family_of(address: IpAddr) -> Family {
     }
 }
 
-/// Binds TCP and UDP to one number, and tells the address with it.
+/// Binds TCP and UDP to one number, and returns the address.
 fn bind_both(bind: SocketAddr) -> Result<(TcpListener, UdpSocket, SocketAddr), LoadError> {
     let tries = if bind.port() == 0 { NUMBERS_TRIED } else { 1 };
-    // Numbers that are taken for UDP are kept until another is found, or the kernel would give them again.
+    // Listeners whose number is in use for UDP stay open until another is found, or the kernel would choose it again.
     let mut taken = Vec::new();
     loop {
         let listener = shared_port::listen(bind, BACKLOG).map_err(|error| LoadError::bind(bind, error))?;

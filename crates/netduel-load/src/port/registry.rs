@@ -1,8 +1,8 @@
-//! Which trials a port serves, by token, and what each of them still waits for.
+//! The trials of a port, by token, and the streams and flows that each still expects.
 //!
 //! The token is looked up and not compared in constant time. It is 128 random bits, and the map hashes it with a key that
-//! nobody outside knows: a guess is compared with a token only when their keyed hashes agree, so time tells nothing of a
-//! token's bytes one after the other, and guessing it whole is hopeless.
+//! no peer knows: a guess is compared with a token only when their keyed hashes are equal, so timing reveals no byte of a token, and
+//! 128 bits cannot be guessed.
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use crate::udp_acceptor::Arrival;
 use crate::udp_handshake::UdpHandshake;
 use crate::waker::WakerHandle;
 
-/// Brings something to the gate of a trial. Dropping it tells the gate that no more comes.
+/// Delivers streams or flows to the acceptor of a trial. Dropping it ends the delivery.
 pub(super) struct Delivery<T> {
     sender: Option<Sender<T>>,
     nudge: WakerHandle,
@@ -31,7 +31,7 @@ impl<T> Delivery<T> {
         Self { sender: Some(sender), nudge }
     }
 
-    /// A gate that is gone wants nothing more.
+    /// Sends to the acceptor; no effect when that has ended.
     pub(super) fn send(&self, what: T) {
         if let Some(sender) = &self.sender {
             let _ = sender.send(what);
@@ -50,18 +50,18 @@ impl<T> Drop for Delivery<T> {
 /// A connected stream, and its index.
 pub(super) type Stream = (usize, TcpStream);
 
-/// A trial, as far as its port is concerned.
+/// A trial as its port sees it.
 pub(super) struct Trial {
     token: Token,
     congestion: Option<String>,
-    /// By index, whether the stream is there.
+    /// By index, whether the stream is connected.
     taken: Vec<bool>,
     streams: Option<Delivery<Stream>>,
-    /// By index, the greeting of each flow that has no peer yet.
-    pub greeters: Vec<Option<UdpHandshake>>,
+    /// By index, the handshake of each flow that is not connected.
+    pub handshakes: Vec<Option<UdpHandshake>>,
     pub flows: Option<Delivery<Arrival>>,
-    /// Where connections go that are made while traffic runs.
-    pub later: Option<Arc<ConnectionSource>>,
+    /// The accept queue of connections that are made while traffic runs.
+    pub incoming: Option<Arc<ConnectionSource>>,
 }
 
 impl Trial {
@@ -71,9 +71,9 @@ impl Trial {
             congestion: congestion.map(str::to_owned),
             taken: Vec::new(),
             streams: None,
-            greeters: Vec::new(),
+            handshakes: Vec::new(),
             flows: None,
-            later: None,
+            incoming: None,
         }
     }
 
@@ -83,33 +83,33 @@ impl Trial {
     }
 
     pub(super) fn expect_flows(&mut self, count: u32, delivery: Delivery<Arrival>) {
-        self.greeters = (0..count).map(|flow| Some(UdpHandshake::new(self.token, flow))).collect();
+        self.handshakes = (0..count).map(|flow| Some(UdpHandshake::new(self.token, flow))).collect();
         self.flows = Some(delivery);
     }
 
-    /// Takes a connection that has greeted, or closes it.
-    pub(super) fn take(&mut self, stream: TcpStream, greeting: &HandshakeMessage) {
-        match greeting.step {
-            Step::Hello => self.take_stream(stream, greeting),
+    /// Accepts a connection with a handshake message, or closes it.
+    pub(super) fn accept(&mut self, stream: TcpStream, message: &HandshakeMessage) {
+        match message.step {
+            Step::Hello => self.accept_stream(stream, message),
             Step::Transaction => {
-                if let Some(ConnectionSource::Queue(queue)) = self.later.as_deref()
+                if let Some(ConnectionSource::Queue(queue)) = self.incoming.as_deref()
                     && stream.set_nonblocking(false).is_ok()
                 {
-                    queue.add(IncomingConnection { stream, head: Some(greeting.to_bytes()) });
+                    queue.add(IncomingConnection { stream, head: Some(message.to_bytes()) });
                 }
             }
             _ => {}
         }
     }
 
-    /// The listener is everybody's, so what a trial asks for is set on its connections, before they carry anything of ours.
-    fn sets_congestion(&self, stream: &TcpStream) -> bool {
+    /// All trials share the listener, so the congestion control of this one is set on its connections, before they carry data.
+    fn set_congestion(&self, stream: &TcpStream) -> bool {
         self.congestion.as_ref().is_none_or(|name| tcp::set_congestion(stream, name).is_ok())
     }
 
-    fn take_stream(&mut self, mut stream: TcpStream, hello: &HandshakeMessage) {
+    fn accept_stream(&mut self, mut stream: TcpStream, hello: &HandshakeMessage) {
         let index = hello.stream as usize;
-        let is_set = self.sets_congestion(&stream);
+        let is_set = self.set_congestion(&stream);
         let (Some(taken), Some(delivery)) = (self.taken.get_mut(index), &self.streams) else { return };
         if *taken || !is_set {
             return;
@@ -143,18 +143,18 @@ impl Registry {
         Ok(Registration { registry: Arc::clone(self), token })
     }
 
-    /// Does something with the trial of a token, if there is one.
+    /// Calls `act` with the trial of a token, if there is one.
     pub(super) fn with<T>(&self, token: Token, act: impl FnOnce(&mut Trial) -> T) -> Option<T> {
         self.trials().get_mut(&token.0).map(act)
     }
 
-    /// Forgets all trials: no client comes to them any more.
+    /// Removes all trials: no further client is accepted.
     pub(super) fn clear(&self) {
         self.trials().clear();
     }
 }
 
-/// Keeps a trial known to its port.
+/// Registers a trial with its port until it is dropped.
 pub(crate) struct Registration {
     registry: Arc<Registry>,
     token: Token,

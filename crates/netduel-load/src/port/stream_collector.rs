@@ -1,4 +1,4 @@
-//! Where a trial waits for the streams that its port finds for it.
+//! Waits for the streams that a shared port assigns to a trial.
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -13,20 +13,20 @@ use crate::error::LoadError;
 use crate::error_counts::ErrorCounts;
 use crate::socket_source::AcceptResult;
 use crate::sockets::Sockets;
-use crate::waker::{self, AcceptorState, TURN};
+use crate::waker::{self, AcceptorState, POLL_TIMEOUT};
 
-/// Run in a thread of its own, as [`crate::tcp_acceptor::TcpAcceptor`] is.
+/// The counterpart of [`crate::tcp_acceptor::TcpAcceptor`] on a shared port, in a thread of its own.
 pub(super) struct StreamCollector {
-    /// Each is announced by a byte on `wake`, and so is the end.
+    /// Each comes with a byte on `wake`, and so does the end.
     pub arrivals: Receiver<Stream>,
     pub wake: UnixStream,
-    pub orders: Arc<AcceptorState>,
+    pub state: Arc<AcceptorState>,
     pub expected: usize,
-    pub later: Option<Arc<ConnectionSource>>,
+    pub incoming: Option<Arc<ConnectionSource>>,
 }
 
 impl StreamCollector {
-    /// Waits until all streams are there. The port gives each index once.
+    /// Waits until all streams are connected. The port delivers each index once.
     pub(super) fn run(mut self) -> AcceptResult {
         let mut streams: Vec<Option<Arc<TcpStream>>> = vec![None; self.expected];
         let mut connected = 0;
@@ -42,12 +42,15 @@ impl StreamCollector {
             };
             if connected == self.expected {
                 let tcp = streams.into_iter().flatten().collect();
-                return Ok((Sockets { tcp, later: self.later, ..Sockets::default() }, ErrorCounts::new()));
+                return Ok((
+                    Sockets { tcp, incoming: self.incoming, ..Sockets::default() },
+                    ErrorCounts::new(),
+                ));
             }
-            let ready = socket::wait_readable(&[self.wake.as_fd()], TURN)
+            let ready = socket::wait_readable(&[self.wake.as_fd()], POLL_TIMEOUT)
                 .map_err(|error| LoadError::system("wait for the client's connections", error))?;
             let is_abandoned = ready[0] && !waker::drain(&mut self.wake);
-            if is_abandoned || waker::is_timed_out(&self.orders) || end == TryRecvError::Disconnected {
+            if is_abandoned || waker::is_timed_out(&self.state) || end == TryRecvError::Disconnected {
                 return Err(LoadError::NoClient { connected, expected: self.expected });
             }
         }

@@ -26,34 +26,34 @@ const ERROR_PAUSE_NS: u64 = 1_000_000;
 struct Slot {
     number: u64,
     sent_ns: u64,
-    is_under_way: bool,
+    is_outstanding: bool,
 }
 
 /// The requests of a closed loop.
-struct Slots {
-    places: Vec<Slot>,
+struct RequestTable {
+    slots: Vec<Slot>,
     /// Requests that may go, in order.
     waiting: VecDeque<u64>,
-    under_way: usize,
+    outstanding_count: usize,
     scanned_ns: u64,
 }
 
-impl Slots {
+impl RequestTable {
     fn new(outstanding: usize) -> Self {
-        let empty = Slot { number: 0, sent_ns: 0, is_under_way: false };
+        let empty = Slot { number: 0, sent_ns: 0, is_outstanding: false };
         let waiting = (0..outstanding as u64).collect();
-        Self { places: vec![empty; outstanding], waiting, under_way: 0, scanned_ns: 0 }
+        Self { slots: vec![empty; outstanding], waiting, outstanding_count: 0, scanned_ns: 0 }
     }
 
     fn slot(&mut self, number: u64) -> &mut Slot {
-        let index = number as usize % self.places.len();
-        &mut self.places[index]
+        let index = number as usize % self.slots.len();
+        &mut self.slots[index]
     }
 
     #[inline]
-    fn leave(&mut self, number: u64, sent_ns: u64) {
-        *self.slot(number) = Slot { number, sent_ns, is_under_way: true };
-        self.under_way += 1;
+    fn sent(&mut self, number: u64, sent_ns: u64) {
+        *self.slot(number) = Slot { number, sent_ns, is_outstanding: true };
+        self.outstanding_count += 1;
         self.waiting.pop_front();
     }
 
@@ -61,18 +61,18 @@ impl Slots {
     #[inline]
     fn answer(&mut self, number: u64) -> Option<u64> {
         let slot = self.slot(number);
-        if !slot.is_under_way || slot.number != number {
+        if !slot.is_outstanding || slot.number != number {
             return None;
         }
-        slot.is_under_way = false;
+        slot.is_outstanding = false;
         let sent_ns = slot.sent_ns;
-        self.follow(number);
+        self.queue_successor(number);
         Some(sent_ns)
     }
 
-    fn follow(&mut self, number: u64) {
-        self.under_way -= 1;
-        self.waiting.push_back(number + self.places.len() as u64);
+    fn queue_successor(&mut self, number: u64) {
+        self.outstanding_count -= 1;
+        self.waiting.push_back(number + self.slots.len() as u64);
     }
 
     /// Gives up what was sent longer than `lost_after_ns` ago; returns how many.
@@ -82,12 +82,12 @@ impl Slots {
         }
         self.scanned_ns = now;
         let mut count = 0;
-        for index in 0..self.places.len() {
-            let slot = &mut self.places[index];
-            if slot.is_under_way && slot.sent_ns + lost_after_ns < now {
-                slot.is_under_way = false;
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            if slot.is_outstanding && slot.sent_ns + lost_after_ns < now {
+                slot.is_outstanding = false;
                 let number = slot.number;
-                self.follow(number);
+                self.queue_successor(number);
                 count += 1;
             }
         }
@@ -114,10 +114,10 @@ pub(super) fn run<Q: Requests, R: Responses>(
 ) -> RoundTripReport {
     let end_ns = worker.control.started_ns().saturating_add(settings.timing.duration.0);
     let size = settings.size as u64;
-    let mut slots = Slots::new(settings.outstanding);
+    let mut table = RequestTable::new(settings.outstanding);
     loop {
-        let sent = launch(worker, &mut slots, requests, &mut recorder, size, end_ns);
-        if sent == Sent::Broken || (slots.under_way == 0 && slots.waiting.is_empty()) {
+        let sent = send_ready(worker, &mut table, requests, &mut recorder, size, end_ns);
+        if sent == Sent::Broken || (table.outstanding_count == 0 && table.waiting.is_empty()) {
             break;
         }
         let waiting = match (settings.wait, &sent) {
@@ -133,7 +133,7 @@ pub(super) fn run<Q: Requests, R: Responses>(
         let mut belated = 0;
         let result = responses.receive(waiting, |number, is_stamped| {
             let now = clock::monotonic_ns();
-            let Some(sent_ns) = slots.answer(number) else {
+            let Some(sent_ns) = table.answer(number) else {
                 belated += 1;
                 return None;
             };
@@ -145,14 +145,14 @@ pub(super) fn run<Q: Requests, R: Responses>(
         for _ in 0..belated {
             worker.errors.count_event("recv", "response after its time-out");
         }
-        if !go_on::<R>(worker, result) {
+        if !can_continue::<R>(worker, result) {
             break;
         }
         if let Some(limit) = lost_after_ns {
-            recorder.timeouts += slots.give_up(clock::monotonic_ns(), limit);
+            recorder.timeouts += table.give_up(clock::monotonic_ns(), limit);
         }
     }
-    recorder.timeouts += slots.under_way as u64;
+    recorder.timeouts += table.outstanding_count as u64;
     if !worker.control.is_aborted() {
         requests.end();
     }
@@ -161,23 +161,23 @@ pub(super) fn run<Q: Requests, R: Responses>(
 
 /// Sends what may go.
 #[inline]
-fn launch<Q: Requests>(
+fn send_ready<Q: Requests>(
     worker: &mut Worker,
-    slots: &mut Slots,
+    table: &mut RequestTable,
     requests: &mut Q,
     recorder: &mut Recorder,
     size: u64,
     end_ns: u64,
 ) -> Sent {
-    while let Some(number) = slots.waiting.front().copied() {
+    while let Some(number) = table.waiting.front().copied() {
         let now = clock::monotonic_ns();
         if now >= end_ns || !worker.control.is_running() {
-            slots.waiting.clear();
+            table.waiting.clear();
             return Sent::All;
         }
         match requests.send(number, now, Waiting::Never) {
             Ok(()) => {
-                slots.leave(number, now);
+                table.sent(number, now);
                 recorder.requests += 1;
                 worker.sent().add(size, 1, now);
             }
@@ -205,7 +205,7 @@ fn launch<Q: Requests>(
 }
 
 /// Counts what a receive call said, and tells whether there is any use in another.
-pub(super) fn go_on<R: Responses>(worker: &mut Worker, result: io::Result<Received>) -> bool {
+pub(super) fn can_continue<R: Responses>(worker: &mut Worker, result: io::Result<Received>) -> bool {
     match result {
         Ok(Received::Some) => {
             worker.note_message();

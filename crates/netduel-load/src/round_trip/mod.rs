@@ -49,8 +49,8 @@ pub(crate) fn tcp_jobs(settings: Settings, role: Role, stream: &Arc<TcpStream>) 
         })];
     }
     if settings.timestamps {
-        let (stamper, book) = timestamps::of_stream(stream, settings);
-        return tcp_client_jobs(settings, stream, stamper, book);
+        let (stamper, stamps) = timestamps::of_stream(stream, settings);
+        return tcp_client_jobs(settings, stream, stamper, stamps);
     }
     tcp_client_jobs(settings, stream, Unstamped, Unstamped)
 }
@@ -76,8 +76,8 @@ pub(crate) fn udp_jobs(settings: Settings, role: Role, token: Token, socket: &Ar
     }
     let magics = (magic(data_out), magic(data_in), magic(end_out));
     if settings.timestamps {
-        let (stamper, book) = timestamps::of_datagrams(socket, settings);
-        return udp_client_jobs(settings, socket, magics, stamper, book);
+        let (stamper, stamps) = timestamps::of_datagrams(socket, settings);
+        return udp_client_jobs(settings, socket, magics, stamper, stamps);
     }
     udp_client_jobs(settings, socket, magics, Unstamped, Unstamped)
 }

@@ -12,7 +12,7 @@ use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
 use netduel_sys::socket::Waiting;
 
-use super::closed_loop::go_on;
+use super::closed_loop::can_continue;
 use super::settings::Settings;
 use super::transport::{Received, Requests, Responses};
 use crate::pacing::Schedule;
@@ -146,7 +146,7 @@ pub(super) fn receive<R: Responses>(
         if ended_ns != 0 && open.is_over(requests, recorder.responses, ended_ns) {
             break;
         }
-        if !go_on::<R>(worker, result) {
+        if !can_continue::<R>(worker, result) {
             break;
         }
     }
@@ -216,7 +216,7 @@ pub(super) fn spin<Q: Requests, R: Responses>(
         }
         let result = receive_once(worker, &open, &mut recorder, responses, Waiting::Never);
         if ended_ns.is_some_and(|ended| open.is_over(number, recorder.responses, ended))
-            || !go_on::<R>(worker, result)
+            || !can_continue::<R>(worker, result)
         {
             break;
         }

@@ -147,7 +147,7 @@ pub(super) fn udp<S: RespondStamps>(
 ) -> Option<StampReport> {
     let size = settings.size;
     let waiting = waiting(settings);
-    // Room for a greeting even when requests are smaller, so that a belated one is known for what it is.
+    // Room for a message even when requests are smaller, so that a belated one is known for what it is.
     let mut buffer = vec![0; size.max(handshake::LENGTH + 1)];
     while !worker.control.is_finishing() {
         match service.receive(socket.as_fd(), &mut buffer, waiting) {

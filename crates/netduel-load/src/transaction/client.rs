@@ -27,7 +27,7 @@ use crate::worker::Worker;
 const READ_BYTES: usize = 64 * 1024;
 /// How long before a transaction is due its thread lets another wait for the next one: waking that takes some microseconds,
 /// which must not fall into the transaction.
-const HAND_OVER_NS: u64 = 200_000;
+const WAKE_LEAD_NS: u64 = 200_000;
 /// Pause after a failed transaction, nanoseconds: whatever is amiss does not pass in microseconds.
 const FAILED_PAUSE_NS: u64 = 1_000_000;
 
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     next: AtomicU64,
     /// Held by the one thread that waits for the next transaction of a schedule to be due; the others sleep.
     turn: Mutex<()>,
-    ports_remarked: AtomicBool,
+    port_shortage_noted: AtomicBool,
     figures: Mutex<Option<Figures>>,
     /// What is asked for on each connection; it is the standing one's, which was refused before any traffic when it is not there.
     asked_congestion: Option<String>,
@@ -94,7 +94,7 @@ impl Shared {
             standing,
             next: AtomicU64::new(0),
             turn: Mutex::new(()),
-            ports_remarked: AtomicBool::new(false),
+            port_shortage_noted: AtomicBool::new(false),
             figures: Mutex::new(None),
             asked_congestion,
             dscp,
@@ -113,7 +113,7 @@ impl Shared {
         let number = self.next.load(Relaxed);
         let due_ns = schedule.due_ns(number);
         let is_time = worker.control.is_running() && due_ns < end_ns;
-        if !is_time || !worker.sleep_until(due_ns.saturating_sub(HAND_OVER_NS)) {
+        if !is_time || !worker.sleep_until(due_ns.saturating_sub(WAKE_LEAD_NS)) {
             return None;
         }
         self.next.store(number + 1, Relaxed);
@@ -223,7 +223,7 @@ fn count(worker: &mut Worker, shared: &Shared, failure: &Failure) -> bool {
         Failure::Call(call, error) => {
             worker.errors.count(call, error);
             let no_port = error_name::of(error.raw_os_error().unwrap_or(0)) == Some("EADDRNOTAVAIL");
-            if no_port && !shared.ports_remarked.swap(true, Relaxed) {
+            if no_port && !shared.port_shortage_noted.swap(true, Relaxed) {
                 worker.errors.remark("connect", local_ports::exhausted());
             }
         }
@@ -258,7 +258,7 @@ fn transact(
     loop {
         match tcp::go_on_connecting(&stream, shared.peer) {
             Ok(true) => break,
-            Ok(false) => go_on(worker, settings.wait, deadline_ns)?,
+            Ok(false) => check_deadline(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("connect", error)),
         }
     }
@@ -269,7 +269,7 @@ fn transact(
     while taken < request.len() {
         match socket::send(&stream, &request[taken..], Waiting::Block) {
             Ok(count) => taken += count,
-            Err(error) if is_transient(&error) => go_on(worker, settings.wait, deadline_ns)?,
+            Err(error) if is_transient(&error) => check_deadline(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("send", error)),
         }
     }
@@ -291,7 +291,7 @@ fn transact(
                     return Err(Failure::Event("response that is too long"));
                 }
             }
-            Err(error) if is_transient(&error) => go_on(worker, settings.wait, deadline_ns)?,
+            Err(error) if is_transient(&error) => check_deadline(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("recv", error)),
         }
     }
@@ -308,7 +308,7 @@ fn transact(
 
 /// After a fruitless call: whether to make it again.
 #[inline]
-fn go_on(worker: &mut Worker, wait: Wait, deadline_ns: u64) -> Result<(), Failure> {
+fn check_deadline(worker: &mut Worker, wait: Wait, deadline_ns: u64) -> Result<(), Failure> {
     if wait == Wait::Spin {
         worker.spin();
     }

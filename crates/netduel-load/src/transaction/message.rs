@@ -18,9 +18,9 @@ pub(super) fn request_head(token: Token, number: u64) -> [u8; REQUEST_MIN] {
 
 /// The number of the request that begins with `head`; absent when it is none of this trial.
 pub(super) fn read_request_head(token: Token, head: &[u8]) -> Option<u64> {
-    let greeting = HandshakeMessage::from_bytes(head)?;
-    let is_ours = greeting.step == Step::Transaction && greeting.proves(token, &greeting.nonce);
-    is_ours.then(|| u64::from_le_bytes(*greeting.nonce.first_chunk().expect("a nonce has 16 bytes")))
+    let message = HandshakeMessage::from_bytes(head)?;
+    let is_ours = message.step == Step::Transaction && message.proves(token, &message.nonce);
+    is_ours.then(|| u64::from_le_bytes(*message.nonce.first_chunk().expect("a nonce has 16 bytes")))
 }
 
 /// The magic with which each response of the trial begins.

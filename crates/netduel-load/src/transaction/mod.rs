@@ -35,7 +35,7 @@ pub(crate) fn client_jobs(
     (0..threads)
         .map(|thread| {
             let shared = Arc::clone(&shared);
-            Job::infallible(settings.lane + thread, thread, move |worker| {
+            Job::infallible(settings.stream + thread, thread, move |worker| {
                 client::run(worker, &shared);
                 // The last thread has the figures of all, and tells the server that no more come.
                 Arc::into_inner(shared).map_or(Counted::Nothing, |shared| counted(shared.finish()))
@@ -52,17 +52,18 @@ pub(crate) fn server_jobs(
     sockets: &Sockets,
     standing: Arc<TcpStream>,
 ) -> Vec<Job> {
-    let later = Arc::clone(sockets.later.as_ref().expect("the gate of such a server keeps its listener"));
-    let door = Arc::new(server::Door::new(later, congestion, &standing));
-    let watched = Arc::clone(&door);
-    let watch = Job::infallible(settings.lane, 0, move |worker| {
-        server::watch(worker, &standing, &watched);
+    let incoming =
+        Arc::clone(sockets.incoming.as_ref().expect("the gate of such a server keeps its listener"));
+    let listener = Arc::new(server::TransactionListener::new(incoming, congestion, &standing));
+    let listener_of_watch = Arc::clone(&listener);
+    let watch = Job::infallible(settings.stream, 0, move |worker| {
+        server::watch(worker, &standing, &listener_of_watch);
         Counted::Nothing
     });
     let serve = (0..threads).map(|thread| {
-        let door = Arc::clone(&door);
-        Job::infallible(settings.lane + thread, thread, move |worker| {
-            server::run(worker, &door, settings);
+        let listener = Arc::clone(&listener);
+        Job::infallible(settings.stream + thread, thread, move |worker| {
+            server::run(worker, &listener, settings);
             Counted::Nothing
         })
     });

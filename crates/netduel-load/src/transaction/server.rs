@@ -27,8 +27,8 @@ const HEAD_LIMIT_NS: u64 = 50_000_000;
 const EXHAUSTED_PAUSE_NS: u64 = 1_000_000;
 
 /// Where connections come in, until it is closed.
-pub(super) struct Door {
-    later: Arc<ConnectionSource>,
+pub(super) struct TransactionListener {
+    incoming: Arc<ConnectionSource>,
     is_closed: AtomicBool,
     /// What is set on each connection: one that a listener takes may have the route's in the place of the listener's.
     congestion: Option<String>,
@@ -36,20 +36,20 @@ pub(super) struct Door {
     dscp: Option<u8>,
 }
 
-impl Door {
+impl TransactionListener {
     /// Connections get the DSCP of the standing one.
     pub(super) fn new(
-        later: Arc<ConnectionSource>,
+        incoming: Arc<ConnectionSource>,
         congestion: Option<String>,
         standing: &TcpStream,
     ) -> Self {
         let dscp = socket::dscp(standing).ok().filter(|dscp| *dscp != 0);
-        Self { later, congestion, dscp, is_closed: AtomicBool::new(false) }
+        Self { incoming, congestion, dscp, is_closed: AtomicBool::new(false) }
     }
 
     fn close(&self) {
         self.is_closed.store(true, SeqCst);
-        self.later.shut_down();
+        self.incoming.shut_down();
     }
 
     /// Whether accept(2) returns nothing more because we want it so.
@@ -59,8 +59,8 @@ impl Door {
 }
 
 /// Serves connections until the client is done.
-pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
-    if let ConnectionSource::Listener(listener) = &*door.later {
+pub(super) fn run(worker: &mut Worker, listener: &TransactionListener, settings: Settings) {
+    if let ConnectionSource::Listener(listener) = &*listener.incoming {
         // Every thread does, with the same outcome.
         prepare(worker, listener);
         if settings.wait == Wait::Spin {
@@ -71,23 +71,23 @@ pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
     let mut request = vec![0; READ_BYTES.max(REQUEST_MIN)];
     let mut response = vec![0; settings.response];
     pattern::fill(&mut response);
-    while !door.is_closed(worker) {
-        match door.later.accept(waiting, CALL_LIMIT) {
-            Ok(newcomer) => {
+    while !listener.is_closed(worker) {
+        match listener.incoming.accept(waiting, CALL_LIMIT) {
+            Ok(connection) => {
                 worker.note_message();
-                if newcomer.head.is_some() {
-                    prepare(worker, &newcomer.stream);
+                if connection.head.is_some() {
+                    prepare(worker, &connection.stream);
                 }
-                if let Some(name) = &door.congestion {
-                    let set = tcp::set_congestion(&newcomer.stream, name);
+                if let Some(name) = &listener.congestion {
+                    let set = tcp::set_congestion(&connection.stream, name);
                     worker.errors.count_failure("setsockopt TCP_CONGESTION", set);
                 }
-                if let Some(dscp) = door.dscp {
+                if let Some(dscp) = listener.dscp {
                     worker
                         .errors
-                        .count_failure("setsockopt IP_TOS", socket::set_dscp(&newcomer.stream, dscp));
+                        .count_failure("setsockopt IP_TOS", socket::set_dscp(&connection.stream, dscp));
                 }
-                serve(worker, &newcomer, settings, &mut request, &mut response);
+                serve(worker, &connection, settings, &mut request, &mut response);
             }
             Err(error) if is_transient(&error) => {
                 if settings.wait == Wait::Spin {
@@ -96,7 +96,7 @@ pub(super) fn run(worker: &mut Worker, door: &Door, settings: Settings) {
             }
             Err(error) => {
                 // The end shuts the listener down, and accept(2) then says EINVAL.
-                if door.is_closed(worker) {
+                if listener.is_closed(worker) {
                     return;
                 }
                 worker.errors.count("accept", &error);
@@ -130,15 +130,15 @@ fn prepare(worker: &mut Worker, socket: impl AsFd) {
 /// One transaction. A stranger's connection is closed without a word.
 fn serve(
     worker: &mut Worker,
-    newcomer: &IncomingConnection,
+    connection: &IncomingConnection,
     settings: Settings,
     request: &mut [u8],
     response: &mut [u8],
 ) {
-    let stream = &newcomer.stream;
+    let stream = &connection.stream;
     let accepted_ns = clock::monotonic_ns();
     let (head_deadline_ns, deadline_ns) = (accepted_ns + HEAD_LIMIT_NS, accepted_ns + GIVE_UP_NS);
-    let mut number = newcomer.head.and_then(|head| message::read_request_head(settings.token, &head));
+    let mut number = connection.head.and_then(|head| message::read_request_head(settings.token, &head));
     let mut filled = if number.is_some() { REQUEST_MIN } else { 0 };
     while filled < settings.request {
         // The head is kept until it is whole; what comes behind it is taken off and not looked at.
@@ -215,7 +215,7 @@ fn count_unless_cut(worker: &mut Worker, call: &'static str, error: &io::Error) 
 }
 
 /// Sleeps until the client closes the standing connection, and then ends the others.
-pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, door: &Door) {
+pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, listener: &TransactionListener) {
     loop {
         match socket::receive(standing, &mut [0; 1], Waiting::Block) {
             Ok(0) => break,
@@ -227,7 +227,7 @@ pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, door: &Door) {
             }
         }
     }
-    door.close();
+    listener.close();
     // Tells the client that we have seen it; ENOTCONN when it is gone.
     let _ = socket::shut_down_sending(standing);
 }

@@ -24,5 +24,5 @@ pub(crate) struct Settings {
     pub timing: Timing,
     pub token: Token,
     /// The lane of the first thread.
-    pub lane: usize,
+    pub stream: usize,
 }

@@ -27,7 +27,7 @@ fn room(count: u64) -> usize {
 /// The jobs of an end: probes first, so that the bulk data does not delay their start.
 pub(super) fn jobs(settings: &Failover, end: &EndContext<'_>) -> Vec<Job> {
     let (timing, sockets) = (end.timing(), end.sockets);
-    let probe_lane = settings.streams as usize;
+    let probe_stream = settings.streams as usize;
     let size = settings.size.0;
     let probes = UdpSettings {
         is_unsegmented: false,
@@ -40,9 +40,9 @@ pub(super) fn jobs(settings: &Failover, end: &EndContext<'_>) -> Vec<Job> {
         timing,
         trace: room(timing.duration.0.saturating_mul(settings.rate.0) / 1_000_000_000),
     };
-    let probe_jobs = udp_jobs::jobs_from(probe_lane, (true, true), probes, end).into_iter();
+    let probe_jobs = udp_jobs::jobs_from(probe_stream, (true, true), probes, end).into_iter();
     let mut jobs: Vec<Job> = probe_jobs
-        .map(|job| job.map(move |worker, counted| of_probes(worker, probe_lane, counted)))
+        .map(|job| job.map(move |worker, counted| of_probes(worker, probe_stream, counted)))
         .collect();
     let (sends, receives) = end.directions();
     let stream = TcpSettings {
@@ -57,7 +57,7 @@ pub(super) fn jobs(settings: &Failover, end: &EndContext<'_>) -> Vec<Job> {
     };
     jobs.extend(tcp_stream::jobs((sends, receives), stream, &sockets.tcp));
     if receives {
-        jobs.push(Job::infallible(probe_lane, probe_lane, move |worker| {
+        jobs.push(Job::infallible(probe_stream, probe_stream, move |worker| {
             Counted::FineSeries(fine_series(&worker.control, timing.duration.0))
         }));
     }
@@ -97,10 +97,10 @@ fn after(now_ns: u64) -> u64 {
 }
 
 /// What a flow's sender or receiver counted, as probes.
-fn of_probes(worker: &Worker, probe_lane: usize, counted: Counted) -> Counted {
+fn of_probes(worker: &Worker, probe_stream: usize, counted: Counted) -> Counted {
     match counted {
         Counted::SentDatagrams { count, .. } => {
-            Counted::SentProbes { count, probes: worker.control.sent[probe_lane].read().messages }
+            Counted::SentProbes { count, probes: worker.control.sent[probe_stream].read().messages }
         }
         Counted::ReceivedDatagrams { mut flows, .. } => {
             let trace = flows.iter_mut().find_map(|flow| flow.trace.take());

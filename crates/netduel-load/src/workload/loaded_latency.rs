@@ -14,7 +14,7 @@ use netduel_sys::clock;
 
 use crate::counted::Counted;
 use crate::end_context::EndContext;
-use crate::in_band::{self, Part};
+use crate::in_band::{self, Phase};
 use crate::job::Job;
 use crate::pacing::Schedule;
 use crate::stream_counter::StreamCounter;
@@ -35,34 +35,34 @@ const PROBE_LOST_AFTER_NS: u64 = 2_000_000_000;
 /// How often the server's senders look for the first probe, nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
-/// Where connections and lanes of each kind begin.
+/// Where connections and counters of each kind begin.
 #[derive(Clone, Copy)]
-struct Places {
+struct StreamIndices {
     in_band: usize,
     standing: usize,
     tcp_probe: usize,
-    probe_lane: usize,
-    foreign_lane: usize,
+    probe_stream: usize,
+    foreign_stream: usize,
 }
 
-fn places(settings: &LoadedLatency) -> Places {
+fn indices(settings: &LoadedLatency) -> StreamIndices {
     let streams = settings.streams as usize;
-    Places {
+    StreamIndices {
         in_band: streams,
         standing: streams + 1,
         tcp_probe: streams + 2,
-        probe_lane: streams + 1,
-        foreign_lane: streams + 2,
+        probe_stream: streams + 1,
+        foreign_stream: streams + 2,
     }
 }
 
 /// The jobs of an end.
 pub(super) fn jobs(settings: &LoadedLatency, end: &EndContext<'_>) -> Vec<Job> {
-    let places = places(settings);
-    let mut jobs = probe_jobs(settings, end, places);
-    jobs.extend(load_jobs(settings, end, places));
-    jobs.extend(in_band_jobs(settings, end, places));
-    jobs.extend(foreign_jobs(settings, end, places));
+    let indices = indices(settings);
+    let mut jobs = probe_jobs(settings, end, indices);
+    jobs.extend(load_jobs(settings, end, indices));
+    jobs.extend(in_band_jobs(settings, end, indices));
+    jobs.extend(foreign_jobs(settings, end, indices));
     jobs
 }
 
@@ -74,7 +74,7 @@ fn sends(direction: Direction, role: Role) -> bool {
 }
 
 /// Small messages through both parts.
-fn probe_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> Vec<Job> {
+fn probe_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamIndices) -> Vec<Job> {
     let EndContext { role, token, sockets, .. } = *end;
     let timing = end.timing();
     let probe = RoundTrip {
@@ -90,11 +90,11 @@ fn probe_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) ->
     probe.lost_after_ns = PROBE_LOST_AFTER_NS;
     let mut jobs = match settings.probe {
         ProbeProtocol::Udp => round_trip::udp_jobs(probe, role, token, &sockets.udp[0]),
-        ProbeProtocol::Tcp => round_trip::tcp_jobs(probe, role, &sockets.tcp[places.tcp_probe]),
+        ProbeProtocol::Tcp => round_trip::tcp_jobs(probe, role, &sockets.tcp[indices.tcp_probe]),
     };
     for job in &mut jobs {
-        job.streams = vec![places.probe_lane];
-        job.thread += places.probe_lane;
+        job.streams = vec![indices.probe_stream];
+        job.thread += indices.probe_stream;
     }
     jobs
 }
@@ -105,12 +105,12 @@ fn loaded_part(settings: &LoadedLatency, timing: Timing) -> Timing {
 }
 
 /// Waits until the load begins, and gives the time from which this end counts, nanoseconds of the monotonic clock.
-fn wait_for_load(worker: &Worker, role: Role, probe_lane: usize, idle_ns: u64) -> u64 {
+fn wait_for_load(worker: &Worker, role: Role, probe_stream: usize, idle_ns: u64) -> u64 {
     let mut origin = worker.control.started_ns();
     if role == Role::Server {
-        let first = |lane: &StreamCounter| lane.span().map(|span| span.0);
+        let first = |counter: &StreamCounter| counter.span().map(|span| span.0);
         while worker.control.is_running() {
-            if let Some(first) = first(&worker.control.received[probe_lane]) {
+            if let Some(first) = first(&worker.control.received[probe_stream]) {
                 origin = first;
                 break;
             }
@@ -123,7 +123,7 @@ fn wait_for_load(worker: &Worker, role: Role, probe_lane: usize, idle_ns: u64) -
 }
 
 /// The streams that make the load.
-fn load_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> Vec<Job> {
+fn load_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamIndices) -> Vec<Job> {
     let EndContext { role, sockets, .. } = *end;
     let timing = end.timing();
     let other = if role == Role::Client { Role::Server } else { Role::Client };
@@ -149,7 +149,7 @@ fn load_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> 
         if sends(settings.direction, role) {
             let connection = Arc::clone(connection);
             jobs.push(Job::infallible(index, index, move |worker| {
-                let origin = wait_for_load(worker, role, places.probe_lane, idle_ns);
+                let origin = wait_for_load(worker, role, indices.probe_stream, idle_ns);
                 let late_ns = origin.saturating_sub(worker.control.started_ns());
                 let stream = TcpSettings { duration_ns: duration_ns.saturating_add(late_ns), ..stream };
                 tcp_stream::send(worker, &connection, stream)
@@ -160,39 +160,39 @@ fn load_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> 
 }
 
 /// The connection that makes load and carries round trips in its data.
-fn in_band_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> Vec<Job> {
+fn in_band_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamIndices) -> Vec<Job> {
     let EndContext { role, sockets, .. } = *end;
     let timing = end.timing();
-    let connection: Arc<TcpStream> = Arc::clone(&sockets.tcp[places.in_band]);
+    let connection: Arc<TcpStream> = Arc::clone(&sockets.tcp[indices.in_band]);
     let makes_load = sends(settings.direction, role);
     let (idle_ns, duration_ns) = (settings.idle.0, timing.duration.0);
     let steady = settings.loaded_window(&timing);
     let rate = RESPONSIVENESS_RATE.min(settings.rate.0);
-    let part = move |origin: u64| Part {
+    let phase = move |origin: u64| Phase {
         load: origin + idle_ns..origin.saturating_add(duration_ns),
         sends: makes_load,
-        questions: (role == Role::Client).then(|| Schedule::per_second(origin + idle_ns, rate)),
+        requests: (role == Role::Client).then(|| Schedule::per_second(origin + idle_ns, rate)),
         steady: origin + steady.start..origin + steady.end,
     };
     let shared = in_band::shared();
     let mut jobs = Vec::new();
     if makes_load || role == Role::Client {
-        let (connection, shared, part) = (Arc::clone(&connection), Arc::clone(&shared), part);
-        jobs.push(Job::infallible(places.in_band, places.in_band, move |worker| {
-            let origin = wait_for_load(worker, role, places.probe_lane, idle_ns);
-            in_band::send(worker, &connection, &part(origin), &shared);
+        let (connection, shared, phase) = (Arc::clone(&connection), Arc::clone(&shared), phase);
+        jobs.push(Job::infallible(indices.in_band, indices.in_band, move |worker| {
+            let origin = wait_for_load(worker, role, indices.probe_stream, idle_ns);
+            in_band::send(worker, &connection, &phase(origin), &shared);
             Counted::Nothing
         }));
     }
-    jobs.push(Job::infallible(places.in_band, places.in_band, move |worker| {
-        let part = part(worker.control.started_ns());
-        in_band::receive(worker, &connection, &part, &shared)
+    jobs.push(Job::infallible(indices.in_band, indices.in_band, move |worker| {
+        let phase = phase(worker.control.started_ns());
+        in_band::receive(worker, &connection, &phase, &shared)
     }));
     jobs
 }
 
 /// Transactions on new connections while the load runs.
-fn foreign_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) -> Vec<Job> {
+fn foreign_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamIndices) -> Vec<Job> {
     let EndContext { role, token, sockets, .. } = *end;
     let timing = end.timing();
     let foreign = transaction::Settings {
@@ -203,9 +203,9 @@ fn foreign_jobs(settings: &LoadedLatency, end: &EndContext<'_>, places: Places) 
         from_ns: settings.idle.0,
         timing: loaded_part(settings, timing),
         token,
-        lane: places.foreign_lane,
+        stream: indices.foreign_stream,
     };
-    let standing = Arc::clone(&sockets.tcp[places.standing]);
+    let standing = Arc::clone(&sockets.tcp[indices.standing]);
     match role {
         Role::Client => {
             transaction::client_jobs(foreign, None, FOREIGN_THREADS, sockets.peer, standing, foreign_counted)

@@ -22,7 +22,7 @@ pub(super) fn jobs(transaction: &Transaction, end: &EndContext<'_>) -> Vec<Job> 
         from_ns: 0,
         timing: end.timing(),
         token: end.token,
-        lane: 0,
+        stream: 0,
     };
     match end.role {
         Role::Client => {

@@ -169,10 +169,10 @@ fn a_port_where_nobody_listens_is_reported_with_the_address() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let Err(error) = prepare_client(&bulk(), loopback(Family::Ipv4), &[port], TOKEN, LIMIT) else {
-        panic!("nobody listens there")
+        panic!("no program listens there")
     };
     let text = error.to_string();
-    assert!(text.contains(&format!("127.0.0.1:{port}")) && text.contains("nothing listens"), "{text}");
+    assert!(text.contains(&format!("127.0.0.1:{port}")) && text.contains("no program listens"), "{text}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn what_does_not_fit_the_path_is_refused_with_the_length_that_does() {
                     let traffic = udp(direction, most + 1, offload);
                     let Err(error) = run_pair(&workload(traffic, family, 100)) else { panic!("it was sent") };
                     assert!(matches!(error, LoadError::DatagramTooLarge { mtu: 1500, .. }), "{error}");
-                    assert!(error.to_string().contains(&format!("leaves room for {most}")), "{error}");
+                    assert!(error.to_string().contains(&format!("leaves {most} for the payload")), "{error}");
                 }
             }
         }

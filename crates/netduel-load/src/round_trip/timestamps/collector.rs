@@ -8,7 +8,7 @@ use netduel_sys::timestamping::Stamp;
 use super::clock_id;
 use super::parts::{Lengths, Parts};
 use super::realtime_offset::RealtimeOffset;
-use super::server_times::Times;
+use super::server_times::ServerTimes;
 use crate::recorder::{Trip, Window};
 
 /// Exchanges that are kept for one-way delay; when there are more, every second one is dropped, evenly over the trial.
@@ -26,7 +26,7 @@ struct Sample {
     sent: u64,
     transmit: u64,
     receive: u64,
-    server: Times,
+    server: ServerTimes,
     server_transmit: u64,
     hardware: (u64, u64),
     stepped: bool,
@@ -94,7 +94,14 @@ impl Collector {
     }
 
     /// The response to a stamped request came. `stamp` is that of its packet, or empty when that cannot be told.
-    pub(super) fn answered(&mut self, number: u64, sent_ns: u64, trip: Trip, stamp: Stamp, times: Times) {
+    pub(super) fn answered(
+        &mut self,
+        number: u64,
+        sent_ns: u64,
+        trip: Trip,
+        stamp: Stamp,
+        times: ServerTimes,
+    ) {
         self.last_answered = Some(number);
         let stepped = self.wall.read();
         let receive = self.wall.monotonic_ns(stamp.software_ns.unwrap_or(0));

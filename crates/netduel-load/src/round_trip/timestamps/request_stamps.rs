@@ -9,10 +9,10 @@ const STAMPED_EVERY: u64 = 16;
 const STAMPED_PER_SECOND: u64 = 1_000;
 
 /// Requests that are remembered at least, and at most.
-const PLACES: (usize, usize) = (2048, 65_536);
+const SLOTS: (usize, usize) = (2048, 65_536);
 
 #[derive(Debug, Default)]
-struct Place {
+struct Slot {
     /// Its number plus one; 0 before the first.
     number: AtomicU64,
     sent_ns: AtomicU64,
@@ -22,7 +22,7 @@ struct Place {
 #[derive(Debug)]
 pub(super) struct RequestStamps {
     /// By number.
-    places: Box<[Place]>,
+    slots: Box<[Slot]>,
     /// Numbers by index among the stamped ones.
     numbers: Box<[AtomicU64]>,
     /// Where the kernel's count of the last one stands (see `StampKeys`).
@@ -38,10 +38,10 @@ impl RequestStamps {
     /// holds that many up.
     pub(super) fn new(outstanding: usize, rate: Option<u64>) -> Self {
         let wanted = rate.map_or(outstanding.saturating_mul(2), |rate| rate as usize);
-        let places = wanted.clamp(PLACES.0, PLACES.1).next_power_of_two();
+        let slots = wanted.clamp(SLOTS.0, SLOTS.1).next_power_of_two();
         Self {
-            places: (0..places).map(|_| Place::default()).collect(),
-            numbers: (0..places).map(|_| AtomicU64::new(0)).collect(),
+            slots: (0..slots).map(|_| Slot::default()).collect(),
+            numbers: (0..slots).map(|_| AtomicU64::new(0)).collect(),
             last_position: AtomicU64::new(0),
             count: AtomicU64::new(0),
             failed: AtomicBool::new(false),
@@ -49,26 +49,26 @@ impl RequestStamps {
     }
 
     /// How many requests are remembered.
-    pub(super) fn places(&self) -> usize {
-        self.places.len()
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
     }
 
     /// Request `number` is sent now, stamped. The same number may be noted again until it is sent.
     #[inline]
-    pub(super) fn note(&self, number: u64, sent_ns: u64, position: u64, index: u64) {
+    pub(super) fn record(&self, number: u64, sent_ns: u64, position: u64, index: u64) {
         self.numbers[index as usize % self.numbers.len()].store(number, Relaxed);
         self.last_position.store(position, Relaxed);
-        let place = &self.places[number as usize % self.places.len()];
-        place.sent_ns.store(sent_ns, Relaxed);
-        place.number.store(number + 1, Release);
+        let slot = &self.slots[number as usize % self.slots.len()];
+        slot.sent_ns.store(sent_ns, Relaxed);
+        slot.number.store(number + 1, Release);
         self.count.store(index + 1, Release);
     }
 
     /// When request `number` was sent; absent when it was not stamped.
     #[inline]
     pub(super) fn sent_ns(&self, number: u64) -> Option<u64> {
-        let place = &self.places[number as usize % self.places.len()];
-        (place.number.load(Acquire) == number + 1).then(|| place.sent_ns.load(Relaxed))
+        let slot = &self.slots[number as usize % self.slots.len()];
+        (slot.number.load(Acquire) == number + 1).then(|| slot.sent_ns.load(Relaxed))
     }
 
     /// The number of the stamped request with this index.
@@ -184,9 +184,9 @@ mod tests {
         let numbers = stamped(160_000, 10_000);
         assert!((9_500..10_500).contains(&numbers.len()), "{}", numbers.len());
         assert!(numbers.windows(2).all(|pair| pair[0] + 1 < pair[1]), "never two in succession");
-        for place in 0..16 {
-            let share = numbers.iter().filter(|number| *number % 16 == place).count() as f64;
-            assert!((share / numbers.len() as f64 - 1.0 / 16.0).abs() < 0.01, "{place}: {share}");
+        for slot in 0..16 {
+            let share = numbers.iter().filter(|number| *number % 16 == slot).count() as f64;
+            assert!((share / numbers.len() as f64 - 1.0 / 16.0).abs() < 0.01, "{slot}: {share}");
         }
     }
 
@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn the_ledger_knows_what_was_stamped_until_others_take_the_place() {
         let request_stamps = RequestStamps::new(1, None);
-        request_stamps.note(16, 500, 17 * 64, 0);
-        request_stamps.note(32, 900, 33 * 64, 1);
+        request_stamps.record(16, 500, 17 * 64, 0);
+        request_stamps.record(32, 900, 33 * 64, 1);
         assert_eq!(
             (request_stamps.sent_ns(16), request_stamps.sent_ns(17), request_stamps.sent_ns(32)),
             (Some(500), None, Some(900))
@@ -209,8 +209,8 @@ mod tests {
             (request_stamps.number(1), request_stamps.count(), request_stamps.last_position()),
             (32, 2, 33 * 64)
         );
-        let later = 16 + request_stamps.places() as u64;
-        request_stamps.note(later, 1_000, 0, 2);
+        let later = 16 + request_stamps.slots() as u64;
+        request_stamps.record(later, 1_000, 0, 2);
         assert_eq!((request_stamps.sent_ns(16), request_stamps.sent_ns(later)), (None, Some(1_000)));
         assert!(!request_stamps.take_failure());
         request_stamps.fail();

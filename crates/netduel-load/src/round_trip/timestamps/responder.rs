@@ -11,7 +11,7 @@ use netduel_sys::timestamping::Stamp;
 
 use super::response_stamps::ResponseStamps;
 use super::server_times::{
-    ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, TIMES_BYTES, Times, carries_times,
+    ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, ServerTimes, TIMES_BYTES, carries_times,
 };
 use super::stamp_keys::{StampKeys, enable_datagrams, enable_stream};
 use super::stamped_calls::{receive, send};
@@ -22,11 +22,11 @@ use crate::round_trip::transport::{READ_BYTES, Receiver};
 use crate::worker::Worker;
 
 /// A response that the kernel stamps.
-struct Answered {
+struct StampedReply {
     number: u64,
     /// Where the kernel's count of it stands (see `StampKeys`).
     position: u64,
-    times: Times,
+    times: ServerTimes,
     stamp: Stamp,
 }
 
@@ -44,7 +44,7 @@ pub(in crate::round_trip) struct StampedResponder {
     stamped: Vec<usize>,
     whole: usize,
     /// The last response, when the kernel stamps it.
-    last: Option<Answered>,
+    last: Option<StampedReply>,
     /// Over TCP requests that were answered, over UDP stamped ones.
     answered: u64,
 }
@@ -135,13 +135,13 @@ impl RespondStamps for StampedResponder {
             for place in &self.stamped {
                 let kernel_received = if is_last(*place) { times.kernel_received } else { 0 };
                 let start = place * self.size;
-                Times { kernel_received, ..times }.write(&mut responses[start..start + TIMES_BYTES]);
+                ServerTimes { kernel_received, ..times }.write(&mut responses[start..start + TIMES_BYTES]);
             }
         }
         self.answered += self.whole as u64;
         let (number, position) = (self.answered - 1, self.answered * self.size as u64);
         let is_stamped = self.stamped.last().is_some_and(|place| is_last(*place));
-        self.last = is_stamped.then_some(Answered { number, position, times, stamp });
+        self.last = is_stamped.then_some(StampedReply { number, position, times, stamp });
     }
 
     #[inline]
@@ -151,7 +151,7 @@ impl RespondStamps for StampedResponder {
 
     #[inline]
     fn after_responses(&mut self, worker: &mut Worker, socket: BorrowedFd<'_>) {
-        if let Some(Answered { number, position, times, stamp }) = self.last.take() {
+        if let Some(StampedReply { number, position, times, stamp }) = self.last.take() {
             self.stamps.answered(number, position, times, stamp);
             self.stamps.drain(worker, socket);
         }
@@ -176,7 +176,7 @@ impl RespondStamps for StampedResponder {
             if self.carries {
                 times.write(&mut message[MESSAGE_HEADER..MESSAGE_HEADER + TIMES_BYTES]);
             }
-            self.last = Some(Answered { number, position: self.answered, times, stamp });
+            self.last = Some(StampedReply { number, position: self.answered, times, stamp });
             self.answered += 1;
         }
         let result = send(socket, message, Waiting::Block, is_stamped);

@@ -13,19 +13,19 @@ use super::clock_id;
 use super::collector::add;
 use super::parts::{Lengths, Parts};
 use super::realtime_offset::RealtimeOffset;
-use super::server_times::Times;
+use super::server_times::ServerTimes;
 use super::stamp_keys::StampKeys;
 use crate::recorder::Window;
 use crate::worker::Worker;
 
 /// Responses whose transmit stamps are waited for at a time; an older one is given up.
-const PLACES: usize = 64;
+const SLOTS: usize = 64;
 /// Transmit stamps read after a response at most: as a rule there is one.
 const QUEUE_READS_MAX: usize = 8;
 
 /// A stamped response, nanoseconds of the monotonic clock. 0 is not known.
 #[derive(Debug, Clone, Copy, Default)]
-struct Answer {
+struct StampedResponse {
     /// Where the kernel's count of it stands (see `StampKeys`).
     position: u64,
     /// Its number plus one; 0 is a free place.
@@ -44,8 +44,8 @@ pub(super) struct ResponseStamps {
     wall: RealtimeOffset,
     keys: StampKeys,
     steady: Window,
-    answers: [Answer; PLACES],
-    /// Index of the next answer.
+    responses: [StampedResponse; SLOTS],
+    /// Index of the next response.
     next: usize,
     last_position: u64,
     /// Number and transmit time of the newest response whose stamp came.
@@ -73,7 +73,7 @@ impl ResponseStamps {
             wall: RealtimeOffset::new(),
             keys,
             steady: Window::steady(worker.control.started_ns(), timing),
-            answers: [Answer::default(); PLACES],
+            responses: [StampedResponse::default(); SLOTS],
             next: 0,
             last_position: 0,
             earlier: (0, 0),
@@ -85,8 +85,8 @@ impl ResponseStamps {
 
     /// The times to write into the response to request `number`, which the program had at `received_ns`. `stamp` is that of
     /// the request's packet, or empty when that cannot be told.
-    pub(super) fn times(&self, stamp: Stamp, received_ns: u64, sent_ns: u64) -> Times {
-        Times {
+    pub(super) fn times(&self, stamp: Stamp, received_ns: u64, sent_ns: u64) -> ServerTimes {
+        ServerTimes {
             kernel_received: self.wall.monotonic_ns(stamp.software_ns.unwrap_or(0)),
             received: received_ns,
             sent: sent_ns,
@@ -97,9 +97,9 @@ impl ResponseStamps {
     }
 
     /// The response with these times has left; its transmit stamp was asked for.
-    pub(super) fn answered(&mut self, number: u64, position: u64, times: Times, stamp: Stamp) {
+    pub(super) fn answered(&mut self, number: u64, position: u64, times: ServerTimes, stamp: Stamp) {
         let stepped = self.wall.read();
-        let answer = Answer {
+        let response = StampedResponse {
             position,
             number: number + 1,
             kernel_received: times.kernel_received,
@@ -109,7 +109,7 @@ impl ResponseStamps {
             hardware: (stamp.hardware_ns.unwrap_or(0), 0),
             stepped,
         };
-        let old = std::mem::replace(&mut self.answers[self.next % PLACES], answer);
+        let old = std::mem::replace(&mut self.responses[self.next % SLOTS], response);
         self.next += 1;
         self.last_position = position;
         self.settle(&old);
@@ -117,26 +117,27 @@ impl ResponseStamps {
 
     /// Takes transmit stamps off the error queue.
     pub(super) fn drain(&mut self, worker: &mut Worker, socket: impl AsFd) {
-        let Self { wall, keys, answers, earlier, last_position, .. } = self;
+        let Self { wall, keys, responses, earlier, last_position, .. } = self;
         let result = timestamping::transmitted(socket, QUEUE_READS_MAX, |transmitted| {
             let position = keys.position(transmitted.key, *last_position);
-            let answer =
-                answers.iter_mut().find(|answer| answer.number != 0 && Some(answer.position) == position);
-            let Some(answer) = answer else { return ControlFlow::Continue(()) };
+            let response = responses
+                .iter_mut()
+                .find(|response| response.number != 0 && Some(response.position) == position);
+            let Some(response) = response else { return ControlFlow::Continue(()) };
             // What TCP sends again is stamped again; the first counts.
-            if answer.hardware.1 == 0 {
-                answer.hardware.1 = transmitted.stamp.hardware_ns.unwrap_or(0);
+            if response.hardware.1 == 0 {
+                response.hardware.1 = transmitted.stamp.hardware_ns.unwrap_or(0);
             }
             if let Some(software_ns) = transmitted.stamp.software_ns
-                && !answer.stepped
-                && answer.transmit == 0
+                && !response.stepped
+                && response.transmit == 0
             {
-                answer.transmit = wall.monotonic_ns(software_ns);
-                *earlier = (answer.number - 1, answer.transmit);
+                response.transmit = wall.monotonic_ns(software_ns);
+                *earlier = (response.number - 1, response.transmit);
             }
             // The NIC's stamp of the same response comes besides, where it stamps at all.
-            let is_whole = answer.transmit != 0 && (answer.hardware.0 == 0 || answer.hardware.1 != 0);
-            if answer.position == *last_position && is_whole {
+            let is_whole = response.transmit != 0 && (response.hardware.0 == 0 || response.hardware.1 != 0);
+            if response.position == *last_position && is_whole {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
@@ -150,24 +151,24 @@ impl ResponseStamps {
         self.keys.forget();
     }
 
-    fn settle(&mut self, answer: &Answer) {
-        if answer.number == 0 || !self.steady.contains(answer.received) {
+    fn settle(&mut self, response: &StampedResponse) {
+        if response.number == 0 || !self.steady.contains(response.received) {
             return;
         }
-        if let (from @ 1.., to) = answer.hardware
+        if let (from @ 1.., to) = response.hardware
             && let Some(length) = to.checked_sub(from)
         {
             self.hardware.record(length);
         }
         let Some(parts) = &mut self.parts else { return };
         self.report.stamped += 1;
-        if answer.stepped {
+        if response.stepped {
             self.report.clock_steps += 1;
             return;
         }
         let missing = MissingStamps {
-            server_receive: u64::from(answer.kernel_received == 0),
-            server_transmit: u64::from(answer.transmit == 0),
+            server_receive: u64::from(response.kernel_received == 0),
+            server_transmit: u64::from(response.transmit == 0),
             ..MissingStamps::default()
         };
         if missing != MissingStamps::default() {
@@ -176,9 +177,10 @@ impl ResponseStamps {
         }
         let lengths = || {
             let mut lengths = Lengths::default();
-            lengths[Part::ServerReceive as usize] = answer.received.checked_sub(answer.kernel_received)?;
-            lengths[Part::ServerProgram as usize] = answer.sent.checked_sub(answer.received)?;
-            lengths[Part::ServerSend as usize] = answer.transmit.checked_sub(answer.sent)?;
+            lengths[Part::ServerReceive as usize] =
+                response.received.checked_sub(response.kernel_received)?;
+            lengths[Part::ServerProgram as usize] = response.sent.checked_sub(response.received)?;
+            lengths[Part::ServerSend as usize] = response.transmit.checked_sub(response.sent)?;
             Some(lengths)
         };
         match lengths() {
@@ -193,9 +195,9 @@ impl ResponseStamps {
     /// What the server alone can tell; absent when it is nothing, because its times travelled in the responses.
     pub(super) fn finish(mut self, worker: &mut Worker, socket: impl AsFd) -> Option<StampReport> {
         self.drain(worker, socket);
-        for place in 0..PLACES {
-            let answer = std::mem::take(&mut self.answers[place]);
-            self.settle(&answer);
+        for place in 0..SLOTS {
+            let response = std::mem::take(&mut self.responses[place]);
+            self.settle(&response);
         }
         if self.parts.is_none() && self.hardware.count() == 0 {
             return None;

@@ -11,13 +11,13 @@ pub(super) const ANNOUNCED_BYTE: u8 = 2;
 pub(super) const STAMPED_BIT: u64 = 1 << 63;
 pub(super) const ANNOUNCED_BIT: u64 = 1 << 62;
 
-/// Bytes of [`Times`] in a response.
+/// Bytes of [`ServerTimes`] in a response.
 pub(super) const TIMES_BYTES: usize = STAMPED_TCP_BYTES as usize;
 const _: () = assert!(STAMPED_UDP_BYTES as usize == TIMES_BYTES + MESSAGE_HEADER);
 
 /// What a stamped response tells of the server, nanoseconds of its monotonic clock. 0 is a stamp that did not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Times {
+pub(super) struct ServerTimes {
     /// When its kernel received the request.
     pub kernel_received: u64,
     /// When its program had it.
@@ -32,7 +32,7 @@ pub(super) struct Times {
     pub clock: u64,
 }
 
-impl Times {
+impl ServerTimes {
     pub(super) fn write(self, bytes: &mut [u8]) {
         let words = [
             self.kernel_received,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn times_are_read_as_they_were_written() {
-        let times = Times {
+        let times = ServerTimes {
             kernel_received: 1,
             received: u64::MAX,
             sent: 3 << 40,
@@ -78,6 +78,6 @@ mod tests {
         };
         let mut bytes = [9; TIMES_BYTES];
         times.write(&mut bytes);
-        assert_eq!(Times::read(&bytes), times);
+        assert_eq!(ServerTimes::read(&bytes), times);
     }
 }

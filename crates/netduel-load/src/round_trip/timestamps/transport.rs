@@ -13,7 +13,7 @@ use netduel_sys::timestamping::{self, Stamp};
 use super::collector::Collector;
 use super::request_stamps::{RequestStamps, Sampler};
 use super::server_times::{
-    ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, TIMES_BYTES, Times, carries_times,
+    ANNOUNCED_BIT, ANNOUNCED_BYTE, STAMPED_BIT, STAMPED_BYTE, ServerTimes, TIMES_BYTES, carries_times,
 };
 use super::stamp_keys::{StampKeys, enable_datagrams, enable_stream};
 use super::stamped_calls::{receive, send};
@@ -28,13 +28,19 @@ const QUEUE_READS_MAX: usize = 8;
 const LAST_READS_MAX: usize = 1024;
 
 /// Both sides of a client over TCP.
-pub(in crate::round_trip) fn of_stream(stream: &Arc<TcpStream>, settings: Settings) -> (Stamper, Book) {
-    Book::new(enable_stream(stream), settings, true)
+pub(in crate::round_trip) fn of_stream(
+    stream: &Arc<TcpStream>,
+    settings: Settings,
+) -> (Stamper, ClientStamps) {
+    ClientStamps::new(enable_stream(stream), settings, true)
 }
 
 /// Both sides of a client over UDP.
-pub(in crate::round_trip) fn of_datagrams(socket: &Arc<UdpSocket>, settings: Settings) -> (Stamper, Book) {
-    Book::new(enable_datagrams(socket), settings, false)
+pub(in crate::round_trip) fn of_datagrams(
+    socket: &Arc<UdpSocket>,
+    settings: Settings,
+) -> (Stamper, ClientStamps) {
+    ClientStamps::new(enable_datagrams(socket), settings, false)
 }
 
 /// The sending side.
@@ -56,7 +62,7 @@ impl SendStamps for Stamper {
             | if choice.announces { ANNOUNCED_BYTE } else { 0 };
         if choice.is_stamped {
             let end = (number + 1) * message.len() as u64;
-            self.request_stamps.note(number, now_ns, end, self.index);
+            self.request_stamps.record(number, now_ns, end, self.index);
         }
     }
 
@@ -65,7 +71,7 @@ impl SendStamps for Stamper {
         let choice = self.sampler.choose(number, now_ns);
         self.is_stamped = choice.is_stamped;
         if choice.is_stamped {
-            self.request_stamps.note(number, now_ns, self.index, self.index);
+            self.request_stamps.record(number, now_ns, self.index, self.index);
         }
         number
             | if choice.is_stamped { STAMPED_BIT } else { 0 }
@@ -90,7 +96,7 @@ impl SendStamps for Stamper {
 }
 
 /// The receiving side.
-pub(in crate::round_trip) struct Book {
+pub(in crate::round_trip) struct ClientStamps {
     request_stamps: Arc<RequestStamps>,
     collector: Collector,
     settings: Settings,
@@ -103,12 +109,12 @@ pub(in crate::round_trip) struct Book {
     failure: Option<(&'static str, io::Error)>,
 }
 
-impl Book {
+impl ClientStamps {
     fn new(enabled: io::Result<StampKeys>, settings: Settings, is_stream: bool) -> (Stamper, Self) {
         let request_stamps = Arc::new(RequestStamps::new(settings.outstanding, settings.rate));
         let open_loop = settings.rate.is_some();
         let collector =
-            Collector::new(request_stamps.places(), open_loop, carries_times(settings.size, is_stream));
+            Collector::new(request_stamps.slots(), open_loop, carries_times(settings.size, is_stream));
         let (keys, failure) = match enabled {
             Ok(keys) => (keys, None),
             Err(error) => (StampKeys::of_datagrams(), Some(("setsockopt SO_TIMESTAMPING", error))),
@@ -119,7 +125,7 @@ impl Book {
             is_stamped: false,
             index: 0,
         };
-        let book = Self {
+        let stamps = Self {
             request_stamps,
             collector,
             settings,
@@ -129,7 +135,7 @@ impl Book {
             answered: 0,
             failure,
         };
-        (stamper, book)
+        (stamper, stamps)
     }
 
     /// Takes transmit stamps off the error queue: the response is here, the next request has not left.
@@ -157,7 +163,7 @@ impl Book {
     }
 }
 
-impl Receiver for Book {
+impl Receiver for ClientStamps {
     type Stamp = Stamp;
 
     /// With the stamp when a stamped response may come.
@@ -172,7 +178,7 @@ impl Receiver for Book {
     }
 }
 
-impl ReceiveStamps for Book {
+impl ReceiveStamps for ClientStamps {
     const HEAD_BYTES: usize = TIMES_BYTES;
 
     #[inline]
@@ -181,7 +187,7 @@ impl ReceiveStamps for Book {
     }
 
     fn answered(&mut self, number: u64, sent_ns: u64, trip: Trip, stamp: Stamp, head: &[u8]) {
-        let times = head.try_into().map(Times::read).unwrap_or_default();
+        let times = head.try_into().map(ServerTimes::read).unwrap_or_default();
         self.answered += 1;
         self.collector.answered(number, sent_ns, trip, stamp, times);
     }

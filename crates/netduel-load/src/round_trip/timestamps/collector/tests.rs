@@ -6,7 +6,7 @@ use super::*;
 
 /// A request's stamps, nanoseconds after it began; the server's clock is `ahead`.
 #[derive(Clone, Copy)]
-struct Course {
+struct ExchangeTimes {
     transmit: u64,
     kernel_received: u64,
     received: u64,
@@ -16,7 +16,7 @@ struct Course {
     over: u64,
 }
 
-const COURSE: Course = Course {
+const EXCHANGE: ExchangeTimes = ExchangeTimes {
     transmit: 1_000,
     kernel_received: 4_000,
     received: 6_000,
@@ -47,30 +47,35 @@ fn stamp(collector: &Collector, at_ns: u64) -> Stamp {
 }
 
 /// Feeds requests a millisecond apart; `change` may take stamps away.
-fn feed(collector: &mut Collector, count: u64, ahead: u64, change: impl Fn(u64, Course) -> Course) {
+fn feed(
+    collector: &mut Collector,
+    count: u64,
+    ahead: u64,
+    change: impl Fn(u64, ExchangeTimes) -> ExchangeTimes,
+) {
     let mut earlier = (0, 0);
     for index in 0..count {
         let (number, begun) = (index * 16, 1_000_000 * (index + 1));
-        let course = change(index, COURSE);
+        let exchange = change(index, EXCHANGE);
         let at = |after: u64| if after == 0 { 0 } else { begun + after };
         let there = |after: u64| if after == 0 { 0 } else { begun + after + ahead };
-        if course.transmit != 0 {
-            let transmit = stamp(collector, at(course.transmit));
+        if exchange.transmit != 0 {
+            let transmit = stamp(collector, at(exchange.transmit));
             collector.transmitted(number, transmit);
         }
         let receive =
-            if course.receive == 0 { Stamp::default() } else { stamp(collector, at(course.receive)) };
-        let times = Times {
-            kernel_received: there(course.kernel_received),
-            received: there(course.received),
-            sent: there(course.sent),
+            if exchange.receive == 0 { Stamp::default() } else { stamp(collector, at(exchange.receive)) };
+        let times = ServerTimes {
+            kernel_received: there(exchange.kernel_received),
+            received: there(exchange.received),
+            sent: there(exchange.sent),
             earlier_transmit: earlier.1,
             earlier_number: earlier.0,
             clock: 77,
         };
-        let trip = Trip { begun_ns: begun, now_ns: at(course.over) };
+        let trip = Trip { begun_ns: begun, now_ns: at(exchange.over) };
         collector.answered(number, begun, trip, receive, times);
-        earlier = (number, there(course.server_transmit));
+        earlier = (number, there(exchange.server_transmit));
     }
 }
 
@@ -83,7 +88,7 @@ fn middle_of(report: &StampReport, part: Part) -> u64 {
 #[test]
 fn a_round_trip_is_split_and_the_parts_add_up() {
     let mut collector = collector(false, true);
-    feed(&mut collector, 200, 5_000_000_000, |_, course| course);
+    feed(&mut collector, 200, 5_000_000_000, |_, times| times);
     let report = collector.finish();
     // The server's transmit stamp of the last request never came.
     assert_eq!((report.stamped, report.complete, report.inconsistent), (200, 199, 0));
@@ -114,11 +119,11 @@ fn a_round_trip_is_split_and_the_parts_add_up() {
 #[test]
 fn stamps_that_do_not_come_are_counted_by_place_and_the_round_trip_stays_whole() {
     let mut collector = collector(false, true);
-    feed(&mut collector, 60, 0, |index, course| match index {
-        3 => Course { transmit: 0, ..course },
-        5 => Course { receive: 0, kernel_received: 0, ..course },
-        7 => Course { server_transmit: 0, ..course },
-        _ => course,
+    feed(&mut collector, 60, 0, |index, times| match index {
+        3 => ExchangeTimes { transmit: 0, ..times },
+        5 => ExchangeTimes { receive: 0, kernel_received: 0, ..times },
+        7 => ExchangeTimes { server_transmit: 0, ..times },
+        _ => times,
     });
     let report = collector.finish();
     let expected =
@@ -130,12 +135,12 @@ fn stamps_that_do_not_come_are_counted_by_place_and_the_round_trip_stays_whole()
 #[test]
 fn parts_that_do_not_add_up_are_counted_and_left_out() {
     let mut collector = collector(false, true);
-    feed(&mut collector, 60, 0, |index, course| match index {
+    feed(&mut collector, 60, 0, |index, times| match index {
         // Received before it was sent; sent by the kernel before the program asked.
-        3 => Course { kernel_received: 12_000, ..course },
-        5 => Course { server_transmit: 6_000, ..course },
-        7 => Course { receive: 13_500, ..course },
-        _ => course,
+        3 => ExchangeTimes { kernel_received: 12_000, ..times },
+        5 => ExchangeTimes { server_transmit: 6_000, ..times },
+        7 => ExchangeTimes { receive: 13_500, ..times },
+        _ => times,
     });
     let report = collector.finish();
     assert_eq!((report.inconsistent, report.complete), (3, 56));
@@ -145,7 +150,7 @@ fn parts_that_do_not_add_up_are_counted_and_left_out() {
 #[test]
 fn small_responses_leave_network_and_server_together() {
     let mut collector = collector(true, false);
-    feed(&mut collector, 40, 0, |_, course| course);
+    feed(&mut collector, 40, 0, |_, times| times);
     let report = collector.finish();
     let kinds: Vec<Part> = report.parts.iter().map(|record| record.part).collect();
     assert_eq!(kinds, [Part::Late, Part::ClientSend, Part::NetworkAndServer, Part::ClientReceive]);
@@ -163,7 +168,7 @@ fn what_began_outside_of_the_steady_window_is_not_counted() {
         cooldown: Nanos::from_millis(80),
     };
     collector.begin(0, timing);
-    feed(&mut collector, 60, 0, |_, course| course);
+    feed(&mut collector, 60, 0, |_, times| times);
     let report = collector.finish();
     // 11 to 19 ms; the later ones bring the transmit stamps of these.
     assert_eq!((report.stamped, report.complete), (9, 9));
@@ -174,7 +179,7 @@ fn the_trial_s_exchanges_are_thinned_out_evenly() {
     let mut collector = collector(false, true);
     let sample = |index: u64| Sample {
         transmit: index + 1,
-        server: Times { kernel_received: index + 5, ..Times::default() },
+        server: ServerTimes { kernel_received: index + 5, ..ServerTimes::default() },
         receive: index + 9,
         server_transmit: index + 6,
         ..Sample::default()
