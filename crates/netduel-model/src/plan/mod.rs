@@ -1,5 +1,6 @@
 //! Plans: what a user writes (`spec`), how it is read (`value`, `shape`) and judged (`check`), and what is run
 //! (`resolved`, every default written out). No file is opened here: the caller hands in the text and its name.
+mod blocks;
 mod check;
 mod cores;
 mod problem;
@@ -10,10 +11,11 @@ pub mod spec;
 pub mod tuning;
 mod value;
 
+pub use blocks::guarded;
 pub use check::traffic;
 pub use cores::CoresSpec;
 pub use problem::{PlanErrors, Problem};
-pub use resolved::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction, guarded};
+pub use resolved::{Arm, Design, Host, Launch, Pair, ResolvedPlan, Treatment, TreatmentAction};
 pub use schema::schema;
 pub use spec::PlanSpec;
 

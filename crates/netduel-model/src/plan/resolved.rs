@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
+use crate::plan::blocks::{blocks_needed, guarded};
 use crate::plan::spec::{LabPath, PathKind, Side};
 use crate::plan::tuning::{CoreChoice, Ring, RssSpread};
 use crate::units::{BitRate, Nanos, Percent};
@@ -312,16 +313,6 @@ pub struct Design {
     pub aa: bool,
 }
 
-/// How much of the chance to miss is left to each interval of a run that may stop on width. By simulation: 3.5 % asked, 5.0 %
-/// seen in the worst of six cases (`docs/design/0002-statistics.md`).
-const GUARD: f64 = 0.7;
-
-/// The confidence to ask of the intervals and verdicts of a run that may stop on width, so that they hold at `confidence`: 0.965
-/// for 0.95. It costs about a sixth more blocks for the same width.
-pub fn guarded(confidence: f64) -> f64 {
-    1.0 - GUARD * (1.0 - confidence)
-}
-
 impl Design {
     /// Whether the run may stop before its block limit.
     pub fn may_stop_early(&self) -> bool {
@@ -341,8 +332,7 @@ impl ResolvedPlan {
         let baseline = self.arms.first()?;
         let metrics: usize = baseline.workloads.iter().map(|workload| workload.metrics.len()).sum();
         let verdicts = metrics * (self.arms.len() - 1);
-        let needed =
-            super::check::blocks_needed(verdicts, self.design.confidence, self.design.may_stop_early());
+        let needed = blocks_needed(verdicts, self.design.confidence, self.design.may_stop_early());
         (verdicts > 0 && needed > self.design.blocks_max).then_some((verdicts, needed))
     }
 

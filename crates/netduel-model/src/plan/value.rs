@@ -13,7 +13,6 @@ use toml::de::DeValue;
 
 use super::cores::CoresSpec;
 use super::problem::{Problems, element_path, key_path, one_of};
-use super::spec::SearchSpec;
 use crate::dpdk::DpdkDevice;
 use crate::ids::{ArmName, HostName, NameError, WorkloadName};
 use crate::nearest::nearest;
@@ -191,20 +190,6 @@ impl Value for CoresSpec {
     }
 }
 
-impl Value for SearchSpec {
-    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
-        match raw.get_ref() {
-            DeValue::Array(array)
-                if array.iter().any(|element| matches!(element.get_ref(), DeValue::Table(_))) =>
-            {
-                Vec::read(raw, path, problems).map(Self::Goals)
-            }
-            DeValue::Array(_) => Vec::read(raw, path, problems).map(Self::Presets),
-            _ => SearchPreset::read(raw, path, problems).map(|preset| Self::Presets(vec![preset])),
-        }
-    }
-}
-
 /// A table whose keys are names that the author chose.
 impl<T: Value> Value for BTreeMap<String, T> {
     fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
@@ -246,32 +231,34 @@ pub(crate) fn read_choice<T: DeserializeOwned>(
     }
 }
 
+/// Makes enums that have only words readable.
 macro_rules! choices {
     ($($type:ty),+ $(,)?) => {$(
-        impl Value for $type {
-            fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
-                read_choice(raw, path, problems)
+        impl $crate::plan::value::Value for $type {
+            fn read(
+                raw: &$crate::plan::value::Raw<'_>,
+                path: &str,
+                problems: &mut $crate::plan::problem::Problems<'_>,
+            ) -> Option<Self> {
+                $crate::plan::value::read_choice(raw, path, problems)
             }
         }
     )+};
 }
+pub(crate) use choices;
 choices!(
     crate::failover::PathEventKind,
     crate::metric::Metric,
     crate::packet_path::PacketEngine,
     crate::packet_path::PacketReceiver,
     SearchPreset,
-    crate::workload::Direction,
-    crate::workload::Family,
-    crate::workload::ProbeProtocol,
-    crate::workload::TcpEngine,
-    crate::workload::UdpOffload,
-    crate::workload::Wait,
-    super::spec::LabPath,
-    super::spec::LaunchKind,
-    super::spec::PathKind,
-    super::spec::Side,
-    super::spec::WorkloadType,
+    crate::workload::terms::Direction,
+    crate::workload::terms::Family,
+    crate::workload::terms::ProbeProtocol,
+    crate::workload::terms::TcpEngine,
+    crate::workload::terms::UdpOffload,
+    crate::workload::terms::Wait,
+    crate::workload::terms::Side,
     super::tuning::PciState,
     super::tuning::Ring,
     super::tuning::VfState,

@@ -9,7 +9,8 @@ use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction}
 use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
-use super::{check_interface, check_mbps, failover, packets, settings, treatments, workloads};
+use super::values::{check_interface, check_mbps};
+use super::{failover, packets, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
 const COPY_SUFFIX: &str = "-again";

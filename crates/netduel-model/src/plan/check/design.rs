@@ -1,16 +1,16 @@
 //! The design: how many blocks, when to stop, how sure to be.
+use crate::plan::blocks::{BLOCKS_MAX_ALLOWED, BLOCKS_MIN, blocks_needed};
 use crate::plan::problem::Problems;
-use crate::plan::resolved::{Design, guarded};
+use crate::plan::resolved::Design;
 use crate::plan::spec::DesignSpec;
 use crate::units::Percent;
 
-use super::range;
+use super::values::range;
 
-/// Blocks of a plan that does not say: enough for an interval, and a limit that ends within minutes.
-const BLOCKS_MIN: u32 = 8;
+/// Block limit of a plan that names none: it ends within minutes.
 const BLOCKS_MAX: u32 = 30;
-/// The range of both.
-const BLOCKS: (u32, u32) = (2, 10_000);
+/// The least block limit.
+const BLOCKS_LEAST: u32 = 2;
 
 /// Checks the design and fills in its defaults. `comparisons`: how many verdicts the plan asks for.
 pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Problems<'_>) -> Design {
@@ -19,10 +19,10 @@ pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Prob
     let blocks_min = spec.blocks_min.unwrap_or(enough.min(spec.blocks_max.unwrap_or(enough)));
     let blocks_max = spec.blocks_max.unwrap_or(BLOCKS_MAX.max(blocks_min));
     if let Some(blocks) = spec.blocks_min {
-        range(problems, "design.blocks_min", blocks, BLOCKS.0, BLOCKS.1);
+        range(problems, "design.blocks_min", blocks, BLOCKS_LEAST, BLOCKS_MAX_ALLOWED);
     }
     if let Some(blocks) = spec.blocks_max {
-        range(problems, "design.blocks_max", blocks, BLOCKS.0, BLOCKS.1);
+        range(problems, "design.blocks_max", blocks, BLOCKS_LEAST, BLOCKS_MAX_ALLOWED);
     }
     if blocks_min > blocks_max {
         let wrong = format!("is {blocks_min}, more than blocks_max, which is {blocks_max}");
@@ -48,28 +48,5 @@ pub(super) fn resolve(spec: &DesignSpec, comparisons: usize, problems: &mut Prob
         confidence,
         seed: spec.seed,
         aa: spec.aa.unwrap_or(false),
-    }
-}
-
-/// Blocks without which not even a difference in every block is evidence enough for the first of `comparisons` verdicts.
-/// All blocks agree by chance in 2 of 2^n cases. Holm's procedure asks of the first that this is at most a share of the level.
-pub(crate) fn blocks_needed(comparisons: usize, confidence: Percent, may_stop_early: bool) -> u32 {
-    let tested = if may_stop_early { guarded(confidence.fraction()) } else { confidence.fraction() };
-    let level = (1.0 - tested) / comparisons.max(1) as f64;
-    if level <= 0.0 {
-        return BLOCKS_MIN;
-    }
-    (1.0 - level.log2()).ceil().min(f64::from(BLOCKS.1)) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn more_verdicts_need_more_blocks() {
-        for (comparisons, blocks) in [(1, 6), (4, 8), (5, 9), (16, 10)] {
-            assert_eq!(blocks_needed(comparisons, Percent(95.0), true), blocks, "{comparisons}");
-        }
     }
 }

@@ -7,7 +7,8 @@ use crate::plan::spec::{ArmSpec, EventSpec, LabPath, SettingsSpec, Side, Workloa
 use crate::units::{Bytes, Nanos, PerSecond};
 use crate::workload::{Failover, Traffic};
 
-use super::{check_interface, settings, treatments};
+use super::values::check_interface;
+use super::{settings, treatments};
 
 /// A probe is the size of a small request.
 const PROBE: Bytes = Bytes(64);

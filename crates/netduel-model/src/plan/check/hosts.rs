@@ -12,7 +12,7 @@ use crate::plan::value::name_rule;
 use crate::size;
 use crate::socket_name::SocketName;
 
-use super::{check_command, check_mbps};
+use super::values::{check_command, check_mbps};
 
 /// The hosts that could be resolved. A host with a problem is left out unless the problem is only one of its addresses.
 pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> BTreeMap<HostName, Host> {

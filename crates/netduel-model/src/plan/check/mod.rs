@@ -10,6 +10,7 @@ mod search;
 mod settings;
 mod treatments;
 mod tuning;
+mod values;
 mod workloads;
 
 use super::problem::Problems;
@@ -17,9 +18,10 @@ use super::resolved::{Lab, ResolvedPlan};
 use super::spec::{DesignSpec, LabSpec, PlanSpec};
 use crate::ids::{NAME_LEN_MAX, RunId};
 
-pub(super) use design::blocks_needed;
 pub(super) use overrides::apply as apply_overrides;
 pub use settings::traffic;
+
+use values::range;
 
 /// Checks everything and resolves it; `None` when what is missing or unreadable leaves nothing to run. A plan with
 /// problems may be resolved all the same: the caller looks at the problems.
@@ -67,50 +69,4 @@ fn resolve_lab(lab: &LabSpec, problems: &mut Problems<'_>) -> Lab {
     let queues = lab.queues.unwrap_or(1);
     range(problems, "lab.queues", queues, 1, crate::lab::QUEUES_MAX);
     Lab { rules, cap: lab.cap, mtu, queues }
-}
-
-/// Notes a value that is not in its range.
-fn range<T: Copy + PartialOrd + std::fmt::Display>(
-    problems: &mut Problems<'_>,
-    path: &str,
-    value: T,
-    least: T,
-    most: T,
-) {
-    if value < least || value > most {
-        problems.add(path, format!("is {value}"), format!("{least} to {most} is allowed"));
-    }
-}
-
-/// Why a text cannot be the name of a network interface (`dev_valid_name` in net/core/dev.c).
-fn check_interface(problems: &mut Problems<'_>, path: &str, name: &str) {
-    let bad = name.is_empty()
-        || name.len() > 15
-        || matches!(name, "." | "..")
-        || name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
-    if bad {
-        let rule = "1 to 15 bytes without space, `/` and `:` are allowed, as `ip link` shows it";
-        problems.add(path, format!("{name:?} is not the name of an interface"), rule);
-    }
-}
-
-/// A known cap in its range, Mbit/s.
-fn check_mbps(mbps: Option<u32>, path: &str, problems: &mut Problems<'_>) -> Option<u32> {
-    let mbps = mbps?;
-    range(problems, &super::problem::key_path(path, "expect_mbps"), mbps, 1, crate::size::MBPS_MOST);
-    Some(mbps)
-}
-
-/// Notes a command without a first word.
-fn check_command(problems: &mut Problems<'_>, path: &str, words: &[String]) {
-    if words.first().is_none_or(|word| word.trim().is_empty()) {
-        problems.add(
-            path,
-            "names no program",
-            "write a list of words, the program first, for example [\"ssh\", \"host-1\"]",
-        );
-    } else if let Some(index) = words.iter().position(|word| word.contains('\0')) {
-        let path = super::problem::element_path(path, index);
-        problems.add(&path, "holds a zero byte", "no argument of a program may hold one");
-    }
 }

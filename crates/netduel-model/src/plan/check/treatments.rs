@@ -3,7 +3,8 @@ use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
 
-use super::{check_command, check_interface, tuning};
+use super::tuning;
+use super::values::{check_command, check_interface, range};
 
 /// The keys of which a treatment has exactly one.
 const KINDS: [&str; 14] = [
@@ -152,7 +153,7 @@ fn resolve_action(spec: &TreatmentSpec, path: &str, problems: &mut Problems<'_>)
         return resolve_offload(spec, feature, path, problems);
     }
     if let Some(mtu) = spec.mtu {
-        super::range(problems, &key_path(path, "mtu"), mtu, 68, 65_535);
+        range(problems, &key_path(path, "mtu"), mtu, 68, 65_535);
         return Some(TreatmentAction::Mtu { interface: spec.interface.clone()?, mtu });
     }
     if let Some(name) = &spec.sysctl {

@@ -7,7 +7,7 @@ use crate::plan::resolved::TreatmentAction;
 use crate::plan::spec::TreatmentSpec;
 use crate::plan::tuning::{COALESCE_PARAMETERS, CoreChoice, RssSpread};
 
-use super::range;
+use super::values::range;
 
 /// Most queues that a plan may ask for.
 const QUEUES_MAX: u32 = 1024;

@@ -5,7 +5,11 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use toml::de::DeValue;
+
+use crate::plan::problem::Problems;
 use crate::plan::shape::shape;
+use crate::plan::value::{Raw, Value};
 use crate::search::SearchPreset;
 use crate::units::{Nanos, Percent};
 
@@ -16,6 +20,20 @@ pub enum SearchSpec {
     Presets(Vec<SearchPreset>),
     /// One's own.
     Goals(Vec<SearchGoalSpec>),
+}
+
+impl Value for SearchSpec {
+    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
+        match raw.get_ref() {
+            DeValue::Array(array)
+                if array.iter().any(|element| matches!(element.get_ref(), DeValue::Table(_))) =>
+            {
+                Vec::read(raw, path, problems).map(Self::Goals)
+            }
+            DeValue::Array(_) => Vec::read(raw, path, problems).map(Self::Presets),
+            _ => SearchPreset::read(raw, path, problems).map(|preset| Self::Presets(vec![preset])),
+        }
+    }
 }
 
 impl JsonSchema for SearchSpec {
