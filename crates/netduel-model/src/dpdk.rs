@@ -8,11 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::Role;
 
-/// Queues that a plan may ask for. DPDK itself has room for 1024 (`RTE_MAX_QUEUES_PER_PORT`).
-pub const QUEUES_MOST: u32 = 128;
-/// Descriptors of a queue that a plan may ask for.
-pub const DESCRIPTORS: std::ops::RangeInclusive<u32> = 32..=32_768;
-
 /// The device that testpmd gets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -72,6 +72,19 @@ impl PathEventKind {
     }
 }
 
+/// For people: `remove at 1 s (client)`.
+impl fmt::Display for PathEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on = match self.on {
+            Side::Client => "client",
+            Side::Server => "server",
+            Side::Both => "both",
+        };
+        let interface = self.interface.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        write!(f, "{} at {} ({on}{interface})", self.kind, self.at)
+    }
+}
+
 impl fmt::Display for PathEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.key())

@@ -16,8 +16,6 @@ pub const ACCELERATED_INTERFACE: &str = "vf0";
 
 /// Guest end of the direct path: one veth pair between the guests.
 pub const DIRECT_INTERFACE: &str = "dir0";
-/// The most queues that a direct path has.
-pub const QUEUES_MAX: u32 = 64;
 
 /// Addresses of a guest: IPv4 in 10.77.0.0/24 and IPv6 in fd77::/64; empty for any other name.
 pub fn addresses(guest: &str) -> Vec<IpAddr> {

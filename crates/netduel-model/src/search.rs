@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
-use crate::units::Nanos;
+use crate::units::{Nanos, Percent};
+use crate::workload::ppm;
 
 /// Nanoseconds in a second.
 const S: u64 = 1_000_000_000;
@@ -86,6 +87,12 @@ impl Search {
         self.goals.iter().map(|goal| goal.settle).max().unwrap_or_default()
     }
 
+    /// What it looks for, for people.
+    pub fn words(&self) -> String {
+        let goals: Vec<&str> = self.goals.iter().map(|goal| goal.name.as_str()).collect();
+        format!("search for {}", goals.join(" and "))
+    }
+
     /// The metrics of its goals, each once.
     pub fn metrics(&self) -> Vec<Metric> {
         let mut metrics: Vec<Metric> = self.goals.iter().map(SearchGoal::metric).collect();
@@ -127,6 +134,21 @@ pub struct SearchGoal {
 }
 
 impl SearchGoal {
+    /// A quantity by its key in a plan, in the unit of its range.
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        let share = |ratio: f64| Some(ppm(Percent(ratio * 100.0)));
+        match key {
+            "final_trial" => Some(self.final_trial.0),
+            "duration_sum" => Some(self.duration_sum.0),
+            "loss_ratio" => share(self.loss_ratio),
+            "exceed_ratio" => share(self.exceed_ratio),
+            "width" => share(self.width),
+            "initial_trial" => Some(self.initial_trial.0),
+            "settle" => Some(self.settle.0),
+            _ => None,
+        }
+    }
+
     /// The metric that it yields.
     pub fn metric(&self) -> Metric {
         if self.loss_ratio == 0.0 { Metric::NoDropRate } else { Metric::PartialDropRate }

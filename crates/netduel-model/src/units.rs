@@ -268,6 +268,11 @@ pub fn human_nanos(nanos: f64) -> String {
     format!("{} {unit}", three_digits(scaled))
 }
 
+/// A count with its noun.
+pub fn plural(count: u32, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
 /// Three significant digits, without an exponent.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {

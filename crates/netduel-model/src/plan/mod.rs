@@ -3,7 +3,7 @@
 mod blocks;
 mod check;
 mod cores;
-mod problem;
+pub(crate) mod problem;
 pub mod resolved;
 mod schema;
 mod shape;

@@ -1,8 +1,13 @@
-//! The JSON Schema of a plan, with the ranges of the settings of each type of workload.
+//! The JSON Schema of a plan, with the settings of each type of workload and their ranges.
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
-use super::spec::PlanSpec;
-use crate::workload::{SettingRange, Unit, WorkloadType};
+use super::spec::{PlanSpec, SettingsSpec};
+use crate::metric::Metric;
+use crate::units::Nanos;
+use crate::workload::given::Given;
+use crate::workload::{DURATION, LAB, SEARCH_GOAL, Setting, SettingRange, Traffic, WorkloadType};
 
 /// Where an editor finds the bounds of a quantity that is text with a unit: JSON Schema has bounds for numbers alone.
 const LEAST: &str = "x-minimum";
@@ -12,16 +17,25 @@ const MOST: &str = "x-maximum";
 /// what only [`parse`](super::parse) knows.
 pub fn schema() -> Value {
     let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<PlanSpec>().to_value();
-    let workload = &mut schema["$defs"]["WorkloadSpec"];
+    let definitions = &mut schema["$defs"];
+    let workload = &mut definitions["WorkloadSpec"];
     describe(&mut workload["properties"]);
+    bound(&mut workload["properties"], "", &[DURATION]);
+    append(&mut workload["properties"]["metrics"], &default_metrics());
     workload["allOf"] = WorkloadType::ALL.iter().map(|kind| rule(*kind)).collect();
-    describe(&mut schema["$defs"]["SettingsSpec"]["properties"]);
+    describe(&mut definitions["SettingsSpec"]["properties"]);
+    bound(&mut definitions["LabSpec"]["properties"], "", LAB);
+    bound(&mut definitions["SearchGoalSpec"]["properties"], "", SEARCH_GOAL);
+    for kind in WorkloadType::ALL {
+        bound(&mut definitions["DpdkSpec"]["properties"], "dpdk.", kind.settings());
+    }
     schema
 }
 
 /// The ranges of one type.
 fn rule(kind: WorkloadType) -> Value {
-    let ranged = kind.settings().iter().filter_map(|setting| Some((setting.key, setting.range?)));
+    let own = kind.settings().iter().filter(|setting| !setting.key.contains('.'));
+    let ranged = own.filter_map(|setting| Some((setting.key, setting.range?)));
     let properties: Map<String, Value> = ranged.map(|(key, range)| (key.to_owned(), bounds(range))).collect();
     json!({
         "if": { "properties": { "type": { "const": kind.word() } } },
@@ -30,36 +44,95 @@ fn rule(kind: WorkloadType) -> Value {
 }
 
 fn bounds(range: SettingRange) -> Value {
-    if range.unit == Unit::Count {
-        json!({ "minimum": range.least, "maximum": range.most })
+    let SettingRange { least, most, unit } = range;
+    if unit.is_number() {
+        json!({ "minimum": least, "maximum": most })
     } else {
-        json!({ LEAST: range.unit.show(range.least), MOST: range.unit.show(range.most) })
+        json!({ LEAST: unit.show(least), MOST: unit.show(most) })
     }
 }
 
-/// Adds the ranges of each type to the descriptions of the keys.
+/// Adds the ranges of settings whose keys begin with `table` to the keys of that table.
+fn bound(properties: &mut Value, table: &str, settings: &[Setting]) {
+    for setting in settings {
+        let (Some(key), Some(range)) = (setting.key.strip_prefix(table), setting.range) else { continue };
+        let Some(property) = properties.get_mut(key) else { continue };
+        if let (Some(property), Value::Object(bounds)) = (property.as_object_mut(), bounds(range)) {
+            property.extend(bounds);
+        }
+        append(property, &format!("Range: {}.", range.words()));
+    }
+}
+
+fn append(property: &mut Value, sentence: &str) {
+    let text = property["description"].as_str().unwrap_or_default();
+    property["description"] = format!("{text} {sentence}").into();
+}
+
+/// Adds to the descriptions of the keys which types have them, what differs between the types, and their ranges.
 fn describe(properties: &mut Value) {
     for (key, property) in properties.as_object_mut().into_iter().flatten() {
-        let mut ranges: Vec<(SettingRange, Vec<&str>)> = Vec::new();
-        for kind in WorkloadType::ALL {
-            let setting = kind.settings().iter().find(|setting| setting.key == key);
-            let Some(range) = setting.and_then(|setting| setting.range) else { continue };
-            match ranges.iter_mut().find(|(other, _)| *other == range) {
-                Some((_, kinds)) => kinds.push(kind.word()),
-                None => ranges.push((range, vec![kind.word()])),
-            }
-        }
-        if ranges.is_empty() {
+        let of = |kind: &WorkloadType| {
+            let settings: &'static [Setting] = kind.settings();
+            Some((*kind, settings.iter().find(|setting| setting.key == key)?))
+        };
+        let types: Vec<(WorkloadType, &Setting)> = WorkloadType::ALL.iter().filter_map(of).collect();
+        if types.is_empty() {
             continue;
         }
-        let words: Vec<String> = ranges
-            .iter()
-            .map(|(range, kinds)| {
-                let [least, most] = [range.least, range.most].map(|value| range.unit.show(value));
-                format!("{least} to {most} ({})", kinds.join(", "))
-            })
-            .collect();
         let text = property["description"].as_str().unwrap_or_default();
-        property["description"] = format!("{text} Range: {}.", words.join("; ")).into();
+        let mut sentences = vec![format!("{}: {text}", types_in_words(&types))];
+        let texts = types.iter().map(|(kind, setting)| (*kind, setting.text.to_owned()));
+        let texts = grouped(texts.filter(|(_, text)| !text.is_empty()));
+        sentences.extend(texts.into_iter().map(|(text, kinds)| format!("{}: {text}.", kinds.join(", "))));
+        let ranges = types.iter().filter_map(|(kind, setting)| Some((*kind, setting.range?.words())));
+        let ranges = grouped(ranges);
+        let is_one = ranges.len() == 1;
+        let words = |(range, kinds): (String, Vec<&str>)| {
+            if is_one { range } else { format!("{range} ({})", kinds.join(", ")) }
+        };
+        let ranges: Vec<String> = ranges.into_iter().map(words).collect();
+        if !ranges.is_empty() {
+            sentences.push(format!("Range: {}.", ranges.join("; ")));
+        }
+        property["description"] = sentences.join(" ").into();
     }
+}
+
+/// The types of which the same is true, in the order of the types.
+fn grouped<T: PartialEq>(all: impl Iterator<Item = (WorkloadType, T)>) -> Vec<(T, Vec<&'static str>)> {
+    let mut groups: Vec<(T, Vec<&'static str>)> = Vec::new();
+    for (kind, value) in all {
+        match groups.iter_mut().find(|(other, _)| *other == value) {
+            Some((_, kinds)) => kinds.push(kind.word()),
+            None => groups.push((value, vec![kind.word()])),
+        }
+    }
+    groups
+}
+
+/// Which types have a setting: `All types`, `All types but pps`, `tcp-rr, udp-rr`.
+fn types_in_words(types: &[(WorkloadType, &Setting)]) -> String {
+    let having: BTreeSet<&str> = types.iter().map(|(kind, _)| kind.word()).collect();
+    let missing: Vec<&str> =
+        WorkloadType::ALL.iter().map(|kind| kind.word()).filter(|word| !having.contains(word)).collect();
+    match missing.as_slice() {
+        [] => "All types".to_owned(),
+        [one] => format!("All types but {one}"),
+        _ => types.iter().map(|(kind, _)| kind.word()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The metrics that the verdict of each type is about when the plan names none.
+fn default_metrics() -> String {
+    let settings = SettingsSpec::default();
+    let given = Given { settings: &settings, search: None, duration: Nanos(1_000_000_000) };
+    let of = |kind: &WorkloadType| {
+        let metrics = Traffic::resolve(*kind, &given).facts().default_metrics;
+        (*kind, metrics.into_iter().map(Metric::key).collect::<Vec<_>>().join(", "))
+    };
+    let defaults = grouped(WorkloadType::ALL.iter().map(of));
+    let words: Vec<String> =
+        defaults.into_iter().map(|(metrics, kinds)| format!("{metrics} ({})", kinds.join(", "))).collect();
+    format!("Default: {}.", words.join("; "))
 }

@@ -141,6 +141,15 @@ macro_rules! shape {
         }
 
         impl $type {
+            /// This table laid over another: what it does not have is that of the other.
+            #[must_use]
+            pub fn over(&self, other: &Self) -> Self {
+                Self {
+                    $($field: self.$field.clone().or_else(|| other.$field.clone()),)*
+                    $($flat: self.$flat.over(&other.$flat),)?
+                }
+            }
+
             /// The keys of this table that are written and readable, keys of a flattened table left out.
             pub fn given(&self) -> Vec<&'static str> {
                 let mut given = Vec::new();

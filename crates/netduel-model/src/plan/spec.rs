@@ -1,7 +1,7 @@
 //! A plan as it is written in TOML: its tables, keys and words. Types are checked when it is read, sense by `check`.
 //!
 //! The doc comments are the descriptions in the JSON Schema and in the guide: they speak to the plan's author.
-mod search;
+pub(crate) mod search;
 pub(crate) mod settings;
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ shape! {
         required question: String,
         /// A local lab that is built for the run and removed after it.
         optional lab: LabSpec,
-        /// The hosts, by name. What is allowed in the name of a host, an arm or a workload is what is allowed in `name`.
+        /// The hosts, by name. Names of hosts, arms and workloads follow the rules of `name`.
         required hosts: BTreeMap<String, HostSpec>,
         /// The arms: what is compared. One of them is the baseline (the first, unless another says `baseline = true`).
         required arms: Vec<ArmSpec>,
@@ -44,15 +44,28 @@ shape! {
 shape! {
     /// The local lab: two guests, and three paths between them.
     pub struct LabSpec {
-        /// Policy rules that the synthetic path walks one by one for every packet; the accelerated path meets the same
-        /// policy as one hashed lookup. 0 to 10000, default 600.
+        /// Policy rules that the synthetic path evaluates one by one for every packet; the accelerated path meets the same
+        /// policy as one hashed lookup. Default 600.
         optional rules: u32,
-        /// Emulated rate cap on the wire between the hosts, for the synthetic and the accelerated path, 1 bit/s at least. Default: none.
+        /// Emulated rate limit of the wire between the hosts, for the synthetic and the accelerated path. Default: none.
         optional cap: BitRate,
-        /// MTU of the guests in bytes, 1280 to 9000, default 1500.
+        /// MTU of the guests, default 1500.
         optional mtu: u32,
-        /// Transmit and receive queues of each end of the direct path, 1 to 64, default 1. Each receive queue is served by itself.
+        /// Transmit and receive queues of each end of the direct path, default 1. Each receive queue is served by itself.
         optional queues: u32,
+    }
+}
+
+impl LabSpec {
+    /// A quantity by its key, in the unit of its range.
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        match key {
+            "rules" => self.rules.map(u64::from),
+            "cap" => self.cap.map(|cap| cap.0),
+            "mtu" => self.mtu.map(u64::from),
+            "queues" => self.queues.map(u64::from),
+            _ => None,
+        }
     }
 }
 
@@ -209,34 +222,30 @@ pub enum LabPath {
 }
 
 shape! {
-    /// What traffic runs. Which settings a type has is said at each.
+    /// What traffic runs. Each setting names the types that have it.
     pub struct WorkloadSpec {
         /// Its name in every table.
         required name: WorkloadName,
         /// What kind of traffic.
         required kind as "type": WorkloadType,
-        /// From the first to the last send, 100 ms to 24 h, default `"10 s"`.
+        /// From the first to the last send, default `"10 s"`. With `search`: the longest that a search may take.
         optional duration: Nanos,
         /// Cut from the beginning before figures are taken; with `cooldown` shorter than the duration. Default: a tenth of
-        /// the duration, 100 ms at least, but never more than half of it. loaded-latency: cut from the idle and from the loaded
-        /// part, by default never more than a third of the shorter one.
+        /// the duration, at least 100 ms and at most half of it; 0 s with `search`. loaded-latency: cut from the idle and from the loaded
+        /// part, by default at most a third of the shorter one.
         optional warmup: Nanos,
-        /// Cut from the end. Default: a twentieth of the duration. loaded-latency: cut from the end of both parts, by default never more
-        /// than a tenth of the shorter one.
+        /// Cut from the end. Default: a twentieth of the duration; 0 s with `search`. loaded-latency: cut from the end of both parts, by
+        /// default at most a tenth of the shorter one.
         optional cooldown: Nanos,
-        /// The metrics that the verdict is about. Default: throughput and cpu-per-gigabyte for tcp-stream; datagram-rate, loss
-        /// and cpu-per-datagram for udp-stream; datagram-rate, loss and cpu-per-datagram for pps, where each datagram is a packet; no-drop-rate, partial-drop-rate or both for a search; latency-p50 and latency-p99 for tcp-rr, udp-rr and tcp-crr;
-        /// latency-loaded-p50, latency-loaded-p99 and responsiveness for loaded-latency; outage, lost-in-outage and recovery-time for
-        /// failover.
+        /// The metrics that the verdict is about. With `search`: no-drop-rate, partial-drop-rate or both, after its goals.
         optional metrics: Vec<Metric>,
-        /// pps: sizes of frames, each as `frame`: one workload for each of them, named after this one and its size
+        /// Sizes of frames, each as `frame`: one workload for each of them, named after this one and its size
         /// (`name-64`, `name-128` ...). Default: the one size of `frame`.
         optional frames: Vec<u32>,
-        /// pps: have each trial search for the highest rate without loss, or with little, by many short trials (RFC 9971): `"no-drop"`
+        /// Each trial searches for the highest rate without loss, or with little, by many short trials (RFC 9971): `"no-drop"`
         /// (2 s), `"partial-drop"` (2 s, 0.5 % may be lost), `"rfc2544"` (60 s), `"tst009"` (60 s, one of two may lose), a list of
-        /// these, or a list of tables (goals of your own). `duration` is then the most that a search may take, default: ten times
-        /// the duration sums of the goals and a minute; nothing is cut as warm-up. The generator `kernel` keeps no rate, so it has no
-        /// search, and `packet_rate` is the search's to choose. `window` is 256 KiB by default, because large buffers hide a loss.
+        /// these, or a list of tables (goals of your own). Default of `duration`: ten times the duration sums of the goals, and a
+        /// minute. `packet_rate` is chosen by the search. The generators `kernel` and `dpdk` keep no rate and have no search.
         optional search: SearchSpec,
     }
     flat settings: SettingsSpec
@@ -245,7 +254,8 @@ shape! {
 shape! {
     /// How the comparison is made.
     pub struct DesignSpec {
-        /// Blocks that are run at least, 2 to 10000, default 8, more when the plan asks for more than four verdicts (or `blocks_max` when that is less). A block is every arm and workload once, in random order.
+        /// Blocks that are run at least, 2 to 10000, default 8, more when the plan asks for more than four verdicts (or
+        /// `blocks_max` when that is less). A block is every arm and workload once, in random order.
         optional blocks_min: u32,
         /// Blocks that are run at most, 2 to 10000 and not less than `blocks_min`, default 30 (or `blocks_min` when that is more).
         optional blocks_max: u32,
@@ -254,7 +264,7 @@ shape! {
         /// Stop when every interval is at most this wide to either side, relative to its ratio. More
         /// than 0 % to 100 %, default 5 %.
         optional precision: Percent,
-        /// A difference smaller than this does not matter to you ("no difference larger than"). More than 0 % to
+        /// A smaller difference does not matter to you; the verdict is then "no difference beyond" this share. More than 0 % to
         /// 100 %, default 5 %.
         optional equivalence: Percent,
         /// Confidence of the intervals, 80 % to 99.9 %, default 95 %.

@@ -353,6 +353,11 @@ impl Facts<'_> {
         self.requests?.rate
     }
 
+    /// The steady window of the idle part, nanoseconds after the start; absent without one.
+    pub fn idle_window(&self, timing: &Timing) -> Option<Range<u64>> {
+        Some(timing.warmup.0..self.load_begins?.0.saturating_sub(timing.cooldown.0))
+    }
+
     /// The steady window, nanoseconds after the start: of the loaded part where the path is idle before it.
     pub fn steady_window(&self, timing: &Timing) -> Range<u64> {
         let from = self.load_begins.unwrap_or_default().0.saturating_add(timing.warmup.0);

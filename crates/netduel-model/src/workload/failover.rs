@@ -2,12 +2,23 @@
 use serde::{Deserialize, Serialize};
 
 use super::facts::{self, Demand, Descriptors, Facts, Sockets, TcpFacts, Threads};
+use super::given::{Given, Places};
 use super::setting::{self, Range, Setting};
-use super::terms::{Direction, TcpEngine};
+use super::tcp_stream;
+use super::terms::{Direction, Side, TcpEngine};
 use super::timing::Timing;
-use crate::failover::PathEvent;
+use crate::failover::{PROBES_MAX, PathEvent, PathEventKind};
 use crate::metric::Metric;
-use crate::units::{Bytes, PerSecond};
+use crate::plan::problem::{Problems, element_path, key_path};
+use crate::plan::spec::settings::EventSpec;
+use crate::units::{Bytes, Nanos, PerSecond, plural};
+
+/// A probe is the size of a small request.
+const PROBE: Bytes = Bytes(64);
+/// A millisecond between probes: what an outage is known to, and 0.5 Mbit/s.
+const PROBE_RATE: PerSecond = PerSecond(1000);
+/// Probes that have to come after an event: with fewer an outage is not seen.
+const PROBES_AFTER: u64 = 10;
 
 /// Settings of the workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,14 +49,16 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     // Each has a thread at both ends, which must not delay the probes; an outage is seen by one stream as by many.
-    Setting::within("streams", Range::count(0, 64)),
-    Setting::free("direction"),
+    Setting::within("streams", Range::count(0, 64)).says("connections beside the probes, default 1"),
+    Setting::free("direction").says("of its streams, default `up`; probes go both ways"),
     setting::BLOCK,
     Setting::free("engine"),
     Setting::free("congestion"),
-    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::PROBE_MOST)),
+    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::PROBE_MOST))
+        .says("bytes of a probe, default 64 B"),
     // Every probe is stored: 10 k/s for 100 s are the most that a trial keeps. Below 10 /s an outage is not seen.
-    Setting::within("request_rate", Range::per_second(10, 10_000)),
+    Setting::within("request_rate", Range::per_second(10, 10_000))
+        .says("of the probes, each way, default 1 k/s"),
     Setting::free("events"),
 ];
 
@@ -99,4 +112,126 @@ pub(super) fn facts(settings: &Failover) -> Facts<'_> {
         possible_metrics: &[Metric::Outage, Metric::LostInOutage, Metric::RecoveryTime, Metric::Throughput],
         ..Facts::default()
     }
+}
+
+/// The settings with every default.
+pub(super) fn resolve(given: &Given<'_>) -> Failover {
+    let settings = given.settings;
+    let engine = settings.engine.unwrap_or_default();
+    Failover {
+        streams: settings.streams.unwrap_or(1),
+        direction: settings.direction.unwrap_or_default(),
+        block: settings.block.unwrap_or(tcp_stream::block(engine)),
+        engine,
+        congestion: settings.congestion.clone(),
+        size: settings.size.unwrap_or(PROBE),
+        rate: settings.request_rate.unwrap_or(PROBE_RATE),
+        events: settings.events.iter().flatten().filter_map(event).collect(),
+    }
+}
+
+fn event(spec: &EventSpec) -> Option<PathEvent> {
+    Some(PathEvent {
+        at: spec.at?,
+        kind: spec.kind?,
+        on: spec.on.unwrap_or(Side::Client),
+        interface: spec.interface.clone(),
+    })
+}
+
+/// Notes missing events, and those that come at a wrong time or in a wrong order.
+pub(super) fn check(
+    failover: &Failover,
+    given: &Given<'_>,
+    places: &Places<'_>,
+    problems: &mut Problems<'_>,
+) {
+    let path = places.at("events");
+    let Some(written) = given.settings.events.as_ref().filter(|written| !written.is_empty()) else {
+        let allowed = "write at least one, for example events = [{ at = \"2 s\", do = \"remove\" }, { at = \"4 s\", do = \"return\" }]";
+        return problems.add(&path, "has no event, and a failover is about one", allowed);
+    };
+    if written.len() != failover.events.len() {
+        return;
+    }
+    let duration = given.duration;
+    let probes = u128::from(duration.0) * u128::from(failover.rate.0) / 1_000_000_000;
+    if probes > u128::from(PROBES_MAX) {
+        let wrong = format!("is \"{duration}\", in which {probes} probes are sent each way");
+        let allowed =
+            format!("every one is kept, and {PROBES_MAX} is the most: lower `request_rate` or `duration`");
+        problems.add(&places.at("duration"), wrong, allowed);
+    }
+    check_times(failover, duration, &path, problems);
+    check_order(&failover.events, &path, problems);
+}
+
+fn check_times(failover: &Failover, duration: Nanos, path: &str, problems: &mut Problems<'_>) {
+    let mut last: Option<Nanos> = None;
+    let pace = Nanos(1_000_000_000 / failover.rate.0.max(1));
+    let room = Nanos(pace.0.saturating_mul(PROBES_AFTER));
+    for (index, event) in failover.events.iter().enumerate() {
+        let path = key_path(&element_path(path, index), "at");
+        if event.at >= duration {
+            let wrong = format!("is \"{}\", and the traffic is over after \"{duration}\"", event.at);
+            problems.add(&path, wrong, "an event is earlier than the end of `duration`");
+        } else if duration.0 - event.at.0 < room.0 {
+            let wrong = format!("is \"{}\", and fewer than {PROBES_AFTER} probes come after it", event.at);
+            let allowed = format!(
+                "probes go every {pace}: leave {room} before the end of `duration`, or raise `request_rate`"
+            );
+            problems.add(&path, wrong, allowed);
+        } else if event.at.0 == 0 {
+            problems.add(
+                &path,
+                "is 0, so there is nothing before it",
+                "leave time before it, for example \"1 s\"",
+            );
+        } else if let Some(last) = last.filter(|last| event.at <= *last) {
+            let wrong = format!("is \"{}\", not later than the event before at \"{last}\"", event.at);
+            problems.add(&path, wrong, "write events in the order of time");
+        }
+        last = last.max(Some(event.at));
+    }
+}
+
+/// Notes what is taken or given twice.
+fn check_order(events: &[PathEvent], path: &str, problems: &mut Problems<'_>) {
+    use PathEventKind::{AddNic, Return};
+    for side in [Side::Client, Side::Server] {
+        let (mut taken, mut added) = (false, false);
+        for (index, event) in events.iter().enumerate() {
+            if event.on != side && event.on != Side::Both {
+                continue;
+            }
+            let wrong = match event.kind {
+                kind if kind.takes() && taken => Some("takes what is taken already"),
+                Return if !taken => Some("gives back what was not taken"),
+                AddNic if added => Some("adds a second interface that is there already"),
+                PathEventKind::RemoveNic if !added => Some("removes a second interface that was not added"),
+                _ => None,
+            };
+            if let Some(wrong) = wrong {
+                let path = key_path(&element_path(path, index), "do");
+                let wrong = format!("is \"{}\", which {wrong}", event.kind);
+                let allowed = "each event that takes is followed by \"return\", and \"add-nic\" by \"remove-nic\", before the next of its kind";
+                problems.add(&path, wrong, allowed);
+            }
+            taken = event.kind.takes() || (taken && event.kind != Return);
+            added = event.kind == AddNic || (added && event.kind != PathEventKind::RemoveNic);
+        }
+    }
+}
+
+/// The settings for people.
+pub(super) fn words(settings: &Failover) -> Vec<String> {
+    let Failover { streams, direction, engine, congestion, size, rate, events, block: _ } = settings;
+    let mut words = vec![format!("probes of {size} at {rate} each way")];
+    if *streams > 0 {
+        words.push(format!("{} {}", plural(*streams, "TCP stream"), direction.words()));
+        words.push(engine.words().to_owned());
+        words.extend(congestion.iter().cloned());
+    }
+    words.push(events.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    words
 }

@@ -2,11 +2,21 @@
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Descriptors, Facts, Requests, Sockets, TcpFacts, Threads};
+use super::given::Given;
+pub(super) use super::given::unchecked as check;
+use super::round_trip::REQUEST;
 use super::setting::{self, Range, Setting, ppm};
+use super::tcp_stream;
 use super::terms::{Direction, ProbeProtocol, TcpEngine};
 use super::timing::Timing;
 use crate::metric::Metric;
-use crate::units::{Bytes, Nanos, PerSecond, Percent};
+use crate::units::{Bytes, Nanos, PerSecond, Percent, plural};
+
+/// As many as draft-ietf-ippm-responsiveness has at most (MNP): together they fill a queue whichever of them backs off.
+const STREAMS: u32 = 16;
+/// Enough for a 99th percentile in some seconds, and 0.2 Mbit/s of load.
+const PROBE_RATE: PerSecond = PerSecond(200);
+const IDLE_SHARE: Percent = Percent(25.0);
 
 /// Settings of round trips on a path that is idle first and then loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,7 +47,7 @@ impl LoadedLatency {
 
     /// The steady window of the idle part, nanoseconds after the start. Warm-up and cool-down are cut from each part.
     pub fn idle_window(&self, timing: &Timing) -> std::ops::Range<u64> {
-        timing.warmup.0..self.idle.0.saturating_sub(timing.cooldown.0)
+        facts(self).idle_window(timing).unwrap_or_default()
     }
 
     /// The steady window of the loaded part, nanoseconds after the start.
@@ -52,15 +62,17 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
     setting::DSCP,
-    Setting::within("streams", Range::count(1, setting::THREADS_MOST)),
-    Setting::free("direction"),
+    Setting::within("streams", Range::count(1, setting::THREADS_MOST))
+        .says("connections that make the load; one more carries load and round trips; default 16"),
+    Setting::free("direction").says("of the load, default `both`"),
     setting::BLOCK,
     Setting::free("engine"),
     Setting::free("congestion"),
     Setting::free("probe"),
-    Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::PROBE_MOST)),
+    Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::PROBE_MOST))
+        .says("bytes of a probe and of its response, default 64 B"),
     // At 10 k/s probes of 64 B are 5 Mbit/s: more would be load themselves.
-    Setting::within("request_rate", Range::per_second(1, 10_000)),
+    Setting::within("request_rate", Range::per_second(1, 10_000)).says("of the probes, default 200 /s"),
     // Each part has to be long enough to be measured.
     Setting::within("idle_share", Range::share(5, 90)),
 ];
@@ -114,4 +126,35 @@ pub(super) fn facts(settings: &LoadedLatency) -> Facts<'_> {
         ],
         ..Facts::default()
     }
+}
+
+/// The settings with every default.
+pub(super) fn resolve(given: &Given<'_>) -> LoadedLatency {
+    let settings = given.settings;
+    let engine = settings.engine.unwrap_or_default();
+    let idle_share = settings.idle_share.unwrap_or(IDLE_SHARE).fraction();
+    LoadedLatency {
+        streams: settings.streams.unwrap_or(STREAMS),
+        direction: settings.direction.unwrap_or(Direction::Both),
+        block: settings.block.unwrap_or(tcp_stream::block(engine)),
+        engine,
+        congestion: settings.congestion.clone(),
+        probe: settings.probe.unwrap_or_default(),
+        size: settings.size.unwrap_or(REQUEST),
+        rate: settings.request_rate.unwrap_or(PROBE_RATE),
+        idle: Nanos((given.duration.0 as f64 * idle_share) as u64),
+    }
+}
+
+/// The settings for people.
+pub(super) fn words(settings: &LoadedLatency) -> Vec<String> {
+    let LoadedLatency { streams, direction, engine, congestion, probe, size, rate, idle, block: _ } =
+        settings;
+    let mut words = vec![format!("{} probes of {size} at {rate}", probe.words())];
+    words.push(format!("idle for {idle}"));
+    // One more stream carries round trips in its data.
+    words.push(format!("then {} {}", plural(streams + 1, "TCP stream"), direction.words()));
+    words.push(engine.words().to_owned());
+    words.extend(congestion.iter().cloned());
+    words
 }

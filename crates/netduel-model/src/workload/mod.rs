@@ -2,6 +2,7 @@
 //! [`Facts`]; the table in this file is the only place that lists the types.
 mod facts;
 mod failover;
+pub(crate) mod given;
 mod loaded_latency;
 mod pps;
 mod round_trip;
@@ -22,7 +23,9 @@ use serde::{Deserialize, Serialize};
 use crate::ids::WorkloadName;
 use crate::metric::Metric;
 use crate::packet_path::{self, PacketEngine, PacketPath};
+use crate::plan::problem::Problems;
 use crate::units::BitRate;
+use given::{Given, Places};
 
 pub use facts::{
     Demand, Descriptors, End, Facts, PacedRate, Requests, Sockets, TcpFacts, Threads, Wire, WorkUnit,
@@ -30,8 +33,9 @@ pub use facts::{
 pub use failover::Failover;
 pub use loaded_latency::LoadedLatency;
 pub use pps::Pps;
+pub(crate) use pps::search_duration;
 pub use round_trip::RoundTrip;
-pub use setting::{Range as SettingRange, Setting, Unit};
+pub use setting::{DURATION, LAB, Range as SettingRange, SEARCH_GOAL, Setting, Unit};
 pub(crate) use setting::{ppm, share};
 pub use tcp_crr::Transaction;
 pub use tcp_stream::{StreamTuning, TcpStream};
@@ -89,8 +93,8 @@ impl PinAuto {
     }
 }
 
-/// Makes the types, their words and the one dispatch from the table of workloads. The module of a type has `facts`,
-/// `SETTINGS` and `number`.
+/// Makes the types, their words and the one dispatch from the table of workloads. The module of a type has `SETTINGS`, `resolve`,
+/// `check`, `number`, `facts` and `words`.
 macro_rules! workloads {
     ($($(#[doc = $doc:literal])+ $variant:ident($settings:ty) = $word:literal in $module:ident;)+) => {
         /// The traffic of a workload.
@@ -140,6 +144,27 @@ macro_rules! workloads {
                 }
             }
 
+            /// The settings of a type with every default.
+            pub(crate) fn resolve(kind: WorkloadType, given: &Given<'_>) -> Self {
+                match kind {
+                    $(WorkloadType::$variant => Self::$variant($module::resolve(given)),)+
+                }
+            }
+
+            /// Notes what does not go together in the settings, as an arm runs them.
+            pub(crate) fn check(&self, given: &Given<'_>, places: &Places<'_>, problems: &mut Problems<'_>) {
+                match self {
+                    $(Self::$variant(settings) => $module::check(settings, given, places, problems),)+
+                }
+            }
+
+            /// Its settings for people, in fragments: `1 stream`, `client to server`.
+            pub fn words(&self) -> Vec<String> {
+                match self {
+                    $(Self::$variant(settings) => $module::words(settings),)+
+                }
+            }
+
             /// A quantity of its settings by the key in a plan, in the unit of its range.
             fn number(&self, key: &str, timing: &Timing) -> Option<u64> {
                 match self {
@@ -183,8 +208,28 @@ pub struct OutOfRange {
 }
 
 impl Workload {
-    /// The first setting that is out of its range. Agents and standing servers refuse such a workload, as a plan does.
+    /// The first setting that is out of its range. Agents and standing servers refuse such a workload, as a plan does. They take a
+    /// shorter duration: the trials of a search have one.
     pub fn out_of_range(&self) -> Option<OutOfRange> {
+        self.out_of_type().or_else(|| self.out_of_duration()).or_else(|| self.out_of_goals())
+    }
+
+    fn out_of_duration(&self) -> Option<OutOfRange> {
+        let range = SettingRange { least: 0, ..DURATION.range? };
+        let value = self.timing.duration.0;
+        (!range.contains(value)).then_some(OutOfRange { key: DURATION.key, value, range, beside: "" })
+    }
+
+    fn out_of_goals(&self) -> Option<OutOfRange> {
+        self.traffic.facts().search()?.goals.iter().find_map(|goal| {
+            SEARCH_GOAL.iter().find_map(|setting| {
+                let (range, value) = (setting.range?, goal.number(setting.key)?);
+                (!range.contains(value)).then_some(OutOfRange { key: setting.key, value, range, beside: "" })
+            })
+        })
+    }
+
+    fn out_of_type(&self) -> Option<OutOfRange> {
         self.traffic.kind().settings().iter().find_map(|setting| {
             let (range, beside) = self.range_of(setting)?;
             let value = match setting.key {
@@ -251,6 +296,14 @@ impl Traffic {
             settings.packets.search = None;
             let bits = |rate: u64| BitRate(rate.saturating_mul(settings.udp.size.0).saturating_mul(8));
             settings.udp.rate = packets_per_s.map(bits);
+        }
+    }
+
+    /// The interfaces that its packets go over, where they bypass the network stack. Nothing for other workloads.
+    pub(crate) fn set_interfaces(&mut self, client: Option<&String>, server: Option<&String>) {
+        if let Self::Pps(settings) = self {
+            settings.packets.client_interface = client.cloned();
+            settings.packets.server_interface = server.cloned();
         }
     }
 

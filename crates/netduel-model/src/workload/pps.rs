@@ -1,12 +1,27 @@
 //! `pps`: packets of one size, from sockets, by kernel bypass or from the kernel itself: how many a second.
 use serde::{Deserialize, Serialize};
 
+mod dpdk;
+mod search;
+
 use super::facts::{End, Facts, WorkUnit};
+use super::given::{Given, Places};
 use super::setting::{self, Range, Setting};
+use super::terms::{Direction, Family, UdpOffload, Wait};
 use super::timing::Timing;
-use super::udp_stream::{self, UdpStream};
-use crate::packet_path::{FRAME_LEAST, FRAME_MOST, PacketPath};
+use super::udp_stream::{self, FlowTuning, UdpStream};
+use crate::packet_path::{FRAME_LEAST, FRAME_MOST, PacketEngine, PacketPath, PacketReceiver};
+use crate::plan::problem::Problems;
 use crate::search::Search;
+use crate::units::{BitRate, Bytes, human_si, plural};
+
+pub(crate) use search::duration as search_duration;
+
+/// Enough for the hashes of a NIC to reach all of some queues, and few enough for the flow tables of a cloud.
+const FLOWS: u32 = 16;
+/// Buffer of each socket while a search runs, when the plan does not say: some 700 packets. A large buffer takes for seconds what the
+/// program does not, and a trial of 2 s would lose nothing at a rate that cannot last.
+const SEARCH_WINDOW: Bytes = Bytes(256 << 10);
 
 /// The settings of `pps`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,18 +32,31 @@ pub struct Pps {
     pub packets: PacketPath,
 }
 
+/// DPDK itself has room for 1024 (`RTE_MAX_QUEUES_PER_PORT`).
+const DPDK_QUEUES: Range = Range::count(1, 128);
+
 /// Its settings in a plan.
 pub(super) const SETTINGS: &[Setting] = &[
     setting::FAMILY,
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
-    udp_stream::FLOWS,
-    Setting::free("direction"),
-    setting::WINDOW,
-    Setting::free("wait"),
+    udp_stream::FLOWS.says(
+        "default 16; 1 with the generator `kernel`, where each has a thread that keeps a core, at most 64; with `dpdk` more than 1 means \
+         as many as testpmd makes, default 1 with a receiver of one queue",
+    ),
+    Setting::free("direction").says(
+        "default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams; only sockets have another \
+         direction than `up`",
+    ),
+    setting::WINDOW.says(
+        "default: the flows share 64 MiB for receiving; 256 KiB with `search`, because large buffers hide a loss",
+    ),
+    Setting::free("wait").says("the receiver `xdp`, `spin` (default) or `busy-poll`"),
     Setting::free("generator"),
     Setting::free("receiver"),
-    Setting::within("frame", Range::count(FRAME_LEAST as u64, FRAME_MOST as u64)).advise(
+    Setting::free("frames").of_workload(),
+    Setting::free("search").of_workload(),
+    Setting::within("frame", Range::byte_count(FRAME_LEAST as u64, FRAME_MOST as u64)).advise(
         "a frame has its check sequence of 4 bytes, and a datagram with its trial's magic and number",
     ),
     // More than any interface carries; keeps the payload rate within its type.
@@ -37,6 +65,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::within("queues", Range::count(1, setting::THREADS_MOST))
         .advise("leave `queues` out for all of the interface"),
     Setting::free("dpdk"),
+    Setting::within("dpdk.queues", DPDK_QUEUES).advise("no more than the port has"),
+    Setting::within("dpdk.receive_queues", DPDK_QUEUES).advise("no more than the port has"),
+    // What drivers have.
+    Setting::within("dpdk.descriptors", Range::count(32, 32_768)),
 ];
 
 /// A quantity of the settings, in the unit of its range.
@@ -50,6 +82,9 @@ pub(super) fn number(settings: &Pps, key: &str, _timing: &Timing) -> Option<u64>
             settings.udp.rate.map(|rate| rate.0 / bits)
         }
         "queues" => settings.packets.queues.map(u64::from),
+        "dpdk.queues" => settings.packets.dpdk.as_ref().map(|dpdk| dpdk.queues.into()),
+        "dpdk.receive_queues" => settings.packets.dpdk.as_ref().map(|dpdk| dpdk.receive_queues.into()),
+        "dpdk.descriptors" => settings.packets.dpdk.as_ref()?.descriptors.map(u64::from),
         _ => None,
     }
 }
@@ -65,4 +100,116 @@ pub(super) fn facts(settings: &Pps) -> Facts<'_> {
         possible_metrics: search.map_or(flows.possible_metrics, Search::possible_metrics),
         ..flows
     }
+}
+
+/// The settings with every default.
+pub(super) fn resolve(given: &Given<'_>) -> Pps {
+    let settings = given.settings;
+    let family = settings.family.unwrap_or_default();
+    let engine = settings.generator.unwrap_or_default();
+    let receiver = settings.receiver.unwrap_or(engine.receiver());
+    let frame = settings.frame.unwrap_or(PacketPath::frame_least(family));
+    // A frame without room for a payload is refused by its range.
+    let size = PacketPath::payload(frame, family).unwrap_or(Bytes(1));
+    let dpdk = dpdk::resolve(settings, engine, receiver);
+    let receive_queues = dpdk.as_ref().map_or(1, |dpdk| dpdk.receive_queues);
+    let flows = match engine {
+        PacketEngine::Kernel => 1,
+        // What it makes of more, depends on its version: see `DpdkFlows`.
+        PacketEngine::Dpdk if receive_queues == 1 => 1,
+        _ => FLOWS,
+    };
+    let udp = UdpStream {
+        flows: settings.flows.unwrap_or(flows),
+        direction: settings.direction.unwrap_or_default(),
+        size,
+        rate: settings.packet_rate.map(|rate| BitRate(rate.0.saturating_mul(size.0).saturating_mul(8))),
+        // A sender joins datagrams only where its interface is seen to cut them.
+        offload: if engine == PacketEngine::Socket || receiver == PacketReceiver::Socket {
+            UdpOffload::GsoGro
+        } else {
+            UdpOffload::None
+        },
+        tuning: FlowTuning {
+            volume: None,
+            window: settings.window.or(given.search.is_some().then_some(SEARCH_WINDOW)),
+        },
+    };
+    let packets = PacketPath {
+        engine,
+        receiver,
+        frame,
+        queues: settings.queues,
+        busy_poll: settings.wait == Some(Wait::BusyPoll),
+        search: given.search.map(search::resolve),
+        client_interface: None,
+        server_interface: None,
+        dpdk,
+    };
+    Pps { udp, packets }
+}
+
+/// Notes what does not go together.
+pub(super) fn check(settings: &Pps, given: &Given<'_>, places: &Places<'_>, problems: &mut Problems<'_>) {
+    let Pps { udp: UdpStream { direction, rate, flows, .. }, packets } = settings;
+    let family = given.settings.family.unwrap_or_default();
+    let at = |key: &str| places.at(key);
+    if let Some(search) = given.search {
+        search::check_goals(search, &at("search"), problems);
+    }
+    if *direction != Direction::Up && packets.is_any_raw() {
+        let wrong = format!("is \"{}\" for packets past the network stack", direction.word());
+        let allowed = "only `up` is there: the client sends; exchange `client` and `server` of the arm";
+        problems.add(&at("direction"), wrong, allowed);
+    }
+    if rate.is_some() && !packets.engine.keeps_a_rate() {
+        let wrong = format!("is asked of the generator `{}`, which cannot be paced", packets.engine.word());
+        let allowed =
+            "leave it out to find the most, or use the generator `xdp` or `socket`, which keep a rate";
+        problems.add(&at("packet_rate"), wrong, allowed);
+    }
+    if packets.queues.is_some()
+        && packets.engine != PacketEngine::Xdp
+        && packets.receiver != PacketReceiver::Xdp
+    {
+        let wrong = "is given where neither end opens queues itself";
+        let allowed = "the treatment `queues` changes how many an interface has; this setting is for `xdp`";
+        problems.add(&at("queues"), wrong, allowed);
+    }
+    if let Some(queues) =
+        packets.queues.filter(|queues| packets.engine == PacketEngine::Xdp && queues > flows)
+    {
+        let wrong = format!("is {queues}, more than the {flows} flows that are to fill them");
+        problems.add(&at("queues"), wrong, "give it more `flows`, a multiple of the queues");
+    }
+    if let Some(wait) =
+        given.settings.wait.filter(|wait| *wait == Wait::Block || packets.receiver != PacketReceiver::Xdp)
+    {
+        let word = if wait == Wait::Block { "block" } else { "set" };
+        let wrong = format!("is {word} for the receiver `{}`", packets.receiver.word());
+        let allowed = "only the receiver `xdp` has it: `spin` (its default) or `busy-poll`";
+        problems.add(&at("wait"), wrong, allowed);
+    }
+    if family == Family::Ipv6 && packets.engine == PacketEngine::Kernel {
+        let wrong = "is IPv6, whose datagrams need a sum that the generator `kernel` does not write";
+        problems.add(&at("family"), wrong, "use IPv4, or the generator `xdp` or `socket`");
+    }
+    search::check(packets, (*direction, rate.is_some()), &at, problems);
+    dpdk::check(packets, family, &at, problems);
+}
+
+/// The settings for people.
+pub(super) fn words(settings: &Pps) -> Vec<String> {
+    let Pps { udp: UdpStream { flows, direction, size, rate, tuning, offload: _ }, packets } = settings;
+    let mut words = vec![format!("{} B frames", packets.frame)];
+    words.push(format!("from {} to {}", packets.engine.word(), packets.receiver.word()));
+    words.push(plural(*flows, "flow"));
+    words.push(direction.words().to_owned());
+    let paced = |rate: BitRate| human_si(rate.0 as f64 / 8.0 / size.0.max(1) as f64, "pps");
+    let unpaced = || packets.search.as_ref().map_or("unpaced".to_owned(), Search::words);
+    words.push(rate.map_or_else(unpaced, |rate| format!("at {}", paced(rate))));
+    words.extend(packets.queues.map(|queues| plural(queues, "queue")));
+    words.extend(tuning.volume.map(|volume| format!("{volume} total")));
+    words.extend(tuning.window.map(|window| format!("{window} buffers")));
+    words
 }

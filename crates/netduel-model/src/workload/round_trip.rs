@@ -2,9 +2,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Demand, Facts, Requests, Threads, WorkUnit};
+use super::given::{Given, Places};
 use super::terms::{Direction, Wait};
 use super::timing::Timing;
 use crate::metric::Metric;
+use crate::plan::problem::{Problems, one_of};
 use crate::units::{Bytes, PerSecond};
 
 /// The metrics that requests and responses can yield.
@@ -15,6 +17,9 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::RoundTripRate,
     Metric::CpuPerRoundTrip,
 ];
+
+/// Bytes of a request when the plan does not say.
+pub(super) const REQUEST: Bytes = Bytes(64);
 
 /// Settings of a request-response workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,4 +70,44 @@ pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
         possible_metrics: METRICS,
         ..Facts::default()
     }
+}
+
+/// The settings with every default.
+pub(super) fn resolve(given: &Given<'_>) -> RoundTrip {
+    let settings = given.settings;
+    RoundTrip {
+        size: settings.size.unwrap_or(REQUEST),
+        outstanding: settings.outstanding.unwrap_or(1),
+        wait: settings.wait.unwrap_or_default(),
+        rate: settings.request_rate,
+        timestamps: settings.timestamps.unwrap_or_default(),
+        congestion: settings.congestion.clone(),
+    }
+}
+
+/// Notes a workload that is an open and a closed loop at once.
+pub(super) fn check(_: &RoundTrip, given: &Given<'_>, places: &Places<'_>, problems: &mut Problems<'_>) {
+    const KEYS: [&str; 2] = ["outstanding", "request_rate"];
+    if given.settings.outstanding.is_none() || given.settings.request_rate.is_none() {
+        return;
+    }
+    // What the arm overrides is what made it so.
+    let key = KEYS.into_iter().find(|key| places.is_overridden(key)).unwrap_or(KEYS[0]);
+    let wrong = "makes a closed loop (`outstanding`) and an open one (`request_rate`) of one workload";
+    problems.add(&places.at(key), wrong, format!("set one of {}", one_of(KEYS)));
+}
+
+/// The settings for people.
+pub(super) fn words(settings: &RoundTrip) -> Vec<String> {
+    let mut words = vec![format!("{} messages", settings.size)];
+    words.push(match settings.rate {
+        Some(rate) => format!("open loop at {rate}"),
+        None => format!("closed loop, {} outstanding", settings.outstanding),
+    });
+    words.push(settings.wait.words().to_owned());
+    if settings.timestamps {
+        words.push("some of them time-stamped".to_owned());
+    }
+    words.extend(settings.congestion.iter().cloned());
+    words
 }

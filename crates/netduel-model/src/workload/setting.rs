@@ -1,31 +1,46 @@
-//! The settings of a type of workload as they stand in a plan, with their ranges. A range stands in the file of its type and nowhere else:
-//! `plan check`, quick tests, the JSON Schema and the guide, agents and `netduel serve` all read it from there.
-use crate::units::{BitRate, Bytes, PerSecond, Percent};
+//! The settings of a type of workload as they stand in a plan, with their ranges. A range stands in the file of its type, or here when it
+//! is no type's own, and nowhere else: `plan check`, quick tests, the JSON Schema and the guide, agents and `netduel serve` all read it
+//! from there.
+use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
 
 /// A setting of a type of workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
-    /// Its key in a plan.
+    /// Its key in a plan: `TABLE.KEY` when it is in a table of its own.
     pub key: &'static str,
+    /// What it is for this type, for the guide, where types differ: a fragment. Else empty.
+    pub text: &'static str,
     /// Its range, when it is a quantity.
     pub range: Option<Range>,
     /// What an author should know who is out of it; may be empty.
     pub advice: &'static str,
+    /// Whether an arm may override it.
+    pub is_overridable: bool,
 }
 
 impl Setting {
     /// A setting that is not a quantity.
-    pub(super) const fn free(key: &'static str) -> Self {
-        Self { key, range: None, advice: "" }
+    pub(crate) const fn free(key: &'static str) -> Self {
+        Self { key, text: "", range: None, advice: "", is_overridable: true }
     }
 
     /// A quantity.
-    pub(super) const fn within(key: &'static str, range: Range) -> Self {
-        Self { key, range: Some(range), advice: "" }
+    pub(crate) const fn within(key: &'static str, range: Range) -> Self {
+        Self { range: Some(range), ..Self::free(key) }
+    }
+
+    /// The same, with what it is for this type.
+    pub(crate) const fn says(self, text: &'static str) -> Self {
+        Self { text, ..self }
+    }
+
+    /// The same, which is one for all arms.
+    pub(crate) const fn of_workload(self) -> Self {
+        Self { is_overridable: false, ..self }
     }
 
     /// The same, with advice.
-    pub(super) const fn advise(self, advice: &'static str) -> Self {
+    pub(crate) const fn advise(self, advice: &'static str) -> Self {
         Self { advice, ..self }
     }
 }
@@ -46,6 +61,8 @@ pub struct Range {
 pub enum Unit {
     /// Things.
     Count,
+    /// Bytes, as a number.
+    ByteCount,
     /// Bytes, as text with a unit.
     Bytes,
     /// Bits a second, as text with a unit.
@@ -54,27 +71,46 @@ pub enum Unit {
     PerSecond,
     /// Parts of a million, as text in percent.
     Share,
+    /// Nanoseconds, as text with a unit.
+    Duration,
 }
 
 impl Range {
-    pub(super) const fn count(least: u64, most: u64) -> Self {
+    pub(crate) const fn count(least: u64, most: u64) -> Self {
         Self { least, most, unit: Unit::Count }
     }
-    pub(super) const fn bytes(least: u64, most: u64) -> Self {
+    pub(crate) const fn byte_count(least: u64, most: u64) -> Self {
+        Self { least, most, unit: Unit::ByteCount }
+    }
+    pub(crate) const fn duration(least: u64, most: u64) -> Self {
+        Self { least, most, unit: Unit::Duration }
+    }
+    pub(crate) const fn bytes(least: u64, most: u64) -> Self {
         Self { least, most, unit: Unit::Bytes }
     }
-    pub(super) const fn bit_rate(least: u64, most: u64) -> Self {
+    pub(crate) const fn bit_rate(least: u64, most: u64) -> Self {
         Self { least, most, unit: Unit::BitRate }
     }
-    pub(super) const fn per_second(least: u64, most: u64) -> Self {
+    pub(crate) const fn per_second(least: u64, most: u64) -> Self {
         Self { least, most, unit: Unit::PerSecond }
     }
-    pub(super) const fn share(least_percent: u64, most_percent: u64) -> Self {
-        Self {
-            least: least_percent * PPM_PER_PERCENT,
-            most: most_percent * PPM_PER_PERCENT,
-            unit: Unit::Share,
-        }
+    pub(crate) const fn share(least_percent: u64, most_percent: u64) -> Self {
+        Self::ppm(least_percent * PPM_PER_PERCENT, most_percent * PPM_PER_PERCENT)
+    }
+    pub(crate) const fn ppm(least: u64, most: u64) -> Self {
+        Self { least, most, unit: Unit::Share }
+    }
+
+    /// What is allowed, as it is written in a plan: `"1 s" to "2 s" is allowed`.
+    pub(crate) fn allowed(&self) -> String {
+        let [least, most] = [self.least, self.most].map(|value| self.unit.toml(value));
+        format!("{least} to {most}{} is allowed", self.unit.noun())
+    }
+
+    /// For people: `1 s to 2 s`.
+    pub fn words(&self) -> String {
+        let [least, most] = [self.least, self.most].map(|value| self.unit.show(value));
+        format!("{least} to {most}{}", self.unit.noun())
     }
 
     /// Whether a value is in it.
@@ -100,7 +136,9 @@ impl Unit {
     /// A value as it is written in a plan, without quotes.
     pub fn show(self, value: u64) -> String {
         match self {
-            Self::Count => value.to_string(),
+            Self::Count | Self::ByteCount => value.to_string(),
+            Self::Duration if value > 0 && value.is_multiple_of(HOUR) => format!("{} h", value / HOUR),
+            Self::Duration => Nanos(value).to_string(),
             Self::Bytes => Bytes(value).to_string(),
             Self::BitRate => BitRate(value).to_string(),
             Self::PerSecond if value >= 1_000_000 && value.is_multiple_of(1_000_000) => {
@@ -116,12 +154,49 @@ impl Unit {
 
     /// A value as TOML.
     pub fn toml(self, value: u64) -> String {
-        match self {
-            Self::Count => self.show(value),
-            _ => format!("\"{}\"", self.show(value)),
-        }
+        if self.is_number() { self.show(value) } else { format!("\"{}\"", self.show(value)) }
+    }
+
+    /// Whether a plan has it as a number, without a unit.
+    pub fn is_number(self) -> bool {
+        matches!(self, Self::Count | Self::ByteCount)
+    }
+
+    /// What follows a value that is written without its unit.
+    fn noun(self) -> &'static str {
+        if self == Self::ByteCount { " bytes" } else { "" }
     }
 }
+
+/// Nanoseconds in an hour, and in a millisecond.
+const HOUR: u64 = 3_600_000_000_000;
+const MS: u64 = 1_000_000;
+
+/// From the first to the last send.
+pub const DURATION: Setting = Setting::within("duration", Range::duration(100 * MS, 24 * HOUR));
+
+/// The local lab. The rules are walked one by one; IPv6 needs the least MTU (RFC 8200, section 5).
+pub const LAB: &[Setting] = &[
+    Setting::within("rules", Range::count(0, 10_000)),
+    Setting::within("cap", Range::bit_rate(1, 10_000_000_000_000)).advise("leave `cap` out for none"),
+    Setting::within("mtu", Range::byte_count(1280, 9000)),
+    Setting::within("queues", Range::count(1, 64)),
+];
+
+/// The longest that the trials of a search goal may take together, nanoseconds: a day, as any workload.
+pub(crate) const DURATION_SUM_MOST: u64 = 24 * HOUR;
+/// A goal of a search. A trial shorter than 100 ms is mostly its beginning and its end; after a pause longer than a minute it says
+/// nothing else; pacing and clocks do not allow a smaller width.
+pub const SEARCH_GOAL: &[Setting] = &[
+    Setting::within("final_trial", Range::duration(100 * MS, HOUR)),
+    Setting::within("duration_sum", Range::duration(100 * MS, DURATION_SUM_MOST)),
+    // Less than 50 %, and less than 100 %.
+    Setting::within("loss_ratio", Range::ppm(0, 499_999)),
+    Setting::within("exceed_ratio", Range::ppm(0, 999_999)),
+    Setting::within("width", Range::ppm(500, 500_000)),
+    Setting::within("initial_trial", Range::duration(100 * MS, HOUR)),
+    Setting::within("settle", Range::duration(0, 60_000 * MS)),
+];
 
 /// Cores and IP version, which every type has.
 pub(super) const FAMILY: Setting = Setting::free("family");
@@ -137,6 +212,12 @@ pub(super) const BLOCK: Setting = Setting::within("block", Range::bytes(1, 64 <<
 pub(super) const WINDOW: Setting = Setting::within("window", Range::bytes(4096, 1 << 30));
 /// What 400 Gbit/s move in a day, the longest duration; and text with a unit is exact up to twice as much (2^53).
 pub(super) const VOLUME: Setting = Setting::within("volume", Range::bytes(1, 1 << 52));
+/// What is said of the window of sockets for datagrams, of the schedule, size, wait and number in flight of requests.
+pub(super) const SHARED_WINDOW: &str = "default: the flows share 64 MiB for receiving";
+pub(super) const EXCLUDES_OUTSTANDING: &str = "excludes `outstanding`; default: a closed loop";
+pub(super) const SAME_SIZE: &str = "bytes of a request and of its response, default 64 B";
+pub(super) const BOTH_WAIT: &str = "both ends, default `block`";
+pub(super) const ONE_IN_FLIGHT: &str = "in a closed loop, default 1";
 /// Each is a thread with a stack, or a socket with its buffers.
 pub(super) const THREADS_MOST: u64 = 1024;
 /// More than any interface has. A schedule beyond it would be as good as none, and look like one.

@@ -2,12 +2,18 @@
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Demand, Facts, Requests, Sockets, TcpFacts, Threads, WorkUnit};
-use super::round_trip;
+use super::given::{Given, Places};
+use super::round_trip::{self, REQUEST};
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, Wait};
 use super::timing::Timing;
 use crate::metric::Metric;
+use crate::plan::problem::Problems;
 use crate::units::{Bytes, PerSecond};
+
+/// Transactions of an open loop that may be in flight when the plan does not say: beyond it the schedule is missed, and the report says
+/// so.
+const OUTSTANDING_OPEN: u32 = 64;
 
 /// Settings of transactions that each have a connection of their own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,12 +41,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     // A request on a connection of its own begins with what proves that it is the trial's.
-    Setting::within("size", Range::bytes(48, setting::MESSAGE_MOST)),
+    Setting::within("size", Range::bytes(48, setting::MESSAGE_MOST)).says("bytes of a request, default 64 B"),
     // Its response begins with what tells it from any other program's.
     Setting::within("response_size", Range::bytes(setting::MESSAGE_LEAST, setting::MESSAGE_MOST)),
-    setting::OUTSTANDING,
-    Setting::free("wait"),
-    setting::REQUEST_RATE,
+    setting::OUTSTANDING.says("transactions, each in a thread at both ends, default 1; with `request_rate` the most in flight, default 64"),
+    Setting::free("wait").says("both ends, default `block`; not `busy-poll`"),
+    setting::REQUEST_RATE.says("default: a closed loop"),
     Setting::free("congestion"),
 ];
 
@@ -75,4 +81,41 @@ pub(super) fn facts(settings: &Transaction) -> Facts<'_> {
         possible_metrics: round_trip::METRICS,
         ..Facts::default()
     }
+}
+
+/// The settings with every default.
+pub(super) fn resolve(given: &Given<'_>) -> Transaction {
+    let settings = given.settings;
+    let request = settings.size.unwrap_or(REQUEST);
+    let outstanding = if settings.request_rate.is_some() { OUTSTANDING_OPEN } else { 1 };
+    Transaction {
+        request,
+        response: settings.response_size.unwrap_or(request),
+        outstanding: settings.outstanding.unwrap_or(outstanding),
+        wait: settings.wait.unwrap_or_default(),
+        rate: settings.request_rate,
+        congestion: settings.congestion.clone(),
+    }
+}
+
+/// Notes a way to wait that it does not have.
+pub(super) fn check(settings: &Transaction, _: &Given<'_>, places: &Places<'_>, problems: &mut Problems<'_>) {
+    if settings.wait == Wait::BusyPoll {
+        let allowed = "allowed: `block` or `spin`; a connection is gone before polling for it would pay";
+        problems.add(&places.at("wait"), "is \"busy-poll\", which tcp-crr does not have", allowed);
+    }
+}
+
+/// The settings for people.
+pub(super) fn words(settings: &Transaction) -> Vec<String> {
+    let Transaction { request, response, outstanding, wait, rate, congestion } = settings;
+    let mut words = vec!["one connection per transaction".to_owned()];
+    words.push(format!("{request} requests, {response} responses"));
+    words.push(match rate {
+        Some(rate) => format!("open loop at {rate}, at most {outstanding} in flight"),
+        None => format!("closed loop, {outstanding} in flight"),
+    });
+    words.push(wait.words().to_owned());
+    words.extend(congestion.iter().cloned());
+    words
 }

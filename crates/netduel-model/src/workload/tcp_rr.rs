@@ -1,7 +1,7 @@
 //! `tcp-rr`: requests and responses over one TCP connection.
 use super::facts::{Facts, Sockets, TcpFacts, Wire};
-pub(super) use super::round_trip::number;
 use super::round_trip::{self, RoundTrip};
+pub(super) use super::round_trip::{check, number, resolve, words};
 use super::setting::{self, Range, Setting};
 
 /// Its settings in a plan.
@@ -10,11 +10,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
     setting::DSCP,
-    Setting::within("size", Range::bytes(1, setting::MESSAGE_MOST)),
-    setting::OUTSTANDING,
-    Setting::free("wait"),
-    setting::REQUEST_RATE,
-    Setting::free("timestamps"),
+    Setting::within("size", Range::bytes(1, setting::MESSAGE_MOST)).says(setting::SAME_SIZE),
+    setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
+    Setting::free("wait").says(setting::BOTH_WAIT),
+    setting::REQUEST_RATE.says(setting::EXCLUDES_OUTSTANDING),
+    Setting::free("timestamps").says(
+        "a response of at least 48 B carries the server's times; with less, network and server are one part",
+    ),
     Setting::free("congestion"),
 ];
 

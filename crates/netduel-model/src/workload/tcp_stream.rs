@@ -4,11 +4,13 @@ use serde::{Deserialize, Serialize};
 use super::facts::{
     self, Demand, Descriptors, End, Facts, PacedRate, Sockets, TcpFacts, Threads, Wire, WorkUnit,
 };
+use super::given::Given;
+pub(super) use super::given::unchecked as check;
 use super::setting::{self, Range, Setting};
 use super::terms::{Direction, TcpEngine};
 use super::timing::Timing;
 use crate::metric::Metric;
-use crate::units::{BitRate, Bytes};
+use crate::units::{BitRate, Bytes, plural};
 
 /// What a paced stream sends at a time at most, bytes.
 const PACED_BYTES: u64 = 65_536;
@@ -61,16 +63,16 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     // The port opens this many sockets in some seconds; they share a thread for each core.
-    Setting::within("streams", Range::count(1, 20_000)),
-    Setting::free("direction"),
+    Setting::within("streams", Range::count(1, 20_000)).says("at most 1024 with the engines `zerocopy` and `io-uring`, default 1; they share a thread per core, except with these two and with up to 128 of `copy`"),
+    Setting::free("direction").says("default `up`; with `both`, rates are the sum of the two directions"),
     setting::BLOCK,
     Setting::free("engine"),
     Setting::free("congestion"),
     setting::RATE,
     setting::VOLUME,
-    setting::WINDOW,
+    setting::WINDOW.says("default: the kernel grows them"),
     // TCP_MIN_MSS and MAX_TCP_WINDOW in include/net/tcp.h.
-    Setting::within("mss", Range::count(88, 32_767)),
+    Setting::within("mss", Range::byte_count(88, 32_767)),
 ];
 
 /// A quantity of the settings, in the unit of its range.
@@ -119,4 +121,43 @@ pub(super) fn facts(settings: &TcpStream) -> Facts<'_> {
         possible_metrics: &[Metric::Throughput, Metric::CpuPerGigabyte, Metric::RetransmitsPerGigabyte],
         ..Facts::default()
     }
+}
+
+/// The bytes a call of an engine when the plan does not say. `splice` of 1 MiB and `write` of 128 KiB were the fastest in measurements;
+/// the kernel tells the other engines when it is done with their memory, which costs a message a call.
+pub(super) fn block(engine: TcpEngine) -> Bytes {
+    match engine {
+        TcpEngine::Lean => Bytes(1 << 20),
+        TcpEngine::Copy => Bytes(128 << 10),
+        TcpEngine::Zerocopy | TcpEngine::IoUring => Bytes(256 << 10),
+    }
+}
+
+/// The settings with every default.
+pub(super) fn resolve(given: &Given<'_>) -> TcpStream {
+    let settings = given.settings;
+    let engine = settings.engine.unwrap_or_default();
+    TcpStream {
+        streams: settings.streams.unwrap_or(1),
+        direction: settings.direction.unwrap_or_default(),
+        block: settings.block.unwrap_or(block(engine)),
+        engine,
+        congestion: settings.congestion.clone(),
+        rate: settings.rate,
+        tuning: StreamTuning { volume: settings.volume, window: settings.window, mss: settings.mss },
+    }
+}
+
+/// The settings for people.
+pub(super) fn words(settings: &TcpStream) -> Vec<String> {
+    let TcpStream { streams, direction, block, engine, congestion, rate, tuning } = settings;
+    let mut words = vec![plural(*streams, "stream"), direction.words().to_owned()];
+    words.push(engine.words().to_owned());
+    words.push(format!("{block} a call"));
+    words.extend(congestion.iter().cloned());
+    words.extend(rate.map(|rate| format!("at {rate}")));
+    words.extend(tuning.volume.map(|volume| format!("{volume} total")));
+    words.extend(tuning.window.map(|window| format!("{window} buffers")));
+    words.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
+    words
 }

@@ -27,6 +27,14 @@ impl Direction {
             Self::Both => "both",
         }
     }
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Up => "client to server",
+            Self::Down => "server to client",
+            Self::Both => "both ways",
+        }
+    }
     /// Whether the client sends.
     pub fn client_sends(self) -> bool {
         self != Self::Down
@@ -56,6 +64,16 @@ pub enum TcpEngine {
 }
 
 impl TcpEngine {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Lean => "lean engine",
+            Self::Copy => "copy engine",
+            Self::Zerocopy => "zerocopy engine",
+            Self::IoUring => "io-uring engine",
+        }
+    }
+
     /// Whether each stream has a thread of its own for either direction, which bounds how many there can be.
     pub fn has_thread_each(self) -> bool {
         matches!(self, Self::Zerocopy | Self::IoUring)
@@ -78,6 +96,15 @@ pub enum UdpOffload {
 }
 
 impl UdpOffload {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::None => "no segmentation offload",
+            Self::Gso => "GSO",
+            Self::GsoGro => "GSO and GRO",
+        }
+    }
+
     /// Whether every datagram goes through the kernel by itself.
     pub fn is_none(&self) -> bool {
         *self == Self::None
@@ -99,6 +126,15 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Block => "blocking",
+            Self::Spin => "spinning",
+            Self::BusyPoll => "busy-polling",
+        }
+    }
+
     /// How long the kernel polls before it sleeps, with [`Wait::BusyPoll`]: the kernel's own recommendation
     /// (Documentation/admin-guide/sysctl/net.rst, `busy_read`).
     pub const BUSY_POLL: std::time::Duration = std::time::Duration::from_micros(50);
@@ -165,4 +201,14 @@ pub enum ProbeProtocol {
     Udp,
     /// A TCP connection of their own: one that is lost is sent again, and those behind it wait.
     Tcp,
+}
+
+impl ProbeProtocol {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Udp => "UDP",
+            Self::Tcp => "TCP",
+        }
+    }
 }

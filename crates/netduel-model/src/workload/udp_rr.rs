@@ -1,7 +1,7 @@
 //! `udp-rr`: requests and responses as UDP datagrams.
 use super::facts::{Facts, Sockets, Wire};
-pub(super) use super::round_trip::number;
 use super::round_trip::{self, RoundTrip};
+pub(super) use super::round_trip::{check, number, resolve, words};
 use super::setting::{self, Range, Setting};
 use super::terms::UdpOffload;
 
@@ -12,11 +12,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_SERVER,
     setting::DSCP,
     Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::DATAGRAM_MOST))
+        .says(setting::SAME_SIZE)
         .advise("a datagram begins with whose it is and its number"),
-    setting::OUTSTANDING,
-    Setting::free("wait"),
-    setting::REQUEST_RATE,
-    Setting::free("timestamps"),
+    setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
+    Setting::free("wait").says(setting::BOTH_WAIT),
+    setting::REQUEST_RATE.says(setting::EXCLUDES_OUTSTANDING),
+    Setting::free("timestamps").says(
+        "a response of at least 64 B carries the server's times; with less, network and server are one part",
+    ),
 ];
 
 pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {

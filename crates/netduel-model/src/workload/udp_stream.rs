@@ -2,11 +2,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, Threads, Wire, WorkUnit};
+use super::given::Given;
+pub(super) use super::given::unchecked as check;
 use super::setting::{self, Range, Setting};
-use super::terms::{Direction, UdpOffload};
+use super::terms::{Direction, Family, UdpOffload};
 use super::timing::Timing;
 use crate::metric::Metric;
-use crate::units::{BitRate, Bytes};
+use crate::units::{BitRate, Bytes, plural};
 
 /// The settings of `udp-stream`: flows of datagrams of one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,14 +57,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     setting::PIN_CLIENT,
     setting::PIN_SERVER,
     setting::DSCP,
-    FLOWS,
-    Setting::free("direction"),
-    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::DATAGRAM_MOST))
+    FLOWS.says("default 1"),
+    Setting::free("direction").says("default `up`; with `both`, rates are the sum of the two directions and loss is that of all datagrams"),
+    Setting::within("size", Range::bytes(setting::DATAGRAM_LEAST, setting::DATAGRAM_MOST)).says("of a datagram, default 1448 B (1428 B over IPv6)")
         .advise("a datagram begins with whose it is, its number and the time it was sent"),
-    setting::RATE,
+    setting::RATE.says("datagrams leave in bursts of what is due in 100 us, at most 16"),
     Setting::free("offload"),
-    setting::VOLUME,
-    setting::WINDOW,
+    setting::VOLUME.says("flows send whole datagrams, also the last one"),
+    setting::WINDOW.says(setting::SHARED_WINDOW),
 ];
 
 /// A quantity of the settings, in the unit of its range.
@@ -107,4 +109,40 @@ pub(super) fn facts(settings: &UdpStream) -> Facts<'_> {
         ],
         ..Facts::default()
     }
+}
+
+/// The payload of a datagram when the plan does not say: it fits an MTU of 1500 with the headers of a tunnel.
+fn default_size(family: Family) -> Bytes {
+    match family {
+        Family::Ipv4 => Bytes(1448),
+        Family::Ipv6 => Bytes(1428),
+    }
+}
+
+/// The settings with every default.
+pub(super) fn resolve(given: &Given<'_>) -> UdpStream {
+    let settings = given.settings;
+    let default = default_size(settings.family.unwrap_or_default());
+    let size = settings.size.unwrap_or(default);
+    let offload = if settings.rate.is_none() && size <= default { UdpOffload::Gso } else { UdpOffload::None };
+    UdpStream {
+        flows: settings.flows.unwrap_or(1),
+        direction: settings.direction.unwrap_or_default(),
+        size,
+        rate: settings.rate,
+        offload: settings.offload.unwrap_or(offload),
+        tuning: FlowTuning { volume: settings.volume, window: settings.window },
+    }
+}
+
+/// The settings for people.
+pub(super) fn words(settings: &UdpStream) -> Vec<String> {
+    let UdpStream { flows, direction, size, rate, offload, tuning } = settings;
+    let mut words = vec![plural(*flows, "flow"), direction.words().to_owned()];
+    words.push(format!("{size} datagrams"));
+    words.push(rate.map_or("unpaced".to_owned(), |rate| format!("at {rate}")));
+    words.push(offload.words().to_owned());
+    words.extend(tuning.volume.map(|volume| format!("{volume} total")));
+    words.extend(tuning.window.map(|window| format!("{window} buffers")));
+    words
 }

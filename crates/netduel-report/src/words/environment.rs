@@ -2,12 +2,11 @@
 use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::size;
 use netduel_model::snapshot::{HostSnapshot, Interface, Processor};
-use netduel_model::units::human_bit_rate;
+use netduel_model::units::{human_bit_rate, plural};
 use netduel_model::workload::UdpStream;
 
 use super::host::{bytes, interface as interface_words};
 use super::metric::packet_rate;
-use super::run::plural;
 use super::text::{plain, ranges, shell_word};
 use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
 use crate::findings::queue_count;

@@ -1,32 +1,11 @@
-//! The settings and events of a failover in words.
+//! The events of a failover in words.
 use netduel_model::failover::{PathEvent, PathEventKind};
-use netduel_model::plan::spec::Side;
-use netduel_model::workload::Failover;
 
-use super::run::{engine_words, plural, way};
 use super::text::plain;
-
-/// The settings of the workload, in parts.
-pub(super) fn settings(failover: &Failover) -> Vec<String> {
-    let mut parts = vec![format!("probes of {} at {} each way", failover.size, failover.rate)];
-    if failover.streams > 0 {
-        parts.push(format!("{} {}", plural(failover.streams, "TCP stream"), way(failover.direction)));
-        parts.push(engine_words(failover.engine).to_owned());
-        parts.extend(failover.congestion.iter().cloned());
-    }
-    parts.push(failover.events.iter().map(event).collect::<Vec<_>>().join(", "));
-    parts
-}
 
 /// An event in words, for example `remove at 1 s (client)`.
 pub fn event(event: &PathEvent) -> String {
-    let on = match event.on {
-        Side::Client => "client",
-        Side::Server => "server",
-        Side::Both => "both",
-    };
-    let interface = event.interface.as_ref().map(|name| format!(" {}", plain(name))).unwrap_or_default();
-    format!("{} at {} ({on}{interface})", event.kind, event.at)
+    plain(&event.to_string())
 }
 
 /// What an event is.

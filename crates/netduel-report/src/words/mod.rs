@@ -22,12 +22,12 @@ pub use environment::{
 pub use host::{Fact, interface, interface_facts, machine_facts, node, node_title, place};
 pub use limits::{limit_shares, queues};
 pub use metric::{PPS, is_of_packets, metric_title, metric_value, packet_rate};
+pub use netduel_model::units::plural;
 pub(crate) use packets::{of_way as packets_of_way, rule as packets_rule};
 pub use packets::{packets_commentary, published};
 pub use placements::{placement, placements};
 pub use run::{
-    commands, end, load_effects, parts_title, plural, proofs, rules, trials, workload, workload_of_arms,
-    zero_copy,
+    commands, end, load_effects, parts_title, proofs, rules, trials, workload, workload_of_arms, zero_copy,
 };
 pub(crate) use text::ranges;
 pub use text::{date, date_and_time, percent, percent_at_least, plain, times};

@@ -3,15 +3,11 @@ use std::fmt::Write as _;
 
 use netduel_model::ids::ArmName;
 use netduel_model::metric::Metric;
-use netduel_model::packet_path::PacketPath;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
-use netduel_model::units::{BitRate, human_nanos};
-use netduel_model::workload::{
-    Direction, Facts, LoadedLatency, ProbeProtocol, Role, TcpEngine, TcpStream, Traffic, UdpOffload,
-    UdpStream, Wait, Wire, Workload,
-};
+use netduel_model::units::human_nanos;
+use netduel_model::workload::{Facts, Role, Wire, Workload};
 
 use super::text::{percent_at_least, plain, shell_word};
 use crate::analysis::{Analysis, PathShares, WorkloadAnalysis, added_by_load};
@@ -41,45 +37,7 @@ pub fn workload_of_arms(workload: &WorkloadAnalysis) -> String {
 /// What a workload sends, in a line.
 pub fn workload(workload: &Workload) -> String {
     let mut parts = vec![workload.traffic.type_name().to_owned()];
-    match &workload.traffic {
-        Traffic::TcpStream(TcpStream { streams, direction, block, engine, congestion, rate, tuning }) => {
-            parts.push(plural(*streams, "stream"));
-            parts.push(way(*direction).to_owned());
-            parts.push(engine_words(*engine).to_owned());
-            parts.push(format!("{block} a call"));
-            parts.extend(congestion.iter().cloned());
-            parts.extend(rate.map(|rate| format!("at {rate}")));
-            parts.extend(tuning.volume.map(|volume| format!("{volume} total")));
-            parts.extend(tuning.window.map(|window| format!("{window} buffers")));
-            parts.extend(tuning.mss.map(|mss| format!("mss {mss} B")));
-        }
-        Traffic::UdpStream(settings) => parts.extend(datagrams(settings, None)),
-        Traffic::Pps(settings) => parts.extend(datagrams(&settings.udp, Some(&settings.packets))),
-        Traffic::TcpRr(round_trip) | Traffic::UdpRr(round_trip) => {
-            parts.push(format!("{} messages", round_trip.size));
-            parts.push(match round_trip.rate {
-                Some(rate) => format!("open loop at {rate}"),
-                None => format!("closed loop, {} outstanding", round_trip.outstanding),
-            });
-            parts.push(waiting(round_trip.wait).to_owned());
-            if round_trip.timestamps {
-                parts.push("some of them time-stamped".to_owned());
-            }
-            parts.extend(round_trip.congestion.iter().cloned());
-        }
-        Traffic::LoadedLatency(load) => parts.extend(loaded(load)),
-        Traffic::Failover(failover) => parts.extend(super::failover::settings(failover)),
-        Traffic::TcpCrr(transaction) => {
-            parts.push("one connection per transaction".to_owned());
-            parts.push(format!("{} requests, {} responses", transaction.request, transaction.response));
-            parts.push(match transaction.rate {
-                Some(rate) => format!("open loop at {rate}, at most {} in flight", transaction.outstanding),
-                None => format!("closed loop, {} in flight", transaction.outstanding),
-            });
-            parts.push(waiting(transaction.wait).to_owned());
-            parts.extend(transaction.congestion.iter().cloned());
-        }
-    }
+    parts.extend(workload.traffic.words().iter().map(|words| plain(words)));
     parts.push(workload.family.to_string());
     let is_search = workload.traffic.facts().search().is_some();
     let most = if is_search { "at most " } else { "" };
@@ -101,45 +59,6 @@ pub fn workload(workload: &Workload) -> String {
         }
     }
     parts.join(", ")
-}
-
-/// The settings of datagrams, or of packets where they are what it is about.
-fn datagrams(udp: &UdpStream, packets: Option<&PacketPath>) -> Vec<String> {
-    let UdpStream { flows, direction, size, rate, offload, tuning } = udp;
-    let mut parts = Vec::new();
-    if let Some(packets) = packets {
-        parts.push(format!("{} B frames", packets.frame));
-        parts.push(format!("from {} to {}", packets.engine.word(), packets.receiver.word()));
-    }
-    parts.push(plural(*flows, "flow"));
-    parts.push(way(*direction).to_owned());
-    if let Some(packets) = packets {
-        let packet_rate =
-            |rate: BitRate| super::metric::packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64);
-        let unpaced = || packets.search.as_ref().map_or("unpaced".to_owned(), super::search::settings);
-        parts.push(rate.map_or_else(unpaced, |rate| format!("at {}", packet_rate(rate))));
-        parts.extend(packets.queues.map(|queues| plural(queues, "queue")));
-    } else {
-        parts.push(format!("{size} datagrams"));
-        parts.push(rate.map_or("unpaced".to_owned(), |rate| format!("at {rate}")));
-        parts.push(match offload {
-            UdpOffload::None => "no segmentation offload".to_owned(),
-            UdpOffload::Gso => "GSO".to_owned(),
-            UdpOffload::GsoGro => "GSO and GRO".to_owned(),
-        });
-    }
-    parts.extend(tuning.volume.map(|volume| format!("{volume} total")));
-    parts.extend(tuning.window.map(|window| format!("{window} buffers")));
-    parts
-}
-
-pub(super) fn engine_words(engine: TcpEngine) -> &'static str {
-    match engine {
-        TcpEngine::Lean => "lean engine",
-        TcpEngine::Copy => "copy engine",
-        TcpEngine::Zerocopy => "zerocopy engine",
-        TcpEngine::IoUring => "io-uring engine",
-    }
 }
 
 /// How many zero-copy sends the kernel copied.
@@ -166,14 +85,6 @@ pub fn zero_copy(report: ZeroCopyReport) -> String {
         );
     }
     words
-}
-
-fn waiting(wait: Wait) -> &'static str {
-    match wait {
-        Wait::Block => "blocking",
-        Wait::Spin => "spinning",
-        Wait::BusyPoll => "busy-polling",
-    }
 }
 
 /// Heading of the table of parts.
@@ -214,37 +125,6 @@ pub fn load_effects(workload: &WorkloadAnalysis) -> Vec<String> {
         sentences.push(format!("probes without a response: {}", lost.join("; ")));
     }
     sentences
-}
-
-/// A count with its noun.
-pub fn plural(count: u32, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
-}
-
-pub(super) fn way(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Up => "client to server",
-        Direction::Down => "server to client",
-        Direction::Both => "both ways",
-    }
-}
-
-fn loaded(load: &LoadedLatency) -> Vec<String> {
-    let mut parts = Vec::new();
-    parts.push(format!(
-        "{} probes of {} at {}",
-        match load.probe {
-            ProbeProtocol::Udp => "UDP",
-            ProbeProtocol::Tcp => "TCP",
-        },
-        load.size,
-        load.rate
-    ));
-    parts.push(format!("idle for {}", load.idle));
-    parts.push(format!("then {} {}", plural(load.streams + 1, "TCP stream"), way(load.direction)));
-    parts.push(engine_words(load.engine).to_owned());
-    parts.extend(load.congestion.iter().cloned());
-    parts
 }
 
 /// How a run ended.

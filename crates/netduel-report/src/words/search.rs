@@ -16,12 +16,6 @@ pub fn rate(packets_per_second: f64) -> String {
     human_si(packets_per_second, "pps")
 }
 
-/// The goals of a search, for the settings of a workload.
-pub(super) fn settings(search: &Search) -> String {
-    let goals: Vec<&str> = search.goals.iter().map(|goal| goal.name.as_str()).collect();
-    format!("search for {}", goals.join(" and "))
-}
-
 /// The load of a step.
 pub fn load(step: &SearchStep) -> String {
     rate(step.load as f64)

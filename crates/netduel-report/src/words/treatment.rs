@@ -1,8 +1,7 @@
 //! What the arms of a plan change on their hosts.
 use netduel_model::plan::tuning::CoreChoice;
 use netduel_model::plan::{Arm, ResolvedPlan, Treatment, TreatmentAction};
-
-use super::run::plural;
+use netduel_model::units::plural;
 
 /// Changes of each arm, one line per arm. Empty when arms change only the path of the lab, which the proof of path names.
 pub fn changes(plan: &ResolvedPlan) -> Vec<String> {

@@ -6,7 +6,9 @@ use clap::Parser as _;
 use netduel_model::ids::WorkloadName;
 use netduel_model::plan::{self, spec::SettingsSpec};
 use netduel_model::units::Nanos;
-use netduel_model::workload::{Family, PinAuto, Setting, SettingRange, Timing, Unit, Workload, WorkloadType};
+use netduel_model::workload::{
+    DURATION, Family, LAB, PinAuto, SEARCH_GOAL, Setting, SettingRange, Timing, Unit, Workload, WorkloadType,
+};
 use serde_json::Value;
 
 use super::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
@@ -14,6 +16,7 @@ use super::plan::Test;
 use crate::serve::rules::Rules;
 
 const SECOND: Nanos = Nanos(1_000_000_000);
+const TIMING: Timing = Timing { duration: SECOND, warmup: Nanos(0), cooldown: Nanos(0) };
 
 /// A value of a setting and whether it is in the range.
 #[derive(Clone, Copy)]
@@ -33,7 +36,7 @@ fn cases() -> Vec<Case> {
             let Some(range) = setting.range else { continue };
             // A percent is the least that is written of a share.
             let step = if range.unit == Unit::Share { 10_000 } else { 1 };
-            let largest = if range.unit == Unit::Count { u64::from(u32::MAX) } else { i64::MAX as u64 };
+            let largest = if range.unit.is_number() { u64::from(u32::MAX) } else { i64::MAX as u64 };
             let below = range.least.checked_sub(step).map(|value| (value, false));
             let above = range.most.checked_add(step).filter(|most| *most <= largest);
             let values = [
@@ -61,16 +64,14 @@ fn beside(case: &Case) -> &'static str {
             "duration = \"10 s\"\nevents = [{ at = \"2 s\", do = \"remove\" }, { at = \"4 s\", do = \"return\" }]\n"
         }
         (WorkloadType::Pps, "queues") => "generator = \"xdp\"\nflows = 1024\n",
+        (WorkloadType::Pps, key) if key.starts_with("dpdk.") => "generator = \"dpdk\"\n",
         _ => "duration = \"10 s\"\n",
     }
 }
 
 fn plan_of(case: &Case) -> String {
     format!(
-        "name = \"x\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
-         [[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{{ path = \"accelerated\" }}]\n\
-         [[arms]]\nname = \"two\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{{ path = \"accelerated\" }}]\n\
-         [[workloads]]\nname = \"w\"\ntype = \"{}\"\n{}{} = {}\n",
+        "{BEGIN}type = \"{}\"\n{}{} = {}\n[lab]\n",
         case.kind.word(),
         beside(case),
         case.setting.key,
@@ -113,7 +114,7 @@ fn workload(case: &Case) -> Workload {
     Workload {
         name: WorkloadName::new("w").unwrap(),
         traffic: plan::traffic(&spec, case.kind, SECOND),
-        timing: Timing { duration: SECOND, warmup: Nanos(0), cooldown: Nanos(0) },
+        timing: TIMING,
         family: Family::Ipv4,
         dscp: spec.dscp.and_then(|dscp| u8::try_from(dscp).ok()),
         pin_client: Vec::new(),
@@ -144,9 +145,12 @@ fn the_schema_has_the_bounds_of_each_type() {
     for case in cases() {
         let is_its = |rule: &&Value| rule["if"]["properties"]["type"]["const"] == case.kind.word();
         let rule = rules.iter().find(is_its).expect("every type has one");
-        let bounds = &rule["then"]["properties"][case.setting.key];
+        let bounds = match case.setting.key.split_once('.') {
+            Some((_, key)) => &schema["$defs"]["DpdkSpec"]["properties"][key],
+            None => &rule["then"]["properties"][case.setting.key],
+        };
         let SettingRange { least, most, unit } = case.range;
-        if unit == Unit::Count {
+        if unit.is_number() {
             let is_good = bounds["minimum"].as_u64() <= Some(case.value)
                 && Some(case.value) <= bounds["maximum"].as_u64();
             assert_eq!(is_good, case.is_good, "{}", name(&case));
@@ -154,6 +158,65 @@ fn the_schema_has_the_bounds_of_each_type() {
             let expected = [unit.show(least), unit.show(most)];
             assert_eq!([&bounds["x-minimum"], &bounds["x-maximum"]], [&expected[0], &expected[1]]);
         }
+    }
+}
+
+/// The plan of a case without its workload.
+const BEGIN: &str = "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n\
+    [[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]\n\
+    [[arms]]\nname = \"two\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{ path = \"accelerated\" }]\n\
+    [[workloads]]\nname = \"w\"\n";
+
+/// Tables whose settings are no type's own: where they stand in the schema, and a plan with one of their keys set.
+type Table = (&'static str, &'static [Setting], fn(&str, &str) -> String);
+const TABLES: [Table; 3] = [
+    ("LabSpec", LAB, |key, value| format!("{BEGIN}type = \"tcp-rr\"\n[lab]\n{key} = {value}\n")),
+    ("WorkloadSpec", &[DURATION], |key, value| format!("{BEGIN}type = \"tcp-rr\"\n{key} = {value}\n[lab]\n")),
+    ("SearchGoalSpec", SEARCH_GOAL, |key, value| {
+        // No shorter, and no longer, than the trials of the goal.
+        let beside = match key {
+            "initial_trial" => ", final_trial = \"1 h\"",
+            "duration_sum" => ", final_trial = \"100 ms\"",
+            _ => "",
+        };
+        format!("{BEGIN}type = \"pps\"\nsearch = [{{ {key} = {value}{beside} }}]\n[lab]\n")
+    }),
+];
+
+#[test]
+fn tables_of_a_plan_take_their_settings_up_to_the_bounds_and_no_further() {
+    let schema = plan::schema();
+    for (definition, settings, text) in TABLES {
+        for setting in settings {
+            let range = setting.range.expect("it is a quantity");
+            let values = [
+                Some((range.least, true)),
+                Some((range.most, true)),
+                range.least.checked_sub(1).map(|value| (value, false)),
+                Some((range.most + 1, false)),
+            ];
+            for (value, is_good) in values.into_iter().flatten() {
+                let text = text(setting.key, &range.unit.toml(value));
+                let parsed = plan::parse(&text, "p");
+                assert_eq!(parsed.is_ok(), is_good, "{text}: {:?}", parsed.err());
+            }
+            let property = &schema["$defs"][definition]["properties"][setting.key];
+            let told = property["description"].as_str().expect("it is described");
+            assert!(told.ends_with(&format!("Range: {}.", range.words())), "{told}");
+        }
+    }
+}
+
+#[test]
+fn agents_and_servers_refuse_a_longer_test_than_a_plan_has() {
+    let case = cases()[0];
+    for (value, is_good) in [(24 * 3_600_000_000_000, true), (24 * 3_600_000_000_001, false)] {
+        let mut workload =
+            Workload { timing: Timing { duration: Nanos(value), ..TIMING }, ..workload(&case) };
+        workload.traffic = plan::traffic(&SettingsSpec::default(), WorkloadType::TcpRr, SECOND);
+        assert_eq!(netduel_load::check_ranges(&workload).is_ok(), is_good);
+        let rules = Rules { longest: Nanos(u64::MAX), fastest: None, streams: u32::MAX };
+        assert_eq!(rules.refusal(&workload).is_none(), is_good);
     }
 }
 

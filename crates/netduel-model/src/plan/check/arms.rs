@@ -6,11 +6,11 @@ use crate::lab;
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::resolved::{Arm, Host, Launch, Pair, Treatment, TreatmentAction};
-use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, Side, WorkloadType};
+use crate::plan::spec::{ArmSpec, PlanSpec, Side, WorkloadType};
 use crate::workload::{Family, Role, Workload};
 
 use super::values::{check_interface, check_mbps};
-use super::{failover, packets, settings, treatments, workloads};
+use super::{events, settings, treatments, workloads};
 
 /// What the copy of an arm is named in an A/A run.
 const COPY_SUFFIX: &str = "-again";
@@ -125,29 +125,18 @@ fn resolve_arm(
         .iter()
         .map(|(index, workload)| {
             let written_path = element_path("workloads", *index);
-            let mut resolved = workloads::resolve(workload, &written_path, arm, path, problems)?;
-            packets::over(&mut resolved, expect_client.as_ref(), expect_server.as_ref());
-            let set = arm.set.as_ref().map(SettingsSpec::given).unwrap_or_default();
-            let at = |key: &str| {
-                let key = if key == "frame" && workload.frames.is_some() { "frames" } else { key };
-                if set.contains(&key) {
-                    key_path(&key_path(path, "set"), key)
-                } else {
-                    key_path(&written_path, key)
-                }
-            };
-            settings::check_together(&resolved, &at, problems);
-            packets::check_arm(&resolved, (workload, &written_path), (arm, path), problems);
+            let mut resolved = workloads::resolve((workload, &written_path), (arm, path), problems)?;
+            resolved.traffic.set_interfaces(expect_client.as_ref(), expect_server.as_ref());
             Some(resolved)
         })
         .collect();
-    let ends = failover::Ends { client, server, treatments: &treatments };
+    let ends = events::Ends { client, server, treatments: &treatments };
     for ((index, written), workload) in specs.iter().zip(&resolved) {
         let Some(workload) = workload else { continue };
         check_family(arm, client, server, workload, problems);
         let written_path = element_path("workloads", *index);
-        let run = (&workload.traffic, workload.timing.duration);
-        failover::check((written, &written_path), (arm, path), run, ends, problems);
+        let events_path = workloads::events_path((written, &written_path), (arm, path));
+        events::check(workload.traffic.facts().events, ends, &events_path, problems);
     }
     Some(Arm {
         name: arm.name.clone()?,

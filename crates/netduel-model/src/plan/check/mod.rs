@@ -1,27 +1,24 @@
 //! Whether a plan makes sense, and its defaults. Each file judges one table; none of them stops at the first problem.
 mod arms;
 mod design;
-mod dpdk;
-mod failover;
+mod events;
+mod frames;
 mod hosts;
 mod overrides;
-mod packets;
-mod search;
 mod settings;
 mod treatments;
 mod tuning;
 mod values;
 mod workloads;
 
-use super::problem::Problems;
+use super::problem::{Problems, key_path};
 use super::resolved::{Lab, ResolvedPlan};
 use super::spec::{DesignSpec, LabSpec, PlanSpec};
 use crate::ids::{NAME_LEN_MAX, RunId};
+use crate::workload::LAB;
 
 pub(super) use overrides::apply as apply_overrides;
 pub use settings::traffic;
-
-use values::range;
 
 /// Checks everything and resolves it; `None` when what is missing or unreadable leaves nothing to run. A plan with
 /// problems may be resolved all the same: the caller looks at the problems.
@@ -59,14 +56,18 @@ pub(super) fn resolve(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Re
 }
 
 fn resolve_lab(lab: &LabSpec, problems: &mut Problems<'_>) -> Lab {
-    let rules = lab.rules.unwrap_or(600);
-    range(problems, "lab.rules", rules, 0, 10_000);
-    let mtu = lab.mtu.unwrap_or(1500);
-    range(problems, "lab.mtu", mtu, 1280, 9000);
-    if lab.cap.is_some_and(|cap| cap.0 == 0) {
-        problems.add("lab.cap", "is 0", "1 bit/s at least; leave `cap` out for none");
+    for setting in LAB {
+        let (Some(range), Some(value)) = (setting.range, lab.number(setting.key)) else { continue };
+        if !range.contains(value) {
+            let advice = if setting.advice.is_empty() { "" } else { "; " };
+            let allowed = format!("{}{advice}{}", range.allowed(), setting.advice);
+            problems.add(&key_path("lab", setting.key), format!("is {}", range.unit.toml(value)), allowed);
+        }
     }
-    let queues = lab.queues.unwrap_or(1);
-    range(problems, "lab.queues", queues, 1, crate::lab::QUEUES_MAX);
-    Lab { rules, cap: lab.cap, mtu, queues }
+    Lab {
+        rules: lab.rules.unwrap_or(600),
+        cap: lab.cap,
+        mtu: lab.mtu.unwrap_or(1500),
+        queues: lab.queues.unwrap_or(1),
+    }
 }

@@ -93,7 +93,7 @@ fn has_key(workload: &WorkloadSpec, key: &str, raw: &Raw<'_>) -> bool {
     };
     tried.fill(key, raw, key, &mut noted);
     let unreadable = noted.len();
-    settings::check_belong(&tried.settings, kind, "", &mut noted);
+    settings::check_belong(&tried, kind, "", &mut noted);
     noted.len() == unreadable
 }
 

@@ -5,21 +5,20 @@ use crate::ids::WorkloadName;
 use crate::metric::Metric;
 use crate::plan::cores::CoresSpec;
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
-use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, WorkloadSpec, WorkloadType};
+use crate::plan::spec::{ArmSpec, PlanSpec, SettingsSpec, WorkloadSpec};
 use crate::units::Nanos;
-use crate::workload::{PinAuto, Timing, Traffic, Workload};
+use crate::workload::given::{Given, Places};
+use crate::workload::{DURATION as DURATION_SETTING, PinAuto, Timing, Traffic, Workload, search_duration};
 
-use super::{packets, search, settings};
+use super::{frames, settings};
 
 const DURATION: Nanos = Nanos(10_000_000_000);
-const DURATION_LEAST: Nanos = Nanos::from_millis(100);
-const DURATION_MOST: Nanos = Nanos(24 * 3_600_000_000_000);
 const WARMUP_LEAST: Nanos = Nanos::from_millis(100);
 
 /// The workloads one by one, those of several sizes of frames once for each, with their places in the plan.
 pub(super) fn written(spec: &PlanSpec) -> Vec<(usize, WorkloadSpec)> {
     let workloads = spec.workloads.as_deref().unwrap_or_default();
-    let each = |(index, workload)| packets::by_frames(workload).into_iter().map(move |one| (index, one));
+    let each = |(index, workload)| frames::by_frames(workload).into_iter().map(move |one| (index, one));
     workloads.iter().enumerate().flat_map(each).collect()
 }
 
@@ -30,8 +29,7 @@ pub(super) fn check(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Vec<
         problems.add("workloads", "has no workload", "write at least one table [[workloads]]");
     }
     for (index, workload) in workloads.iter().enumerate() {
-        packets::check_frames(workload, &element_path("workloads", index), problems);
-        search::check(workload, &element_path("workloads", index), problems);
+        frames::check(workload, &element_path("workloads", index), problems);
     }
     let all = written(spec);
     let mut names = BTreeSet::new();
@@ -43,36 +41,35 @@ pub(super) fn check(spec: &PlanSpec, problems: &mut Problems<'_>) -> Option<Vec<
             let wrong = format!("is \"{name}\", which another workload is named already");
             problems.add(&key_path(&path, "name"), wrong, "give each workload a name of its own");
         }
-        check_timing(workload, &path, problems);
+        check_duration(workload, &path, problems);
         let Some(kind) = workload.kind else { continue };
-        settings::check_belong(&workload.settings, kind, &path, problems);
+        settings::check_belong(workload, kind, &path, problems);
         settings::check_ranges(&workload.settings, kind, &path, problems);
-        let mut traffic = settings::traffic(&workload.settings, kind, duration(workload));
-        search::lay(workload, &mut traffic);
+        let traffic = Traffic::resolve(kind, &given(workload, &workload.settings));
+        check_timing(workload, timing(workload, &traffic), &path, problems);
         check_metrics(workload, &traffic, &path, problems);
     }
     all.iter().map(|(_, workload)| workload.name.clone()).collect()
 }
 
-/// The workload as an arm runs it.
+/// The workload as an arm runs it. `path` and `arm_path`: the tables of both.
 pub(super) fn resolve(
-    workload: &WorkloadSpec,
-    workload_path: &str,
-    arm: &ArmSpec,
-    arm_path: &str,
+    (workload, path): (&WorkloadSpec, &str),
+    (arm, arm_path): (&ArmSpec, &str),
     problems: &mut Problems<'_>,
 ) -> Option<Workload> {
-    let kind = workload.kind?;
     let set = arm.set.clone().unwrap_or_default();
     let effective = settings::overlaid(&workload.settings, &set);
-    let both_set = [(&set, key_path(arm_path, "set")), (&workload.settings, workload_path.to_owned())];
-    settings::check_loop(&effective, kind, &both_set, problems);
-    let mut traffic = settings::traffic(&effective, kind, duration(workload));
-    search::lay(workload, &mut traffic);
-    let timing = timing(workload, &effective);
-    check_parts(&traffic, timing, workload, workload_path, problems);
+    let set_path = key_path(arm_path, "set");
+    let own: Vec<&str> = [workload.given(), workload.settings.given()].concat();
+    let places = Places { workload: (path, own), arm: (&set_path, set.given()) };
+    let given = given(workload, &effective);
+    let traffic = Traffic::resolve(workload.kind?, &given);
+    traffic.check(&given, &places, problems);
+    let timing = timing(workload, &traffic);
+    check_parts(&traffic, timing, &places, problems);
     let metrics = workload.metrics.clone().unwrap_or_else(|| traffic.facts().default_metrics);
-    Some(Workload {
+    let resolved = Workload {
         name: workload.name.clone()?,
         traffic,
         timing,
@@ -85,25 +82,41 @@ pub(super) fn resolve(
         },
         dscp: effective.dscp.and_then(|dscp| u8::try_from(dscp).ok()),
         metrics,
-    })
+    };
+    settings::check_together(&resolved, &places, problems);
+    Some(resolved)
+}
+
+/// Where the list of events of a workload stands, as an arm runs it.
+pub(super) fn events_path(
+    (workload, path): (&WorkloadSpec, &str),
+    (arm, arm_path): (&ArmSpec, &str),
+) -> String {
+    let set = arm.set.as_ref().map(SettingsSpec::given).unwrap_or_default();
+    let set_path = key_path(arm_path, "set");
+    Places { workload: (path, workload.settings.given()), arm: (&set_path, set) }.at("events")
+}
+
+fn given<'a>(workload: &'a WorkloadSpec, settings: &'a SettingsSpec) -> Given<'a> {
+    Given { settings, search: workload.search.as_ref(), duration: duration(workload) }
 }
 
 fn duration(workload: &WorkloadSpec) -> Nanos {
-    let searched = workload.search.as_ref().map(search::duration);
+    let searched = workload.search.as_ref().map(search_duration);
     workload.duration.or(searched).unwrap_or(DURATION)
 }
 
 /// Times with their defaults, which follow the shortest part of the workload.
-fn timing(workload: &WorkloadSpec, effective: &SettingsSpec) -> Timing {
+fn timing(workload: &WorkloadSpec, traffic: &Traffic) -> Timing {
     let duration = duration(workload);
+    let facts = traffic.facts();
     let (mut warmup, mut cooldown) =
         ((duration.0 / 10).max(WARMUP_LEAST.0).min(duration.0 / 2), duration.0 / 20);
-    if workload.kind == Some(WorkloadType::LoadedLatency) {
-        let idle = settings::idle(effective, duration).0;
+    if let Some(Nanos(idle)) = facts.load_begins {
         let shorter = idle.min(duration.0.saturating_sub(idle));
         (warmup, cooldown) = (warmup.min(shorter / 3), cooldown.min(shorter / 10));
     }
-    if workload.search.is_some() {
+    if facts.search().is_some() {
         // Each of its trials counts from the first packet to the last.
         (warmup, cooldown) = (0, 0);
     }
@@ -115,36 +128,39 @@ fn timing(workload: &WorkloadSpec, effective: &SettingsSpec) -> Timing {
 }
 
 /// Notes a workload of two parts of which one is cut away as a whole.
-fn check_parts(
-    traffic: &Traffic,
-    timing: Timing,
-    workload: &WorkloadSpec,
-    path: &str,
-    problems: &mut Problems<'_>,
-) {
-    let Traffic::LoadedLatency(load) = traffic else { return };
-    let windows = [load.idle_window(&timing), load.loaded_window(&timing)];
-    if windows.iter().all(|window| window.start < window.end) {
+fn check_parts(traffic: &Traffic, timing: Timing, places: &Places<'_>, problems: &mut Problems<'_>) {
+    let facts = traffic.facts();
+    let (Some(idle), Some(window)) = (facts.load_begins, facts.idle_window(&timing)) else { return };
+    if [window, facts.steady_window(&timing)].iter().all(|window| window.start < window.end) {
         return;
     }
-    let (warmup, cooldown) = (timing.warmup, timing.cooldown);
+    let Timing { duration, warmup, cooldown } = timing;
+    let loaded = Nanos(duration.0.saturating_sub(idle.0));
     let wrong = format!(
-        "leaves nothing to measure: warmup \"{warmup}\" and cooldown \"{cooldown}\" of an idle part of \"{}\" and a loaded part of \
-         \"{}\"",
-        load.idle,
-        Nanos(timing.duration.0.saturating_sub(load.idle.0))
+        "leaves nothing to measure: warmup \"{warmup}\" and cooldown \"{cooldown}\" of an idle part of \"{idle}\" and a loaded part \
+         of \"{loaded}\""
     );
-    let key = if workload.warmup.is_some() { "warmup" } else { "duration" };
+    let key = if places.is_of_workload("warmup") { "warmup" } else { "duration" };
     let allowed = "together warmup and cooldown must be shorter than each of the parts";
-    problems.add(&key_path(path, key), wrong, allowed);
+    problems.add(&places.at(key), wrong, allowed);
 }
 
-fn check_timing(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'_>) {
-    let Timing { duration, warmup, cooldown } = timing(workload, &workload.settings);
-    if duration < DURATION_LEAST || duration > DURATION_MOST {
-        let wrong = format!("is \"{duration}\"");
-        problems.add(&key_path(path, "duration"), wrong, "\"100 ms\" to \"24 h\" is allowed");
-    } else if warmup.0.saturating_add(cooldown.0) >= duration.0 {
+fn check_duration(workload: &WorkloadSpec, path: &str, problems: &mut Problems<'_>) {
+    let Some(range) = DURATION_SETTING.range else { return };
+    let duration = duration(workload);
+    if !range.contains(duration.0) {
+        problems.add(
+            &key_path(path, "duration"),
+            format!("is {}", range.unit.toml(duration.0)),
+            range.allowed(),
+        );
+    }
+}
+
+fn check_timing(workload: &WorkloadSpec, timing: Timing, path: &str, problems: &mut Problems<'_>) {
+    let Timing { duration, warmup, cooldown } = timing;
+    let is_in_range = DURATION_SETTING.range.is_none_or(|range| range.contains(duration.0));
+    if is_in_range && warmup.0.saturating_add(cooldown.0) >= duration.0 {
         let key = if workload.warmup.is_some() {
             "warmup"
         } else if workload.cooldown.is_some() {

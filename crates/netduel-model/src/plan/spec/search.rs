@@ -56,20 +56,20 @@ shape! {
     pub struct SearchGoalSpec {
         /// The goal whose values are taken for keys that are left out, default `no-drop`.
         optional like: SearchPreset,
-        /// Final trial duration: only trials of this length prove a load good, 100 ms to 1 h.
+        /// Final trial duration: only trials of this length prove a load good.
         optional final_trial: Nanos,
-        /// Duration sum: how much of such trials a load needs at most, one final trial to 24 h. Default: in the proportion of the goal
+        /// Duration sum: how much of such trials a load needs at most, at least one. Default: in the proportion of the goal
         /// that it is like.
         optional duration_sum: Nanos,
-        /// Loss ratio: the share of packets that a good trial may lose, 0 % to less than 50 %.
+        /// Loss ratio: the share of packets that a good trial may lose, less than 50 %.
         optional loss_ratio: Percent,
-        /// Exceed ratio: the share of trials at a load that may lose more, 0 % to less than 100 %.
+        /// Exceed ratio: the share of trials at a load that may lose more, less than 100 %.
         optional exceed_ratio: Percent,
-        /// Width: how far apart, relative to the upper one, the bounds may be at the end, 0.05 % to 50 % and no less than `loss_ratio`.
+        /// Width: how far apart, relative to the upper one, the bounds may be at the end; no less than `loss_ratio`.
         optional width: Percent,
-        /// Initial trial duration: the shortest trial, 100 ms to `final_trial`.
+        /// Initial trial duration: the shortest trial, no longer than `final_trial`.
         optional initial_trial: Nanos,
-        /// Pause before each trial, in which buffers run empty, 0 s to 1 min: 500 ms of `no-drop` and `partial-drop`, and the 7 s of RFC 2544
+        /// Pause before each trial, in which buffers run empty: 500 ms of `no-drop` and `partial-drop`, and the 7 s of RFC 2544
         /// (section 23) of the others. A search takes the longest of its goals.
         optional settle: Nanos,
     }

@@ -14,90 +14,76 @@ use crate::workload::{ppm, share};
 shape! {
     /// Settings of a workload that an arm may override.
     pub struct SettingsSpec {
-        /// All types: IP version, default `ipv4`.
+        /// IP version, default `ipv4`.
         optional family: Family,
-        /// All types: cores for the client's threads, in order and from the first again; or `"auto"`: the client chooses those near the
+        /// Cores for the client's threads, in order and from the first again; or `"auto"`: the client chooses cores near the
         /// interface that carries the data, and the result says which and why. Default: the kernel places them.
         optional pin_client: CoresSpec,
-        /// All types: cores for the server's threads; as `pin_client`.
+        /// Cores for the server's threads; as `pin_client`.
         optional pin_server: CoresSpec,
-        /// All types but pps: DSCP (RFC 2474) of the data packets of both ends, for example 46 for expedited forwarding. Default: the
+        /// DSCP (RFC 2474) of the data packets of both ends, for example 46 for expedited forwarding. Default: the
         /// kernel's, 0.
         optional dscp: u32,
-        /// tcp-stream: connections (1024 at most with the engines `zerocopy` and `io-uring`), default 1; they share a thread for each
-        /// core, but for these two, and `copy` up to 128. loaded-latency: connections that make the load, beside one that also
-        /// carries round trips, default 16. failover: connections beside the probes, default 1.
+        /// TCP connections.
         optional streams: u32,
-        /// tcp-stream, udp-stream, pps: who sends, default `up` (client to server). With `both` rates are the sum of the two
-        /// directions, and loss is that of all datagrams. pps: sockets alone have other directions than `up`. loaded-latency: who sends the load, default `both`. failover: who sends on its streams;
-        /// probes go both ways.
+        /// The end that sends bulk data: `up` is client to server.
         optional direction: Direction,
-        /// tcp-stream, loaded-latency, failover: bytes a call, default 1 MiB with the `lean` engine, 128 KiB with
-        /// `copy` and 256 KiB with `zerocopy` and `io-uring`.
+        /// Bytes per call, default 1 MiB with the `lean` engine, 128 KiB with `copy` and 256 KiB with `zerocopy` and
+        /// `io-uring`.
         optional block: Bytes,
-        /// tcp-stream, loaded-latency, failover: how bytes are moved, default `lean`.
+        /// How bytes are moved, default `lean`.
         optional engine: TcpEngine,
-        /// tcp-stream, tcp-rr, tcp-crr, loaded-latency, failover: congestion control as the kernel names it, 15 letters at most; default:
-        /// the host's.
+        /// Congestion control as the kernel names it, at most 15 characters. Default: the host's.
         optional congestion: String,
-        /// udp-stream: payload of a datagram, default 1448 B (1428 B over IPv6). tcp-rr, udp-rr: bytes of a
-        /// request and of its response, default 64 B. tcp-crr: bytes of a
-        /// request, default 64 B. loaded-latency: bytes of a probe and of its response, default 64 B. failover: payload of a probe, the same.
+        /// Payload of a message.
         optional size: Bytes,
-        /// tcp-crr: bytes of a response, default: as the request (`size`).
+        /// Bytes of a response. Default: `size`.
         optional response_size: Bytes,
-        /// tcp-stream, udp-stream: payload rate of all streams or flows together, in each direction that is used; default: as fast as it can. Datagrams leave in bursts of what falls due in
-        /// 100 us, 16 at most.
+        /// Payload rate of all streams or flows together, in each direction that is used. Default: as fast as it can.
         optional rate: BitRate,
-        /// tcp-stream, udp-stream: each direction ends after this much payload of all streams or flows together, or with
-        /// `duration`, whichever comes first; default: with `duration` alone. Flows send whole datagrams, the last one, too.
+        /// Each direction ends after this much payload of all streams or flows together, or with `duration`, whichever comes
+        /// first. Default: with `duration` alone.
         optional volume: Bytes,
-        /// tcp-stream, udp-stream, pps: send and receive buffer of each socket at both ends, as far as net.core.wmem_max and
-        /// rmem_max allow; default: the kernel grows those of TCP, and flows share 64 MiB for receiving.
+        /// Send and receive buffer of each socket at both ends, as far as net.core.wmem_max and rmem_max allow.
         optional window: Bytes,
-        /// tcp-stream: largest segment, bytes; default: that of the path's MTU.
+        /// Largest segment. Default: that of the path's MTU.
         optional mss: u32,
-        /// udp-stream, pps: source ports, default 1 for udp-stream and 16 for pps (1 with the generator `kernel`, where each has
-        /// a thread that keeps a core, 64 at most; with `dpdk` more than 1 means as many as testpmd makes, default 1 for a receiver of one queue). They share as many threads as there are cores or queues, or as `pin_client` and
-        /// `pin_server` name.
+        /// Source ports. They share as many threads as there are cores or queues, or as `pin_client` and `pin_server` name.
         optional flows: u32,
-        /// udp-stream: who cuts and joins datagrams. Default: `gso` without a `rate` when `size` is at most its default, for then
-        /// a core is the limit; `none` otherwise, for a rate asks for even spacing and a longer datagram may not fit the MTU,
+        /// Who segments and joins datagrams. Default: `gso` without a `rate` when `size` is at most its default, because then
+        /// a core is the limit; `none` otherwise, because a rate needs even spacing and a longer datagram may not fit the MTU,
         /// which `gso` needs. Where a path carries the 128 datagrams of a buffer as one packet, every report says so.
         optional offload: UdpOffload,
-        /// tcp-rr, udp-rr: outstanding requests in a closed loop, default 1. tcp-crr: outstanding transactions, each in a thread at both ends, default 1; with `request_rate` at most, default 64.
+        /// Requests in flight.
         optional outstanding: u32,
-        /// tcp-rr, udp-rr, tcp-crr: how both ends wait, default `block`. pps: how the receiver `xdp` does, `spin` (default) or `busy-poll`.
+        /// How a thread waits for a message.
         optional wait: Wait,
-        /// tcp-rr, udp-rr, tcp-crr: an open loop at this rate, measured from the scheduled time; excludes
-        /// `outstanding` but for tcp-crr. Default: a closed loop. loaded-latency: the rate of the probes, which always are an open
-        /// loop, default 200 /s. failover: probes each way, default 1 k/s.
+        /// Requests leave on a schedule of this rate, whatever the responses do, and count from the scheduled time (open loop).
         optional request_rate: PerSecond,
-        /// loaded-latency: what the probes travel in, default `udp`.
+        /// What the probes travel in, default `udp`.
         optional probe: ProbeProtocol,
-        /// loaded-latency: share of the duration in which the path is idle, before the load begins, default 25 %.
+        /// Share of the duration in which the path is idle, before the load begins. Default 25 %.
         optional idle_share: Percent,
-        /// tcp-rr, udp-rr: have the kernels (and NICs whose stamping is enabled) time-stamp some of the requests, which splits
-        /// their round trips into network, kernel and program at both ends, and gives one-way delay with its error. Responses
-        /// smaller than 48 B (tcp-rr) or 64 B (udp-rr) cannot carry the server's times: then network and server are one part.
+        /// The kernels (and NICs whose time stamping is enabled) time-stamp some of the requests, which splits
+        /// their round trips into network, kernel and program at both ends, and gives one-way delay with its error.
         /// What it costs is measured; compare with runs that do the same. Default `false`.
         optional timestamps: bool,
-        /// pps: who makes the packets, default `socket`.
+        /// Who makes the packets, default `socket`.
         optional generator: PacketEngine,
-        /// pps: who takes the packets. Default: `socket`, `xdp`, `count` or `dpdk` for the generator `socket`, `xdp`, `kernel` or `dpdk`.
+        /// Who takes the packets. Default: `socket`, `xdp`, `count` or `dpdk` for the generator `socket`, `xdp`, `kernel` or `dpdk`.
         optional receiver: PacketReceiver,
-        /// pps: size of a frame with its check sequence, bytes (82 at least over IPv6), default 64 (82). What a socket sends
-        /// is filled up by the interface when it is shorter than Ethernet's least frame.
+        /// Size of a frame with its check sequence (at least 82 bytes over IPv6), default 64 (82). The interface pads what a socket
+        /// sends when it is shorter than Ethernet's smallest frame.
         optional frame: u32,
-        /// pps: packets a second of all flows together; default: as fast as it can. The generators `kernel` and `dpdk` keep
+        /// Packets per second of all flows together. Default: as fast as it can. The generators `kernel` and `dpdk` keep
         /// no rate.
         optional packet_rate: PerSecond,
-        /// pps: queues that the generator `xdp` sends by and the receiver `xdp` has threads for, from the first on, default: all
-        /// that the interface has (for sending: no more than cores or flows).
+        /// Queues that the generator `xdp` sends by and the receiver `xdp` has threads for, from the first on. Default: all
+        /// of the interface (for sending: no more than cores or flows).
         optional queues: u32,
-        /// pps: how testpmd is run, with the generator or receiver `dpdk`.
+        /// How testpmd is run, with the generator or receiver `dpdk`.
         optional dpdk: DpdkSpec,
-        /// failover: what is done to the path while traffic runs, in the order of time; at least one, and each within the duration.
+        /// What is done to the path while traffic runs, in the order of time; at least one, and each within the duration.
         optional events: Vec<EventSpec>,
     }
 }
@@ -122,6 +108,9 @@ impl SettingsSpec {
             "request_rate" => self.request_rate.map(|rate| rate.0),
             "packet_rate" => self.packet_rate.map(|rate| rate.0),
             "idle_share" => self.idle_share.map(ppm),
+            "dpdk.queues" => self.dpdk.as_ref()?.queues.map(u64::from),
+            "dpdk.receive_queues" => self.dpdk.as_ref()?.receive_queues.map(u64::from),
+            "dpdk.descriptors" => self.dpdk.as_ref()?.descriptors.map(u64::from),
             _ => None,
         }
     }
@@ -146,6 +135,9 @@ impl SettingsSpec {
             "request_rate" => self.request_rate = Some(PerSecond(value)),
             "packet_rate" => self.packet_rate = Some(PerSecond(value)),
             "idle_share" => self.idle_share = Some(share(value)),
+            "dpdk.queues" => self.dpdk.get_or_insert_default().queues = count,
+            "dpdk.receive_queues" => self.dpdk.get_or_insert_default().receive_queues = count,
+            "dpdk.descriptors" => self.dpdk.get_or_insert_default().descriptors = count,
             _ => return false,
         }
         true
@@ -162,11 +154,11 @@ shape! {
         /// `net_null` for no network at all, `netvsc`, `mana` or `failsafe` on Azure, or the place of a PCI function,
         /// for example `0000:00:05.0`.
         optional device: DpdkDevice,
-        /// Queues in either direction, each with a core of its own while there are enough, 1 to 128, default 1.
+        /// Queues in either direction, each with a core of its own while there are enough. Default 1.
         optional queues: u32,
-        /// Queues of the receiver, when it has others, 1 to 128. Default: `queues`.
+        /// Queues of the receiver, when it has another number. Default: `queues`.
         optional receive_queues: u32,
-        /// Descriptors of each queue, 32 to 32768. Default: as many as the driver likes.
+        /// Descriptors of each queue. Default: the driver's.
         optional descriptors: u32,
         /// Whether its buffers are huge pages with one of the devices `net_...`, too; the others need them in any case. What lacks is
         /// reserved for the trial. Default `false`.

@@ -1,48 +1,9 @@
-//! Settings of testpmd: ranges, defaults, and what goes together with it.
-use crate::dpdk::{DESCRIPTORS, DpdkSettings, QUEUES_MOST};
+//! Settings of testpmd: defaults, and what goes together with it.
+use crate::dpdk::DpdkSettings;
 use crate::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use crate::plan::problem::{Problems, key_path};
-use crate::plan::spec::{DpdkSpec, SettingsSpec, WorkloadType};
-use crate::workload::Family;
-
-/// Notes values that are out of range.
-pub(super) fn check_ranges(
-    settings: &SettingsSpec,
-    kind: WorkloadType,
-    path: &str,
-    problems: &mut Problems<'_>,
-) {
-    let Some(dpdk) = settings.dpdk.as_ref().filter(|_| kind == WorkloadType::Pps) else { return };
-    let path = key_path(path, "dpdk");
-    for (key, queues) in [("queues", dpdk.queues), ("receive_queues", dpdk.receive_queues)] {
-        if let Some(queues) = queues.filter(|queues| !(1..=QUEUES_MOST).contains(queues)) {
-            let allowed = format!("1 to {QUEUES_MOST} is allowed, and no more than the port has");
-            problems.add(&key_path(&path, key), format!("is {queues}"), allowed);
-        }
-    }
-    if let Some(descriptors) = dpdk.descriptors.filter(|descriptors| !DESCRIPTORS.contains(descriptors)) {
-        let allowed = format!("{} to {} is allowed", DESCRIPTORS.start(), DESCRIPTORS.end());
-        problems.add(&key_path(&path, "descriptors"), format!("is {descriptors}"), allowed);
-    }
-    if dpdk.program.as_deref() == Some("") {
-        let allowed = format!("leave it out for `{}`", DpdkSettings::PROGRAM);
-        problems.add(&key_path(&path, "program"), "is empty", allowed);
-    }
-}
-
-/// The settings of a workload with those of an arm laid over them, key by key.
-pub(super) fn overlaid(workload: Option<&DpdkSpec>, arm: Option<&DpdkSpec>) -> Option<DpdkSpec> {
-    let (Some(workload), Some(arm)) = (workload, arm) else { return arm.or(workload).cloned() };
-    Some(DpdkSpec {
-        program: arm.program.clone().or_else(|| workload.program.clone()),
-        device: arm.device.clone().or_else(|| workload.device.clone()),
-        queues: arm.queues.or(workload.queues),
-        receive_queues: arm.receive_queues.or(workload.receive_queues),
-        descriptors: arm.descriptors.or(workload.descriptors),
-        huge_pages: arm.huge_pages.or(workload.huge_pages),
-        args: arm.args.clone().or_else(|| workload.args.clone()),
-    })
-}
+use crate::plan::spec::settings::{DpdkSpec, SettingsSpec};
+use crate::workload::terms::Family;
 
 /// The settings with every default; none where testpmd has no part and nothing is said of it.
 pub(super) fn resolve(
@@ -68,14 +29,18 @@ pub(super) fn resolve(
     })
 }
 
-/// Notes what does not go together in an arm. `at`: where a key is written.
-pub(super) fn check_arm(
+/// Notes what does not go together. `at`: where a key is written.
+pub(super) fn check(
     packets: &PacketPath,
     family: Family,
     at: &dyn Fn(&str) -> String,
     problems: &mut Problems<'_>,
 ) {
     let Some(dpdk) = &packets.dpdk else { return };
+    if dpdk.program.is_empty() {
+        let allowed = format!("leave it out for `{}`", DpdkSettings::PROGRAM);
+        problems.add(&key_path(&at("dpdk"), "program"), "is empty", allowed);
+    }
     let (sends, receives) = (packets.engine == PacketEngine::Dpdk, packets.receiver == PacketReceiver::Dpdk);
     if !sends && !receives {
         let allowed = "set `generator` or `receiver` to \"dpdk\", or leave the table out";

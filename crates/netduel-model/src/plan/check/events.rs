@@ -1,0 +1,70 @@
+//! Events on a path: whether the hosts of an arm have them.
+use crate::failover::{PathEvent, PathEventKind};
+use crate::lab;
+use crate::plan::problem::{Problems, element_path, key_path};
+use crate::plan::resolved::{Host, Launch, Treatment};
+use crate::plan::spec::{LabPath, Side};
+
+use super::treatments;
+use super::values::check_interface;
+
+/// The hosts of an arm and what it changes on them.
+#[derive(Clone, Copy)]
+pub(super) struct Ends<'a> {
+    pub client: Option<&'a Host>,
+    pub server: Option<&'a Host>,
+    pub treatments: &'a [Treatment],
+}
+
+/// Notes events that the hosts of an arm do not have. `path`: where the list of events stands.
+pub(super) fn check(events: &[PathEvent], ends: Ends<'_>, path: &str, problems: &mut Problems<'_>) {
+    for (index, event) in events.iter().enumerate() {
+        check_hosts(event, ends, &element_path(path, index), problems);
+    }
+}
+
+fn check_hosts(event: &PathEvent, ends: Ends<'_>, path: &str, problems: &mut Problems<'_>) {
+    let (Some(client), Some(server)) = (ends.client, ends.server) else { return };
+    let in_lab = [client, server].map(|host| matches!(host.launch, Launch::Lab { .. }));
+    if in_lab == [true, true] {
+        if event.interface.is_some() {
+            let wrong = "names an interface, but guests of the lab have one to take";
+            let allowed = format!("leave it out: it is {}", lab::ACCELERATED_INTERFACE);
+            problems.add(&key_path(path, "interface"), wrong, allowed);
+        }
+        let path_of_arm = treatments::lab_path(ends.treatments);
+        if (event.kind.takes() || event.kind == PathEventKind::Return)
+            && path_of_arm != Some(LabPath::Accelerated)
+        {
+            let wrong = format!(
+                "is \"{}\", on an arm whose traffic does not run over the virtual function",
+                event.kind
+            );
+            let allowed = "give the arm treatments = [{ path = \"accelerated\" }]";
+            problems.add(&key_path(path, "do"), wrong, allowed);
+        }
+        return;
+    }
+    if !matches!(event.kind, PathEventKind::Remove | PathEventKind::Down | PathEventKind::Return) {
+        let wrong = format!("is \"{}\", which only guests of the lab have", event.kind);
+        problems.add(&key_path(path, "do"), wrong, "allowed here: `remove`, `down` or `return`");
+    }
+    for (side, host) in [(Side::Client, client), (Side::Server, server)] {
+        if (event.on == side || event.on == Side::Both)
+            && let Launch::Paired { at } = &host.launch
+        {
+            let wrong = format!("takes from the `netduel serve` at {at}, which makes no changes");
+            problems.add(
+                path,
+                wrong,
+                "name the other end in `on`, or start an agent there with launch = \"command\"",
+            );
+        }
+    }
+    if let Some(name) = &event.interface {
+        check_interface(problems, &key_path(path, "interface"), name);
+    } else {
+        let allowed = "name the virtual function, as `ip link` shows it, for example interface = \"enP1s1\"";
+        problems.add(&key_path(path, "interface"), "is missing", allowed);
+    }
+}
