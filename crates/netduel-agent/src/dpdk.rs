@@ -84,12 +84,12 @@ pub(crate) fn server(workload: &Workload, bind: IpAddr, token: Token) -> Result<
 
 /// The client's end of a workload with testpmd at it.
 pub(crate) fn client(workload: &Workload, server: &ServerAddress<'_>) -> Result<Prepared, WorkError> {
-    let ServerAddress { peer, ports, token, deadline } = *server;
+    let ServerAddress { peer, ports, token, deadline, bind } = *server;
     // Greets the server, which is all that its sockets are for.
-    netduel_load::prepare_client(workload, peer, ports, token, deadline).map_err(traffic)?;
+    netduel_load::prepare_bound_client(workload, peer, ports, token, deadline, bind).map_err(traffic)?;
     // The coordinator gives connecting a time of its own.
     let deadline_ns = step_deadline_ns();
-    let mut ready = Ready::new(workload, Role::Client, DataAddress::Towards(peer), token)?;
+    let mut ready = Ready::new(workload, Role::Client, DataAddress::Towards(peer, bind), token)?;
     let placement = ready.placement.take();
     let end = Box::new(TestpmdClient { launched: ready.launch(deadline_ns)? });
     Ok(Prepared { end, ports: Vec::new(), placement })
@@ -146,7 +146,12 @@ struct Flowing {
 
 impl Ready {
     /// Checks what this host has and chooses the cores. `address`: of the data; `token`: names what the two ends share.
-    fn new(workload: &Workload, role: Role, address: DataAddress, token: Token) -> Result<Self, WorkError> {
+    fn new(
+        workload: &Workload,
+        role: Role,
+        address: DataAddress<'_>,
+        token: Token,
+    ) -> Result<Self, WorkError> {
         let (packets, dpdk) =
             settings(workload, role).ok_or_else(|| misplaced("testpmd", "a plan had it"))?;
         let queues = dpdk.queues(role);
@@ -163,7 +168,7 @@ impl Ready {
         };
         dpdk_host::check_driver(&dpdk.device, &dpdk.program, Path::new("/"))?;
         let addresses = match address {
-            DataAddress::Towards(IpAddr::V4(peer)) => Some((own(address)?, peer)),
+            DataAddress::Towards(IpAddr::V4(peer), _) => Some((own(address)?, peer)),
             _ => None,
         };
         let Some(UdpStream { flows, size, .. }) = workload.traffic.udp() else {
@@ -327,7 +332,7 @@ fn give_back(lent: &mut Treatments) -> Result<(), WorkError> {
 fn cores(
     workload: &Workload,
     role: Role,
-    address: DataAddress,
+    address: DataAddress<'_>,
     queues: u32,
 ) -> Result<(Cores, Option<Placement>), WorkError> {
     let pinned = match role {
@@ -365,7 +370,7 @@ fn path(
     dpdk: &DpdkSettings,
     packets: &PacketPath,
     role: Role,
-    address: DataAddress,
+    address: DataAddress<'_>,
 ) -> Result<Option<DataPath>, WorkError> {
     if !dpdk.device.has_interface() {
         return Ok(None);
@@ -373,12 +378,12 @@ fn path(
     let named = packets.interface(role);
     let path = match address {
         DataAddress::Own(own) => DataPath::at(own, named),
-        DataAddress::Towards(peer) => DataPath::to_peer(peer, named),
+        DataAddress::Towards(peer, bind) => DataPath::to_peer(peer, bind, named),
     };
     path.map(Some).map_err(environment)
 }
 
-fn own(address: DataAddress) -> Result<Ipv4Addr, WorkError> {
+fn own(address: DataAddress<'_>) -> Result<Ipv4Addr, WorkError> {
     match address.own().map_err(environment)? {
         IpAddr::V4(own) => Ok(own),
         IpAddr::V6(_) => {

@@ -46,7 +46,7 @@ pub(crate) fn server(workload: &Workload, bind: IpAddr, token: Token) -> Result<
 /// When this host cannot be that end.
 pub fn server_by(
     workload: &Workload,
-    address: DataAddress,
+    address: DataAddress<'_>,
     prepare: impl FnOnce(&Workload) -> Result<ServerEnd, LoadError>,
 ) -> Result<Prepared, WorkError> {
     let (workload, placement) = placed(workload, Role::Server, address)?;
@@ -58,10 +58,10 @@ pub fn server_by(
 
 /// A client's end.
 pub(crate) fn client(workload: &Workload, server: &ServerAddress<'_>) -> Result<Prepared, WorkError> {
-    let ServerAddress { peer, ports, token, deadline } = *server;
-    let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer))?;
-    let end = netduel_load::prepare_client(&workload, peer, ports, token, deadline).map_err(traffic)?;
-    let end = past_stack::client_over(end, &workload, peer)?;
+    let ServerAddress { peer, ports, token, deadline, bind } = *server;
+    let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer, bind))?;
+    let end = netduel_load::prepare_bound_client(&workload, peer, ports, token, deadline, bind);
+    let end = past_stack::client_over(end.map_err(traffic)?, &workload, peer, bind)?;
     let engine = Engine { end: Side::Client(end), events: path_events::of(&workload, Role::Client) };
     Ok(Prepared { end: Box::new(engine), ports: Vec::new(), placement })
 }

@@ -1,8 +1,11 @@
 //! What an end needs when its packets go past the network stack: the interface that they use, and whom its frames go to.
+use std::net::IpAddr;
+
 use netduel_control::agent::WorkError;
 use netduel_host::{DataPath, packets_sent};
 use netduel_load::{BypassPath, ClientEnd, ServerEnd};
 use netduel_model::workload::{Role, Workload};
+use netduel_sys::local_bind::LocalBind;
 
 use crate::failure::{environment, traffic};
 use crate::placement::DataAddress;
@@ -11,7 +14,7 @@ use crate::placement::DataAddress;
 pub fn server_over(
     end: ServerEnd,
     workload: &Workload,
-    address: DataAddress,
+    address: DataAddress<'_>,
 ) -> Result<ServerEnd, WorkError> {
     let Some(packets) = workload.traffic.packets().filter(|packets| packets.is_raw(Role::Server)) else {
         return Ok(end);
@@ -25,17 +28,18 @@ pub fn server_over(
 pub fn client_over(
     end: ClientEnd,
     workload: &Workload,
-    peer: std::net::IpAddr,
+    peer: IpAddr,
+    bind: &LocalBind,
 ) -> Result<ClientEnd, WorkError> {
     let Some(packets) = workload.traffic.packets() else { return Ok(end) };
     if !packets.is_raw(Role::Client) {
         // Without a next hop, as on the loopback, there is no interface to ask.
-        return Ok(match DataPath::to_peer(peer, packets.interface(Role::Client)) {
+        return Ok(match DataPath::to_peer(peer, bind, packets.interface(Role::Client)) {
             Ok(path) => end.try_segmentation(&path.interface, || packets_sent(path.index).ok().flatten()),
             Err(_) => end,
         });
     }
-    let path = DataPath::to_peer(peer, packets.interface(Role::Client)).map_err(environment)?;
+    let path = DataPath::to_peer(peer, bind, packets.interface(Role::Client)).map_err(environment)?;
     end.with_bypass(&raw(path, Role::Client)).map_err(traffic)
 }
 

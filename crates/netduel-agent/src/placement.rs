@@ -1,12 +1,13 @@
 //! Cores for the threads of an end that was asked to choose them itself: near the queues of the interface, near its memory,
 //! one physical core each. Pure but for [`placed`], which reads what the choice is made of.
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netduel_control::agent::WorkError;
 use netduel_host::{Nearness, Sources};
 use netduel_model::observation::Placement;
 use netduel_model::workload::{Role, Threads, Traffic, Workload};
+use netduel_sys::local_bind::{self, LocalBind};
 
 use crate::failure::environment;
 
@@ -15,19 +16,19 @@ const DISCARD: u16 = 9;
 
 /// By which address of this host the data goes.
 #[derive(Debug, Clone, Copy)]
-pub enum DataAddress {
+pub enum DataAddress<'a> {
     /// This one.
     Own(IpAddr),
-    /// The one that the kernel's route to a peer uses.
-    Towards(IpAddr),
+    /// The one that the kernel's route to a peer uses, from sockets with this bind.
+    Towards(IpAddr, &'a LocalBind),
 }
 
-impl DataAddress {
+impl DataAddress<'_> {
     /// The address of this host.
     pub fn own(self) -> io::Result<IpAddr> {
         match self {
             Self::Own(address) => Ok(address),
-            Self::Towards(peer) => towards(peer),
+            Self::Towards(peer, bind) => towards(peer, bind),
         }
     }
 }
@@ -36,7 +37,7 @@ impl DataAddress {
 pub fn placed(
     workload: &Workload,
     role: Role,
-    address: DataAddress,
+    address: DataAddress<'_>,
 ) -> Result<(Workload, Option<Placement>), WorkError> {
     let mut workload = workload.clone();
     if !workload.pin_auto.of(role) {
@@ -55,10 +56,10 @@ pub fn placed(
 }
 
 /// The local address of the route to a peer: a datagram socket that is connected sends nothing.
-fn towards(peer: IpAddr) -> io::Result<IpAddr> {
+fn towards(peer: IpAddr, bind: &LocalBind) -> io::Result<IpAddr> {
     let any: IpAddr =
         if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0))?;
+    let socket = local_bind::udp(bind, any)?;
     socket.connect((peer, DISCARD))?;
     let own = socket.local_addr()?.ip();
     // What goes to this host's own address goes over the loopback, whichever interface has that address.
@@ -242,10 +243,10 @@ mod tests {
     fn the_route_to_this_host_itself_is_the_loopback() {
         // All of 127.0.0.0/8 is this host's own, and so is what else it has.
         let peer: IpAddr = Ipv4Addr::new(127, 0, 0, 7).into();
-        assert_eq!(towards(peer).unwrap(), Ipv4Addr::LOCALHOST);
+        assert_eq!(towards(peer, &LocalBind::ANY).unwrap(), Ipv4Addr::LOCALHOST);
         let interfaces = netduel_host::snapshot().unwrap().interfaces;
         for own in interfaces.iter().flat_map(|found| &found.addresses).filter(|own| own.is_ipv4()) {
-            assert_eq!(towards(*own).unwrap(), Ipv4Addr::LOCALHOST, "{own}");
+            assert_eq!(towards(*own, &LocalBind::ANY).unwrap(), Ipv4Addr::LOCALHOST, "{own}");
         }
     }
 }

@@ -10,6 +10,7 @@ use netduel_model::ids::Token;
 use netduel_model::observation::Placement;
 use netduel_model::sample::{EndReport, LiveFigures};
 use netduel_model::workload::Workload;
+use netduel_sys::local_bind::LocalBind;
 
 /// Called once when the traffic is over by itself.
 pub type Notify = Box<dyn Fn() + Send + Sync>;
@@ -88,7 +89,7 @@ pub trait Ends {
     fn client(&self, workload: &Workload, server: &ServerAddress<'_>) -> Result<Prepared, WorkError>;
 }
 
-/// Where a client finds its server.
+/// Where a client finds its server, and from where it connects.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerAddress<'a> {
     /// Its address.
@@ -99,4 +100,6 @@ pub struct ServerAddress<'a> {
     pub token: Token,
     /// How long connecting may take.
     pub deadline: Duration,
+    /// The address or interface of this host that its sockets are bound to.
+    pub bind: &'a LocalBind,
 }

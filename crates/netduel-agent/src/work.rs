@@ -13,6 +13,7 @@ use netduel_model::sample::LiveFigures;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::Workload;
+use netduel_sys::local_bind::LocalBind;
 
 use crate::error_chain::chain;
 use crate::failure::{environment, misplaced};
@@ -74,6 +75,8 @@ impl Readings {
 /// This host's part in a run.
 pub struct AgentWork {
     ends: Box<dyn Ends>,
+    /// What the sockets of client ends are bound to.
+    bind: LocalBind,
     stage: Stage,
     readings: Readings,
     treatments: Treatments,
@@ -100,6 +103,7 @@ impl AgentWork {
     pub fn with_ends(ends: Box<dyn Ends>) -> Self {
         Self {
             ends,
+            bind: LocalBind::ANY,
             stage: Stage::Idle,
             readings: Readings::default(),
             treatments: Treatments::new(GuardCommand::of_this_program()),
@@ -107,6 +111,13 @@ impl AgentWork {
             placement: None,
             lingering: None,
         }
+    }
+
+    /// With every socket of client ends bound to this address or interface.
+    #[must_use]
+    pub fn bound_to(mut self, bind: LocalBind) -> Self {
+        self.bind = bind;
+        self
     }
 
     /// Takes an end that was prepared, here or elsewhere, and gives its ports.
@@ -181,7 +192,8 @@ impl Work for AgentWork {
         deadline: Duration,
     ) -> Result<(), WorkError> {
         self.end_lingering()?;
-        let prepared = self.ends.client(workload, &ServerAddress { peer, ports, token, deadline })?;
+        let prepared =
+            self.ends.client(workload, &ServerAddress { peer, ports, token, deadline, bind: &self.bind })?;
         self.hold(prepared);
         Ok(())
     }

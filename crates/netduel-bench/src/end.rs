@@ -11,6 +11,7 @@ use netduel_load::{BypassPath, prepare_client, prepare_server};
 use netduel_model::ids::Token;
 use netduel_model::sample::EndReport;
 use netduel_model::workload::{Role, Workload};
+use netduel_sys::local_bind::LocalBind;
 
 use crate::hosts::SERVER;
 
@@ -44,7 +45,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
                 .collect::<Result<_, _>>()
                 .context("a port is a number")?;
             let end = prepare_client(&workload, server, &ports, TOKEN, CONNECT_WITHIN)?;
-            let path = DataPath::to_peer(server, None)?;
+            let path = DataPath::to_peer(server, &LocalBind::ANY, None)?;
             let end = match workload.traffic.packets() {
                 Some(packets) if packets.is_raw(Role::Client) => end.with_bypass(&raw(path, Role::Client))?,
                 Some(_) => end.try_segmentation(&path.interface, || packets_sent(path.index).ok().flatten()),

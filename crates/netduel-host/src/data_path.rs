@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use netduel_model::snapshot::XdpFeature;
 use netduel_sys::ethtool::Ethtool;
+use netduel_sys::local_bind::LocalBind;
 use netduel_sys::netlink::{RTM_NEWNEIGH, attributes, messages, u16_at, u32_at};
 
 use crate::error::HostError;
@@ -45,16 +46,18 @@ pub struct DataPath {
 }
 
 impl DataPath {
-    /// The path from this network namespace to a peer, over the named interface or the one that its route names. The peer has been
-    /// spoken to: its next hop is known.
+    /// The path from this network namespace to a peer, over the named interface or the one that its route names; the route is that of
+    /// sockets with this `bind`. The peer has been spoken to: its next hop is known.
     ///
     /// # Errors
     /// Without a route, over the loopback, without the named interface, without the next hop's hardware address.
-    pub fn to_peer(peer: IpAddr, named: Option<&str>) -> Result<Self, HostError> {
+    pub fn to_peer(peer: IpAddr, bind: &LocalBind, named: Option<&str>) -> Result<Self, HostError> {
         let (mut socket, all) = listed()?;
         let failed = |reason: String| HostError::NoWay { peer, reason };
-        let answer =
-            socket.route_to(peer).map_err(|error| failed(format!("the kernel has no route: {error}")))?;
+        let device = bind.device.as_deref().map(|name| by_name(&all, name).map_err(failed)).transpose()?;
+        let answer = socket
+            .route_to(peer, bind.address, device.map(|link| link.index))
+            .map_err(|error| failed(format!("the kernel has no route: {error}")))?;
         let route = messages(&answer).find_map(|message| route(message.payload));
         let (index, hop) = route.ok_or_else(|| failed("its route names no interface".to_owned()))?;
         let routed = all.iter().find(|link| link.index == index);
@@ -239,7 +242,8 @@ mod tests {
 
     #[test]
     fn the_loopback_has_a_route_and_no_neighbour() {
-        let refused = DataPath::to_peer("127.0.0.1".parse().unwrap(), None).unwrap_err().to_string();
+        let refused =
+            DataPath::to_peer("127.0.0.1".parse().unwrap(), &LocalBind::ANY, None).unwrap_err().to_string();
         assert!(refused.contains("is on lo"), "{refused}");
         let refused = DataPath::at("192.0.2.1".parse().unwrap(), Some("nonesuch0")).unwrap_err().to_string();
         assert!(refused.contains("there is no interface nonesuch0"), "{refused}");

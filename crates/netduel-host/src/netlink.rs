@@ -20,8 +20,10 @@ const NETFILTER_BODY: [u8; 4] = [0; 4];
 /// `NFT_MSG_NEWRULE` and `NFT_MSG_GETRULE` of the subsystem `NFNL_SUBSYS_NFTABLES`.
 const NEW_RULE: u16 = 10 << 8 | 6;
 const GET_RULE: u16 = 10 << 8 | 7;
-/// `RTA_DST`.
+/// `RTA_DST`, `RTA_SRC` and `RTA_OIF`.
 const DESTINATION: u16 = 1;
+const SOURCE: u16 = 2;
+const OUTGOING_LINK: u16 = 4;
 /// Generic netlink (include/uapi/linux/genetlink.h): `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY` and its attributes, `struct genlmsghdr`.
 const GENERIC_CONTROL: u16 = 16;
 const CONTROL_GET_FAMILY: u8 = 3;
@@ -51,19 +53,35 @@ impl RouteSocket {
         Ok(self.0.dump(&Request::new(kind, 0, body), into)?)
     }
 
-    /// The route that a packet to this address takes now, as one `RTM_NEWROUTE` message.
+    /// The route that a packet to this address takes now, as one `RTM_NEWROUTE` message; of a socket that is bound to a source address
+    /// or a link, if they are given.
     ///
     /// # Errors
     /// `ENETUNREACH` without one; what else the kernel said.
-    pub(crate) fn route_to(&mut self, address: IpAddr) -> io::Result<Vec<u8>> {
-        let (family, bytes) = match address {
-            IpAddr::V4(address) => (AddressFamily::INET, address.octets().to_vec()),
-            IpAddr::V6(address) => (AddressFamily::INET6, address.octets().to_vec()),
+    pub(crate) fn route_to(
+        &mut self,
+        address: IpAddr,
+        source: Option<IpAddr>,
+        link: Option<u32>,
+    ) -> io::Result<Vec<u8>> {
+        let octets = |address: IpAddr| match address {
+            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V6(address) => address.octets().to_vec(),
         };
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let bytes = octets(address);
+        let bits = bytes.len() as u8 * 8;
         let mut body = ROUTE_BODY;
-        // Family and length of the prefix, bits.
-        body[..2].copy_from_slice(&[family.as_raw() as u8, bytes.len() as u8 * 8]);
-        Ok(self.0.get(Request::new(RTM_GETROUTE, 0, &body).bytes(DESTINATION, &bytes))?)
+        // Family and lengths of the prefixes, bits.
+        body[..3].copy_from_slice(&[family.as_raw() as u8, bits, if source.is_some() { bits } else { 0 }]);
+        let mut request = Request::new(RTM_GETROUTE, 0, &body).bytes(DESTINATION, &bytes);
+        if let Some(source) = source {
+            request = request.bytes(SOURCE, &octets(source));
+        }
+        if let Some(link) = link {
+            request = request.bytes(OUTGOING_LINK, &link.to_ne_bytes());
+        }
+        Ok(self.0.get(request)?)
     }
 
     /// Replaces `into` by the `RTM_NEWNEIGH` messages of every neighbour.

@@ -8,6 +8,7 @@ use netduel_model::sample::ConnectionReport;
 use netduel_model::workload::{Role, TcpFacts, UdpOffload, Wire, Workload};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
+use netduel_sys::local_bind::LocalBind;
 
 use crate::control::Control;
 use crate::datagram::{self, Kind};
@@ -18,7 +19,7 @@ use crate::preflight;
 use crate::running::{Notify, Running};
 use crate::segmentation;
 use crate::socket_source::SocketSource;
-use crate::sockets::Sockets;
+use crate::sockets::{Peer, Sockets};
 use crate::supervisor::Supervisor;
 use crate::{local_ports, tcp_acceptor, udp_acceptor};
 
@@ -46,6 +47,22 @@ pub fn prepare_client(
     token: Token,
     deadline: Duration,
 ) -> Result<ClientEnd, LoadError> {
+    prepare_bound_client(workload, peer, ports, token, deadline, &LocalBind::ANY)
+}
+
+/// As [`prepare_client`], with every socket bound to an address or an interface of this host.
+///
+/// # Errors
+/// As [`prepare_client`]; [`LoadError::ConnectFrom`] when this host has no such address or interface, or the peer is not reached
+/// from there.
+pub fn prepare_bound_client(
+    workload: &Workload,
+    peer: IpAddr,
+    ports: &[u16],
+    token: Token,
+    deadline: Duration,
+    bind: &LocalBind,
+) -> Result<ClientEnd, LoadError> {
     preflight::check_workload(workload, Role::Client)?;
     preflight::check_address(peer, workload.family, true)?;
     let needs = workload.traffic.facts().sockets;
@@ -60,7 +77,7 @@ pub fn prepare_client(
         let TcpFacts { congestion, mss, .. } = workload.traffic.facts().tcp;
         let address = SocketAddr::new(peer, *port);
         let greet = |stream: usize| {
-            tcp_acceptor::connect(address, (congestion, mss), token, stream as u32, deadline_ns)
+            tcp_acceptor::connect(address, (congestion, mss), token, stream as u32, deadline_ns, bind)
         };
         let begun_ns = clock::monotonic_ns();
         let mut connect = Histogram::new();
@@ -78,12 +95,12 @@ pub fn prepare_client(
             at_a_time: threads as u32,
             connect: connect.to_record(),
         });
-        sockets.peer = Some(address);
+        sockets.peer = Some(Peer { address, bind: bind.clone() });
     }
     let greet = |flow: usize| {
         let mut errors = ErrorCounts::new();
         let address = SocketAddr::new(peer, udp_ports[flow]);
-        let socket = udp_acceptor::connect(address, token, flow as u32, deadline_ns, &mut errors)?;
+        let socket = udp_acceptor::connect(address, token, flow as u32, deadline_ns, bind, &mut errors)?;
         Ok((Arc::new(socket), errors))
     };
     for (flow, errors) in in_parallel(needs.udp as usize, CONNECTORS, greet)? {

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use netduel_model::workload::Family;
 use netduel_sys::error_name;
+use netduel_sys::local_bind::LocalBind;
 
 /// Why an end has no traffic. Each message completes "failed to ...".
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,18 @@ pub enum LoadError {
         /// The error of the system call.
         source: io::Error,
         /// The remedy.
+        remedy: &'static str,
+    },
+    /// The peer was not reached from the address or interface that the client is bound to.
+    #[error("connect to {address} from {from}: {source}; {remedy}")]
+    ConnectFrom {
+        /// The address of the peer.
+        address: SocketAddr,
+        /// The address, interface or both.
+        from: LocalBind,
+        /// The error of the kernel.
+        source: io::Error,
+        /// What to do.
         remedy: &'static str,
     },
     /// The peer closed the connection during the handshake.
@@ -369,5 +382,32 @@ impl LoadError {
             _ => "see whether the address is right and the host is up",
         };
         Self::Connect { address, source, remedy }
+    }
+
+    /// A failed connect of a socket that may be bound, with the remedy for its cause.
+    pub(crate) fn connect_from(bind: &LocalBind, address: SocketAddr, source: io::Error) -> Self {
+        if *bind == LocalBind::ANY {
+            return Self::connect(address, source);
+        }
+        let remedy = match source.raw_os_error().and_then(error_name::of) {
+            Some("ENODEV") => "this host has no such interface; see `ip link`",
+            Some("EPERM") => {
+                "binding to an interface needs Linux 5.7 or CAP_NET_RAW; bind its address instead"
+            }
+            Some("EADDRNOTAVAIL") => {
+                "no interface of this host has the address (see `ip address`), or no port of it is free"
+            }
+            Some("EINVAL" | "EAFNOSUPPORT") => {
+                "the address is of the other IP version, or is only valid within this host, as 127.0.0.1 is"
+            }
+            Some("ENETUNREACH" | "EHOSTUNREACH") => {
+                "no route to it from there; see `ip route get ADDRESS from ... oif ...`"
+            }
+            _ => match Self::connect(address, io::Error::from(source.kind())) {
+                Self::Connect { remedy, .. } => remedy,
+                _ => "see whether the address is right and the host is up",
+            },
+        };
+        Self::ConnectFrom { address, from: bind.clone(), source, remedy }
     }
 }

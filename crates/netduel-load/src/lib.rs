@@ -63,7 +63,7 @@ mod waker;
 mod worker;
 mod workload;
 
-pub use client::{ClientEnd, prepare_client};
+pub use client::{ClientEnd, prepare_bound_client, prepare_client};
 pub use error::LoadError;
 pub use packets::BypassPath;
 pub use port::{ControlHandler, Port};

@@ -2,6 +2,7 @@
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 
+use netduel_sys::local_bind::LocalBind;
 use netduel_sys::socket;
 
 use crate::connection_source::ConnectionSource;
@@ -15,8 +16,17 @@ pub(crate) struct Sockets {
     pub udp: Vec<Arc<UdpSocket>>,
     /// At a server whose workload connects while it runs: the source of these connections.
     pub incoming: Option<Arc<ConnectionSource>>,
-    /// At the client of such a workload: the address that it connects to.
-    pub peer: Option<SocketAddr>,
+    /// At the client of such a workload: the peer that it connects to.
+    pub peer: Option<Peer>,
+}
+
+/// The server of connections that a client makes while traffic runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    /// Its address and port.
+    pub address: SocketAddr,
+    /// The address and interface of this host that they are made from.
+    pub bind: LocalBind,
 }
 
 impl Sockets {

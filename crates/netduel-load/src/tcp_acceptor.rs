@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use netduel_model::ids::Token;
+use netduel_sys::local_bind::LocalBind;
 use netduel_sys::{clock, random, socket, tcp};
 
 use crate::connection_source::ConnectionSource;
@@ -96,12 +97,14 @@ pub(crate) fn connect(
     token: Token,
     stream: u32,
     deadline_ns: u64,
+    bind: &LocalBind,
 ) -> Result<(TcpStream, u64), LoadError> {
     let begun_ns = clock::monotonic_ns();
-    let mut connection = tcp::connect(address, congestion, mss, remaining(deadline_ns)).map_err(|error| {
-        preflight::congestion_error(congestion, error)
-            .unwrap_or_else(|error| LoadError::connect(address, error))
-    })?;
+    let mut connection =
+        tcp::connect(address, congestion, mss, remaining(deadline_ns), bind).map_err(|error| {
+            preflight::congestion_error(congestion, error)
+                .unwrap_or_else(|error| LoadError::connect_from(bind, address, error))
+        })?;
     let connect_ns = clock::monotonic_ns() - begun_ns;
     let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
     let prepared = connection.set_nodelay(true).and_then(|()| {

@@ -1,7 +1,7 @@
 //! Handshake over UDP, where source addresses can be forged and datagrams are lost: the client repeats each message until it has a
 //! reply, and the server connects its socket only after its nonce came back from the address. No payload moves here.
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use netduel_model::ids::Token;
+use netduel_sys::local_bind::{self, LocalBind};
 use netduel_sys::{clock, random, socket, udp};
 
 use crate::error::LoadError;
@@ -200,14 +201,16 @@ pub(crate) fn connect(
     token: Token,
     flow: u32,
     deadline_ns: u64,
+    bind: &LocalBind,
     errors: &mut ErrorCounts,
 ) -> Result<UdpSocket, LoadError> {
-    let any = match address {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let socket = UdpSocket::bind(any).map_err(|error| LoadError::bind(any, error))?;
-    socket.connect(address).map_err(|error| LoadError::connect(address, error))?;
+    let connect_error = |error| LoadError::connect_from(bind, address, error);
+    let socket = local_bind::udp(bind, any).map_err(connect_error)?;
+    socket.connect(address).map_err(connect_error)?;
     prepare_socket(&socket, errors);
     let nonce = random::bytes16().map_err(|error| LoadError::system("draw random bytes", error))?;
     let hello = HandshakeMessage::new(token, Step::Hello, flow, &nonce, nonce);

@@ -11,6 +11,7 @@ pub mod descriptor_pass;
 pub mod error_name;
 pub mod ethtool;
 pub mod link;
+pub mod local_bind;
 pub mod mount;
 pub mod namespace;
 pub mod netlink;

@@ -83,6 +83,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::local_bind::LocalBind;
 
     fn receive(socket: &UdpSocket) -> Vec<u8> {
         assert!(crate::socket::wait_readable(&[socket.as_fd()], Duration::from_secs(10)).unwrap()[0]);
@@ -129,7 +130,8 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         for host in ["127.0.0.1", "::1"] {
             let address = SocketAddr::new(host.parse().unwrap(), port);
-            let client = crate::tcp::connect(address, None, None, Duration::from_secs(10)).unwrap();
+            let client =
+                crate::tcp::connect(address, None, None, Duration::from_secs(10), &LocalBind::ANY).unwrap();
             assert!(crate::socket::wait_readable(&[listener.as_fd()], Duration::from_secs(10)).unwrap()[0]);
             let (_, peer) = accept(&listener).unwrap();
             assert_eq!(peer.port(), client.local_addr().unwrap().port());

@@ -13,6 +13,16 @@ pub(crate) fn set_int(socket: impl AsFd, level: i32, name: i32, value: i32) -> i
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sets an option whose value is text or bytes.
+pub(crate) fn set_bytes(socket: impl AsFd, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
+    let descriptor = socket.as_fd().as_raw_fd();
+    let length = value.len() as libc::socklen_t;
+    // SAFETY: `value` is readable for `length` bytes, and the kernel only reads it during the call; the descriptor is borrowed and so
+    // open.
+    let result = unsafe { libc::setsockopt(descriptor, level, name, value.as_ptr().cast(), length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Sets an option whose value is a 64-bit integer.
 pub(crate) fn set_u64(socket: impl AsFd, level: i32, name: i32, value: u64) -> io::Result<()> {
     let length = size_of::<u64>() as libc::socklen_t;

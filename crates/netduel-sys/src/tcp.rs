@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 
+use crate::local_bind::LocalBind;
 use crate::socket_option;
 
 fn open(address: SocketAddr, congestion: Option<&str>) -> io::Result<rustix::fd::OwnedFd> {
@@ -31,22 +32,24 @@ pub fn listen(address: SocketAddr, congestion: Option<&str>, backlog: i32) -> io
     Ok(TcpListener::from(socket))
 }
 
-/// Connects within `timeout`, with `congestion` in use and segments of `mss` bytes at most (`TCP_MAXSEG`, tcp(7)) from the first
+/// Connects within `timeout` from the address and interface of `bind`, with `congestion` in use and segments of `mss` bytes at most (`TCP_MAXSEG`, tcp(7)) from the first
 /// segment on.
 ///
 /// # Errors
-/// What socket(2), setsockopt(2) and connect(2) say; kind `TimedOut` after the time-out.
+/// What socket(2), setsockopt(2), connect(2) and [`LocalBind::bind_tcp`] say; kind `TimedOut` after the time-out.
 pub fn connect(
     address: SocketAddr,
     congestion: Option<&str>,
     mss: Option<u32>,
     timeout: Duration,
+    bind: &LocalBind,
 ) -> io::Result<TcpStream> {
     let socket = open(address, congestion)?;
     if let Some(mss) = mss {
         let mss = i32::try_from(mss).unwrap_or(i32::MAX);
         socket_option::set_int(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, mss)?;
     }
+    bind.bind_tcp(&socket)?;
     rustix::io::ioctl_fionbio(&socket, true)?;
     match rustix::net::connect(&socket, &address) {
         Ok(()) => {}
@@ -64,13 +67,14 @@ pub fn connect(
     Ok(TcpStream::from(socket))
 }
 
-/// A socket that is not connected yet, to be given to [`go_on_connecting`]. It sends small messages at once (`TCP_NODELAY`), and
+/// A socket that is not connected yet, to be given to [`go_on_connecting`]; bound to the address and interface of `bind`. It sends small messages at once (`TCP_NODELAY`), and
 /// no call on it sleeps longer than `limit`; without one no call sleeps at all while it connects.
 ///
 /// # Errors
-/// What socket(2) and setsockopt(2) say.
-pub fn unconnected(address: SocketAddr, limit: Option<Duration>) -> io::Result<TcpStream> {
+/// What socket(2), setsockopt(2) and [`LocalBind::bind_tcp`] say.
+pub fn unconnected(address: SocketAddr, limit: Option<Duration>, bind: &LocalBind) -> io::Result<TcpStream> {
     let socket = open(address, None)?;
+    bind.bind_tcp(&socket)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     match limit {
         Some(_) => {
@@ -190,7 +194,9 @@ mod tests {
 
     fn pair() -> (TcpStream, TcpStream) {
         let listener = listen("127.0.0.1:0".parse().unwrap(), None, 8).unwrap();
-        let client = connect(listener.local_addr().unwrap(), None, None, Duration::from_secs(10)).unwrap();
+        let client =
+            connect(listener.local_addr().unwrap(), None, None, Duration::from_secs(10), &LocalBind::ANY)
+                .unwrap();
         (client, listener.accept().unwrap().0)
     }
 
@@ -214,8 +220,14 @@ mod tests {
     #[test]
     fn the_congestion_control_asked_for_is_in_use_at_both_ends() {
         let listener = listen("[::1]:0".parse().unwrap(), Some("reno"), 8).unwrap();
-        let client =
-            connect(listener.local_addr().unwrap(), Some("reno"), None, Duration::from_secs(10)).unwrap();
+        let client = connect(
+            listener.local_addr().unwrap(),
+            Some("reno"),
+            None,
+            Duration::from_secs(10),
+            &LocalBind::ANY,
+        )
+        .unwrap();
         assert_eq!(congestion(&client).unwrap(), "reno");
         assert_eq!(congestion(&listener.accept().unwrap().0).unwrap(), "reno");
         let error = listen("[::1]:0".parse().unwrap(), Some("nonsense"), 8).unwrap_err();
@@ -229,7 +241,7 @@ mod tests {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         for limit in [None, Some(Duration::from_secs(10))] {
-            let client = unconnected(address, limit).unwrap();
+            let client = unconnected(address, limit, &LocalBind::ANY).unwrap();
             while !go_on_connecting(&client, address).unwrap() {}
             assert!(go_on_connecting(&client, address).unwrap(), "a connected socket stays so");
             assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
@@ -244,7 +256,7 @@ mod tests {
     #[test]
     fn a_refusal_is_reported_while_connecting() {
         let address = listen("127.0.0.1:0".parse().unwrap(), None, 1).unwrap().local_addr().unwrap();
-        let client = unconnected(address, None).unwrap();
+        let client = unconnected(address, None, &LocalBind::ANY).unwrap();
         let error = loop {
             match go_on_connecting(&client, address) {
                 Ok(connected) => assert!(!connected),
@@ -257,7 +269,7 @@ mod tests {
     #[test]
     fn a_closed_port_refuses() {
         let address = listen("127.0.0.1:0".parse().unwrap(), None, 1).unwrap().local_addr().unwrap();
-        let error = connect(address, None, None, Duration::from_secs(10)).unwrap_err();
+        let error = connect(address, None, None, Duration::from_secs(10), &LocalBind::ANY).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }
 }

@@ -1,12 +1,13 @@
 //! The command `agent`: serves a coordinator over standard input and output. What an agent does is the crate `netduel-agent`'s.
 use netduel_agent::{AgentWork, Monotonic};
+use netduel_sys::local_bind::LocalBind;
 
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 
 /// Serves one coordinator until its end.
-pub fn command() -> Result<(), Failure> {
-    let mut work = AgentWork::new();
+pub fn command(bind: Option<LocalBind>) -> Result<(), Failure> {
+    let mut work = AgentWork::new().bound_to(bind.unwrap_or(LocalBind::ANY));
     netduel_control::agent::serve(
         std::io::stdin(),
         std::io::stdout(),

@@ -24,6 +24,7 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 use exit::{Failure, Kind};
+use netduel_sys::local_bind::LocalBind;
 
 fn main() {
     let cli = Cli::try_parse().map_err(cli::unknown::with_visible_suggestions).unwrap_or_else(|error| {
@@ -54,13 +55,13 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Crr(args) => quick::connections(args)?,
         Command::Serve(args) => serve::command(args)?,
         Command::Pair(args) => quick::pair(args)?,
-        Command::Link { at } => quick::link(at)?,
+        Command::Link { at, bind } => quick::link(at, bind.as_ref().unwrap_or(&LocalBind::ANY))?,
         Command::Inspect(args) => inspect::command(args)?,
         Command::Plan(command) => plan::command(command)?,
         Command::Lab(command) => return lab::command(command),
         Command::Report(args) => stored::report(args)?,
         Command::Runs(args) => stored::runs(args)?,
-        Command::Agent => agent::command()?,
+        Command::Agent { bind } => agent::command(bind.clone())?,
         Command::Completions { shell } => manual::completions(*shell)?,
         Command::Man { folder } => manual::pages(folder)?,
         Command::Complete { what } => manual::names(*what)?,

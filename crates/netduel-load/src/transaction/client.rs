@@ -4,7 +4,7 @@
 //! stream behind its response; closing our side is not waited for. Figures of all threads go into one place behind a lock:
 //! it is taken when a transaction is over, so it delays the next one by some 20 ns and is part of no figure.
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -21,6 +21,7 @@ use crate::local_ports;
 use crate::pacing::Schedule;
 use crate::recorder::Recorder;
 use crate::socket_error::is_transient;
+use crate::sockets::Peer;
 use crate::worker::Worker;
 
 /// Bytes taken in one call.
@@ -34,7 +35,7 @@ const FAILED_PAUSE_NS: u64 = 1_000_000;
 /// What all threads of the client share.
 pub(super) struct Shared {
     settings: Settings,
-    peer: SocketAddr,
+    peer: Peer,
     standing: Arc<TcpStream>,
     next: AtomicU64,
     /// Held by the one thread that waits for the next transaction of a schedule to be due; the others sleep.
@@ -84,7 +85,7 @@ impl Shared {
     pub(super) fn new(
         settings: Settings,
         asked_congestion: Option<String>,
-        peer: SocketAddr,
+        peer: Peer,
         standing: Arc<TcpStream>,
     ) -> Self {
         let dscp = socket::dscp(&*standing).ok().filter(|dscp| *dscp != 0);
@@ -244,19 +245,20 @@ fn transact(
     number: u64,
     begun: u64,
 ) -> Result<Times, Failure> {
-    let settings = shared.settings;
+    let Shared { settings, peer, .. } = shared;
     let deadline_ns = begun + GIVE_UP_NS;
     let limit = match settings.wait {
         // A plan allows no busy polling here: a connection is gone before a poll would pay.
         Wait::Block | Wait::BusyPoll => Some(CALL_LIMIT),
         Wait::Spin => None,
     };
-    let stream = tcp::unconnected(shared.peer, limit).map_err(|error| Failure::Call("socket", error))?;
+    let stream =
+        tcp::unconnected(peer.address, limit, &peer.bind).map_err(|error| Failure::Call("socket", error))?;
     if let Some(dscp) = shared.dscp {
         socket::set_dscp(&stream, dscp).map_err(|error| Failure::Call("setsockopt IP_TOS", error))?;
     }
     loop {
-        match tcp::go_on_connecting(&stream, shared.peer) {
+        match tcp::go_on_connecting(&stream, peer.address) {
             Ok(true) => break,
             Ok(false) => check_deadline(worker, settings.wait, deadline_ns)?,
             Err(error) => return Err(Failure::Call("connect", error)),

@@ -3,14 +3,14 @@
 //! A greeted connection stands beside them for as long as the client is there; by it the server has shown that it knows the
 //! token before any of them is made. Each request begins with 48 bytes that hold the token, so a stranger who finds the port
 //! gets nothing, and each response with 16 that are derived from it. So the exchange is what it would be anyway.
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use netduel_model::sample::RoundTripReport;
 
 use crate::counted::Counted;
 use crate::job::Job;
-use crate::sockets::Sockets;
+use crate::sockets::{Peer, Sockets};
 
 mod client;
 mod message;
@@ -26,7 +26,7 @@ pub(crate) fn client_jobs(
     settings: Settings,
     congestion: Option<String>,
     threads: usize,
-    peer: Option<SocketAddr>,
+    peer: Option<Peer>,
     standing: Arc<TcpStream>,
     counted: fn(RoundTripReport) -> Counted,
 ) -> Vec<Job> {

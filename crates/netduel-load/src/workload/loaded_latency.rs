@@ -207,9 +207,14 @@ fn foreign_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamI
     };
     let standing = Arc::clone(&sockets.tcp[indices.standing]);
     match role {
-        Role::Client => {
-            transaction::client_jobs(foreign, None, FOREIGN_THREADS, sockets.peer, standing, foreign_counted)
-        }
+        Role::Client => transaction::client_jobs(
+            foreign,
+            None,
+            FOREIGN_THREADS,
+            sockets.peer.clone(),
+            standing,
+            foreign_counted,
+        ),
         Role::Server => transaction::server_jobs(foreign, None, FOREIGN_THREADS, sockets, standing),
     }
 }

@@ -25,9 +25,14 @@ pub(super) fn jobs(transaction: &Transaction, end: &EndContext<'_>) -> Vec<Job> 
         stream: 0,
     };
     match end.role {
-        Role::Client => {
-            transaction::client_jobs(settings, congestion, threads, end.sockets.peer, standing, counted)
-        }
+        Role::Client => transaction::client_jobs(
+            settings,
+            congestion,
+            threads,
+            end.sockets.peer.clone(),
+            standing,
+            counted,
+        ),
         Role::Server => transaction::server_jobs(settings, congestion, threads, end.sockets, standing),
     }
 }

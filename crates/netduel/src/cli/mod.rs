@@ -10,6 +10,7 @@ pub mod unknown;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use netduel_sys::local_bind::LocalBind;
 
 use crate::inspect::args::InspectArgs;
 use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
@@ -141,7 +142,11 @@ pub enum Command {
         hide = true,
         after_help = "Example:\n  ssh HOST netduel agent\n\nA launcher is an argv prefix. The agent ends when its standard input ends."
     )]
-    Agent,
+    Agent {
+        /// Bind the sockets of a client's data to this address, interface, or ADDRESS%INTERFACE.
+        #[arg(long, value_name = "ADDRESS|INTERFACE")]
+        bind: Option<LocalBind>,
+    },
     /// Print shell completions; those of bash also complete names of runs and of paired hosts.
     #[command(
         after_help = "Example:\n  netduel completions bash > ~/.local/share/bash-completion/completions/netduel"
@@ -167,6 +172,9 @@ pub enum Command {
     Link {
         /// HOST:PORT of the pairing.
         at: String,
+        /// Bind the connection to this address, interface, or ADDRESS%INTERFACE.
+        #[arg(long, value_name = "ADDRESS|INTERFACE")]
+        bind: Option<LocalBind>,
     },
     /// Holds a lab; started by `lab up` and by runs.
     #[command(hide = true, name = "lab-keeper")]
@@ -224,6 +232,21 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.starts_with("Example"), "{name} has no example: {help}");
         }
+    }
+
+    #[test]
+    fn letter_stands_for_one_option_in_every_quick_test() {
+        let command = Cli::command();
+        let mut letters = std::collections::BTreeMap::new();
+        for test in ["tcp", "udp", "pps", "rr", "crr"] {
+            let test = command.find_subcommand(test).expect("a quick test");
+            for option in test.get_arguments() {
+                let (Some(letter), Some(long)) = (option.get_short(), option.get_long()) else { continue };
+                let first = *letters.entry(letter).or_insert(long);
+                assert_eq!(first, long, "-{letter} of {}", test.get_name());
+            }
+        }
+        assert_eq!(letters.get(&'B'), Some(&"bind"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use netduel_model::search::SearchPreset;
 use netduel_model::size::MBPS_MOST;
 use netduel_model::units::{BitRate, Bytes, Nanos, PerSecond};
 use netduel_model::workload::{TcpEngine, UdpOffload, Wait, WorkloadType};
+use netduel_sys::local_bind::LocalBind;
 use serde::de::DeserializeOwned;
 
 use crate::cli::shared::{QuietArgs, StoreArgs, TagArgs};
@@ -44,6 +45,9 @@ pub struct CommonArgs {
     /// Print a line at this interval; 0 prints none.
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time)]
     pub interval: Nanos,
+    /// Source of all connections, as in iperf3: an address of this host, an interface, or ADDRESS%INTERFACE [default: the route's]
+    #[arg(short = 'B', long, value_name = "ADDRESS|INTERFACE")]
+    pub bind: Option<LocalBind>,
     /// IPv4 only.
     #[arg(short = '4', long = "ipv4", conflicts_with = "ipv6")]
     pub ipv4: bool,

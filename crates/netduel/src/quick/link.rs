@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use netduel_model::socket_name::SocketName;
+use netduel_sys::local_bind::LocalBind;
 
 use super::{known, tls};
 use crate::exit::{Failure, Kind, OrFail as _};
@@ -16,7 +17,7 @@ use crate::exit::{Failure, Kind, OrFail as _};
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs until either side ends.
-pub fn command(at: &str) -> Result<(), Failure> {
+pub fn command(at: &str, bind: &LocalBind) -> Result<(), Failure> {
     let name = SocketName::parse(at)
         .ok_or_else(|| Failure::message(Kind::Usage, format!("{at:?} is not HOST or HOST:PORT")))?;
     let pairing = known::find(&name)?.ok_or_else(|| {
@@ -28,8 +29,9 @@ pub fn command(at: &str) -> Result<(), Failure> {
         .map_err(|error| {
             Failure::message(Kind::Host, format!("failed to find the address of {}: {error}", name.host))
         })?
+        .filter(|found| bind.address.is_none_or(|address| address.is_ipv4() == found.is_ipv4()))
         .collect();
-    let (stream, address) = tls::connect(&pairing, &addresses, CONNECT_LIMIT).kind(Kind::Host)?;
+    let (stream, address) = tls::connect(&pairing, &addresses, CONNECT_LIMIT, bind).kind(Kind::Host)?;
     let ending = carry(stream).map_err(|error| {
         Failure::message(Kind::Host, format!("the conversation with {name} broke: {error}"))
     })?;

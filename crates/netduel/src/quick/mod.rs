@@ -1,6 +1,7 @@
 //! Quick tests against `netduel serve`: one trial, a line for each interval, a summary. They are runs of a plan with one arm,
 //! one workload and one block, so that figures, proof and store are those of every other run.
 pub mod args;
+mod bind;
 pub mod known;
 mod link;
 mod options;
@@ -65,7 +66,7 @@ pub fn connections(args: &CrrArgs) -> Result<(), Failure> {
 pub fn packets(args: &PpsArgs) -> Result<(), Failure> {
     let tests = Test::packets(args);
     // All are checked before the first runs: the last size may be the wrong one.
-    let placeholder = if args.common.ipv6 { reach::ANY_IPV6 } else { reach::ANY_IPV4 };
+    let placeholder = reach::placeholder(&args.common);
     for test in &tests {
         test.plan(&args.common, "server", placeholder)
             .inspect_err(|failure| output::failed_before(Format::of(&args.common), failure))?;
@@ -125,9 +126,9 @@ fn ready(common: &CommonArgs, test: &Test) -> Result<(reach::Server, ResolvedPla
         let text = "--title and --note are stored with a run: add --save";
         return Err(Failure::message(Kind::Usage, text));
     }
+    bind::check(common)?;
     // The values are checked before the network is touched; the address is not known yet, and no rule is about it.
-    let placeholder = if common.ipv6 { reach::ANY_IPV6 } else { reach::ANY_IPV4 };
-    test.plan(common, "server", placeholder)?;
+    test.plan(common, "server", reach::placeholder(common))?;
     let server = reach::server(common)?;
     let plan = test.plan(common, &server.at, server.address)?;
     Ok((server, plan))
@@ -150,7 +151,8 @@ fn execute(
     let store = open_store(&common.store)?;
     let system = System::new(plan, source, store, None, |event| output.borrow_mut().event(event))?;
     let progress = if common.interval == Nanos(0) { Nanos(1_000_000_000) } else { common.interval };
-    let mut quick = QuickSystem { system, progress, hosts: BTreeMap::new(), trial: None };
+    let bind = common.bind.clone();
+    let mut quick = QuickSystem { system, progress, bind, hosts: BTreeMap::new(), trial: None };
     let result = coordinator::run(plan, &mut quick);
     let QuickSystem { system, hosts, trial, .. } = quick;
     let closed = system.close();

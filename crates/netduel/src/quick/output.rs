@@ -44,6 +44,8 @@ pub struct Output {
     format: Format,
     /// The result alone.
     quiet: bool,
+    /// The address or interface that the client is bound to.
+    from: Option<String>,
     traffic: Traffic,
     intervals: Intervals,
     shown: Vec<Interval>,
@@ -61,6 +63,7 @@ impl Output {
         Self {
             format: Format::of(common),
             quiet: common.quiet.quiet,
+            from: common.bind.as_ref().map(ToString::to_string),
             traffic: workload.traffic.clone(),
             intervals: Intervals::new(&workload.traffic, interval_s),
             shown: Vec::new(),
@@ -83,7 +86,10 @@ impl Output {
         }
         match self.format {
             Format::Text if self.quiet => Ok(()),
-            Format::Text => print(&format!("server {server}: {settings}\n")),
+            Format::Text => {
+                let from = self.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
+                print(&format!("server {server}{from}: {settings}\n"))
+            }
             Format::Json => Ok(()),
             Format::JsonStream => line(&json!({
                 "event": "start", "server": server, "settings": settings, "workload": workload,

@@ -1,8 +1,11 @@
 //! Finds the server of a quick test: its pairing, its addresses, and the first address that answers.
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use netduel_model::socket_name::SocketName;
+use netduel_sys::local_bind::LocalBind;
+use netduel_sys::tcp;
 
 use super::args::CommonArgs;
 use super::known;
@@ -17,6 +20,13 @@ const ADDRESSES_TRIED: usize = 8;
 pub const ANY_IPV4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The same for IPv6.
 pub const ANY_IPV6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
+
+/// The address that stands for the server's while values are checked.
+pub fn placeholder(common: &CommonArgs) -> IpAddr {
+    let is_bound_to_ipv6 =
+        common.bind.as_ref().and_then(|bind| bind.address).is_some_and(|address| address.is_ipv6());
+    if common.ipv6 || is_bound_to_ipv6 { ANY_IPV6 } else { ANY_IPV4 }
+}
 
 /// A server that answers.
 #[derive(Debug)]
@@ -93,26 +103,47 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
             ),
         )
     })?;
-    let family =
-        |address: &SocketAddr| !(common.ipv4 && address.is_ipv6() || common.ipv6 && address.is_ipv4());
+    let bind = common.bind.clone().unwrap_or(LocalBind::ANY);
+    let is_bound_to = |is_ipv4: bool| bind.address.is_none_or(|address| address.is_ipv4() == is_ipv4);
+    let family = |address: &SocketAddr| {
+        let is_ipv4 = address.is_ipv4();
+        !(common.ipv4 && !is_ipv4 || common.ipv6 && is_ipv4) && is_bound_to(is_ipv4)
+    };
     let addresses: Vec<SocketAddr> = resolved.filter(family).take(ADDRESSES_TRIED).collect();
     let mut tried = Vec::new();
+    let mut has_route = false;
     for address in &addresses {
-        match TcpStream::connect_timeout(address, CONNECT_LIMIT) {
+        match tcp::connect(*address, None, None, CONNECT_LIMIT, &bind) {
             Ok(_) => return Ok(*address),
-            Err(error) => tried.push(format!("{address}: {error}")),
+            Err(error) => {
+                // EINVAL: an address that is only valid within this host, as 127.0.0.1 is.
+                has_route |= !matches!(
+                    error.kind(),
+                    ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::InvalidInput
+                );
+                tried.push(format!("{address}: {error}"));
+            }
         }
     }
     let message = if addresses.is_empty() {
-        let family = if common.ipv4 { "IPv4" } else { "IPv6" };
-        format!("{} has no {family} address; leave out -{}", name.host, if common.ipv4 { 4 } else { 6 })
+        let is_ipv4 = bind.address.map_or(common.ipv4, |address| address.is_ipv4());
+        let (version, other) = if is_ipv4 { (4, 6) } else { (6, 4) };
+        let remedy = match bind.address {
+            Some(_) => format!("-B {bind} needs one; bind an IPv{other} address"),
+            None => format!("leave out -{version}"),
+        };
+        format!("{} has no IPv{version} address; {remedy}", name.host)
     } else {
-        format!(
-            "failed to connect to {name} ({}): is `netduel serve` running there, and does a firewall let TCP and UDP port {} \
-             through?",
-            tried.join(", "),
-            name.port
-        )
+        let from = common.bind.as_ref().map(|bind| format!(" from {bind}")).unwrap_or_default();
+        let remedy = if has_route {
+            format!(
+                "is `netduel serve` running there, and does a firewall let TCP and UDP port {} through?",
+                name.port
+            )
+        } else {
+            "this host has no route to it; see `ip route get`".to_owned()
+        };
+        format!("failed to connect to {name}{from} ({}): {remedy}", tried.join(", "))
     };
     Err(Failure::message(Kind::Host, message))
 }

@@ -10,6 +10,7 @@ use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
+use netduel_sys::local_bind::LocalBind;
 
 use crate::run::System;
 
@@ -19,6 +20,8 @@ pub struct QuickSystem<'a> {
     pub system: System<'a>,
     /// How often the ends tell how it goes.
     pub progress: Nanos,
+    /// The address or interface of this host that all connections come from.
+    pub bind: Option<LocalBind>,
     /// What the hosts said they are.
     pub hosts: BTreeMap<HostName, HostSnapshot>,
     /// The trial, when it is finished.
@@ -27,7 +30,12 @@ pub struct QuickSystem<'a> {
 
 impl Surroundings for QuickSystem<'_> {
     fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String> {
-        self.system.launcher(name, host)
+        let mut argv = self.system.launcher(name, host)?;
+        // The agent of this host binds the sockets of the data, the link to the server the control connection.
+        if let Some(bind) = &self.bind {
+            argv.extend(["--bind".to_owned(), bind.to_string()]);
+        }
+        Ok(argv)
     }
 
     fn set_path(&mut self, path: LabPath) -> Result<(), String> {

@@ -12,7 +12,7 @@ use crate::quick::args::{rate, test_time, time};
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ServeArgs {
     /// Address to bind [default: all, IPv4 and IPv6]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
     pub bind: Option<IpAddr>,
     /// TCP and UDP port; 0 lets the kernel choose.
     #[arg(short = 'p', long, value_name = "PORT", default_value_t = SERVE_PORT)]

@@ -16,6 +16,7 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::workload::{Role, Workload};
 use netduel_sys::clock;
+use netduel_sys::local_bind::LocalBind;
 
 use super::concurrency::{Test, Tests};
 use super::log::Log;
@@ -185,7 +186,7 @@ impl Work for Session {
                 "a standing server starts no {program} for its clients: use a plan, whose agents do"
             )));
         }
-        let towards = DataAddress::Towards(self.peer.ip().to_canonical());
+        let towards = DataAddress::Towards(self.peer.ip().to_canonical(), &LocalBind::ANY);
         let prepared = server_by(workload, towards, |workload| self.port.prepare_server(workload, token))?;
         self.workload = Some(workload.clone());
         Ok(self.work.hold(prepared))

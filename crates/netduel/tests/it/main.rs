@@ -1,6 +1,7 @@
 //! The program as its users meet it: real processes, real namespaces, real signals.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod bad_input;
+mod bind;
 mod command_line;
 mod crash;
 mod datagrams;

@@ -14,16 +14,16 @@ use crate::support::{Bench, Finished, signal, skip, wait_gone};
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server on loopback.
-struct Server {
+pub struct Server {
     bench: Bench,
     child: Child,
     lines: BufReader<ChildStdout>,
-    address: SocketAddr,
+    pub address: SocketAddr,
     string: String,
 }
 
 impl Server {
-    fn start(options: &[&str]) -> Self {
+    pub fn start(options: &[&str]) -> Self {
         Self::start_in(Bench::new(), options)
     }
 
@@ -37,11 +37,11 @@ impl Server {
         Self { bench, child, lines, address, string }
     }
 
-    fn client(&self, words: &[&str]) -> Finished {
+    pub fn client(&self, words: &[&str]) -> Finished {
         Finished::from(self.spawn(words).wait_with_output().unwrap())
     }
 
-    fn spawn(&self, words: &[&str]) -> Child {
+    pub fn spawn(&self, words: &[&str]) -> Child {
         let words = words.iter().map(|word| if *word == "STRING" { &self.string } else { *word });
         self.bench.netduel(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
@@ -62,7 +62,7 @@ impl Server {
         next_event(&mut self.lines).expect("the server goes on")
     }
 
-    fn end(mut self) -> Bench {
+    pub fn end(mut self) -> Bench {
         signal(Pid::from_child(&self.child), Signal::TERM);
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
         self.bench.assert_nothing_left();

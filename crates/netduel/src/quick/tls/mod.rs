@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use netduel_sys::clock;
+use netduel_sys::local_bind::LocalBind;
+use netduel_sys::{clock, tcp};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
@@ -95,12 +96,13 @@ impl ServerIdentity {
     }
 }
 
-/// Connects to the first address that answers, and pairs, within `limit` in all. What is written to the stream arrives at the
+/// Connects from the address or interface of `bind` to the first address that answers, and pairs, within `limit` in all. What is written to the stream arrives at the
 /// server's agent.
 pub fn connect(
     pairing: &Pairing,
     addresses: &[SocketAddr],
     limit: Duration,
+    bind: &LocalBind,
 ) -> Result<(UnixStream, SocketAddr), TlsError> {
     let deadline_ns = deadline(limit);
     let mut tried = Vec::new();
@@ -108,7 +110,7 @@ pub fn connect(
         // An address that does not answer leaves the others their share of the time, and the last one what is left.
         let left = Duration::from_nanos(deadline_ns.saturating_sub(clock::monotonic_ns()));
         let share = (left / (addresses.len() - index) as u32).max(Duration::from_millis(1));
-        match TcpStream::connect_timeout(address, share) {
+        match tcp::connect(*address, None, None, share, bind) {
             Ok(stream) => {
                 return pair(pairing, stream, *address, deadline_ns).map(|stream| (stream, *address));
             }

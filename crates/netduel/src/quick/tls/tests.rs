@@ -41,7 +41,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 #[test]
 fn a_paired_client_gets_a_stream_that_carries_much_both_ways_and_ends_by_halves() {
     let served = serve_one();
-    let (client, _) = connect(&served.pairing, &[served.address], LIMIT).expect("paired");
+    let (client, _) = connect(&served.pairing, &[served.address], LIMIT, &LocalBind::ANY).expect("paired");
     let server = served.server.join().expect("no panic").expect("paired").stream;
     let data: Vec<u8> = (0..3_000_000_u32).map(|index| (index * 7) as u8).collect();
     let echo = std::thread::spawn(move || {
@@ -68,7 +68,7 @@ fn a_paired_client_gets_a_stream_that_carries_much_both_ways_and_ends_by_halves(
 fn a_client_with_another_secret_gets_a_closed_connection() {
     let served = serve_one();
     let wrong = Pairing { secret: *b"another secret..", ..served.pairing };
-    let error = connect(&wrong, &[served.address], LIMIT).expect_err("not paired");
+    let error = connect(&wrong, &[served.address], LIMIT, &LocalBind::ANY).expect_err("not paired");
     assert!(matches!(error, TlsError::Refused { .. }), "{error}");
     let error = served.server.join().expect("no panic").err().expect("a stranger");
     assert!(error.to_string().contains("does not know the secret"), "{error}");
@@ -78,7 +78,7 @@ fn a_client_with_another_secret_gets_a_closed_connection() {
 fn a_client_tells_nothing_to_a_server_with_another_certificate() {
     let served = serve_one();
     let wrong = Pairing { fingerprint: [1; 32], ..served.pairing };
-    let error = connect(&wrong, &[served.address], LIMIT).expect_err("not paired");
+    let error = connect(&wrong, &[served.address], LIMIT, &LocalBind::ANY).expect_err("not paired");
     assert!(matches!(error, TlsError::OtherServer { .. }), "{error}");
     assert!(served.server.join().expect("no panic").is_err());
 }
@@ -104,7 +104,8 @@ fn what_is_no_tls_gets_no_byte() {
 fn either_end_notices_that_the_other_has_gone() {
     for client_goes in [true, false] {
         let served = serve_one();
-        let (client, _) = connect(&served.pairing, &[served.address], LIMIT).expect("paired");
+        let (client, _) =
+            connect(&served.pairing, &[served.address], LIMIT, &LocalBind::ANY).expect("paired");
         let server = served.server.join().expect("no panic").expect("paired").stream;
         let (goes, mut stays) = if client_goes { (client, server) } else { (server, client) };
         drop(goes);
@@ -116,7 +117,8 @@ fn either_end_notices_that_the_other_has_gone() {
 fn the_carrier_ends_with_either_end_also_when_the_other_was_ended_by_half() {
     for client_goes in [true, false] {
         let served = serve_one();
-        let (client, _) = connect(&served.pairing, &[served.address], LIMIT).expect("paired");
+        let (client, _) =
+            connect(&served.pairing, &[served.address], LIMIT, &LocalBind::ANY).expect("paired");
         let Paired { stream: server, carrier } = served.server.join().expect("no panic").expect("paired");
         let (goes, mut stays) = if client_goes { (client, server) } else { (server, client) };
         stays.shutdown(Shutdown::Write).expect("ended");

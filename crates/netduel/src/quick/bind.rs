@@ -1,0 +1,101 @@
+//! The option -B of quick tests: checks the address or interface of this host before anything connects.
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use netduel_sys::error_name;
+use netduel_sys::local_bind::LocalBind;
+
+use super::args::CommonArgs;
+use crate::exit::{Failure, Kind};
+
+/// Refuses what this host does not have, and an address that contradicts -4 or -6.
+pub fn check(common: &CommonArgs) -> Result<(), Failure> {
+    let Some(bind) = &common.bind else { return Ok(()) };
+    let refused = |text: String| Err(Failure::message(Kind::Usage, text));
+    if let Some(address) = bind.address {
+        let (version, other) = if address.is_ipv4() { ("IPv4", "6") } else { ("IPv6", "4") };
+        if common.ipv6 && address.is_ipv4() || common.ipv4 && address.is_ipv6() {
+            return refused(format!(
+                "-B {bind} is an {version} address, and -{other} excludes {version}; leave out -{other}, or bind an IPv{other} address"
+            ));
+        }
+        if address.is_multicast() || address.is_unspecified() {
+            return refused(format!(
+                "-B {bind} is not the address of a host; bind one that `ip address` shows"
+            ));
+        }
+    }
+    let any: IpAddr = if common.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let Err(error) = bind.try_udp(any) else { return Ok(()) };
+    let reason = match error.raw_os_error().and_then(error_name::of) {
+        Some("ENODEV") => {
+            format!("this host has no interface of that name; it has {}", interfaces().join(", "))
+        }
+        Some("EADDRNOTAVAIL") => {
+            format!("no interface of this host has that address; they have {}", addresses(bind).join(", "))
+        }
+        Some("EPERM") => format!(
+            "{error}; binding to an interface needs Linux 5.7 or CAP_NET_RAW; bind the address of the interface instead"
+        ),
+        Some("EINVAL") => format!("{error}; a link-local address needs its interface: ADDRESS%INTERFACE"),
+        _ => error.to_string(),
+    };
+    refused(format!("failed to bind to {bind} (-B): {reason}"))
+}
+
+/// Names of the interfaces of this host; none when they cannot be listed.
+fn interfaces() -> Vec<String> {
+    let snapshot = netduel_host::snapshot();
+    snapshot.map(|host| host.interfaces.into_iter().map(|found| found.name).collect()).unwrap_or_default()
+}
+
+/// Addresses of this host of the same IP version.
+fn addresses(bind: &LocalBind) -> Vec<String> {
+    let is_ipv4 = bind.address.is_none_or(|address| address.is_ipv4());
+    let snapshot = netduel_host::snapshot();
+    let all = snapshot.map(|host| host.interfaces).unwrap_or_default().into_iter();
+    all.flat_map(|found| found.addresses)
+        .filter(|address| address.is_ipv4() == is_ipv4)
+        .map(|address| address.to_string())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        common: CommonArgs,
+    }
+
+    fn refusal(words: &str) -> Option<String> {
+        let options = Options::try_parse_from(words.split(' ')).unwrap_or_else(|error| panic!("{error}"));
+        check(&options.common).err().map(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn address_or_interface_of_this_host_is_accepted() {
+        for words in ["x far -B 127.0.0.2", "x far -B lo", "x far -B 127.0.0.1%lo -4", "x far -6 -B lo"] {
+            assert_eq!(refusal(words), None, "{words}");
+        }
+    }
+
+    #[test]
+    fn refusal_names_the_cause_and_what_this_host_has() {
+        for (words, cause) in [
+            ("x far -B 192.0.2.1", "they have 127.0.0.1"),
+            ("x far -B absent9", "no interface of that name; it has "),
+            ("x far -6 -B 127.0.0.2", "leave out -6, or bind an IPv6 address"),
+            ("x far -4 -B ::1", "leave out -4, or bind an IPv4 address"),
+            ("x far -B 224.0.0.1", "not the address of a host"),
+            ("x far -B 0.0.0.0", "not the address of a host"),
+        ] {
+            let text = refusal(words).unwrap_or_else(|| panic!("{words} is accepted"));
+            assert!(text.contains(cause), "{words}: {text}");
+        }
+        assert!(Options::try_parse_from(["x", "far", "-B", "10.0.0.1:80"]).is_err());
+    }
+}
