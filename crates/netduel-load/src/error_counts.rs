@@ -126,7 +126,7 @@ mod tests {
         one.count("recvmmsg", &no_buffer);
         let mut two = ErrorCounts::new();
         two.count("sendmmsg", &no_buffer);
-        two.count_event("recv", "response after its time-out");
+        two.count_event("recv", "response after its timeout");
         two.remark("setsockopt", "got 1 of 2".to_owned());
         let all: Vec<_> = ErrorCounts::report([one, two])
             .into_iter()
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(
             all,
             [
-                ("recv".to_owned(), "response after its time-out".to_owned(), 1),
+                ("recv".to_owned(), "response after its timeout".to_owned(), 1),
                 ("recvmmsg".to_owned(), text.clone(), 1),
                 ("sendmmsg".to_owned(), text, 3),
                 ("setsockopt".to_owned(), "got 1 of 2".to_owned(), 1),

@@ -1,11 +1,11 @@
-//! What became of the datagrams of flows, at their receiver: by flow, and of all flows of an end. Reads no clock and no socket.
+//! Counts of the datagrams of flows at their receiver: per flow, and the sum of an end. Reads no clock and no socket.
 use netduel_model::failover::{ProbeArrival, ProbeArrivals};
 use netduel_model::sample::DatagramReport;
 use netduel_stats::series::Jitter;
 
 use crate::sequence_window::{Arrival, SequenceWindow};
 
-/// What one flow counted.
+/// The counts of one flow.
 pub(crate) struct FlowCount {
     pub stream: usize,
     pub accounting: SequenceWindow,
@@ -13,15 +13,15 @@ pub(crate) struct FlowCount {
     pub buffers: u64,
     pub jitter: Jitter,
     pub socket_drops: Option<u64>,
-    /// Every arrival, where they are kept.
+    /// Every arrival, when recorded.
     pub trace: Option<Trace>,
 }
 
-/// Arrivals one by one, in room that was made before.
+/// Arrivals one by one, with a fixed capacity.
 pub(crate) struct Trace {
-    /// Number, time of arrival, and that less the time of sending.
+    /// Number, arrival time, and arrival minus send time, nanoseconds.
     arrivals: Vec<(u64, u64, i64)>,
-    /// Arrivals for which there was no room.
+    /// Arrivals beyond the capacity.
     pub dropped: u64,
 }
 
@@ -39,7 +39,7 @@ impl Trace {
         }
     }
 
-    /// The arrivals by the time after the start of this end.
+    /// The arrivals, with times after the start of this end.
     pub(crate) fn arrivals(self, started_ns: u64) -> ProbeArrivals {
         ProbeArrivals::of(self.arrivals.into_iter().map(|(number, now, delay_ns)| ProbeArrival {
             number,
@@ -56,7 +56,7 @@ impl FlowCount {
         Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None, trace }
     }
 
-    /// Of datagrams that were counted and not looked at.
+    /// Of datagrams that were counted without reading their numbers.
     pub(crate) fn counted(stream: usize, count: u64) -> Self {
         Self { accounting: SequenceWindow::counted(count), ..Self::new(stream, 0) }
     }
@@ -75,23 +75,23 @@ impl FlowCount {
         arrival
     }
 
-    /// One that is none of ours.
+    /// Counts a foreign datagram.
     pub(crate) fn add_foreign(&mut self) {
         self.foreign += 1;
     }
 
-    /// Datagrams that arrived and that the program did not take in time.
+    /// Adds datagrams that the socket dropped because the program was late.
     pub(crate) fn add_socket_drops(&mut self, drops: u64) {
         self.socket_drops = Some(self.socket_drops.unwrap_or(0) + drops);
     }
 
-    /// Whether there is anything to tell.
+    /// Whether it has any count.
     pub(crate) fn has_any(&self) -> bool {
         self.accounting.highest_plus_one() > 0 || self.foreign > 0 || self.socket_drops.is_some()
     }
 }
 
-/// What the flows of an end counted together.
+/// The sum over the flows of an end.
 #[derive(Default)]
 pub(crate) struct FlowCounts {
     report: DatagramReport,

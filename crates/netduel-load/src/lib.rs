@@ -1,8 +1,8 @@
 //! Traffic: one file per workload and engine. Threads, no async, no allocation in the loops that move data.
 //!
-//! A trial has two ends. [`prepare_server`] binds ports, [`prepare_client`] connects and both prove to each other that they
-//! know the trial's token; no payload has moved then. [`ServerEnd::start`] and [`ClientEnd::start`] run the traffic, and
-//! [`Running::join`] gives what was counted. `docs/design/0003-load.md` says why it is so.
+//! A trial has two ends. [`prepare_server`] binds ports, [`prepare_client`] connects, and both prove to each other that they know
+//! the trial's token; no payload has moved then. [`ServerEnd::start`] and [`ClientEnd::start`] run the traffic, and
+//! [`Running::join`] returns the report. `docs/design/0003-load.md` has the reasons.
 //!
 //! This crate knows nothing of plans, arms, agents or storage, and reads no counter but those of its own sockets.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The local ports that connections to one peer share: how many there are, and what to say when they are too few.
+//! The local port range that all connections to one peer share: its size, and errors when it is too small.
 use std::fs;
 
 use crate::error::LoadError;
@@ -8,7 +8,7 @@ const TIME_WAIT_S: u64 = 60;
 
 const PATH: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// The remark, for this host's range of ports.
+/// The remark about exhausted ports, with this host's range.
 pub(crate) fn exhausted() -> String {
     match read() {
         Some((first, last)) => describe(first, last),
@@ -16,13 +16,13 @@ pub(crate) fn exhausted() -> String {
     }
 }
 
-/// Refuses more connections to one port of one peer than this host has ports for.
+/// Rejects more connections to one port of a peer than this host has local ports.
 pub(crate) fn check(connections: u64) -> Result<(), LoadError> {
     match read() {
         Some((first, last)) if connections > last - first + 1 => {
             Err(LoadError::LocalPorts { needed: connections, first, last })
         }
-        // What cannot be read is found out by connecting.
+        // An unreadable range shows when connecting.
         _ => Ok(()),
     }
 }
@@ -42,7 +42,7 @@ fn describe(first: u64, last: u64) -> String {
     format!(
         "no local port was free for this peer: net.ipv4.ip_local_port_range {first} to {last} holds {ports}. A transaction takes \
          one while it lasts; one that this side closes first, because it failed or was given up, for {TIME_WAIT_S} s more, so \
-         {} of those a second can go on for ever. Widen the range, or lower `outstanding` or `request_rate`",
+         {} of those per second are sustainable. Widen the range, or lower `outstanding` or `request_rate`",
         ports / TIME_WAIT_S
     )
 }
@@ -52,11 +52,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_range_is_read_and_says_how_many_a_second_it_allows() {
+    fn remark_names_the_sustainable_rate_of_the_range() {
         assert_eq!(range("32768\t60999\n"), Some((32_768, 60_999)));
         assert_eq!(range("60999 32768"), None);
         assert_eq!(range("x"), None);
         let text = describe(32_768, 60_999);
-        assert!(text.contains("holds 28232") && text.contains("470 of those a second"), "{text}");
+        assert!(text.contains("holds 28232") && text.contains("470 of those per second"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! When the next message is due: a pure schedule. Late sends do not move it, so a stall is caught up and counted.
+//! When the next message is due: a pure schedule. Late sends do not shift it, so a stall is caught up and counted.
 
 /// An evenly spaced schedule. It stays exact for years: each time is computed from its index, nothing adds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_gives_its_rate() {
+    fn flow_sends_its_share_of_the_rate() {
         // 8 Mbit/s in datagrams of 1000 bytes are 1000 a second; of four flows each gives 250, a millisecond apart.
         for flow in 0..4 {
             let schedule = Schedule::of_flow(500, 8_000_000, 1000, flow, 4);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_spans_no_more_than_its_length() {
+    fn batch_is_limited_by_its_length_and_capacity() {
         let schedule = Schedule::per_second(0, 100_000);
         assert_eq!(schedule.batch(100_000, 16), 10);
         assert_eq!(schedule.batch(100_000, 4), 4);
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_schedule_never_goes_back_and_keeps_its_rate(rate in 1u64..10_000_000, index in 0u64..1 << 40) {
+        fn schedule_is_monotonic_and_keeps_its_rate(rate in 1u64..10_000_000, index in 0u64..1 << 40) {
             let schedule = Schedule::per_second(7, rate);
             prop_assert!(schedule.due_ns(index) <= schedule.due_ns(index + 1));
             let expected = u128::from(index) * 1_000_000_000 / u128::from(rate) + 7;

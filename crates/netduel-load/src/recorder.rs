@@ -1,4 +1,4 @@
-//! Where round trips go: the histogram of the steady window, and median and maximum of each interval.
+//! The recorder of round trips: the histogram of the steady window, and median and maximum of each interval.
 use std::sync::Arc;
 
 use netduel_model::sample::{RoundTripReport, RoundTripSample};
@@ -8,19 +8,19 @@ use netduel_stats::histogram::Histogram;
 use crate::interval_median::IntervalMedian;
 use crate::live_latency::LiveLatency;
 
-/// Seconds beyond the duration for which there is room in the series: responses may still come in.
+/// Time beyond the duration for which the series has capacity, nanoseconds: responses may still arrive.
 const TAIL_NS: u64 = 12_000_000_000;
 
-/// A round trip as the loop counts it.
+/// The times of a round trip.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trip {
-    /// When it was sent or, in an open loop, scheduled.
+    /// Send time or, in an open loop, scheduled time, nanoseconds.
     pub begun_ns: u64,
-    /// When its response was there.
+    /// Arrival of the response, nanoseconds.
     pub now_ns: u64,
 }
 
-/// The steady window, nanoseconds of the monotonic clock: what begins in it is counted.
+/// The steady window, nanoseconds of the monotonic clock: round trips that begin in it count.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Window {
     from_ns: u64,
@@ -28,13 +28,13 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// That of an end that started at `started_ns`.
+    /// The steady window of an end that started at `started_ns`.
     pub(crate) fn steady(started_ns: u64, timing: Timing) -> Self {
         let to_ns = started_ns + timing.duration.0.saturating_sub(timing.cooldown.0);
         Self { from_ns: started_ns + timing.warmup.0, to_ns }
     }
 
-    /// Whether what begins at `begun_ns` counts.
+    /// Whether a round trip that begins at `begun_ns` counts.
     #[inline]
     pub(crate) fn contains(&self, begun_ns: u64) -> bool {
         (self.from_ns..self.to_ns).contains(&begun_ns)
@@ -46,12 +46,12 @@ pub(crate) struct Recorder {
     started_ns: u64,
     steady: Window,
     histogram: Histogram,
-    /// The same of the part before the load.
+    /// The same for the idle part before the load.
     idle: Option<(Window, Histogram)>,
     pacing: Option<Histogram>,
     interval: IntervalMedian,
     interval_end_ns: u64,
-    /// Where progress lines get theirs from.
+    /// Round trips for progress lines.
     live: Option<Arc<LiveLatency>>,
     series: Vec<RoundTripSample>,
     /// Requests sent.
@@ -82,20 +82,20 @@ impl Recorder {
         }
     }
 
-    /// With a part before the load, whose round trips are counted by themselves.
+    /// Records the round trips before the load separately.
     pub(crate) fn with_idle(mut self, timing: Option<Timing>) -> Self {
         self.idle = timing.map(|timing| (Window::steady(self.started_ns, timing), Histogram::new()));
         self
     }
 
-    /// Whose round trips are seen while they run.
+    /// Shares the round trips with progress lines.
     pub(crate) fn shown_live(mut self, live: &Arc<LiveLatency>) -> Self {
         live.prepare();
         self.live = Some(Arc::clone(live));
         self
     }
 
-    /// A round trip that began at `begun_ns` (sent or, in an open loop, scheduled) is over at `now_ns`.
+    /// Records a round trip that began at `begun_ns` (sent or, in an open loop, scheduled) and ended at `now_ns`.
     #[inline]
     pub(crate) fn round_trip(&mut self, begun_ns: u64, now_ns: u64) {
         self.count(begun_ns, now_ns);
@@ -108,7 +108,7 @@ impl Recorder {
         }
     }
 
-    /// As [`Self::round_trip`]. One that is time stamped is not of the histogram: it has one of its own.
+    /// As [`Self::round_trip`]. Time-stamped ones have their own histogram.
     #[inline]
     pub(crate) fn trip(&mut self, trip: Trip, is_stamped: bool) {
         if is_stamped {
@@ -127,13 +127,13 @@ impl Recorder {
         self.responses += 1;
     }
 
-    /// Whether what begins at `begun_ns` counts.
+    /// Whether a round trip that begins at `begun_ns` counts.
     #[inline]
     pub(crate) fn is_steady(&self, begun_ns: u64) -> bool {
         self.steady.contains(begun_ns)
     }
 
-    /// A request that was due at `due_ns` leaves at `now_ns`.
+    /// Records that a request due at `due_ns` leaves at `now_ns`.
     #[inline]
     pub(crate) fn leaves(&mut self, due_ns: u64, now_ns: u64) {
         if let Some(pacing) = &mut self.pacing
@@ -145,7 +145,7 @@ impl Recorder {
 
     #[cold]
     fn end_intervals(&mut self, now_ns: u64) {
-        // Intervals without a round trip have no median, so they have no sample.
+        // An interval without a round trip has no median, so it has no sample.
         self.push(self.interval_end_ns);
         let whole = (now_ns - self.started_ns) / SAMPLE_INTERVAL_NS + 1;
         self.interval_end_ns = self.started_ns + whole * SAMPLE_INTERVAL_NS;
@@ -165,7 +165,7 @@ impl Recorder {
         }
     }
 
-    /// All of it.
+    /// The report.
     pub(crate) fn finish(mut self) -> RoundTripReport {
         self.push(self.interval_end_ns);
         RoundTripReport {
@@ -180,7 +180,7 @@ impl Recorder {
         }
     }
 
-    /// Takes over what another thread counted when it sent.
+    /// Adds the counts of the sending thread.
     pub(crate) fn take_in_sender(&mut self, requests: u64, pacing: Histogram) {
         self.requests = requests;
         self.pacing = Some(pacing);

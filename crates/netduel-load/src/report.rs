@@ -5,11 +5,10 @@ use crate::stream_counter::{self, CounterValues, StreamCounter};
 
 /// The series of one direction while it is gathered.
 ///
-/// An interval ends when its last byte was counted, not when the counters were read. A thread counts when its call returns,
-/// which on a slow path is up to 20 ms after the bytes came; dated by the reading, a second of a steady 100 Mbit/s came out
-/// up to 2 % wrong. Of several counters the end is the mean of theirs, weighted by what each moved: at steady rates that is the
-/// time by which as much had been counted as the curve of all counters says. An interval in which nothing moved ends with the
-/// reading, so a stall is not smeared.
+/// An interval ends when its last byte was counted, not when the counters were read. A thread counts after its call returns, up to
+/// 20 ms after the bytes arrived on a slow path; with the reading time, one second of a steady 100 Mbit/s was up to 2 % wrong. With
+/// several counters the end is the mean of their times, weighted by the bytes of each. An interval without data ends at the
+/// reading, so a stall stays visible.
 #[derive(Debug)]
 pub(crate) struct SeriesGatherer {
     samples: Vec<IntervalSample>,
@@ -41,7 +40,7 @@ impl SeriesGatherer {
             0 => now_ns.saturating_sub(started_ns),
             moved => (weighted / u128::from(moved)) as u64,
         };
-        // A counter that began late could draw the mean back behind the interval before.
+        // A counter that started late could move the mean before the previous interval.
         let end_ns = end_ns.max(self.last_ns);
         self.samples.push(IntervalSample {
             end_ns,
@@ -74,7 +73,7 @@ pub(crate) fn flow(counters: &[StreamCounter], started_ns: u64, series: SeriesGa
     }
 }
 
-/// How evenly streams were served; absent when there are no two.
+/// How evenly the streams were served; absent with fewer than two.
 pub(crate) fn spread(streams: &[StreamReport], sends: bool) -> Option<StreamSpread> {
     if streams.len() < 2 {
         return None;
@@ -93,7 +92,7 @@ pub(crate) fn spread(streams: &[StreamReport], sends: bool) -> Option<StreamSpre
     })
 }
 
-/// The streams as they are told: one by one, or in groups when there are many.
+/// The streams for the report: one by one, or in groups when there are many.
 pub(crate) fn grouped(mut streams: Vec<StreamReport>) -> Vec<StreamReport> {
     let others = streams.split_off(streams.len().min(STREAMS_TOLD));
     for other in others {
@@ -102,7 +101,7 @@ pub(crate) fn grouped(mut streams: Vec<StreamReport>) -> Vec<StreamReport> {
     streams
 }
 
-/// What threads had of their cores, together; absent when one of them does not know.
+/// CPU and run-queue time of all threads; absent when one is unknown.
 pub(crate) fn thread_use(threads: impl Iterator<Item = Option<(u64, u64)>>) -> Option<ThreadUse> {
     let mut all = ThreadUse::default();
     for thread in threads {
@@ -121,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_series_adds_up_is_dated_by_what_was_counted_and_has_no_empty_tail() {
+    fn series_adds_up_and_ends_with_the_last_data() {
         let mut series = SeriesGatherer::new();
         let counters = [StreamCounter::default(), StreamCounter::default()];
         counters[0].add(10, 1, 1090);
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_is_read_as_it_is_although_bytes_are_counted_in_lumps() {
+    fn steady_rate_is_exact_although_bytes_are_counted_in_lumps() {
         // 100 B every 7 ns and 300 B every 30 ns: 24.29 B/ns, read every 100 ns.
         let mut series = SeriesGatherer::new();
         let counters = [StreamCounter::default(), StreamCounter::default()];
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn many_streams_are_told_in_groups_that_add_up() {
+    fn many_streams_are_reported_in_groups_that_add_up() {
         let stream = |index: u32| StreamReport {
             index,
             sent_bytes: u64::from(index),
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn fairness_is_jains() {
+    fn fairness_is_the_index_of_jain() {
         let streams = |bytes: &[u64]| -> Vec<StreamReport> {
             let stream = |bytes: &u64| StreamReport { received_bytes: *bytes, ..StreamReport::default() };
             bytes.iter().map(stream).collect()
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_moved_has_no_time() {
+    fn flow_without_data_has_no_time() {
         let flow = flow(&[StreamCounter::default()], 1000, SeriesGatherer::new());
         assert_eq!((flow.first_ns, flow.last_ns), (None, None));
     }

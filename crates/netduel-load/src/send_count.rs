@@ -1,14 +1,14 @@
-//! How datagrams were handed to the kernel, at their sender. Reads no clock and no socket.
+//! How the sender passed datagrams to the kernel. Reads no clock and no socket.
 use netduel_model::sample::DatagramSendReport;
 use netduel_stats::histogram::Histogram;
 
-/// What one thread handed to the kernel, or all threads of an end.
+/// The send calls of one thread, or of all threads of an end.
 pub(crate) struct SendCount {
     /// Calls in which the kernel took datagrams.
     pub calls: u64,
     /// Datagrams of the largest of them.
     pub burst: u32,
-    /// Calls that the kernel refused for want of room.
+    /// Calls that failed because the queue was full.
     pub refused: u64,
     /// With a schedule: how late each call was.
     pub pacing_error: Option<Histogram>,
@@ -20,7 +20,7 @@ impl SendCount {
         Self { calls: 0, burst: 0, refused: 0, pacing_error: is_paced.then(Histogram::new) }
     }
 
-    /// Adds what another thread handed over.
+    /// Adds the counts of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.burst = self.burst.max(other.burst);

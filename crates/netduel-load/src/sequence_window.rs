@@ -1,12 +1,12 @@
-//! What became of each datagram of a flow: a pure state machine over sequence numbers. It reads no clock and no socket.
+//! A sequence window: classifies each datagram of a flow by its sequence number. Pure; reads no clock and no socket.
 
-/// How far behind the highest sequence number a datagram may arrive and still be told from a duplicate. 2^18 datagrams are
-/// 0.26 s at a million a second; the bitmap is 32 KiB and stays in a core's cache.
+/// How far behind the highest sequence number a datagram may arrive and still be distinguished from a duplicate. 2^18 datagrams are
+/// 0.26 s at a million/s; the bitmap is 32 KiB and fits a core's cache.
 pub const WINDOW: u64 = 1 << 18;
 
 const WORDS: usize = (WINDOW / 64) as usize;
 
-/// What an arrival was.
+/// The class of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// First time, in order.
@@ -15,11 +15,11 @@ pub enum Arrival {
     Reordered,
     /// It had arrived before.
     Duplicate,
-    /// So late that nobody can say whether it had arrived before.
+    /// Behind the window: first arrival or duplicate is unknown.
     TooLate,
 }
 
-/// Counts of one flow, exact to the datagram.
+/// The counts of one flow, exact to the datagram.
 #[derive(Debug, Clone)]
 pub struct SequenceWindow {
     /// Highest sequence number that arrived, plus one.
@@ -44,7 +44,7 @@ impl SequenceWindow {
         Self { next: 0, unique: 0, duplicates: 0, reordered: 0, too_late: 0, seen: vec![0; WORDS] }
     }
 
-    /// Of `count` that arrived and whose numbers nobody looked at.
+    /// With `count` datagrams whose sequence numbers were not checked.
     pub fn counted(count: u64) -> Self {
         Self { next: count, unique: count, seen: Vec::new(), ..Self::new() }
     }
@@ -72,7 +72,7 @@ impl SequenceWindow {
         Arrival::Reordered
     }
 
-    /// Moves the window so that `number` is its last, forgetting what falls out of it.
+    /// Moves the window so that `number` is its last.
     #[inline]
     fn advance(&mut self, number: u64) {
         if number == self.next {
@@ -90,7 +90,7 @@ impl SequenceWindow {
         self.next = number.saturating_add(1);
     }
 
-    /// Different datagrams that arrived.
+    /// Datagrams that arrived, without duplicates.
     pub fn unique(&self) -> u64 {
         self.unique
     }
@@ -100,7 +100,7 @@ impl SequenceWindow {
         self.duplicates
     }
 
-    /// Datagrams that arrived after one with a higher number, duplicates left out.
+    /// Datagrams that arrived after one with a higher number, without duplicates.
     pub fn reordered(&self) -> u64 {
         self.reordered
     }

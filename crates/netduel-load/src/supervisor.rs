@@ -1,5 +1,5 @@
-//! The thread that runs one end: waits for the sockets, starts a thread for each job, samples the counters, keeps the
-//! deadlines, and puts the report together. It moves no payload.
+//! The thread that runs one end: waits for the sockets, starts a thread for each job, samples the counters, enforces the deadline,
+//! and builds the report. It moves no payload.
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -43,18 +43,18 @@ pub(crate) struct Supervisor {
     pub setup: ErrorCounts,
     /// How the connections were set up, at the client.
     pub connections: Option<ConnectionReport>,
-    /// What is open past the network stack.
+    /// The open kernel-bypass sockets or programs.
     pub raw: Option<Bypass>,
-    /// Whether the named interface was seen to cut joined datagrams into packets, where packets are what it is about.
+    /// The interface and whether it segments GSO buffers, for the workload `pps`.
     pub segmentation: Option<(String, bool)>,
-    /// Keeps the kernel stamping packets, where the workload wants stamps.
+    /// Keeps time stamping enabled, when the workload uses it.
     pub stamping: Option<KernelTimestamping>,
-    /// Keeps the end known to the port that it shares with others, if it does.
+    /// The registration with a shared port.
     pub registration: Option<Registration>,
 }
 
 impl Supervisor {
-    /// Opens what the workload needs past the network stack, over this interface.
+    /// Opens the kernel-bypass sockets or programs of the workload on this interface.
     pub(crate) fn open_bypass(&mut self, path: &BypassPath) -> Result<(), LoadError> {
         let facts = self.workload.traffic.facts();
         if let Some(packets) = facts.packets.filter(|packets| packets.is_raw(self.role)) {
@@ -75,8 +75,8 @@ impl Supervisor {
             usage::of_this_process().map_err(|error| LoadError::system("read the CPU time", error))?;
         let source = std::mem::replace(&mut self.sockets, SocketSource::Connected(Sockets::default()));
         let sockets = source.wait(&mut self.setup)?;
-        // Connecting has put the route's congestion control, where it names one, in the place of the socket's own
-        // (`tcp_ca_dst_init` in net/ipv4/tcp_output.c).
+        // Connecting replaces the congestion control of a socket by that of the route, when it has one (`tcp_ca_dst_init` in
+        // net/ipv4/tcp_output.c).
         if let Some(name) = self.workload.traffic.facts().tcp.congestion {
             for connection in &sockets.tcp {
                 self.setup.count_failure("setsockopt TCP_CONGESTION", tcp::set_congestion(connection, name));
@@ -129,7 +129,7 @@ impl Supervisor {
         self.control.begin();
         barrier.open();
         let (series, finished) = self.attend(&results, count);
-        // No more clients are taken for this end, and it wants no more stamps.
+        // The port accepts no further clients for this end, and time stamping may stop.
         drop((self.registration.take(), self.stamping.take()));
         let (mut counted, mut threads) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for (thread, result) in finished {
@@ -240,7 +240,7 @@ impl Supervisor {
     }
 }
 
-/// What a thread leaves behind besides what its job counted.
+/// A finished thread, besides the result of its job.
 struct Thread {
     streams: Vec<usize>,
     /// The core that it was pinned to.
@@ -262,14 +262,13 @@ fn run_job(job: Job, mut worker: Worker, core: Option<u16>, barrier: &StartBarri
     }
     barrier.arrive();
     let result = (job.work)(&mut worker);
-    // The thread was made for the job, so its whole account is the job's.
+    // The thread runs this job only, so its whole CPU time is that of the job.
     let run_and_wait = usage::run_and_wait_of_this_thread();
     let Worker { pinned, errors, .. } = worker;
     (Thread { streams: job.streams, pinned, errors, run_and_wait }, result)
 }
 
-/// What each counter counted; the first `accounted` connections are those of the counters, and bring the kernel's account; flows bring
-/// their ports.
+/// The reports of the streams: counts, TCP_INFO for the first `accounted` connections, and ports of flows.
 fn streams(
     control: &Control,
     sockets: &Sockets,
@@ -294,11 +293,11 @@ fn streams(
             Err(error) => errors.count("getsockopt TCP_INFO", &error),
         }
     }
-    // Beside connections a flow is not one of those that the counters count.
+    // A flow next to connections has no stream of its own in the report.
     let flows = if accounted == 0 { &sockets.udp[..] } else { &[] };
     for (report, flow) in reports.iter_mut().zip(flows) {
         (report.local, report.peer) = (flow.local_addr().ok(), flow.peer_addr().ok());
-        // A kernel without the option, or a flow on which nothing came: there is no such core.
+        // Without the option in the kernel, or without data on the flow, there is no core.
         report.incoming_core = udp::incoming_core(flow).ok().flatten();
     }
     reports

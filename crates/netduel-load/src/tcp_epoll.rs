@@ -1,5 +1,5 @@
-//! Bulk data over TCP connections that share threads: one for each direction and core, which asks the kernel which of its
-//! connections can go on (epoll(7)). A thread for each connection costs memory, switches and throughput.
+//! Bulk data over TCP connections that share threads: one thread per direction and core, which waits for ready connections with
+//! epoll(7). A thread per connection would cost memory, context switches and throughput.
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -20,33 +20,33 @@ use crate::tcp_source::Source;
 use crate::tcp_stream;
 use crate::worker::Worker;
 
-/// From more streams than this on, copying ones share threads, too.
+/// Up to this number of streams, the engine `copy` has a thread per connection.
 const COPY_THREADS_MAX: u32 = 128;
-/// Connections that are told at a time.
+/// Events per epoll_wait(2).
 const EVENTS: usize = 256;
-/// Most that a connection is given in its turn, bytes: 16 of the largest packets.
+/// Bytes sent on one connection per turn, at most: 16 of the largest packets.
 const TURN_BYTES: usize = 1 << 20;
-/// Bytes that the copying receiver reads in a turn.
+/// Bytes per read of the engine `copy`.
 const READ_BYTES: usize = 128 * 1024;
-/// What may wait unsent in the queues of all connections, bytes, and in one at least and at most. What is under way comes on top. The
-/// kernel has some memory for all connections together (net.ipv4.tcp_mem), and is slow when that is used up.
+/// Unsent bytes in the kernel, for all connections, and the minimum and maximum for one. Data in flight comes in addition. TCP is
+/// slow when the kernel memory for all connections (net.ipv4.tcp_mem) is used up.
 const UNSENT_BYTES: usize = 256 << 20;
 const UNSENT_EACH: (usize, usize) = (64 * 1024, 256 * 1024);
-/// What the lean receivers of all connections of an end wait for together, bytes; each for its part of it.
+/// Sum of the low-water marks of the lean receivers, bytes, and the maximum for one.
 const LOW_WATER_BYTES: usize = 128 << 20;
 const LOW_WATER_MAX: usize = 128 * 1024;
-/// Longest sleep, so that an end can be cut.
+/// Longest sleep, so that a thread notices an abort.
 const STEP: Duration = Duration::from_millis(20);
-/// How often connections with less than their low-water mark are emptied, so that a slow path's series has no lumps.
+/// How often connections below their low-water mark are read, so that the series of a slow path is smooth, nanoseconds.
 const SWEEP_NS: u64 = 20_000_000;
-/// Connections that are emptied so in one go; the others have their turn at the next.
+/// Connections read per sweep; the others follow in the next.
 const SWEEP_MAX: usize = 128;
-/// When a connection that is due takes nothing, it is asked again after this, nanoseconds.
+/// Pause before retrying a connection that is due and accepts no data, nanoseconds.
 const RETRY_NS: u64 = 1_000_000;
 
-/// Whether the streams of these settings are served here. Lean ones always are: also a single one is 1.07x as fast, and eight
-/// are 1.6x, than with threads of their own that sleep in calls. Copying ones are, in small numbers, as applications are. The
-/// kernel tells of uncopied sends connection by connection, so those have threads of their own.
+/// Whether these streams use epoll. Lean ones do: one stream is 1.07x and eight are 1.6x as fast as with a thread each. Copying
+/// ones do in large numbers only, because applications with few connections use blocking calls. Zero-copy completions arrive per
+/// connection, so those engines have a thread per connection.
 pub(crate) fn uses_epoll(settings: TcpSettings) -> bool {
     match settings.engine {
         TcpEngine::Lean => true,
@@ -58,7 +58,7 @@ pub(crate) fn uses_epoll(settings: TcpSettings) -> bool {
 /// A connection and its index.
 type IndexedConnection = (usize, Arc<TcpStream>);
 
-/// The jobs of an end, on as many threads for each direction as `threads`.
+/// The jobs of an end, on `threads` threads for each direction.
 pub(crate) fn jobs(
     (sends, receives): (bool, bool),
     settings: TcpSettings,
@@ -80,7 +80,7 @@ pub(crate) fn jobs(
             let work = Box::new(move |worker: &mut Worker| {
                 if let Err(error) = work(worker, &connections, settings) {
                     worker.errors.count("epoll", &error);
-                    // The peers see it, and do not wait.
+                    // The peers see the end of the stream, and do not wait.
                     for (_, connection) in &connections {
                         let _ = socket::shut_down(&**connection);
                     }
@@ -99,7 +99,7 @@ pub(crate) fn jobs(
     Ok(jobs)
 }
 
-/// A connection that is sent on, and how much of it was sent.
+/// A connection and how much was sent on it.
 struct PacedStream {
     stream: usize,
     connection: Arc<TcpStream>,
@@ -109,7 +109,7 @@ struct PacedStream {
 }
 
 impl PacedStream {
-    /// Hands up to `most` bytes to the kernel; false when the connection has had all of its own, or is broken.
+    /// Sends up to `most` bytes; false when the connection has reached its volume, or is broken.
     #[inline]
     fn push(&mut self, worker: &mut Worker, source: &mut Source, most: usize) -> bool {
         let left = usize::try_from(self.volume - self.sent).unwrap_or(usize::MAX);
@@ -151,7 +151,7 @@ fn send(worker: &mut Worker, connections: &[IndexedConnection], settings: TcpSet
                 send_paced(worker, &mut paced, &mut source, settings.block);
             } else {
                 let result = send_when_writable(worker, &mut paced, &mut source, settings);
-                // The peers are told the end all the same.
+                // The peers see the end of the stream all the same.
                 worker.errors.count_failure("epoll_wait", result);
             }
         }
@@ -159,7 +159,7 @@ fn send(worker: &mut Worker, connections: &[IndexedConnection], settings: TcpSet
         None => {}
     }
     for stream in &paced {
-        // ENOTCONN: the connection is gone, and it was counted why.
+        // ENOTCONN: the connection is gone, and its error is counted.
         let _ = socket::shut_down_sending(&*stream.connection);
     }
     if settings.both {
@@ -171,7 +171,7 @@ fn send(worker: &mut Worker, connections: &[IndexedConnection], settings: TcpSet
     wait_for_ends(worker, &paced)
 }
 
-/// As fast as the kernel takes it, from whichever connection has room.
+/// Sends without a rate limit, on each connection with room in its send buffer.
 fn send_when_writable(
     worker: &mut Worker,
     paced: &mut [PacedStream],
@@ -198,7 +198,7 @@ fn send_when_writable(
             moved |= stream.sent > before;
             if !goes_on {
                 set.forget(&*stream.connection)?;
-                // At once: the others may go on for long.
+                // At once: the other connections may continue for long.
                 let _ = socket::shut_down_sending(&*stream.connection);
                 open -= 1;
             }
@@ -207,14 +207,14 @@ fn send_when_writable(
             break;
         }
         if !moved {
-            // There is room in the queues, and no memory for it (net.ipv4.tcp_mem): the kernel would tell them again at once.
+            // The send buffers have room, but the kernel has no memory (net.ipv4.tcp_mem): epoll would report them again at once.
             clock::sleep_until(clock::monotonic_ns() + RETRY_NS);
         }
     }
     Ok(())
 }
 
-/// Whatever is due first, when it is due.
+/// Sends on the connection that is due next, when it is due.
 fn send_paced(worker: &mut Worker, paced: &mut [PacedStream], source: &mut Source, block: usize) {
     let start_ns = worker.control.started_ns();
     let mut queue: BinaryHeap<Reverse<(u64, usize)>> =
@@ -242,7 +242,7 @@ fn send_paced(worker: &mut Worker, paced: &mut [PacedStream], source: &mut Sourc
     }
 }
 
-/// Waits until each peer has closed, which it does after the last byte. The supervisor's deadline ends it.
+/// Waits until each peer has closed, which it does after the last byte. The deadline of the end limits the wait.
 fn wait_for_ends(worker: &mut Worker, paced: &[PacedStream]) -> io::Result<()> {
     let mut set = Readiness::new(EVENTS)?;
     for (index, stream) in paced.iter().enumerate() {
@@ -299,7 +299,7 @@ fn receive(worker: &mut Worker, connections: &[IndexedConnection], settings: Tcp
                 set.forget(&**connection)?;
                 open -= 1;
                 if !settings.both {
-                    // Tells the sender that all was read; ENOTCONN when it is gone.
+                    // The sender sees that all was read; ENOTCONN when it is gone.
                     let _ = socket::shut_down_sending(&**connection);
                 }
             }
@@ -308,7 +308,7 @@ fn receive(worker: &mut Worker, connections: &[IndexedConnection], settings: Tcp
     Ok(())
 }
 
-/// Takes what is there; false when the connection is over.
+/// Reads the available data; false when the connection has ended.
 #[inline]
 fn receive_available(
     worker: &mut Worker,

@@ -1,23 +1,22 @@
-//! How much of a stream's rate is due: pure arithmetic over times that are passed in. Never sends.
+//! Pacing of a TCP stream: how many bytes are due at a given time. Pure arithmetic; never sends.
 //!
-//! What is due is computed from the time since the start, so nothing adds up: a late wake-up is caught up, and at the end
-//! of the duration exactly the payload of the rate was due. The kernel's pacing alone could not do that: a send buffer takes megabytes
-//! at once, which a slow rate would drain for minutes after the end.
+//! The due bytes are computed from the time since the start, so errors do not accumulate: a late wake-up is compensated, and at the
+//! end of the duration exactly the payload of the rate was due. Pacing by the kernel alone cannot do that: the send buffer takes
+//! megabytes at once, which a slow rate would drain for minutes after the end.
 
-/// A stream's quanta are this far apart, nanoseconds. Shorter ones cost wake-ups, longer ones are bursts that ordinary
+/// Interval between the quanta of a stream, nanoseconds. Shorter intervals cost wake-ups, longer ones send bursts that ordinary
 /// buffers drop.
 const QUANTUM_NS: u64 = 1_000_000;
-/// A quantum sends no less than this, so that slow streams send whole segments (1500 bytes of MTU less 52 of headers)...
+/// Minimum size of a quantum, so that slow streams send whole segments (MTU of 1500 bytes less 52 of headers), ...
 const SEGMENT: u64 = 1_448;
-/// ...unless it would have to wait for longer than this for it, nanoseconds.
+/// ... unless it would have to wait longer than this, nanoseconds.
 const SEGMENT_WAIT_NS: u64 = 100_000_000;
-/// A thread that is late by no more than this, and the time that it waited for a core, sends what was due at the end after it,
-/// nanoseconds.
+/// A thread that is late by this, plus the time that it waited for a core, sends after the end what was due before it, nanoseconds.
 const GRACE_NS: u64 = 100_000_000;
-/// The kernel spreads a quantum's bytes over most of the time to the next one: its pacing rate is this much above the
-/// stream's, in percent, so that it never holds back what the schedule gives.
+/// Pacing rate of the kernel in percent of the stream's rate: the kernel spreads a quantum over most of the interval, and never
+/// delays the schedule.
 const KERNEL_HEADROOM_PERCENT: u128 = 110;
-/// Below this the kernel is not asked to pace, bytes a second: a quantum is one segment then, and there is nothing to spread.
+/// Minimum rate for kernel pacing, bytes/s: below it a quantum is one segment, and there is nothing to spread.
 const KERNEL_PACING_MIN: u64 = 125_000;
 
 /// The schedule of one direction of one stream.
@@ -30,14 +29,14 @@ pub(crate) struct Pace {
     streams: u64,
     /// Payload of a quantum, bytes.
     quantum: u64,
-    /// The first quantum is shorter, so that streams do not take theirs at the same time.
+    /// The first quantum is shorter, so that the streams are not synchronized.
     first: u64,
 }
 
-/// What a stream does now.
+/// The next action of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Send so many bytes.
+    /// Send this many bytes.
     Now(u64),
     /// Nothing is due before this time, nanoseconds of the monotonic clock.
     At(u64),
@@ -46,8 +45,7 @@ pub(crate) enum Due {
 }
 
 impl Pace {
-    /// Stream `stream` of `streams` that give `rate_bps` together from `start_ns` to `end_ns`. A quantum is never more than
-    /// `block` bytes.
+    /// Stream `stream` of `streams` with a total of `rate_bps` from `start_ns` to `end_ns`. A quantum is at most `block` bytes.
     pub(crate) fn new(
         start_ns: u64,
         end_ns: u64,
@@ -71,19 +69,19 @@ impl Pace {
     /// When `bytes` of payload are due, nanoseconds of the monotonic clock.
     fn due_ns(&self, bytes: u64) -> u64 {
         let bits = u128::from(bytes) * 8 * u128::from(self.streams);
-        // One more: what was rounded down at this time must not be rounded down again.
+        // Plus one, because `bytes_in` rounds down.
         let offset = bits.saturating_mul(1_000_000_000) / u128::from(self.rate_bps) + 1;
         self.start_ns.saturating_add(u64::try_from(offset).unwrap_or(u64::MAX))
     }
 
-    /// What to do at `now_ns`, when `sent` bytes were sent. `runqueue_wait_ns` says how long the thread has waited for a core so far; it is asked
-    /// after the end only.
+    /// The action at `now_ns`, after `sent` bytes. `runqueue_wait_ns` returns how long the thread has waited for a core so far; it
+    /// is called after the end only.
     #[inline]
     pub(crate) fn due(&self, sent: u64, now_ns: u64, runqueue_wait_ns: impl FnOnce() -> u64) -> Due {
         let due_bytes =
             self.bytes_in(now_ns.min(self.end_ns).saturating_sub(self.start_ns)).saturating_sub(sent);
         if now_ns >= self.end_ns {
-            // The last quantum, and what the scheduler held up. More is what the path did not take in time.
+            // The last quantum, and the bytes that the scheduler delayed. Anything beyond is what the path did not take in time.
             let grace_ns = GRACE_NS.saturating_add(runqueue_wait_ns());
             let in_time =
                 now_ns - self.end_ns < grace_ns && due_bytes <= self.quantum.max(self.bytes_in(grace_ns));
@@ -97,7 +95,7 @@ impl Pace {
         }
     }
 
-    /// The kernel's ceiling for the stream, bytes a second, where it is right to have one.
+    /// The pacing rate for the kernel, bytes/s; absent for slow streams.
     pub(crate) fn kernel_ceiling(&self) -> Option<u64> {
         let rate = self.bytes_in(1_000_000_000);
         let ceiling = u128::from(rate) * KERNEL_HEADROOM_PERCENT / 100;
@@ -121,7 +119,7 @@ mod tests {
             match pace.due(sent, now, || late_ns) {
                 Due::Now(bytes) => (sent, quanta) = (sent + bytes, quanta + 1),
                 Due::At(at) => {
-                    assert!(at > now, "time goes on");
+                    assert!(at > now, "time advances");
                     now = at + late_ns;
                 }
                 Due::Over => return (sent, quanta),
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_a_millisecond_a_segment_or_a_block() {
+    fn quantum_is_a_millisecond_a_segment_or_a_block() {
         let quantum = |rate, block| Pace::new(0, SECOND, rate, (0, 1), block).quantum;
         assert_eq!(quantum(1_000_000_000, 1 << 20), 125_000);
         assert_eq!(quantum(1_000_000, 1 << 20), SEGMENT);
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_streams_wait_for_their_byte_and_end_in_time() {
+    fn slow_streams_send_single_bytes_and_end_in_time() {
         let pace = Pace::new(7, 7 + 20 * SECOND, 1, (0, 1), 1000);
         assert_eq!(pace.due(0, 7, || 0), Due::At(7 + 8 * SECOND + 1));
         assert_eq!(walk(&pace, 0).0, 2);
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_path_did_not_take_in_time_is_not_sent_after_the_end() {
+    fn backlog_of_the_path_is_not_sent_after_the_end() {
         let pace = Pace::new(0, SECOND, 8_000_000, (0, 1), 1 << 20);
         let due = |sent, now, runqueue_wait_ns| pace.due(sent, now, || runqueue_wait_ns);
         assert_eq!(due(899_999, SECOND, 0), Due::Over);
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_scheduler_held_up_is_sent_after_the_end() {
+    fn bytes_delayed_by_the_scheduler_are_sent_after_the_end() {
         let pace = Pace::new(0, SECOND, 8_000_000, (0, 1), 1 << 20);
         let due = |sent, now, runqueue_wait_ns| pace.due(sent, now, || runqueue_wait_ns);
         // Not scheduled from 0.4 s to 1.2 s: 600,000 bytes are due_bytes, and 0.9 s of grace are 900,000.
@@ -169,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_streams_together_give_the_rate_to_the_byte(
+        fn streams_together_send_the_rate_to_the_byte(
             rate in 1u64..100_000_000_000, streams in 1u64..40, late_ns in 0u64..3_000_000,
         ) {
             let total: u64 = (0..streams)

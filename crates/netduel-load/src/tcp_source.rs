@@ -1,5 +1,5 @@
-//! How a sender's bytes get into the kernel. The `lean` engine hands over pages (vmsplice, splice), `copy` writes, `zerocopy`
-//! asks for no copy and counts how often there was one, `io-uring` does so with several sends under way.
+//! How a sender passes bytes to the kernel. The engine `lean` passes pages (vmsplice, splice), `copy` writes, `zerocopy` requests
+//! zero-copy sends and counts the copies, `io-uring` does so with several sends in flight.
 use std::io;
 use std::net::TcpStream;
 
@@ -12,28 +12,28 @@ use netduel_sys::{clock, pattern, tcp_info, uring, zerocopy};
 use crate::tcp_settings::{CALL_LIMIT, TcpSettings};
 use crate::worker::Worker;
 
-/// How long a sender waits after its end until the kernel has told of every send, nanoseconds. All was acknowledged before, so
-/// this is the time of a message from our own kernel.
+/// How long a sender waits after its end for the completions of all sends, nanoseconds. All data was acknowledged before, so these
+/// are local notifications.
 const SETTLE_NS: u64 = 1_000_000_000;
 
 /// Payload and headers of a packet before segmentation, bytes (`GSO_LEGACY_MAX_SIZE` in include/linux/netdevice.h), less what
 /// TCP leaves for headers (`MAX_TCP_HEADER + 1`, include/net/tcp.h).
 const OFFLOAD_MAX: usize = 65_536 - 321;
 
-/// What is sent, and how.
+/// The source of an engine.
 pub(crate) enum Source {
     Pages(PagePipe),
     Buffer(Vec<u8>),
     ZeroCopy(zerocopy::Sender),
-    /// With the bytes of a send.
+    /// With the bytes per send.
     Ring(Box<uring::Sender>, usize),
 }
 
 impl Source {
-    /// That of an engine, in packets for this connection and others like it.
+    /// The source of an engine, with packets sized for this connection.
     ///
     /// # Errors
-    /// What the named call said.
+    /// The failed call and its error.
     pub(crate) fn new(settings: TcpSettings, stream: &TcpStream) -> Result<Self, (&'static str, io::Error)> {
         match settings.engine {
             TcpEngine::Lean => {
@@ -53,8 +53,8 @@ impl Source {
         }
     }
 
-    /// Hands up to `length` bytes to the kernel, a call's worth at a time, and returns how many it took. A ring keeps more under way,
-    /// never more than `length` in all, and what it returns may be of earlier calls.
+    /// Sends up to `length` bytes, at most one block, and returns how many the kernel took. io_uring keeps further sends in flight,
+    /// at most `length` bytes in total, so the result may include bytes of earlier calls.
     #[inline]
     pub(crate) fn push(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         match self {
@@ -65,7 +65,7 @@ impl Source {
         }
     }
 
-    /// The call that errors are counted under.
+    /// The call for the error counts.
     pub(crate) fn call(&self) -> &'static str {
         match self {
             Self::Pages(_) => "splice",
@@ -75,7 +75,7 @@ impl Source {
         }
     }
 
-    /// The sender has no more to send: nothing stays under way, and what the kernel took after all is counted.
+    /// Ends sending: no send stays in flight, and bytes taken meanwhile are counted.
     pub(crate) fn finish(&mut self, worker: &mut Worker) {
         let Self::Ring(sender, _) = self else { return };
         match sender.finish() {
@@ -85,7 +85,7 @@ impl Source {
         }
     }
 
-    /// The peer has all: waits until the kernel has told of every send, and reports what became of those that were to copy nothing.
+    /// After all data was acknowledged: waits for the completions of all sends, and reports the zero-copy sends.
     pub(crate) fn settle(self, worker: &mut Worker, stream: &TcpStream) -> Option<ZeroCopyReport> {
         let counts = match self {
             Self::Pages(_) | Self::Buffer(_) => return None,
@@ -97,7 +97,7 @@ impl Source {
                 wait_for_completions(worker, "io_uring_enter", || sender.settle(CALL_LIMIT));
                 let Some(counts) = sender.counts() else {
                     let text =
-                        "this kernel does not tell whether it copied (Linux 6.2), so sends were plain ones";
+                        "this kernel does not report copies (needs Linux 6.2), so sends were not zero-copy";
                     worker.errors.remark("io_uring SEND_ZC", text.to_owned());
                     return None;
                 };
@@ -113,18 +113,17 @@ impl Source {
     }
 }
 
-/// Payload of the largest packet that the kernel makes of whole segments, bytes: what it is handed in such parts leaves
-/// without a small packet between two large ones.
+/// Payload of the largest packet of whole segments, bytes: parts of this size leave without a small packet between two large ones.
 fn run(stream: &TcpStream) -> usize {
-    // Without a segment size the pages are full, which costs work and nothing else.
+    // Without a segment size the pages are full, which only costs CPU time.
     let segment = tcp_info::read(stream).ok().and_then(|info| info.snd_mss()).unwrap_or(1) as usize;
     (OFFLOAD_MAX / segment.max(1)).max(1) * segment
 }
 
-/// How often completions are looked for after the end, nanoseconds.
+/// How often completions are polled after the end, nanoseconds.
 const LOOK_NS: u64 = 500_000;
 
-/// Repeats `settle`, which counts errors under `call`, until it says that all is told, the end is cut, or [`SETTLE_NS`] are over.
+/// Repeats `settle` until it returns true, the end is aborted, or [`SETTLE_NS`] have passed. Errors are counted under `call`.
 fn wait_for_completions(
     worker: &mut Worker,
     call: &'static str,

@@ -15,18 +15,18 @@ use crate::tcp_settings::{CALL_LIMIT, TcpSettings};
 use crate::tcp_source::Source;
 use crate::worker::Worker;
 
-/// Most bytes that the lean receiver takes off in one call.
+/// Bytes that the lean receiver discards in one call, at most.
 const DISCARD_BYTES: usize = 4 << 20;
-/// The lean receiver sleeps until this much is there. The end of the stream and a full window wake it sooner, whatever is
-/// there. While less is there the kernel acknowledges every packet, so more costs more: 0.072 CPU s/GB with this on a path without a limit,
-/// 0.088 with 512 KiB, 0.074 without; at 8 Gbit/s 0.116, 0.120 and 0.131.
+/// Low-water mark of the lean receiver. The end of the stream and a full window wake it sooner. With less data per wake-up the
+/// kernel acknowledges every packet, which costs CPU time: 0.072 CPU s/GB with this value on a path without a limit, 0.088 with 512
+/// KiB, 0.074 without; at 8 Gbit/s 0.116, 0.120 and 0.131.
 const LOW_WATER_BYTES: i32 = 128 * 1024;
 /// Bytes that the copying receiver reads in one call.
 const READ_BYTES: usize = 128 * 1024;
-/// Longest sleep of a sender whose next bytes are not due yet, nanoseconds: how late it may notice that it is cut.
+/// Longest sleep of a sender between two quanta, nanoseconds: how late it may notice an abort.
 const STEP_NS: u64 = 20_000_000;
 
-/// How often a sender looks whether all was acknowledged, nanoseconds.
+/// How often a sender checks whether all data was acknowledged, nanoseconds.
 const LOOK_NS: u64 = 500_000;
 
 /// A thread for each direction of each connection.
@@ -63,7 +63,7 @@ pub(crate) fn send(worker: &mut Worker, stream: &TcpStream, settings: TcpSetting
         send_loop(worker, stream, source, settings);
         source.finish(worker);
     }
-    // ENOTCONN: the connection is gone, and the loop has counted why.
+    // ENOTCONN: the connection is gone, and its error is counted.
     let _ = socket::shut_down_sending(stream);
     if settings.both {
         wait_for_acknowledgement(worker, stream);
@@ -119,7 +119,7 @@ pub(crate) fn volume_of(stream: u64, settings: TcpSettings) -> u64 {
     settings.volume.map_or(u64::MAX, |volume| volume / streams + u64::from(stream < volume % streams))
 }
 
-/// The stream's part of the rate, if there is one, with the kernel's ceiling set.
+/// The pacing of the stream, when the workload has a rate, with the kernel's pacing rate set.
 pub(crate) fn pace(
     worker: &mut Worker,
     index: usize,
@@ -143,8 +143,7 @@ pub(crate) fn runqueue_wait_ns() -> u64 {
     usage::run_and_wait_of_this_thread().map_or(0, |(_, waited_ns)| waited_ns)
 }
 
-/// Waits until bytes are due and tells how many; 0 when the duration is over. It sleeps in steps, so that a slow stream
-/// can be cut.
+/// Waits until bytes are due and returns their number; 0 when the duration is over. It sleeps in steps, to notice an abort.
 fn wait_until_due(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
     while worker.control.is_running() {
         let now = clock::monotonic_ns();
@@ -157,8 +156,8 @@ fn wait_until_due(worker: &Worker, pace: &Pace, sent: u64) -> u64 {
     0
 }
 
-/// Waits until the peer's kernel has all, so that our kernel's account is complete. The peer's end of the stream says
-/// nothing of that here, for it ends by its own clock; nor is there an event to wait for.
+/// Waits until the peer has acknowledged all data, so that TCP_INFO is complete. The end of the peer's stream does not show that
+/// here, because the peer sends, too; no event does.
 pub(crate) fn wait_for_acknowledgement(worker: &mut Worker, stream: &TcpStream) {
     while !worker.control.is_aborted() {
         match tcp_info::read(stream) {
@@ -171,18 +170,18 @@ pub(crate) fn wait_for_acknowledgement(worker: &mut Worker, stream: &TcpStream) 
     }
 }
 
-/// Waits until the peer has closed, which it does after the last byte, so that the kernel's account is complete. The
-/// supervisor's deadline ends it.
+/// Waits until the peer has closed, which it does after the last byte, so that TCP_INFO is complete. The deadline of the end limits
+/// the wait.
 fn wait_for_end(worker: &mut Worker, stream: &TcpStream) {
     while !is_ended(worker, stream) {}
 }
 
-/// Whether a peer that should not send has closed, or the connection is broken.
+/// Whether a peer that does not send has closed, or the connection is broken.
 pub(crate) fn is_ended(worker: &mut Worker, stream: &TcpStream) -> bool {
     match socket::receive(stream, &mut [0; 1], Waiting::Block) {
         Ok(0) => true,
         Ok(_) => {
-            worker.errors.count_event("recv", "byte from a peer that should not send");
+            worker.errors.count_event("recv", "unexpected byte");
             false
         }
         Err(error) if is_transient(&error) => false,
@@ -195,7 +194,7 @@ pub(crate) fn is_ended(worker: &mut Worker, stream: &TcpStream) -> bool {
     }
 }
 
-/// What takes bytes off a connection.
+/// The receiver of an engine.
 pub(crate) enum Reader {
     /// The kernel discards.
     Discard,
@@ -204,10 +203,10 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
-    /// That of an engine; one that copies reads up to `length` bytes at a time.
+    /// The receiver of an engine; `copy` reads up to `length` bytes per call.
     ///
     /// # Errors
-    /// What `io_uring_setup(2)` said, of the engine that needs it.
+    /// The error of `io_uring_setup(2)`.
     pub(crate) fn new(engine: TcpEngine, length: usize) -> io::Result<Self> {
         match engine {
             TcpEngine::Lean | TcpEngine::Zerocopy => Ok(Self::Discard),
@@ -216,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// Takes what is there; 0 at the end of the stream.
+    /// Receives the available data; 0 at the end of the stream.
     #[inline]
     pub(crate) fn read(&mut self, stream: &TcpStream) -> io::Result<usize> {
         match self {
@@ -226,7 +225,7 @@ impl Reader {
         }
     }
 
-    /// Nothing stays under way; what came until then is counted.
+    /// Ends receiving: no request stays in flight, and bytes received meanwhile are counted.
     fn finish(&mut self, worker: &mut Worker) {
         let Self::Ring(receiver) = self else { return };
         match receiver.finish() {
@@ -247,7 +246,7 @@ pub(crate) fn receive(worker: &mut Worker, stream: &TcpStream, settings: TcpSett
         Err(error) => worker.errors.count("io_uring_setup", &error),
     }
     if !settings.both {
-        // Tells the sender that all was read; ENOTCONN when it is gone.
+        // The sender sees that all was read; ENOTCONN when it is gone.
         let _ = socket::shut_down_sending(stream);
     }
     Counted::Nothing

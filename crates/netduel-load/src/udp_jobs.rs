@@ -1,4 +1,4 @@
-//! Which threads the flows of a `udp-stream` share: as many as there are cores to run on, and never more than flows.
+//! The threads of UDP flows: one per core, at most one per flow.
 use std::net::UdpSocket;
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::worker::Worker;
 const HEADERS_IPV4: usize = 20 + 8;
 const HEADERS_IPV6: usize = 40 + 8;
 
-/// The jobs of the flows of an end: receivers first, so that nothing waits for a thread that starts late.
+/// The jobs of the flows of an end: receivers first, so that they start first.
 ///
 /// # Errors
-/// [`LoadError::DatagramTooLarge`] when the path does not take the datagrams of its sender.
+/// [`LoadError::DatagramTooLarge`] when the datagrams do not fit the path's MTU.
 pub(crate) fn checked(settings: UdpSettings, end: &EndContext<'_>) -> Result<Vec<Job>, LoadError> {
     let directions = end.directions();
     if directions.0 {
@@ -30,7 +30,7 @@ pub(crate) fn checked(settings: UdpSettings, end: &EndContext<'_>) -> Result<Vec
     Ok(jobs_from(0, directions, settings, end))
 }
 
-/// The jobs of flows whose counters come after those of `first_stream` other streams.
+/// The jobs of flows whose stream indices start at `first_stream`.
 pub(crate) fn jobs_from(
     first_stream: usize,
     (sends, receives): (bool, bool),
@@ -77,7 +77,7 @@ pub(crate) fn jobs_from(
     jobs
 }
 
-/// Refuses datagrams that the sender's kernel could not cut for this path: with `UDP_SEGMENT` each must fit the MTU.
+/// Rejects datagrams that the kernel cannot segment for this path: with `UDP_SEGMENT` each must fit the MTU.
 fn check_mtu(settings: UdpSettings, connections: &[Arc<UdpSocket>]) -> Result<(), LoadError> {
     if settings.is_unsegmented || settings.offload == UdpOffload::None {
         return Ok(());
@@ -86,7 +86,7 @@ fn check_mtu(settings: UdpSettings, connections: &[Arc<UdpSocket>]) -> Result<()
         let of_socket = |error| LoadError::system("read the MTU of the path (IP_MTU)", error);
         let headers = match socket.local_addr().map_err(of_socket)? {
             std::net::SocketAddr::V4(_) => HEADERS_IPV4,
-            // IPv4 in an IPv6 socket has the smaller headers; the kernel then tells of what is just too large.
+            // IPv4 in an IPv6 socket has the smaller headers; the send call reports what is too large.
             std::net::SocketAddr::V6(address) if address.ip().to_ipv4_mapped().is_some() => HEADERS_IPV4,
             std::net::SocketAddr::V6(_) => HEADERS_IPV6,
         };

@@ -1,4 +1,4 @@
-//! The receiver of UDP datagrams: one thread for one or more flows, takes batches and accounts for each datagram.
+//! The receiver of UDP datagrams: a thread for one or more flows reads batches and accounts for each datagram.
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,27 +17,27 @@ use crate::handshake::{self, HandshakeMessage};
 use crate::udp_send::UdpSettings;
 use crate::worker::Worker;
 
-/// Datagrams taken in one system call.
+/// Datagrams per system call.
 const BATCH: usize = 64;
-/// Buffers of merged datagrams taken in one system call: 64 KiB of room each, and some hundred datagrams.
+/// GRO buffers per system call: 64 KiB each, with some hundred datagrams.
 const BATCH_MERGED: usize = 16;
-/// Receive buffers of all flows of an end, bytes, shared evenly within what one may have at least and at most. The kernel counts
-/// its own 700 bytes or so for each small datagram: 32 MiB are 60 ms at a million a second, which is what a receiver on a
-/// contended core was seen to wait; with 8 MiB such receivers dropped up to a third.
+/// Receive buffers of all flows of an end, bytes, divided evenly, with a minimum and a maximum for one. The kernel charges about
+/// 700 bytes per small datagram: 32 MiB hold 60 ms at a million packets/s, as long as a receiver waits on a contended core; with 8
+/// MiB up to a third was dropped.
 const BUFFERS: usize = 64 << 20;
 const BUFFER_MIN: usize = 1 << 20;
 const BUFFER_MAX: usize = 32 << 20;
-/// Longest sleep in a call, so that the end of the trial is noticed.
+/// Longest sleep in a call, to notice the end of the trial.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
-/// After a flow's last end marker, this long without a datagram means that none is in flight any more. The marker leaves last, so
-/// only what the path reorders comes behind it.
+/// After the last end marker of a flow, this long without a datagram means that none is in flight, nanoseconds. The marker leaves
+/// last, so only reordered datagrams follow it.
 const QUIET_NS: u64 = 50_000_000;
-/// The same without the last marker, when an earlier one or the control connection has said that the sender is done: that connection
-/// overtakes what waits in queues, and a vCPU that is not scheduled was seen to hold datagrams up for 0.2 s.
+/// The same without the last marker, when an earlier one or the control connection reports the end of the sender, nanoseconds. The
+/// control connection overtakes queued data, and a descheduled vCPU delayed datagrams by 0.2 s.
 const QUIET_UNMARKED_NS: u64 = 500_000_000;
-/// The longest wait for quiet.
+/// Longest wait for that, nanoseconds.
 const DRAIN_NS: u64 = 2_000_000_000;
-/// How often a thread of many flows looks for those that are over.
+/// How often a thread with several flows checks for their end, nanoseconds.
 const ROUND_NS: u64 = 5_000_000;
 
 /// One flow of a thread.
@@ -46,15 +46,15 @@ pub(crate) struct ReceiveFlow {
     pub socket: Arc<UdpSocket>,
     pub magic: u64,
     pub end_magic: u64,
-    /// Of datagrams that only try out the sender's interface.
+    /// Of datagrams that only test the segmentation of the sender's interface.
     pub probe_magic: u64,
 }
 
-/// A flow that is being received.
+/// A flow during reception.
 struct ReceivingFlow {
     flow: ReceiveFlow,
     count: FlowCount,
-    /// When the sender was first known to be done.
+    /// When the end of the sender was first known.
     peer_done_ns: Option<u64>,
     /// Whether the last marker of the flow has arrived.
     has_last_marker: bool,
@@ -68,7 +68,7 @@ impl ReceivingFlow {
         Self { flow, count, peer_done_ns: None, has_last_marker: false, last_arrival_ns: 0, is_over: false }
     }
 
-    /// Whether nothing is in flight any more.
+    /// Whether no datagram is in flight.
     fn is_drained(&self, now: u64) -> bool {
         let quiet_ns = if self.has_last_marker { QUIET_NS } else { QUIET_UNMARKED_NS };
         self.peer_done_ns.is_some_and(|done| {
@@ -77,7 +77,7 @@ impl ReceivingFlow {
         })
     }
 
-    /// Looks whether the flow is over, at the time `now`.
+    /// Updates whether the flow is over at `now`.
     fn update_end(&mut self, worker: &Worker, now: u64) {
         if self.peer_done_ns.is_none() && worker.control.is_finishing() {
             self.peer_done_ns = Some(now);
@@ -85,7 +85,7 @@ impl ReceivingFlow {
         self.is_over |= self.is_drained(now);
     }
 
-    /// Takes a batch off the socket; with `wait` it sleeps until something comes or the socket's time-out is over.
+    /// Receives a batch; with `wait` it sleeps until data arrives or the socket's timeout ends.
     #[inline]
     fn receive(&mut self, worker: &mut Worker, batch: &mut ReceiveBatch, size: usize, wait: bool) -> u64 {
         let socket = &self.flow.socket;
@@ -113,7 +113,7 @@ impl ReceivingFlow {
                 use std::io::ErrorKind::{Interrupted, WouldBlock};
                 if !matches!(error.kind(), WouldBlock | Interrupted) {
                     worker.errors.count("recvmmsg", &error);
-                    // Anything else than an ICMP answer would come back at once, forever.
+                    // An ICMP error is cleared by the call. Any other error would return at once, forever.
                     let name = error.raw_os_error().and_then(error_name::of);
                     self.is_over |= name.is_none_or(|name| !is_from_the_path(name));
                 }
@@ -123,7 +123,7 @@ impl ReceivingFlow {
     }
 }
 
-/// Receives on all flows of a thread until the peer is done and nothing is under way.
+/// Receives on all flows of a thread until the peer is done and no datagram is in flight.
 pub(crate) fn receive(
     worker: &mut Worker,
     flows: Vec<ReceiveFlow>,
@@ -135,7 +135,7 @@ pub(crate) fn receive(
     let merged = offload == UdpOffload::GsoGro;
     for flow in &flows {
         if settings.window.is_none() {
-            // The gate has said what the host does not give.
+            // The acceptor has recorded smaller granted buffers.
             let result = socket::set_receive_buffer(&flow.socket, buffer);
             worker.errors.count_failure("setsockopt SO_RCVBUF", result);
         }
@@ -149,7 +149,7 @@ pub(crate) fn receive(
     let mut batch = if merged {
         ReceiveBatch::merged(BATCH_MERGED)
     } else {
-        // Room for a message even when datagrams are smaller, so that a belated one is known for what it is.
+        // Room for a handshake message even when datagrams are smaller, to recognize late ones.
         ReceiveBatch::new(BATCH, size.max(handshake::LENGTH + 1))
     };
     let mut receiving: Vec<ReceivingFlow> =
@@ -170,14 +170,14 @@ pub(crate) fn receive(
             Err(error) => worker.errors.count("getsockopt SO_MEMINFO", &error),
         }
         if count.trace.as_ref().is_some_and(|trace| trace.dropped > 0) {
-            worker.errors.count_event("probes", "more arrivals than are kept one by one");
+            worker.errors.count_event("probes", "more arrivals than recorded one by one");
         }
         counts.push(count);
     }
     Ok(Counted::ReceivedDatagrams { flows: counts, packets: None })
 }
 
-/// Sleeps until some flows have something and takes a batch from each of those.
+/// Sleeps until flows are readable, and receives a batch from each of them.
 fn receive_from_all(
     worker: &mut Worker,
     receiving: &mut [ReceivingFlow],
@@ -203,7 +203,7 @@ fn receive_from_all(
             flow.update_end(worker, now);
         }
         for flow in receiving.iter().filter(|flow| flow.is_over) {
-            // One that is over already is not watched any more.
+            // A flow that was over before is not watched any more.
             if readiness.forget(&*flow.flow.socket).is_ok() {
                 left -= 1;
             }
@@ -212,7 +212,7 @@ fn receive_from_all(
     Ok(())
 }
 
-/// Errors that a router or the peer's host caused, and that the call has taken off the socket.
+/// Errors that a router or the peer's host caused. The call has cleared them.
 fn is_from_the_path(name: &str) -> bool {
     matches!(
         name,
@@ -255,7 +255,7 @@ fn account_batch(
                     marker = marker.max(number);
                 }
                 _ if datagram::read_magic(payload) == Some(probe_magic) => {}
-                // A repeated message whose answer was late is ours, too.
+                // A repeated handshake message, whose reply was late.
                 _ if HandshakeMessage::from_bytes(payload).is_some() => {}
                 _ => count.foreign += 1,
             }
@@ -270,11 +270,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_waits_for_its_marker_longer_than_for_what_the_path_reorders() {
+    fn flow_without_its_last_marker_waits_longer() {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
         let flow = ReceiveFlow { stream: 0, socket, magic: 1, end_magic: 2, probe_magic: 3 };
         let mut flow = ReceivingFlow::new(flow, 0);
-        assert!(!flow.is_drained(u64::MAX), "nobody said that the sender is done");
+        assert!(!flow.is_drained(u64::MAX), "the sender is not known to be done");
         let (done, last) = (1_000_000_000, 1_400_000_000);
         (flow.peer_done_ns, flow.last_arrival_ns) = (Some(done), last);
         assert!(!flow.is_drained(last + QUIET_UNMARKED_NS - 1));

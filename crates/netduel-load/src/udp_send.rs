@@ -1,6 +1,6 @@
-//! The sender of UDP datagrams: one thread for one or more flows, batches in one system call, each datagram numbered, dated and
-//! told by the trial's magic. A datagram counts as sent when the kernel took it; a full queue is back-pressure: counted, and
-//! tried again.
+//! The sender of UDP datagrams: a thread for one or more flows sends batches in one system call. Each datagram has the magic number
+//! of the trial, a sequence number and a time. It counts as sent when the kernel took it; a full queue is back-pressure: counted,
+//! and retried.
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -22,22 +22,21 @@ use crate::packets::sender::XdpSender;
 use crate::send_count::SendCount;
 use crate::worker::Worker;
 
-/// Datagrams in one system call when the rate is not limited.
+/// Datagrams per system call without a rate limit.
 const BATCH: usize = 64;
-/// Most datagrams sent at once when it is: a burst that a path of ordinary buffers takes without loss.
+/// Datagrams per call with a rate limit, at most: a burst that a path with ordinary buffers takes without loss.
 const PACED_BATCH: usize = 16;
-/// Longest time between two paced batches of more than one datagram, nanoseconds.
+/// Interval between two paced batches of more than one datagram, at most, nanoseconds.
 const PACED_BATCH_NS: u64 = 100_000;
-/// Longest sleep in a call, so that an end can be cut.
+/// Longest sleep in a call, to notice an abort.
 const CALL_LIMIT: Duration = Duration::from_millis(20);
-/// Pause after the kernel refused a datagram for want of room, nanoseconds: a queue of a 1 Gbit/s link gives some 2 full
-/// frames of room in it.
+/// Pause after the queue was full, nanoseconds: a link of 1 Gbit/s sends about 2 full frames in it.
 const REFUSED_PAUSE_NS: u64 = 20_000;
 /// Pause after an error that will not pass in microseconds, nanoseconds.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
-/// How long after the end of the trial a sender that is behind its schedule goes on with what was due before it, in time of its
-/// thread and in time of the clock: so much a busy host's scheduler may have held up. A rate that the host or the path cannot reach
-/// at all is not caught up.
+/// How long after the end of the trial a sender catches up with its schedule: CPU time of its thread, and elapsed time,
+/// nanoseconds. A busy host's scheduler may have delayed it that long. A rate that the host or the path cannot reach is not caught
+/// up.
 const CATCH_UP_CPU_NS: u64 = 500_000_000;
 const CATCH_UP_NS: u64 = 3_000_000_000;
 
@@ -50,19 +49,19 @@ pub(crate) struct UdpSettings {
     pub rate_bps: Option<u64>,
     pub flows: u32,
     pub offload: UdpOffload,
-    /// Whether this end sends each datagram by itself, whatever is said of joined ones.
+    /// Whether this end sends each datagram separately, whatever `offload` is.
     pub is_unsegmented: bool,
     /// Datagrams of all flows after which this direction ends.
     pub datagrams: Option<u64>,
-    /// Size of both buffers, bytes; `None` is what is best.
+    /// Size of both socket buffers, bytes; `None` is the default.
     pub window: Option<usize>,
     pub timing: Timing,
-    /// Arrivals that the receiver keeps, one by one; 0 for counts alone.
+    /// Arrivals that the receiver records one by one; 0 for counts only.
     pub trace: usize,
 }
 
 impl UdpSettings {
-    /// Those of flows that are the workload.
+    /// Settings of the flows of a workload.
     pub(crate) fn of_flows(flows: &UdpStream, timing: Timing, is_unsegmented: bool) -> Self {
         Self {
             size: flows.size.0 as usize,
@@ -89,22 +88,22 @@ pub(crate) struct SendFlow {
 /// A flow and how much of it was sent.
 struct PacedFlow {
     flow: SendFlow,
-    /// Of the next datagram.
+    /// Sequence number of the next datagram.
     number: u64,
-    /// Its datagrams in all.
+    /// Total number of its datagrams.
     max_datagrams: u64,
     schedule: Option<Schedule>,
 }
 
-/// Datagrams that leave in one call.
+/// The datagrams of one call.
 enum Outgoing {
     Separate(SendBatch),
-    /// One buffer, which the kernel cuts.
+    /// One GSO buffer, which the kernel segments.
     Gso {
         bytes: Vec<u8>,
         size: usize,
     },
-    /// Frames past the network stack, each with one of these payloads.
+    /// Frames for AF_XDP, each with one of these payloads.
     Xdp {
         sender: Box<XdpSender>,
         bytes: Vec<u8>,
@@ -166,7 +165,7 @@ impl Outgoing {
         }
     }
 
-    /// Takes back to what older kernels take in one buffer; false when it is no more than that already.
+    /// Shrinks a GSO buffer to what older kernels accept; false when it is not larger.
     #[cold]
     fn shrink(&mut self) -> bool {
         match self {
@@ -187,7 +186,7 @@ impl Outgoing {
     }
 }
 
-/// What a failed send means for the flow.
+/// What follows a failed send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Retry { pause_ns: u64 },
@@ -239,7 +238,11 @@ pub(crate) fn send(
     }
     let mut packets = None;
     if let Outgoing::Xdp { sender, .. } = &mut outgoing {
-        worker.errors.count_times("AF_XDP send", "never left the interface's queue", sender.flush() as u64);
+        worker.errors.count_times(
+            "AF_XDP send",
+            "frames left in the interface's queue",
+            sender.flush() as u64,
+        );
         packets = Some(sender.report(worker.pinned));
     }
     if worker.control.sends_end_markers() {
@@ -268,17 +271,17 @@ fn paced_flow(flow: SendFlow, settings: UdpSettings, started_ns: u64) -> PacedFl
 
 struct Sender {
     count: SendCount,
-    /// Why the kernel takes no datagram of a flow at all.
+    /// Why the kernel accepts no datagram of a flow.
     failure: Option<LoadError>,
     steady_ns: std::ops::Range<u64>,
     end_ns: u64,
-    /// CPU time of the thread when it first saw that the end is past.
+    /// CPU time of the thread when it first noticed the end.
     cpu_at_the_end_ns: Option<u64>,
 }
 
 impl Sender {
-    /// A batch of each flow after the other, as fast as the kernel takes them. Each flow has one, even when the thread has its core
-    /// only after the end: a trial without a datagram says nothing of the path.
+    /// Sends a batch of each flow in turn, without a rate limit. Each flow has at least one, even when the thread starts after the
+    /// end: a trial without a datagram has no result.
     fn send_round_robin(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
         let mut open: Vec<usize> = (0..flows.len()).filter(|&index| flows[index].max_datagrams > 0).collect();
         let mut turn = 0;
@@ -300,7 +303,7 @@ impl Sender {
         }
     }
 
-    /// Whatever is due first, when it is due. What is due before the end belongs to the trial, and no more.
+    /// Sends the flow that is due next, when it is due. Only datagrams due before the end belong to the trial.
     fn send_paced(&mut self, worker: &mut Worker, flows: &mut [PacedFlow], outgoing: &mut Outgoing) {
         let due = |flow: &PacedFlow| flow.schedule.map_or(u64::MAX, |schedule| schedule.due_ns(flow.number));
         let mut queue: BinaryHeap<Reverse<(u64, usize)>> = flows
@@ -311,11 +314,11 @@ impl Sender {
             .collect();
         while let Some(Reverse((due_ns, index))) = queue.pop() {
             if due_ns >= self.end_ns {
-                // Nothing is due any more, for this flow was the first. The duration counts to its end all the same.
+                // This flow was due first, so none is due any more. The duration counts to its end all the same.
                 wait_until(worker, self.end_ns, clock::sleep_until);
                 break;
             }
-            // Waiting for the last of a batch would be late for the first, so a batch leaves when its first is due.
+            // A batch leaves when its first datagram is due; waiting for its last would delay the first.
             if !wait_until(worker, due_ns, |due| _ = clock::sleep_then_spin_until(due)) {
                 break;
             }
@@ -342,7 +345,7 @@ impl Sender {
         }
     }
 
-    /// Whether what was due before the end will not be sent in any reasonable time after it.
+    /// Whether the time to catch up after the end is over.
     #[cold]
     fn is_catch_up_over(&mut self, now: u64) -> bool {
         let cpu_ns = clock::thread_cpu_ns();
@@ -350,7 +353,8 @@ impl Sender {
         cpu_ns - at_the_end_ns >= CATCH_UP_CPU_NS || now - self.end_ns >= CATCH_UP_NS
     }
 
-    /// Sends the next `batch` datagrams of a flow, fewer where its volume ends, and pauses when the kernel has no room; false when the flow is over.
+    /// Sends the next `batch` datagrams of a flow, at most to its volume, and pauses when the queue is full; false when the flow is
+    /// over.
     #[inline]
     fn send_batch(
         &mut self,
@@ -388,7 +392,7 @@ impl Sender {
         }
     }
 
-    /// Counts a refused send and tells what follows.
+    /// Counts a failed send and decides what follows.
     #[cold]
     fn refused(
         &mut self,
@@ -407,9 +411,9 @@ impl Sender {
         }
         worker.errors.count(outgoing.call(), error);
         match error.raw_os_error().and_then(error_name::of) {
-            // Nobody listens there any more: to go on would be to flood a host without an agent.
+            // No socket has the port any more: continuing would flood a host without an agent.
             Some("ECONNREFUSED" | "EPIPE") => Refusal::Over,
-            // What the path does not take now it will not take later. A trial in which it never did has no figures.
+            // The path will not take it later. A trial without any datagram has no result.
             Some("EMSGSIZE" | "EINVAL" | "EIO" | "EOPNOTSUPP") => {
                 if is_first {
                     let size = outgoing.payload_mut(0).len();
@@ -433,7 +437,7 @@ impl Sender {
     }
 }
 
-/// Waits until `due_ns` with `finish` for the last part, in steps, so that a slow schedule can be cut; false when it was.
+/// Waits until `due_ns`, with `finish` for the last part, in steps to notice an abort; false when aborted.
 fn wait_until(worker: &Worker, due_ns: u64, finish: impl Fn(u64)) -> bool {
     const STEP_NS: u64 = 20_000_000;
     while clock::monotonic_ns().saturating_add(STEP_NS) < due_ns {
@@ -453,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_for_a_kernel_that_takes_fewer_datagrams_is_shrunk_once() {
+    fn gso_buffer_for_an_older_kernel_is_shrunk_once() {
         let no_time = Timing { duration: Nanos(0), warmup: Nanos(0), cooldown: Nanos(0) };
         let settings = |offload| UdpSettings {
             size: 100,

@@ -1,4 +1,4 @@
-//! What an end opens past the network stack before its traffic starts, and the threads that use it.
+//! The kernel-bypass sockets and programs of an end, opened before its traffic starts, and the threads that use them.
 use std::net::UdpSocket;
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use crate::thread_count;
 use crate::udp_send::{self, SendFlow, UdpSettings};
 use crate::worker::Worker;
 
-/// The doors of an end.
+/// What an end has opened.
 #[derive(Debug)]
 pub(crate) enum Bypass {
-    /// AF_XDP sockets to send by, one for each thread.
+    /// AF_XDP sockets for sending, one per thread.
     Senders(Vec<XdpSender>),
-    /// Where the kernel is to make frames.
+    /// The interface on which the kernel generates frames.
     KernelGenerator(BypassPath),
-    /// AF_XDP sockets to receive by, and how many threads they have.
+    /// AF_XDP sockets for receiving, and their number of threads.
     Receiver(XdpReceiver, usize),
-    /// A program that counts.
+    /// An XDP program that counts.
     Counter(XdpCounter),
 }
 
 impl Bypass {
-    /// Opens what the packets of this end need. `flows`: how many there are; `pins`: the cores that the plan names.
+    /// Opens the sockets and programs of this end. `flows`: their number; `pins`: the cores of the plan.
     pub(crate) fn open(
         packets: &PacketPath,
         role: Role,
@@ -126,7 +126,7 @@ impl Bypass {
     }
 }
 
-/// The queues that the plan asks for, when the interface has them.
+/// The number of queues in the plan; an error when the interface has fewer.
 fn queue_limit(packets: &PacketPath, path: &BypassPath) -> Result<Option<u32>, LoadError> {
     match packets.queues {
         Some(queues) if queues > path.queues => {

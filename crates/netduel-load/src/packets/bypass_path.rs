@@ -1,8 +1,8 @@
-//! Where frames leave or arrive. Plain data.
+//! The interface and the MAC addresses of kernel bypass. Plain data.
 use netduel_model::packet_path::XdpMode;
 use netduel_model::snapshot::XdpFeature;
 
-/// Where frames leave or arrive: what an agent knows of the interface, because this crate does not read it.
+/// The interface of kernel bypass. The agent provides it, because this crate does not read the state of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BypassPath {
     /// Name of the interface, for messages.

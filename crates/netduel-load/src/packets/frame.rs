@@ -1,4 +1,4 @@
-//! Ethernet frames with a datagram of a flow in them, written byte by byte (RFC 791, RFC 8200, RFC 768). Pure: no socket.
+//! Ethernet frames with a UDP datagram, written byte by byte (RFC 791, RFC 8200, RFC 768). Pure: no socket.
 use std::net::{IpAddr, SocketAddr};
 
 use super::bypass_path::BypassPath;
@@ -7,19 +7,19 @@ const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
-/// Frames are filled up to this, as Ethernet wants (IEEE 802.3, without the check sequence of 4 bytes).
+/// Minimum frame length (IEEE 802.3, without the check sequence of 4 bytes); shorter frames are padded.
 pub(crate) const FRAME_MIN: usize = 60;
 const PROTOCOL_UDP: u8 = 17;
-/// Hops that a packet may make.
+/// Time to live.
 const HOPS: u8 = 64;
 
-/// The frames of one flow: all alike but for what begins the payload.
+/// The template of the frames of one flow; they differ at the beginning of the payload only.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     bytes: Vec<u8>,
     payload_at: usize,
     payload_len: usize,
-    /// Sum of the datagram's words with an empty payload, where the payload has to be summed too: over IPv6.
+    /// Checksum of the datagram without its payload, for IPv6, where the checksum is mandatory.
     sum: Option<u32>,
 }
 
@@ -40,7 +40,7 @@ impl Template {
                 let mut head = [0; IPV4];
                 head[0] = 0x45;
                 head[2..4].copy_from_slice(&total.to_be_bytes());
-                // Not to be cut on its way: a frame that does not fit is to be lost, not doubled.
+                // Do not fragment: a frame that is too large must be lost, not split.
                 head[6] = 0x40;
                 head[8] = HOPS;
                 head[9] = PROTOCOL_UDP;
@@ -49,7 +49,7 @@ impl Template {
                 let check = finish(words(&head));
                 head[10..12].copy_from_slice(&check.to_be_bytes());
                 bytes.extend(head);
-                // RFC 768: a datagram over IPv4 may go without a sum.
+                // RFC 768: the checksum is optional over IPv4.
                 None
             }
             (IpAddr::V6(from_ip), IpAddr::V6(to_ip)) => {
@@ -94,7 +94,7 @@ impl Template {
         frame[self.payload_at + payload.len()..length].fill(0);
         if let Some(sum) = self.sum {
             let check = match finish(sum + words(payload)) {
-                // RFC 8200, section 8.1: a sum of 0 is sent as all ones.
+                // RFC 8200, section 8.1: a checksum of 0 is sent as 0xffff.
                 0 => 0xffff,
                 check => check,
             };
@@ -104,7 +104,7 @@ impl Template {
     }
 }
 
-/// The sum of 16-bit words; a last odd byte counts as the upper one. No payload of a frame overflows it.
+/// The sum of 16-bit words; an odd last byte counts as the upper one. No payload of a frame overflows it.
 fn words(bytes: &[u8]) -> u32 {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let sum: u32 = pairs.iter().map(|pair| u32::from(u16::from_be_bytes(*pair))).sum();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_what_the_standards_say() {
+    fn frame_has_the_standard_layout() {
         let template = template("10.77.0.1:1000", "10.77.0.2:2000", 18);
         let mut frame = [0xaa; 64];
         let payload_bytes: [u8; 18] = std::array::from_fn(|index| index as u8);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn over_ipv6_the_sum_holds_for_every_payload() {
+    fn ipv6_checksum_is_valid_for_every_payload() {
         let template = template("[fd77::1]:1000", "[fd77::2]:2000", 25);
         for first in 0..=255_u8 {
             let bytes = [first; 25];
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn short_datagrams_are_filled_up_to_the_least_frame() {
+    fn short_frames_are_padded_to_the_minimum() {
         let template = template("10.77.0.1:1", "10.77.0.2:2", 16);
         let mut frame = [0xaa; 64];
         assert_eq!(template.write(&[7; 16], &mut frame), FRAME_MIN);

@@ -1,5 +1,5 @@
-//! Packets that the kernel makes (BPF test run with live frames): a program numbers each frame and sends it in the driver's place. It
-//! cannot be paced: a rate that is asked for is refused before.
+//! Packets generated in the kernel (BPF test run with live frames): an XDP program numbers each frame and transmits it. It cannot
+//! be paced; a plan with a rate is rejected before.
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -18,17 +18,17 @@ use crate::datagram;
 use crate::error::LoadError;
 use crate::worker::Worker;
 
-/// Frames at a time, before the kernel looks whether others want the core.
+/// Frames per batch, after which the kernel may schedule another task.
 const BATCH: u32 = 64;
-/// Frames of the first call, and how long later ones are to take: beginning and ending one takes milliseconds.
+/// Frames of the first call, and the target duration of later calls: starting and ending one takes milliseconds.
 const FIRST: u32 = 20_000;
 const CALL_NS: u64 = 500_000_000;
-/// How often progress is read.
+/// How often progress is read, nanoseconds.
 const READ_NS: u64 = 10_000_000;
-/// Where the key of the map lies on the stack.
+/// Stack offset of the map key.
 const KEY_AT: i16 = -4;
 
-/// Sends one flow's frames until the time is over. Nothing else happens in this thread but to look how far it is.
+/// Sends one flow's frames until `end_ns`.
 pub(crate) fn generate(
     worker: &mut Worker,
     path: &BypassPath,
@@ -49,16 +49,16 @@ pub(crate) fn generate(
     let control = std::sync::Arc::clone(&worker.control);
     let is_done_generating = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
-        // The frames are made in this thread, whose time on its core is told.
-        let telling = scope.spawn(|| {
-            let mut told = 0;
+        // This thread generates the frames, and its CPU time is in the report. Another one reads the progress.
+        let progress = scope.spawn(|| {
+            let mut counted = 0;
             loop {
                 let is_over = is_done_generating.load(Acquire);
                 let now = clock::monotonic_ns();
-                let sent = next.read(0).unwrap_or(told);
-                if sent > told {
-                    control.sent[stream].add((sent - told) * size as u64, sent - told, now);
-                    told = sent;
+                let sent = next.read(0).unwrap_or(counted);
+                if sent > counted {
+                    control.sent[stream].add((sent - counted) * size as u64, sent - counted, now);
+                    counted = sent;
                 }
                 if is_over {
                     break;
@@ -68,7 +68,7 @@ pub(crate) fn generate(
         });
         let result = run(&program, &frame, path.index, end_ns, &control);
         is_done_generating.store(true, Release);
-        telling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        progress.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         result
     });
     let packets = next.read(0).unwrap_or(0);
@@ -106,7 +106,7 @@ fn run(
     Ok(())
 }
 
-/// Numbers the frame, and sends it on by the interface that it seems to come from.
+/// The program: numbers the frame, and transmits it on the interface.
 fn program(next: &ArrayMap, payload_at: usize) -> Result<Program, Unloaded> {
     use Register::{R0, R1, R2, R3, R6, R7, R8, R10};
     // A head of 62 bytes at most.

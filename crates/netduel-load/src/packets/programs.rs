@@ -1,5 +1,5 @@
-//! The programs on the receiver's interface: they know the trial's datagrams by their magic, and lead them to AF_XDP sockets or
-//! count them. Everything else, greetings and end markers too, goes to the network stack as ever.
+//! XDP programs of the receiver. They recognize the datagrams of the trial by their magic number, and redirect them to AF_XDP
+//! sockets or count them. All other packets, including handshakes and end markers, go to the network stack.
 use std::io;
 
 use netduel_sys::bpf::{
@@ -9,7 +9,7 @@ use netduel_sys::bpf::{
 
 use super::bypass_path::BypassPath;
 
-/// What an XDP program says of a frame: of `enum xdp_action` (include/uapi/linux/bpf.h).
+/// Return codes of an XDP program: `enum xdp_action` (include/uapi/linux/bpf.h).
 pub(super) const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 pub(super) const XDP_TX: i32 = 3;
@@ -22,22 +22,22 @@ const RECEIVE_QUEUE: i16 = 16;
 const MAGIC_AT: i16 = -8;
 const FLOW_AT: i16 = -12;
 
-/// What the frames of a family look like.
+/// The header layout of an address family.
 struct HeaderLayout {
     ether_type: u16,
-    /// Offset and value of the byte that says UDP, and of another that has to be right.
+    /// Offset and value of the bytes that must match, among them the protocol number of UDP.
     bytes: &'static [(i16, i32)],
     /// Offset of the datagram's head.
     udp: i16,
 }
 
-/// An IPv4 packet with options has a longer head; ours have none.
+/// Without IPv4 options, which netduel does not send.
 const LAYOUTS: [HeaderLayout; 2] = [
     HeaderLayout { ether_type: 0x0800, bytes: &[(14, 0x45), (23, 17)], udp: 34 },
     HeaderLayout { ether_type: 0x86dd, bytes: &[(20, 17)], udp: 54 },
 ];
 
-/// The flows of a trial by the magic that their datagrams begin with.
+/// The map of flows by the magic number of their datagrams.
 pub(crate) fn flow_map(magics: &[u64]) -> io::Result<HashMap> {
     let map = HashMap::new("netduel_flows", magics.len() as u32)?;
     for (flow, magic) in magics.iter().enumerate() {
@@ -46,7 +46,7 @@ pub(crate) fn flow_map(magics: &[u64]) -> io::Result<HashMap> {
     Ok(map)
 }
 
-/// Leads the trial's datagrams to the socket of the queue that they came by.
+/// Redirects the datagrams of the trial to the AF_XDP socket of their receive queue.
 pub(crate) fn redirect_program(flows: &HashMap, sockets: &SocketMap) -> Result<Program, LoadError> {
     use Register::{R1, R2, R3, R6};
     let mut code = Code::new();
@@ -54,7 +54,7 @@ pub(crate) fn redirect_program(flows: &HashMap, sockets: &SocketMap) -> Result<P
     match_flow(&mut code, flows, pass);
     code.load_map(R1, sockets)
         .load(Width::Word, R2, R6, RECEIVE_QUEUE)
-        // A queue without a socket: the network stack gets it, and it counts as lost, which the counters of the queue show.
+        // Without a socket on the queue the network stack gets the packet. It counts as lost; the counters of the queue show it.
         .set(R3, Operand::Value(XDP_PASS))
         .call(Helper::RedirectMap)
         .exit()
@@ -63,7 +63,7 @@ pub(crate) fn redirect_program(flows: &HashMap, sockets: &SocketMap) -> Result<P
     Program::load(ProgramKind::Xdp, "netduel_lead", &code)
 }
 
-/// Puts a program on an interface that lets every packet pass: some drivers serve the sockets of an interface only when it has one.
+/// Attaches a program that passes every packet: some drivers serve AF_XDP sockets only with a program on the interface.
 pub(crate) fn attach_pass_program(path: &BypassPath) -> Result<Link, (&'static str, io::Error)> {
     let mut code = Code::new();
     code.exit_with(XDP_PASS);
@@ -72,7 +72,7 @@ pub(crate) fn attach_pass_program(path: &BypassPath) -> Result<Link, (&'static s
     Link::attach(&program, Attach::Xdp, path.index).map_err(|error| ("attach an XDP program", error))
 }
 
-/// Counts the trial's datagrams by flow, each core for itself, and drops them.
+/// Counts the datagrams of the trial per flow and core, and drops them.
 pub(crate) fn count_program(flows: &HashMap, counts: &PerCoreArray) -> Result<Program, LoadError> {
     use Register::{R0, R1};
     let mut code = Code::new();
@@ -89,8 +89,8 @@ pub(crate) fn count_program(flows: &HashMap, counts: &PerCoreArray) -> Result<Pr
     Program::load(ProgramKind::Xdp, "netduel_count", &code)
 }
 
-/// Goes on with a datagram of the trial, the address of its flow's number in `R0` and the context in `R6`; jumps to `pass` with
-/// anything else.
+/// Continues with a datagram of the trial: `R0` is the address of its flow index, `R6` the context. Jumps to `pass` for any other
+/// packet.
 fn match_flow<'map>(code: &mut Code<'map>, flows: &'map HashMap, pass: Label) {
     use Register::{R1, R2, R3, R6, R7, R8, R10};
     let ours = code.label();
@@ -117,7 +117,7 @@ fn match_flow<'map>(code: &mut Code<'map>, flows: &'map HashMap, pass: Label) {
     look_up(code, flows, MAGIC_AT, pass);
 }
 
-/// `R0` is the address of the entry whose key lies at `key_at`.
+/// Looks up the key at `key_at` of the stack: `R0` is the address of its entry.
 fn look_up<'map>(code: &mut Code<'map>, map: &'map impl Map, key_at: i16, otherwise: Label) {
     use Register::{R0, R1, R2, R10};
     code.load_map(R1, map)

@@ -1,4 +1,4 @@
-//! Receiving past the network stack: by AF_XDP, a spinning thread for each queue, or by a program that counts and drops.
+//! Receiving with kernel bypass: AF_XDP with busy-polling threads, or an XDP program that counts and drops.
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::sequence_window::Arrival;
 use crate::stream_counter::StreamCounter;
 use crate::worker::Worker;
 
-/// Frames of a queue's socket: some milliseconds at ten million a second, which is what a thread may have to wait for its core.
+/// Frames per socket: some milliseconds at 10 million packets/s, as long as a thread may wait for its core.
 const FRAMES: u32 = 4096;
-/// Frames taken before the time is looked at.
+/// Frames received between two readings of the clock.
 const BATCH: u32 = 64;
-/// After the peer is done, this long without a datagram means that nothing is under way any more.
+/// After the peer is done, this long without a datagram means that none is in flight, nanoseconds.
 const QUIET_NS: u64 = 50_000_000;
-/// How often counts are read.
+/// How often the counts are read, nanoseconds.
 const READ_NS: u64 = 10_000_000;
 
-/// What holds the programs on the interface: they go with it.
+/// The attached program and its map; dropping them detaches it.
 #[derive(Debug)]
 struct Attached {
     #[expect(dead_code, reason = "held for its end alone")]
@@ -47,9 +47,9 @@ pub(crate) struct XdpReceiver {
     busy_poll: bool,
 }
 
-/// A thread's part of them. The program stays as long as one of them.
+/// The queues of one thread. The program stays attached until the last thread drops its part.
 pub(crate) struct XdpReceiverQueues {
-    /// Each with its number.
+    /// Queue numbers and sockets.
     queues: Vec<(u32, XdpSocket)>,
     interface: String,
     mode: Option<XdpMode>,
@@ -67,11 +67,11 @@ pub(crate) struct XdpCounter {
     attached: Attached,
 }
 
-/// Why a door past the network stack was not opened: what was done, and what the kernel said.
+/// A failed operation and its error.
 pub(crate) type BypassError = (&'static str, io::Error);
 
 impl XdpReceiver {
-    /// A socket on each queue, and the program that leads the flows of these magics to them.
+    /// Opens a socket on each queue, and attaches the program that redirects the flows with these magic numbers to them.
     pub(crate) fn open(path: &BypassPath, magics: &[u64], busy_poll: bool) -> Result<Self, BypassError> {
         let map =
             SocketMap::new("netduel_sockets", path.queues.max(1)).map_err(failed("make a map of sockets"))?;
@@ -95,7 +95,7 @@ impl XdpReceiver {
         Ok(Self { queues, interface, mode: path.mode(), attached: Attached { link, flows }, busy_poll })
     }
 
-    /// Shares the queues among so many threads, or fewer.
+    /// Distributes the queues over at most `threads` threads.
     pub(crate) fn split(self, threads: usize) -> Vec<XdpReceiverQueues> {
         let threads = threads.clamp(1, self.queues.len());
         let attached = Arc::new(self.attached);
@@ -140,7 +140,7 @@ fn load_failed(error: netduel_sys::bpf::LoadError) -> BypassError {
     )
 }
 
-/// Takes frames off some queues until the peer is done and nothing is under way.
+/// Receives on some queues until the peer is done and no datagram is in flight.
 pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u64], size: usize) -> Counted {
     let XdpReceiverQueues { mut queues, interface, mode, attached, busy_poll } = part;
     let streams: BTreeMap<u64, usize> =
@@ -157,12 +157,12 @@ pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u6
                 .receive(BATCH, |bytes| count(bytes, &streams, size, now, &mut counts, &mut new_packets));
             *taken_of += u64::from(count);
             taken += count;
-            // A driver with zero copy that ran out of frames waits to be asked; with busy-poll nobody else asks it.
+            // A zero-copy driver without frames waits for a wake-up; with busy polling only this thread polls it.
             if count == 0 && (busy_poll || socket.receiver_needs_wakeup()) {
-                let asked = socket
+                let polled = socket
                     .poll_driver()
                     .or_else(|error| if is_idle_driver(&error) { Ok(()) } else { Err(error) });
-                worker.errors.count_failure("recvfrom AF_XDP", asked);
+                worker.errors.count_failure("recvfrom AF_XDP", polled);
             }
         }
         if taken > 0 {
@@ -176,7 +176,7 @@ pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u6
         }
         if worker.control.is_finishing() {
             let since = *finishing_ns.get_or_insert(now);
-            // Of all threads: what is under way to one's queues may come by a path that another's has shown to be long.
+            // The last arrival of all threads: datagrams in flight to this thread's queues may take a long path, too.
             let last_ns =
                 worker.control.received.iter().filter_map(StreamCounter::span).map(|(_, last)| last).max();
             if now.saturating_sub(last_ns.unwrap_or(0).max(since)) >= QUIET_NS {
@@ -185,7 +185,7 @@ pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u6
         }
         worker.spin();
     }
-    // The program goes with the last thread's part, before the sockets of that.
+    // The last thread detaches the program before it closes its sockets.
     drop(attached);
     let mut report = PacketReport { interface, zero_copy: Some(true), mode, ..PacketReport::default() };
     let core = worker.pinned;
@@ -207,12 +207,12 @@ pub(crate) fn receive(worker: &mut Worker, part: XdpReceiverQueues, magics: &[u6
     Counted::ReceivedDatagrams { flows: counts, packets: Some(report) }
 }
 
-/// Whether the driver only says that it has nothing, or that another core asks it.
+/// Whether the driver has no packets, or another core polls it.
 fn is_idle_driver(error: &io::Error) -> bool {
     matches!(error.raw_os_error().and_then(error_name::of), Some("EAGAIN" | "EBUSY" | "EINTR"))
 }
 
-/// Accounts for a frame, and notes a new one in `new_packets`.
+/// Accounts for a frame, and counts a new one in `new_packets`.
 #[inline]
 fn count(
     bytes: &[u8],
@@ -234,7 +234,7 @@ fn count(
     }
 }
 
-/// Reads the counts of the program until the peer is done and they stand still.
+/// Reads the counters of the program until the peer is done and they do not change.
 pub(crate) fn count_until_done(worker: &mut Worker, counter: &XdpCounter, size: usize) -> Counted {
     let flows = counter.counts.entries();
     let mut counted = vec![0; flows as usize];

@@ -11,9 +11,9 @@ use netduel_sys::{clock, error_name};
 use super::bypass_path::BypassPath;
 use super::frame::Template;
 
-/// The kernel takes so many in a call when it copies (TX_BATCH_SIZE in net/xdp/xsk.c).
+/// Frames that the kernel takes per call when it copies (TX_BATCH_SIZE in net/xdp/xsk.c).
 const TAKEN: usize = 32;
-/// Frames under way of a thread.
+/// Frames in flight per thread.
 const FRAMES: u32 = 2048;
 /// How long the last frames may take to leave, nanoseconds.
 const FLUSH_NS: u64 = 1_000_000_000;
@@ -26,19 +26,19 @@ pub(crate) struct XdpSender {
     templates: Vec<(usize, Template)>,
     queue: u32,
     sent: u64,
-    /// Frames that the kernel took and the interface then refused.
+    /// Frames that the kernel accepted and the interface dropped.
     refused: u64,
-    /// What the kernel said of frames that were handed over already.
+    /// The error of a call whose frames were submitted already.
     failed: Option<io::Error>,
     #[expect(dead_code, reason = "held for its end alone")]
-    /// What lets a driver with zero copy serve this queue.
+    /// The XDP program that lets a driver serve this queue with zero copy.
     program: Option<Arc<Link>>,
 }
 
 impl XdpSender {
-    /// On a queue of the path's interface; without copies where a program on the interface makes that possible.
+    /// Opens a socket on a queue of the interface; with zero copy when a program on the interface allows it.
     pub(crate) fn open(path: &BypassPath, queue: u32, program: Option<Arc<Link>>) -> io::Result<Self> {
-        // A queue that a socket has with zero copy receives into that socket's frames, whoever gets them then.
+        // A zero-copy queue also receives into the frames of its socket.
         let settings = Settings {
             interface: path.index,
             queue,
@@ -48,7 +48,7 @@ impl XdpSender {
             ..Settings::default()
         };
         let socket = XdpSocket::open(&settings)?;
-        // A driver that does not serve the queue says so of nothing to send, too.
+        // A driver that does not serve the queue returns the error even with nothing to send.
         let socket = match socket.kick() {
             Err(error) if socket.is_zero_copy() && !is_full(&error) => {
                 drop(socket);
@@ -60,14 +60,14 @@ impl XdpSender {
         Ok(Self { socket, path, templates: Vec::new(), queue, sent: 0, refused: 0, failed: None, program })
     }
 
-    /// Makes the frames that this flow's socket would send.
+    /// Prepares the frames that this flow's socket would send.
     pub(crate) fn add(&mut self, stream: usize, flow: &UdpSocket, payload: usize) -> io::Result<()> {
         let template = Template::new(&self.path, flow.local_addr()?, flow.peer_addr()?, payload);
         self.templates.push((stream, template));
         Ok(())
     }
 
-    /// Sends payloads of a flow, each in a frame, and returns how many found room: as many are under way.
+    /// Sends payloads of a flow, one per frame, and returns how many had room in the ring.
     pub(crate) fn send<'a>(
         &mut self,
         stream: usize,
@@ -75,7 +75,7 @@ impl XdpSender {
     ) -> io::Result<usize> {
         let found = self.templates.iter().find(|(index, _)| *index == stream);
         let Some((_, template)) = found else { return Err(io::ErrorKind::NotFound.into()) };
-        // What was handed over before is under way whatever the kernel said of it.
+        // Submitted frames are in flight whatever the error of the call was.
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
@@ -97,9 +97,9 @@ impl XdpSender {
     fn kick(&mut self) -> io::Result<()> {
         let Err(error) = self.socket.kick() else { return Ok(()) };
         match error.raw_os_error().and_then(error_name::of) {
-            // The interface's queue is full: what is under way stays so.
+            // The queue of the interface is full: the frames stay in flight.
             Some("EAGAIN" | "ENOBUFS" | "EINTR") => Ok(()),
-            // The interface dropped the frame that was handed to it (`NET_XMIT_DROP` in net/xdp/xsk.c).
+            // The interface dropped the frame (`NET_XMIT_DROP` in net/xdp/xsk.c).
             Some("EBUSY") => {
                 self.refused += 1;
                 Ok(())
@@ -108,12 +108,12 @@ impl XdpSender {
         }
     }
 
-    /// The interface that it sends by.
+    /// The interface of the socket.
     pub(crate) fn interface(&self) -> &str {
         &self.path.interface
     }
 
-    /// What became of the frames.
+    /// The report of the frames.
     pub(crate) fn report(&self, core: Option<u16>) -> PacketReport {
         let queue = QueuePackets { queue: Some(self.queue), core, packets: self.sent };
         let dropped = ("dropped by the sender's interface".to_owned(), self.refused);
@@ -127,7 +127,7 @@ impl XdpSender {
         }
     }
 
-    /// Waits until the last frame has left; how many have not, in the end.
+    /// Waits until all frames have left, and returns how many have not.
     pub(crate) fn flush(&mut self) -> usize {
         let deadline = clock::monotonic_ns() + FLUSH_NS;
         loop {
@@ -140,7 +140,7 @@ impl XdpSender {
     }
 }
 
-/// Whether the interface's queue is full for now, or has dropped a frame for want of room.
+/// Whether the queue of the interface is full for now, or the interface dropped a frame because it was.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error().and_then(error_name::of), Some("EAGAIN" | "ENOBUFS" | "EINTR" | "EBUSY"))
 }

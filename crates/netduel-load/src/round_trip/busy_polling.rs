@@ -1,4 +1,4 @@
-//! Busy polling: a socket is set to it before the traffic, and asked afterwards whether there was anything to poll.
+//! Busy polling: enabled on a socket before the traffic; afterwards the socket names the NAPI instance that was polled.
 use std::os::fd::AsFd;
 
 use netduel_model::workload::Wait;
@@ -6,14 +6,14 @@ use netduel_sys::busy_poll;
 
 use crate::worker::Worker;
 
-/// Has the kernel poll while a thread waits on `socket`, where the plan asks for it.
+/// Enables busy polling on `socket`, when the plan uses it.
 pub(super) fn begin(worker: &mut Worker, wait: Wait, socket: impl AsFd) {
     if wait == Wait::BusyPoll {
         worker.errors.count_failure("setsockopt SO_BUSY_POLL", busy_poll::enable(socket, Wait::BUSY_POLL));
     }
 }
 
-/// The NAPI instance that the packets came from, where the plan asks for busy polling.
+/// The NAPI instance of the received packets, when the plan uses busy polling.
 pub(super) fn end(worker: &mut Worker, wait: Wait, socket: impl AsFd) -> Option<u32> {
     if wait != Wait::BusyPoll {
         return None;

@@ -1,5 +1,5 @@
-//! The closed loop: a fixed number of requests under way, and each response lets the next request go. What a stalled
-//! server would have been asked meanwhile is not measured; the open loop does that.
+//! The closed loop: a fixed number of outstanding requests; each response allows the next request. The requests that a stalled
+//! server would have received are not measured; the open loop does that.
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const ROOM_LIMIT: Duration = Duration::from_millis(20);
 /// Pause after an error of the path, nanoseconds.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
 
-/// A request under way. Request n has slot `n mod outstanding`, and is followed there by `n + outstanding`.
+/// A request. Request n has slot `n mod outstanding`; its successor there is `n + outstanding`.
 #[derive(Clone, Copy)]
 struct Slot {
     number: u64,
@@ -32,7 +32,7 @@ struct Slot {
 /// The requests of a closed loop.
 struct RequestTable {
     slots: Vec<Slot>,
-    /// Requests that may go, in order.
+    /// Requests to send, in order.
     waiting: VecDeque<u64>,
     outstanding_count: usize,
     scanned_ns: u64,
@@ -57,7 +57,7 @@ impl RequestTable {
         self.waiting.pop_front();
     }
 
-    /// Request `number` is answered; absent when it was given up before.
+    /// Marks request `number` as answered; absent when it had timed out.
     #[inline]
     fn answer(&mut self, number: u64) -> Option<u64> {
         let slot = self.slot(number);
@@ -75,7 +75,7 @@ impl RequestTable {
         self.waiting.push_back(number + self.slots.len() as u64);
     }
 
-    /// Gives up what was sent longer than `lost_after_ns` ago; returns how many.
+    /// Times out requests sent more than `lost_after_ns` ago; returns their number.
     fn give_up(&mut self, now: u64, lost_after_ns: u64) -> u64 {
         if now < self.scanned_ns + SCAN_NS {
             return 0;
@@ -95,7 +95,7 @@ impl RequestTable {
     }
 }
 
-/// What a turn of sending came to.
+/// Result of sending the waiting requests.
 #[derive(PartialEq, Eq)]
 enum Sent {
     All,
@@ -103,7 +103,7 @@ enum Sent {
     Broken,
 }
 
-/// Runs the client until the duration is over and nothing is under way.
+/// Runs the client until the duration is over and no request is outstanding.
 pub(super) fn run<Q: Requests, R: Responses>(
     worker: &mut Worker,
     settings: Settings,
@@ -123,7 +123,7 @@ pub(super) fn run<Q: Requests, R: Responses>(
         let waiting = match (settings.wait, &sent) {
             (Wait::Block | Wait::BusyPoll, Sent::All) => Waiting::Block,
             (Wait::Block | Wait::BusyPoll, _) => {
-                // Both directions are full when the peer is as busy as we are: room in either lets us go on.
+                // Both directions are full; room in either one allows progress.
                 let room = socket::wait_readable_or_writable(responses.descriptor(), ROOM_LIMIT);
                 worker.errors.count_failure("poll", room);
                 Waiting::Never
@@ -143,7 +143,7 @@ pub(super) fn run<Q: Requests, R: Responses>(
             Some(trip)
         });
         for _ in 0..belated {
-            worker.errors.count_event("recv", "response after its time-out");
+            worker.errors.count_event("recv", "response after its timeout");
         }
         if !can_continue::<R>(worker, result) {
             break;
@@ -159,7 +159,7 @@ pub(super) fn run<Q: Requests, R: Responses>(
     recorder.finish()
 }
 
-/// Sends what may go.
+/// Sends the waiting requests.
 #[inline]
 fn send_ready<Q: Requests>(
     worker: &mut Worker,
@@ -204,7 +204,7 @@ fn send_ready<Q: Requests>(
     Sent::All
 }
 
-/// Counts what a receive call said, and tells whether there is any use in another.
+/// Counts the result of a receive call; false when receiving cannot continue.
 pub(super) fn can_continue<R: Responses>(worker: &mut Worker, result: io::Result<Received>) -> bool {
     match result {
         Ok(Received::Some) => {
@@ -213,13 +213,13 @@ pub(super) fn can_continue<R: Responses>(worker: &mut Worker, result: io::Result
         }
         Ok(Received::Unexpected) => {
             if !worker.control.is_aborted() {
-                worker.errors.count_event("recv", "message that is no response, or one that had come before");
+                worker.errors.count_event("recv", "unexpected or duplicate message");
             }
             !worker.control.is_aborted()
         }
         Ok(Received::End) => {
             if !worker.control.is_aborted() {
-                worker.errors.count_event("recv", "end of the stream before the last response");
+                worker.errors.count_event("recv", "connection closed before the last response");
             }
             false
         }

@@ -157,7 +157,7 @@ fn client_jobs<Q: transport::Requests, R: transport::Responses>(
     }
 }
 
-/// A UDP client has to wake up to see that a response will not come; a TCP client is woken by the end of the stream.
+/// Prepares receiving. A UDP client needs a timeout to detect lost responses; the end of the stream wakes a TCP client.
 fn prepare<R: transport::Responses>(
     worker: &mut Worker,
     responses: &mut R,

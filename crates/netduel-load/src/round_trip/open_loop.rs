@@ -19,9 +19,9 @@ use crate::pacing::Schedule;
 use crate::recorder::{Recorder, Trip};
 use crate::worker::Worker;
 
-/// How long the receiving thread waits for the sending one after a cut, nanoseconds: it may never have been started.
+/// How long the receiving thread waits for the sending thread after an abort, nanoseconds: that may never have started.
 const CUT_LIMIT_NS: u64 = 1_000_000_000;
-/// Pause after an error of the path, nanoseconds. The schedule goes on: what was missed is sent late and counted so.
+/// Pause after an error of the path, nanoseconds. The schedule continues: missed requests are sent late, which counts.
 const ERROR_PAUSE_NS: u64 = 1_000_000;
 
 /// Settings of an open loop.
@@ -29,7 +29,7 @@ const ERROR_PAUSE_NS: u64 = 1_000_000;
 pub(super) struct Open {
     pub schedule: Schedule,
     pub settings: Settings,
-    /// How long responses are waited for after the last request, where they can be lost.
+    /// Time to wait for responses after the last request, when they can be lost, nanoseconds.
     pub lost_after_ns: Option<u64>,
 }
 
@@ -38,20 +38,20 @@ impl Open {
         worker.control.started_ns().saturating_add(self.settings.timing.duration.0)
     }
 
-    /// Of the thread that receives.
+    /// The recorder of the receiving thread.
     fn recorder(&self, worker: &Worker) -> Recorder {
         let recorder = Recorder::new(worker.control.started_ns(), self.settings.timing, true);
         recorder.with_idle(self.settings.idle).shown_live(&worker.control.live_latency)
     }
 
-    /// Whether nothing is to come any more: all requests were answered, or the rest is lost.
+    /// Whether all requests are answered or lost.
     fn is_over(&self, requests: u64, responses: u64, ended_ns: u64) -> bool {
         responses >= requests
             || self.lost_after_ns.is_some_and(|limit| clock::monotonic_ns() > ended_ns.saturating_add(limit))
     }
 }
 
-/// What the sending thread tells the receiving one.
+/// Shared by the sending and the receiving thread.
 #[derive(Default)]
 pub(super) struct Shared {
     /// When the sender was done, nanoseconds of the monotonic clock; 0 before.
@@ -70,7 +70,7 @@ pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared
     let mut number = 0;
     while worker.control.is_running() {
         let due = open.schedule.due_ns(number);
-        // The last interval is a part of the test, too, although nothing is sent at its end.
+        // The interval after the last request is a part of the trial.
         if !worker.wait_until(due.min(end_ns)) || due >= end_ns {
             break;
         }
@@ -91,8 +91,8 @@ pub(super) fn send<Q: Requests>(worker: &mut Worker, open: Open, shared: &Shared
     *shared.pacing.lock().unwrap_or_else(PoisonError::into_inner) = Some(pacing);
     shared.requests.store(count, SeqCst);
     shared.ended_ns.store(clock::monotonic_ns(), SeqCst);
-    // Over TCP this is what ends the receiver: the server answers what it has and closes. Over UDP the server must go on
-    // until the last request has arrived and been answered.
+    // TCP: the end of the stream ends the receiver after the last response. UDP: the server must run until the last request is
+    // answered.
     let limit = open.lost_after_ns.map(|limit| clock::monotonic_ns() + limit);
     while limit.is_some_and(|limit| clock::monotonic_ns() < limit)
         && worker.received().read().messages < count
@@ -112,7 +112,7 @@ fn left(worker: &mut Worker, recorder: &mut Recorder, open: &Open, due: u64, now
     worker.sent().add(open.settings.size as u64, 1, now);
 }
 
-/// Counts an error of sending; false when there is no use in another try.
+/// Counts a send error; false when sending cannot continue.
 fn is_worth_retrying(worker: &mut Worker, call: &'static str, error: &io::Error) -> bool {
     if worker.control.is_aborted() {
         return false;
@@ -150,7 +150,7 @@ pub(super) fn receive<R: Responses>(
             break;
         }
     }
-    // The sender may still be at it when the stream broke: it sees that, too, and then tells what it sent.
+    // When the stream broke, the sending thread may still run. It sees the error, too, and then stores its count.
     let cut_limit_ns = clock::monotonic_ns() + CUT_LIMIT_NS;
     while shared.ended_ns.load(SeqCst) == 0 {
         if worker.control.is_aborted() && clock::monotonic_ns() > cut_limit_ns {
@@ -182,7 +182,7 @@ fn receive_once<R: Responses>(
     })
 }
 
-/// One thread that sends what is due and asks for responses in between, without sleeping.
+/// A single thread that sends due requests and polls for responses, without sleeping.
 pub(super) fn spin<Q: Requests, R: Responses>(
     worker: &mut Worker,
     open: Open,

@@ -1,5 +1,5 @@
-//! The server's side: answers each whole request with a response of the same size, and measures nothing. What time stamps add stands
-//! behind [`RespondStamps`], whose implementation without stamps (`unstamped.rs`) compiles to nothing.
+//! The responder: answers each request with a response of the same size, and measures nothing. Time stamps are behind
+//! [`RespondStamps`]; its implementation without stamps (`unstamped.rs`) compiles to nothing.
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,7 +16,7 @@ use crate::handshake::{self, HandshakeMessage};
 use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
-/// The numbers by which messages are told.
+/// The magic numbers of the messages.
 #[derive(Clone, Copy)]
 pub(super) struct Magics {
     pub request: u64,
@@ -24,12 +24,13 @@ pub(super) struct Magics {
     pub end: u64,
 }
 
-/// What time stamps do to a server.
+/// Time stamps of a responder.
 pub(super) trait RespondStamps: Receiver {
-    /// How many requests of `size` bytes these bytes of a stream complete, of which `partial` have come so far.
+    /// The number of requests of `size` bytes that these bytes of a stream complete; `partial` bytes of the current one have
+    /// arrived.
     fn complete(&mut self, bytes: &[u8], partial: &mut usize, size: usize) -> usize;
-    /// The responses to the requests of the last [`Self::complete`] are about to be sent over TCP. `partial` bytes of the next request
-    /// have come; the program had them at `received_ns`.
+    /// Before the responses to the requests of the last [`Self::complete`] are sent over TCP. `partial` bytes of the next request
+    /// have arrived; the program received the data at `received_ns`.
     fn before_responses(
         &mut self,
         responses: &mut [u8],
@@ -40,14 +41,14 @@ pub(super) trait RespondStamps: Receiver {
     /// Sends bytes of these responses.
     ///
     /// # Errors
-    /// What sendmsg(2) says.
+    /// The error of sendmsg(2).
     fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize>;
-    /// Responses were sent.
+    /// After the responses were sent.
     fn after_responses(&mut self, worker: &mut Worker, socket: BorrowedFd<'_>);
-    /// Makes the response of a request over UDP in its place, and sends it.
+    /// Turns a UDP request into its response in place, and sends it.
     ///
     /// # Errors
-    /// What sendmsg(2) says.
+    /// The error of sendmsg(2).
     fn respond(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -56,7 +57,7 @@ pub(super) trait RespondStamps: Receiver {
         stamp: Self::Stamp,
         received_ns: u64,
     ) -> io::Result<usize>;
-    /// The traffic is over: what the stamps say that the responses did not carry.
+    /// After the traffic: the stamps that the responses did not carry.
     fn finish(self, worker: &mut Worker, socket: BorrowedFd<'_>) -> Option<StampReport>;
 }
 
@@ -77,7 +78,7 @@ pub(super) fn tcp<S: RespondStamps>(
     let size = settings.size;
     let waiting = waiting(settings);
     let mut requests = vec![0; READ_BYTES.max(size)];
-    // A read may complete a request of which all but one byte came before, so there may be one more than fits a read.
+    // A read can complete one request more than fit in it, when the start of the first arrived before.
     let mut responses = vec![0; requests.len() + size];
     netduel_sys::pattern::fill(&mut responses);
     let mut partial = 0;
@@ -113,12 +114,12 @@ pub(super) fn tcp<S: RespondStamps>(
             }
         }
     }
-    // Tells the client that no response is to come; ENOTCONN when it is gone.
+    // The client sees the end of the stream; ENOTCONN when it is gone.
     let _ = socket::shut_down_sending(stream);
     service.finish(worker, stream.as_fd())
 }
 
-/// Sends whole responses; false when the connection is broken. It may block: the client reads whatever it does.
+/// Sends whole responses; false when the connection is broken. It may block: the client always reads.
 #[inline]
 fn answer<S: RespondStamps>(worker: &mut Worker, stream: &TcpStream, service: &S, responses: &[u8]) -> bool {
     let mut taken = 0;
@@ -147,7 +148,7 @@ pub(super) fn udp<S: RespondStamps>(
 ) -> Option<StampReport> {
     let size = settings.size;
     let waiting = waiting(settings);
-    // Room for a message even when requests are smaller, so that a belated one is known for what it is.
+    // Room for a handshake message even when requests are smaller, to recognize late ones.
     let mut buffer = vec![0; size.max(handshake::LENGTH + 1)];
     while !worker.control.is_finishing() {
         match service.receive(socket.as_fd(), &mut buffer, waiting) {
@@ -170,7 +171,7 @@ pub(super) fn udp<S: RespondStamps>(
                 } else if magic == Some(magics.end) {
                     break;
                 } else if HandshakeMessage::from_bytes(payload).is_none() && !worker.control.is_finishing() {
-                    worker.errors.count_event("recv", "datagram that is no request");
+                    worker.errors.count_event("recv", "unexpected datagram");
                 }
             }
             Err(error) if is_transient(&error) => worker.spin(),

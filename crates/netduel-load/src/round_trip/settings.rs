@@ -1,10 +1,10 @@
-//! What the threads of requests and responses have in common. Pure.
+//! Settings that the threads of requests and responses share. Pure.
 use netduel_model::workload::{RoundTrip, Timing, Wait};
 
-/// A UDP request is given up after this long, nanoseconds. Longer than any round trip on the ground (the longest are some
-/// 0.3 s), and than the stalls of a machine that is short of cores, so that what is counted as lost is lost.
+/// A UDP request counts as lost after this time, nanoseconds. Longer than any terrestrial round trip (about 0.3 s) and than the
+/// stalls of a host without free cores, so late responses do not count as lost.
 const LOST_AFTER_NS: u64 = 500_000_000;
-/// What the client's threads need to know.
+/// Settings of the threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Bytes of a message.

@@ -1,6 +1,6 @@
-//! The client's side of the wire: sending request number n, and learning which requests were answered. TCP keeps order, so
-//! responses are counted; UDP messages carry their number. What time stamps add stands behind two traits, whose implementation
-//! without stamps (`unstamped.rs`) compiles to nothing.
+//! The client's transport: sends request number n, and reports answered requests. TCP keeps order, so responses are counted; UDP
+//! messages carry their number. Time stamps are behind two traits, whose implementation without stamps (`unstamped.rs`) compiles to
+//! nothing.
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,24 +16,23 @@ use crate::recorder::Trip;
 use crate::sequence_window::{Arrival, SequenceWindow};
 use crate::worker::Worker;
 
-/// Bytes that a TCP end takes in one call, when messages are small.
+/// Bytes received in one call over TCP, when messages are small.
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
 /// Sends requests.
 pub(super) trait Requests: Send + 'static {
-    /// Sends request `number`, at `now_ns`. `WouldBlock` means that it was not sent, or not all of it: call again with the
-    /// same number.
+    /// Sends request `number` at `now_ns`. After `WouldBlock` it was not, or not completely, sent: call again with the same number.
     fn send(&mut self, number: u64, now_ns: u64, waiting: Waiting) -> io::Result<()>;
-    /// No more requests come.
+    /// Signals the end of the requests.
     fn end(&mut self);
 }
 
-/// What a receive call gave.
+/// Result of a receive call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Received {
-    /// Something, perhaps not a whole response.
+    /// Data, perhaps not a complete response.
     Some,
-    /// A message that is no response, or one that had come before.
+    /// A message that is not a response, or a duplicate.
     Unexpected,
     /// The end of the stream.
     End,
@@ -41,48 +40,48 @@ pub(super) enum Received {
 
 /// Receives responses.
 pub(super) trait Responses: Send + 'static {
-    /// Receives once, and calls `answered` with the number of each request whose response is whole now, and whether it is time
-    /// stamped. `answered` tells what it counted; nothing for a request that was given up.
+    /// Receives once, and calls `answered` with the number of each completed response and whether it is time stamped. `answered`
+    /// returns the counted round trip; absent for a request that had timed out.
     fn receive(
         &mut self,
         waiting: Waiting,
         answered: impl FnMut(u64, bool) -> Option<Trip>,
     ) -> io::Result<Received>;
-    /// Whether an error ends the exchange; otherwise it is one that the next call may not meet.
+    /// Whether an error ends the exchange. Otherwise the next call may succeed.
     fn is_final(error: &io::Error) -> bool;
     /// The socket.
     fn descriptor(&self) -> BorrowedFd<'_>;
-    /// The traffic begins.
+    /// Called at the start of the traffic.
     fn begin(&mut self, worker: &mut Worker);
-    /// It is over: what the time stamps of the responses say, where they have some.
+    /// Called at the end of the traffic: the report of the time stamps, when enabled.
     fn finish(self, worker: &mut Worker) -> Option<StampReport>;
 }
 
-/// What time stamps do to requests.
+/// Time stamps of requests.
 pub(super) trait SendStamps: Send + 'static {
-    /// Request `number` is sent over TCP at `now_ns`, or the rest of it. Marks its first byte.
+    /// Before request `number`, or the rest of it, is sent over TCP at `now_ns`. Marks its first byte.
     fn begin_stream(&mut self, number: u64, now_ns: u64, message: &mut [u8]);
-    /// Request `number` is sent over UDP at `now_ns`. Returns the number to write into it, with its marks.
+    /// Before request `number` is sent over UDP at `now_ns`. Returns the marked number to write into it.
     fn begin_datagram(&mut self, number: u64, now_ns: u64) -> u64;
-    /// Sends bytes of the request that was begun last.
+    /// Sends bytes of the current request.
     ///
     /// # Errors
-    /// What sendmsg(2) says.
+    /// The error of sendmsg(2).
     fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8], waiting: Waiting) -> io::Result<usize>;
-    /// The kernel has all of the request.
+    /// The request was sent completely.
     fn sent(&mut self);
-    /// The kernel refused a datagram.
+    /// A datagram was not sent.
     fn failed(&mut self, error: &io::Error);
 }
 
-/// How an end receives, with time stamps or without.
+/// Receiving with or without time stamps.
 pub(super) trait Receiver {
-    /// The stamp of what one call received.
+    /// The stamp of one receive call.
     type Stamp: Copy + Default;
     /// Receives once.
     ///
     /// # Errors
-    /// What recvmsg(2) says.
+    /// The error of recvmsg(2).
     fn receive(
         &self,
         socket: BorrowedFd<'_>,
@@ -91,19 +90,19 @@ pub(super) trait Receiver {
     ) -> io::Result<(usize, Self::Stamp)>;
 }
 
-/// What time stamps do to responses.
+/// Time stamps of responses.
 pub(super) trait ReceiveStamps: Receiver + Send + 'static {
-    /// The first bytes of a response that [`Self::answered`] reads.
+    /// Number of first bytes of a response that [`Self::answered`] reads.
     const HEAD_BYTES: usize;
-    /// When request `number` was sent; absent when it was not stamped.
+    /// The send time of request `number`; absent when it is not stamped.
     fn sent_ns(&self, number: u64) -> Option<u64>;
-    /// A stamped request is answered, by a response that begins with `head`.
+    /// Adds the answer to a stamped request: a response that begins with `head`.
     fn answered(&mut self, number: u64, sent_ns: u64, trip: Trip, stamp: Self::Stamp, head: &[u8]);
-    /// Some stamped requests were answered, and the next has not left.
+    /// Called after answers to stamped requests, before the next request is sent.
     fn between(&mut self, socket: BorrowedFd<'_>);
-    /// The traffic begins.
+    /// Called at the start of the traffic.
     fn begin(&mut self, worker: &mut Worker);
-    /// It is over.
+    /// Called at the end of the traffic.
     fn finish(self, socket: BorrowedFd<'_>, worker: &mut Worker) -> Option<StampReport>;
 }
 
@@ -197,7 +196,7 @@ impl<S: ReceiveStamps> Responses for TcpResponses<S> {
             let sent_ns = self.stamps.sent_ns(number);
             let trip = answered(number, sent_ns.is_some());
             if let (Some(sent_ns), Some(trip)) = (sent_ns, trip) {
-                // The stamp is that of the last byte in the queue. When more was there, it is not this response's.
+                // The stamp belongs to the last byte read. When more data followed, it is not that of this response.
                 let stamp = if at == count { stamp } else { S::Stamp::default() };
                 self.stamps.answered(number, sent_ns, trip, stamp, &self.head);
                 any_stamped = true;
@@ -269,7 +268,7 @@ pub(super) struct UdpResponses<S> {
     buffer: Vec<u8>,
     size: usize,
     magic: u64,
-    /// Tells a response that the path duplicated.
+    /// Detects duplicate responses.
     seen: SequenceWindow,
     stamps: S,
 }
@@ -307,7 +306,7 @@ impl<S: ReceiveStamps> Responses for UdpResponses<S> {
     }
 
     fn is_final(error: &io::Error) -> bool {
-        // Nothing listens at the peer's port; other errors are of the path and may pass.
+        // ECONNREFUSED: no socket has the port of the peer. Other errors of the path may pass.
         error.kind() == io::ErrorKind::ConnectionRefused
     }
 

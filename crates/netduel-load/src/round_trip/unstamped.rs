@@ -1,4 +1,4 @@
-//! Round trips without time stamps: every hook for stamps does nothing.
+//! Round trips without time stamps: all hooks are empty.
 use std::io;
 use std::os::fd::BorrowedFd;
 

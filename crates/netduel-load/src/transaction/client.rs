@@ -1,8 +1,8 @@
-//! The client of transactions: as many threads as may be under way, each of which makes one after the other.
+//! The client of transactions: a thread per outstanding transaction, each of which makes one after the other.
 //!
-//! The time of a transaction runs from before its connect call (in an open loop from when it was due) to the end of the
-//! stream behind its response; closing our side is not waited for. Figures of all threads go into one place behind a lock:
-//! it is taken when a transaction is over, so it delays the next one by some 20 ns and is part of no figure.
+//! The time of a transaction runs from before its connect call (in an open loop from when it was due) to the end of the stream
+//! behind its response; closing our side is not included. All threads record in one place behind a lock, which is taken after a
+//! transaction: it delays the next one by about 20 ns and is part of no measured time.
 use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -24,12 +24,12 @@ use crate::socket_error::is_transient;
 use crate::sockets::Peer;
 use crate::worker::Worker;
 
-/// Bytes taken in one call.
+/// Bytes received in one call.
 const READ_BYTES: usize = 64 * 1024;
-/// How long before a transaction is due its thread lets another wait for the next one: waking that takes some microseconds,
-/// which must not fall into the transaction.
+/// How long before a transaction is due its thread lets another wait for the next one, nanoseconds: the wake-up takes microseconds,
+/// which must not be part of the transaction.
 const WAKE_LEAD_NS: u64 = 200_000;
-/// Pause after a failed transaction, nanoseconds: whatever is amiss does not pass in microseconds.
+/// Pause after a failed transaction, nanoseconds: its cause lasts longer than microseconds.
 const FAILED_PAUSE_NS: u64 = 1_000_000;
 
 /// What all threads of the client share.
@@ -38,26 +38,26 @@ pub(super) struct Shared {
     peer: Peer,
     standing: Arc<TcpStream>,
     next: AtomicU64,
-    /// Held by the one thread that waits for the next transaction of a schedule to be due; the others sleep.
+    /// Held by the thread that waits for the next due transaction; the others sleep.
     turn: Mutex<()>,
     port_shortage_noted: AtomicBool,
     figures: Mutex<Option<Figures>>,
-    /// What is asked for on each connection; it is the standing one's, which was refused before any traffic when it is not there.
+    /// The congestion control of each connection. That of the standing connection was checked before the traffic.
     asked_congestion: Option<String>,
-    /// That of the standing connection, when it has one.
+    /// The DSCP of the standing connection, when it has one.
     dscp: Option<u8>,
-    /// What the first connection whose transaction came about used.
+    /// The congestion control of the first completed transaction.
     used_congestion: OnceLock<Option<String>>,
 }
 
-/// A transaction that is about to be made; `begun` is now, nanoseconds of the monotonic clock.
+/// The next transaction; `begun` is now, nanoseconds of the monotonic clock.
 struct Next {
     number: u64,
     due_ns: Option<u64>,
     begun: u64,
 }
 
-/// Where transactions go.
+/// The recorded transactions.
 struct Figures {
     whole: Recorder,
     connect: Histogram,
@@ -73,7 +73,7 @@ struct Times {
     closed: u64,
 }
 
-/// Why a transaction came to nothing.
+/// Why a transaction failed.
 enum Failure {
     Call(&'static str, io::Error),
     Event(&'static str),
@@ -103,7 +103,7 @@ impl Shared {
         }
     }
 
-    /// The next transaction, when it is time for it; absent when there is none any more.
+    /// Waits for the next transaction to be due; absent after the last.
     fn next(&self, worker: &Worker, schedule: Option<Schedule>, end_ns: u64) -> Option<Next> {
         let Some(schedule) = schedule else {
             let begun = clock::monotonic_ns();
@@ -123,7 +123,7 @@ impl Shared {
         Some(Next { number, due_ns: Some(due_ns), begun })
     }
 
-    /// To be called once connected: connecting puts the route's congestion control, where it names one, in the place of ours.
+    /// Call it after the connect: connecting replaces the congestion control by that of the route, when it has one.
     fn set_congestion(&self, stream: &TcpStream) -> Result<(), Failure> {
         let Some(name) = &self.asked_congestion else { return Ok(()) };
         tcp::set_congestion(stream, name).map_err(|error| Failure::Call("setsockopt TCP_CONGESTION", error))
@@ -134,14 +134,13 @@ impl Shared {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Called by the last thread: the figures of all, and the end for the server.
+    /// Called by the last thread: signals the end to the server, and returns the figures of all threads.
     pub(super) fn finish(self) -> RoundTripReport {
         // ENOTCONN: the server is gone.
         let _ = socket::shut_down_sending(&*self.standing);
         let congestion = self.used_congestion.into_inner().flatten();
         let figures = self.figures.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Figures { whole, connect, exchange, failures } =
-            figures.expect("each thread has made sure of it");
+        let Figures { whole, connect, exchange, failures } = figures.expect("each thread creates them");
         let mut report = whole.finish();
         report.parts = Some(TransactionParts {
             begun: report.requests,
@@ -176,10 +175,10 @@ pub(super) fn run(worker: &mut Worker, shared: &Shared) {
         match transact(worker, shared, &request, &mut response, number, begun) {
             Ok(times) => {
                 worker.received().add(settings.response as u64, 1, times.closed);
-                shared.figures().as_mut().expect("made above").succeeded(due_ns, &times);
+                shared.figures().as_mut().expect("created at the start").succeeded(due_ns, &times);
             }
             Err(failure) => {
-                shared.figures().as_mut().expect("made above").failed(due_ns, begun, &failure);
+                shared.figures().as_mut().expect("created at the start").failed(due_ns, begun, &failure);
                 if !count(worker, shared, &failure) {
                     break;
                 }
@@ -214,7 +213,7 @@ impl Figures {
     }
 }
 
-/// Counts why a transaction failed; false when the end is cut.
+/// Counts the cause of a failure; false when the end is aborted.
 #[cold]
 fn count(worker: &mut Worker, shared: &Shared, failure: &Failure) -> bool {
     if worker.control.is_aborted() {
@@ -248,7 +247,7 @@ fn transact(
     let Shared { settings, peer, .. } = shared;
     let deadline_ns = begun + GIVE_UP_NS;
     let limit = match settings.wait {
-        // A plan allows no busy polling here: a connection is gone before a poll would pay.
+        // A plan does not allow busy polling here: a connection is closed before polling would pay.
         Wait::Block | Wait::BusyPoll => Some(CALL_LIMIT),
         Wait::Spin => None,
     };
@@ -279,18 +278,18 @@ fn transact(
     let mut filled = 0;
     let mut responded = connected;
     loop {
-        // The head stays where it is; what comes behind it is taken off and not looked at.
+        // The head of the response is kept; the rest is read and not checked.
         let from = filled.min(RESPONSE_MIN);
         match socket::receive(&stream, &mut response[from..], Waiting::Block) {
             Ok(0) if filled == settings.response => break,
-            Ok(0) => return Err(Failure::Event("end of a connection before its response was whole")),
+            Ok(0) => return Err(Failure::Event("connection closed before its response was complete")),
             Ok(count) => {
                 filled += count;
                 if filled == settings.response {
                     responded = clock::monotonic_ns();
                     worker.note_message();
                 } else if filled > settings.response {
-                    return Err(Failure::Event("response that is too long"));
+                    return Err(Failure::Event("response too long"));
                 }
             }
             Err(error) if is_transient(&error) => check_deadline(worker, settings.wait, deadline_ns)?,
@@ -304,11 +303,11 @@ fn transact(
         shared.used_congestion.get_or_init(|| tcp::congestion(&stream).ok());
         Ok(Times { begun, connected, responded, closed })
     } else {
-        Err(Failure::Event("response that is not to this request"))
+        Err(Failure::Event("response to another request"))
     }
 }
 
-/// After a fruitless call: whether to make it again.
+/// After a call without a result: an error when the time is over, or the end aborted.
 #[inline]
 fn check_deadline(worker: &mut Worker, wait: Wait, deadline_ns: u64) -> Result<(), Failure> {
     if wait == Wait::Spin {

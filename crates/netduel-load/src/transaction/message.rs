@@ -16,7 +16,7 @@ pub(super) fn request_head(token: Token, number: u64) -> [u8; REQUEST_MIN] {
     HandshakeMessage::new(token, Step::Transaction, number as u32, &nonce, nonce).to_bytes()
 }
 
-/// The number of the request that begins with `head`; absent when it is none of this trial.
+/// The number of the request with this head; absent when it is not of this trial.
 pub(super) fn read_request_head(token: Token, head: &[u8]) -> Option<u64> {
     let message = HandshakeMessage::from_bytes(head)?;
     let is_ours = message.step == Step::Transaction && message.proves(token, &message.nonce);
@@ -35,7 +35,7 @@ mod tests {
     const TOKEN: Token = Token(*b"sixteen bytes ok");
 
     #[test]
-    fn a_request_is_known_by_its_token_and_carries_its_number() {
+    fn request_has_the_token_and_its_number() {
         for number in [0, 1, u64::from(u32::MAX) + 7] {
             let head = request_head(TOKEN, number);
             assert_eq!(read_request_head(TOKEN, &head), Some(number));
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_is_no_request() {
+    fn hello_is_no_request() {
         let hello = HandshakeMessage::new(TOKEN, Step::Hello, 0, &[0; 16], [0; 16]).to_bytes();
         assert_eq!(read_request_head(TOKEN, &hello), None);
         assert_eq!(read_request_head(TOKEN, &hello[..40]), None);

@@ -1,8 +1,8 @@
 //! Transactions that each have a connection of their own: connect, request, response, close. Which threads an end needs.
 //!
-//! A greeted connection stands beside them for as long as the client is there; by it the server has shown that it knows the
-//! token before any of them is made. Each request begins with 48 bytes that hold the token, so a stranger who finds the port
-//! gets nothing, and each response with 16 that are derived from it. So the exchange is what it would be anyway.
+//! A standing, authenticated connection exists as long as the client runs; by it the server has proven that it knows the token
+//! before any transaction. Each request begins with 48 bytes that contain the token, so other clients of the port get no response,
+//! and each response begins with 16 bytes derived from it. The exchange is otherwise unchanged.
 use std::net::TcpStream;
 use std::sync::Arc;
 
@@ -30,14 +30,14 @@ pub(crate) fn client_jobs(
     standing: Arc<TcpStream>,
     counted: fn(RoundTripReport) -> Counted,
 ) -> Vec<Job> {
-    let peer = peer.expect("a client knows whom its greeted connection goes to");
+    let peer = peer.expect("a client has the address of its peer");
     let shared = Arc::new(client::Shared::new(settings, congestion, peer, standing));
     (0..threads)
         .map(|thread| {
             let shared = Arc::clone(&shared);
             Job::infallible(settings.stream + thread, thread, move |worker| {
                 client::run(worker, &shared);
-                // The last thread has the figures of all, and tells the server that no more come.
+                // The last thread returns the figures of all, and signals the end to the server.
                 Arc::into_inner(shared).map_or(Counted::Nothing, |shared| counted(shared.finish()))
             })
         })
@@ -53,11 +53,11 @@ pub(crate) fn server_jobs(
     standing: Arc<TcpStream>,
 ) -> Vec<Job> {
     let incoming =
-        Arc::clone(sockets.incoming.as_ref().expect("the gate of such a server keeps its listener"));
+        Arc::clone(sockets.incoming.as_ref().expect("the acceptor of this workload keeps its listener"));
     let listener = Arc::new(server::TransactionListener::new(incoming, congestion, &standing));
-    let listener_of_watch = Arc::clone(&listener);
+    let watched = Arc::clone(&listener);
     let watch = Job::infallible(settings.stream, 0, move |worker| {
-        server::watch(worker, &standing, &listener_of_watch);
+        server::watch(worker, &standing, &watched);
         Counted::Nothing
     });
     let serve = (0..threads).map(|thread| {

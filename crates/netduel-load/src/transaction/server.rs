@@ -1,6 +1,5 @@
-//! The server of transactions: takes a connection, reads its request, responds, and closes first. So the kernel keeps the
-//! closed connection on this side (TIME_WAIT), and the client's ports are free at once: its range of ports bounds how many
-//! transactions are under way, not how many there are in a minute.
+//! The server of transactions: accepts a connection, reads its request, responds, and closes first. So TIME_WAIT is on this side,
+//! and the ports of the client are free at once: its port range limits the outstanding transactions, not their number per minute.
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -18,26 +17,26 @@ use crate::datagram;
 use crate::socket_error::is_transient;
 use crate::worker::Worker;
 
-/// Bytes taken in one call behind the head of a request.
+/// Bytes received in one call behind the head of a request.
 const READ_BYTES: usize = 64 * 1024;
-/// How long a peer may take for the head of its request, nanoseconds. It comes in one segment, which had come when the connection
-/// was accepted: who takes longer is a stranger, and holds up one thread for no longer than this.
+/// How long a peer may take for the head of its request, nanoseconds. A client sends it in one segment, which arrived before the
+/// connection was accepted; other peers block one thread for this long at most.
 const HEAD_LIMIT_NS: u64 = 50_000_000;
-/// Pause after accept(2) failed for want of descriptors or memory, nanoseconds.
+/// Pause after accept(2) failed without descriptors or memory, nanoseconds.
 const EXHAUSTED_PAUSE_NS: u64 = 1_000_000;
 
-/// Where connections come in, until it is closed.
+/// The source of connections, until it is closed.
 pub(super) struct TransactionListener {
     incoming: Arc<ConnectionSource>,
     is_closed: AtomicBool,
-    /// What is set on each connection: one that a listener takes may have the route's in the place of the listener's.
+    /// The congestion control of each connection: that of the route may replace that of the listener.
     congestion: Option<String>,
     /// As `congestion`.
     dscp: Option<u8>,
 }
 
 impl TransactionListener {
-    /// Connections get the DSCP of the standing one.
+    /// Each connection gets the DSCP of the standing one.
     pub(super) fn new(
         incoming: Arc<ConnectionSource>,
         congestion: Option<String>,
@@ -52,7 +51,7 @@ impl TransactionListener {
         self.incoming.shut_down();
     }
 
-    /// Whether accept(2) returns nothing more because we want it so.
+    /// Whether accepting has ended on purpose.
     fn is_closed(&self, worker: &Worker) -> bool {
         self.is_closed.load(SeqCst) || worker.control.is_finishing()
     }
@@ -61,7 +60,7 @@ impl TransactionListener {
 /// Serves connections until the client is done.
 pub(super) fn run(worker: &mut Worker, listener: &TransactionListener, settings: Settings) {
     if let ConnectionSource::Listener(listener) = &*listener.incoming {
-        // Every thread does, with the same outcome.
+        // Every thread sets it, with the same result.
         prepare(worker, listener);
         if settings.wait == Wait::Spin {
             worker.errors.count_failure("ioctl FIONBIO", listener.set_nonblocking(true));
@@ -95,7 +94,7 @@ pub(super) fn run(worker: &mut Worker, listener: &TransactionListener, settings:
                 }
             }
             Err(error) => {
-                // The end shuts the listener down, and accept(2) then says EINVAL.
+                // After the shutdown of the listener accept(2) returns EINVAL.
                 if listener.is_closed(worker) {
                     return;
                 }
@@ -119,7 +118,7 @@ fn waiting(wait: Wait) -> Waiting {
     }
 }
 
-/// Sets how calls behave on a connection, or on all that a listener gives.
+/// Sets the options of a connection, or of all connections of a listener.
 fn prepare(worker: &mut Worker, socket: impl AsFd) {
     let socket = socket.as_fd();
     worker.errors.count_failure("setsockopt TCP_NODELAY", tcp::send_at_once(socket));
@@ -127,7 +126,7 @@ fn prepare(worker: &mut Worker, socket: impl AsFd) {
     worker.errors.count_failure("setsockopt SO_SNDTIMEO", socket::limit_send_wait(socket, CALL_LIMIT));
 }
 
-/// One transaction. A stranger's connection is closed without a word.
+/// One transaction. A connection without the token is closed without a reply.
 fn serve(
     worker: &mut Worker,
     connection: &IncomingConnection,
@@ -141,7 +140,7 @@ fn serve(
     let mut number = connection.head.and_then(|head| message::read_request_head(settings.token, &head));
     let mut filled = if number.is_some() { REQUEST_MIN } else { 0 };
     while filled < settings.request {
-        // The head is kept until it is whole; what comes behind it is taken off and not looked at.
+        // The head is kept until it is complete; the rest is read and not checked.
         let (from, most) = match number {
             None => (filled, REQUEST_MIN),
             Some(_) => (0, request.len().min(settings.request - filled)),
@@ -149,7 +148,9 @@ fn serve(
         let patience_ns = if number.is_none() { head_deadline_ns } else { deadline_ns };
         match receive(worker, stream, settings, &mut request[from..most], patience_ns) {
             Ok(0) => {
-                return worker.errors.count_event("recv", "end of a connection before its request was whole");
+                return worker
+                    .errors
+                    .count_event("recv", "connection closed before its request was complete");
             }
             Ok(count) => filled += count,
             Err(error) => return count_unless_cut(worker, "recv", &error),
@@ -157,7 +158,7 @@ fn serve(
         if number.is_none() && filled == REQUEST_MIN {
             number = message::read_request_head(settings.token, &request[..REQUEST_MIN]);
             if number.is_none() {
-                return worker.errors.count_event("recv", "connection that is none of this trial");
+                return worker.errors.count_event("recv", "connection without the token of this trial");
             }
         }
     }
@@ -171,7 +172,7 @@ fn serve(
             Ok(count) => taken += count,
             Err(error) if is_transient(&error) => {
                 if worker.control.is_aborted() || clock::monotonic_ns() > deadline_ns {
-                    return worker.errors.count_event("send", "response given up after 4 s");
+                    return worker.errors.count_event("send", "response timed out after 4 s");
                 }
             }
             Err(error) => return count_unless_cut(worker, "send", &error),
@@ -208,18 +209,18 @@ fn receive(
 fn count_unless_cut(worker: &mut Worker, call: &'static str, error: &io::Error) {
     if worker.control.is_aborted() {
     } else if error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none() {
-        worker.errors.count_event(call, "request that did not come in time");
+        worker.errors.count_event(call, "request timed out");
     } else {
         worker.errors.count(call, error);
     }
 }
 
-/// Sleeps until the client closes the standing connection, and then ends the others.
+/// Waits until the client closes the standing connection, and then ends the other threads.
 pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, listener: &TransactionListener) {
     loop {
         match socket::receive(standing, &mut [0; 1], Waiting::Block) {
             Ok(0) => break,
-            Ok(_) => worker.errors.count_event("recv", "byte on the standing connection"),
+            Ok(_) => worker.errors.count_event("recv", "unexpected byte on the standing connection"),
             Err(error) if is_transient(&error) => {}
             Err(error) => {
                 count_unless_cut(worker, "recv", &error);
@@ -228,6 +229,6 @@ pub(super) fn watch(worker: &mut Worker, standing: &TcpStream, listener: &Transa
         }
     }
     listener.close();
-    // Tells the client that we have seen it; ENOTCONN when it is gone.
+    // The client sees that this end has finished; ENOTCONN when it is gone.
     let _ = socket::shut_down_sending(standing);
 }

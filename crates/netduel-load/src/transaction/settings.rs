@@ -1,16 +1,16 @@
-//! What the threads of both ends of transactions have in common. Pure.
+//! Settings that the threads of both ends share. Pure.
 use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::workload::{Timing, Wait};
 
-/// A transaction is given up after this long, nanoseconds. The kernel repeats a lost SYN after 1 s and again after 2 s more,
-/// so one that is only slow is measured.
+/// A transaction times out after this time, nanoseconds. The kernel retransmits a lost SYN after 1 s and after 2 s more, so slow
+/// transactions are measured.
 pub(super) const GIVE_UP_NS: u64 = 4_000_000_000;
-/// Longest sleep in a call: how late a cut or the end of patience may be noticed.
+/// Longest sleep in a call: how late a thread may notice an abort or a timeout.
 pub(super) const CALL_LIMIT: Duration = Duration::from_millis(250);
 
-/// What the threads of both ends need to know.
+/// The settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     /// Bytes of a request.
@@ -23,6 +23,6 @@ pub(crate) struct Settings {
     pub from_ns: u64,
     pub timing: Timing,
     pub token: Token,
-    /// The lane of the first thread.
+    /// The stream index of the first thread.
     pub stream: usize,
 }

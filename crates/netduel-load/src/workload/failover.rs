@@ -1,7 +1,7 @@
-//! `failover`: probes each way and TCP streams while the path is taken away. Which threads an end needs for it; it takes nothing away
-//! itself.
+//! `failover`: UDP probes in both directions and TCP streams while the path is interrupted. Defines the threads of an end; the
+//! events are not caused here.
 //!
-//! The probes are a paced flow of datagrams each way, by the engines of `udp-stream`, whose receiver keeps every arrival. The
+//! The probes are a paced UDP flow in each direction, by the engines of `udp-stream`, whose receiver records every arrival. The
 //! streams are those of `tcp-stream`; a thread reads their counters ten times as often as the supervisor.
 use netduel_model::failover::{FINE_INTERVAL_NS, PROBES_MAX};
 use netduel_model::sample::IntervalSample;
@@ -19,12 +19,12 @@ use crate::udp_jobs;
 use crate::udp_send::UdpSettings;
 use crate::worker::Worker;
 
-/// Arrivals that are kept of `count` probes: some come more than once.
+/// Capacity for the arrivals of `count` probes, with duplicates.
 fn room(count: u64) -> usize {
     (count.min(PROBES_MAX) * 2) as usize + 4096
 }
 
-/// The jobs of an end: probes first, so that the bulk data does not delay their start.
+/// The jobs of an end: probes first, so that bulk data does not delay their start.
 pub(super) fn jobs(settings: &Failover, end: &EndContext<'_>) -> Vec<Job> {
     let (timing, sockets) = (end.timing(), end.sockets);
     let probe_stream = settings.streams as usize;
@@ -64,8 +64,8 @@ pub(super) fn jobs(settings: &Failover, end: &EndContext<'_>) -> Vec<Job> {
     jobs
 }
 
-/// Reads what was received every [`FINE_INTERVAL_NS`] for the duration; once for all the intervals that a late thread missed, since
-/// several reads at one moment would tell of a rate of zero that nobody saw.
+/// Reads the received bytes every [`FINE_INTERVAL_NS`] for the duration. A late thread reads once for all intervals that it missed:
+/// several readings at one moment would show a rate of zero.
 fn fine_series(control: &Control, duration_ns: u64) -> Vec<IntervalSample> {
     let started = control.started_ns();
     let count = duration_ns / FINE_INTERVAL_NS;
@@ -91,12 +91,12 @@ fn fine_series(control: &Control, duration_ns: u64) -> Vec<IntervalSample> {
     series
 }
 
-/// The number of the first interval that ends after a time.
+/// The number of the first interval that ends after `now_ns`.
 fn after(now_ns: u64) -> u64 {
     now_ns / FINE_INTERVAL_NS + 1
 }
 
-/// What a flow's sender or receiver counted, as probes.
+/// Converts the result of a flow's sender or receiver to that of probes.
 fn of_probes(worker: &Worker, probe_stream: usize, counted: Counted) -> Counted {
     match counted {
         Counted::SentDatagrams { count, .. } => {
@@ -116,7 +116,7 @@ mod tests {
     use super::{FINE_INTERVAL_NS, after};
 
     #[test]
-    fn intervals_that_a_late_thread_missed_are_not_made_up_for() {
+    fn late_thread_skips_the_intervals_that_it_missed() {
         // Woken at 35 ms for the end of the first: the next read is at 40 ms.
         let numbers = [FINE_INTERVAL_NS, FINE_INTERVAL_NS * 7 / 2, FINE_INTERVAL_NS * 4 - 1].map(after);
         assert_eq!(numbers, [2, 4, 4]);

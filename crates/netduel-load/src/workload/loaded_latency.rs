@@ -1,9 +1,9 @@
-//! `loaded-latency`: round trips on a path that is idle first and then loaded, in one trial: which threads an end needs for it.
+//! `loaded-latency`: round trips on a path that is first idle and then loaded, in one trial. Defines the threads of an end.
 //!
-//! Connections, in this order: those that make the load; one that makes load and carries round trips in its data; one that
-//! stands by for transactions on new connections; one for the probes, if they travel over TCP. The client's clock says when the
-//! load begins. The server takes the arrival of the first probe for the client's start, so that neither the order nor the
-//! delay of the two starts moves load into the idle part.
+//! Connections, in this order: those that make the load; one that makes load and carries in-band round trips; the standing
+//! connection of transactions; one for the probes, when they use TCP. The client's clock defines the start of the load. The server
+//! takes the arrival of the first probe for the client's start, so that the order and the delay of the two starts do not shift load
+//! into the idle part.
 use std::net::TcpStream;
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ use crate::tcp_stream;
 use crate::worker::Worker;
 use crate::{round_trip, transaction};
 
-/// Transactions on new connections, and questions in the load's data, a second of each. draft-ietf-ippm-responsiveness allows
-/// 100 probes a second, as many of one kind as of the other.
+/// Transactions on new connections, and in-band requests, per second each. draft-ietf-ippm-responsiveness allows 100 probes/s, half
+/// of each kind.
 const RESPONSIVENESS_RATE: u64 = 50;
-/// Transactions under way at most: at 50 a second each may take 0.6 s.
+/// Outstanding transactions, at most: at 50/s each may take 0.6 s.
 const FOREIGN_THREADS: usize = LoadedLatency::FOREIGN_CONNECTIONS as usize;
 /// Bytes of a request on a new connection, and of its response.
 const FOREIGN_BYTES: usize = 64;
-/// A probe is given up after this long, nanoseconds: long queues are what is looked for.
+/// A probe counts as lost after this time, nanoseconds: long queues are the subject of the measurement.
 const PROBE_LOST_AFTER_NS: u64 = 2_000_000_000;
 /// How often the server's senders look for the first probe, nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
-/// Where connections and counters of each kind begin.
+/// Indices of the first connection and stream of each kind.
 #[derive(Clone, Copy)]
 struct StreamIndices {
     in_band: usize,
@@ -99,12 +99,12 @@ fn probe_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamInd
     jobs
 }
 
-/// The times of the trial with the idle part and the loaded part's warm-up cut from the beginning.
+/// The timing of the loaded part: the idle part counts as warm-up.
 fn loaded_part(settings: &LoadedLatency, timing: Timing) -> Timing {
     Timing { warmup: Nanos(settings.idle.0.saturating_add(timing.warmup.0)), ..timing }
 }
 
-/// Waits until the load begins, and gives the time from which this end counts, nanoseconds of the monotonic clock.
+/// Waits until the load begins, and returns the start time of the client, nanoseconds of the monotonic clock.
 fn wait_for_load(worker: &Worker, role: Role, probe_stream: usize, idle_ns: u64) -> u64 {
     let mut origin = worker.control.started_ns();
     if role == Role::Server {
@@ -117,12 +117,12 @@ fn wait_for_load(worker: &Worker, role: Role, probe_stream: usize, idle_ns: u64)
             clock::sleep_until(clock::monotonic_ns() + LOOK_NS);
         }
     }
-    // When it is not running any more the sender sees it, too, and ends its direction.
+    // When the end is no longer running, the sender notices it, too, and ends its direction.
     let _ = worker.sleep_until(origin.saturating_add(idle_ns));
     origin
 }
 
-/// The streams that make the load.
+/// The streams of the load.
 fn load_jobs(settings: &LoadedLatency, end: &EndContext<'_>, indices: StreamIndices) -> Vec<Job> {
     let EndContext { role, sockets, .. } = *end;
     let timing = end.timing();

@@ -1,5 +1,5 @@
-//! The table of workloads: what each makes of its settings at an end. The only place of this crate that lists the types: a new one is a
-//! file and a line.
+//! The table of workloads: which jobs an end runs for its settings. The only place of this crate that lists the types: a new one is
+//! a file and a line.
 mod failover;
 mod loaded_latency;
 mod pps;
@@ -18,7 +18,7 @@ use crate::job::Job;
 /// The jobs of an end.
 ///
 /// # Errors
-/// When the host or the path cannot carry what the workload asks for.
+/// When the host or the path cannot carry the workload.
 pub(crate) fn jobs(end: EndContext<'_>) -> Result<Vec<Job>, LoadError> {
     match &end.workload.traffic {
         Traffic::TcpStream(settings) => tcp_stream::jobs(settings, &end),

@@ -131,7 +131,7 @@ fn strangers_get_nothing_and_do_not_stop_the_client() {
     assert_eq!(trips.requests, trips.responses);
     assert_eq!(server.received.unwrap().messages, trips.requests, "strangers are not counted");
     assert!(
-        server.errors.iter().any(|error| error.error.contains("none of this trial")),
+        server.errors.iter().any(|error| error.error.contains("without the token of this trial")),
         "{:?}",
         server.errors
     );

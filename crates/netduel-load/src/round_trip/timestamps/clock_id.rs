@@ -1,7 +1,7 @@
-//! Which clock a host's monotonic times are on, as one number that can be compared.
+//! An identifier of the host's monotonic clock, to detect that two processes share one.
 
-/// A number of this boot of this machine and its time namespace; 0 when it cannot be known. Copies of a virtual machine that
-/// woke from one snapshot share it, so whoever compares has to look whether the times agree, too.
+/// Identifies the monotonic clock by the boot of this machine and its time namespace; 0 when unknown. Virtual machines restored
+/// from one snapshot have the same number, so the caller must check that the times agree, too.
 pub(super) fn own() -> u64 {
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id");
     let time = std::fs::read_link("/proc/self/ns/time");
@@ -13,7 +13,7 @@ pub(super) fn own() -> u64 {
     }
 }
 
-/// FNV-1a, 64 bits (draft-eastlake-fnv): two of a handful of texts do not meet by chance.
+/// FNV-1a, 64 bits (draft-eastlake-fnv). A collision among a handful of texts is negligible.
 fn mix(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_has_one_number_and_other_boots_have_others() {
+    fn clock_identifier_differs_by_boot() {
         assert_eq!(own(), own());
         assert_ne!(own(), 0);
         assert_ne!(mix(b"6f2d"), mix(b"6f2e"));

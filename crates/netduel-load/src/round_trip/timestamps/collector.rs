@@ -1,4 +1,5 @@
-//! Stamps of a request come from three sides and at different times; here they are put together, checked and counted.
+//! Collects the time stamps of requests, which come from client, server and both kernels at different times, and splits the round
+//! trips into parts.
 use netduel_model::stamps::{Clocks, MissingStamps, OneWayReport, Part, StampReport};
 use netduel_model::workload::Timing;
 use netduel_stats::clock_offset::{ClockOffset, Exchange};
@@ -11,17 +12,17 @@ use super::realtime_offset::RealtimeOffset;
 use super::server_times::ServerTimes;
 use crate::recorder::{Trip, Window};
 
-/// Exchanges that are kept for one-way delay; when there are more, every second one is dropped, evenly over the trial.
+/// Exchanges kept for one-way delay; beyond this number every second one is dropped, evenly over the trial.
 const EXCHANGES_MAX: usize = 1 << 16;
 
-/// All that is known of one stamped request, nanoseconds of the monotonic clock of whoever took the time. 0 is not known.
+/// The stamps of one request, nanoseconds of the monotonic clock of the host that took them. 0 is unknown.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
-    /// Number plus one; 0 is a free place.
+    /// Request number plus one; 0 is a free slot.
     number: u64,
     /// When the response was there; 0 before.
     received: u64,
-    /// Where the whole begins: when the request was sent, or in an open loop scheduled.
+    /// Start of the round trip: the send time, or in an open loop the scheduled time.
     begun: u64,
     sent: u64,
     transmit: u64,
@@ -42,7 +43,7 @@ pub(super) struct Collector {
     whole: Histogram,
     hardware: Histogram,
     exchanges: Vec<Exchange>,
-    /// Every so many exchanges are kept, and how many to pass over before the next.
+    /// Interval between kept exchanges, and exchanges to skip before the next.
     stride: (u32, u32),
     report: StampReport,
     server_clock: u64,
@@ -50,7 +51,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// With room for `places` requests. `carries`: responses carry the server's times.
+    /// Room for `places` requests. `carries`: responses carry the server's times.
     pub(super) fn new(places: usize, open_loop: bool, carries: bool) -> Self {
         let middle: &[Part] = if carries {
             &[Part::Network, Part::ServerReceive, Part::ServerProgram, Part::ServerSend]
@@ -75,12 +76,12 @@ impl Collector {
         }
     }
 
-    /// The traffic begins.
+    /// Sets the start of the traffic.
     pub(super) fn begin(&mut self, started_ns: u64, timing: Timing) {
         self.steady = Window::steady(started_ns, timing);
     }
 
-    /// The place of a request; what was there before is counted.
+    /// The slot of a request. A previous request in it is finished.
     fn sample(&mut self, number: u64) -> &mut Sample {
         let place = number as usize % self.samples.len();
         if self.samples[place].number != number + 1 {
@@ -93,7 +94,7 @@ impl Collector {
         &mut self.samples[place]
     }
 
-    /// The response to a stamped request came. `stamp` is that of its packet, or empty when that cannot be told.
+    /// Adds the response to a stamped request. `stamp` is that of its packet, or empty when unknown.
     pub(super) fn answered(
         &mut self,
         number: u64,
@@ -117,7 +118,7 @@ impl Collector {
         sample.server = times;
         self.server_clock = times.clock;
         let earlier = times.earlier_number;
-        // One that was so long ago that its place is taken is not brought back.
+        // Ignores a request whose slot has been reused.
         if times.earlier_transmit != 0
             && number.checked_sub(earlier).is_some_and(|since| since < self.samples.len() as u64)
         {
@@ -125,12 +126,12 @@ impl Collector {
         }
     }
 
-    /// The client's own transmit stamp of a request came: the kernel's, or the NIC's. True when it was all that is awaited of the
-    /// request that was answered last.
+    /// Adds the client's transmit stamp of a request, by the kernel or the NIC. True when the last answered request has all of its
+    /// stamps.
     pub(super) fn transmitted(&mut self, number: u64, stamp: Stamp) -> bool {
         let transmit = self.wall.monotonic_ns(stamp.software_ns.unwrap_or(0));
         let sample = self.sample(number);
-        // What TCP sends again is stamped again; the time to that is the network's.
+        // A retransmit is stamped again; its delay belongs to the network.
         if sample.transmit == 0 {
             sample.transmit = transmit;
         }
@@ -141,7 +142,7 @@ impl Collector {
         is_whole && self.last_answered == Some(number)
     }
 
-    /// Nothing more comes for this request.
+    /// Counts a request, when no more stamps are expected.
     fn settle(&mut self, sample: &Sample) {
         if sample.number == 0 || sample.received == 0 || !self.steady.contains(sample.begun) {
             return;
@@ -197,7 +198,7 @@ impl Collector {
         });
     }
 
-    /// All of it.
+    /// The report.
     pub(super) fn finish(mut self) -> StampReport {
         for place in 0..self.samples.len() {
             let sample = std::mem::take(&mut self.samples[place]);
@@ -216,7 +217,7 @@ impl Collector {
     }
 }
 
-/// Which stamps a request lacks.
+/// The missing stamps of a request.
 fn missing(sample: &Sample, carries: bool) -> MissingStamps {
     let lacks = |time: u64| u64::from(time == 0);
     let server = |time: u64| if carries { lacks(time) } else { 0 };
@@ -235,7 +236,7 @@ pub(super) fn add(sum: &mut MissingStamps, other: MissingStamps) {
     sum.server_transmit += other.server_transmit;
 }
 
-/// The lengths of the parts; absent when one of them would be less than nothing, or they do not add up to the whole.
+/// The durations of the parts; absent when one is negative, or they do not add up to the round trip.
 fn lengths(sample: &Sample, carries: bool) -> Option<Lengths> {
     let Sample { begun, sent, transmit, receive, received, server, server_transmit, .. } = *sample;
     let mut lengths = Lengths::default();
@@ -258,7 +259,7 @@ fn lengths(sample: &Sample, carries: bool) -> Option<Lengths> {
     (lengths.iter().sum::<u64>() == received.checked_sub(begun)?).then_some(lengths)
 }
 
-/// Delays of both ways, by clocks that were brought together; absent when there are too few exchanges for it.
+/// One-way delays, with the estimated offset of the clocks; absent with too few exchanges.
 fn one_way(exchanges: &[Exchange], one_clock: bool) -> Option<OneWayReport> {
     let one = one_clock.then(|| ClockOffset::of_one_clock(exchanges)).flatten();
     let clocks = if one.is_some() { Clocks::One } else { Clocks::Estimated };

@@ -1,9 +1,9 @@
-//! Round trips with time stamps: some requests are stamped by both kernels when they are sent and received, and the rest of
-//! them are not, so that the stamps' cost can be seen within one trial.
+//! Round trips with time stamps. Both kernels stamp a part of the requests; the other requests show the cost of the stamps within
+//! the same trial.
 //!
-//! The server's times travel back in the stamped response. Its transmit stamp is known only when the response has left, so it
-//! travels with the next stamped one. Kernels stamp on the wall clock; everything here is brought to the monotonic clock
-//! of its host, so a step of the wall clock moves no figure.
+//! The stamped response carries the server's times. Its own transmit stamp is known only after it has left, so the next stamped
+//! response carries that. Kernels use the realtime clock; all stamps are converted to the monotonic clock of their host, so a clock
+//! step shifts no figure.
 mod clock_id;
 mod collector;
 mod parts;

@@ -1,4 +1,4 @@
-//! Histograms of the parts of round trips, and their sums by length of the whole. Recording allocates nothing.
+//! Histograms of the parts of round trips, and sums of the parts by duration of the round trip. Recording does not allocate.
 use netduel_model::stamps::{Part, PartRecord, StampLevel};
 use netduel_stats::histogram::Histogram;
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_of_a_level_are_the_sums_of_its_wholes() {
+    fn sums_of_a_level_equal_the_sums_of_its_round_trips() {
         let mut parts = Parts::new(&[Part::ClientSend, Part::Network]);
         for (send, network) in [(100, 900), (90, 910), (200, 9_000)] {
             let mut lengths = Lengths::default();
@@ -103,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_length_is_within_its_level_and_an_eighth_of_an_octave_of_its_end(whole in WHOLE_MIN..u64::MAX) {
+        fn level_is_an_eighth_of_an_octave_wide(whole in WHOLE_MIN..u64::MAX) {
             let level = level(whole);
             prop_assert!(whole <= longest(level));
             prop_assert!(level == 0 || longest(level - 1) < whole);

@@ -1,14 +1,14 @@
-//! From the wall clock, on which kernels stamp packets, to the monotonic clock. Their difference changes only when the wall
-//! clock is stepped: the kernel slews both alike.
+//! Converts kernel time stamps, which are on the realtime clock, to the monotonic clock. The offset between the clocks changes only
+//! when the realtime clock is stepped: the kernel slews both alike.
 use netduel_sys::clock;
 
-/// Readings further apart than this from what is known are a step, nanoseconds. A smaller one is taken for noise of the readings
-/// and moves a part by less than this.
+/// A reading that differs from the known bounds by more than this is a clock step, nanoseconds. Smaller differences are noise and
+/// shift a part by less than this.
 const STEP_NS: i64 = 1_000;
-/// Readings at the start, of which the narrowest bounds count.
+/// Readings at the start; the narrowest bounds count.
 const READINGS: usize = 32;
 
-/// The wall clock less the monotonic clock, in bounds that each reading narrows.
+/// The realtime clock minus the monotonic clock, as bounds that each reading narrows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RealtimeOffset {
     low: i64,
@@ -24,7 +24,7 @@ impl RealtimeOffset {
         wall
     }
 
-    /// Looks at both clocks; true when the wall clock was stepped since the last look.
+    /// Reads both clocks; true when the realtime clock was stepped since the last reading.
     #[inline]
     pub(super) fn read(&mut self) -> bool {
         self.observe(clock::monotonic_and_realtime_ns())
@@ -44,7 +44,7 @@ impl RealtimeOffset {
         stepped
     }
 
-    /// A stamp of the wall clock on the monotonic clock. 0 stays 0.
+    /// Converts a realtime stamp to the monotonic clock. 0 stays 0.
     #[inline]
     pub(super) fn monotonic_ns(&self, wall_ns: u64) -> u64 {
         if wall_ns == 0 {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reading_narrows_the_bounds_and_a_step_begins_anew() {
+    fn readings_narrow_the_bounds_and_a_step_resets_them() {
         let mut wall = RealtimeOffset { low: i64::MIN, high: i64::MAX };
         assert!(!wall.observe((1_000, 501_030, 1_100)));
         assert!(!wall.observe((2_000, 502_010, 2_020)));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_of_now_lies_between_two_monotonic_readings() {
+    fn converted_time_lies_between_two_monotonic_readings() {
         let wall = RealtimeOffset::new();
         let before = clock::monotonic_ns();
         let now = wall.monotonic_ns(clock::realtime_ns());

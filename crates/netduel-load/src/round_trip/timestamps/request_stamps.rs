@@ -1,14 +1,14 @@
-//! What the client's sending side tells its receiving side of stamped requests. In an open loop these are two threads, so
-//! everything here is atomic; a request is written down before it is sent, and so before its response can come.
+//! The time-stamped requests of a client, shared by its sending and receiving side. In an open loop these are two threads, so all
+//! fields are atomic; a request is recorded before it is sent, and so before its response can arrive.
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// One request of so many is stamped, on the average: their own cost disturbs the others little, and a second of round trips of
-/// 10 us has 6,000.
+/// One request in this many is stamped, on average: the cost of stamping hardly affects the other requests, and one second of round
+/// trips of 10 us has 6,000 stamped ones.
 const STAMPED_EVERY: u64 = 16;
-/// Where there are fewer requests a second than the sixteenfold of this, a larger part of them is stamped, half at most.
+/// Below 16 times this request rate, a larger share is stamped, at most half.
 const STAMPED_PER_SECOND: u64 = 1_000;
 
-/// Requests that are remembered at least, and at most.
+/// Number of recorded requests, minimum and maximum.
 const SLOTS: (usize, usize) = (2048, 65_536);
 
 #[derive(Debug, Default)]
@@ -21,21 +21,20 @@ struct Slot {
 /// The stamped requests.
 #[derive(Debug)]
 pub(super) struct RequestStamps {
-    /// By number.
+    /// By request number.
     slots: Box<[Slot]>,
-    /// Numbers by index among the stamped ones.
+    /// Request numbers, by index among the stamped requests.
     numbers: Box<[AtomicU64]>,
-    /// Where the kernel's count of the last one stands (see `StampKeys`).
+    /// Position of the last one in the kernel's numbering (see `StampKeys`).
     last_position: AtomicU64,
-    /// How many were stamped.
+    /// Stamped requests.
     count: AtomicU64,
     /// Whether a stamped request could not be sent.
     failed: AtomicBool,
 }
 
 impl RequestStamps {
-    /// With room for twice as many requests as are under way at a time; in an open loop for those of a second, since a stall
-    /// holds that many up.
+    /// Room for twice the outstanding requests; in an open loop for one second of requests, because a stall can hold up that many.
     pub(super) fn new(outstanding: usize, rate: Option<u64>) -> Self {
         let wanted = rate.map_or(outstanding.saturating_mul(2), |rate| rate as usize);
         let slots = wanted.clamp(SLOTS.0, SLOTS.1).next_power_of_two();
@@ -48,12 +47,12 @@ impl RequestStamps {
         }
     }
 
-    /// How many requests are remembered.
+    /// The number of recorded requests.
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Request `number` is sent now, stamped. The same number may be noted again until it is sent.
+    /// Records that request `number` is sent now with a time stamp. It may be recorded again until it is sent.
     #[inline]
     pub(super) fn record(&self, number: u64, sent_ns: u64, position: u64, index: u64) {
         self.numbers[index as usize % self.numbers.len()].store(number, Relaxed);
@@ -64,7 +63,7 @@ impl RequestStamps {
         self.count.store(index + 1, Release);
     }
 
-    /// When request `number` was sent; absent when it was not stamped.
+    /// The send time of request `number`; absent when it is not stamped.
     #[inline]
     pub(super) fn sent_ns(&self, number: u64) -> Option<u64> {
         let slot = &self.slots[number as usize % self.slots.len()];
@@ -76,7 +75,7 @@ impl RequestStamps {
         self.numbers[index as usize % self.numbers.len()].load(Relaxed)
     }
 
-    /// How many requests were stamped.
+    /// The number of stamped requests.
     #[inline]
     pub(super) fn count(&self) -> u64 {
         self.count.load(Acquire)
@@ -86,30 +85,30 @@ impl RequestStamps {
         self.last_position.load(Relaxed)
     }
 
-    /// A stamped request could not be sent: nobody knows whether the kernel counted it.
+    /// Records that a stamped request could not be sent: the kernel may have counted it or not.
     pub(super) fn fail(&self) {
         self.failed.store(true, Release);
     }
 
-    /// Whether that happened since the last question.
+    /// Whether a stamped request could not be sent since the last call.
     #[inline]
     pub(super) fn take_failure(&self) -> bool {
         self.failed.load(Acquire) && self.failed.swap(false, Acquire)
     }
 }
 
-/// Chooses the requests that are stamped, one ahead: each request announces whether the next is. The choice is by chance, so
-/// that it meets no rhythm of the traffic (of sixteen under way always the same one), and depends on no round trip: whoever
-/// stamps after each pause stamps the slow ones.
+/// Chooses the requests to stamp, one ahead: each request announces whether the next is stamped. The choice is random, so it does
+/// not align with a period of the traffic (always the same of 16 outstanding requests), and independent of round-trip times:
+/// stamping after each pause would select slow requests.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    /// Requests that were chosen, and the number of the last.
+    /// Requests so far, and the number of the last.
     count: u64,
     number: Option<u64>,
     choice: Choice,
-    /// When the first was sent.
+    /// Send time of the first, nanoseconds.
     begun_ns: u64,
-    /// The request after which the next announcement is.
+    /// The request after which the next announcement is due.
     due: u64,
     /// The state of a xorshift generator (Marsaglia 2003).
     chance: u64,
@@ -122,7 +121,7 @@ impl Default for Sampler {
     }
 }
 
-/// What was chosen.
+/// The choice for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Choice {
     /// This request is stamped.
@@ -132,7 +131,7 @@ pub(super) struct Choice {
 }
 
 impl Sampler {
-    /// What is done with request `number`, when it is sent at `now_ns`. The answer to a second try is that to the first.
+    /// The choice for request `number`, sent at `now_ns`. A second call for the same request returns the same choice.
     #[inline]
     pub(super) fn choose(&mut self, number: u64, now_ns: u64) -> Choice {
         if self.number == Some(number) {
@@ -152,7 +151,7 @@ impl Sampler {
         self.choice
     }
 
-    /// How far the next stamped request is away: 2 at least, and as many as the rate of requests so far allows on the average.
+    /// Distance to the next stamped request: at least 2, on average as the request rate so far allows.
     #[cold]
     fn distance(&mut self, now_ns: u64) -> u64 {
         let elapsed_ns = now_ns.saturating_sub(self.begun_ns).max(1);
@@ -169,7 +168,7 @@ impl Sampler {
 mod tests {
     use super::*;
 
-    /// The requests that are stamped of those at these times, each announced by the one before.
+    /// The stamped requests among `count` at intervals of `apart_ns`, each announced by the one before.
     fn stamped(count: u64, apart_ns: u64) -> Vec<u64> {
         let mut sampler = Sampler::default();
         let choices: Vec<Choice> =
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_of_sixteen_is_stamped_and_meets_no_rhythm() {
+    fn one_request_in_sixteen_is_stamped_without_a_period() {
         let numbers = stamped(160_000, 10_000);
         assert!((9_500..10_500).contains(&numbers.len()), "{}", numbers.len());
         assert!(numbers.windows(2).all(|pair| pair[0] + 1 < pair[1]), "never two in succession");
@@ -191,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn every_other_request_is_stamped_where_they_are_slow() {
+    fn every_other_request_is_stamped_at_low_rates() {
         assert_eq!(stamped(7, 50_000_000), [1, 3, 5]);
         assert_eq!(stamped(1_000, 500_000).len(), 500);
     }
 
     #[test]
-    fn the_ledger_knows_what_was_stamped_until_others_take_the_place() {
+    fn stamped_requests_are_found_until_their_slot_is_reused() {
         let request_stamps = RequestStamps::new(1, None);
         request_stamps.record(16, 500, 17 * 64, 0);
         request_stamps.record(32, 900, 33 * 64, 1);

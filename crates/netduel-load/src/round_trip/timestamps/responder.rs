@@ -1,4 +1,4 @@
-//! What time stamps add to the server: stamped requests are answered with the server's times.
+//! The responder with time stamps: responses to stamped requests carry the server's times.
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::BorrowedFd;
@@ -24,28 +24,28 @@ use crate::worker::Worker;
 /// A response that the kernel stamps.
 struct StampedReply {
     number: u64,
-    /// Where the kernel's count of it stands (see `StampKeys`).
+    /// Its position in the kernel's numbering (see `StampKeys`).
     position: u64,
     times: ServerTimes,
     stamp: Stamp,
 }
 
-/// A server that stamps.
+/// A responder with time stamps.
 pub(in crate::round_trip) struct StampedResponder {
     stamps: ResponseStamps,
     size: usize,
-    /// Whether responses have room for the server's times.
+    /// Whether responses are large enough for the server's times.
     carries: bool,
-    /// Whether the last request said that the next is stamped.
+    /// Whether the last request announced that the next is stamped.
     announced: bool,
-    /// Over TCP: whether the request that is coming in is stamped.
+    /// TCP: whether the request being received is stamped.
     is_stamped: bool,
-    /// Over TCP: places of the stamped requests of one read, from 0, and how many requests it completed.
+    /// TCP: indices of the stamped requests of one read, and the number of requests that it completed.
     stamped: Vec<usize>,
     whole: usize,
     /// The last response, when the kernel stamps it.
     last: Option<StampedReply>,
-    /// Over TCP requests that were answered, over UDP stamped ones.
+    /// TCP: answered requests; UDP: answered stamped requests.
     answered: u64,
 }
 
@@ -88,7 +88,7 @@ impl StampedResponder {
 impl Receiver for StampedResponder {
     type Stamp = Stamp;
 
-    /// With the stamp when a stamped request is to come.
+    /// Reads the receive stamp when a stamped request is announced.
     #[inline]
     fn receive(
         &self,

@@ -1,5 +1,4 @@
-//! What the server knows of the stamped requests that it answered: its transmit stamps come after the response has left, and
-//! travel with the next one.
+//! The time-stamped responses of a server. A transmit stamp arrives after the response has left, and the next response carries it.
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
@@ -18,17 +17,17 @@ use super::stamp_keys::StampKeys;
 use crate::recorder::Window;
 use crate::worker::Worker;
 
-/// Responses whose transmit stamps are waited for at a time; an older one is given up.
+/// Responses that wait for their transmit stamps at the same time, at most.
 const SLOTS: usize = 64;
-/// Transmit stamps read after a response at most: as a rule there is one.
+/// Transmit stamps read after a response, at most; usually there is one.
 const QUEUE_READS_MAX: usize = 8;
 
-/// A stamped response, nanoseconds of the monotonic clock. 0 is not known.
+/// A stamped response, nanoseconds of the monotonic clock. 0 is unknown.
 #[derive(Debug, Clone, Copy, Default)]
 struct StampedResponse {
-    /// Where the kernel's count of it stands (see `StampKeys`).
+    /// Its position in the kernel's numbering (see `StampKeys`).
     position: u64,
-    /// Its number plus one; 0 is a free place.
+    /// Its number plus one; 0 is a free slot.
     number: u64,
     kernel_received: u64,
     received: u64,
@@ -38,7 +37,7 @@ struct StampedResponse {
     stepped: bool,
 }
 
-/// The server's book of stamped responses.
+/// The stamped responses.
 pub(super) struct ResponseStamps {
     clock: u64,
     wall: RealtimeOffset,
@@ -48,9 +47,9 @@ pub(super) struct ResponseStamps {
     /// Index of the next response.
     next: usize,
     last_position: u64,
-    /// Number and transmit time of the newest response whose stamp came.
+    /// Number and transmit time of the newest response with a stamp.
     earlier: (u64, u64),
-    /// The server's own parts, where responses are too small to carry its times.
+    /// The parts within the server, when responses are too small to carry its times.
     parts: Option<Parts>,
     hardware: Histogram,
     report: StampReport,
@@ -83,8 +82,8 @@ impl ResponseStamps {
         }
     }
 
-    /// The times to write into the response to request `number`, which the program had at `received_ns`. `stamp` is that of
-    /// the request's packet, or empty when that cannot be told.
+    /// The times for the response to request `number`, which the program received at `received_ns`. `stamp` is that of the
+    /// request's packet, or empty when unknown.
     pub(super) fn times(&self, stamp: Stamp, received_ns: u64, sent_ns: u64) -> ServerTimes {
         ServerTimes {
             kernel_received: self.wall.monotonic_ns(stamp.software_ns.unwrap_or(0)),
@@ -96,7 +95,7 @@ impl ResponseStamps {
         }
     }
 
-    /// The response with these times has left; its transmit stamp was asked for.
+    /// Adds a sent response with these times; its transmit stamp is requested.
     pub(super) fn answered(&mut self, number: u64, position: u64, times: ServerTimes, stamp: Stamp) {
         let stepped = self.wall.read();
         let response = StampedResponse {
@@ -115,7 +114,7 @@ impl ResponseStamps {
         self.settle(&old);
     }
 
-    /// Takes transmit stamps off the error queue.
+    /// Reads transmit stamps from the error queue.
     pub(super) fn drain(&mut self, worker: &mut Worker, socket: impl AsFd) {
         let Self { wall, keys, responses, earlier, last_position, .. } = self;
         let result = timestamping::transmitted(socket, QUEUE_READS_MAX, |transmitted| {
@@ -124,7 +123,7 @@ impl ResponseStamps {
                 .iter_mut()
                 .find(|response| response.number != 0 && Some(response.position) == position);
             let Some(response) = response else { return ControlFlow::Continue(()) };
-            // What TCP sends again is stamped again; the first counts.
+            // A retransmit is stamped again; the first stamp counts.
             if response.hardware.1 == 0 {
                 response.hardware.1 = transmitted.stamp.hardware_ns.unwrap_or(0);
             }
@@ -135,7 +134,7 @@ impl ResponseStamps {
                 response.transmit = wall.monotonic_ns(software_ns);
                 *earlier = (response.number - 1, response.transmit);
             }
-            // The NIC's stamp of the same response comes besides, where it stamps at all.
+            // The stamp of the NIC comes in addition, when it has one.
             let is_whole = response.transmit != 0 && (response.hardware.0 == 0 || response.hardware.1 != 0);
             if response.position == *last_position && is_whole {
                 ControlFlow::Break(())
@@ -146,7 +145,7 @@ impl ResponseStamps {
         worker.errors.count_failure("recvmsg MSG_ERRQUEUE", result);
     }
 
-    /// A send call failed, and whether the kernel counted it cannot be known.
+    /// Resets the numbering: a send failed, and the kernel may have counted it or not.
     pub(super) fn forget_keys(&mut self) {
         self.keys.forget();
     }
@@ -192,7 +191,7 @@ impl ResponseStamps {
         }
     }
 
-    /// What the server alone can tell; absent when it is nothing, because its times travelled in the responses.
+    /// The report of the server; absent when its responses carried all of its times.
     pub(super) fn finish(mut self, worker: &mut Worker, socket: impl AsFd) -> Option<StampReport> {
         self.drain(worker, socket);
         for place in 0..SLOTS {

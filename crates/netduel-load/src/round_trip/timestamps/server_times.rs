@@ -1,13 +1,13 @@
-//! What requests and stamped responses carry for time stamps, as bytes. Pure.
+//! The time-stamp fields of requests and responses, as bytes. Pure.
 use netduel_model::stamps::{STAMPED_TCP_BYTES, STAMPED_UDP_BYTES};
 
 use crate::datagram::MESSAGE_HEADER;
 
-/// In the first byte of a request over TCP: whether it is stamped, and whether the next is, so that the server asks for a
-/// receive stamp then only: recvmsg(2) takes 1 us longer than recv(2) after a wake-up.
+/// Flags in the first byte of a TCP request: it is stamped; the next one is stamped. With the announcement the server uses
+/// recvmsg(2) for stamped requests only: it takes 1 us longer than recv(2) after a wake-up.
 pub(super) const STAMPED_BYTE: u8 = 1;
 pub(super) const ANNOUNCED_BYTE: u8 = 2;
-/// The same in the number of a request over UDP.
+/// The same flags in the sequence number of a UDP request.
 pub(super) const STAMPED_BIT: u64 = 1 << 63;
 pub(super) const ANNOUNCED_BIT: u64 = 1 << 62;
 
@@ -15,7 +15,7 @@ pub(super) const ANNOUNCED_BIT: u64 = 1 << 62;
 pub(super) const TIMES_BYTES: usize = STAMPED_TCP_BYTES as usize;
 const _: () = assert!(STAMPED_UDP_BYTES as usize == TIMES_BYTES + MESSAGE_HEADER);
 
-/// What a stamped response tells of the server, nanoseconds of its monotonic clock. 0 is a stamp that did not come.
+/// The server's times in a stamped response, nanoseconds of its monotonic clock. 0 is a missing stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ServerTimes {
     /// When its kernel received the request.
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_they_were_written() {
+    fn times_are_decoded_as_they_were_encoded() {
         let times = ServerTimes {
             kernel_received: 1,
             received: u64::MAX,

@@ -1,11 +1,11 @@
-//! Socket calls with a time stamp where one is wanted: recvmsg(2) takes 1 us longer than recv(2) after a wake-up.
+//! Socket calls with or without a time stamp: recvmsg(2) takes 1 us longer than recv(2) after a wake-up.
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use netduel_sys::socket::{self, Waiting};
 use netduel_sys::timestamping::{self, Stamp};
 
-/// Receives, with the stamp of what came or an empty one.
+/// Receives, with the stamp when `is_stamped`, else an empty one.
 #[inline]
 pub(super) fn receive(
     socket: BorrowedFd<'_>,
@@ -20,7 +20,7 @@ pub(super) fn receive(
     }
 }
 
-/// Sends, and may ask for a transmit stamp.
+/// Sends, with a transmit stamp when `is_stamped`.
 #[inline]
 pub(super) fn send(
     socket: BorrowedFd<'_>,

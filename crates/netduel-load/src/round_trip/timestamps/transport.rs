@@ -1,5 +1,4 @@
-//! What time stamps add to the client's side of the wire: some requests are chosen and marked, and what their responses say goes to
-//! the collector.
+//! The client's transport with time stamps: chooses and marks requests, and passes the stamps of their responses to the collector.
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::ops::ControlFlow;
@@ -22,9 +21,9 @@ use crate::round_trip::settings::Settings;
 use crate::round_trip::transport::{ReceiveStamps, Receiver, SendStamps};
 use crate::worker::Worker;
 
-/// Transmit stamps that are read after a response at most: the kernel's and the NIC's of a few requests.
+/// Transmit stamps read after a response, at most: those of the kernel and the NIC for a few requests.
 const QUEUE_READS_MAX: usize = 8;
-/// Transmit stamps that are read at the end at most.
+/// Transmit stamps read at the end, at most.
 const LAST_READS_MAX: usize = 1024;
 
 /// Both sides of a client over TCP.
@@ -102,7 +101,7 @@ pub(in crate::round_trip) struct ClientStamps {
     settings: Settings,
     keys: StampKeys,
     is_stream: bool,
-    /// Receive stamps are asked for with every call: another thread may send a stamped request while this one waits.
+    /// Whether each call reads the receive stamp: another thread may send a stamped request while this one waits.
     always: bool,
     /// Stamped requests that were answered.
     answered: u64,
@@ -138,7 +137,7 @@ impl ClientStamps {
         (stamper, stamps)
     }
 
-    /// Takes transmit stamps off the error queue: the response is here, the next request has not left.
+    /// Reads transmit stamps from the error queue, before the next request is sent.
     fn drain(&mut self, socket: impl AsFd, most: usize) {
         if self.request_stamps.take_failure() {
             self.keys.forget();
@@ -151,7 +150,7 @@ impl ClientStamps {
                 Some(index) => Some(request_stamps.number(index)),
                 None => None,
             };
-            // A part of a message that was sent in several calls has a stamp of its own, and is no message.
+            // A message sent in several calls has a stamp for each call; only that of its end counts.
             match number.filter(|number| request_stamps.sent_ns(*number).is_some()) {
                 Some(number) if collector.transmitted(number, transmitted.stamp) => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
@@ -166,7 +165,7 @@ impl ClientStamps {
 impl Receiver for ClientStamps {
     type Stamp = Stamp;
 
-    /// With the stamp when a stamped response may come.
+    /// Reads the receive stamp when a stamped response may arrive.
     #[inline]
     fn receive(
         &self,

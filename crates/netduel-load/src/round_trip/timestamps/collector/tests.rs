@@ -1,4 +1,4 @@
-//! The collector on times that are made up: nothing here reads a socket.
+//! Tests of the collector with constructed times. No test reads a socket.
 use netduel_model::units::Nanos;
 use netduel_sys::clock;
 
@@ -30,7 +30,7 @@ fn timing() -> Timing {
     Timing { duration: Nanos::from_millis(1000), warmup: Nanos(0), cooldown: Nanos(0) }
 }
 
-/// A collector of a client whose trial began at 0, on a machine whose wall clock is the monotonic one.
+/// A collector whose trial began at 0, on a host whose realtime clock equals the monotonic clock.
 fn collector(open_loop: bool, carries: bool) -> Collector {
     let mut collector = Collector::new(64, open_loop, carries);
     collector.begin(0, timing());
@@ -46,7 +46,7 @@ fn stamp(collector: &Collector, at_ns: u64) -> Stamp {
     Stamp { software_ns: Some(exact), hardware_ns: None }
 }
 
-/// Feeds requests a millisecond apart; `change` may take stamps away.
+/// Adds requests at intervals of 1 ms; `change` may remove stamps.
 fn feed(
     collector: &mut Collector,
     count: u64,
@@ -86,7 +86,7 @@ fn middle_of(report: &StampReport, part: Part) -> u64 {
 }
 
 #[test]
-fn a_round_trip_is_split_and_the_parts_add_up() {
+fn parts_of_a_round_trip_add_up_to_it() {
     let mut collector = collector(false, true);
     feed(&mut collector, 200, 5_000_000_000, |_, times| times);
     let report = collector.finish();
@@ -109,7 +109,7 @@ fn a_round_trip_is_split_and_the_parts_add_up() {
     }
     let sum: u64 = report.levels.iter().flat_map(|level| &level.sums_ns).sum();
     assert_eq!(sum, 199 * 13_000);
-    // Both ways took 3.5 us on the average; how they shared 7 us cannot be told, so either may be wrong by as much.
+    // Both directions took 3.5 us on average; the split of 7 us is unknown, so each may be wrong by as much.
     let one_way = report.one_way.unwrap();
     assert_eq!((one_way.clocks, one_way.up.count, one_way.negative), (Clocks::Estimated, 199, 0));
     assert!((3_400..4_200).contains(&one_way.error_ns), "{one_way:?}");
@@ -117,7 +117,7 @@ fn a_round_trip_is_split_and_the_parts_add_up() {
 }
 
 #[test]
-fn stamps_that_do_not_come_are_counted_by_place_and_the_round_trip_stays_whole() {
+fn missing_stamps_are_counted_and_the_round_trip_is_kept() {
     let mut collector = collector(false, true);
     feed(&mut collector, 60, 0, |index, times| match index {
         3 => ExchangeTimes { transmit: 0, ..times },
@@ -133,10 +133,10 @@ fn stamps_that_do_not_come_are_counted_by_place_and_the_round_trip_stays_whole()
 }
 
 #[test]
-fn parts_that_do_not_add_up_are_counted_and_left_out() {
+fn inconsistent_parts_are_counted_and_excluded() {
     let mut collector = collector(false, true);
     feed(&mut collector, 60, 0, |index, times| match index {
-        // Received before it was sent; sent by the kernel before the program asked.
+        // Received before it was sent; transmitted before the program called send.
         3 => ExchangeTimes { kernel_received: 12_000, ..times },
         5 => ExchangeTimes { server_transmit: 6_000, ..times },
         7 => ExchangeTimes { receive: 13_500, ..times },
@@ -148,7 +148,7 @@ fn parts_that_do_not_add_up_are_counted_and_left_out() {
 }
 
 #[test]
-fn small_responses_leave_network_and_server_together() {
+fn small_responses_have_one_part_for_network_and_server() {
     let mut collector = collector(true, false);
     feed(&mut collector, 40, 0, |_, times| times);
     let report = collector.finish();
@@ -160,7 +160,7 @@ fn small_responses_leave_network_and_server_together() {
 }
 
 #[test]
-fn what_began_outside_of_the_steady_window_is_not_counted() {
+fn round_trips_outside_the_steady_window_are_not_counted() {
     let mut collector = Collector::new(64, false, true);
     let timing = Timing {
         duration: Nanos::from_millis(100),
@@ -175,7 +175,7 @@ fn what_began_outside_of_the_steady_window_is_not_counted() {
 }
 
 #[test]
-fn the_trial_s_exchanges_are_thinned_out_evenly() {
+fn exchanges_are_thinned_evenly_over_the_trial() {
     let mut collector = collector(false, true);
     let sample = |index: u64| Sample {
         transmit: index + 1,
