@@ -26,25 +26,25 @@ shape! {
     pub struct PlanSpec {
         /// Short name; runs are named after it. 1 to 40 of a-z A-Z 0-9 . _ -, beginning with a letter or a digit.
         required name: String,
-        /// The question in one sentence, printed at the head of every report.
+        /// The question in one sentence; every report begins with it.
         required question: String,
         /// A local lab that is built for the run and removed after it.
         optional lab: LabSpec,
         /// The hosts, by name. Names of hosts, arms and workloads follow the rules of `name`.
         required hosts: BTreeMap<String, HostSpec>,
-        /// The arms: what is compared. One of them is the baseline (the first, unless another says `baseline = true`).
+        /// The arms: the configurations under test. One of them is the baseline: the first, or the one with `baseline = true`.
         required arms: Vec<ArmSpec>,
-        /// The workloads: what traffic runs on every arm.
+        /// The workloads: the traffic that runs on every arm.
         required workloads: Vec<WorkloadSpec>,
-        /// How the comparison is made.
+        /// The design of the comparison.
         optional design: DesignSpec,
     }
 }
 
 shape! {
-    /// The local lab: two guests, and three paths between them.
+    /// The local lab: two guests with three paths between them.
     pub struct LabSpec {
-        /// Policy rules that the synthetic path evaluates one by one for every packet; the accelerated path meets the same
+        /// Policy rules that the synthetic path evaluates one by one for every packet; the accelerated path evaluates the same
         /// policy as one hashed lookup. Default 600.
         optional rules: u32,
         /// Emulated rate limit of the wire between the hosts, for the synthetic and the accelerated path. Default: none.
@@ -72,29 +72,30 @@ impl LabSpec {
 shape! {
     /// A host: a machine or a network namespace that runs an agent.
     pub struct HostSpec {
-        /// How its agent is started.
+        /// How netduel starts the agent of this host.
         required launch: LaunchKind,
-        /// For `launch = "lab"`: which guest of the lab, `a` or `b`. Default: the host's own name.
+        /// For `launch = "lab"`: the guest of the lab, `a` or `b`. Default: the name of the host.
         optional guest: String,
         /// For `launch = "netns"`: the named network namespace (`ip netns`).
         optional netns: String,
-        /// For `launch = "command"`: the words that are put before `netduel agent`.
+        /// For `launch = "command"`: the command that runs its last arguments on the host, for example `["ssh", "vm1"]`. netduel adds
+        /// `netduel agent`.
         optional command: Vec<String>,
-        /// For `launch = "paired"`: where `netduel serve` runs, as HOST or HOST:PORT of the pairing (default port 5210). The
-        /// secret is not written in a plan: `netduel pair STRING` keeps it for you.
+        /// For `launch = "paired"`: the address of `netduel serve`, as HOST or HOST:PORT of the pairing (default port 5210). A plan
+        /// does not contain the secret; `netduel pair STRING` stores it on this machine.
         optional serve: String,
-        /// Addresses that the other hosts reach it under; a server needs one of each IP version that is used. Hosts of the lab
-        /// have those of the lab (IPv4 and IPv6), so none are written for them.
+        /// Addresses at which the other hosts reach this host. A server needs one of each IP version that a workload uses. Lab
+        /// guests have the addresses of the lab (IPv4 and IPv6); do not write any for them.
         optional addresses: Vec<IpAddr>,
-        /// The size of the cloud machine as its provider names it, for example `Standard_DS4_v2`: its bandwidth is looked up.
-        /// Default: what the host itself finds out.
+        /// The size of the cloud VM as its provider names it, for example `Standard_DS4_v2`; netduel looks up its bandwidth limit.
+        /// Default: the size that the cloud's metadata service reports on the host.
         optional size: String,
-        /// What the host can send at most, Mbit/s, 1 to 10000000; goes before `size`. Default: what the table of sizes says.
+        /// Bandwidth limit of the host, Mbit/s, 1 to 10000000; overrides the limit of `size`. Default: the table of sizes.
         optional expect_mbps: u32,
     }
 }
 
-/// How an agent is started.
+/// How netduel starts an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaunchKind {
@@ -104,41 +105,41 @@ pub enum LaunchKind {
     Lab,
     /// A process on this machine in a named network namespace.
     Netns,
-    /// Any command that runs what follows it elsewhere.
+    /// A command that runs its last arguments on the host, for example ssh.
     Command,
-    /// A `netduel serve` that this user is paired with. It makes no treatments.
+    /// A `netduel serve` that this user is paired with. It accepts no treatments.
     Paired,
 }
 
 shape! {
-    /// One setting under test: a pair of hosts and what is changed on them.
+    /// One configuration under test: a pair of hosts, and the treatments and settings that apply to it.
     pub struct ArmSpec {
-        /// Its name in every table.
+        /// Name in tables and reports.
         required name: ArmName,
-        /// The host that connects.
+        /// The client host, which connects.
         required client: HostName,
-        /// The host that listens; another one than the client.
+        /// The server host, which listens; not the client host.
         required server: HostName,
-        /// Whether the other arms are compared with this one. Default: the first arm is the baseline.
+        /// Whether this arm is the baseline of the comparisons. Default: the first arm is the baseline.
         optional baseline: bool,
-        /// Changes made for this arm and undone after each of its trials. Default: none.
+        /// Changes of the hosts that apply to this arm; each is undone after each trial. Default: none.
         optional treatments: Vec<TreatmentSpec>,
         /// Workload settings that this arm overrides, in every workload whose type has them. Default: none.
         optional set: SettingsSpec,
-        /// The interface that must carry the bytes on the client and the server. Set by itself when a `path` treatment is
-        /// used, but not beside `vf` or `pci`, which take the path away. Default: nothing is proven, and the report says so.
+        /// The interface that must carry the bytes, at the client and at the server. A `path` treatment sets it automatically,
+        /// except together with `vf` or `pci`, which take the path away. Default: no proof of path, and the report states this.
         optional expect_interface: ExpectSpec,
-        /// The path that must carry the bytes at both ends, whatever its interfaces are called: `vf` through the virtual
-        /// function beneath a synthetic NIC, `synthetic` past it. For a cloud's accelerated networking, whose VF comes back under
-        /// another name. Default: nothing is proven by it.
+        /// The path that must carry the bytes at both ends, without interface names: `vf` is the virtual function below a synthetic
+        /// NIC, `synthetic` is the synthetic NIC itself. Use it for accelerated networking of a cloud, where the VF can return under
+        /// another name. Default: no proof of path.
         optional expect_path: PathKind,
-        /// What the smaller of the two hosts can give at most, Mbit/s, 1 to 10000000: a known cap that goes before the hosts'
-        /// `expect_mbps` and `size`. Results then show the share of it. Default: those of the hosts.
+        /// Bandwidth limit of the pair, Mbit/s, 1 to 10000000; overrides `expect_mbps` and `size` of the hosts. Results show the
+        /// share of the limit. Default: the lower limit of the two hosts.
         optional expect_mbps: u32,
     }
 }
 
-/// What carries the bytes beneath a NIC that may have a virtual function.
+/// The path that carries the bytes of a NIC that may have a virtual function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathKind {
@@ -149,61 +150,63 @@ pub enum PathKind {
 }
 
 shape! {
-    /// The interfaces that must carry an arm's bytes; a trial whose bytes went elsewhere is invalid.
+    /// The interfaces that must carry the bytes of an arm; a trial whose bytes used another interface is invalid.
     pub struct ExpectSpec {
-        /// On the client host. Default: not proven there.
+        /// Interface of the client host. Default: no proof at the client.
         optional client: String,
-        /// On the server host. Default: not proven there.
+        /// Interface of the server host. Default: no proof at the server.
         optional server: String,
     }
 }
 
 shape! {
     /// A change. Exactly one of `path`, `offload`, `mtu`, `sysctl`, `vf`, `pci`, `queues`, `rss`, `ring`, `coalesce`, `rps`, `xps`,
-    /// `irq_affinity`, `command` says what is changed. All but `path`, `sysctl` and `command` need `interface`.
+    /// `irq_affinity` and `command` is required. All except `path`, `sysctl` and `command` need `interface`.
     pub struct TreatmentSpec {
-        /// The lab's path beneath the guests' address, for both guests; needs hosts of the lab at both ends.
+        /// The path of the lab that both guests use. Both hosts must be lab guests.
         optional path: LabPath,
-        /// An offload feature or group of them as `ethtool -k` names it, for example `tx-tcp-segmentation`, `tso`, `tx` (checksums of
-        /// what is sent; segmentation goes and comes back with it) or `rx`; needs `value`.
+        /// An offload feature, or a group of features, as `ethtool -k` names it, for example `tx-tcp-segmentation`, `tso`, `rx` or `tx`
+        /// (transmit checksums; segmentation offload depends on them and changes with them). Needs `value`.
         optional offload: String,
-        /// An MTU, 68 to 65535 bytes.
+        /// MTU of the interface, bytes, 68 to 65535.
         optional mtu: u32,
-        /// A sysctl by its dotted name; needs `value`. The host's congestion control is `net.ipv4.tcp_congestion_control`; that of the
-        /// test's own connections alone is the workload's `congestion`.
+        /// A sysctl by its dotted name; needs `value`. `net.ipv4.tcp_congestion_control` is the default of the host; the workload
+        /// setting `congestion` changes only the connections of the test.
         optional sysctl: String,
-        /// `down`: the link of a virtual function is set down, so that traffic takes the synthetic path. `interface` is the VF or the
-        /// interface above it. Refused without a device above it (bridges and bonds are none): it may be the only way to the host.
+        /// `down` sets the link of a virtual function down, so that traffic uses the synthetic path. `interface` is the VF or the
+        /// interface above it. Refused when no interface is above the VF (bridges and bonds do not count), because the VF may be the
+        /// only management interface.
         optional vf: VfState,
-        /// `removed`: the PCI function is removed from the bus, and found again by a new scan of the bus. `interface` is an
-        /// interface of the function or the one above it. Refused as with `vf`.
+        /// `removed` removes the PCI function from the bus; a rescan of the bus restores it. `interface` is an interface of the
+        /// function or the interface above it. Refused in the same cases as `vf`.
         optional pci: PciState,
-        /// Queues of the interface, 1 to 1024: its combined channels, or its receive and its transmit queues.
+        /// Number of queues of the interface, 1 to 1024: combined channels, or receive queues and transmit queues.
         optional queues: u32,
-        /// How flows are spread over receive queues: `equal 4` over the first four, `weights 6 2` in proportion, `default` as the
-        /// driver does.
+        /// RSS indirection table: `equal 4` spreads flows over the first four queues, `weights 6 2` spreads them in proportion,
+        /// `default` is the table of the driver.
         optional rss: String,
-        /// The ring of each queue, for receiving (`rx`) or sending (`tx`); needs `value`, its descriptors.
+        /// The receive ring (`rx`) or the transmit ring (`tx`) of each queue; needs `value`, the number of descriptors.
         optional ring: Ring,
-        /// A parameter of interrupt coalescing as `ethtool -C` names it, for example `rx-usecs` or `adaptive-rx`; needs `value`.
+        /// An interrupt coalescing parameter as `ethtool -C` names it, for example `rx-usecs` or `adaptive-rx`; needs `value`.
         optional coalesce: String,
-        /// The cores to which each receive queue hands packets for their protocol work (RPS), for example `0-1`, or `off`.
+        /// Receive packet steering: the cores that process the packets of each receive queue, for example `0-1`, or `off`.
         optional rps: String,
-        /// The cores that send through each transmit queue (XPS): `spread` deals the cores out, a list is for every queue, or `off`.
+        /// Transmit packet steering: the cores that use each transmit queue. `spread` assigns the cores to the queues in turn, a list
+        /// applies to every queue, `off` disables it.
         optional xps: String,
-        /// The cores on which the interface's interrupts are served: `spread` deals the cores out, a list such as `0-3` is for
-        /// every interrupt. Refused while irqbalance runs, which would move them again.
+        /// The cores that handle the interrupts of the interface: `spread` assigns the cores to the interrupts in turn, a list such as
+        /// `0-3` applies to every interrupt. Refused while irqbalance runs, because it would move the interrupts again.
         optional irq_affinity: String,
-        /// A command that makes the change; needs `undo`, the command that undoes it.
+        /// A command that applies the change, as a list of arguments without a shell; needs `undo`.
         optional command: Vec<String>,
-        /// Where the change is made. Default: both hosts. Not for `path`, which is always at both.
+        /// The hosts that are changed. Default: both. Not for `path`, which always applies to both.
         optional on: Side,
-        /// The interface that the change is about.
+        /// The interface that is changed.
         optional interface: String,
-        /// `on` or `off` for an offload and for `adaptive-rx` and `adaptive-tx`, the number for other parameters and for a ring,
-        /// the text for a sysctl.
+        /// The new value: `on` or `off` for offloads, `adaptive-rx` and `adaptive-tx`; a number for other coalescing parameters and for
+        /// rings; text for a sysctl.
         optional value: String,
-        /// The command that undoes `command`.
+        /// The command that undoes `command`, as a list of arguments without a shell.
         optional undo: Vec<String>,
     }
 }
@@ -212,40 +215,40 @@ shape! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabPath {
-    /// Through the host's software switch, which walks its policy rule by rule.
+    /// Through the software switch of the host, which evaluates its policy rule by rule.
     Synthetic,
-    /// Past it, through a virtual function of the NIC.
+    /// Through a virtual function of the NIC, which bypasses the software switch.
     Accelerated,
-    /// One veth pair straight between the guests, past both machines: a hand-over in the kernel's memory, without switch, policy or
-    /// cap, with the lab's `queues`. What packet engines reach there is a figure of the kernel and its cores, of no NIC.
+    /// One veth pair directly between the guests: a transfer in the memory of the kernel, without switch, policy or cap, with the
+    /// `queues` of the lab. Packet rates on it are properties of the kernel and the cores, not of a NIC.
     Direct,
 }
 
 shape! {
-    /// What traffic runs. Each setting names the types that have it.
+    /// The traffic. The text of each setting names the types that have it.
     pub struct WorkloadSpec {
-        /// Its name in every table.
+        /// Name in tables and reports.
         required name: WorkloadName,
-        /// What kind of traffic.
+        /// The type of traffic.
         required kind as "type": WorkloadType,
-        /// From the first to the last send, default `"10 s"`. With `search`: the longest that a search may take.
+        /// Time from the first to the last send, default `"10 s"`. With `search`: the time limit of a search.
         optional duration: Nanos,
-        /// Cut from the beginning before figures are taken; with `cooldown` shorter than the duration. Default: a tenth of
-        /// the duration, at least 100 ms and at most half of it; 0 s with `search`. loaded-latency: cut from the idle and from the loaded
-        /// part, by default at most a third of the shorter one.
+        /// Time at the beginning that the steady window excludes; `warmup` and `cooldown` together are shorter than the duration.
+        /// Default: a tenth of the duration, at least 100 ms and at most half of it; 0 s with `search`. loaded-latency: excluded from
+        /// the idle and from the loaded part, by default at most a third of the shorter part.
         optional warmup: Nanos,
-        /// Cut from the end. Default: a twentieth of the duration; 0 s with `search`. loaded-latency: cut from the end of both parts, by
-        /// default at most a tenth of the shorter one.
+        /// Time at the end that the steady window excludes. Default: a twentieth of the duration; 0 s with `search`. loaded-latency:
+        /// excluded from both parts, by default at most a tenth of the shorter part.
         optional cooldown: Nanos,
-        /// The metrics that the verdict is about. With `search`: no-drop-rate, partial-drop-rate or both, after its goals.
+        /// The metrics that get a verdict. With `search`: no-drop-rate, partial-drop-rate or both, according to its goals.
         optional metrics: Vec<Metric>,
-        /// Sizes of frames, each as `frame`: one workload for each of them, named after this one and its size
-        /// (`name-64`, `name-128` ...). Default: the one size of `frame`.
+        /// A sweep of frame sizes: one workload for each size, named after this workload and the size (`name-64`, `name-128`, ...).
+        /// Default: the one size of `frame`.
         optional frames: Vec<u32>,
-        /// Each trial searches for the highest rate without loss, or with little, by many short trials (RFC 9971): `"no-drop"`
-        /// (2 s), `"partial-drop"` (2 s, 0.5 % may be lost), `"rfc2544"` (60 s), `"tst009"` (60 s, one of two may lose), a list of
-        /// these, or a list of tables (goals of your own). Default of `duration`: ten times the duration sums of the goals, and a
-        /// minute. `packet_rate` is chosen by the search. The generators `kernel` and `dpdk` keep no rate and have no search.
+        /// Each trial is a search for the highest rate without loss, or with little loss, by many short trials (RFC 9971). The value is
+        /// a goal, a list of goals, or a list of tables (goals of your own). The goals are `"no-drop"` (trials of 2 s), `"partial-drop"`
+        /// (2 s, 0.5 % loss allowed), `"rfc2544"` (60 s) and `"tst009"` (60 s, one of two trials may lose packets). Default of
+        /// `duration`: ten times the duration sums of the goals, plus a minute. The search chooses `packet_rate`. The generators `kernel` and `dpdk` cannot keep a rate and have no search.
         optional search: SearchSpec,
     }
     flat settings: SettingsSpec
@@ -254,25 +257,25 @@ shape! {
 shape! {
     /// How the comparison is made.
     pub struct DesignSpec {
-        /// Blocks that are run at least, 2 to 10000, default 8, more when the plan asks for more than four verdicts (or
-        /// `blocks_max` when that is less). A block is every arm and workload once, in random order.
+        /// Minimum number of blocks, 2 to 10000. Default: 8, more when the plan has more than four verdicts, but not more than
+        /// `blocks_max`. A block is one trial of every workload on every arm, in random order.
         optional blocks_min: u32,
-        /// Blocks that are run at most, 2 to 10000 and not less than `blocks_min`, default 30 (or `blocks_min` when that is more).
+        /// Maximum number of blocks, 2 to 10000, not less than `blocks_min`. Default: 30, or `blocks_min` when that is more.
         optional blocks_max: u32,
-        /// No block is begun after this time, more than 0 s. Default: none.
+        /// Time limit: no block begins after it. More than 0 s. Default: none.
         optional budget: Nanos,
-        /// Stop when every interval is at most this wide to either side, relative to its ratio. More
-        /// than 0 % to 100 %, default 5 %.
+        /// The run stops when the half-width of every interval is at most this share of its ratio. More than 0 % to 100 %,
+        /// default 5 %.
         optional precision: Percent,
-        /// A smaller difference does not matter to you; the verdict is then "no difference beyond" this share. More than 0 % to
-        /// 100 %, default 5 %.
+        /// The largest difference that does not matter to you; when it is shown, the verdict is "no difference beyond" this share.
+        /// More than 0 % to 100 %, default 5 %.
         optional equivalence: Percent,
         /// Confidence of the intervals, 80 % to 99.9 %, default 95 %.
         optional confidence: Percent,
-        /// The seed of the order, a whole number. Default: drawn, and recorded.
+        /// Seed of the random order, a whole number. Default: a random seed; the run records it.
         optional seed: u64,
-        /// An A/A run: the baseline against a copy of itself. The verdict ought to be "no difference". Other
-        /// arms are left out, and one arm is enough. Default `false`.
+        /// An A/A run: the baseline against a copy of itself. The expected verdict is "no difference". Other arms do not run, and one
+        /// arm is sufficient. Default `false`.
         optional aa: bool,
     }
 }

@@ -49,17 +49,17 @@ impl Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TcpEngine {
-    /// The sender copies nothing (`vmsplice` and `splice` from memory), the receiver discards in the kernel (`MSG_TRUNC`): the path
-    /// is the limit for longer.
+    /// Without copies: the sender uses `vmsplice` and `splice`, the receiver discards in the kernel (`MSG_TRUNC`), so that the ends
+    /// are the bottleneck later than with other engines.
     #[default]
     Lean,
     /// `write` and `read`, as applications do.
     Copy,
-    /// The sender asks the kernel to send from its memory without a copy (`MSG_ZEROCOPY`), and counts how often that copied all the
-    /// same; the receiver is that of `lean`.
+    /// The sender uses `MSG_ZEROCOPY` and counts the sends that the kernel copied anyway (zero-copy fallback); the receiver is that
+    /// of `lean`.
     Zerocopy,
-    /// Through io_uring(7): the sender keeps up to eight sends under way and asks for no copy as `zerocopy` does (`SEND_ZC`); the
-    /// receiver is one request that fills buffers until the stream ends (multishot `RECV`).
+    /// With io_uring(7): the sender keeps up to eight zero-copy sends in flight (`SEND_ZC`); the receiver is one multishot `RECV`
+    /// request.
     IoUring,
 }
 
@@ -80,18 +80,17 @@ impl TcpEngine {
     }
 }
 
-/// Where datagrams are cut out of a sender's buffer and joined for the receiver. Each of them is numbered, dated and counted by
-/// itself in any case.
+/// Segmentation offload of UDP. Each datagram has its own number, time and count in every case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UdpOffload {
-    /// By the program: every datagram goes through the kernel by itself, 64 a call (`sendmmsg`).
+    /// None: every datagram passes the kernel separately, 64 per call (`sendmmsg`).
     #[default]
     None,
-    /// The sender hands over up to 128 datagrams as one buffer (`UDP_SEGMENT`), which is cut by the NIC, by the kernel before the
-    /// NIC, or by the receiver when nothing on the path cuts it.
+    /// The sender passes up to 128 datagrams as one buffer (`UDP_SEGMENT`). The NIC segments it, or the kernel before the NIC, or the
+    /// receiver when nothing on the path does.
     Gso,
-    /// As `gso`, and the receiver takes datagrams that arrive together as one buffer (`UDP_GRO`).
+    /// As `gso`; the receiver also gets datagrams that arrive together as one buffer (`UDP_GRO`).
     GsoGro,
 }
 
@@ -118,10 +117,10 @@ pub enum Wait {
     /// Sleeps in the kernel; the wake-up is part of the round trip.
     #[default]
     Block,
-    /// Asks again and again; a core is busy for as long as the trial runs.
+    /// Busy-polls the socket; it keeps a core busy during the trial.
     Spin,
-    /// Has the kernel poll the NIC's queue for 50 us before it sleeps (`SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL`). Devices without
-    /// NAPI cannot be polled, and the result says so. Needs CAP_NET_ADMIN, or `net.core.busy_read` of 50.
+    /// The kernel polls the NIC's queue for 50 us before the thread sleeps (`SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL`). Devices without
+    /// NAPI cannot be polled; the report states this. Needs CAP_NET_ADMIN, or `net.core.busy_read` of 50.
     BusyPoll,
 }
 
@@ -192,14 +191,14 @@ pub enum Side {
     Both,
 }
 
-/// What a probe travels in.
+/// The protocol of probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeProtocol {
-    /// UDP datagrams: one that is lost is lost.
+    /// UDP datagrams: a lost probe is not retransmitted.
     #[default]
     Udp,
-    /// A TCP connection of their own: one that is lost is sent again, and those behind it wait.
+    /// A TCP connection of their own: a lost probe is retransmitted and delays the probes behind it.
     Tcp,
 }
 

@@ -59,8 +59,7 @@ fn reference() -> String {
         let table = definition.map_or(&schema, |name| &schema["$defs"][name]);
         let description = table["description"].as_str().expect("every table is described");
         text.push_str(
-            &["\n### ", title, "\n", description, "\n\n| key | value | what it says |\n|---|---|---|\n"]
-                .concat(),
+            &["\n### ", title, "\n", description, "\n\n| key | value | meaning |\n|---|---|---|\n"].concat(),
         );
         let required = table["required"].as_array().cloned().unwrap_or_default();
         let properties = table["properties"].as_object().expect("a table has keys");

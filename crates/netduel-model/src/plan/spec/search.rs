@@ -13,12 +13,12 @@ use crate::plan::value::{Raw, Value};
 use crate::search::SearchPreset;
 use crate::units::{Nanos, Percent};
 
-/// What a search looks for, as it is written: goals with a name, or of one's own.
+/// The goals of a search, as the plan writes them: by name, or as tables.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SearchSpec {
-    /// By their names.
+    /// Named goals.
     Presets(Vec<SearchPreset>),
-    /// One's own.
+    /// Goals as tables.
     Goals(Vec<SearchGoalSpec>),
 }
 
@@ -52,25 +52,25 @@ impl JsonSchema for SearchSpec {
 }
 
 shape! {
-    /// A goal of a search, in the terms of RFC 9971. Every key has a default: that of the goal that it is like.
+    /// A goal of a search, in the terms of RFC 9971. The goal `like` provides the default of each key.
     pub struct SearchGoalSpec {
-        /// The goal whose values are taken for keys that are left out, default `no-drop`.
+        /// The named goal that provides the defaults, default `no-drop`.
         optional like: SearchPreset,
-        /// Final trial duration: only trials of this length prove a load good.
+        /// Final trial duration: only trials of this length count as evidence for a load.
         optional final_trial: Nanos,
-        /// Duration sum: how much of such trials a load needs at most, at least one. Default: in the proportion of the goal
-        /// that it is like.
+        /// Duration sum: the total duration of final trials that decides on a load, at least one trial. Default: in the proportion of
+        /// the goal `like`.
         optional duration_sum: Nanos,
         /// Loss ratio: the share of packets that a good trial may lose, less than 50 %.
         optional loss_ratio: Percent,
         /// Exceed ratio: the share of trials at a load that may lose more, less than 100 %.
         optional exceed_ratio: Percent,
-        /// Width: how far apart, relative to the upper one, the bounds may be at the end; no less than `loss_ratio`.
+        /// Goal width: the largest final distance of the two bounds, relative to the upper bound; not less than `loss_ratio`.
         optional width: Percent,
         /// Initial trial duration: the shortest trial, no longer than `final_trial`.
         optional initial_trial: Nanos,
-        /// Pause before each trial, in which buffers run empty: 500 ms of `no-drop` and `partial-drop`, and the 7 s of RFC 2544
-        /// (section 23) of the others. A search takes the longest of its goals.
+        /// Pause before each trial, in which buffers drain: 500 ms for `no-drop` and `partial-drop`, 7 s (RFC 2544, section 23) for the
+        /// others. A search uses the longest pause of its goals.
         optional settle: Nanos,
     }
 }

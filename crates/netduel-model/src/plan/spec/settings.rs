@@ -16,10 +16,10 @@ shape! {
     pub struct SettingsSpec {
         /// IP version, default `ipv4`.
         optional family: Family,
-        /// Cores for the client's threads, in order and from the first again; or `"auto"`: the client chooses cores near the
-        /// interface that carries the data, and the result says which and why. Default: the kernel places them.
+        /// Cores of the client's threads, used in turn; or `"auto"`: the client chooses cores near the interface that carries the
+        /// data, and the report names them with the reason. Default: the kernel places the threads.
         optional pin_client: CoresSpec,
-        /// Cores for the server's threads; as `pin_client`.
+        /// Cores of the server's threads; as `pin_client`.
         optional pin_server: CoresSpec,
         /// DSCP (RFC 2474) of the data packets of both ends, for example 46 for expedited forwarding. Default: the
         /// kernel's, 0.
@@ -31,7 +31,7 @@ shape! {
         /// Bytes per call, default 1 MiB with the `lean` engine, 128 KiB with `copy` and 256 KiB with `zerocopy` and
         /// `io-uring`.
         optional block: Bytes,
-        /// How bytes are moved, default `lean`.
+        /// How the ends pass bytes to and from the kernel, default `lean`.
         optional engine: TcpEngine,
         /// Congestion control as the kernel names it, at most 15 characters. Default: the host's.
         optional congestion: String,
@@ -39,51 +39,52 @@ shape! {
         optional size: Bytes,
         /// Bytes of a response. Default: `size`.
         optional response_size: Bytes,
-        /// Payload rate of all streams or flows together, in each direction that is used. Default: as fast as it can.
+        /// Payload rate of all streams or flows together, in each direction that is used. Default: unlimited.
         optional rate: BitRate,
         /// Each direction ends after this much payload of all streams or flows together, or with `duration`, whichever comes
         /// first. Default: with `duration` alone.
         optional volume: Bytes,
         /// Send and receive buffer of each socket at both ends, as far as net.core.wmem_max and rmem_max allow.
         optional window: Bytes,
-        /// Largest segment. Default: that of the path's MTU.
+        /// Maximum segment size (MSS). Default: from the MTU of the path.
         optional mss: u32,
-        /// Source ports. They share as many threads as there are cores or queues, or as `pin_client` and `pin_server` name.
+        /// Flows, each with a source port of its own. They share threads: one per core or queue, or one per core of `pin_client` and
+        /// `pin_server`.
         optional flows: u32,
-        /// Who segments and joins datagrams. Default: `gso` without a `rate` when `size` is at most its default, because then
-        /// a core is the limit; `none` otherwise, because a rate needs even spacing and a longer datagram may not fit the MTU,
-        /// which `gso` needs. Where a path carries the 128 datagrams of a buffer as one packet, every report says so.
+        /// Segmentation offload of the datagrams. Default: `gso` without a `rate` when `size` is at most its default, because then a
+        /// core is the bottleneck; otherwise `none`, because a rate needs even spacing, and because `gso` needs datagrams that fit the
+        /// MTU. The report states when a path carries the 128 datagrams of a buffer as one packet.
         optional offload: UdpOffload,
         /// Requests in flight.
         optional outstanding: u32,
         /// How a thread waits for a message.
         optional wait: Wait,
-        /// Requests leave on a schedule of this rate, whatever the responses do, and count from the scheduled time (open loop).
+        /// Open loop: requests leave on a schedule at this rate, and round trips start at the scheduled time.
         optional request_rate: PerSecond,
-        /// What the probes travel in, default `udp`.
+        /// Protocol of the probes, default `udp`.
         optional probe: ProbeProtocol,
-        /// Share of the duration in which the path is idle, before the load begins. Default 25 %.
+        /// Share of the duration without load, at the beginning. Default 25 %.
         optional idle_share: Percent,
-        /// The kernels (and NICs whose time stamping is enabled) time-stamp some of the requests, which splits
-        /// their round trips into network, kernel and program at both ends, and gives one-way delay with its error.
-        /// What it costs is measured; compare with runs that do the same. Default `false`.
+        /// Kernel time stamps, and NIC time stamps where they are enabled, for a sample of the requests. They split a round trip into
+        /// network, kernel and program time at both ends, and give the one-way delay with its error. The report shows the cost of time
+        /// stamps; compare arms with the same value. Default `false`.
         optional timestamps: bool,
-        /// Who makes the packets, default `socket`.
+        /// Generator of the packets, default `socket`.
         optional generator: PacketEngine,
-        /// Who takes the packets. Default: `socket`, `xdp`, `count` or `dpdk` for the generator `socket`, `xdp`, `kernel` or `dpdk`.
+        /// Receiver of the packets. Default: `socket`, `xdp`, `count` or `dpdk` for the generator `socket`, `xdp`, `kernel` or `dpdk`.
         optional receiver: PacketReceiver,
-        /// Size of a frame with its check sequence (at least 82 bytes over IPv6), default 64 (82). The interface pads what a socket
-        /// sends when it is shorter than Ethernet's smallest frame.
+        /// Size of an Ethernet frame with its frame check sequence (at least 82 bytes over IPv6), default 64 (82). The interface pads
+        /// packets of a socket to the minimum size of Ethernet.
         optional frame: u32,
-        /// Packets per second of all flows together. Default: as fast as it can. The generators `kernel` and `dpdk` keep
-        /// no rate.
+        /// Packets per second of all flows together. Default: unlimited. The generators `kernel` and `dpdk`
+        /// cannot keep a rate.
         optional packet_rate: PerSecond,
-        /// Queues that the generator `xdp` sends by and the receiver `xdp` has threads for, from the first on. Default: all
-        /// of the interface (for sending: no more than cores or flows).
+        /// Queues that the generator `xdp` and the receiver `xdp` use, beginning with the first, with a thread for each. Default: all
+        /// queues of the interface; the generator uses at most one per core or flow.
         optional queues: u32,
-        /// How testpmd is run, with the generator or receiver `dpdk`.
+        /// Settings of testpmd, for the generator or receiver `dpdk`.
         optional dpdk: DpdkSpec,
-        /// What is done to the path while traffic runs, in the order of time; at least one, and each within the duration.
+        /// Events that change the path during traffic, in order of time; at least one, each within the duration.
         optional events: Vec<EventSpec>,
     }
 }
@@ -145,39 +146,39 @@ impl SettingsSpec {
 }
 
 shape! {
-    /// DPDK's testpmd as the generator or receiver of a `pps` workload. Its cores are `pin_client` and `pin_server`: that of its prompt first,
-    /// then those that forward; without them each end chooses, as with `auto`.
+    /// DPDK's testpmd as the generator or receiver of a `pps` workload. Its cores are `pin_client` and `pin_server`: the main core
+    /// first, then the forwarding cores. Without them each end chooses cores, as with `auto`.
     pub struct DpdkSpec {
-        /// The program, to be looked for in PATH unless it is a path. Default `dpdk-testpmd`.
+        /// The program: a path, or a name that is searched in PATH. Default `dpdk-testpmd`.
         optional program: String,
-        /// The device: `net_af_packet` (default) or `net_af_xdp` on the interface of the data, `net_memif` between ends on one machine,
-        /// `net_null` for no network at all, `netvsc`, `mana` or `failsafe` on Azure, or the place of a PCI function,
-        /// for example `0000:00:05.0`.
+        /// The device: `net_af_packet` (default) or `net_af_xdp` on the interface of the data; `net_memif` between ends on one machine;
+        /// `net_null` without a network; `netvsc`, `mana` or `failsafe` on Azure; or the address of a PCI function, for example
+        /// `0000:00:05.0`.
         optional device: DpdkDevice,
-        /// Queues in either direction, each with a core of its own while there are enough. Default 1.
+        /// Receive queues and transmit queues, each with a core of its own while enough cores exist. Default 1.
         optional queues: u32,
-        /// Queues of the receiver, when it has another number. Default: `queues`.
+        /// Receive queues of the receiver, when their number differs. Default: `queues`.
         optional receive_queues: u32,
-        /// Descriptors of each queue. Default: the driver's.
+        /// Descriptors of each queue. Default: the default of the driver.
         optional descriptors: u32,
-        /// Whether its buffers are huge pages with one of the devices `net_...`, too; the others need them in any case. What lacks is
-        /// reserved for the trial. Default `false`.
+        /// Whether the `net_...` devices use huge pages as well; all other devices always do. netduel reserves missing pages for the
+        /// trial. Default `false`.
         optional huge_pages: bool,
-        /// Further words for testpmd, at the end of its command line, for example `["--burst=64"]`.
+        /// Additional arguments of testpmd, at the end of its command line, for example `["--burst=64"]`.
         optional args: Vec<String>,
     }
 }
 
 shape! {
-    /// Something that is done to a path while traffic runs. Whatever it took is given back after the trial.
+    /// An event that changes a path during traffic. netduel restores the path after the trial.
     pub struct EventSpec {
-        /// When, after the start of the traffic: later than the event before, and before the end of the duration.
+        /// Time after the start of the traffic: later than the previous event, earlier than the end of the duration.
         required at: Nanos,
-        /// What is done. Hosts that are not guests of the lab have `remove` (their PCI device), `down` and `return`.
+        /// The event. Hosts that are not lab guests support `remove` (of the PCI device), `down` and `return`.
         required kind as "do": PathEventKind,
-        /// To whose interface. Default: the client's.
+        /// The host whose interface is changed. Default: the client.
         optional on: Side,
-        /// The interface, on a host that is not a guest of the lab. Guests have theirs: the virtual function `vf0`.
+        /// The interface, on a host that is not a lab guest. Lab guests always use the virtual function `vf0`.
         optional interface: String,
     }
 }
