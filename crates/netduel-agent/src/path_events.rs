@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 
 use netduel_model::failover::{PathEvent, PathEventKind, PathEventRecord};
 use netduel_model::plan::TreatmentAction;
-use netduel_model::plan::spec::Side;
 use netduel_model::workload::{Role, Workload};
 use netduel_sys::clock;
 
@@ -17,13 +16,9 @@ use crate::treatment::Treatments;
 /// The events of a workload that this host makes itself, with their places in the plan's list. Those that name no interface are
 /// the lab's.
 pub fn of(workload: &Workload, role: Role) -> Vec<(u32, PathEvent)> {
-    let own = match role {
-        Role::Client => Side::Client,
-        Role::Server => Side::Server,
-    };
     (0..)
         .zip(workload.traffic.facts().events)
-        .filter(|(_, event)| event.interface.is_some() && (event.on == own || event.on == Side::Both))
+        .filter(|(_, event)| event.interface.is_some() && event.on.includes(role))
         .map(|(index, event)| (index, event.clone()))
         .collect()
 }

@@ -16,31 +16,38 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 
 use crate::launcher::{Agents, Processes};
+use crate::protocol::Limits;
 
 pub use describe::Described;
 pub use error::{RunError, RunErrorKind};
-pub use surroundings::{KnownRun, StoreProblem, Surroundings};
+pub use surroundings::{
+    Clock, KnownRun, Lab, Launcher, Listener, Policy, Store, StoreProblem, Surroundings, Tokens,
+};
 
 /// Starts an agent process for each host of a plan, has the hosts describe themselves side by side, and ends the agents. `metadata`:
 /// whether each may ask its cloud's metadata service. `None` when the user interrupts it.
-pub fn describe(
-    plan: &ResolvedPlan,
-    surroundings: &mut dyn Surroundings,
+pub fn describe<'a>(
+    plan: &'a ResolvedPlan,
+    clock: &'a dyn Clock,
+    launcher: &'a mut Launcher<'a>,
+    listener: &'a mut Listener<'a>,
     metadata: bool,
 ) -> Option<Described> {
-    conductor::Conductor::new(plan, surroundings, &mut Processes::new()).describe(metadata)
+    let limits = timing::agent_limits(plan, Limits::PROGRESS);
+    let agents = Box::new(Processes::new());
+    conversation::Hosts::new(plan, agents, (clock, launcher, listener), limits).describe(metadata)
 }
 
 /// Runs a plan to its end over agent processes, which it starts and ends.
-pub fn run(plan: &ResolvedPlan, surroundings: &mut dyn Surroundings) -> Result<RunEnd, RunError> {
-    run_over(plan, surroundings, &mut Processes::new())
+pub fn run<'a>(plan: &'a ResolvedPlan, surroundings: Surroundings<'a>) -> Result<RunEnd, RunError> {
+    run_over(plan, surroundings, Box::new(Processes::new()))
 }
 
 /// Runs a plan to its end over the given agents.
-pub fn run_over(
-    plan: &ResolvedPlan,
-    surroundings: &mut dyn Surroundings,
-    agents: &mut dyn Agents,
+pub fn run_over<'a>(
+    plan: &'a ResolvedPlan,
+    surroundings: Surroundings<'a>,
+    agents: Box<dyn Agents + 'a>,
 ) -> Result<RunEnd, RunError> {
     conductor::Conductor::new(plan, surroundings, agents).run_and_close()
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use netduel_control::coordinator::{RunError, RunErrorKind, run_over};
+use netduel_control::coordinator::{RunError, RunErrorKind};
 use netduel_model::run::RunEnd;
 
 use crate::fault::{CoordinatorFault, Fault, HostFault, LocalCall, Task, TaskFault, draw};
@@ -99,8 +99,8 @@ impl Case {
 }
 
 fn play_part(outside: &Rc<RefCell<Outside>>, setting: &Setting) -> PartEnd {
-    let (mut surroundings, mut agents) = (Handle(outside.clone()), Handle(outside.clone()));
-    let run = AssertUnwindSafe(|| run_over(&setting.plan, &mut surroundings, &mut agents));
+    let handle = Handle(outside.clone());
+    let run = AssertUnwindSafe(|| handle.run(&setting.plan));
     match catch_unwind(run) {
         Ok(result) => PartEnd::Returned(result),
         Err(payload) if payload.is::<Killed>() => PartEnd::Killed,

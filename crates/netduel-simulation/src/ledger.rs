@@ -36,6 +36,12 @@ pub struct Ledger {
     pub is_made: bool,
     /// How the run ended, as its last event says.
     pub end: Option<RunEnd>,
+    /// How the run ended, as it is stored.
+    pub stored_end: Option<RunEnd>,
+    /// Whether this part has the run's file.
+    pub is_open: bool,
+    /// Warnings that are stored and were not shown to the user yet.
+    pub unshown: Vec<Warning>,
     /// When the blocks of this part began, nanoseconds.
     pub blocks_started_ns: Option<u64>,
     /// Time at which the user wanted the run to stop.
@@ -79,6 +85,9 @@ impl Ledger {
             stored: Vec::new(),
             is_made: false,
             end: None,
+            stored_end: None,
+            is_open: false,
+            unshown: Vec::new(),
             blocks_started_ns: None,
             interrupted_ns: None,
             next_serial: 1,
@@ -107,7 +116,8 @@ impl Ledger {
         self.upcoming.reverse();
         (self.end, self.blocks_started_ns, self.interrupted_ns) = (None, None, None);
         (self.current, self.begun_after_interrupt, self.enough_asked_for) = (None, 0, None);
-        self.events_running = false;
+        (self.events_running, self.is_open, self.stored_end) = (false, false, None);
+        self.unshown.clear();
     }
 
     /// Blocks that are complete.
@@ -214,7 +224,15 @@ impl Ledger {
                 }
             }
             Event::Warned { warning } => self.warned(warning, truth),
-            Event::RunFinished { end } => self.end = Some(end.clone()),
+            Event::RunFinished { end } => {
+                if self.stored_end.as_ref() != Some(end) || !self.unshown.is_empty() {
+                    truth.broken(format!(
+                        "the run ends as {end:?}, stored is {:?}, and not shown are {:?}",
+                        self.stored_end, self.unshown
+                    ));
+                }
+                self.end = Some(end.clone());
+            }
             _ => {}
         }
     }
@@ -254,6 +272,11 @@ impl Ledger {
     }
 
     fn warned(&mut self, warning: &Warning, truth: &mut Truth) {
+        match self.unshown.iter().position(|stored| stored == warning) {
+            Some(index) => drop(self.unshown.remove(index)),
+            None if self.is_open => truth.broken(format!("{warning:?} is shown and not stored")),
+            None => {}
+        }
         match warning {
             Warning::NotUndone { host, .. } => {
                 truth.warned.insert(host.clone());

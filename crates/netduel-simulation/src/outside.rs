@@ -1,4 +1,4 @@
-//! What surrounds the simulated coordinator: both of its traits over the [`World`] and the [`Ledger`]. Each of its calls is a step, at
+//! What surrounds the simulated coordinator: its traits over the [`World`] and the [`Ledger`]. Each of its calls is a step, at
 //! which it may be interrupted, stopped or killed.
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -6,17 +6,20 @@ use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::time::Duration;
 
-use netduel_control::coordinator::{KnownRun, StoreProblem, Surroundings};
+use netduel_control::coordinator::{
+    Clock, KnownRun, Lab, Policy, RunError, Store, StoreProblem, Surroundings, run_over,
+};
 use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError};
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{Host, Pair};
+use netduel_model::plan::{Pair, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
+use netduel_model::warning::Warning;
 
 use crate::fault::{CoordinatorFault, Fault, LocalCall, StartFault};
 use crate::ledger::Ledger;
@@ -159,8 +162,23 @@ impl Agents for Handle {
     }
 }
 
-impl Surroundings for Handle {
-    fn launcher(&mut self, name: &HostName, _host: &Host) -> Result<Vec<String>, String> {
+impl Handle {
+    /// Runs the plan of the setting over the simulated agents.
+    pub fn run(&self, plan: &ResolvedPlan) -> Result<RunEnd, RunError> {
+        let [mut store, mut lab, mut policy] = [self.clone(), self.clone(), self.clone()];
+        let surroundings = Surroundings {
+            clock: self,
+            launcher: &mut |name, _host| self.launcher(name),
+            listener: &mut |event| self.event(&event),
+            tokens: &mut || self.token(),
+            store: &mut store,
+            lab: &mut lab,
+            policy: &mut policy,
+        };
+        run_over(plan, surroundings, Box::new(self.clone()))
+    }
+
+    fn launcher(&self, name: &HostName) -> Result<Vec<String>, String> {
         self.step();
         let outside = self.0.borrow_mut();
         let mut truth = outside.world.truth.borrow_mut();
@@ -173,6 +191,53 @@ impl Surroundings for Handle {
         Ok(vec!["agent".to_owned()])
     }
 
+    fn event(&self, event: &Event) {
+        self.step();
+        let outside = &mut *self.0.borrow_mut();
+        match event {
+            Event::TrialStarted { slot, .. } => {
+                outside.world.note(format_args!("trial: {slot:?}"));
+                outside.world.judge_locks();
+            }
+            Event::RunFinished { end } => outside.world.note(format_args!("the run ends: {end:?}")),
+            Event::Warned { warning } => outside.world.note(format_args!("warning: {warning:?}")),
+            _ => {}
+        }
+        let now_ns = outside.world.now_ns;
+        outside.ledger.event(event, now_ns, &mut outside.world.truth.borrow_mut());
+    }
+
+    fn token(&self) -> Result<Token, String> {
+        self.local(LocalCall::Token)?;
+        let outside = &mut *self.0.borrow_mut();
+        Ok(token_of(outside.ledger.serial(&mut outside.world.truth.borrow_mut())))
+    }
+}
+
+impl Clock for Handle {
+    fn now_ns(&self) -> u64 {
+        self.0.borrow().world.now_ns
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.now_ns() / 1_000_000
+    }
+
+    fn wait(&self, time: Nanos) {
+        self.step();
+        let outside = &mut *self.0.borrow_mut();
+        if outside.ledger.interrupted_ns.is_none() {
+            outside.world.idle(time.0);
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.step();
+        self.0.borrow().ledger.interrupted_ns.is_some()
+    }
+}
+
+impl Lab for Handle {
     fn set_path(&mut self, path: LabPath) -> Result<(), String> {
         self.local(LocalCall::SetPath)?;
         self.0.borrow().world.truth.borrow_mut().path = Some(path);
@@ -195,13 +260,16 @@ impl Surroundings for Handle {
         failed?;
         Ok(begun.then(|| LabEvents { start: Vec::new(), events: Vec::new(), end: Vec::new() }))
     }
+}
 
-    fn hosts_known(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
+impl Store for Handle {
+    fn open(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
         self.stored(LocalCall::HostsKnown)?;
         let outside = &mut *self.0.borrow_mut();
         if hosts.len() != outside.world.setting.plan.hosts.len() {
             outside.world.truth.borrow_mut().broken("the run is made before all hosts are known".to_owned());
         }
+        outside.ledger.is_open = true;
         let id = RunId::new("simulated").map_err(|error| StoreProblem { message: error.to_string() })?;
         Ok(KnownRun {
             id,
@@ -215,7 +283,7 @@ impl Surroundings for Handle {
         self.stored(LocalCall::Reserve)
     }
 
-    fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
+    fn trial(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
         self.stored(LocalCall::Store)?;
         let outside = &mut *self.0.borrow_mut();
         outside.world.note(format_args!("stored: {:?}, {:?}", trial.slot, trial.validity));
@@ -224,37 +292,18 @@ impl Surroundings for Handle {
         Ok(())
     }
 
-    fn event(&mut self, event: Event) {
+    fn warning(&mut self, warning: &Warning) {
         self.step();
-        let outside = &mut *self.0.borrow_mut();
-        match &event {
-            Event::TrialStarted { slot, .. } => {
-                outside.world.note(format_args!("trial: {slot:?}"));
-                outside.world.judge_locks();
-            }
-            Event::RunFinished { end } => outside.world.note(format_args!("the run ends: {end:?}")),
-            Event::Warned { warning } => outside.world.note(format_args!("warning: {warning:?}")),
-            _ => {}
-        }
-        let now_ns = outside.world.now_ns;
-        outside.ledger.event(&event, now_ns, &mut outside.world.truth.borrow_mut());
+        self.0.borrow_mut().ledger.unshown.push(warning.clone());
     }
 
-    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
+    fn end(&mut self, end: &RunEnd) {
         self.step();
-        let outside = &mut *self.0.borrow_mut();
-        let is_enough = outside.ledger.asked_for_enough(trials, &mut outside.world.truth.borrow_mut());
-        is_enough.then_some(RunEnd::PrecisionReached)
+        self.0.borrow_mut().ledger.stored_end = Some(end.clone());
     }
+}
 
-    fn settle(&mut self, time: Nanos) {
-        self.step();
-        let outside = &mut *self.0.borrow_mut();
-        if outside.ledger.interrupted_ns.is_none() {
-            outside.world.idle(time.0);
-        }
-    }
-
+impl Policy for Handle {
     fn locks_hosts(&self) -> bool {
         !self.0.borrow().world.setting.is_quick
     }
@@ -263,22 +312,10 @@ impl Surroundings for Handle {
         !self.0.borrow().world.setting.is_quick
     }
 
-    fn interrupted(&self) -> bool {
+    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
         self.step();
-        self.0.borrow().ledger.interrupted_ns.is_some()
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.0.borrow().world.now_ns
-    }
-
-    fn unix_ms(&self) -> u64 {
-        self.now_ns() / 1_000_000
-    }
-
-    fn token(&mut self) -> Result<Token, String> {
-        self.local(LocalCall::Token)?;
         let outside = &mut *self.0.borrow_mut();
-        Ok(token_of(outside.ledger.serial(&mut outside.world.truth.borrow_mut())))
+        let is_enough = outside.ledger.asked_for_enough(trials, &mut outside.world.truth.borrow_mut());
+        is_enough.then_some(RunEnd::PrecisionReached)
     }
 }

@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_control::launcher::AgentId;
 use netduel_model::ids::HostName;
-use netduel_model::plan::spec::{LabPath, Side};
-use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
+use netduel_model::plan::spec::LabPath;
+use netduel_model::plan::{ResolvedPlan, TreatmentAction};
 use netduel_model::trial::Slot;
 use netduel_model::workload::Role;
 
@@ -88,17 +88,6 @@ pub struct Truth {
     /// Faults that occurred in earlier parts.
     pub hits_of_all_parts: usize,
     calls: BTreeMap<LocalCall, u32>,
-}
-
-/// The changes that an arm asks of the agent of a role.
-pub fn wanted(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
-    let side = if role == Role::Client { Side::Client } else { Side::Server };
-    arm.treatments
-        .iter()
-        .filter(|treatment| treatment.on == Side::Both || treatment.on == side)
-        .filter(|treatment| !matches!(treatment.action, TreatmentAction::Path { .. }))
-        .map(|treatment| treatment.action.clone())
-        .collect()
 }
 
 impl HostTruth {
@@ -221,7 +210,7 @@ impl Truth {
         let is_known = |applied: &&Applied| !(applied.is_stuck && self.warned.contains(host));
         let actions: Vec<&TreatmentAction> =
             of_host.iter().filter(is_known).map(|applied| &applied.action).collect();
-        let wanted = wanted(arm, role);
+        let wanted = arm.agent_treatments(role);
         if !wanted.iter().all(|action| actions.contains(&action)) || actions.len() > wanted.len() {
             return Some(format!("{host} has {actions:?} instead of {wanted:?}"));
         }

@@ -1,5 +1,4 @@
 //! `netduel demo`: the main job on a local lab, from nothing to a report.
-use netduel_control::coordinator;
 use netduel_lab::Lab;
 use netduel_model::event::Event;
 use netduel_model::ids::WorkloadName;
@@ -15,7 +14,7 @@ use crate::cli::run::DemoArgs;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::figure::trial_value;
 use crate::report_file::Destination;
-use crate::run::{Output, RunSource, System, build_lab, execute, run_failure};
+use crate::run::{Output, PlanPolicy, RunSource, System, build_lab, execute, run_failure};
 use crate::run_store::open_store;
 
 /// The demo's plan, built in: the demo needs no file.
@@ -71,7 +70,8 @@ fn check_paths(
 ) -> Result<(Store, Option<Lab>), Failure> {
     let check = check_plan(plan)?;
     let mut failures = Vec::new();
-    let mut system = System::new(&check, RunSource::Unstored, store, lab, |event| {
+    let system = System::new(&check, RunSource::Unstored, store, lab)?;
+    let (result, closed) = system.run(&mut PlanPolicy(&check), |event| {
         if let Event::TrialFinished { trial } = event {
             let (good, line) = checked(&check, trial);
             tell(&line);
@@ -79,9 +79,7 @@ fn check_paths(
                 failures.push(line);
             }
         }
-    })?;
-    let result = coordinator::run(&check, &mut system);
-    let closed = system.close();
+    });
     match result.map_err(run_failure)? {
         RunEnd::Interrupted => {
             Err(Failure::message(Kind::Interrupted, "stopped by you before anything was measured"))

@@ -1,5 +1,5 @@
 //! The loop of a run: agents are started, blocks run, failures are handled, and everything is closed in every case.
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, HostName, RunId};
@@ -7,21 +7,16 @@ use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Slot, Trial, Validity};
-use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
+use super::conversation::Hosts;
 use super::error::{RunError, Trouble};
-use super::host::HostLink;
-use super::surroundings::Surroundings;
-use crate::launcher::{AgentId, Agents};
-use crate::peer::Heard;
-use crate::protocol::{Limits, TrialNumber};
+use super::surroundings::{Lab, Policy, Store, Surroundings, Tokens};
+use super::timing::agent_limits;
+use crate::launcher::Agents;
+use crate::protocol::TrialNumber;
 use crate::schedule;
 
-/// The longest time of a trial beside its traffic, when every step ends just before its deadline, nanoseconds.
-const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
-/// The longest time between two trials, nanoseconds: restarts, storing, judging.
-const PAUSE_MAX_NS: u64 = 600_000_000_000;
 /// Consecutive failed trials of one arm that end the run.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
 /// A comparison needs two arms.
@@ -29,92 +24,93 @@ const ARMS_MIN: usize = 2;
 
 /// A run in progress.
 pub(super) struct Conductor<'a> {
-    pub(super) plan: &'a ResolvedPlan,
-    pub(super) surroundings: &'a mut dyn Surroundings,
-    pub(super) links: BTreeMap<HostName, HostLink>,
-    pub(super) agents: &'a mut dyn Agents,
-    pub(super) last_id: AgentId,
-    /// Messages of agents that were not read yet.
-    pub(super) heard: VecDeque<(HostName, Heard)>,
-    /// Warnings that wait for a run to be stored with.
-    pub(super) warnings: Vec<Warning>,
-    /// When agents give up their coordinator.
-    pub(super) limits: Limits,
+    pub(super) hosts: Hosts<'a>,
+    pub(super) tokens: &'a mut Tokens<'a>,
+    pub(super) lab: &'a mut dyn Lab,
+    store: &'a mut dyn Store,
+    policy: &'a mut dyn Policy,
     pub(super) trial_number: TrialNumber,
-    hosts: BTreeSet<HostName>,
+    names: BTreeSet<HostName>,
     restarted: BTreeSet<HostName>,
-    /// The hosts whose agents hold the locks of their network stacks.
-    pub(super) lockers: BTreeSet<HostName>,
-    /// Killed agents whose guards may still run.
-    pub(super) remains: BTreeMap<HostName, AgentId>,
-    /// When the coordinator last listened, nanoseconds.
-    pub(super) listened_ns: u64,
     failures: BTreeMap<ArmName, u32>,
     /// Arms that are not tried any more, each with the reason.
     dropped: BTreeMap<ArmName, String>,
     trials: Vec<Trial>,
-    pub(super) run: Option<RunId>,
-    /// Set while a trial is stopped and undone: interrupts are ignored meanwhile.
-    pub(super) stopping: bool,
+    run: Option<RunId>,
 }
 
 impl<'a> Conductor<'a> {
     pub(super) fn new(
         plan: &'a ResolvedPlan,
-        surroundings: &'a mut dyn Surroundings,
-        agents: &'a mut dyn Agents,
+        surroundings: Surroundings<'a>,
+        agents: Box<dyn Agents + 'a>,
     ) -> Self {
-        let progress = surroundings.progress_interval();
+        let Surroundings { clock, launcher, listener, tokens, store, lab, policy } = surroundings;
+        let limits = agent_limits(plan, policy.progress_interval());
+        let pairs = plan.arms.iter().map(|arm| &arm.pair);
         Self {
-            plan,
-            surroundings,
-            links: BTreeMap::new(),
-            agents,
-            last_id: 0,
-            heard: VecDeque::new(),
-            warnings: Vec::new(),
-            limits: limits(plan, progress),
+            hosts: Hosts::new(plan, agents, (clock, launcher, listener), limits),
+            tokens,
+            lab,
+            store,
+            policy,
             trial_number: 0,
-            hosts: plan
-                .arms
-                .iter()
-                .flat_map(|arm| [arm.pair.client.clone(), arm.pair.server.clone()])
-                .collect(),
+            names: pairs.flat_map(|pair| [pair.client.clone(), pair.server.clone()]).collect(),
             restarted: BTreeSet::new(),
-            lockers: BTreeSet::new(),
-            remains: BTreeMap::new(),
-            listened_ns: 0,
             failures: BTreeMap::new(),
             dropped: BTreeMap::new(),
             trials: Vec::new(),
             run: None,
-            stopping: false,
         }
+    }
+
+    /// Shows an event to the user.
+    pub(super) fn tell(&mut self, event: Event) {
+        (self.hosts.listener)(event);
+    }
+
+    /// Stores and shows the warnings that came up on hosts.
+    pub(super) fn warn(&mut self) {
+        for warning in self.hosts.take_warnings() {
+            self.warned(warning);
+        }
+    }
+
+    fn warned(&mut self, warning: Warning) {
+        if self.run.is_some() {
+            self.store.warning(&warning);
+        }
+        self.tell(Event::Warned { warning });
     }
 
     /// Runs the plan and closes every agent.
     pub(super) fn run_and_close(mut self) -> Result<RunEnd, RunError> {
         let result = self.run();
-        self.part();
+        self.hosts.part();
+        self.warn();
         let end = match &result {
             Ok(end) => end.clone(),
             Err(error) => RunEnd::Failed { detail: error.to_string() },
         };
         if self.run.is_some() {
-            self.surroundings.event(Event::RunFinished { end });
+            self.store.end(&end);
+            self.tell(Event::RunFinished { end });
         }
         result
     }
 
     fn run(&mut self) -> Result<RunEnd, RunError> {
-        let snapshots = match self.open(&self.hosts.clone()) {
+        let snapshots = match self.hosts.open(&self.names) {
             Ok(snapshots) => snapshots,
             Err(trouble) => return Self::end_of(trouble),
         };
-        let known = self.surroundings.hosts_known(&snapshots)?;
+        for text in self.policy.problems(&snapshots) {
+            self.tell(Event::ProblemFound { text });
+        }
+        let known = self.store.open(&snapshots)?;
         self.run = Some(known.id.clone());
         self.warn();
-        if self.surroundings.locks_hosts()
+        if self.policy.locks_hosts()
             && let Err(trouble) = self.lock(&snapshots)
         {
             return Self::end_of(trouble);
@@ -123,10 +119,10 @@ impl<'a> Conductor<'a> {
             self.warn_of_shared_machines(&snapshots);
         }
         let (first_block, attempt) = self.resume_point(known.trials);
-        let per_block = self.plan.trials_per_block();
-        self.surroundings.event(Event::RunStarted {
+        let per_block = self.hosts.plan.trials_per_block();
+        self.tell(Event::RunStarted {
             id: known.id,
-            trials_max: self.plan.design.blocks_max * per_block,
+            trials_max: self.hosts.plan.design.blocks_max * per_block,
             trials_done: first_block * per_block,
         });
         self.blocks(known.seed, first_block, attempt)
@@ -134,7 +130,7 @@ impl<'a> Conductor<'a> {
 
     /// Where a resumed run continues: the first incomplete block, and the number of the next attempt at it.
     fn resume_point(&mut self, done: Vec<Trial>) -> (u32, u32) {
-        let per_block = self.plan.trials_per_block() as usize;
+        let per_block = self.hosts.plan.trials_per_block() as usize;
         let (mut block, mut attempt) = (0, 0);
         loop {
             let own: Vec<&Trial> = done.iter().filter(|trial| trial.slot.block == block).collect();
@@ -151,31 +147,31 @@ impl<'a> Conductor<'a> {
     }
 
     fn blocks(&mut self, seed: u64, first_block: u32, mut attempt: u32) -> Result<RunEnd, RunError> {
-        let design = &self.plan.design;
-        let started_ns = self.surroundings.now_ns();
+        let design = &self.hosts.plan.design;
+        let started_ns = self.hosts.clock.now_ns();
         for block in first_block..design.blocks_max {
             if block >= design.blocks_min
-                && let Some(end) = self.surroundings.stop_after_block(&self.trials)
+                && let Some(end) = self.policy.stop_after_block(&self.trials)
             {
                 return Ok(end);
             }
-            let gone_ns = self.surroundings.now_ns().saturating_sub(started_ns);
+            let gone_ns = self.hosts.clock.now_ns().saturating_sub(started_ns);
             if design.budget.is_some_and(|budget| gone_ns >= budget.0) {
                 return Ok(RunEnd::BudgetUsed);
             }
-            for slot in schedule::block(self.plan, seed, block) {
-                if self.surroundings.interrupted() {
+            for slot in schedule::block(self.hosts.plan, seed, block) {
+                if self.hosts.clock.interrupted() {
                     return Ok(RunEnd::Interrupted);
                 }
-                self.surroundings.reserve()?;
+                self.store.reserve()?;
                 if let Err(trouble) = self.slot(slot, attempt)? {
                     return Self::end_of(trouble);
                 }
             }
-            self.surroundings.event(Event::BlockFinished { block });
+            self.tell(Event::BlockFinished { block });
             attempt = 0;
         }
-        match self.surroundings.stop_after_block(&self.trials) {
+        match self.policy.stop_after_block(&self.trials) {
             Some(end) => Ok(end),
             None => Ok(RunEnd::BlocksDone),
         }
@@ -183,7 +179,7 @@ impl<'a> Conductor<'a> {
 
     /// Runs and stores the trial of a slot. The inner error ends the run.
     fn slot(&mut self, slot: Slot, attempt: u32) -> Result<Result<(), Trouble>, RunError> {
-        let plan = self.plan;
+        let plan = self.hosts.plan;
         let found = plan.arm(&slot.arm).and_then(|arm| Some((arm, arm.workload(&slot.workload)?)));
         let Some((arm, workload)) = found else {
             return Ok(Err(Trouble::Local(format!("the plan has no {} in {}", slot.workload, slot.arm))));
@@ -217,9 +213,9 @@ impl<'a> Conductor<'a> {
 
     /// Stores a trial and reports it.
     fn keep(&mut self, trial: Trial) -> Result<(), RunError> {
-        self.surroundings.store(&trial)?;
+        self.store.trial(&trial)?;
         self.trials.push(trial.clone());
-        self.surroundings.event(Event::TrialFinished { trial: Box::new(trial) });
+        self.tell(Event::TrialFinished { trial: Box::new(trial) });
         Ok(())
     }
 
@@ -227,14 +223,13 @@ impl<'a> Conductor<'a> {
     /// not the trouble, or when too little would be left to compare: the baseline and another arm.
     fn drop_arm(&mut self, arm: &Arm, trouble: &Trouble) -> bool {
         let Trouble::NotTreated(refused) = trouble else { return false };
-        let left = self.plan.arms.len() - self.dropped.len() - 1;
-        let is_baseline = self.plan.baseline().is_some_and(|baseline| baseline.name == arm.name);
+        let left = self.hosts.plan.arms.len() - self.dropped.len() - 1;
+        let is_baseline = self.hosts.plan.baseline().is_some_and(|baseline| baseline.name == arm.name);
         if is_baseline || left < ARMS_MIN {
             return false;
         }
         let (name, reason) = (arm.name.clone(), refused.to_string());
-        let warning = Warning::ArmDropped { arm: name.clone(), reason: reason.clone() };
-        self.surroundings.event(Event::Warned { warning });
+        self.warned(Warning::ArmDropped { arm: name.clone(), reason: reason.clone() });
         self.dropped.insert(name, reason);
         true
     }
@@ -246,7 +241,7 @@ impl<'a> Conductor<'a> {
         let hosts = [&arm.pair.client, &arm.pair.server];
         let old: Vec<&HostName> = hosts.into_iter().filter(|host| !self.restarted.contains(*host)).collect();
         for host in &old {
-            self.end_agent(host);
+            self.hosts.end_agent(host);
         }
         self.failures.remove(&arm.name);
         !old.is_empty()
@@ -257,15 +252,17 @@ impl<'a> Conductor<'a> {
         // Another agent may be lost while one is started.
         loop {
             let gone: BTreeSet<HostName> =
-                self.hosts.iter().filter(|host| !self.links.contains_key(*host)).cloned().collect();
+                self.names.iter().filter(|host| !self.hosts.is_running(host)).cloned().collect();
             if gone.is_empty() {
                 return Ok(());
             }
-            if !self.surroundings.restarts_agents() || gone.iter().any(|host| self.restarted.contains(host)) {
+            if !self.policy.restarts_agents() || gone.iter().any(|host| self.restarted.contains(host)) {
                 return Err(trouble);
             }
             self.restarted.extend(gone.iter().cloned());
-            if let Some(other) = self.restart(&gone)? {
+            let restarted = self.hosts.restart(&gone);
+            self.warn();
+            if let Some(other) = restarted? {
                 trouble = other;
             }
         }
@@ -290,37 +287,22 @@ impl<'a> Conductor<'a> {
                 continue;
             }
             locked.push(snapshot);
-            self.lockers.insert(host.clone());
-            self.lock_host(host, &run)?;
+            self.hosts.lock_host(host, &run)?;
         }
         Ok(())
     }
 
     fn warn_of_shared_machines(&mut self, snapshots: &BTreeMap<HostName, HostSnapshot>) {
         let mut seen = BTreeSet::new();
-        for arm in &self.plan.arms {
+        for arm in &self.hosts.plan.arms {
             let (client, server) = (arm.pair.client.clone(), arm.pair.server.clone());
             let shared = match (snapshots.get(&client), snapshots.get(&server)) {
                 (Some(one), Some(other)) => one.same_machine(other),
                 _ => false,
             };
             if shared && seen.insert((client.clone(), server.clone())) {
-                self.surroundings.event(Event::Warned { warning: Warning::SharedMachine { client, server } });
+                self.warned(Warning::SharedMachine { client, server });
             }
         }
     }
-}
-
-/// When agents give up their coordinator: later than any plan needs. A host may be idle for almost two blocks, when its arm comes first in
-/// one and last in the next.
-fn limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
-    let block_ns = plan
-        .arms
-        .iter()
-        .flat_map(|arm| &arm.workloads)
-        .map(|workload| workload.timing.duration.0.saturating_add(TRIAL_MARGIN_NS))
-        .fold(0, u64::saturating_add);
-    let idle_ns = block_ns.saturating_mul(2).saturating_add(PAUSE_MAX_NS);
-    let blocks_ns = block_ns.saturating_mul(u64::from(plan.design.blocks_max));
-    Limits { total: Nanos(blocks_ns.saturating_add(idle_ns)), idle: Nanos(idle_ns), progress }
 }

@@ -1,32 +1,82 @@
 //! The coordinator's conversation with its agents: starting them, requests, answers, deadlines, and giving them up.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, RunId};
+use netduel_model::plan::ResolvedPlan;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::warning::Warning;
 
-use super::conductor::Conductor;
 use super::error::{RunError, Trouble};
 use super::host::HostLink;
+use super::surroundings::{Clock, Launcher, Listener};
 use super::timing::restore_timeout_ns;
-use crate::launcher::{AgentId, Arrival};
+use crate::launcher::{AgentId, Agents, Arrival};
 use crate::peer::{Heard, PeerError};
-use crate::protocol::{FailureKind, FromAgent, Recovery, ToAgent};
+use crate::protocol::{FailureKind, FromAgent, Limits, Recovery, ToAgent};
 
 /// How long describing or locking a host may take, nanoseconds.
 pub(super) const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How long stopping and undoing everything at the end may take, nanoseconds.
 const BYE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Pieces of output that are processed before deadlines are checked.
-const ARRIVALS_MOST: usize = 256;
+const ARRIVALS_MAX: usize = 256;
 /// The coordinator counts as absent when it did not listen for longer than this, nanoseconds.
 const ABSENCE_NS: u64 = 1_000_000_000;
 /// An interrupt is checked for at least this often, nanoseconds.
 const INTERRUPT_INTERVAL_NS: u64 = 100_000_000;
 
-impl Conductor<'_> {
+/// The agents of a plan's hosts.
+pub(super) struct Hosts<'a> {
+    pub(super) plan: &'a ResolvedPlan,
+    pub(super) clock: &'a dyn Clock,
+    launcher: &'a mut Launcher<'a>,
+    pub(super) listener: &'a mut Listener<'a>,
+    agents: Box<dyn Agents + 'a>,
+    links: BTreeMap<HostName, HostLink>,
+    last_id: AgentId,
+    /// Messages of agents that were not read yet.
+    heard: VecDeque<(HostName, Heard)>,
+    /// Warnings that wait for [`Self::take_warnings`].
+    warnings: Vec<Warning>,
+    /// When agents give up their coordinator.
+    limits: Limits,
+    /// The hosts whose agents hold the locks of their network stacks, each with the run.
+    locks: BTreeMap<HostName, RunId>,
+    /// Killed agents whose guards may still run.
+    remains: BTreeMap<HostName, AgentId>,
+    /// When the coordinator last listened, nanoseconds.
+    listened_ns: u64,
+    /// Set while a trial is stopped and undone: interrupts are ignored meanwhile.
+    pub(super) stopping: bool,
+}
+
+impl<'a> Hosts<'a> {
+    pub(super) fn new(
+        plan: &'a ResolvedPlan,
+        agents: Box<dyn Agents + 'a>,
+        (clock, launcher, listener): (&'a dyn Clock, &'a mut Launcher<'a>, &'a mut Listener<'a>),
+        limits: Limits,
+    ) -> Self {
+        Self {
+            plan,
+            clock,
+            launcher,
+            listener,
+            agents,
+            links: BTreeMap::new(),
+            last_id: 0,
+            heard: VecDeque::new(),
+            warnings: Vec::new(),
+            limits,
+            locks: BTreeMap::new(),
+            remains: BTreeMap::new(),
+            listened_ns: 0,
+            stopping: false,
+        }
+    }
+
     /// Starts the agents of some hosts, all at once because a remote shell is slow, and requests a description of each host.
     pub(super) fn open(
         &mut self,
@@ -44,7 +94,7 @@ impl Conductor<'_> {
                 return Err(Trouble::Local(format!("host {host} did not describe itself")));
             };
             self.recovered(host, recovery);
-            self.surroundings.event(Event::HostReady { host: host.clone() });
+            (self.listener)(Event::HostReady { host: host.clone() });
             snapshots.insert(host.clone(), *snapshot);
         }
         Ok(snapshots)
@@ -67,10 +117,9 @@ impl Conductor<'_> {
             let described = self.ask(host, &message, DESCRIBE_TIMEOUT_NS);
             if let FromAgent::Described { recovery, .. } = self.of_this_host(host, described, &mut other)? {
                 self.recovered(host, recovery);
-                self.warn();
             }
-            self.surroundings.event(Event::HostReady { host: host.clone() });
-            if let Some(run) = self.run.clone().filter(|_| self.lockers.contains(host)) {
+            (self.listener)(Event::HostReady { host: host.clone() });
+            if let Some(run) = self.locks.get(host).cloned() {
                 let locked = self.ask(host, &ToAgent::LockHost { run }, DESCRIBE_TIMEOUT_NS);
                 let locked = self.of_this_host(host, locked, &mut other)?;
                 not_busy(host, locked)?;
@@ -98,15 +147,28 @@ impl Conductor<'_> {
             let (host, settings) = (host.clone(), restored);
             self.warnings.push(Warning::Restored { host, settings });
         }
+        self.not_undone(host, problems);
+    }
+
+    /// Keeps the warnings about what could not be undone on a host.
+    pub(super) fn not_undone(&mut self, host: &HostName, problems: Vec<String>) {
         self.warnings
             .extend(problems.into_iter().map(|detail| Warning::NotUndone { host: host.clone(), detail }));
     }
 
-    /// Tells the warnings that were kept.
-    pub(super) fn warn(&mut self) {
-        for warning in std::mem::take(&mut self.warnings) {
-            self.surroundings.event(Event::Warned { warning });
-        }
+    /// The warnings since the last call.
+    pub(super) fn take_warnings(&mut self) -> Vec<Warning> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Drops unread messages: they are about an earlier trial.
+    pub(super) fn forget_messages(&mut self) {
+        self.heard.clear();
+    }
+
+    /// Whether the agent of a host runs.
+    pub(super) fn is_running(&self, host: &HostName) -> bool {
+        self.links.contains_key(host)
     }
 
     pub(super) fn launch(&mut self, name: &HostName) -> Result<(), Trouble> {
@@ -116,15 +178,13 @@ impl Conductor<'_> {
             .hosts
             .get(name)
             .ok_or_else(|| Trouble::Local(format!("the plan has no host {name}")))?;
-        let argv = self
-            .surroundings
-            .launcher(name, host)
+        let argv = (self.launcher)(name, host)
             .map_err(|reason| lost(RunError::NoLauncher { host: name.clone(), reason }))?;
         self.last_id += 1;
         self.agents
             .start(self.last_id, name.as_str(), &argv)
             .map_err(|error| lost(RunError::Launch(error)))?;
-        let now_ns = self.surroundings.now_ns();
+        let now_ns = self.clock.now_ns();
         let (link, line) = HostLink::open(name, self.last_id, self.limits, now_ns);
         self.agents.send(link.id, &line);
         self.links.insert(name.clone(), link);
@@ -142,7 +202,7 @@ impl Conductor<'_> {
         message: &ToAgent,
         timeout_ns: u64,
     ) -> Result<(), Trouble> {
-        let now_ns = self.surroundings.now_ns();
+        let now_ns = self.clock.now_ns();
         let link = self.links.get_mut(host).ok_or_else(|| not_running(host))?;
         let line = link.request(message, now_ns, timeout_ns);
         self.agents.send(link.id, &line);
@@ -171,7 +231,7 @@ impl Conductor<'_> {
         timeout_ns: u64,
         done_timeout_ns: u64,
     ) -> Result<(), Trouble> {
-        let now_ns = self.surroundings.now_ns();
+        let now_ns = self.clock.now_ns();
         let link = self.links.get_mut(host).ok_or_else(|| not_running(host))?;
         let line = link.start(now_ns, timeout_ns, done_timeout_ns);
         self.agents.send(link.id, &line);
@@ -180,6 +240,7 @@ impl Conductor<'_> {
 
     /// Keeps other runs from a host's network stack.
     pub(super) fn lock_host(&mut self, host: &HostName, run: &RunId) -> Result<(), Trouble> {
+        self.locks.insert(host.clone(), run.clone());
         let answer = self.ask(host, &ToAgent::LockHost { run: run.clone() }, DESCRIBE_TIMEOUT_NS)?;
         not_busy(host, answer)
     }
@@ -203,7 +264,7 @@ impl Conductor<'_> {
             loop {
                 match self.answer(host) {
                     Ok(FromAgent::Bye { problems }) => {
-                        self.warn_of_rest(host, problems);
+                        self.not_undone(host, problems);
                         break;
                     }
                     // An agent ends after its `bye`: this one, whose `bye` is already queued, or another.
@@ -219,7 +280,7 @@ impl Conductor<'_> {
         // The next run must find its hosts restored, or a warning says that they may not be.
         for host in self.remains.keys().cloned().collect::<Vec<_>>() {
             if let Err(trouble) = self.wait_for_remains(&host) {
-                self.warn_of_rest(&host, vec![trouble.to_string()]);
+                self.not_undone(&host, vec![trouble.to_string()]);
             }
         }
     }
@@ -235,7 +296,7 @@ impl Conductor<'_> {
         link.obituary(&ended)
     }
 
-    /// As [`Conductor::ask`], but an agent of another host that is lost meanwhile does not end the wait for this answer, which would
+    /// As [`Hosts::ask`], but an agent of another host that is lost meanwhile does not end the wait for this answer, which would
     /// otherwise be taken for the answer to the next request. That loss is the error that is returned.
     pub(super) fn ask_in_any_case(
         &mut self,
@@ -298,7 +359,7 @@ impl Conductor<'_> {
 
     /// Waits for output of an agent, a deadline, or the next check for an interrupt.
     fn listen(&mut self) -> Result<(), Trouble> {
-        if !self.stopping && self.surroundings.interrupted() {
+        if !self.stopping && self.clock.interrupted() {
             return Err(Trouble::Interrupted);
         }
         self.forgive_absence();
@@ -306,10 +367,10 @@ impl Conductor<'_> {
         let wait_ns = deadlines.min().map_or(INTERRUPT_INTERVAL_NS, |at| at.saturating_sub(self.listened_ns));
         let wait_ns = wait_ns.min(INTERRUPT_INTERVAL_NS);
         let first = self.agents.next_arrival(Duration::from_nanos(wait_ns));
-        self.listened_ns = self.surroundings.now_ns().min(self.listened_ns + wait_ns);
+        self.listened_ns = self.clock.now_ns().min(self.listened_ns + wait_ns);
         if let Some((id, arrival)) = first {
             self.arrived(id, arrival)?;
-            for _ in 1..ARRIVALS_MOST {
+            for _ in 1..ARRIVALS_MAX {
                 let Some((id, arrival)) = self.agents.next_arrival(Duration::ZERO) else { break };
                 self.arrived(id, arrival)?;
             }
@@ -322,7 +383,7 @@ impl Conductor<'_> {
     /// Extends all deadlines by a time in which the coordinator did not listen: it was stopped (Ctrl-Z), waited for a disk, or for the
     /// end of another agent. It sent nothing in that time, so an end of a trial may still wait for its `finish`.
     fn forgive_absence(&mut self) {
-        let now_ns = self.surroundings.now_ns();
+        let now_ns = self.clock.now_ns();
         if now_ns.saturating_sub(self.listened_ns) > ABSENCE_NS {
             for link in self.links.values_mut() {
                 link.postpone(self.listened_ns, now_ns);
@@ -332,7 +393,7 @@ impl Conductor<'_> {
     }
 
     fn arrived(&mut self, id: AgentId, arrival: Arrival) -> Result<(), Trouble> {
-        let now_ns = self.surroundings.now_ns();
+        let now_ns = self.clock.now_ns();
         // Output of an agent that was given up may still arrive.
         let Some(link) = self.links.values_mut().find(|link| link.id == id) else { return Ok(()) };
         let host = link.name.clone();
@@ -349,7 +410,7 @@ impl Conductor<'_> {
     }
 
     fn tick(&mut self) -> Result<(), Trouble> {
-        let now_ns = self.surroundings.now_ns();
+        let now_ns = self.clock.now_ns();
         let silent = self.links.values_mut().find_map(|link| {
             let error = link.tick(now_ns).err()?;
             Some((link.name.clone(), error))

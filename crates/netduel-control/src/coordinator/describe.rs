@@ -1,11 +1,11 @@
 //! Descriptions of hosts without a run, a lock or a change. A host that fails does not prevent the answers of the others.
 use std::collections::BTreeMap;
 
+use netduel_model::event::Event;
 use netduel_model::ids::HostName;
 use netduel_model::snapshot::HostSnapshot;
 
-use super::conductor::Conductor;
-use super::conversation::DESCRIBE_TIMEOUT_NS;
+use super::conversation::{DESCRIBE_TIMEOUT_NS, Hosts};
 use super::error::{RunError, Trouble};
 use crate::protocol::{FromAgent, ToAgent};
 
@@ -15,11 +15,14 @@ pub type Described = BTreeMap<HostName, Result<HostSnapshot, RunError>>;
 /// The user interrupted it.
 struct Interrupted;
 
-impl Conductor<'_> {
+impl Hosts<'_> {
     /// Starts the agents of all hosts of the plan, collects their descriptions in parallel, and ends the agents. `None` after an interrupt.
     pub(super) fn describe(mut self, metadata: bool) -> Option<Described> {
         let described = self.describe_each(metadata);
         self.part();
+        for warning in self.take_warnings() {
+            (self.listener)(Event::Warned { warning });
+        }
         described.ok()
     }
 
@@ -42,7 +45,6 @@ impl Conductor<'_> {
         for host in hosts {
             if let Some(FromAgent::Described { snapshot, recovery }) = self.heard_from(&host, &mut failed)? {
                 self.recovered(&host, recovery);
-                self.warn();
                 described.insert(host, Ok(*snapshot));
             } else {
                 let silent = || RunError::Local(format!("host {host} sent no description"));

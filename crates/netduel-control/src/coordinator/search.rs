@@ -69,12 +69,12 @@ impl Conductor<'_> {
                 Next::Measure(ask) => ask,
                 Next::Ended(end) => return Ok(Stop::Over(end)),
             };
-            self.surroundings.event(Event::SearchTries { ask });
-            let begun_ns = self.surroundings.now_ns();
-            self.surroundings.settle(search.settle());
+            self.tell(Event::SearchTries { ask });
+            let begun_ns = self.hosts.clock.now_ns();
+            self.hosts.clock.wait(search.settle());
             let of_step = step(workload, ask);
             let [client, server] = self.once(arm, &of_step)?;
-            let spent_ns = self.surroundings.now_ns().saturating_sub(begun_ns);
+            let spent_ns = self.hosts.clock.now_ns().saturating_sub(begun_ns);
             let count = count(&of_step.traffic, ask, [&client.report, &server.report], spent_ns);
             let count = count.map_err(|missing| {
                 Trouble::Local(format!("failed to judge a step of the search: {missing}"))
@@ -82,7 +82,7 @@ impl Conductor<'_> {
             let index = rates.steps().len() as u32;
             let step = rates.record(ask, count);
             let is_good = search.goals.first().is_some_and(|goal| stands_for(goal, &step));
-            self.surroundings.event(Event::SearchTried { step: step.clone() });
+            self.tell(Event::SearchTried { step: step.clone() });
             let is_wrong = !path_of(arm, workload, [&client, &server]).1.is_empty();
             if is_good {
                 kept.good.insert(step.load, (index, [client.clone(), server.clone()]));

@@ -1,4 +1,4 @@
-//! What the coordinator needs from the program around it: launchers, the lab, the store, the clock. It holds no logic of a run.
+//! What the coordinator needs of the program around it, one trait for each concern. No logic of a run.
 use std::collections::BTreeMap;
 
 use netduel_model::event::Event;
@@ -10,35 +10,49 @@ use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
+use netduel_model::warning::Warning;
 
 use crate::protocol::Limits;
 
-/// What the coordinator needs of its surroundings.
-pub trait Surroundings {
-    /// The argv that starts the agent of a host.
-    fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String>;
-    /// Sets the path of the lab's guests.
-    fn set_path(&mut self, path: LabPath) -> Result<(), String>;
-    /// Starts the events of a failover between guests of the lab, each at its time from now, while traffic runs.
-    fn begin_events(&mut self, _pair: &Pair, _events: &[PathEvent]) -> Result<(), String> {
-        Err("the plan has events of a lab, and there is no lab".to_owned())
-    }
-    /// Ends what [`Self::begin_events`] started and restores the path. Gives the events; absent when none were started.
-    fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
-        Ok(None)
-    }
-    /// The hosts have described themselves: make or reopen the run.
-    fn hosts_known(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem>;
-    /// Reserves room for the next trial, before it runs.
-    fn reserve(&mut self) -> Result<(), StoreProblem>;
-    /// Stores a trial durably.
-    fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem>;
-    /// Reports an event.
-    fn event(&mut self, event: Event);
-    /// Called after each complete block from `blocks_min` on: whether the run may end, and why.
-    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd>;
-    /// Waits before the next step of a search; returns early at an interrupt.
-    fn settle(&mut self, _time: Nanos) {}
+/// Gives the argv that starts the agent of a host, or why there is none.
+pub type Launcher<'a> = dyn FnMut(&HostName, &Host) -> Result<Vec<String>, String> + 'a;
+/// Shows an event to the user.
+pub type Listener<'a> = dyn FnMut(Event) + 'a;
+/// Draws a new secret of a trial.
+pub type Tokens<'a> = dyn FnMut() -> Result<Token, String> + 'a;
+
+/// Everything around a run.
+pub struct Surroundings<'a> {
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// How agents are started.
+    pub launcher: &'a mut Launcher<'a>,
+    /// The user.
+    pub listener: &'a mut Listener<'a>,
+    /// Secrets of trials.
+    pub tokens: &'a mut Tokens<'a>,
+    /// The run's file.
+    pub store: &'a mut dyn Store,
+    /// The plan's lab.
+    pub lab: &'a mut dyn Lab,
+    /// What the kind of run decides.
+    pub policy: &'a mut dyn Policy,
+}
+
+/// Time, and the user's interrupt, which ends every wait.
+pub trait Clock {
+    /// Monotonic clock, nanoseconds.
+    fn now_ns(&self) -> u64;
+    /// Wall clock, milliseconds since the Unix epoch.
+    fn unix_ms(&self) -> u64;
+    /// Waits. Returns early at an interrupt.
+    fn wait(&self, time: Nanos);
+    /// Whether the user has interrupted the run.
+    fn interrupted(&self) -> bool;
+}
+
+/// What differs between a run of a plan and a quick test. The defaults are those of a run.
+pub trait Policy {
     /// Interval between the progress messages of an agent.
     fn progress_interval(&self) -> Nanos {
         Limits::PROGRESS
@@ -47,19 +61,42 @@ pub trait Surroundings {
     fn locks_hosts(&self) -> bool {
         true
     }
-
     /// Whether a lost agent is restarted, once per host, for the remaining trials.
     fn restarts_agents(&self) -> bool {
         true
     }
-    /// Whether the user has interrupted the run.
-    fn interrupted(&self) -> bool;
-    /// Monotonic clock, nanoseconds.
-    fn now_ns(&self) -> u64;
-    /// Wall clock, milliseconds since the Unix epoch.
-    fn unix_ms(&self) -> u64;
-    /// A new secret of a trial.
-    fn token(&mut self) -> Result<Token, String>;
+    /// Problems of the hosts that would waste trials, each a sentence for the user.
+    fn problems(&mut self, _hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
+        Vec::new()
+    }
+    /// Called before each block from `blocks_min` on and after the last: whether the run may end, and why.
+    fn stop_after_block(&mut self, _trials: &[Trial]) -> Option<RunEnd> {
+        None
+    }
+}
+
+/// The run's file.
+pub trait Store {
+    /// Makes or reopens the run of hosts that have described themselves.
+    fn open(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem>;
+    /// Reserves room for the next trial, before it runs.
+    fn reserve(&mut self) -> Result<(), StoreProblem>;
+    /// Stores a trial durably.
+    fn trial(&mut self, trial: &Trial) -> Result<(), StoreProblem>;
+    /// Stores a warning. A failure does not end the run: the user has the warning.
+    fn warning(&mut self, warning: &Warning);
+    /// Stores how the run ended. A failure does not change how it ended.
+    fn end(&mut self, end: &RunEnd);
+}
+
+/// The plan's lab.
+pub trait Lab {
+    /// Sets the path of the lab's guests.
+    fn set_path(&mut self, path: LabPath) -> Result<(), String>;
+    /// Starts the events of a failover between guests of the lab, each at its time from now, while traffic runs.
+    fn begin_events(&mut self, pair: &Pair, events: &[PathEvent]) -> Result<(), String>;
+    /// Ends what [`Self::begin_events`] started and restores the path. Gives the events; absent when none were started.
+    fn end_events(&mut self) -> Result<Option<LabEvents>, String>;
 }
 
 /// A run that was made or reopened.

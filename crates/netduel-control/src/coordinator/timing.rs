@@ -1,8 +1,10 @@
 //! How long the steps of a trial may take. Pure.
 use netduel_model::failover::{PathEventKind, RETURN_DEADLINE_NS};
-use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
+use netduel_model::units::Nanos;
 use netduel_model::workload::{Role, Traffic};
+
+use crate::protocol::Limits;
 
 /// How long a treatment, its undoing or the binding of sockets may take, nanoseconds.
 pub(super) const STEP_TIMEOUT_NS: u64 = 30_000_000_000;
@@ -10,6 +12,25 @@ pub(super) const STEP_TIMEOUT_NS: u64 = 30_000_000_000;
 pub(super) const CONNECT_TIMEOUT_NS: u64 = 10_000_000_000;
 /// How much longer than its duration a trial may take, nanoseconds.
 pub(super) const DONE_MARGIN_NS: u64 = 15_000_000_000;
+
+/// The longest time of a trial beside its traffic, when every step ends just before its deadline, nanoseconds.
+const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
+/// The longest time between two trials, nanoseconds: restarts, storing, judging.
+const PAUSE_MAX_NS: u64 = 600_000_000_000;
+
+/// When agents give up their coordinator: later than any plan needs. A host may be idle for almost two blocks, when its arm comes first in
+/// one and last in the next.
+pub(super) fn agent_limits(plan: &ResolvedPlan, progress: Nanos) -> Limits {
+    let block_ns = plan
+        .arms
+        .iter()
+        .flat_map(|arm| &arm.workloads)
+        .map(|workload| workload.timing.duration.0.saturating_add(TRIAL_MARGIN_NS))
+        .fold(0, u64::saturating_add);
+    let idle_ns = block_ns.saturating_mul(2).saturating_add(PAUSE_MAX_NS);
+    let blocks_ns = block_ns.saturating_mul(u64::from(plan.design.blocks_max));
+    Limits { total: Nanos(blocks_ns.saturating_add(idle_ns)), idle: Nanos(idle_ns), progress }
+}
 
 /// How long treatments, or undoing them, may take. Applying one may wait for an interface, and undoing it, when another fails, waits again.
 pub(super) fn treatment_timeout_ns(treatments: &[TreatmentAction]) -> u64 {
@@ -28,24 +49,10 @@ pub(super) fn return_ns(traffic: &Traffic) -> u64 {
     if own().next().is_none() { 0 } else { (1 + taken) * RETURN_DEADLINE_NS }
 }
 
-/// The treatments that the agent of a role applies; the lab applies paths.
-pub(super) fn agent_treatments(arm: &Arm, role: Role) -> Vec<TreatmentAction> {
-    let side = match role {
-        Role::Client => Side::Client,
-        Role::Server => Side::Server,
-    };
-    arm.treatments
-        .iter()
-        .filter(|treatment| treatment.on == Side::Both || treatment.on == side)
-        .filter(|treatment| !matches!(treatment.action, TreatmentAction::Path { .. }))
-        .map(|treatment| treatment.action.clone())
-        .collect()
-}
-
 /// How long restoring a host of a plan may take.
 pub(super) fn restore_timeout_ns(plan: &ResolvedPlan) -> u64 {
     let of_arm = |arm: &Arm| {
-        [Role::Client, Role::Server].map(|role| treatment_timeout_ns(&agent_treatments(arm, role)))
+        [Role::Client, Role::Server].map(|role| treatment_timeout_ns(&arm.agent_treatments(role)))
     };
     plan.arms.iter().flat_map(of_arm).max().unwrap_or(STEP_TIMEOUT_NS)
 }
@@ -53,7 +60,8 @@ pub(super) fn restore_timeout_ns(plan: &ResolvedPlan) -> u64 {
 #[cfg(test)]
 mod tests {
     use netduel_model::failover::PathEvent;
-    use netduel_model::units::{Bytes, Nanos, PerSecond};
+    use netduel_model::plan::spec::Side;
+    use netduel_model::units::{Bytes, PerSecond};
     use netduel_model::workload::{Direction, Failover, TcpEngine};
 
     use super::*;

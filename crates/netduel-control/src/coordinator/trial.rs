@@ -5,14 +5,11 @@ use netduel_model::link_event::{LinkEvent, of_the_path};
 use netduel_model::plan::{Arm, TreatmentAction};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::Nanos;
-use netduel_model::warning::Warning;
 use netduel_model::workload::{Family, Role, Workload};
 
 use super::conductor::Conductor;
 use super::error::Trouble;
-use super::timing::{
-    CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, STEP_TIMEOUT_NS, agent_treatments, return_ns, treatment_timeout_ns,
-};
+use super::timing::{CONNECT_TIMEOUT_NS, DONE_MARGIN_NS, STEP_TIMEOUT_NS, return_ns, treatment_timeout_ns};
 use super::{arrival, failover};
 use crate::peer::Heard;
 use crate::protocol::{FromAgent, ToAgent};
@@ -28,28 +25,28 @@ impl Conductor<'_> {
         slot: Slot,
         attempt: u32,
     ) -> (Trial, Option<Trouble>) {
-        self.surroundings
-            .event(Event::TrialStarted { slot: slot.clone(), duration_ns: workload.timing.duration.0 });
+        self.tell(Event::TrialStarted { slot: slot.clone(), duration_ns: workload.timing.duration.0 });
         let mut trial = self.blank(slot, attempt);
         // Messages about an earlier trial that failed.
-        self.heard.clear();
+        self.hosts.forget_messages();
         let mut result = self.perform(arm, workload, &mut trial);
-        self.stopping = true;
+        self.hosts.stopping = true;
         if result.is_err() {
             self.abort(arm, workload);
         }
-        match self.surroundings.end_events() {
+        match self.lab.end_events() {
             Ok(events) => trial.lab_events = events,
             Err(detail) => result = result.and(Err(Trouble::Local(detail))),
         }
         let undone = self.undo(arm);
-        self.stopping = false;
+        self.hosts.stopping = false;
+        self.warn();
         match result {
             Ok([client, server]) => {
                 if workload.traffic.facts().events.is_empty() {
                     judge_path(arm, workload, &mut trial, [&client, &server]);
                 } else {
-                    failover::judge(self.plan, arm, workload, &mut trial, [&client, &server]);
+                    failover::judge(self.hosts.plan, arm, workload, &mut trial, [&client, &server]);
                 }
                 arrival::judge(workload, &mut trial, [&client, &server]);
                 arrival::judge_round_trips(&mut trial, &client);
@@ -70,7 +67,7 @@ impl Conductor<'_> {
         Trial {
             slot,
             attempt,
-            started_unix_ms: self.surroundings.unix_ms(),
+            started_unix_ms: self.hosts.clock.unix_ms(),
             validity: Validity::Valid,
             client: None,
             server: None,
@@ -95,7 +92,7 @@ impl Conductor<'_> {
 
     /// The traffic of a workload, once.
     pub(super) fn once(&mut self, arm: &Arm, workload: &Workload) -> Result<[TrialEnd; 2], Trouble> {
-        let token = self.surroundings.token().map_err(Trouble::Local)?;
+        let token = (self.tokens)().map_err(Trouble::Local)?;
         self.prepare(arm, workload, token)?;
         self.traffic(arm, workload)
     }
@@ -103,14 +100,14 @@ impl Conductor<'_> {
     fn treat(&mut self, arm: &Arm) -> Result<(), Trouble> {
         for treatment in &arm.treatments {
             if let TreatmentAction::Path { path } = &treatment.action {
-                self.surroundings.set_path(*path).map_err(Trouble::Local)?;
+                self.lab.set_path(*path).map_err(Trouble::Local)?;
             }
         }
         for role in ROLES {
-            let treatments = agent_treatments(arm, role);
+            let treatments = arm.agent_treatments(role);
             if !treatments.is_empty() {
                 let timeout_ns = treatment_timeout_ns(&treatments);
-                let asked = self.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns);
+                let asked = self.hosts.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns);
                 asked.map_err(|trouble| match trouble {
                     refused @ Trouble::Refused { .. } => Trouble::NotTreated(Box::new(refused)),
                     other => other,
@@ -125,24 +122,17 @@ impl Conductor<'_> {
         let mut undone = Ok(());
         for role in ROLES {
             let host = arm.pair.host(role).clone();
-            let treatments = agent_treatments(arm, role);
-            if treatments.is_empty() || !self.links.contains_key(&host) {
+            let treatments = arm.agent_treatments(role);
+            if treatments.is_empty() || !self.hosts.is_running(&host) {
                 continue;
             }
-            match self.ask_in_any_case(&host, &ToAgent::Undo, treatment_timeout_ns(&treatments)) {
-                Ok(FromAgent::Undone { problems }) => self.warn_of_rest(&host, problems),
+            match self.hosts.ask_in_any_case(&host, &ToAgent::Undo, treatment_timeout_ns(&treatments)) {
+                Ok(FromAgent::Undone { problems }) => self.hosts.not_undone(&host, problems),
                 Ok(_) => {}
                 Err(trouble) => undone = undone.and(Err(trouble)),
             }
         }
         undone
-    }
-
-    pub(super) fn warn_of_rest(&mut self, host: &HostName, problems: Vec<String>) {
-        for detail in problems {
-            let warning = Warning::NotUndone { host: host.clone(), detail };
-            self.surroundings.event(Event::Warned { warning });
-        }
     }
 
     fn prepare(&mut self, arm: &Arm, workload: &Workload, token: Token) -> Result<(), Trouble> {
@@ -151,18 +141,19 @@ impl Conductor<'_> {
         self.trial_number += 1;
         let trial = self.trial_number;
         let message = ToAgent::PrepareServer { trial, workload: workload.clone(), bind: address, token };
-        let FromAgent::Prepared { ports } = self.ask(server, &message, STEP_TIMEOUT_NS)? else {
+        let FromAgent::Prepared { ports } = self.hosts.ask(server, &message, STEP_TIMEOUT_NS)? else {
             return Err(Trouble::Local("the server's agent sent no ports".to_owned()));
         };
         let deadline = Nanos(CONNECT_TIMEOUT_NS);
         let workload = workload.clone();
         let message = ToAgent::PrepareClient { trial, workload, peer: address, ports, token, deadline };
-        self.ask(client, &message, CONNECT_TIMEOUT_NS + STEP_TIMEOUT_NS)?;
+        self.hosts.ask(client, &message, CONNECT_TIMEOUT_NS + STEP_TIMEOUT_NS)?;
         Ok(())
     }
 
     fn address(&self, host: &HostName, family: Family) -> Result<std::net::IpAddr, Trouble> {
-        let addresses = self.plan.hosts.get(host).map(|host| host.addresses.as_slice()).unwrap_or_default();
+        let addresses =
+            self.hosts.plan.hosts.get(host).map(|host| host.addresses.as_slice()).unwrap_or_default();
         addresses
             .iter()
             .find(|address| address.is_ipv4() == (family == Family::Ipv4))
@@ -177,10 +168,10 @@ impl Conductor<'_> {
         let facts = workload.traffic.facts();
         // The first end waits for traffic until the other has started, which may take its own time.
         for (role, other_ns) in starting_order(facts.starts_first).into_iter().zip([STEP_TIMEOUT_NS, 0]) {
-            self.start(&host(role), STEP_TIMEOUT_NS, timeout_ns + other_ns)?;
+            self.hosts.start(&host(role), STEP_TIMEOUT_NS, timeout_ns + other_ns)?;
         }
-        if !facts.events.is_empty() && failover::is_in_lab(self.plan, &arm.pair) {
-            self.surroundings.begin_events(&arm.pair, facts.events).map_err(Trouble::Local)?;
+        if !facts.events.is_empty() && failover::is_in_lab(self.hosts.plan, &arm.pair) {
+            self.lab.begin_events(&arm.pair, facts.events).map_err(Trouble::Local)?;
         }
         let deciders = facts.deciders;
         let mut ends: [Option<TrialEnd>; 2] = [None, None];
@@ -192,14 +183,14 @@ impl Conductor<'_> {
             if !is_finish_sent && deciders.iter().all(|role| ends[*role as usize].is_some()) {
                 is_finish_sent = true;
                 for role in ROLES.into_iter().filter(|role| ends[*role as usize].is_none()) {
-                    self.request(&host(role), &ToAgent::Finish, DONE_MARGIN_NS)?;
+                    self.hosts.request(&host(role), &ToAgent::Finish, DONE_MARGIN_NS)?;
                 }
             }
-            let Some((from, heard)) = self.pump()? else { continue };
+            let Some((from, heard)) = self.hosts.pump()? else { continue };
             let Some(role) = ROLES.into_iter().find(|role| *arm.pair.host(*role) == from) else { continue };
             match heard {
                 Heard::Done(end) => ends[role as usize] = Some(*end),
-                Heard::Progress(figures) => self.surroundings.event(Event::TrialProgress { role, figures }),
+                Heard::Progress(figures) => self.tell(Event::TrialProgress { role, figures }),
                 Heard::Failed { kind, message } => {
                     return Err(Trouble::Refused { host: from, kind, message });
                 }
@@ -213,9 +204,9 @@ impl Conductor<'_> {
         let timeout_ns = STEP_TIMEOUT_NS + return_ns(&workload.traffic);
         for role in ROLES {
             let host = arm.pair.host(role).clone();
-            if self.links.contains_key(&host) {
+            if self.hosts.is_running(&host) {
                 // The trial has failed already; an agent that does not stop is given up.
-                drop(self.ask_in_any_case(&host, &ToAgent::Abort, timeout_ns));
+                drop(self.hosts.ask_in_any_case(&host, &ToAgent::Abort, timeout_ns));
             }
         }
     }

@@ -1,5 +1,5 @@
 //! The coordinator over real child processes that follow a script.
-use netduel_control::coordinator::{RunError, RunErrorKind, describe, run};
+use netduel_control::coordinator::{RunError, RunErrorKind};
 use netduel_model::event::Event;
 use netduel_model::ids::ArmName;
 use netduel_model::plan::TreatmentAction;
@@ -8,7 +8,7 @@ use netduel_model::trial::{Trial, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 
-use crate::surroundings::{Script, plan};
+use crate::surroundings::{Script, describe, plan, run};
 
 const FOUR_TRIALS: &str = "blocks_min = 2\nblocks_max = 2";
 

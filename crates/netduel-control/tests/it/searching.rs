@@ -1,11 +1,10 @@
 //! A trial that is a search: its steps over real child processes that follow a script. The script's path carries 1000 packets a second.
-use netduel_control::coordinator::run;
 use netduel_model::event::Event;
 use netduel_model::run::RunEnd;
 use netduel_model::search::SearchEnd;
 use netduel_model::trial::{Trial, Validity};
 
-use crate::surroundings::{Script, searching};
+use crate::surroundings::{Script, run, searching};
 
 const ONE_BLOCK: &str = "blocks_min = 2\nblocks_max = 2";
 

@@ -1,17 +1,23 @@
 //! Surroundings that keep everything in memory, and agents that follow a script.
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::rc::Rc;
 
-use netduel_control::coordinator::{KnownRun, StoreProblem, Surroundings};
+use netduel_control::coordinator::{
+    self, Clock, Described, KnownRun, Lab, Policy, RunError, Store, StoreProblem, Surroundings,
+};
 use netduel_control::protocol::Limits;
 use netduel_model::event::Event;
+use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
-use netduel_model::plan::{Host, ResolvedPlan, parse};
+use netduel_model::plan::{Host, Pair, ResolvedPlan, parse};
 use netduel_model::run::RunEnd;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
+use netduel_model::warning::Warning;
 
 /// The same plan with a workload that searches.
 pub fn searching(design: &str) -> ResolvedPlan {
@@ -83,7 +89,7 @@ pub struct Script {
     pub stop_after: Option<usize>,
     pub store_fails_at: Option<usize>,
     pub reserve_fails_at: Option<usize>,
-    pub now_ns: std::cell::Cell<u64>,
+    pub now_ns: u64,
     /// How far time goes on at each look at the clock, once a host is ready. Starting a process takes as long as it takes.
     pub step_ns: u64,
     /// How far time goes on whenever an agent tells of traffic under way.
@@ -106,70 +112,126 @@ fn agent() -> PathBuf {
     test.parent().unwrap().parent().unwrap().join("examples/scripted_agent")
 }
 
-impl Surroundings for Script {
-    fn launcher(&mut self, name: &HostName, _: &Host) -> Result<Vec<String>, String> {
+impl Script {
+    fn argv(&self, name: &HostName) -> Vec<String> {
         let own = self.words.get(name.as_str()).cloned().unwrap_or_default();
         if let Some(instead) = own.first().filter(|word| word.starts_with('/') || word.as_str() == "sh") {
-            return Ok(std::iter::once(instead.clone()).chain(own[1..].iter().cloned()).collect());
+            return std::iter::once(instead.clone()).chain(own[1..].iter().cloned()).collect();
         }
         let mut argv = vec!["env".to_owned()];
         argv.extend(self.environment.iter().map(|(name, value)| format!("{name}={value}")));
         argv.push(agent().display().to_string());
         argv.extend(own);
-        Ok(argv)
+        argv
     }
-    fn set_path(&mut self, _: LabPath) -> Result<(), String> {
-        Err("the script has no lab".to_owned())
-    }
-    fn hosts_known(&mut self, _: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
-        let (id, trials) = (RunId::new("scripted").unwrap(), self.done_before.clone());
-        Ok(KnownRun { id, seed: 5, is_resumed: !trials.is_empty(), trials })
-    }
-    fn reserve(&mut self) -> Result<(), StoreProblem> {
-        if self.reserve_fails_at == Some(self.stored.len()) {
-            return Err(StoreProblem { message: "the disk is full".to_owned() });
-        }
-        Ok(())
-    }
-    fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
-        if self.store_fails_at == Some(self.stored.len()) {
-            return Err(StoreProblem { message: "the disk is gone".to_owned() });
-        }
-        self.stored.push(trial.clone());
-        Ok(())
-    }
+
     fn event(&mut self, event: Event) {
         if let Event::TrialProgress { .. } = event {
-            self.now_ns.set(self.now_ns.get() + self.jump_at_progress_ns);
+            self.now_ns += self.jump_at_progress_ns;
         }
         self.events.push(event);
     }
-    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
-        self.stop_after.filter(|enough| trials.len() >= *enough).map(|_| RunEnd::PrecisionReached)
-    }
-    fn progress_interval(&self) -> Nanos {
-        self.progress.unwrap_or(Limits::PROGRESS)
-    }
 
-    fn interrupted(&self) -> bool {
-        let begun = self.events.iter().filter(|event| matches!(event, Event::TrialStarted { .. })).count();
-        let tried = self.events.iter().filter(|event| matches!(event, Event::SearchTried { .. })).count();
-        self.interrupt_at_start_of.is_some_and(|trial| begun >= trial)
-            || self.interrupt_after_steps.is_some_and(|steps| tried >= steps)
+    fn token(&mut self) -> Token {
+        let token = [self.tokens.len() as u8; 16];
+        self.tokens.insert(token);
+        Token(token)
     }
+}
+
+/// Runs a plan amid what the script says.
+pub fn run(plan: &ResolvedPlan, script: &mut Script) -> Result<RunEnd, RunError> {
+    let handle = Handle(Rc::new(RefCell::new(script)));
+    let [mut store, mut lab, mut policy] = [handle.clone(), handle.clone(), handle.clone()];
+    let surroundings = Surroundings {
+        clock: &handle,
+        launcher: &mut |name, _| Ok(handle.0.borrow().argv(name)),
+        listener: &mut |event| handle.0.borrow_mut().event(event),
+        tokens: &mut || Ok(handle.0.borrow_mut().token()),
+        store: &mut store,
+        lab: &mut lab,
+        policy: &mut policy,
+    };
+    coordinator::run(plan, surroundings)
+}
+
+/// Has the hosts of a plan describe themselves.
+pub fn describe(plan: &ResolvedPlan, script: &mut Script, metadata: bool) -> Option<Described> {
+    let handle = Handle(Rc::new(RefCell::new(script)));
+    let launcher = &mut |name: &HostName, _: &Host| Ok(handle.0.borrow().argv(name));
+    coordinator::describe(plan, &handle, launcher, &mut |event| handle.0.borrow_mut().event(event), metadata)
+}
+
+/// The script for each part of the surroundings.
+#[derive(Clone)]
+struct Handle<'a>(Rc<RefCell<&'a mut Script>>);
+
+impl Clock for Handle<'_> {
     fn now_ns(&self) -> u64 {
+        let script = &mut **self.0.borrow_mut();
         // Time goes on by a fixed step at each look, so that a wait that nobody answers ends without anybody waiting.
-        if self.events.iter().any(|event| matches!(event, Event::HostReady { .. })) {
-            self.now_ns.set(self.now_ns.get() + self.step_ns);
+        if script.events.iter().any(|event| matches!(event, Event::HostReady { .. })) {
+            script.now_ns += script.step_ns;
         }
-        self.now_ns.get()
+        script.now_ns
     }
     fn unix_ms(&self) -> u64 {
         1_795_257_903_000
     }
-    fn token(&mut self) -> Result<Token, String> {
-        let token = [self.tokens.len() as u8; 16];
-        self.tokens.insert(token);
-        Ok(Token(token))
+    fn wait(&self, _: Nanos) {}
+    fn interrupted(&self) -> bool {
+        let script = self.0.borrow();
+        let count = |is_of: fn(&Event) -> bool| script.events.iter().filter(|event| is_of(event)).count();
+        let begun = count(|event| matches!(event, Event::TrialStarted { .. }));
+        let tried = count(|event| matches!(event, Event::SearchTried { .. }));
+        script.interrupt_at_start_of.is_some_and(|trial| begun >= trial)
+            || script.interrupt_after_steps.is_some_and(|steps| tried >= steps)
+    }
+}
+
+impl Lab for Handle<'_> {
+    fn set_path(&mut self, _: LabPath) -> Result<(), String> {
+        Err("the script has no lab".to_owned())
+    }
+    fn begin_events(&mut self, _: &Pair, _: &[PathEvent]) -> Result<(), String> {
+        Err("the script has no lab".to_owned())
+    }
+    fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
+        Ok(None)
+    }
+}
+
+impl Store for Handle<'_> {
+    fn open(&mut self, _: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
+        let (id, trials) = (RunId::new("scripted").unwrap(), self.0.borrow().done_before.clone());
+        Ok(KnownRun { id, seed: 5, is_resumed: !trials.is_empty(), trials })
+    }
+    fn reserve(&mut self) -> Result<(), StoreProblem> {
+        let script = self.0.borrow();
+        if script.reserve_fails_at == Some(script.stored.len()) {
+            return Err(StoreProblem { message: "the disk is full".to_owned() });
+        }
+        Ok(())
+    }
+    fn trial(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
+        let script = &mut **self.0.borrow_mut();
+        if script.store_fails_at == Some(script.stored.len()) {
+            return Err(StoreProblem { message: "the disk is gone".to_owned() });
+        }
+        script.stored.push(trial.clone());
+        Ok(())
+    }
+    // The events show both.
+    fn warning(&mut self, _: &Warning) {}
+    fn end(&mut self, _: &RunEnd) {}
+}
+
+impl Policy for Handle<'_> {
+    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
+        let enough = self.0.borrow().stop_after;
+        enough.filter(|enough| trials.len() >= *enough).map(|_| RunEnd::PrecisionReached)
+    }
+    fn progress_interval(&self) -> Nanos {
+        self.0.borrow().progress.unwrap_or(Limits::PROGRESS)
     }
 }

@@ -127,6 +127,12 @@ impl Arm {
             Role::Server => self.expect_server.as_deref(),
         }
     }
+    /// The treatments that the agent of a role applies. The lab applies paths.
+    pub fn agent_treatments(&self, role: Role) -> Vec<TreatmentAction> {
+        let is_of_agent = |action: &&TreatmentAction| !matches!(action, TreatmentAction::Path { .. });
+        let own = self.treatments.iter().filter(|treatment| treatment.on.includes(role));
+        own.map(|treatment| &treatment.action).filter(is_of_agent).cloned().collect()
+    }
     /// Whether anything proves which way its bytes go.
     pub fn is_proven(&self) -> bool {
         self.expect_client.is_some() || self.expect_server.is_some() || self.expect_path.is_some()

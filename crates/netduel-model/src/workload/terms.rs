@@ -191,6 +191,17 @@ pub enum Side {
     Both,
 }
 
+impl Side {
+    /// Whether the host of a role is meant.
+    pub fn includes(self, role: Role) -> bool {
+        match self {
+            Self::Client => role == Role::Client,
+            Self::Server => role == Role::Server,
+            Self::Both => true,
+        }
+    }
+}
+
 /// The protocol of probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -1,12 +1,13 @@
 //! `netduel inspect`: what hosts are and what is wrong with them. Changes nothing on any of them.
 pub mod args;
-mod surroundings;
 mod target;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use netduel_control::coordinator::{self, Described};
+use netduel_lab::Lab;
+use netduel_model::event::Event;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Design, Host, Launch, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
@@ -16,10 +17,9 @@ use netduel_report::inspect::{self, Inspection};
 
 use crate::console::{page_layout, print};
 use crate::exit::{Failure, Kind, OrFail as _, chain};
-use crate::run::{agent_argv, build_lab, read_plan};
-use crate::{program, signal};
+use crate::program;
+use crate::run::{SystemClock, agent_argv, build_lab, read_plan};
 use args::InspectArgs;
-use surroundings::Asking;
 
 /// Runs the command.
 pub fn command(args: &InspectArgs) -> Result<(), Failure> {
@@ -82,9 +82,12 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspection, Failure> {
     plan.hosts.retain(|host, _| args.hosts.is_empty() || args.hosts.iter().any(|name| name == host.as_str()));
     let in_lab = plan.hosts.values().any(|host| matches!(host.launch, Launch::Lab { .. }));
     let lab = if in_lab { build_lab(&plan)? } else { None };
-    let argv =
-        plan.hosts.iter().map(|(name, host)| (name.clone(), agent_argv(name, host, lab.as_ref()))).collect();
-    let (hosts, failed) = asked(&plan, argv, !args.no_metadata)?;
+    let argv = plan
+        .hosts
+        .iter()
+        .map(|(name, host)| (name.clone(), agent_argv(name, host, lab.as_ref().map(Lab::name))))
+        .collect();
+    let (hosts, failed) = asked(&plan, &argv, !args.no_metadata)?;
     drop(lab);
     let failed = failed.into_iter().map(|(name, reason)| (name.to_string(), reason)).collect();
     Ok(Inspection { failed, ..Inspection::of_plan(&plan, &hosts) })
@@ -98,7 +101,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspection, Failure> {
     });
     let plan = without_traffic(hosts.collect());
     let argv = targets.iter().map(|(name, target)| (name.clone(), Ok(target.argv.clone()))).collect();
-    let (hosts, failed) = asked(&plan, argv, !args.no_metadata)?;
+    let (hosts, failed) = asked(&plan, &argv, !args.no_metadata)?;
     let word = |name: &HostName| targets.get(name).map(|target| target.word.clone()).unwrap_or_default();
     let hosts = hosts.into_iter().map(|(name, snapshot)| (word(&name), snapshot)).collect();
     let failed = failed.into_iter().map(|(name, reason)| (word(&name), reason)).collect();
@@ -132,12 +135,19 @@ type Asked = (BTreeMap<HostName, HostSnapshot>, Vec<(HostName, String)>);
 
 fn asked(
     plan: &ResolvedPlan,
-    argv: BTreeMap<HostName, Result<Vec<String>, String>>,
+    argv: &BTreeMap<HostName, Result<Vec<String>, String>>,
     metadata: bool,
 ) -> Result<Asked, Failure> {
-    let interrupted = signal::interrupted().kind(Kind::Environment)?;
-    let mut asking = Asking { argv, interrupted };
-    let described: Described = coordinator::describe(plan, &mut asking, metadata)
+    let clock = SystemClock::new()?;
+    let launcher = &mut |name: &HostName, _: &Host| {
+        argv.get(name).cloned().unwrap_or_else(|| Err(format!("the command line has no host {name}")))
+    };
+    let listener = &mut |event| {
+        if let Event::Warned { warning } = event {
+            eprintln!("netduel: {warning}");
+        }
+    };
+    let described: Described = coordinator::describe(plan, &clock, launcher, listener, metadata)
         .ok_or_else(|| Failure::message(Kind::Interrupted, "stopped by you; nothing was changed"))?;
     let (mut hosts, mut failed) = (BTreeMap::new(), Vec::new());
     for (name, answer) in described {

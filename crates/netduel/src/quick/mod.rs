@@ -8,16 +8,14 @@ mod options;
 mod output;
 pub mod pairing;
 mod plan;
+mod policy;
 #[cfg(test)]
 mod ranges;
 mod reach;
-mod surroundings;
 pub mod tls;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
-use netduel_control::coordinator;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Trial, Validity};
@@ -34,7 +32,7 @@ use crate::run_store::open_store;
 use args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use output::{Format, Output};
 use plan::Test;
-use surroundings::QuickSystem;
+use policy::QuickPolicy;
 
 /// Shortest interval of lines: an agent sends figures at most 100 times per second.
 const INTERVAL_LEAST: Nanos = Nanos::from_millis(10);
@@ -149,14 +147,16 @@ fn execute(
         RunSource::Unstored
     };
     let store = open_store(&common.store)?;
-    let system = System::new(plan, source, store, None, |event| output.borrow_mut().event(event))?;
+    let mut system = System::new(plan, source, store, None)?;
+    if let Some(bind) = &common.bind {
+        // The agent of this host binds the sockets of the data, the link to the server the control connection.
+        system.agent_arguments = vec!["--bind".to_owned(), bind.to_string()];
+    }
     let progress = if common.interval == Nanos(0) { Nanos(1_000_000_000) } else { common.interval };
-    let bind = common.bind.clone();
-    let mut quick = QuickSystem { system, progress, bind, hosts: BTreeMap::new(), trial: None };
-    let result = coordinator::run(plan, &mut quick);
-    let QuickSystem { system, hosts, trial, .. } = quick;
-    let closed = system.close();
-    match (&trial, result) {
+    let mut policy = QuickPolicy { plan, progress };
+    let (result, closed) = system.run(&mut policy, |event| output.borrow_mut().event(event));
+    let hosts = &closed.hosts;
+    match (&closed.trial, result) {
         (_, Ok(RunEnd::Interrupted)) => Err(Failure::message(Kind::Interrupted, output.borrow().stopped())),
         (Some(trial), result) => {
             if let Validity::Failed { reason } = &trial.validity {
@@ -171,7 +171,7 @@ fn execute(
                 (Some(one), Some(other)) => one.same_machine(other),
                 _ => false,
             };
-            let expected = plan.arms.first().and_then(|arm| expected::of(plan, &hosts, arm, workload));
+            let expected = plan.arms.first().and_then(|arm| expected::of(plan, hosts, arm, workload));
             output.borrow_mut().end(plan, workload, trial, (shared, expected.as_ref()))?;
             if let Some(id) = closed.id.filter(|_| common.save) {
                 eprintln!("stored as run {id} (netduel report {id})");

@@ -8,7 +8,6 @@ mod surroundings;
 
 use std::path::Path;
 
-use netduel_control::coordinator;
 use netduel_lab::Lab;
 use netduel_model::plan::{self, ResolvedPlan};
 use netduel_store::Store;
@@ -21,7 +20,7 @@ use crate::run_store::{open_store, store_failure};
 use outcome::finish;
 pub use outcome::{Output, run_failure};
 use progress::Progress;
-pub use surroundings::{RunSource, System, agent_argv, build_lab};
+pub use surroundings::{PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems};
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
@@ -73,9 +72,8 @@ pub fn execute(
     output: &Output,
 ) -> Result<(), Failure> {
     let mut progress = Progress::new(plan, source.earlier_trials(), output.quiet);
-    let mut system = System::new(plan, source, store, lab, |event| progress.event(event))?;
-    let result = coordinator::run(plan, &mut system);
-    let closed = system.close();
+    let system = System::new(plan, source, store, lab)?;
+    let (result, closed) = system.run(&mut PlanPolicy(plan), |event| progress.event(event));
     progress.close();
     drop(closed.lab);
     finish(result, &closed.store, closed.id.as_ref(), output)

@@ -3,8 +3,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use netduel_control::coordinator::{KnownRun, StoreProblem, Surroundings};
-use netduel_lab::{Lab, Lifetime};
+use netduel_control::coordinator::{
+    self, Clock, KnownRun, Lab, Policy, RunError, Store, StoreProblem, Surroundings,
+};
+use netduel_lab::Lifetime;
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{HostName, LabName, RunId, Token};
@@ -14,10 +16,11 @@ use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
+use netduel_model::warning::Warning;
 use netduel_report::analysis;
 use netduel_report::findings::Severity;
 use netduel_report::inspect::Inspection;
-use netduel_store::{RunWriter, Store, StoreError};
+use netduel_store::{RunWriter, StoreError};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::run::path_events::PathEvents;
@@ -51,98 +54,85 @@ impl RunSource {
 /// What is left when a run is over.
 pub struct Closed {
     /// The store.
-    pub store: Store,
+    pub store: netduel_store::Store,
     /// The run's name in it.
     pub id: Option<RunId>,
     /// The lab, still up: dropping it takes it down.
-    pub lab: Option<Lab>,
+    pub lab: Option<netduel_lab::Lab>,
+    /// The descriptions of the hosts.
+    pub hosts: BTreeMap<HostName, HostSnapshot>,
+    /// The last trial.
+    pub trial: Option<Trial>,
 }
 
-/// The real surroundings.
-pub struct System<'a> {
+/// What surrounds a run of `plan` on this machine.
+pub struct System {
     plan: ResolvedPlan,
-    source: RunSource,
-    store: Store,
-    writer: Option<RunWriter>,
-    id: Option<RunId>,
-    lab: Option<Lab>,
-    path_events: Option<PathEvents>,
-    interrupted: Arc<AtomicBool>,
-    listener: Box<dyn FnMut(&Event) + 'a>,
+    clock: SystemClock,
+    file: RunFile,
+    lab: PlanLab,
+    /// What follows the words that start an agent.
+    pub agent_arguments: Vec<String>,
 }
 
-impl<'a> System<'a> {
+impl System {
     /// Around a run of `plan`; `lab` is the plan's lab, built before.
     pub fn new(
         plan: &ResolvedPlan,
         source: RunSource,
-        store: Store,
-        lab: Option<Lab>,
-        listener: impl FnMut(&Event) + 'a,
+        store: netduel_store::Store,
+        lab: Option<netduel_lab::Lab>,
     ) -> Result<Self, Failure> {
-        let interrupted = signal::interrupted().kind(Kind::Environment)?;
-        Ok(Self {
+        let file = RunFile {
             plan: plan.clone(),
             source,
             store,
             writer: None,
             id: None,
-            lab,
-            path_events: None,
-            interrupted,
-            listener: Box::new(listener),
-        })
+            hosts: BTreeMap::new(),
+            trial: None,
+        };
+        let lab = PlanLab { plan: plan.clone(), lab, events: None };
+        let clock = SystemClock::new()?;
+        Ok(Self { plan: plan.clone(), clock, file, lab, agent_arguments: Vec::new() })
     }
 
-    /// Gives back what outlives the run; the run's file is closed.
-    pub fn close(self) -> Closed {
-        Closed { store: self.store, id: self.id, lab: self.lab }
-    }
-
-    fn writer(&mut self) -> Option<&mut RunWriter> {
-        self.writer.as_mut()
-    }
-
-    /// Tells what is so wrong with the hosts that trials would be wasted, before the first of them.
-    fn tell_problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) {
-        let lines = Inspection::of_plan(&self.plan, hosts).lines(Severity::Problem);
-        if lines.is_empty() {
-            return;
-        }
-        let more = "what to do about it: `netduel inspect`, with --plan for the hosts of a plan".to_owned();
-        for text in lines.into_iter().chain([more]) {
-            (self.listener)(&Event::ProblemFound { text });
-        }
-    }
-
-    fn header(
-        &self,
-        id: RunId,
-        seed: u64,
-        hosts: &BTreeMap<HostName, HostSnapshot>,
-        (plan_text, annotations): (String, Annotations),
-    ) -> RunHeader {
-        RunHeader {
-            id,
-            started_unix_ms: self.unix_ms(),
-            program: program::name_and_version(),
-            command: program::command_line(),
-            plan: self.plan.clone(),
-            plan_text,
-            seed,
-            hosts: hosts.clone(),
-            annotations,
-        }
+    /// Runs the plan to its end, and shows its events to the listener.
+    pub fn run(
+        mut self,
+        policy: &mut dyn Policy,
+        mut listener: impl FnMut(&Event),
+    ) -> (Result<RunEnd, RunError>, Closed) {
+        let lab_name = self.lab.lab.as_ref().map(|lab| lab.name().clone());
+        let surroundings = Surroundings {
+            clock: &self.clock,
+            launcher: &mut |name, host| {
+                let argv = agent_argv(name, host, lab_name.as_ref())?;
+                Ok(argv.into_iter().chain(self.agent_arguments.iter().cloned()).collect())
+            },
+            listener: &mut |event| listener(&event),
+            tokens: &mut token,
+            store: &mut self.file,
+            lab: &mut self.lab,
+            policy,
+        };
+        let result = coordinator::run(&self.plan, surroundings);
+        let RunFile { store, id, hosts, trial, .. } = self.file;
+        (result, Closed { store, id, lab: self.lab.lab, hosts, trial })
     }
 }
 
+fn token() -> Result<Token, String> {
+    netduel_sys::random::bytes16().map(Token).map_err(|error| format!("failed to draw a token: {error}"))
+}
+
 /// The plan's lab, when it has one. Its name holds the process number, so that runs side by side do not clash.
-pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<Lab>, Failure> {
+pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<netduel_lab::Lab>, Failure> {
     let Some(spec) = &plan.lab else { return Ok(None) };
     let base: String = plan.name.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
     let name = LabName::new(format!("run-{base}-{}", std::process::id())).kind(Kind::Internal)?;
-    let lab =
-        Lab::up(&name, spec, Lifetime::Attached, &program::keeper_command()).map_err(crate::lab::failed)?;
+    let lab = netduel_lab::Lab::up(&name, spec, Lifetime::Attached, &program::keeper_command())
+        .map_err(crate::lab::failed)?;
     Ok(Some(lab))
 }
 
@@ -157,14 +147,14 @@ fn random_u64() -> Result<u64, String> {
     Ok(u128::from_le_bytes(bytes) as u64)
 }
 
-/// The argv that starts the agent of a host of a plan; `lab` is the plan's, when it has one.
-pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&Lab>) -> Result<Vec<String>, String> {
+/// The argv that starts the agent of a host of a plan; `lab` names the plan's, when it has one.
+pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&LabName>) -> Result<Vec<String>, String> {
     let program = program::path().display().to_string();
     let prefix = match &host.launch {
         Launch::Local => Vec::new(),
         Launch::Lab { guest } => {
             let lab = lab.ok_or_else(|| format!("host {name} is in a lab, and the plan has none"))?;
-            let words = [program.as_str(), "lab", "exec", "--lab", lab.name().as_str(), guest, "--"];
+            let words = [program.as_str(), "lab", "exec", "--lab", lab.as_str(), guest, "--"];
             words.iter().map(|word| (*word).to_owned()).collect()
         }
         Launch::Netns { name } => {
@@ -180,37 +170,129 @@ pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&Lab>) -> Result<Vec
     Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
 }
 
-impl Surroundings for System<'_> {
-    fn launcher(&mut self, name: &HostName, host: &Host) -> Result<Vec<String>, String> {
-        agent_argv(name, host, self.lab.as_ref())
+/// The clocks of this machine, and its signals.
+pub struct SystemClock {
+    interrupted: Arc<AtomicBool>,
+}
+
+impl SystemClock {
+    /// Signals end waits from now on.
+    pub fn new() -> Result<Self, Failure> {
+        Ok(Self { interrupted: signal::interrupted().kind(Kind::Environment)? })
+    }
+}
+
+impl Clock for SystemClock {
+    fn now_ns(&self) -> u64 {
+        netduel_sys::clock::monotonic_ns()
     }
 
+    fn unix_ms(&self) -> u64 {
+        netduel_sys::clock::realtime_ns() / 1_000_000
+    }
+
+    fn wait(&self, time: Nanos) {
+        let deadline_ns = self.now_ns().saturating_add(time.0);
+        // The caller checks for an interrupt next.
+        netduel_sys::clock::sleep_until_or(deadline_ns, &self.interrupted);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// What decides in a run of a plan: its hosts are inspected, and it stops when every interval is as narrow as the plan asks.
+pub struct PlanPolicy<'a>(pub &'a ResolvedPlan);
+
+impl Policy for PlanPolicy<'_> {
+    fn problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
+        host_problems(self.0, hosts)
+    }
+
+    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
+        let analysis = analysis::analyse(self.0, None, trials, &[], None);
+        analysis.precise_enough().then_some(RunEnd::PrecisionReached)
+    }
+}
+
+/// Problems that `netduel inspect` finds on the hosts of a plan, each a line, and where to read more.
+pub fn host_problems(plan: &ResolvedPlan, hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
+    let mut lines = Inspection::of_plan(plan, hosts).lines(Severity::Problem);
+    if !lines.is_empty() {
+        lines.push("what to do about it: `netduel inspect`, with --plan for the hosts of a plan".to_owned());
+    }
+    lines
+}
+
+/// The plan's lab, when it has one.
+struct PlanLab {
+    plan: ResolvedPlan,
+    lab: Option<netduel_lab::Lab>,
+    events: Option<PathEvents>,
+}
+
+impl Lab for PlanLab {
     fn set_path(&mut self, path: LabPath) -> Result<(), String> {
         let lab = self.lab.as_ref().ok_or("a path treatment needs a lab, and the plan has none")?;
         lab.set_path(path).map_err(|error| format!("failed to {error}"))
     }
 
     fn begin_events(&mut self, pair: &Pair, events: &[PathEvent]) -> Result<(), String> {
-        let lab = self.lab.as_ref().ok_or("events of a lab were asked for, and the plan has none")?;
-        self.path_events = Some(PathEvents::begin(lab, &self.plan, pair, events)?);
+        let lab = self.lab.as_ref().ok_or("the plan has events of a lab, and it has no lab")?;
+        self.events = Some(PathEvents::begin(lab, &self.plan, pair, events)?);
         Ok(())
     }
 
     fn end_events(&mut self) -> Result<Option<LabEvents>, String> {
-        let (Some(events), Some(lab)) = (self.path_events.take(), self.lab.as_ref()) else { return Ok(None) };
+        let (Some(events), Some(lab)) = (self.events.take(), self.lab.as_ref()) else { return Ok(None) };
         events.end(lab).map(Some)
     }
+}
 
-    fn hosts_known(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
+/// The run in the store.
+struct RunFile {
+    plan: ResolvedPlan,
+    source: RunSource,
+    store: netduel_store::Store,
+    writer: Option<RunWriter>,
+    id: Option<RunId>,
+    hosts: BTreeMap<HostName, HostSnapshot>,
+    trial: Option<Trial>,
+}
+
+impl RunFile {
+    fn header(
+        &self,
+        (id, seed, started_unix_ms): (RunId, u64, u64),
+        (plan_text, annotations): (String, Annotations),
+    ) -> RunHeader {
+        RunHeader {
+            id,
+            started_unix_ms,
+            program: program::name_and_version(),
+            command: program::command_line(),
+            plan: self.plan.clone(),
+            plan_text,
+            seed,
+            hosts: self.hosts.clone(),
+            annotations,
+        }
+    }
+}
+
+impl Store for RunFile {
+    fn open(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Result<KnownRun, StoreProblem> {
         let problem = |message: String| StoreProblem { message };
-        self.tell_problems(hosts);
+        self.hosts.clone_from(hosts);
         let source = std::mem::replace(&mut self.source, RunSource::Unstored);
         let known = match source {
             RunSource::New { plan_text, annotations } => {
                 let seed = self.plan.design.seed.map_or_else(random_u64, Ok).map_err(problem)?;
                 let suffix = random_u64().map_err(problem)? as u16;
-                let id = self.store.new_id(&self.plan.name, self.unix_ms(), suffix);
-                let header = self.header(id.clone(), seed, hosts, (plan_text, annotations));
+                let unix_ms = netduel_sys::clock::realtime_ns() / 1_000_000;
+                let id = self.store.new_id(&self.plan.name, unix_ms, suffix);
+                let header = self.header((id.clone(), seed, unix_ms), (plan_text, annotations));
                 self.writer = Some(self.store.create(&header).map_err(store_problem)?);
                 KnownRun { id, seed, is_resumed: false, trials: Vec::new() }
             }
@@ -231,49 +313,25 @@ impl Surroundings for System<'_> {
     }
 
     fn reserve(&mut self) -> Result<(), StoreProblem> {
-        self.writer().map_or(Ok(()), |writer| writer.reserve().map_err(store_problem))
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.reserve().map_err(store_problem))
     }
 
-    fn store(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
-        self.writer().map_or(Ok(()), |writer| writer.trial(trial).map_err(store_problem))
+    fn trial(&mut self, trial: &Trial) -> Result<(), StoreProblem> {
+        self.trial = Some(trial.clone());
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.trial(trial).map_err(store_problem))
     }
 
-    fn event(&mut self, event: Event) {
-        let stored = match (&event, self.writer.as_mut()) {
-            (Event::Warned { warning }, Some(writer)) => writer.warning(warning),
-            (Event::RunFinished { end }, Some(writer)) => writer.end(end),
-            _ => Ok(()),
-        };
-        if let Err(error) = stored {
-            eprintln!("netduel: {}", chain(&error));
-        }
-        (self.listener)(&event);
+    fn warning(&mut self, warning: &Warning) {
+        complain(self.writer.as_mut().map(|writer| writer.warning(warning)));
     }
 
-    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
-        let analysis = analysis::analyse(&self.plan, None, trials, &[], None);
-        analysis.precise_enough().then_some(RunEnd::PrecisionReached)
+    fn end(&mut self, end: &RunEnd) {
+        complain(self.writer.as_mut().map(|writer| writer.end(end)));
     }
+}
 
-    fn settle(&mut self, time: Nanos) {
-        let deadline_ns = netduel_sys::clock::monotonic_ns().saturating_add(time.0);
-        // Whoever asks next sees that somebody wants the run to stop.
-        netduel_sys::clock::sleep_until_or(deadline_ns, &self.interrupted);
-    }
-
-    fn interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
-    }
-
-    fn now_ns(&self) -> u64 {
-        netduel_sys::clock::monotonic_ns()
-    }
-
-    fn unix_ms(&self) -> u64 {
-        netduel_sys::clock::realtime_ns() / 1_000_000
-    }
-
-    fn token(&mut self) -> Result<Token, String> {
-        netduel_sys::random::bytes16().map(Token).map_err(|error| format!("failed to draw a token: {error}"))
+fn complain(stored: Option<Result<(), StoreError>>) {
+    if let Some(Err(error)) = stored {
+        eprintln!("netduel: {}", chain(&error));
     }
 }

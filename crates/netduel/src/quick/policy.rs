@@ -1,0 +1,36 @@
+//! What a quick test decides otherwise than a run of a plan: how often its ends report, and that other tests may run beside it.
+use std::collections::BTreeMap;
+
+use netduel_control::coordinator::Policy;
+use netduel_model::ids::HostName;
+use netduel_model::plan::ResolvedPlan;
+use netduel_model::snapshot::HostSnapshot;
+use netduel_model::units::Nanos;
+
+use crate::run::host_problems;
+
+/// The policy of a quick test.
+pub struct QuickPolicy<'a> {
+    /// The test as a plan.
+    pub plan: &'a ResolvedPlan,
+    /// Interval between the progress messages of its ends.
+    pub progress: Nanos,
+}
+
+impl Policy for QuickPolicy<'_> {
+    fn progress_interval(&self) -> Nanos {
+        self.progress
+    }
+
+    fn locks_hosts(&self) -> bool {
+        false
+    }
+
+    fn restarts_agents(&self) -> bool {
+        false
+    }
+
+    fn problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
+        host_problems(self.plan, hosts)
+    }
+}
