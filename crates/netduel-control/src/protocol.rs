@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// - 1: the first.
 /// - 2: how often figures of a trial under way are sent is the coordinator's choice; workloads, engines and results that 1
 ///   did not know.
-/// - 3: `pps` is a type of workload of its own.
+/// - 3: `pps` is a type of workload of its own; fields and words are renamed as in format 3 of the store.
 pub const PROTOCOL: u32 = 3;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -40,14 +40,14 @@ pub(crate) fn device(
     let queues =
         around.sees_own_queues.then(|| around.root.join("sys/class/net").join(&link.name).join("queues"));
     Device {
-        bus: place.as_ref().map(|place| place.name.clone()),
+        bus_address: place.as_ref().map(|place| place.name.clone()),
         // Filled in by who knows all interfaces of the function.
         pci: None,
         // Drivers without firmware say so in three ways.
         firmware: driver
             .map(|info| info.firmware.trim().to_owned())
             .filter(|version| !version.is_empty() && version != "N/A"),
-        node: folder.and_then(|folder| number(&folder.join("numa_node"))),
+        numa_node: folder.and_then(|folder| number(&folder.join("numa_node"))),
         channels,
         rings: rings(&link.name, source),
         coalescing: source.coalesce(&link.name).ok().map(|coalesce| coalescing(&coalesce)),
@@ -57,7 +57,7 @@ pub(crate) fn device(
         interrupts: folder
             .map(|folder| queue_interrupts(&around.root, folder, &around.interrupts))
             .unwrap_or_default(),
-        disciplines: around.disciplines.get(&link.index).cloned().unwrap_or_default(),
+        qdiscs: around.disciplines.get(&link.index).cloned().unwrap_or_default(),
         xdp: around.xdp.get(&link.index).cloned(),
         counters: counters(&link.name, source),
     }

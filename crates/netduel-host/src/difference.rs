@@ -8,7 +8,7 @@ use crate::link::{Counters, Link};
 use crate::reading::Reading;
 use crate::{interrupts, processor, protocol, queueing, softnet};
 
-/// What happened between two readings. `tick_ns` is the length of a clock tick; `cost_ns` is filled in by the caller.
+/// What happened between two readings. `tick_ns` is the length of a clock tick; `observer_cpu_ns` is filled in by the caller.
 pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Observation {
     let (stat_before, stat_after) = (text(&before.stat), text(&after.stat));
     let (links_before, links_after) = (before.present(), after.present());
@@ -32,7 +32,7 @@ pub(crate) fn observation(before: &Reading, after: &Reading, tick_ns: u64) -> Ob
         interfaces: interfaces(before, after, &links_before, &links_after),
         driver: drivers(before, after, &links_after),
         protocol: protocols(before, after),
-        cost_ns: 0,
+        observer_cpu_ns: 0,
     }
 }
 
@@ -92,10 +92,10 @@ fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) 
             // Without counters (a namespace's oddity) nothing can be said but that it is there.
             let last = link.counters.unwrap_or_default();
             let (presence, first) = match old {
-                None => (Presence::Appeared, Counters::default()),
+                None => (Presence::Added, Counters::default()),
                 Some(old) => match old.counters.unwrap_or_default() {
-                    first if began_anew(&first, &last) => (Presence::Appeared, Counters::default()),
-                    first => (Presence::Stayed, first),
+                    first if began_anew(&first, &last) => (Presence::Added, Counters::default()),
+                    first => (Presence::Unchanged, first),
                 },
             };
             let [qdisc_dropped, ingress_dropped, qdisc_overlimits] = dropped(link.index);
@@ -110,7 +110,7 @@ fn interfaces(first: &Reading, last: &Reading, before: &[Link], after: &[Link]) 
         })
         .collect();
     let gone = before.iter().filter(|old| !after.iter().any(|link| link.index == old.index));
-    found.extend(gone.map(|old| InterfaceDelta { presence: Presence::Vanished, ..described(old) }));
+    found.extend(gone.map(|old| InterfaceDelta { presence: Presence::Removed, ..described(old) }));
     found
 }
 

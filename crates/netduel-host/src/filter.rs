@@ -2,13 +2,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use netduel_model::snapshot::PacketFilter;
+use netduel_model::snapshot::Firewall;
 
 use crate::file::{line, number, numbers_in, target_name, whole};
 use crate::source::FilterSource;
 
 /// The filters of a network namespace; absent when nothing is told of any.
-pub(crate) fn filter(root: &Path, source: &mut dyn FilterSource) -> Option<PacketFilter> {
+pub(crate) fn filter(root: &Path, source: &mut dyn FilterSource) -> Option<Firewall> {
     let network = root.join("proc/thread-self/net");
     // Of either family; a table that both have is named once.
     let tables: BTreeSet<String> = ["ip_tables_names", "ip6_tables_names"]
@@ -18,12 +18,12 @@ pub(crate) fn filter(root: &Path, source: &mut dyn FilterSource) -> Option<Packe
         .collect();
     let limits = root.join("proc/sys/net/netfilter");
     let tracked = number(&limits.join("nf_conntrack_count"));
-    let found = PacketFilter {
+    let found = Firewall {
         nft_rules: if has_nftables(root) { source.rules().ok() } else { Some(0) },
         iptables: tables.into_iter().collect(),
-        tracked: tracked.zip(number(&limits.join("nf_conntrack_max"))),
+        conntrack: tracked.zip(number(&limits.join("nf_conntrack_max"))),
     };
-    (found != PacketFilter::default()).then_some(found)
+    (found != Firewall::default()).then_some(found)
 }
 
 /// Whether the kernel has nftables now. A question to it would load the module, and a reader must not change a host.

@@ -169,7 +169,7 @@ impl Listener {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::NOBUFS) => {
-                    self.note(String::new(), None, LinkChange::Missed);
+                    self.note(String::new(), None, LinkChange::EventsLost);
                     if let Ok(now) = known(&mut self.lists) {
                         self.known = now;
                     }
@@ -192,7 +192,7 @@ impl Listener {
                     let record =
                         String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()).into_owned();
                     if let Some((interface, words)) = path_message(&record) {
-                        self.note(interface, None, LinkChange::DataPath { words });
+                        self.note(interface, None, LinkChange::DataPath { message: words });
                     }
                 }
                 // Records were overwritten before they were read (EPIPE): the next one follows.
@@ -218,7 +218,7 @@ fn apply(known: &mut Known, kind: u16, notified: &Link) -> Vec<(String, Option<S
     let above = before.as_ref().and_then(|state| state.master).map(|index| name_of(known, index));
     if kind == RTM_DELLINK {
         return match known.remove(&notified.index) {
-            Some(state) => vec![(state.name, above, LinkChange::Vanished)],
+            Some(state) => vec![(state.name, above, LinkChange::Removed)],
             None => Vec::new(),
         };
     }
@@ -228,7 +228,7 @@ fn apply(known: &mut Known, kind: u16, notified: &Link) -> Vec<(String, Option<S
     let now = State::of(notified);
     let mut changes = Vec::new();
     match before {
-        None => changes.push(LinkChange::Appeared),
+        None => changes.push(LinkChange::Added),
         Some(before) => {
             if before.name != now.name {
                 changes.push(LinkChange::Renamed { from: before.name });

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use netduel_model::snapshot::{Cache, HugePages, MemoryNode, Processor};
+use netduel_model::snapshot::{Cache, HugePages, NumaNode, Processor};
 
 use crate::file::{cores_in, field, line, number, numbers_in, whole};
 
@@ -75,12 +75,12 @@ fn size(text: &str) -> Option<u64> {
 }
 
 /// The memory nodes in the order of their numbers.
-pub(crate) fn nodes(root: &Path) -> Vec<MemoryNode> {
+pub(crate) fn nodes(root: &Path) -> Vec<NumaNode> {
     let folder = root.join("sys/devices/system/node");
     let node = |number: u32| {
         let of = folder.join(format!("node{number}"));
         let distances = line(&of.join("distance")).unwrap_or_default();
-        MemoryNode {
+        NumaNode {
             number,
             cores: cores_in(&of.join("cpulist")).unwrap_or_default(),
             memory_bytes: memory(&of.join("meminfo"), &format!("Node {number} MemTotal")),

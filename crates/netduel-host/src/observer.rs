@@ -48,7 +48,7 @@ impl Observer {
         let mut reading = self.spare.pop().unwrap_or_default();
         self.reader.before(&mut reading)?;
         let identity = self.reader.identity(&reading);
-        Ok(Before { watch, identity, reading, cost_ns: thread_cpu_ns().saturating_sub(begun) })
+        Ok(Before { watch, identity, reading, observer_cpu_ns: thread_cpu_ns().saturating_sub(begun) })
     }
 }
 
@@ -57,7 +57,7 @@ pub struct Before {
     watch: Option<Watch>,
     identity: HostIdentity,
     reading: Reading,
-    cost_ns: u64,
+    observer_cpu_ns: u64,
 }
 
 impl Before {
@@ -74,7 +74,7 @@ impl Before {
         observer.spare.push(last);
         seen.identity = Some(self.identity);
         seen.link_events = self.watch.map(Watch::finish);
-        seen.cost_ns = self.cost_ns + thread_cpu_ns().saturating_sub(begun);
+        seen.observer_cpu_ns = self.observer_cpu_ns + thread_cpu_ns().saturating_sub(begun);
         Ok(seen)
     }
 }

@@ -105,7 +105,8 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
     let mut functions = pci::functions(root);
     let mut interfaces = interfaces(sources, &links)?;
     for function in &mut functions {
-        let is_of_it = |interface: &&mut Interface| interface.device.bus.as_ref() == Some(&function.slot);
+        let is_of_it =
+            |interface: &&mut Interface| interface.device.bus_address.as_ref() == Some(&function.slot);
         let of_it: Vec<&mut Interface> = interfaces.iter_mut().filter(is_of_it).collect();
         function.interfaces = of_it.iter().map(|interface| interface.name.clone()).collect();
         for interface in of_it {
@@ -126,9 +127,9 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
         interfaces,
         sysctls: sysctls(root),
         processor: processor(root, sources.allowed.as_deref()),
-        nodes: nodes(root),
+        numa_nodes: nodes(root),
         pci_functions: functions,
-        filter: filter::filter(root, sources.filter.as_mut()),
+        firewall: filter::filter(root, sources.filter.as_mut()),
         irqbalance: filter::irqbalance(root),
         default_routes: default_routes(sources, &links),
         ..HostSnapshot::default()

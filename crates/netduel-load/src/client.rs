@@ -92,7 +92,7 @@ pub fn prepare_bound_client(
         }
         connections = Some(ConnectionReport {
             elapsed_ns: clock::monotonic_ns() - begun_ns,
-            at_a_time: threads as u32,
+            concurrency: threads as u32,
             connect: connect.to_record(),
         });
         sockets.peer = Some(Peer { address, bind: bind.clone() });

@@ -200,7 +200,7 @@ impl Control {
             messages: received.messages,
             retransmits,
             cwnd_bytes,
-            missing,
+            lost: missing,
             jitter_ns,
             round_trips: self.live_latency.take(),
         }

@@ -175,17 +175,17 @@ mod tests {
 
     #[test]
     fn results_of_one_kind_add_up() {
-        let zero_copy = |sends| ZeroCopyReport { sends, completions: 1, copied: 0, put_off: 2 };
+        let zero_copy = |sends| ZeroCopyReport { sends, completions: 1, copied: 0, deferred: 2 };
         let all =
             report([Counted::ZeroCopy(zero_copy(3)), Counted::Nothing, Counted::ZeroCopy(zero_copy(4))]);
-        assert_eq!(all.zero_copy, Some(ZeroCopyReport { sends: 7, completions: 2, copied: 0, put_off: 4 }));
+        assert_eq!(all.zero_copy, Some(ZeroCopyReport { sends: 7, completions: 2, copied: 0, deferred: 4 }));
 
         let received = |stream, count| Counted::ReceivedDatagrams {
             flows: vec![FlowCount::counted(stream, count)],
             packets: None,
         };
         let datagrams = report([received(1, 5), received(0, 7)]).datagrams.unwrap();
-        assert_eq!((datagrams.unique, datagrams.highest), (12, vec![7, 5]));
+        assert_eq!((datagrams.unique, datagrams.next_sequence), (12, vec![7, 5]));
         assert_eq!(datagrams.jitter_ns, None);
     }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn several_jobs_fill_one_report() {
         let histogram = HistogramRecord { count: 2, ..HistogramRecord::default() };
-        let foreign = TransactionParts { begun: 9, ..TransactionParts::default() };
+        let foreign = TransactionParts { attempted: 9, ..TransactionParts::default() };
         let all = report([
             Counted::InBand { requests: 5, histogram: histogram.clone() },
             Counted::Foreign(Box::new(foreign.clone())),

@@ -9,7 +9,7 @@ use crate::sequence_window::{Arrival, SequenceWindow};
 pub(crate) struct FlowCount {
     pub stream: usize,
     pub accounting: SequenceWindow,
-    pub foreign: u64,
+    pub unexpected: u64,
     pub buffers: u64,
     pub jitter: Jitter,
     pub socket_drops: Option<u64>,
@@ -53,7 +53,7 @@ impl FlowCount {
     pub(crate) fn new(stream: usize, trace: usize) -> Self {
         let (accounting, jitter) = (SequenceWindow::new(), Jitter::default());
         let trace = Trace::new(trace);
-        Self { stream, accounting, foreign: 0, buffers: 0, jitter, socket_drops: None, trace }
+        Self { stream, accounting, unexpected: 0, buffers: 0, jitter, socket_drops: None, trace }
     }
 
     /// Of datagrams that were counted without reading their numbers.
@@ -75,9 +75,9 @@ impl FlowCount {
         arrival
     }
 
-    /// Counts a foreign datagram.
-    pub(crate) fn add_foreign(&mut self) {
-        self.foreign += 1;
+    /// Counts an unexpected datagram.
+    pub(crate) fn add_unexpected(&mut self) {
+        self.unexpected += 1;
     }
 
     /// Adds datagrams that the socket dropped because the program was late.
@@ -87,7 +87,7 @@ impl FlowCount {
 
     /// Whether it has any count.
     pub(crate) fn has_any(&self) -> bool {
-        self.accounting.highest_plus_one() > 0 || self.foreign > 0 || self.socket_drops.is_some()
+        self.accounting.highest_plus_one() > 0 || self.unexpected > 0 || self.socket_drops.is_some()
     }
 }
 
@@ -106,13 +106,13 @@ impl FlowCounts {
         report.unique += flow.accounting.unique();
         report.duplicates += flow.accounting.duplicates();
         report.reordered += flow.accounting.reordered();
-        report.too_late += flow.accounting.too_late();
-        report.foreign += flow.foreign;
-        if report.highest.len() <= flow.stream {
-            report.highest.resize(flow.stream + 1, 0);
+        report.outside_window += flow.accounting.outside_window();
+        report.unexpected += flow.unexpected;
+        if report.next_sequence.len() <= flow.stream {
+            report.next_sequence.resize(flow.stream + 1, 0);
         }
         // Threads of several queues may each have seen a part of a flow.
-        let highest = &mut report.highest[flow.stream];
+        let highest = &mut report.next_sequence[flow.stream];
         *highest = (*highest).max(flow.accounting.highest_plus_one());
         report.buffers = Some(report.buffers.unwrap_or(0) + flow.buffers);
         if let Some(drops) = flow.socket_drops {

@@ -1,5 +1,5 @@
 //! From counters to an `EndReport`: series, flows and streams. Pure.
-use netduel_model::sample::{Flow, IntervalSample, STREAMS_TOLD, StreamReport, StreamSpread, ThreadUse};
+use netduel_model::sample::{Flow, IntervalSample, STREAMS_TOLD, StreamFairness, StreamReport, ThreadUse};
 
 use crate::stream_counter::{self, CounterValues, StreamCounter};
 
@@ -74,7 +74,7 @@ pub(crate) fn flow(counters: &[StreamCounter], started_ns: u64, series: SeriesGa
 }
 
 /// How evenly the streams were served; absent with fewer than two.
-pub(crate) fn spread(streams: &[StreamReport], sends: bool) -> Option<StreamSpread> {
+pub(crate) fn spread(streams: &[StreamReport], sends: bool) -> Option<StreamFairness> {
     if streams.len() < 2 {
         return None;
     }
@@ -83,12 +83,12 @@ pub(crate) fn spread(streams: &[StreamReport], sends: bool) -> Option<StreamSpre
     moved.sort_unstable();
     let sum: f64 = moved.iter().map(|bytes| *bytes as f64).sum();
     let squares: f64 = moved.iter().map(|bytes| (*bytes as f64).powi(2)).sum();
-    Some(StreamSpread {
+    Some(StreamFairness {
         count: moved.len() as u32,
-        least: moved[0],
-        median: moved[(moved.len() - 1) / 2],
-        most: moved[moved.len() - 1],
-        jain: (squares > 0.0).then(|| sum * sum / (moved.len() as f64 * squares)),
+        min_bytes: moved[0],
+        median_bytes: moved[(moved.len() - 1) / 2],
+        max_bytes: moved[moved.len() - 1],
+        jain_index: (squares > 0.0).then(|| sum * sum / (moved.len() as f64 * squares)),
     })
 }
 
@@ -107,8 +107,8 @@ pub(crate) fn thread_use(threads: impl Iterator<Item = Option<(u64, u64)>>) -> O
     for thread in threads {
         let (ran_ns, waited_ns) = thread?;
         all.threads += 1;
-        all.ran_ns += ran_ns;
-        all.waited_ns += waited_ns;
+        all.run_ns += ran_ns;
+        all.run_delay_ns += waited_ns;
     }
     (all.threads > 0).then_some(all)
 }
@@ -186,10 +186,13 @@ mod tests {
         };
         assert_eq!(spread(&streams(&[5]), false), None);
         let alike = spread(&streams(&[7, 7, 7, 7]), false).unwrap();
-        assert_eq!((alike.count, alike.least, alike.most, alike.jain), (4, 7, 7, Some(1.0)));
+        assert_eq!((alike.count, alike.min_bytes, alike.max_bytes, alike.jain_index), (4, 7, 7, Some(1.0)));
         let one_has_all = spread(&streams(&[0, 8, 0, 0]), false).unwrap();
-        assert_eq!((one_has_all.median, one_has_all.most, one_has_all.jain), (0, 8, Some(0.25)));
-        assert_eq!(spread(&streams(&[7, 7]), true).unwrap().jain, None);
+        assert_eq!(
+            (one_has_all.median_bytes, one_has_all.max_bytes, one_has_all.jain_index),
+            (0, 8, Some(0.25))
+        );
+        assert_eq!(spread(&streams(&[7, 7]), true).unwrap().jain_index, None);
     }
 
     #[test]

@@ -32,6 +32,6 @@ impl SendCount {
 
     pub(crate) fn report(&self) -> DatagramSendReport {
         let pacing_error = self.pacing_error.as_ref().map(Histogram::to_record);
-        DatagramSendReport { calls: self.calls, burst: self.burst, refused: self.refused, pacing_error }
+        DatagramSendReport { calls: self.calls, burst_max: self.burst, refused: self.refused, pacing_error }
     }
 }

@@ -27,7 +27,7 @@ pub struct SequenceWindow {
     unique: u64,
     duplicates: u64,
     reordered: u64,
-    too_late: u64,
+    outside_window: u64,
     /// Bit `number mod WINDOW` is set when `number`, one of the last [`WINDOW`] before `next`, has arrived.
     seen: Vec<u64>,
 }
@@ -41,7 +41,7 @@ impl Default for SequenceWindow {
 impl SequenceWindow {
     /// Before the first arrival.
     pub fn new() -> Self {
-        Self { next: 0, unique: 0, duplicates: 0, reordered: 0, too_late: 0, seen: vec![0; WORDS] }
+        Self { next: 0, unique: 0, duplicates: 0, reordered: 0, outside_window: 0, seen: vec![0; WORDS] }
     }
 
     /// With `count` datagrams whose sequence numbers were not checked.
@@ -58,7 +58,7 @@ impl SequenceWindow {
             return Arrival::InOrder;
         }
         if self.next - number > WINDOW {
-            self.too_late += 1;
+            self.outside_window += 1;
             return Arrival::TooLate;
         }
         let (word, bit) = position(number);
@@ -106,8 +106,8 @@ impl SequenceWindow {
     }
 
     /// Arrivals behind the window.
-    pub fn too_late(&self) -> u64 {
-        self.too_late
+    pub fn outside_window(&self) -> u64 {
+        self.outside_window
     }
 
     /// Highest sequence number that arrived, plus one; 0 before the first.

@@ -229,7 +229,7 @@ impl Supervisor {
         let mut end = EndReport::new(self.role);
         end.sent = sends.then(|| report::flow(self.control.bulk_sent(), started, series.0));
         end.received = receives.then(|| report::flow(self.control.bulk_received(), started, series.1));
-        end.spread = if facts.is_stream() { report::spread(&streams, sends) } else { None };
+        end.fairness = if facts.is_stream() { report::spread(&streams, sends) } else { None };
         end.streams = report::grouped(streams);
         end.connections = self.connections;
         end.errors = ErrorCounts::report(tallies);

@@ -257,7 +257,7 @@ fn account_batch(
                 _ if datagram::read_magic(payload) == Some(probe_magic) => {}
                 // A repeated handshake message, whose reply was late.
                 _ if HandshakeMessage::from_bytes(payload).is_some() => {}
-                _ => count.foreign += 1,
+                _ => count.unexpected += 1,
             }
         }
         count.buffers += u64::from(count.accounting.unique() > before);

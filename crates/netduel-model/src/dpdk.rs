@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::workload::Role;
@@ -32,6 +32,10 @@ pub enum DpdkDevice {
 }
 
 impl DpdkDevice {
+    /// Those with a name.
+    const NAMED: [Self; 7] =
+        [Self::AfPacket, Self::AfXdp, Self::Memif, Self::Null, Self::Netvsc, Self::Mana, Self::Failsafe];
+
     /// As it is written in a plan.
     pub fn word(&self) -> &str {
         match self {
@@ -66,10 +70,8 @@ impl TryFrom<String> for DpdkDevice {
     type Error = String;
 
     fn try_from(word: String) -> Result<Self, String> {
-        let named =
-            [Self::AfPacket, Self::AfXdp, Self::Memif, Self::Null, Self::Netvsc, Self::Mana, Self::Failsafe];
-        if let Some(device) = named.into_iter().find(|device| device.word() == word) {
-            return Ok(device);
+        if let Some(device) = Self::NAMED.iter().find(|device| device.word() == word) {
+            return Ok(device.clone());
         }
         if is_pci_slot(&word) {
             return Ok(Self::Pci(word));
@@ -94,8 +96,13 @@ impl JsonSchema for DpdkDevice {
     fn schema_name() -> Cow<'static, str> {
         "DpdkDevice".into()
     }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        String::json_schema(generator)
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let named: Vec<&str> = Self::NAMED.iter().map(Self::word).collect();
+        let slot = "^[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\\.[0-9A-Fa-f]$";
+        json_schema!({ "anyOf": [
+            { "enum": named },
+            { "type": "string", "pattern": slot, "examples": ["0000:00:05.0"] },
+        ] })
     }
 }
 
@@ -117,7 +124,7 @@ fn is_pci_slot(word: &str) -> bool {
 }
 
 /// How testpmd is run at the ends that it is at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DpdkSettings {
     /// The program: a name to be looked for in PATH, or a path.
     pub program: String,
@@ -152,7 +159,7 @@ impl DpdkSettings {
 }
 
 /// What varies between the packets of testpmd.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DpdkFlows {
     /// Nothing: they are of one flow.
@@ -165,7 +172,7 @@ pub enum DpdkFlows {
 }
 
 /// What testpmd told of itself and its port after a trial.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DpdkReport {
     /// DPDK's version.
     pub version: String,
@@ -175,36 +182,36 @@ pub struct DpdkReport {
     pub port: String,
     /// NUMA node of the port, when it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<u32>,
+    pub numa_node: Option<u32>,
     /// What varied between the packets that it made.
     pub flows: DpdkFlows,
     /// Its counters between start and stop.
     pub counts: DpdkCounts,
-    /// The driver's own counters that are not zero, from the start of the program, by name.
+    /// The driver's own counters (xstats) that are not zero, from the start of the program, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub extended: BTreeMap<String, u64>,
+    pub xstats: BTreeMap<String, u64>,
     /// The cores that forwarded, by DPDK's numbers, in the order of their streams: as many as there are queues at most, whatever was
     /// asked for.
     pub cores: Vec<u16>,
 }
 
 /// The counters of a port between start and stop, packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DpdkCounts {
     /// Taken by the device (`TX-packets`).
-    pub sent: u64,
+    pub tx_packets: u64,
     /// Not taken by the device because its ring was full (`TX-dropped`): back-pressure, no loss.
-    pub refused: u64,
+    pub tx_dropped: u64,
     /// Received (`RX-packets`), with whatever else reached the port.
-    pub received: u64,
+    pub rx_packets: u64,
     /// Dropped by the device because its receive queues were full (`RX-missed`).
-    pub missed: u64,
+    pub rx_missed: u64,
     /// Received with an error.
-    pub receive_errors: u64,
+    pub rx_errors: u64,
     /// Receptions without a buffer to put them into (`RX-nombuf`).
-    pub without_buffer: u64,
+    pub rx_nombuf: u64,
     /// Failed to be sent.
-    pub send_errors: u64,
+    pub tx_errors: u64,
 }
 
 #[cfg(test)]

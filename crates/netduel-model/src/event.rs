@@ -2,7 +2,7 @@
 use crate::ids::{HostName, RunId};
 use crate::run::RunEnd;
 use crate::sample::LiveFigures;
-use crate::search::{SearchAsk, SearchStep};
+use crate::search::{SearchInput, SearchStep};
 use crate::trial::{Slot, Trial};
 use crate::warning::Warning;
 use crate::workload::Role;
@@ -46,7 +46,7 @@ pub enum Event {
     /// A trial that is a search tries a rate.
     SearchTries {
         /// What it tries.
-        ask: SearchAsk,
+        input: SearchInput,
     },
     /// A trial that is a search has tried a rate.
     SearchTried {

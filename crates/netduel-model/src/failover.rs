@@ -19,7 +19,7 @@ pub const PROBES_MAX: u64 = 1_000_000;
 pub const RETURN_DEADLINE_NS: u64 = 20_000_000_000;
 
 /// Something that is done to a path at a time of the trial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathEvent {
     /// When, after the start of the traffic.
     pub at: Nanos,
@@ -92,7 +92,7 @@ impl fmt::Display for PathEventKind {
 }
 
 /// What one end of a failover recorded: the probes that it received, one by one, and a fine series of bulk data.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FailoverReport {
     /// The start of this end, nanoseconds of its host's monotonic clock: hosts on one machine share it.
     pub started_ns: u64,
@@ -109,7 +109,7 @@ pub struct FailoverReport {
 }
 
 /// Arrivals in columns of differences: most are small, so ten thousand arrivals are some 150 kB. All columns are equally long.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeArrivals {
     /// Sequence number, less the one before and 1; the first less 0. 0 where nothing is lost, duplicated or overtaken.
     pub skips: Vec<i64>,
@@ -169,7 +169,7 @@ impl ProbeArrivals {
 }
 
 /// An event as it was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathEventRecord {
     /// Its place in the plan's list, from 0.
     pub index: u32,
@@ -193,7 +193,7 @@ pub struct PathEventRecord {
 }
 
 /// What an interface had carried at a moment, since it was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkBytes {
     /// The guest, `a` or `b`.
     pub guest: String,
@@ -204,7 +204,7 @@ pub struct LinkBytes {
 }
 
 /// What the lab did to the path of a trial.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LabEvents {
     /// Bytes by interface when the traffic began.
     pub start: Vec<LinkBytes>,

@@ -1,7 +1,8 @@
 //! Names and identifiers. A name is checked once, where it enters; afterwards its type says that it is good.
+use std::borrow::Cow;
 use std::fmt;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Longest name of a host, arm, workload or lab: it has to fit a table column and a file name.
@@ -111,6 +112,16 @@ impl Serialize for Token {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let hex = format!("{:032x}", u128::from_be_bytes(self.0));
         serializer.serialize_str(&hex)
+    }
+}
+
+impl JsonSchema for Token {
+    fn schema_name() -> Cow<'static, str> {
+        "Token".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let example = "0123456789abcdef0123456789abcdef";
+        json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}$", "examples": [example] })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Changes of a host's links while traffic ran, and which of them touch the way that the traffic took.
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::observation::{InterfaceDelta, Presence};
@@ -10,11 +11,11 @@ use crate::units::human_nanos;
 const CARRIES: f64 = 0.01;
 
 /// Something that changed on a link, as the kernel told it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkEvent {
     /// When it was heard, nanoseconds after the first reading of the observation; monotonic.
     pub at_ns: u64,
-    /// The interface; for [`LinkChange::Missed`] empty.
+    /// The interface; for [`LinkChange::EventsLost`] empty.
     pub interface: String,
     /// The interface above it, before the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,7 +25,7 @@ pub struct LinkEvent {
 }
 
 /// What changed on a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LinkChange {
     /// It was set up (`IFF_UP`).
@@ -36,9 +37,9 @@ pub enum LinkChange {
     /// It lost carrier: the far end or the host behind it went.
     CarrierLost,
     /// It came (`RTM_NEWLINK` of an unknown index).
-    Appeared,
+    Added,
     /// It went (`RTM_DELLINK`).
-    Vanished,
+    Removed,
     /// It was put under another interface.
     Enslaved {
         /// The interface above it now.
@@ -53,11 +54,11 @@ pub enum LinkChange {
     },
     /// The kernel's log says that the data path of a synthetic NIC moved (`hv_netvsc`).
     DataPath {
-        /// Its words.
-        words: String,
+        /// The message.
+        message: String,
     },
     /// Events came faster than they were taken: what changed in between is not known.
-    Missed,
+    EventsLost,
 }
 
 impl LinkEvent {
@@ -69,13 +70,15 @@ impl LinkEvent {
             LinkChange::Down => format!("{interface} went down"),
             LinkChange::CarrierGained => format!("{interface} gained carrier"),
             LinkChange::CarrierLost => format!("{interface} lost carrier"),
-            LinkChange::Appeared => format!("{interface} appeared"),
-            LinkChange::Vanished => format!("{interface} vanished"),
+            LinkChange::Added => format!("{interface} was added"),
+            LinkChange::Removed => format!("{interface} was removed"),
             LinkChange::Enslaved { to } => format!("{interface} was put under {to}"),
             LinkChange::Released => format!("{interface} was taken from under its master"),
             LinkChange::Renamed { from } => format!("{from} was renamed to {interface}"),
-            LinkChange::DataPath { words } => format!("the kernel said \"{words}\""),
-            LinkChange::Missed => "more link events came than could be read".to_owned(),
+            LinkChange::DataPath { message } => format!("the kernel logged \"{message}\""),
+            LinkChange::EventsLost => {
+                "link events were lost: they came faster than they were read".to_owned()
+            }
         };
         format!("{} after the start {what}", human_nanos(*at_ns as f64))
     }
@@ -92,7 +95,7 @@ pub fn of_the_path<'e>(
     let touches = |event: &&LinkEvent| {
         let is_near = |name: &str| near.contains(name);
         match &event.change {
-            LinkChange::Missed => true,
+            LinkChange::EventsLost => true,
             LinkChange::Renamed { from } => is_near(from) || is_near(&event.interface),
             LinkChange::Enslaved { to } => is_near(to) || is_near(&event.interface),
             _ => is_near(&event.interface) || event.master.as_deref().is_some_and(is_near),
@@ -107,7 +110,7 @@ fn near_the_path<'i>(interfaces: &'i [InterfaceDelta], expected: Option<&'i str>
     let total: f64 = of_trial().map(bytes).sum();
     // What vanished took its counters along, so it may have carried anything.
     let carries = |interface: &InterfaceDelta| {
-        interface.presence == Presence::Vanished || bytes(interface) > total * CARRIES
+        interface.presence == Presence::Removed || bytes(interface) > total * CARRIES
     };
     let mut carriers: BTreeSet<&str> =
         of_trial().filter(|one| carries(one)).map(|one| one.name.as_str()).collect();
@@ -158,7 +161,7 @@ mod tests {
             event("vf0", Some("eth0"), LinkChange::CarrierLost),
             event("eth0", None, LinkChange::Down),
             event("syn0", None, LinkChange::Down),
-            event("", None, LinkChange::Missed),
+            event("", None, LinkChange::EventsLost),
         ];
         let words: Vec<String> = of_the_path(&events, &seen, Some("vf0")).iter().map(|e| e.words()).collect();
         assert_eq!(
@@ -166,7 +169,7 @@ mod tests {
             [
                 "412 ms after the start vf0 lost carrier",
                 "412 ms after the start eth0 went down",
-                "412 ms after the start more link events came than could be read"
+                "412 ms after the start link events were lost: they came faster than they were read"
             ]
         );
     }
@@ -176,9 +179,9 @@ mod tests {
         let seen = [interface("nic", None, 5000)];
         let enslaved = event("enP1s1", None, LinkChange::Enslaved { to: "nic".into() });
         let said =
-            event("nic", None, LinkChange::DataPath { words: "Data path switched to VF: enP1s1".into() });
+            event("nic", None, LinkChange::DataPath { message: "Data path switched to VF: enP1s1".into() });
         assert_eq!(of_the_path(&[enslaved, said], &seen, None).len(), 2);
-        let gone = event("enP1s1", Some("nic"), LinkChange::Vanished);
+        let gone = event("enP1s1", Some("nic"), LinkChange::Removed);
         assert_eq!(of_the_path(&[gone], &seen, Some("nic")).len(), 1);
     }
 }

@@ -1,13 +1,14 @@
 //! What the observer of one host saw around a trial: differences of the kernel's counters, raw.
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::link_event::LinkEvent;
 
 /// Differences between "directly before the traffic" and "directly after it" on one host.
 /// A counter that the host does not have is absent; a counter that did not change is left out of the maps.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
     /// Time between the two readings, nanoseconds, monotonic.
     pub wall_ns: u64,
@@ -43,12 +44,12 @@ pub struct Observation {
     /// On what the host ran; absent in runs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<HostIdentity>,
-    /// What the two readings cost this host, CPU nanoseconds of the agent.
-    pub cost_ns: u64,
+    /// CPU time that the agent used for the two readings, nanoseconds.
+    pub observer_cpu_ns: u64,
 }
 
 /// Cores that an end chose for its threads, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
     /// Thread `i` runs on core `i mod len`; empty when none could be chosen, and the kernel placed them.
     pub cores: Vec<u16>,
@@ -58,7 +59,7 @@ pub struct Placement {
 
 /// What must stay the same for two trials of a host to be comparable: a virtual machine that is stopped and started may
 /// find itself on another machine, with another NIC. Cheap to read, so it is read with every trial.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostIdentity {
     /// `/proc/sys/kernel/random/boot_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +75,7 @@ pub struct HostIdentity {
 }
 
 /// What a network interface is, whatever it is called.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NicIdentity {
     /// Driver (`ethtool -i`).
     pub driver: String,
@@ -95,7 +96,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 /// CPU time of one core, nanoseconds, as `/proc/stat` classes it (guest time is in user).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CoreTime {
     /// Core number.
     pub core: u16,
@@ -121,7 +122,7 @@ impl CoreTime {
 }
 
 /// A process's use of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessUsage {
     /// User time, nanoseconds.
     pub user_ns: u64,
@@ -134,7 +135,7 @@ pub struct ProcessUsage {
 }
 
 /// One core's line of `/proc/net/softnet_stat`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Softnet {
     /// Core number.
     pub core: u16,
@@ -149,7 +150,7 @@ pub struct Softnet {
 }
 
 /// One interface's counters over a trial.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceDelta {
     /// Name, for example `eth0`.
     pub name: String,
@@ -194,14 +195,14 @@ pub struct InterfaceDelta {
 }
 
 /// Whether a device was there at both readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
     /// At both.
     #[default]
-    Stayed,
+    Unchanged,
     /// Only after: counters are those since it came.
-    Appeared,
+    Added,
     /// Only before: its counters are lost with it and stand as 0.
-    Vanished,
+    Removed,
 }

@@ -90,7 +90,7 @@ impl PacketReceiver {
 }
 
 /// The way of a workload's packets, which its client sends past the network stack or its sockets do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PacketPath {
     /// Who makes them.
     pub engine: PacketEngine,
@@ -170,7 +170,7 @@ fn overhead(family: Family) -> u32 {
 }
 
 /// Where packets past the network stack are sent or taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpMode {
     /// In the driver, before the kernel makes a socket buffer of the frame.
@@ -190,7 +190,7 @@ impl XdpMode {
 }
 
 /// What an end tells of packets that it sent or took past the network stack.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PacketReport {
     /// The interface that it used.
     pub interface: String,
@@ -212,7 +212,7 @@ pub struct PacketReport {
 }
 
 /// Packets of one queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct QueuePackets {
     /// The interface's number of the queue; absent where a core is counted whichever queue it serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,5 @@
 //! Which way the bytes of a trial went: by interface, and by a virtual function against the synthetic NIC above it.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lab;
@@ -18,7 +19,7 @@ const VF_BUS: &str = "pci";
 pub const PATH_SHARE_MIN: f64 = 0.99;
 
 /// Which way the bytes of a trial went at one end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathProof {
     /// Which end.
     pub role: Role,
@@ -49,7 +50,7 @@ impl PathProof {
         let share = share_of(&bytes, expected);
         let changed = interfaces
             .iter()
-            .filter(|interface| interface.presence != Presence::Stayed)
+            .filter(|interface| interface.presence != Presence::Unchanged)
             .map(|interface| interface.name.clone())
             .collect();
         Self { role, expected: expected.to_owned(), bytes, share, changed, kind: None }
@@ -195,7 +196,7 @@ mod tests {
             PathProof::from_interfaces(Role::Client, "vf0", &[]).failure().unwrap().contains("no interface")
         );
         let mut gone = interface("vf0", false, 1000);
-        gone.presence = Presence::Vanished;
+        gone.presence = Presence::Removed;
         assert!(
             PathProof::from_interfaces(Role::Client, "vf0", &[gone])
                 .failure()

@@ -1,6 +1,7 @@
 //! A run: one execution of a plan.
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{HostName, RunId};
@@ -10,7 +11,7 @@ use crate::trial::Trial;
 use crate::warning::Warning;
 
 /// What is known of a run before its first trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunHeader {
     /// Its name in the store.
     pub id: RunId,
@@ -34,7 +35,7 @@ pub struct RunHeader {
 }
 
 /// What the command line adds to a plan: words about the run, and settings that it overrides. The resolved plan has the settings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Annotations {
     /// A title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,16 +56,16 @@ impl Annotations {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 pub enum RunEnd {
     /// Every interval was narrow enough.
     PrecisionReached,
-    /// The most blocks that the plan allows were run.
-    BlocksDone,
+    /// The maximum number of blocks was run.
+    BlockLimitReached,
     /// The time budget was used up.
-    BudgetUsed,
-    /// Somebody stopped it; it can be resumed.
+    BudgetReached,
+    /// A user or a signal stopped it; it can be resumed.
     Interrupted,
     /// It could not go on; it can be resumed when the cause is removed.
     Failed {

@@ -1,6 +1,7 @@
 //! What one end of a trial measured of its own traffic. Raw counts; rates are derived when shown.
 use std::net::SocketAddr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dpdk::DpdkReport;
@@ -10,7 +11,7 @@ use crate::stamps::StampReport;
 use crate::workload::Role;
 
 /// What was moved in one interval of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalSample {
     /// End of the interval, nanoseconds after the trial's start on this end's monotonic clock.
     pub end_ns: u64,
@@ -23,7 +24,7 @@ pub struct IntervalSample {
 }
 
 /// One direction of one end: everything sent, or everything received.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Flow {
     /// Payload bytes, from the first to the last.
     pub bytes: u64,
@@ -38,7 +39,7 @@ pub struct Flow {
 }
 
 /// What one end reports of its own traffic after a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndReport {
     /// Which end.
     pub role: Role,
@@ -50,7 +51,7 @@ pub struct EndReport {
     pub streams: Vec<StreamReport>,
     /// How evenly the streams were served, when there are several: of what each sent, or received at an end that sends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread: Option<StreamSpread>,
+    pub fairness: Option<StreamFairness>,
     /// How the TCP connections were set up, at the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionReport>,
@@ -96,7 +97,7 @@ impl EndReport {
             sent: None,
             received: None,
             streams: Vec::new(),
-            spread: None,
+            fairness: None,
             connections: None,
             datagrams: None,
             datagrams_sent: None,
@@ -115,19 +116,19 @@ impl EndReport {
 }
 
 /// Threads and their cores, as the scheduler accounts for it (`/proc/thread-self/schedstat`, all threads together).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadUse {
     /// Threads.
     pub threads: u32,
-    /// Time that they ran, nanoseconds.
-    pub ran_ns: u64,
-    /// Time that they could have run and waited for a core, nanoseconds.
-    pub waited_ns: u64,
+    /// Time on a core, nanoseconds.
+    pub run_ns: u64,
+    /// Time runnable but not scheduled, nanoseconds (run delay).
+    pub run_delay_ns: u64,
 }
 
 /// What became of sends that were to copy nothing: the kernel tells of each when it is done with the memory, and whether it copied
 /// (`SO_EE_CODE_ZEROCOPY_COPIED`, `IORING_NOTIF_USAGE_ZC_COPIED`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ZeroCopyReport {
     /// Calls that the kernel took, of all streams.
     pub sends: u64,
@@ -136,7 +137,7 @@ pub struct ZeroCopyReport {
     /// Of the completions, how many said that the kernel had copied.
     pub copied: u64,
     /// Calls that the kernel put off until it is done with earlier ones (`ENOBUFS`, `ENOMEM`: net.core.optmem_max, RLIMIT_MEMLOCK).
-    pub put_off: u64,
+    pub deferred: u64,
 }
 
 impl ZeroCopyReport {
@@ -145,7 +146,7 @@ impl ZeroCopyReport {
         self.sends += other.sends;
         self.completions += other.completions;
         self.copied += other.copied;
-        self.put_off += other.put_off;
+        self.deferred += other.deferred;
     }
 }
 
@@ -153,28 +154,28 @@ impl ZeroCopyReport {
 pub const STREAMS_TOLD: usize = 1024;
 
 /// What the streams of an end moved, one by one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StreamSpread {
-    /// Streams.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamFairness {
+    /// Number of streams.
     pub count: u32,
-    /// Payload of the one that moved least, bytes.
-    pub least: u64,
-    /// Of the middle one (the lower of two), bytes.
-    pub median: u64,
-    /// Of the one that moved most, bytes.
-    pub most: u64,
-    /// Jain's fairness index, 1/count to 1: (sum of x)^2 / (count x sum of x^2); 1 is all alike. Absent when nothing moved.
-    pub jain: Option<f64>,
+    /// Payload of the stream with the fewest bytes.
+    pub min_bytes: u64,
+    /// Payload of the median stream (of two, the smaller), bytes.
+    pub median_bytes: u64,
+    /// Payload of the stream with the most bytes.
+    pub max_bytes: u64,
+    /// Jain's fairness index, 1/count to 1: (sum of x)^2 / (count x sum of x^2); 1 means equal shares. Absent when nothing moved.
+    pub jain_index: Option<f64>,
 }
 
 /// How the TCP connections of a trial were set up.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectionReport {
     /// From the first connect(2) until all were connected and the server had answered on each, nanoseconds. As many as
-    /// [`Self::at_a_time`] were under way.
+    /// [`Self::concurrency`] are set up at a time.
     pub elapsed_ns: u64,
     /// Threads that set connections up.
-    pub at_a_time: u32,
+    pub concurrency: u32,
     /// The time of each connect(2), from SYN to established, nanoseconds.
     pub connect: HistogramRecord,
 }
@@ -189,7 +190,7 @@ fn is_one(count: &u32) -> bool {
 }
 
 /// One stream or flow, or a group of streams: then bytes and counts are sums, and what cannot be summed is that of the first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StreamReport {
     /// Index of the stream, the same at both ends.
     pub index: u32,
@@ -252,7 +253,7 @@ impl StreamReport {
 
 /// The parts of the kernel's `struct tcp_info` (include/uapi/linux/tcp.h) that explain a result.
 /// A field that the running kernel does not have is absent.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TcpInfo {
     /// Congestion control in use.
     pub congestion: Option<String>,
@@ -321,7 +322,7 @@ impl TcpInfo {
 }
 
 /// Datagrams as a UDP receiver counted them, to the packet.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DatagramReport {
     /// Different datagrams that arrived.
     pub unique: u64,
@@ -329,12 +330,12 @@ pub struct DatagramReport {
     pub duplicates: u64,
     /// Datagrams that arrived after one with a higher sequence number (RFC 4737 section 3.3), duplicates left out.
     pub reordered: u64,
-    /// Datagrams that came so late that they fell out of the window in which duplicates can be told.
-    pub too_late: u64,
-    /// Datagrams of this trial's socket that were not ours: wrong size or header.
-    pub foreign: u64,
-    /// Highest sequence number that arrived, per flow, plus one.
-    pub highest: Vec<u64>,
+    /// Datagrams older than the window in which duplicates are recognized: neither received nor duplicate.
+    pub outside_window: u64,
+    /// Datagrams with a wrong size or header: they are not of this trial.
+    pub unexpected: u64,
+    /// For each flow the highest sequence number that arrived, plus one.
+    pub next_sequence: Vec<u64>,
     /// Interarrival jitter (RFC 3550 section 6.4.1) at the end of the trial, mean over flows, nanoseconds.
     pub jitter_ns: Option<f64>,
     /// Buffers that the kernel dropped because the socket's own buffer was full (`SO_MEMINFO`). Each is a datagram, unless
@@ -346,12 +347,12 @@ pub struct DatagramReport {
 }
 
 /// How the sender of a `udp-stream` handed its datagrams to the kernel, all flows together.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DatagramSendReport {
     /// Calls in which the kernel took datagrams.
     pub calls: u64,
     /// Datagrams handed over in one call at most: the length of a burst.
-    pub burst: u32,
+    pub burst_max: u32,
     /// Calls that the kernel refused for want of room (`ENOBUFS`, `EAGAIN`): back-pressure. What was refused was sent later, so
     /// it is no loss.
     pub refused: u64,
@@ -361,7 +362,7 @@ pub struct DatagramSendReport {
 }
 
 /// Round trips as the client counted them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTripReport {
     /// Requests sent.
     pub requests: u64,
@@ -385,12 +386,12 @@ pub struct RoundTripReport {
 }
 
 /// The parts of transactions that each have a connection of their own; what they leave of the whole is the close.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TransactionParts {
-    /// Transactions that were begun.
-    pub begun: u64,
+    /// Transactions that were started.
+    pub attempted: u64,
     /// Of these, transactions that ended with an error, counted by call among the errors of the end, or were given up.
-    pub failures: u64,
+    pub failed: u64,
     /// From the connect call to its return (SYN, SYN-ACK), nanoseconds. Those of the steady window, as all histograms here.
     pub connect: HistogramRecord,
     /// From the first byte of the request to the last of the response, nanoseconds.
@@ -401,7 +402,7 @@ pub struct TransactionParts {
 }
 
 /// What the client of a loaded path measured beside its probes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct UnderLoad {
     /// Transactions on new connections: connect, request, response.
     pub foreign: TransactionParts,
@@ -412,7 +413,7 @@ pub struct UnderLoad {
 }
 
 /// Round trips in one interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTripSample {
     /// End of the interval, nanoseconds after the start.
     pub end_ns: u64,
@@ -426,7 +427,7 @@ pub struct RoundTripSample {
 
 /// A histogram with high dynamic range as pairs of value and count, ascending. Values are the highest equivalent value
 /// of their bucket at three significant digits, so records of different trials can be merged without loss.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HistogramRecord {
     /// Samples.
     pub count: u64,
@@ -439,7 +440,7 @@ pub struct HistogramRecord {
 }
 
 /// How often a call failed in one way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorCount {
     /// The system call, for example `sendmmsg`.
     pub call: String,
@@ -450,7 +451,7 @@ pub struct ErrorCount {
 }
 
 /// Figures of a trial under way, for the progress line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFigures {
     /// Nanoseconds since the start; of traffic that is over, until the last byte was moved.
     pub elapsed_ns: u64,
@@ -468,7 +469,7 @@ pub struct LiveFigures {
     pub cwnd_bytes: Option<u64>,
     /// Datagrams that have not arrived at this receiver so far, of those up to the newest of each flow. Less when some come late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missing: Option<u64>,
+    pub lost: Option<u64>,
     /// Interarrival jitter at this moment (RFC 3550, section 6.4.1), the mean over flows, nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<u64>,
@@ -478,7 +479,7 @@ pub struct LiveFigures {
 }
 
 /// Round trips of a moment of a trial under way, to 0.8 %. Those that are told are up to 0.1 s older than the figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveRoundTrips {
     /// How many.
     pub count: u64,

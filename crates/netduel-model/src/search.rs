@@ -73,7 +73,7 @@ impl SearchPreset {
 }
 
 /// What a search looks for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Search {
     /// At least one; each trial counts for all.
     pub goals: Vec<SearchGoal>,
@@ -112,7 +112,7 @@ impl Search {
 }
 
 /// One search goal (RFC 9971, section 4.6.7).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchGoal {
     /// The preset's, or `goal-1`, `goal-2` ... in the order of the plan.
     pub name: String,
@@ -156,7 +156,7 @@ impl SearchGoal {
 }
 
 /// What a trial of a search is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchPurpose {
     /// To find the highest load, and what still arrives of it.
@@ -168,8 +168,8 @@ pub enum SearchPurpose {
 }
 
 /// A trial that a search asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SearchAsk {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchInput {
     /// Packets per second to send; absent: as many as the generator can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<u64>,
@@ -182,8 +182,8 @@ pub struct SearchAsk {
 }
 
 /// What a trial of a search counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SearchCount {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchOutput {
     /// Packets that the generator sent.
     pub sent: u64,
     /// Of them, packets that arrived, each once.
@@ -191,27 +191,27 @@ pub struct SearchCount {
     /// How long it sent, nanoseconds; with a rate, at least the time of the trial.
     pub elapsed_ns: u64,
     /// How long the whole trial took, with its preparation and end, nanoseconds.
-    pub spent_ns: u64,
+    pub effective_duration_ns: u64,
     /// How late the bursts of the generator were, at most, but for one in a hundred, nanoseconds; absent without a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub late_p99_ns: Option<u64>,
+    pub pacing_error_p99_ns: Option<u64>,
 }
 
 /// A trial of a search with its verdict.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchStep {
-    /// What was asked for.
-    pub ask: SearchAsk,
-    /// What was counted.
-    pub count: SearchCount,
+    /// The load and duration of the trial.
+    pub input: SearchInput,
+    /// What the trial counted.
+    pub output: SearchOutput,
     /// The load, packets per second: as asked, or what was sent when nothing was.
     pub load: u64,
     /// Packets per second that the generator sent.
-    pub offered: f64,
-    /// Share of the packets that did not arrive, 0 to 1: of those sent, or of those that the load asks for when `fell_short`.
+    pub offered_load: f64,
+    /// Share of the packets that did not arrive, 0 to 1: of those sent, or of those that the load asks for when `generator_limited`.
     pub loss_ratio: f64,
     /// Whether the generator stayed so far below the load that what it did not send counts as lost.
-    pub fell_short: bool,
+    pub generator_limited: bool,
     /// Whether more was lost than the goal allows that it was made for.
     pub high_loss: bool,
 }
@@ -219,12 +219,12 @@ pub struct SearchStep {
 impl SearchStep {
     /// How far the rate that was sent is from the load that was asked for, as a share of it; absent when none was.
     pub fn pacing_error(&self) -> Option<f64> {
-        self.ask.load.map(|load| self.offered / load as f64 - 1.0)
+        self.input.load.map(|load| self.offered_load / load as f64 - 1.0)
     }
 }
 
 /// How the search for a goal came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchState {
     /// Both bounds are known and as close as asked.
@@ -238,7 +238,7 @@ pub enum SearchState {
 }
 
 /// What a search found for a goal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchResult {
     /// Whether it is what was asked for.
     pub state: SearchState,
@@ -258,7 +258,7 @@ pub struct SearchResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditional_throughput: Option<f64>,
     /// Whether the upper bound is one because the generator could not send as much.
-    pub limited_by_generator: bool,
+    pub generator_limited: bool,
 }
 
 impl SearchResult {
@@ -269,7 +269,7 @@ impl SearchResult {
 }
 
 /// Why a search was over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchEnd {
     /// Every goal has its result.
@@ -283,7 +283,7 @@ pub enum SearchEnd {
 }
 
 /// What a search did and found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchReport {
     /// Every trial, in order.
     pub steps: Vec<SearchStep>,
@@ -293,7 +293,7 @@ pub struct SearchReport {
     pub end: SearchEnd,
     /// The trial, from 0, whose ends are stored with the search's: at the lower bound of the first goal, or else the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<u32>,
+    pub stored_step: Option<u32>,
 }
 
 #[cfg(test)]

@@ -6,16 +6,17 @@ mod machine;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use cloud::{Cloud, Provider};
 pub use device::{
     Channels, Coalescing, Device, PciFunction, QueueInterrupt, ReceiveSteering, Rings, XdpFeature,
 };
-pub use machine::{Cache, HugePages, MemoryNode, Processor};
+pub use machine::{Cache, HugePages, NumaNode, Processor};
 
 /// The facts of a host at the beginning of a run. What a host does not tell is absent.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostSnapshot {
     /// Host name.
     pub hostname: Option<String>,
@@ -44,9 +45,9 @@ pub struct HostSnapshot {
     /// Sockets, physical cores, caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<Processor>,
-    /// Memory nodes; one on a small machine.
+    /// NUMA nodes; one on a small machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<MemoryNode>,
+    pub numa_nodes: Vec<NumaNode>,
     /// Hypervisor and its build as far as the guest can know, for example `Hyper-V 10.0.20348.1-1-0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hypervisor: Option<String>,
@@ -56,9 +57,9 @@ pub struct HostSnapshot {
     /// Network functions on the PCI bus, those without a driver or an interface too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pci_functions: Vec<PciFunction>,
-    /// What packets of this network stack are matched against; absent when it cannot be told.
+    /// Firewall and connection tracking; absent when they could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filter: Option<PacketFilter>,
+    pub firewall: Option<Firewall>,
     /// Whether irqbalance runs, which moves interrupts as it sees fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub irqbalance: Option<bool>,
@@ -68,21 +69,21 @@ pub struct HostSnapshot {
 }
 
 /// Firewall and connection tracking of a network stack.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct PacketFilter {
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Firewall {
     /// nftables' rules; absent without the privilege to list them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nft_rules: Option<u32>,
     /// Tables of the older iptables that are loaded (`/proc/net/ip_tables_names`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iptables: Vec<String>,
-    /// Connections tracked now, and at most.
+    /// Tracked connections: now, and the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tracked: Option<(u64, u64)>,
+    pub conntrack: Option<(u64, u64)>,
 }
 
 /// One network interface.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Interface {
     /// Name.
     pub name: String,

@@ -1,4 +1,5 @@
 //! Round trips that were time-stamped: their parts, what is missing of them, and one-way delay. Raw counts of one end.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::sample::HistogramRecord;
@@ -11,11 +12,11 @@ pub const STAMPED_UDP_BYTES: u64 = 64;
 
 /// A part of a round trip. From send call to return of the receive call they follow each other without a gap, but for the
 /// network's part, which is what the client's kernel waited less what the server held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// Open loop only: from the scheduled time to the client's send call.
-    Late,
+    ScheduleDelay,
     /// From the client's send call to the transmit stamp of its kernel.
     ClientSend,
     /// Between the kernels' stamps, both ways: drivers, NICs, switches, wires.
@@ -35,7 +36,7 @@ pub enum Part {
 impl Part {
     /// All parts, in the order of a round trip.
     pub const ALL: [Self; 8] = [
-        Self::Late,
+        Self::ScheduleDelay,
         Self::ClientSend,
         Self::Network,
         Self::NetworkAndServer,
@@ -48,7 +49,7 @@ impl Part {
     /// The words for people.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Late => "behind schedule",
+            Self::ScheduleDelay => "behind schedule",
             Self::ClientSend => "client, program to wire",
             Self::Network => "network, both ways",
             Self::NetworkAndServer => "network and server",
@@ -62,7 +63,7 @@ impl Part {
     /// The name in JSON.
     pub fn key(self) -> &'static str {
         match self {
-            Self::Late => "late",
+            Self::ScheduleDelay => "schedule-delay",
             Self::ClientSend => "client-send",
             Self::Network => "network",
             Self::NetworkAndServer => "network-and-server",
@@ -75,7 +76,7 @@ impl Part {
 }
 
 /// The stamped round trips of one end of a trial. Only those of the steady window are counted.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StampReport {
     /// Stamped requests that were answered.
     pub stamped: u64,
@@ -90,7 +91,7 @@ pub struct StampReport {
     /// At the client: every stamped round trip whole, nanoseconds. Those of the workload's histogram are not stamped, so the
     /// difference of the two is what a transmit stamp costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub whole: Option<HistogramRecord>,
+    pub round_trip: Option<HistogramRecord>,
     /// The parts, in the order of a round trip, nanoseconds.
     pub parts: Vec<PartRecord>,
     /// At the client: the parts' sums by length of the whole, so that one can say of what the typical and of what the slow
@@ -107,7 +108,7 @@ pub struct StampReport {
 }
 
 /// Stamps that did not come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MissingStamps {
     /// Of the client's kernel when it sent.
     pub client_transmit: u64,
@@ -120,7 +121,7 @@ pub struct MissingStamps {
 }
 
 /// A part of all complete round trips.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PartRecord {
     /// Which.
     pub part: Part,
@@ -129,10 +130,10 @@ pub struct PartRecord {
 }
 
 /// The parts of the complete round trips of about one length.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StampLevel {
-    /// The longest that counts here, nanoseconds. Levels are the same in all trials, an eighth of an octave wide.
-    pub whole_ns: u64,
+    /// The longest round trip of this level, nanoseconds. Levels are the same in all trials, an eighth of an octave wide.
+    pub round_trip_max_ns: u64,
     /// Round trips.
     pub count: u64,
     /// Sum of each part over them, nanoseconds, in the order of [`StampReport::parts`]. Together they are the sum of the
@@ -141,7 +142,7 @@ pub struct StampLevel {
 }
 
 /// One-way delay between the kernels' stamps, and how wrong it may be.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OneWayReport {
     /// From the client's transmit stamp to the server's receive stamp, nanoseconds.
     pub up: HistogramRecord,
@@ -162,11 +163,11 @@ pub struct OneWayReport {
 }
 
 /// How the clocks of both ends were brought together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clocks {
     /// Both ends read one clock: same boot of one machine, and no exchange contradicts it.
-    One,
+    Shared,
     /// The offset was estimated from the exchanges of the trial.
     Estimated,
 }

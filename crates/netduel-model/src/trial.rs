@@ -1,4 +1,5 @@
 //! A trial: one workload on one arm, once, with everything that both ends and their observers recorded.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::failover::LabEvents;
@@ -11,7 +12,7 @@ use crate::workload::Role;
 pub use crate::path_proof::{PATH_SHARE_MIN, PathProof};
 
 /// Where a trial stands in the schedule.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Slot {
     /// Block, from 0.
     pub block: u32,
@@ -24,7 +25,7 @@ pub struct Slot {
 }
 
 /// A finished trial as it is stored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
     /// Where it stood in the schedule.
     pub slot: Slot,
@@ -49,7 +50,7 @@ pub struct Trial {
 }
 
 /// One end of a trial: traffic and observation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialEnd {
     /// What the load measured.
     pub report: EndReport,
@@ -72,7 +73,7 @@ impl Trial {
 }
 
 /// Whether a trial enters a verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Validity {
     /// It does.

@@ -278,7 +278,7 @@ impl Ledger {
             None => {}
         }
         match warning {
-            Warning::NotUndone { host, .. } => {
+            Warning::UndoFailed { host, .. } => {
                 truth.warned.insert(host.clone());
             }
             Warning::SharedMachine { client, server }
@@ -313,9 +313,9 @@ impl Ledger {
         let known: Vec<Trial> =
             self.stored.iter().filter(|trial| trial.slot.block < complete).cloned().collect();
         let is_right = match &self.end {
-            Some(RunEnd::BlocksDone) => complete == design.blocks_max && !self.is_enough(&known),
+            Some(RunEnd::BlockLimitReached) => complete == design.blocks_max && !self.is_enough(&known),
             Some(RunEnd::PrecisionReached) => complete >= design.blocks_min && self.is_enough(&known),
-            Some(RunEnd::BudgetUsed) => design.budget.is_some(),
+            Some(RunEnd::BudgetReached) => design.budget.is_some(),
             _ => false,
         };
         if !is_right || stray.is_some() {

@@ -12,7 +12,7 @@ pub use goal::GoalError;
 pub use load::{Class, Trial, classify};
 
 use netduel_model::search::{
-    Search, SearchAsk, SearchCount, SearchEnd, SearchPurpose, SearchResult, SearchStep,
+    Search, SearchEnd, SearchInput, SearchOutput, SearchPurpose, SearchResult, SearchStep,
 };
 use netduel_model::units::Nanos;
 
@@ -55,14 +55,14 @@ pub enum SearchError {
 /// Whether a trial is evidence about its load. What a generator sent without pacing, and nothing of it was lost, is above the highest
 /// load that is tried: it can be no bound.
 fn is_evidence(step: &SearchStep) -> bool {
-    step.ask.load.is_some() || step.loss_ratio > 0.0
+    step.input.load.is_some() || step.loss_ratio > 0.0
 }
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// A trial.
-    Measure(SearchAsk),
+    Measure(SearchInput),
     /// Nothing: it is over.
     Ended(SearchEnd),
 }
@@ -117,7 +117,7 @@ impl RateSearch {
         while let Some(stage) = self.stages.front_mut() {
             match stage.choose(&View { steps: &self.steps, min_load, max_load }) {
                 Choice::Load(load) => {
-                    let ask = SearchAsk {
+                    let ask = SearchInput {
                         load: Some(load),
                         duration: stage.target.final_trial,
                         goal: stage.goal,
@@ -138,20 +138,28 @@ impl RateSearch {
     }
 
     /// Records what the trial counted that was asked for.
-    pub fn record(&mut self, ask: SearchAsk, count: SearchCount) -> SearchStep {
+    pub fn record(&mut self, ask: SearchInput, count: SearchOutput) -> SearchStep {
         let offered = count.sent as f64 * SECOND_NS / count.elapsed_ns.max(1) as f64;
         let load = ask.load.unwrap_or(offered as u64);
         let short = 1.0 - offered / load.max(1) as f64;
-        let fell_short = short > self.tolerated_shortfall();
-        let expected = count.sent as f64 / if fell_short { 1.0 - short } else { 1.0 };
+        let generator_limited = short > self.tolerated_shortfall();
+        let expected = count.sent as f64 / if generator_limited { 1.0 - short } else { 1.0 };
         let forwarded = if count.sent == 0 { 0.0 } else { count.received as f64 / expected };
         let loss_ratio = (1.0 - forwarded).max(0.0);
         let allowed = self.search.goals.get(ask.goal as usize).map_or(0.0, |goal| goal.loss_ratio);
         let high_loss = loss_ratio > allowed;
-        let step = SearchStep { ask, count, load, offered, loss_ratio, fell_short, high_loss };
+        let step = SearchStep {
+            input: ask,
+            output: count,
+            load,
+            offered_load: offered,
+            loss_ratio,
+            generator_limited,
+            high_loss,
+        };
         let kept = if is_evidence(&step) { 1.0 } else { KEPT_SHARE };
         self.max_load.get_or_insert((load as f64 * kept) as u64);
-        self.spent_ns = self.spent_ns.saturating_add(count.spent_ns);
+        self.spent_ns = self.spent_ns.saturating_add(count.effective_duration_ns);
         self.steps.push(step.clone());
         step
     }
@@ -173,8 +181,8 @@ impl RateSearch {
         self.search.goals.iter().map(|goal| result(goal, &self.steps, bound)).collect()
     }
 
-    fn first(&self) -> SearchAsk {
-        SearchAsk { load: None, duration: self.shortest(), goal: 0, purpose: SearchPurpose::Maximum }
+    fn first(&self) -> SearchInput {
+        SearchInput { load: None, duration: self.shortest(), goal: 0, purpose: SearchPurpose::Maximum }
     }
 
     fn shortest(&self) -> Nanos {
@@ -182,7 +190,7 @@ impl RateSearch {
     }
 
     /// The trial, when time and number of trials have room for it.
-    fn afford(&self, ask: SearchAsk) -> Next {
+    fn afford(&self, ask: SearchInput) -> Next {
         let spent_ns = self.spent_ns.saturating_add(ask.duration.0);
         if self.steps.len() as u64 >= u64::from(self.search.trials_max) || spent_ns > self.time.0 {
             Next::Ended(SearchEnd::Budget)

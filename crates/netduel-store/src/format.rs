@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 /// - 1: the first. Line 1 is the header; then records `trial`, `warning`, `end`, `resumed`, one a line.
 /// - 2: new words: workloads `tcp-crr` and `loaded-latency`, engines, ways to wait, warnings and metrics that 1 did not
 ///   know; limits of a trial by volume. Everything that 1 has means what it meant.
-/// - 3: `pps` is a type of its own; it was a `udp-stream` with `packets`. A run that is resumed by a newer version says from where on its
-///   records are of that version.
+/// - 3: `pps` is a type of its own; it was a `udp-stream` with `packets`. Some sixty fields and words have the standard term of their
+///   field: the table in `upgrade` lists them. A run that is resumed by a newer version says from where on its records are of that version.
 ///
 /// What is allowed within a version: a new field that a reader may pass over, and that is absent in older files
 /// (`Option`, or with a default). Readers pass over fields that they do not know. What needs a new version: a field that

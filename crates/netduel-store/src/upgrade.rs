@@ -1,5 +1,5 @@
 //! Lines of older formats in the words of the newest: a step for each version, which is a table of changes by place. A line is changed as
-//! JSON, before any type is read from it. What a step changes must not depend on other lines.
+//! JSON, before any type is read from it. A step must not depend on other lines.
 use serde_json::{Map, Value};
 
 use crate::format::FORMAT;
@@ -7,19 +7,115 @@ use crate::format::FORMAT;
 /// A change of a line.
 enum Change {
     /// A key of an object has another name.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no key was renamed yet; the tests hold what it does"))]
     Key { at: &'static str, from: &'static str, to: &'static str },
     /// A word, which is a text or the only key of an object, is another one.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no word was renamed yet; the tests hold what it does"))]
     Word { at: &'static str, from: &'static str, to: &'static str },
     /// Anything else.
     With { at: &'static str, change: fn(&mut Value) },
 }
 
+const fn key(at: &'static str, from: &'static str, to: &'static str) -> Change {
+    Change::Key { at, from, to }
+}
+
+const fn word(at: &'static str, from: &'static str, to: &'static str) -> Change {
+    Change::Word { at, from, to }
+}
+
+const HOST: &str = "header.hosts.*";
+const DEVICE: &str = "header.hosts.*.interfaces.*.device";
+const OBSERVATION: &str = "trial.*.observation";
+const PRESENCE: &str = "trial.*.observation.interfaces.*.presence";
+const LINK_CHANGE: &str = "trial.*.observation.link_events.*.change";
+const LINK_CHANGE_KIND: &str = "trial.*.observation.link_events.*.change.kind";
+const REPORT: &str = "trial.*.report";
+const DATAGRAMS: &str = "trial.*.report.datagrams";
+const DPDK: &str = "trial.*.report.dpdk";
+const DPDK_COUNTS: &str = "trial.*.report.dpdk.counts";
+const FAIRNESS: &str = "trial.*.report.fairness";
+const TRANSACTIONS: &str = "trial.*.report.round_trips.parts";
+const FOREIGN_TRANSACTIONS: &str = "trial.*.report.under_load.foreign";
+const STAMPS: &str = "trial.*.report.stamps";
+const STEP: &str = "trial.search.steps.*";
+const STEP_OUTPUT: &str = "trial.search.steps.*.output";
+const KIND: &str = "warning.kind";
+
 /// Changes from version 2 to 3. A place is the keys that lead to it from the line, with dots between; `*` is every element of a list or
-/// object, `**` every value at any depth.
-const TO_3: &[Change] =
-    &[Change::With { at: "header.plan.arms.*.workloads.*.traffic", change: pps_is_a_type_of_its_own }];
+/// object. The changes are made in this order, so a place below a renamed key has the new name.
+const TO_3: &[Change] = &[
+    Change::With { at: "header.plan.arms.*.workloads.*.traffic", change: pps_is_a_type_of_its_own },
+    key("header.plan.hosts.*.launch", "at", "address"),
+    key(HOST, "nodes", "numa_nodes"),
+    key(HOST, "filter", "firewall"),
+    key("header.hosts.*.firewall", "tracked", "conntrack"),
+    key(DEVICE, "bus", "bus_address"),
+    key(DEVICE, "node", "numa_node"),
+    key(DEVICE, "disciplines", "qdiscs"),
+    key(OBSERVATION, "cost_ns", "observer_cpu_ns"),
+    word(PRESENCE, "stayed", "unchanged"),
+    word(PRESENCE, "appeared", "added"),
+    word(PRESENCE, "vanished", "removed"),
+    word(LINK_CHANGE_KIND, "appeared", "added"),
+    word(LINK_CHANGE_KIND, "vanished", "removed"),
+    word(LINK_CHANGE_KIND, "missed", "events-lost"),
+    key(LINK_CHANGE, "words", "message"),
+    key(REPORT, "spread", "fairness"),
+    key(FAIRNESS, "least", "min_bytes"),
+    key(FAIRNESS, "median", "median_bytes"),
+    key(FAIRNESS, "most", "max_bytes"),
+    key(FAIRNESS, "jain", "jain_index"),
+    key("trial.*.report.connections", "at_a_time", "concurrency"),
+    key(DATAGRAMS, "too_late", "outside_window"),
+    key(DATAGRAMS, "foreign", "unexpected"),
+    key(DATAGRAMS, "highest", "next_sequence"),
+    key("trial.*.report.datagrams_sent", "burst", "burst_max"),
+    key(DPDK, "node", "numa_node"),
+    key(DPDK, "extended", "xstats"),
+    key(DPDK_COUNTS, "sent", "tx_packets"),
+    key(DPDK_COUNTS, "refused", "tx_dropped"),
+    key(DPDK_COUNTS, "received", "rx_packets"),
+    key(DPDK_COUNTS, "missed", "rx_missed"),
+    key(DPDK_COUNTS, "receive_errors", "rx_errors"),
+    key(DPDK_COUNTS, "without_buffer", "rx_nombuf"),
+    key(DPDK_COUNTS, "send_errors", "tx_errors"),
+    key(TRANSACTIONS, "begun", "attempted"),
+    key(TRANSACTIONS, "failures", "failed"),
+    key(FOREIGN_TRANSACTIONS, "begun", "attempted"),
+    key(FOREIGN_TRANSACTIONS, "failures", "failed"),
+    key("trial.*.report.zero_copy", "put_off", "deferred"),
+    key("trial.*.report.thread_use", "ran_ns", "run_ns"),
+    key("trial.*.report.thread_use", "waited_ns", "run_delay_ns"),
+    key(STAMPS, "whole", "round_trip"),
+    key("trial.*.report.stamps.levels.*", "whole_ns", "round_trip_max_ns"),
+    word("trial.*.report.stamps.parts.*.part", "late", "schedule-delay"),
+    word("trial.*.report.stamps.one_way.clocks", "one", "shared"),
+    key(STEP, "ask", "input"),
+    key(STEP, "count", "output"),
+    key(STEP, "offered", "offered_load"),
+    key(STEP, "fell_short", "generator_limited"),
+    key(STEP_OUTPUT, "spent_ns", "effective_duration_ns"),
+    key(STEP_OUTPUT, "late_p99_ns", "pacing_error_p99_ns"),
+    key("trial.search.results.*", "limited_by_generator", "generator_limited"),
+    key("trial.search", "shown", "stored_step"),
+    word(KIND, "stolen-time", "steal-time"),
+    word(KIND, "busy-host", "cpu-contention"),
+    word(KIND, "other-tests", "concurrent-tests"),
+    word(KIND, "copied-all-the-same", "zero-copy-fell-back"),
+    word(KIND, "nothing-to-poll", "no-napi-instance"),
+    word(KIND, "stamps-differ", "timestamps-differ"),
+    word(KIND, "stamps-incomplete", "timestamps-incomplete"),
+    word(KIND, "at-least", "lower-bound"),
+    word(KIND, "trials-left-out", "trials-excluded"),
+    word(KIND, "not-undone", "undo-failed"),
+    word("warning.cause", "dropped-behind", "dropped-after-interface"),
+    key("warning", "times_median", "ratio_to_median"),
+    key("warning", "begun", "attempted"),
+    key("warning", "late_p99_ns", "pacing_error_p99_ns"),
+    key("warning", "asked_bps", "requested_bps"),
+    key("warning", "of", "trials_total"),
+    word("end.reason", "blocks-done", "block-limit-reached"),
+    word("end.reason", "budget-used", "budget-reached"),
+];
 
 /// The changes to each version, the first being version 2.
 const STEPS: &[&[Change]] = &[&[], TO_3];
@@ -58,12 +154,6 @@ fn visit(value: &mut Value, at: &str, change: &mut dyn FnMut(&mut Value)) {
     let (key, rest) = at.split_once('.').unwrap_or((at, ""));
     match key {
         "" => change(value),
-        "**" => {
-            for child in children(value) {
-                visit(child, at, change);
-            }
-            visit(value, rest, change);
-        }
         "*" => {
             for child in children(value) {
                 visit(child, rest, change);
@@ -129,15 +219,15 @@ mod tests {
     fn keys_and_words_are_renamed_at_their_places_alone() {
         let changes = [
             Change::Key { at: "trial.*.report", from: "old", to: "new" },
-            Change::Word { at: "trial.**.cause", from: "Strange", to: "Unexpected" },
+            Change::Word { at: "trial.*.cause", from: "Strange", to: "Unexpected" },
         ];
         let mut line = json!({
-            "trial": {"client": {"report": {"old": 1}, "cause": {"Strange": 2}}, "old": 3, "deep": [{"cause": "Strange"}]},
+            "trial": {"client": {"report": {"old": 1}, "cause": {"Strange": 2}}, "old": 3, "server": {"cause": "Strange"}},
             "cause": "Strange",
         });
         apply(&mut line, &changes);
         let expected = json!({
-            "trial": {"client": {"report": {"new": 1}, "cause": {"Unexpected": 2}}, "old": 3, "deep": [{"cause": "Unexpected"}]},
+            "trial": {"client": {"report": {"new": 1}, "cause": {"Unexpected": 2}}, "old": 3, "server": {"cause": "Unexpected"}},
             "cause": "Strange",
         });
         assert_eq!(line, expected);

@@ -31,7 +31,7 @@ fn main() {
     let (mut found, mut seconds) = (Vec::new(), Vec::new());
     for trial in &searched.trials {
         let report = trial.search.as_ref().expect("a trial of this plan is a search");
-        let spent_ns: u64 = report.steps.iter().map(|step| step.count.spent_ns).sum();
+        let spent_ns: u64 = report.steps.iter().map(|step| step.output.effective_duration_ns).sum();
         let result = report.results.first().expect("a search has a result for its goal");
         println!(
             "search: {:?}, bounds {:?} and {:?}, {} trials, {:.1} s",

@@ -119,7 +119,7 @@ impl State {
     fn of(end: Option<&RunEnd>, in_use: bool) -> Self {
         match end {
             _ if in_use => Self::Running,
-            Some(RunEnd::PrecisionReached | RunEnd::BlocksDone | RunEnd::BudgetUsed) => Self::Done,
+            Some(RunEnd::PrecisionReached | RunEnd::BlockLimitReached | RunEnd::BudgetReached) => Self::Done,
             Some(RunEnd::Interrupted) | None => Self::Stopped,
             Some(RunEnd::Failed { .. }) => Self::Failed,
         }
@@ -202,7 +202,7 @@ mod tests {
             (None, false, State::Stopped, true),
             (Some(&RunEnd::Interrupted), false, State::Stopped, true),
             (Some(&failed), false, State::Failed, true),
-            (Some(&RunEnd::BlocksDone), false, State::Done, false),
+            (Some(&RunEnd::BlockLimitReached), false, State::Done, false),
         ] {
             assert_eq!(State::of(end, in_use), state);
             assert_eq!(state.hint("netduel run --resume x").contains("--resume"), resumable, "{state:?}");

@@ -157,7 +157,7 @@ impl<'a> Conductor<'a> {
             }
             let gone_ns = self.hosts.clock.now_ns().saturating_sub(started_ns);
             if design.budget.is_some_and(|budget| gone_ns >= budget.0) {
-                return Ok(RunEnd::BudgetUsed);
+                return Ok(RunEnd::BudgetReached);
             }
             for slot in schedule::block(self.hosts.plan, seed, block) {
                 if self.hosts.clock.interrupted() {
@@ -173,7 +173,7 @@ impl<'a> Conductor<'a> {
         }
         match self.policy.stop_after_block(&self.trials) {
             Some(end) => Ok(end),
-            None => Ok(RunEnd::BlocksDone),
+            None => Ok(RunEnd::BlockLimitReached),
         }
     }
 

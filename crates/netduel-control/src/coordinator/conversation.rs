@@ -145,7 +145,7 @@ impl<'a> Hosts<'a> {
         let Recovery { restored, problems } = recovery;
         if !restored.is_empty() {
             let (host, settings) = (host.clone(), restored);
-            self.warnings.push(Warning::Restored { host, settings });
+            self.warnings.push(Warning::SettingsRestored { host, settings });
         }
         self.not_undone(host, problems);
     }
@@ -153,7 +153,7 @@ impl<'a> Hosts<'a> {
     /// Keeps the warnings about what could not be undone on a host.
     pub(super) fn not_undone(&mut self, host: &HostName, problems: Vec<String>) {
         self.warnings
-            .extend(problems.into_iter().map(|detail| Warning::NotUndone { host: host.clone(), detail }));
+            .extend(problems.into_iter().map(|detail| Warning::UndoFailed { host: host.clone(), detail }));
     }
 
     /// The warnings since the last call.

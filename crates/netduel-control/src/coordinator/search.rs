@@ -6,7 +6,7 @@ use netduel_model::event::Event;
 use netduel_model::plan::Arm;
 use netduel_model::sample::{EndReport, HistogramRecord};
 use netduel_model::search::{
-    Search, SearchAsk, SearchCount, SearchEnd, SearchGoal, SearchReport, SearchStep,
+    Search, SearchEnd, SearchGoal, SearchInput, SearchOutput, SearchReport, SearchStep,
 };
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::Nanos;
@@ -50,7 +50,7 @@ impl Conductor<'_> {
             _ => SearchEnd::Failed,
         };
         let (index, ends) = shown.unzip();
-        trial.search = Some(SearchReport { steps: rates.into_steps(), results, end, shown: index });
+        trial.search = Some(SearchReport { steps: rates.into_steps(), results, end, stored_step: index });
         stopped?;
         ends.ok_or_else(|| {
             Trouble::Local("the search tried no rate: its time is shorter than one trial".to_owned())
@@ -69,13 +69,13 @@ impl Conductor<'_> {
                 Next::Measure(ask) => ask,
                 Next::Ended(end) => return Ok(Stop::Over(end)),
             };
-            self.tell(Event::SearchTries { ask });
+            self.tell(Event::SearchTries { input: ask });
             let begun_ns = self.hosts.clock.now_ns();
             self.hosts.clock.wait(search.settle());
             let of_step = step(workload, ask);
             let [client, server] = self.once(arm, &of_step)?;
-            let spent_ns = self.hosts.clock.now_ns().saturating_sub(begun_ns);
-            let count = count(&of_step.traffic, ask, [&client.report, &server.report], spent_ns);
+            let effective_duration_ns = self.hosts.clock.now_ns().saturating_sub(begun_ns);
+            let count = count(&of_step.traffic, ask, [&client.report, &server.report], effective_duration_ns);
             let count = count.map_err(|missing| {
                 Trouble::Local(format!("failed to judge a step of the search: {missing}"))
             })?;
@@ -99,7 +99,7 @@ impl Conductor<'_> {
 /// Whether a step may represent the result of a goal. Each trial counts for every goal. `high_loss` is relative to the goal that requested
 /// the step, so it is not used here.
 fn stands_for(goal: &SearchGoal, step: &SearchStep) -> bool {
-    step.ask.load.is_some() && step.ask.duration >= goal.final_trial && step.loss_ratio <= goal.loss_ratio
+    step.input.load.is_some() && step.input.duration >= goal.final_trial && step.loss_ratio <= goal.loss_ratio
 }
 
 /// Why the search stops.
@@ -112,7 +112,7 @@ enum Stop {
 }
 
 /// The workload of one step.
-fn step(workload: &Workload, ask: SearchAsk) -> Workload {
+fn step(workload: &Workload, ask: SearchInput) -> Workload {
     let mut workload = workload.clone();
     workload.timing = Timing { duration: ask.duration, warmup: Nanos(0), cooldown: Nanos(0) };
     workload.traffic.set_step(ask.load);
@@ -122,12 +122,18 @@ fn step(workload: &Workload, ask: SearchAsk) -> Workload {
 /// What both ends counted in a step; the error names what is missing.
 fn count(
     traffic: &Traffic,
-    ask: SearchAsk,
+    ask: SearchInput,
     [client, server]: [&EndReport; 2],
-    spent_ns: u64,
-) -> Result<SearchCount, &'static str> {
+    effective_duration_ns: u64,
+) -> Result<SearchOutput, &'static str> {
     let direction = traffic.facts().bulk.ok_or("the workload sends no packets")?;
-    let mut count = SearchCount { sent: 0, received: 0, elapsed_ns: 0, spent_ns, late_p99_ns: None };
+    let mut count = SearchOutput {
+        sent: 0,
+        received: 0,
+        elapsed_ns: 0,
+        effective_duration_ns,
+        pacing_error_p99_ns: None,
+    };
     let ways = [(direction.client_sends(), client, server), (direction.server_sends(), server, client)];
     for (_, sender, receiver) in ways.into_iter().filter(|(sends, ..)| *sends) {
         let sent = sender.sent.as_ref().ok_or("the sender counted nothing")?;
@@ -139,7 +145,7 @@ fn count(
         let least_ns = ask.load.map_or(0, |_| ask.duration.0);
         count.elapsed_ns = count.elapsed_ns.max(moved_ns).max(least_ns);
         let late = sender.datagrams_sent.as_ref().and_then(|report| report.pacing_error.as_ref());
-        count.late_p99_ns = count.late_p99_ns.max(late.and_then(p99));
+        count.pacing_error_p99_ns = count.pacing_error_p99_ns.max(late.and_then(p99));
     }
     Ok(count)
 }
@@ -164,12 +170,18 @@ mod tests {
     #[test]
     fn a_step_stands_for_a_goal_by_the_loss_of_that_goal_whichever_asked_for_it() {
         let step = |goal, duration, lost, load| SearchStep {
-            ask: SearchAsk { load, duration, goal, purpose: SearchPurpose::Confirm },
-            count: SearchCount { sent: 100, received: 100, elapsed_ns: 1, spent_ns: 1, late_p99_ns: None },
+            input: SearchInput { load, duration, goal, purpose: SearchPurpose::Confirm },
+            output: SearchOutput {
+                sent: 100,
+                received: 100,
+                elapsed_ns: 1,
+                effective_duration_ns: 1,
+                pacing_error_p99_ns: None,
+            },
             load: 1000,
-            offered: 1000.0,
+            offered_load: 1000.0,
             loss_ratio: lost,
-            fell_short: false,
+            generator_limited: false,
             high_loss: false,
         };
         let goal = SearchPreset::NoDrop.goal();

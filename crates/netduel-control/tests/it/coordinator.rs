@@ -40,14 +40,14 @@ fn reasons(trials: &[Trial]) -> Vec<String> {
 fn every_trial_of_every_block_is_run_stored_and_told() {
     let mut script = Script::default();
     let log = logged(&mut script);
-    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert_eq!(script.stored.len(), 4);
     assert!(script.stored.iter().all(Trial::is_valid), "{:?}", reasons(&script.stored));
     assert!(script.stored.iter().all(|trial| trial.proofs.len() == 2 && trial.server.is_some()));
     assert_eq!(script.tokens.len(), 4, "each trial has a secret of its own");
     let finished = script.events.iter().filter(|event| matches!(event, Event::TrialFinished { .. })).count();
     assert_eq!(finished, 4);
-    assert!(matches!(script.events.last(), Some(Event::RunFinished { end: RunEnd::BlocksDone })));
+    assert!(matches!(script.events.last(), Some(Event::RunFinished { end: RunEnd::BlockLimitReached })));
     let log = lines(&log);
     let count = |word: &str| log.iter().filter(|line| *line == word).count();
     // Two hosts, four trials; one network namespace for both, so one lock. Each agent undoes once more at its end.
@@ -92,7 +92,7 @@ fn the_last_words_of_an_agent_that_ends_at_once_are_told() {
 fn an_agent_that_dies_in_a_trial_is_started_again_and_the_run_goes_on() {
     let marker = tempfile::NamedTempFile::new().unwrap();
     let mut script = Script::default().host("b", &["die-start", &once(&marker)]);
-    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert_eq!(script.stored.len(), 4);
     let reasons = reasons(&script.stored);
     assert_eq!(reasons.len(), 1, "{reasons:?}");
@@ -141,7 +141,7 @@ fn arm_with_a_refused_treatment_is_dropped_while_two_arms_remain() {
     plan.arms[2].treatments.iter_mut().for_each(|treatment| value(&mut treatment.action));
     let mut script = Script::default().host("b", &["refuse-value-2"]);
     let log = logged(&mut script);
-    assert_eq!(run(&plan, &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&plan, &mut script).unwrap(), RunEnd::BlockLimitReached);
     // Every slot has its trial, so that a resumed run finds complete blocks.
     assert_eq!(script.stored.len(), 27);
     let of =
@@ -173,7 +173,7 @@ fn baseline_with_a_refused_treatment_ends_the_run() {
 #[test]
 fn bytes_on_another_interface_make_a_trial_invalid() {
     let mut script = Script::default().host("a", &["wrong-path"]);
-    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     let reasons = reasons(&script.stored);
     assert_eq!(reasons.len(), 4);
     assert!(reasons[0].contains("at the client 0.0 %") && reasons[0].contains("eth9"), "{reasons:?}");
@@ -257,7 +257,7 @@ fn a_run_stops_when_it_is_precise_enough_but_not_before_its_least_blocks() {
 fn no_block_is_begun_after_the_budget() {
     let mut script = Script { step_ns: 100_000_000, ..Script::default() };
     let end = run(&plan("blocks_min = 9\nblocks_max = 9\nbudget = \"1 s\""), &mut script).unwrap();
-    assert_eq!(end, RunEnd::BudgetUsed);
+    assert_eq!(end, RunEnd::BudgetReached);
     assert_eq!(script.stored.len() % 2, 0, "a block was cut");
     assert!(script.stored.len() < 18);
 }
@@ -267,7 +267,7 @@ fn two_agents_that_die_in_one_trial_are_both_started_again() {
     let [one, other] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut script =
         Script::default().host("a", &["die-abort", &once(&one)]).host("b", &["die-start", &once(&other)]);
-    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert_eq!((script.stored.len(), reasons(&script.stored).len()), (4, 1));
 }
 
@@ -278,7 +278,7 @@ fn when_both_ends_fail_each_is_stopped_and_undone_and_lives() {
     let log = logged(&mut script);
     let mut few = plan("blocks_min = 2\nblocks_max = 2");
     few.arms.truncate(1);
-    assert_eq!(run(&few, &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&few, &mut script).unwrap(), RunEnd::BlockLimitReached);
     let reasons = reasons(&script.stored);
     assert_eq!(reasons.len(), 2);
     assert!(reasons.iter().all(|reason| reason.contains("refuses to result")), "{reasons:?}");
@@ -291,7 +291,7 @@ fn an_agent_that_dies_while_it_undoes_takes_no_figures_with_it_and_the_other_end
     let marker = tempfile::NamedTempFile::new().unwrap();
     let mut script = Script::default().host("a", &["die-undo", &once(&marker)]);
     let log = logged(&mut script);
-    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert!(script.stored.len() == 4 && script.stored.iter().all(Trial::is_valid));
     let log = lines(&log);
     let second_trial = log.iter().rposition(|line| line == "lock").unwrap();
@@ -303,7 +303,7 @@ fn an_agent_that_is_started_again_takes_only_the_lock_that_it_held() {
     // Both hosts are one network stack: the lock is held by a, and b would be refused.
     let marker = tempfile::NamedTempFile::new().unwrap();
     let mut script = Script::default().host("b", &["die-start", "refuse-lock", &once(&marker)]);
-    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert_eq!(reasons(&script.stored).len(), 1);
 }
 
@@ -312,7 +312,7 @@ fn what_is_left_by_an_undo_is_told_with_its_host() {
     let mut script = Script::default().host("b", &["refuse-undo"]);
     run(&plan("blocks_min = 2\nblocks_max = 2"), &mut script).unwrap();
     let warned = |event: &&Event| {
-        matches!(event, Event::Warned { warning: Warning::NotUndone { host, detail } }
+        matches!(event, Event::Warned { warning: Warning::UndoFailed { host, detail } }
             if host.as_str() == "b" && detail.contains("refuses to undo"))
     };
     // After each trial, and in the farewell.
@@ -334,7 +334,7 @@ fn trials_that_are_superseded_do_not_decide_whether_to_stop() {
 fn an_agent_that_is_killed_in_a_trial_is_started_again_and_finished_trials_are_kept() {
     let marker = tempfile::NamedTempFile::new().unwrap();
     let mut script = Script::default().host("b", &["die-finish", "killed", &once(&marker)]);
-    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&plan(FOUR_TRIALS), &mut script).unwrap(), RunEnd::BlockLimitReached);
     let reasons = reasons(&script.stored);
     assert!(script.stored.len() == 4 && reasons.len() == 1, "{reasons:?}");
     assert!(reasons[0].contains("host b vanished") && reasons[0].contains("signal: 9"), "{reasons:?}");

@@ -13,7 +13,7 @@ fn the_steps_of_a_search_run_under_one_application_of_the_treatments() {
     let mut script = Script::default();
     let log = tempfile::NamedTempFile::new().unwrap();
     script.environment.push(("SCRIPT_LOG".to_owned(), log.path().display().to_string()));
-    assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert_eq!(script.stored.len(), 4);
     assert!(!script.stored.is_empty());
     for trial in &script.stored {
@@ -22,7 +22,7 @@ fn the_steps_of_a_search_run_under_one_application_of_the_treatments() {
         let counts: Vec<_> = search
             .steps
             .iter()
-            .map(|step| (step.ask.load, step.count.sent, step.count.received, step.high_loss))
+            .map(|step| (step.input.load, step.output.sent, step.output.received, step.high_loss))
             .collect();
         // 200 ms each, the unpaced one at the script's 3000 a second.
         let expected = [
@@ -32,7 +32,7 @@ fn the_steps_of_a_search_run_under_one_application_of_the_treatments() {
             (Some(1014), 202, 200, true),
         ];
         assert_eq!(counts, expected);
-        assert_eq!((search.end, search.shown), (SearchEnd::Complete, Some(2)));
+        assert_eq!((search.end, search.stored_step), (SearchEnd::Complete, Some(2)));
         // The ends are those of the step at the lower bound, and its path is proven.
         assert_eq!(sent(trial), Some(200));
         assert_eq!(trial.proofs.len(), 2);
@@ -61,11 +61,11 @@ fn sent(trial: &Trial) -> Option<u64> {
 #[test]
 fn a_generator_that_sends_after_its_time_has_not_offered_the_rate() {
     let mut script = Script::default().host("a", &["behind"]);
-    assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::BlocksDone);
+    assert_eq!(run(&searching(ONE_BLOCK), &mut script).unwrap(), RunEnd::BlockLimitReached);
     assert!(!script.stored.is_empty());
     for trial in &script.stored {
         for step in &trial.search.as_ref().unwrap().steps {
-            assert_eq!(step.count.elapsed_ns, 250_000_000, "200 ms and a quarter: {step:?}");
+            assert_eq!(step.output.elapsed_ns, 250_000_000, "200 ms and a quarter: {step:?}");
         }
     }
 }
@@ -93,7 +93,7 @@ fn a_step_on_the_wrong_path_ends_the_search_and_the_trial_does_not_count() {
     for trial in &script.stored {
         assert!(matches!(trial.validity, Validity::WrongPath { .. }), "{:?}", trial.validity);
         let search = trial.search.as_ref().unwrap();
-        assert_eq!((search.steps.len(), search.end, search.shown), (1, SearchEnd::Failed, Some(0)));
+        assert_eq!((search.steps.len(), search.end, search.stored_step), (1, SearchEnd::Failed, Some(0)));
         assert_eq!(sent(trial), Some(600));
     }
 }

@@ -69,9 +69,9 @@ fn an_observation_holds_what_happened_between_the_halves() {
     let presence = |name: &str| of(name).presence;
     assert_eq!(
         [presence("vf0"), presence("syn0"), presence("vsyn")],
-        [Presence::Stayed, Presence::Vanished, Presence::Vanished]
+        [Presence::Unchanged, Presence::Removed, Presence::Removed]
     );
-    assert_eq!([presence("late0"), presence("late1")], [Presence::Appeared, Presence::Appeared]);
+    assert_eq!([presence("late0"), presence("late1")], [Presence::Added, Presence::Added]);
     assert_eq!(of("syn0").master.as_deref(), Some("eth0"));
 
     assert_eq!(seen.cores.len(), 2);
@@ -92,7 +92,7 @@ fn an_observer_may_be_used_again_and_does_not_mix_its_readings() {
     for _ in 0..3 {
         let seen = observer.before().unwrap().after(&mut observer).unwrap();
         assert!(seen.protocol.is_empty() && seen.interrupts.is_empty(), "{seen:?}");
-        assert!(seen.interfaces.iter().all(|interface| interface.presence == Presence::Stayed));
+        assert!(seen.interfaces.iter().all(|interface| interface.presence == Presence::Unchanged));
     }
     // A shorter file leaves nothing of the longer one behind.
     host.write("proc/interrupts", "     CPU0       CPU1\n 24:   7   0  IO-APIC   5-edge      short\n");

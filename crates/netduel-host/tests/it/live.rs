@@ -62,7 +62,7 @@ fn this_machine_is_described() {
     let mut cores = processor.physical_cores.concat();
     cores.sort_unstable();
     assert_eq!(cores.len(), seen.cores as usize, "every core has one place");
-    let mut of_nodes: Vec<u16> = seen.nodes.iter().flat_map(|node| node.cores.clone()).collect();
+    let mut of_nodes: Vec<u16> = seen.numa_nodes.iter().flat_map(|node| node.cores.clone()).collect();
     of_nodes.sort_unstable();
     // A kernel without NUMA has no nodes.
     assert!(of_nodes.is_empty() || of_nodes == cores, "{of_nodes:?}");
@@ -93,10 +93,12 @@ fn datagrams_over_the_loopback_are_counted() {
             assert_eq!(seen.protocol["Udp.InDatagrams"], 1000);
             assert!(seen.softnet.iter().map(|core| core.processed).sum::<u64>() >= 1000);
             assert!(
-                seen.wall_ns > 0 && seen.cost_ns > 0 && seen.process.system_ns + seen.process.user_ns > 0
+                seen.wall_ns > 0
+                    && seen.observer_cpu_ns > 0
+                    && seen.process.system_ns + seen.process.user_ns > 0
             );
             assert_eq!(seen.cores.len(), snapshot().unwrap().cores as usize);
-            println!("two readings cost {} us of CPU", seen.cost_ns / 1000);
+            println!("two readings cost {} us of CPU", seen.observer_cpu_ns / 1000);
         }
     });
 }
@@ -198,15 +200,15 @@ fn the_devices_filter_and_routes_of_a_namespace_are_its_own() {
         let seen = snapshot().unwrap();
         assert_eq!(seen.default_routes, ["va"]);
         if sees_rules {
-            assert_eq!(seen.filter.as_ref().and_then(|filter| filter.nft_rules), Some(2));
+            assert_eq!(seen.firewall.as_ref().and_then(|filter| filter.nft_rules), Some(2));
         }
         let va = seen.interfaces.iter().find(|interface| interface.name == "va").unwrap();
-        assert_eq!(va.device.disciplines, ["htb", "tbf"]);
+        assert_eq!(va.device.qdiscs, ["htb", "tbf"]);
         let channels = va.device.channels.unwrap();
         assert_eq!(channels.rx.1.max(channels.combined.1), 2, "{channels:?}");
         // `/sys` still shows the namespace that the test was started in.
         assert!(va.device.receive_steering.is_empty(), "{:?}", va.device);
-        assert!(va.device.bus.is_none() && va.device.interrupts.is_empty());
+        assert!(va.device.bus_address.is_none() && va.device.interrupts.is_empty());
     });
 }
 

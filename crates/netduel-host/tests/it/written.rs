@@ -143,9 +143,9 @@ fn a_device_that_is_replaced_under_its_name_is_two_devices() {
     assert_eq!(
         told(&seen),
         [
-            ("eth0", 2, Presence::Stayed, 1),
-            ("vf0", 7, Presence::Appeared, 20),
-            ("vf0", 3, Presence::Vanished, 0)
+            ("eth0", 2, Presence::Unchanged, 1),
+            ("vf0", 7, Presence::Added, 20),
+            ("vf0", 3, Presence::Removed, 0)
         ]
     );
 }
@@ -153,13 +153,13 @@ fn a_device_that_is_replaced_under_its_name_is_two_devices() {
 #[test]
 fn a_device_that_is_renamed_stays_one() {
     let seen = between(&[link(3, "eth1", 5)], &[link(3, "enP30832s1", 9)]);
-    assert_eq!(told(&seen), [("enP30832s1", 3, Presence::Stayed, 4)]);
+    assert_eq!(told(&seen), [("enP30832s1", 3, Presence::Unchanged, 4)]);
 }
 
 #[test]
 fn counters_that_are_set_back_are_those_since_then_and_the_device_counts_as_new() {
     let seen = between(&[link(3, "vf0", 5000)], &[link(3, "vf0", 30)]);
-    assert_eq!(told(&seen), [("vf0", 3, Presence::Appeared, 30)]);
+    assert_eq!(told(&seen), [("vf0", 3, Presence::Added, 30)]);
     assert_eq!(seen.interfaces[0].rx_bytes, 3000);
 }
 
@@ -170,7 +170,7 @@ fn drops_that_step_back_are_no_event() {
     let mut last = link(3, "vf0", 8);
     last.counters[6] = 8;
     let seen = between(&[first], &[last]);
-    assert_eq!(told(&seen), [("vf0", 3, Presence::Stayed, 3)]);
+    assert_eq!(told(&seen), [("vf0", 3, Presence::Unchanged, 3)]);
     assert_eq!(seen.interfaces[0].rx_dropped, 0);
 }
 
@@ -181,7 +181,7 @@ fn a_master_is_one_even_when_its_last_port_went_away() {
     assert!(seen.interfaces[0].is_master);
     assert_eq!(
         (seen.interfaces[1].presence, seen.interfaces[1].master.as_deref()),
-        (Presence::Vanished, Some("eth0"))
+        (Presence::Removed, Some("eth0"))
     );
 }
 

@@ -186,10 +186,10 @@ impl Watch {
             version: version.to_string(),
             command: words,
             port: info.name,
-            node: info.numa_node.and_then(|node| u32::try_from(node).ok()),
+            numa_node: info.numa_node.and_then(|node| u32::try_from(node).ok()),
             flows: flows(traffic.many_flows, version),
             counts: counts(&forwarded, &stats, &self.base),
-            extended,
+            xstats: extended,
             cores: used.iter().map(|one| one.core).collect(),
         };
         let queues = queues(mode, info.nb_tx_queues, &forwarded, used);
@@ -289,13 +289,13 @@ fn refuse_nothing(mode: Mode, port: &str, forwarded: &Forwarded, stats: &PortSta
 fn counts(forwarded: &Forwarded, stats: &PortStats, base: &PortStats) -> DpdkCounts {
     let port = &forwarded.port;
     DpdkCounts {
-        sent: port.sent,
-        refused: port.refused,
-        received: port.received,
-        missed: port.missed,
-        receive_errors: stats.ierrors.saturating_sub(base.ierrors),
-        without_buffer: stats.rx_nombuf.saturating_sub(base.rx_nombuf),
-        send_errors: stats.oerrors.saturating_sub(base.oerrors),
+        tx_packets: port.sent,
+        tx_dropped: port.refused,
+        rx_packets: port.received,
+        rx_missed: port.missed,
+        rx_errors: stats.ierrors.saturating_sub(base.ierrors),
+        rx_nombuf: stats.rx_nombuf.saturating_sub(base.rx_nombuf),
+        tx_errors: stats.oerrors.saturating_sub(base.oerrors),
     }
 }
 
@@ -326,11 +326,8 @@ fn end_report(
     cpu: [Option<(u64, u64)>; 2],
 ) -> EndReport {
     let counts = dpdk.counts;
-    let lost = [
-        ("rx-missed", counts.missed),
-        ("rx-nombuf", counts.without_buffer),
-        ("rx-errors", counts.receive_errors),
-    ];
+    let lost =
+        [("rx-missed", counts.rx_missed), ("rx-nombuf", counts.rx_nombuf), ("rx-errors", counts.rx_errors)];
     let packets = PacketReport {
         interface: traffic.interface.clone(),
         queues,

@@ -138,7 +138,7 @@ fn packets_over_af_xdp_are_lost_only_where_the_receiver_says_so() {
     let [client, server] = between(&wire, |name| Device::AfXdp { interface: name.to_owned() }, 1, DURATION);
     check(&client, 1);
     check(&server, 1);
-    let missed = server.dpdk.as_ref().unwrap().counts.missed;
+    let missed = server.dpdk.as_ref().unwrap().counts.rx_missed;
     assert!(received(&server) > 0 && received(&server) + missed <= sent(&client), "{server:?}");
     let told = server.packets.unwrap().drops.get("rx-missed").copied().unwrap_or(0);
     assert_eq!(told, missed);

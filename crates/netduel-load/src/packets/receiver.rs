@@ -230,7 +230,7 @@ fn count(
             let arrival = counts[*stream].arrive(number, datagram::read_time(payload), now);
             new_packets[*stream] += u64::from(matches!(arrival, Arrival::InOrder | Arrival::Reordered));
         }
-        _ => counts[0].add_foreign(),
+        _ => counts[0].add_unexpected(),
     }
 }
 

@@ -143,8 +143,8 @@ impl Shared {
         let Figures { whole, connect, exchange, failures } = figures.expect("each thread creates them");
         let mut report = whole.finish();
         report.parts = Some(TransactionParts {
-            begun: report.requests,
-            failures: failures + report.timeouts,
+            attempted: report.requests,
+            failed: failures + report.timeouts,
             connect: connect.to_record(),
             exchange: exchange.to_record(),
             congestion,

@@ -31,7 +31,7 @@ fn check_probes(from: &EndReport, to: &EndReport, what: &str) {
     let counted = to.datagrams.as_ref().unwrap();
     assert_eq!(sent, DURATION_MS * 500 / 1000, "{what}");
     assert_eq!(numbers, (0..sent).collect(), "{what}");
-    assert_eq!((counted.unique, counted.foreign), (sent, 0), "{what}");
+    assert_eq!((counted.unique, counted.unexpected), (sent, 0), "{what}");
     assert_eq!(arrivals.len() as u64, counted.unique + counted.duplicates, "{what}");
     assert!(arrivals.iter().all(|arrival| arrival.delay_ns >= 0), "{what}: both ends have one clock");
 }

@@ -66,7 +66,7 @@ fn each_part_has_its_round_trips_and_the_load_its_own() {
 
             let under_load = client.under_load.as_ref().unwrap();
             let foreign = &under_load.foreign;
-            assert_eq!((foreign.begun, foreign.failures), (30, 0), "{what}");
+            assert_eq!((foreign.attempted, foreign.failed), (30, 0), "{what}");
             assert_eq!(
                 (foreign.connect.count, foreign.exchange.count),
                 (23, 23),

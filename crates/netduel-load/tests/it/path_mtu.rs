@@ -82,7 +82,7 @@ fn without_segmentation_ip_cuts_what_does_not_fit_and_each_datagram_counts_once(
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
         let count = server.datagrams.unwrap();
         assert!(count.unique > 0 && client.sent.unwrap().messages >= count.unique);
-        assert_eq!((count.duplicates, count.reordered, count.foreign), (0, 0, 0), "{count:?}");
+        assert_eq!((count.duplicates, count.reordered, count.unexpected), (0, 0, 0), "{count:?}");
     });
 }
 

@@ -116,7 +116,7 @@ pub fn check(traffic: &Traffic, client: &EndReport, server: &EndReport) {
         let Some(flow) = &sender.sent else { continue };
         let count = receiver.datagrams.as_ref().unwrap();
         assert_eq!(flow.messages, count.unique, "{name}: {count:?}");
-        assert_eq!((count.duplicates, count.reordered, count.foreign), (0, 0, 0), "{name}: {count:?}");
+        assert_eq!((count.duplicates, count.reordered, count.unexpected), (0, 0, 0), "{name}: {count:?}");
     }
 }
 

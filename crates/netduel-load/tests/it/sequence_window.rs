@@ -14,13 +14,13 @@ struct Model {
     unique: u64,
     duplicates: u64,
     reordered: u64,
-    too_late: u64,
+    outside_window: u64,
 }
 
 impl Model {
     fn arrive(&mut self, number: u64) -> Arrival {
         if self.next > number && self.next - number > WINDOW {
-            self.too_late += 1;
+            self.outside_window += 1;
             return Arrival::TooLate;
         }
         if !self.seen.insert(number) {
@@ -44,8 +44,8 @@ fn check(numbers: impl IntoIterator<Item = u64>) {
         assert_eq!(accounting.arrive(number), model.arrive(number), "number {number}");
     }
     assert_eq!(
-        (accounting.unique(), accounting.duplicates(), accounting.reordered(), accounting.too_late()),
-        (model.unique, model.duplicates, model.reordered, model.too_late)
+        (accounting.unique(), accounting.duplicates(), accounting.reordered(), accounting.outside_window()),
+        (model.unique, model.duplicates, model.reordered, model.outside_window)
     );
     assert_eq!(accounting.highest_plus_one(), model.next);
 }

@@ -210,9 +210,9 @@ fn two_thousand_connections_move_and_are_told_in_groups() {
             assert_eq!(end.streams.iter().map(|group| group.members).sum::<u32>(), 2_000);
             let sum: u64 = end.streams.iter().map(|group| group.sent_bytes.max(group.received_bytes)).sum();
             assert_eq!(sum, moved.bytes);
-            let spread = end.spread.as_ref().unwrap();
+            let spread = end.fairness.as_ref().unwrap();
             // The volume divides into parts that differ by a byte at most.
-            assert_eq!((spread.count, spread.least, spread.most), (2_000, 50_000, 50_001));
+            assert_eq!((spread.count, spread.min_bytes, spread.max_bytes), (2_000, 50_000, 50_001));
         }
         let connections = client.connections.as_ref().unwrap();
         assert_eq!(connections.connect.count, 2_000);
@@ -227,9 +227,9 @@ fn a_rate_is_shared_by_connections_that_share_threads() {
         let traffic = paced(tcp(200, Direction::Up, engine), 80_000_000);
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 500)).unwrap();
         assert_eq!(sent(&client), received(&server));
-        let spread = client.spread.as_ref().unwrap();
+        let spread = client.fairness.as_ref().unwrap();
         assert!(
-            (3_000_000..=5_000_000).contains(&sent(&client)) && spread.jain.unwrap() > 0.9,
+            (3_000_000..=5_000_000).contains(&sent(&client)) && spread.jain_index.unwrap() > 0.9,
             "{} {spread:?}",
             sent(&client)
         );

@@ -33,7 +33,7 @@ fn check(
     let trips = client.round_trips.clone().unwrap();
     let parts = trips.parts.clone().unwrap();
     assert!(trips.responses > 0, "{what}");
-    assert_eq!((trips.requests, trips.timeouts, parts.failures), (trips.responses, 0, 0), "{what}");
+    assert_eq!((trips.requests, trips.timeouts, parts.failed), (trips.responses, 0, 0), "{what}");
     for histogram in [&trips.histogram, &parts.connect, &parts.exchange] {
         assert_eq!(histogram.count, trips.responses, "{what}: the whole trial is the steady window here");
     }
@@ -174,8 +174,8 @@ fn a_server_that_dies_leaves_errors_by_call_and_an_end_in_time() {
     let report = client.join().unwrap();
     let trips = report.round_trips.unwrap();
     let parts = trips.parts.unwrap();
-    assert!(parts.failures > 0 && trips.responses > 0, "{parts:?}");
-    assert_eq!((trips.requests, parts.begun), (trips.responses + parts.failures, trips.requests));
+    assert!(parts.failed > 0 && trips.responses > 0, "{parts:?}");
+    assert_eq!((trips.requests, parts.attempted), (trips.responses + parts.failed, trips.requests));
     let refused = report.errors.iter().find(|error| error.call == "connect").expect("connects fail");
     assert!(refused.error.contains("ECONNREFUSED"), "{refused:?}");
 }
@@ -208,7 +208,7 @@ fn with_ten_local_ports() {
     assert!(remark.contains("40000 to 40009 holds 10") && remark.ends_with("(1)"), "{remark}");
     let trips = client.round_trips.unwrap();
     assert!(trips.responses > 0, "those that have a port go on");
-    assert_eq!(trips.requests, trips.responses + trips.parts.unwrap().failures);
+    assert_eq!(trips.requests, trips.responses + trips.parts.unwrap().failed);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ArmName, HostName, WorkloadName};
@@ -12,7 +13,7 @@ use crate::units::{BitRate, Nanos, Percent};
 use crate::workload::{Role, Workload};
 
 /// A checked plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResolvedPlan {
     /// Short name.
     pub name: String,
@@ -31,7 +32,7 @@ pub struct ResolvedPlan {
 }
 
 /// The lab of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lab {
     /// Rules of the policy.
     pub rules: u32,
@@ -54,7 +55,7 @@ fn is_one_queue(queues: &u32) -> bool {
 }
 
 /// A host of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// How its agent is started.
     pub launch: Launch,
@@ -69,7 +70,7 @@ pub struct Host {
 }
 
 /// How an agent is started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Launch {
     /// A process on this machine.
@@ -91,13 +92,13 @@ pub enum Launch {
     },
     /// A standing server that the user is paired with; the secret stays in the user's own file.
     Paired {
-        /// Where it is, HOST:PORT.
-        at: String,
+        /// HOST:PORT.
+        address: String,
     },
 }
 
 /// One setting under test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Arm {
     /// Its name.
     pub name: ArmName,
@@ -144,7 +145,7 @@ impl Arm {
 }
 
 /// Client and server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     /// Connects.
     pub client: HostName,
@@ -163,7 +164,7 @@ impl Pair {
 }
 
 /// A change made for an arm, and always undone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Treatment {
     /// What is changed.
     pub action: TreatmentAction,
@@ -172,7 +173,7 @@ pub struct Treatment {
 }
 
 /// What a treatment changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TreatmentAction {
     /// The lab's path beneath the guests' address; done by the lab for both guests.
@@ -299,7 +300,7 @@ impl TreatmentAction {
 }
 
 /// How the comparison is made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Design {
     /// Blocks at least.
     pub blocks_min: u32,

@@ -36,7 +36,7 @@ const QUEUES_MAX: u32 = 1024;
 const CORE_MAX: u16 = 8191;
 
 /// Which cores work for the queues of an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "choice", rename_all = "kebab-case")]
 pub enum CoreChoice {
     /// None in particular: the kernel's own way.
@@ -121,7 +121,7 @@ pub fn core_mask(cores: &[u16]) -> String {
 }
 
 /// How an RSS table shares its slots out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "spread", rename_all = "kebab-case")]
 pub enum RssSpread {
     /// As the driver does by itself.

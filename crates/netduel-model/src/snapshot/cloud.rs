@@ -1,10 +1,11 @@
 //! Where a host runs: the provider, what it says of the machine, and what the guest can know of the one beneath it.
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Who runs the machine beneath a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
     /// Microsoft Azure: chassis asset tag 7783-7084-3265-9085-8269-3286-77.
@@ -51,7 +52,7 @@ impl fmt::Display for Provider {
 }
 
 /// The provider and what it tells of the machine. Absent fields were not told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cloud {
     /// Who.
     pub provider: Provider,

@@ -1,14 +1,15 @@
 //! The device behind an interface: its place, its queues and how their work is spread.
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the driver and the bus tell of an interface's device. Absent fields were not told, or the device has no such thing.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
     /// Where on the bus, for example `0000:00:04.0` or a vmbus channel's GUID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bus: Option<String>,
+    pub bus_address: Option<String>,
     /// The PCI function at that place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pci: Option<PciFunction>,
@@ -17,7 +18,7 @@ pub struct Device {
     pub firmware: Option<String>,
     /// NUMA node; absent where the machine tells none (-1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<u32>,
+    pub numa_node: Option<u32>,
     /// Queues (`ethtool -l`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<Channels>,
@@ -41,7 +42,7 @@ pub struct Device {
     pub interrupts: Vec<QueueInterrupt>,
     /// Kinds of queueing disciplines, the root's first and then those below it, each once: `mq`, `fq_codel`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disciplines: Vec<String>,
+    pub qdiscs: Vec<String>,
     /// What its driver can do with XDP now; absent where the kernel does not tell (before Linux 6.3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xdp: Option<Vec<XdpFeature>>,
@@ -59,7 +60,7 @@ impl Device {
 }
 
 /// What a driver can do with XDP: a bit of `enum netdev_xdp_act` (include/uapi/linux/netdev.h, Linux 6.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpFeature {
     /// Runs programs itself, that may drop, pass and send back.
@@ -105,7 +106,7 @@ impl XdpFeature {
 }
 
 /// A PCI function of a network device, whether or not a driver took it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PciFunction {
     /// Domain, bus, device and function: `0000:00:04.0`.
     pub slot: String,
@@ -125,7 +126,7 @@ pub struct PciFunction {
 }
 
 /// Numbers of queues: now and at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Channels {
     /// For receiving alone, and the most.
     pub rx: (u32, u32),
@@ -136,7 +137,7 @@ pub struct Channels {
 }
 
 /// Descriptors of each ring: now and at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Rings {
     /// Receive, and the most.
     pub rx: (u32, u32),
@@ -145,7 +146,7 @@ pub struct Rings {
 }
 
 /// When a device interrupts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Coalescing {
     /// After so long, microseconds.
     pub rx_usecs: u32,
@@ -162,7 +163,7 @@ pub struct Coalescing {
 }
 
 /// Receive packet steering of one queue.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ReceiveSteering {
     /// Cores; empty when it is off.
     pub cores: Vec<u16>,
@@ -171,7 +172,7 @@ pub struct ReceiveSteering {
 }
 
 /// An interrupt (or channel) that serves a queue.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct QueueInterrupt {
     /// Number of the interrupt or of the vmbus channel.
     pub number: u32,

@@ -1,8 +1,9 @@
 //! The machine beneath a host: processors, caches, memory nodes, huge pages.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What `/proc/cpuinfo`, `/sys/devices/system/cpu` and the scheduler tell of the processors.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Processor {
     /// Sockets, by the distinct `physical_package_id` of the cores online.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +29,7 @@ pub struct Processor {
 }
 
 /// A cache.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cache {
     /// Level, 1 to 4.
     pub level: u8,
@@ -40,9 +41,9 @@ pub struct Cache {
     pub cores: Vec<u16>,
 }
 
-/// A node of memory with the cores that are near to it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct MemoryNode {
+/// A NUMA node: memory and the cores next to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct NumaNode {
     /// As the kernel numbers it.
     pub number: u32,
     /// Its cores.
@@ -59,7 +60,7 @@ pub struct MemoryNode {
 }
 
 /// Huge pages of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HugePages {
     /// Size of a page, KiB.
     pub size_kib: u64,

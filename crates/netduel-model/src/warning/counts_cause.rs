@@ -1,18 +1,19 @@
-//! Why figures of programs and of interfaces do not add up, and what to do about it. Words and no arithmetic.
+//! Causes of a disagreement between the counts of programs and of interfaces, with their remedies. No arithmetic.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Warning, trials_in_words};
 use crate::units::human_si;
 
-/// Why an interface's count differs from what the programs counted, as far as the figures tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Why the count of an interface differs from those of the programs, as far as the figures show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountsCause {
     /// The interface carried more than the trial's traffic.
     OtherTraffic,
-    /// What the interface received was dropped on its way to the program's socket.
-    DroppedBehind,
-    /// The interface's counter leaves out, or is late.
+    /// Packets were dropped between the interface and the program's socket.
+    DroppedAfterInterface,
+    /// The interface does not count all packets, or counts them late.
     NotCounted,
 }
 
@@ -20,21 +21,21 @@ impl CountsCause {
     pub(super) fn advice(self) -> &'static str {
         match self {
             Self::OtherTraffic => {
-                "other traffic used the interface: stop it, or the figures are those of a shared path"
+                "other traffic used the interface: stop it, or read the figures as those of a shared path"
             }
-            Self::DroppedBehind => {
-                "it arrived at the host and was dropped before the program's socket: look for a filter or firewall there, and \
-                 at the drops in softnet_stat; that part of the loss is not the path's"
+            Self::DroppedAfterInterface => {
+                "packets arrived at the host and were dropped before the program's socket: check its firewall and the drops in \
+                 softnet_stat; this part of the loss is not on the path"
             }
             Self::NotCounted => {
-                "the interface's counter leaves out what passes it by (XDP, offloads), or the bytes took another way"
+                "the interface does not count packets that bypass it (XDP, offloads), or the bytes took another path"
             }
         }
     }
 }
 
 impl Warning {
-    /// The sentence of figures that do not add up.
+    /// The sentence of counts that disagree.
     pub(super) fn about_counts(&self) -> String {
         let Self::CountsDisagree {
             arm,
@@ -51,14 +52,14 @@ impl Warning {
             trials,
         } = self
         else {
-            unreachable!("this is the sentence of that doubt alone")
+            unreachable!("only this warning has the sentence")
         };
         let [counted, min, max, sender, receiver] =
             [counted_bytes, expected_min_bytes, expected_max_bytes, sender_bytes, receiver_bytes]
                 .map(|bytes| human_si(*bytes as f64, "B"));
         format!(
-            "counts disagree: in {workload} of {arm} interface {interface} of host {host} {} {counted} where {min} to {max} were \
-             expected ({sender} of payload sent, {receiver} received, and headers), in {}; {}",
+            "counts disagree: in {workload} of {arm} interface {interface} of host {host} {} {counted}, expected are {min} to {max} \
+             ({sender} of payload sent, {receiver} received, and headers), in {}; {}",
             if *sent { "sent" } else { "received" },
             trials_in_words(*trials),
             cause.advice()

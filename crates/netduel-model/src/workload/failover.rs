@@ -1,4 +1,5 @@
 //! `failover`: probes each way and TCP streams while the path is taken away and restored.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{self, Demand, Descriptors, Facts, Sockets, TcpFacts, Threads};
@@ -21,7 +22,7 @@ const PROBE_RATE: PerSecond = PerSecond(1000);
 const PROBES_AFTER: u64 = 10;
 
 /// Settings of the workload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failover {
     /// TCP connections that carry bulk data meanwhile; 0 is none.
     pub streams: u32,

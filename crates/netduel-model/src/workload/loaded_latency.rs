@@ -1,4 +1,5 @@
 //! `loaded-latency`: round trips of small probes, first on an idle path and then while TCP streams run.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Descriptors, Facts, Requests, Sockets, TcpFacts, Threads};
@@ -19,7 +20,7 @@ const PROBE_RATE: PerSecond = PerSecond(200);
 const IDLE_SHARE: Percent = Percent(25.0);
 
 /// Settings of round trips on a path that is idle first and then loaded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadedLatency {
     /// TCP connections that make the load; one more carries round trips in its own stream of data.
     pub streams: u32,

@@ -44,7 +44,7 @@ pub use timing::{SAMPLE_INTERVAL_NS, Timing};
 pub use udp_stream::{FlowTuning, UdpStream};
 
 /// What traffic runs in a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workload {
     /// Its name in the plan.
     pub name: WorkloadName,
@@ -69,7 +69,7 @@ pub struct Workload {
 }
 
 /// Which ends choose the cores of their threads by what they know of the interface that carries the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PinAuto {
     /// The client.
     #[serde(default)]
@@ -98,7 +98,7 @@ impl PinAuto {
 macro_rules! workloads {
     ($($(#[doc = $doc:literal])+ $variant:ident($settings:ty) = $word:literal in $module:ident;)+) => {
         /// The traffic of a workload.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "type")]
         pub enum Traffic {
             $($(#[doc = $doc])+ #[serde(rename = $word)] $variant($settings),)+

@@ -1,4 +1,5 @@
 //! `pps`: packets of one size, from sockets, by kernel bypass or from the kernel itself: how many a second.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod dpdk;
@@ -24,7 +25,7 @@ const FLOWS: u32 = 16;
 const SEARCH_WINDOW: Bytes = Bytes(256 << 10);
 
 /// The settings of `pps`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pps {
     /// The flows of its datagrams, each of which is a packet.
     pub udp: UdpStream,

@@ -1,4 +1,5 @@
 //! What workloads of requests and responses have in common. It knows no protocol.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Demand, Facts, Requests, Threads, WorkUnit};
@@ -22,7 +23,7 @@ pub(super) const METRICS: &[Metric] = &[
 pub(super) const REQUEST: Bytes = Bytes(64);
 
 /// Settings of a request-response workload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrip {
     /// Bytes of a request, and of its response.
     pub size: Bytes,

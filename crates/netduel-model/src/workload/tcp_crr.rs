@@ -1,4 +1,5 @@
 //! `tcp-crr`: transactions over TCP, each on a connection of its own: connect, request, response, close.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Demand, Facts, Requests, Sockets, TcpFacts, Threads, WorkUnit};
@@ -16,7 +17,7 @@ use crate::units::{Bytes, PerSecond};
 const OUTSTANDING_OPEN: u32 = 64;
 
 /// Settings of transactions that each have a connection of their own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Transaction {
     /// Bytes of a request.
     pub request: Bytes,

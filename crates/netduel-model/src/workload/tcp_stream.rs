@@ -1,4 +1,5 @@
 //! `tcp-stream`: bulk data over TCP connections.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{
@@ -16,7 +17,7 @@ use crate::units::{BitRate, Bytes, plural};
 const PACED_BYTES: u64 = 65_536;
 
 /// The settings of `tcp-stream`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpStream {
     /// Connections.
     pub streams: u32,
@@ -37,7 +38,7 @@ pub struct TcpStream {
 }
 
 /// What most TCP streams leave to the clock and the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StreamTuning {
     /// Each direction ends after this much payload of all streams together, at the end of the duration at the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,5 @@
 //! When traffic runs and which part of it counts.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
@@ -7,7 +8,7 @@ use crate::units::Nanos;
 pub const SAMPLE_INTERVAL_NS: u64 = 100_000_000;
 
 /// When traffic runs and which part counts. The steady window is `warmup..duration - cooldown`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timing {
     /// From the first to the last send.
     pub duration: Nanos,

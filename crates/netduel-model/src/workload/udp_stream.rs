@@ -1,4 +1,5 @@
 //! `udp-stream`: datagrams, counted one by one at both ends.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{self, Demand, Descriptors, End, Facts, PacedRate, Sockets, Threads, Wire, WorkUnit};
@@ -11,7 +12,7 @@ use crate::metric::Metric;
 use crate::units::{BitRate, Bytes, plural};
 
 /// The settings of `udp-stream`: flows of datagrams of one size.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpStream {
     /// Source ports. They share as many threads as there are cores to run on.
     pub flows: u32,
@@ -30,7 +31,7 @@ pub struct UdpStream {
 }
 
 /// What most UDP flows leave to the clock and the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FlowTuning {
     /// Each direction ends after this much payload of all flows together, rounded up to whole datagrams, at the end of the duration
     /// at the latest.

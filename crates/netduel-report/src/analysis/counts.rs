@@ -109,7 +109,8 @@ impl Way {
                     return None;
                 }
                 let beyond = count.map_or(0.0, |count| {
-                    (count.duplicates + count.too_late) as f64 + datagrams::dropped_at_socket(offload, count)
+                    (count.duplicates + count.outside_window) as f64
+                        + datagrams::dropped_at_socket(offload, count)
                 });
                 Some(Self {
                     sent: sent_bytes,
@@ -253,7 +254,7 @@ fn judge(
 ) -> Option<Disagreement> {
     let known = |interface: &&InterfaceDelta| expected.is_none_or(|name| name == interface.name);
     let candidates: Vec<&InterfaceDelta> = interfaces.iter().filter(known).collect();
-    if candidates.is_empty() || candidates.iter().any(|one| one.presence != Presence::Stayed) {
+    if candidates.is_empty() || candidates.iter().any(|one| one.presence != Presence::Unchanged) {
         return None;
     }
     let one = |interface: &&InterfaceDelta| {
@@ -315,7 +316,7 @@ fn cause(place: Place, way: &Way, workload: &Workload, counted: f64, range: Rang
     let is_udp = matches!(workload.traffic.facts().wire, Wire::Datagrams { .. });
     let all_came = Way { arrived: way.left, ..*way };
     if is_udp && place == Place::Receiver && all_came.at(place, way.packets).distance(counted) <= 0.0 {
-        return CountsCause::DroppedBehind;
+        return CountsCause::DroppedAfterInterface;
     }
     CountsCause::OtherTraffic
 }

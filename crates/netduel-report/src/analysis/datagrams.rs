@@ -160,7 +160,7 @@ fn way(
     let count = receiver.report.datagrams.as_ref()?;
     let handed = sender.report.datagrams_sent.as_ref();
     let dropped_at_socket = dropped_at_socket(*offload, count);
-    let arrived = (count.unique + count.duplicates + count.too_late) as f64 + dropped_at_socket;
+    let arrived = (count.unique + count.duplicates + count.outside_window) as f64 + dropped_at_socket;
     let packets_sent = leaving.map(|interface| Packets {
         interface: interface.name.clone(),
         packets: interface.tx_packets,
@@ -196,7 +196,7 @@ fn way(
         packets_sent,
         packets_received,
         datagrams_per_packet,
-        burst: handed.map(|handed| handed.burst),
+        burst: handed.map(|handed| handed.burst_max),
         refused,
         pacing: rate.map(|rate| Pacing {
             asked_bps: rate.0 as f64,

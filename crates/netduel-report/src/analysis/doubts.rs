@@ -106,7 +106,7 @@ fn left_out(arm: &Arm, trials: &[&Trial]) -> Vec<Warning> {
     }
     let failed = reasons(false);
     if let Some(first) = failed.first() {
-        warnings.push(Warning::TrialsLeftOut {
+        warnings.push(Warning::TrialsExcluded {
             arm: arm.name.clone(),
             trials: failed.len() as u32,
             reason: (*first).clone(),
@@ -121,12 +121,12 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
     for arm in &analysis.arms {
         let values = arm.numbers();
         if !arm.at_least.is_empty() {
-            warnings.push(Warning::AtLeast {
+            warnings.push(Warning::LowerBound {
                 arm: arm.arm.clone(),
                 workload: name.clone(),
                 metric,
                 trials: arm.at_least.len() as u32,
-                of: values.len() as u32,
+                trials_total: values.len() as u32,
             });
         }
         if let Some(drift) = doubt::drift(&values).filter(|drift| drift.change.is_finite()) {
@@ -149,7 +149,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
         for outlier in doubt::outliers(&values) {
             let Some((block, _)) = arm.values.get(outlier.index) else { continue };
             // Beside zeros everything is infinitely far; the chart by block shows it, a number cannot.
-            if !outlier.times_median.is_finite() {
+            if !outlier.ratio_to_median.is_finite() {
                 continue;
             }
             warnings.push(Warning::OutlierBlock {
@@ -157,7 +157,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
                 workload: name.clone(),
                 metric,
                 block: *block,
-                times_median: outlier.times_median,
+                ratio_to_median: outlier.ratio_to_median,
             });
         }
     }
@@ -215,7 +215,7 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     let zero_copy = zero_copy(trials);
     // A capture for a moment copies some; that is no matter of the path.
     if zero_copy.copied > 0 && zero_copy.copied.saturating_mul(100) >= zero_copy.completions {
-        warnings.push(Warning::CopiedAllTheSame {
+        warnings.push(Warning::ZeroCopyFellBack {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
             copied: zero_copy.copied,
@@ -223,18 +223,18 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
         });
     }
     warnings.extend(failed_transactions(workload, arm, trials));
-    if let Some(late_p99_ns) = lateness(&arm.workload, trials) {
+    if let Some(pacing_error_p99_ns) = lateness(&arm.workload, trials) {
         warnings.push(Warning::ScheduleMissed {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
-            late_p99_ns,
+            pacing_error_p99_ns,
         });
     }
-    if let Some((asked_bps, sent_bps)) = rate_missed(&arm.workload, trials) {
+    if let Some((requested_bps, sent_bps)) = rate_missed(&arm.workload, trials) {
         warnings.push(Warning::RateMissed {
             arm: arm.arm.clone(),
             workload: workload.name.clone(),
-            asked_bps,
+            requested_bps,
             sent_bps,
         });
     }
@@ -244,7 +244,7 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     warnings
 }
 
-/// Transactions that came to nothing, with what the clients counted.
+/// Transactions that failed, with the errors that the clients counted.
 fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
     let mut causes: BTreeMap<String, u64> = BTreeMap::new();
     let (mut failed, mut begun) = (0, 0);
@@ -252,8 +252,8 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
         let of_trips = || figures::round_trips(trial)?.parts.as_ref();
         let under_load = || Some(&trial.client.as_ref()?.report.under_load.as_ref()?.foreign);
         let Some(parts) = of_trips().or_else(under_load) else { continue };
-        failed += parts.failures;
-        begun += parts.begun;
+        failed += parts.failed;
+        begun += parts.attempted;
         for error in trial.client.iter().flat_map(|end| &end.report.errors) {
             *causes.entry(format!("{}: {}", error.call, error.error)).or_default() += error.count;
         }
@@ -267,7 +267,7 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
         arm: arm.arm.clone(),
         workload: workload.name.clone(),
         failed,
-        begun,
+        attempted: begun,
         cause: cause.join("; "),
     })
 }
@@ -278,7 +278,7 @@ fn nothing_to_poll(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Tr
         figures::ends(trial).flat_map(|end| &end.report.streams).any(|stream| stream.napi_id == Some(0))
     };
     let trials = trials.iter().filter(not_polled).count() as u32;
-    (trials > 0).then(|| Warning::NothingToPoll {
+    (trials > 0).then(|| Warning::NoNapiInstance {
         arm: arm.arm.clone(),
         workload: workload.name.clone(),
         trials,
@@ -290,14 +290,14 @@ fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
     let is_stamped = |arm: &ArmAnalysis| arm.workload.traffic.facts().is_stamped;
     let mut warnings = Vec::new();
     if workload.arms.first().is_some_and(|baseline| is_stamped(baseline) != is_stamped(arm)) {
-        warnings.push(Warning::StampsDiffer { arm: arm.arm.clone(), workload: workload.name.clone() });
+        warnings.push(Warning::TimestampsDiffer { arm: arm.arm.clone(), workload: workload.name.clone() });
     }
     if let Some(stamps) = arm.stamps.as_ref().filter(|stamps| stamps.stamped > 0) {
         let share = 1.0 - stamps.complete as f64 / stamps.stamped as f64;
         // The last transmit stamp of the server is never known, which is much where round trips are few.
         let lost = stamps.stamped - stamps.complete;
         if share > STAMPS_LOST_MAX && lost > u64::from(arm.trials) {
-            warnings.push(Warning::StampsIncomplete {
+            warnings.push(Warning::TimestampsIncomplete {
                 arm: arm.arm.clone(),
                 workload: workload.name.clone(),
                 share,
@@ -409,10 +409,13 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
         }
     }
     let stolen =
-        stolen.into_iter().map(|(host, (share_max, trials))| Warning::StolenTime { host, share_max, trials });
+        stolen.into_iter().map(|(host, (share_max, trials))| Warning::StealTime { host, share_max, trials });
     let steps = steps.into_iter().map(|(host, step_ns)| Warning::ClockStep { host, step_ns });
-    let busy =
-        busy.into_iter().map(|(host, (share_max, trials))| Warning::BusyHost { host, share_max, trials });
+    let busy = busy.into_iter().map(|(host, (share_max, trials))| Warning::CpuContention {
+        host,
+        share_max,
+        trials,
+    });
     stolen.chain(busy).chain(steps).collect()
 }
 
@@ -429,7 +432,7 @@ fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
             }
         }
     }
-    let warning = |(host, (others_max, trials))| Warning::OtherTests { host, others_max, trials };
+    let warning = |(host, (others_max, trials))| Warning::ConcurrentTests { host, others_max, trials };
     beside.into_iter().map(warning).collect()
 }
 

@@ -155,7 +155,7 @@ fn one_way(
         back_pressure: ways.iter().map(|way| way.refused).sum::<Option<u64>>(),
         not_taken: trials
             .iter()
-            .map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.refused))
+            .map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.tx_dropped))
             .sum(),
         lost: lost::of_trials(trials, ways, around.shared),
         line: rates_received.and_then(|rates| line(path, sender, trials, rates.median, around)),

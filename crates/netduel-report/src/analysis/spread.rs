@@ -133,7 +133,8 @@ pub(super) fn at_end(
     pinned.sort_unstable();
     pinned.dedup();
     let named = || cores.keys().copied().chain(pinned.iter().copied());
-    let nodes = host.map(|host| host.nodes.as_slice()).filter(|nodes| nodes.len() > 1).unwrap_or_default();
+    let nodes =
+        host.map(|host| host.numa_nodes.as_slice()).filter(|nodes| nodes.len() > 1).unwrap_or_default();
     let node_of = |core: u16| nodes.iter().find(|node| node.cores.contains(&core)).map(|node| node.number);
     Some(PacketSpread {
         role,
@@ -142,7 +143,7 @@ pub(super) fn at_end(
         asked: path.queues,
         flows,
         busy: named().filter_map(|core| Some((core, busy(role, core, around)?))).collect(),
-        interface_node: told.and_then(|told| told.device.node),
+        interface_node: told.and_then(|told| told.device.numa_node),
         core_nodes: named().filter_map(|core| Some((core, node_of(core)?))).collect(),
         mode: ends.iter().find_map(|end| end.report.packets.as_ref()?.mode),
         dpdk: ends.iter().find_map(|end| end.report.dpdk.as_ref()).map(|told| DpdkEnd {

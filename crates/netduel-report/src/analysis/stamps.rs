@@ -153,7 +153,7 @@ fn merged_parts<'a>(reports: impl Iterator<Item = &'a StampReport>) -> Vec<(Part
 fn merged_levels<'a>(levels: impl Iterator<Item = &'a StampLevel>) -> BTreeMap<u64, (u64, Vec<u64>)> {
     let mut all: BTreeMap<u64, (u64, Vec<u64>)> = BTreeMap::new();
     for level in levels {
-        let known = all.entry(level.whole_ns).or_insert_with(|| (0, vec![0; level.sums_ns.len()]));
+        let known = all.entry(level.round_trip_max_ns).or_insert_with(|| (0, vec![0; level.sums_ns.len()]));
         known.0 += level.count;
         for (sum, more) in known.1.iter_mut().zip(&level.sums_ns) {
             *sum += more;
@@ -195,7 +195,7 @@ fn cost(trials: &[&Trial]) -> Option<StampCost> {
             let report = &trial.client.as_ref()?.report;
             let median = |record: &HistogramRecord| Histogram::from_record(record).ok()?.percentile(50.0);
             let plain = median(&report.round_trips.as_ref()?.histogram)?;
-            let stamped = median(report.stamps.as_ref()?.whole.as_ref()?)?;
+            let stamped = median(report.stamps.as_ref()?.round_trip.as_ref()?)?;
             Some(stamped as f64 - plain as f64)
         })
         .collect();

@@ -75,7 +75,7 @@ fn title(host: &InspectedHost) -> String {
 fn is_detailed(host: &HostSnapshot) -> bool {
     host.processor.is_some()
         || host.cloud.is_some()
-        || !host.nodes.is_empty()
+        || !host.numa_nodes.is_empty()
         || host.interfaces.iter().any(|interface| interface.device != Device::default())
 }
 

@@ -47,7 +47,7 @@ fn picture(report: &SearchReport) -> Steps {
     let step = |step: &SearchStep| Step {
         rate: step.load as f64,
         outcome: outcome(step),
-        is_confirming: step.ask.purpose == SearchPurpose::Confirm,
+        is_confirming: step.input.purpose == SearchPurpose::Confirm,
         words: tried(step),
     };
     Steps {
@@ -62,7 +62,7 @@ fn picture(report: &SearchReport) -> Steps {
 }
 
 fn outcome(step: &SearchStep) -> Outcome {
-    match (step.high_loss, step.fell_short) {
+    match (step.high_loss, step.generator_limited) {
         (true, true) => Outcome::GeneratorTooSlow,
         (true, false) => Outcome::TooMuchLost,
         (false, _) => Outcome::Good,
@@ -78,20 +78,20 @@ fn steps(report: &SearchReport, goals: &[SearchGoal]) -> Table {
 }
 
 fn row(index: usize, step: &SearchStep, goals: &[SearchGoal]) -> Vec<Cell> {
-    let goal = goals.get(step.ask.goal as usize).map_or("?", |goal| goal.name.as_str());
-    let purpose = match step.ask.purpose {
+    let goal = goals.get(step.input.goal as usize).map_or("?", |goal| goal.name.as_str());
+    let purpose = match step.input.purpose {
         SearchPurpose::Maximum => "maximum".to_owned(),
         SearchPurpose::Narrow => format!("{goal}, narrow"),
         SearchPurpose::Confirm => format!("{goal}, confirm"),
     };
-    let (sent, received) = (step.count.sent, step.count.received);
+    let (sent, received) = (step.output.sent, step.output.received);
     vec![
         Cell::Text((index + 1).to_string()),
         Cell::Text(purpose),
         Cell::Number(
-            step.ask.load.map_or(format!("unpaced: {}", rate(step.offered)), |load| rate(load as f64)),
+            step.input.load.map_or(format!("unpaced: {}", rate(step.offered_load)), |load| rate(load as f64)),
         ),
-        Cell::Number(step.ask.duration.to_string()),
+        Cell::Number(step.input.duration.to_string()),
         Cell::Count(sent),
         Cell::Count(sent.saturating_sub(received)),
         Cell::Number(lost(step)),

@@ -83,7 +83,7 @@ fn bar(arm: &str, which: &str, composition: &Composition, longest: f64) -> Bar {
 /// The client's parts are blue, the server's warm, and the network's grey.
 const fn paint(part: Part) -> Paint {
     match part {
-        Part::Late => Paint::Waiting,
+        Part::ScheduleDelay => Paint::Waiting,
         Part::ClientSend => Paint::Class(1),
         Part::Network | Part::NetworkAndServer => Paint::Between,
         Part::ServerReceive => Paint::Class(3),

@@ -59,7 +59,7 @@ fn queueing(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     }
     let vf = partner(host, interface).filter(|vf| vf.up)?;
     let discipline = |interface: &Interface| {
-        let told = interface.device.disciplines.join(", ");
+        let told = interface.device.qdiscs.join(", ");
         let told = if told.is_empty() { interface.qdisc.clone().unwrap_or_default() } else { told };
         (!told.is_empty() && told != "noqueue").then_some(told)
     };

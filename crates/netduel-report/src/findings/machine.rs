@@ -34,17 +34,17 @@ fn usable_cores<'a>(host: &'a HostSnapshot, context: &'a HostContext) -> Option<
 }
 
 fn other_node(host: &HostSnapshot, interface: &Interface, context: &HostContext) -> Option<Finding> {
-    let number = interface.device.node.filter(|_| host.nodes.len() > 1)?;
-    let node = host.nodes.iter().find(|node| node.number == number)?;
+    let number = interface.device.numa_node.filter(|_| host.numa_nodes.len() > 1)?;
+    let node = host.numa_nodes.iter().find(|node| node.number == number)?;
     let (cores, origin) = usable_cores(host, context)?;
     if cores.is_empty() || cores.iter().any(|core| node.cores.contains(core)) {
         return None;
     }
     let name = &interface.name;
     let near = ranges(node.cores.iter().copied());
-    let distance = host.nodes.iter().find(|other| other.cores.iter().any(|core| cores.contains(core)));
+    let distance = host.numa_nodes.iter().find(|other| other.cores.iter().any(|core| cores.contains(core)));
     let distance = distance
-        .and_then(|other| other.distances.get(host.nodes.iter().position(|node| node.number == number)?))
+        .and_then(|other| other.distances.get(host.numa_nodes.iter().position(|node| node.number == number)?))
         .map(|distance| format!("distance between the nodes {distance} (a node to itself: 10)"));
     let mut finding = Finding::new(
         "other-node",
@@ -96,7 +96,7 @@ fn governor(host: &HostSnapshot) -> Option<Finding> {
 }
 
 fn rules(host: &HostSnapshot) -> Option<Finding> {
-    let filter = host.filter.as_ref()?;
+    let filter = host.firewall.as_ref()?;
     let nft = filter.nft_rules.unwrap_or(0);
     if nft == 0 && filter.iptables.is_empty() {
         return None;
@@ -119,7 +119,7 @@ fn rules(host: &HostSnapshot) -> Option<Finding> {
 }
 
 fn tracking(host: &HostSnapshot) -> Option<Finding> {
-    let (now, most) = host.filter.as_ref()?.tracked?;
+    let (now, most) = host.firewall.as_ref()?.conntrack?;
     if now == 0 || most == 0 {
         return None;
     }
@@ -148,8 +148,8 @@ fn tracking(host: &HostSnapshot) -> Option<Finding> {
 /// Huge pages matter where a function is bound to a user-space program.
 fn huge_pages(host: &HostSnapshot) -> Option<Finding> {
     let given = host.pci_functions.iter().find(|function| drivers::is_user_space(function))?;
-    let any = host.nodes.iter().flat_map(|node| &node.huge_pages).any(|pages| pages.total > 0);
-    if any || host.nodes.is_empty() {
+    let any = host.numa_nodes.iter().flat_map(|node| &node.huge_pages).any(|pages| pages.total > 0);
+    if any || host.numa_nodes.is_empty() {
         return None;
     }
     Some(

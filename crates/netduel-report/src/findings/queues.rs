@@ -144,14 +144,14 @@ fn spread(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
 
 /// The cores of the device's own node, when the machine has several.
 fn node_cores(host: &HostSnapshot, interface: &Interface) -> Option<Vec<u16>> {
-    let number = interface.device.node.filter(|_| host.nodes.len() > 1)?;
-    let node = host.nodes.iter().find(|node| node.number == number)?;
+    let number = interface.device.numa_node.filter(|_| host.numa_nodes.len() > 1)?;
+    let node = host.numa_nodes.iter().find(|node| node.number == number)?;
     (!node.cores.is_empty()).then(|| node.cores.clone())
 }
 
 fn node_of_interrupts(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     let near = node_cores(host, interface)?;
-    let node = interface.device.node?;
+    let node = interface.device.numa_node?;
     let interrupts = of_queues(interface);
     let far: Vec<&&QueueInterrupt> = interrupts
         .iter()
@@ -196,7 +196,7 @@ fn serve(interface: &Interface, interrupt: &QueueInterrupt, core: u16) -> Option
     if !is_channel(interrupt) {
         return Some(format!("echo {core} > /proc/irq/{number}/smp_affinity_list"));
     }
-    let device = interface.device.bus.as_deref()?;
+    let device = interface.device.bus_address.as_deref()?;
     Some(format!("echo {core} > /sys/bus/vmbus/devices/{device}/channels/{number}/cpu"))
 }
 

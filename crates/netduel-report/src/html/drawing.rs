@@ -136,8 +136,12 @@ fn frame(class: &str, at: Point, size: (f64, f64)) -> Markup {
 impl Drawing<'_> {
     /// The nodes with their cores: side by side when there are two small ones, else one beneath the other.
     fn nodes(&mut self) {
-        let mut nodes: Vec<(String, Vec<u16>)> =
-            self.host.nodes.iter().map(|node| (crate::words::node_title(node), node.cores.clone())).collect();
+        let mut nodes: Vec<(String, Vec<u16>)> = self
+            .host
+            .numa_nodes
+            .iter()
+            .map(|node| (crate::words::node_title(node), node.cores.clone()))
+            .collect();
         if nodes.iter().all(|(_, cores)| cores.is_empty()) {
             let cores: Vec<u16> = (0..self.host.cores as u16).collect();
             nodes = vec![("cores".to_owned(), cores)];
@@ -230,7 +234,7 @@ impl Drawing<'_> {
         let is_function = interface.device.pci.as_ref().is_some_and(|pci| pci.virtual_function == Some(true));
         words.extend(is_function.then(|| "virtual function".to_owned()));
         words.extend(interface.speed_mbps.map(|speed| format!("{} Gbit/s", f64::from(speed) / 1000.0)));
-        words.extend(interface.device.node.map(|node| format!("node {node}")));
+        words.extend(interface.device.numa_node.map(|node| format!("node {node}")));
         words.extend((!interface.up).then(|| "down".to_owned()));
         // The letters of the name are larger and bold.
         let room = LINE_CHARS.saturating_sub(interface.name.chars().count() * 4 / 3);

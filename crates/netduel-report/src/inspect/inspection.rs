@@ -139,7 +139,7 @@ fn place(launch: &Launch) -> String {
         }
         Launch::Netns { name } => format!("network namespace {name} of this machine"),
         Launch::Command { prefix } => format!("reached by `{}`", prefix.join(" ")),
-        Launch::Paired { at } => format!("the server at {at}, which is paired"),
+        Launch::Paired { address } => format!("the server at {address}, which is paired"),
     }
 }
 

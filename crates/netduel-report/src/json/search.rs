@@ -15,7 +15,7 @@ pub(super) fn arm(search: &ArmSearch) -> Value {
                 "steps": report.steps,
                 "results": report.results,
                 "end": report.end,
-                "shown": report.shown,
+                "shown": report.stored_step,
             }))
             .collect::<Vec<_>>(),
     })

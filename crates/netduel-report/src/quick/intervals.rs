@@ -110,7 +110,7 @@ impl Intervals {
         let senders =
             |field: fn(&LiveFigures) -> Option<u64>| newest.iter().filter_map(field).reduce(|a, b| a + b);
         let before: u64 = last.iter().filter_map(|figures| figures.retransmits).sum();
-        let missing_before: u64 = last.iter().filter_map(|figures| figures.missing).sum();
+        let missing_before: u64 = last.iter().filter_map(|figures| figures.lost).sum();
         let interval = Interval {
             start_s: last[first].elapsed_ns as f64 / 1e9,
             end_s: newest[first].elapsed_ns as f64 / 1e9,
@@ -118,7 +118,7 @@ impl Intervals {
             messages: sum(|figures| figures.messages),
             retransmits: senders(|figures| figures.retransmits).map(|now| now.saturating_sub(before)),
             cwnd_bytes: senders(|figures| figures.cwnd_bytes),
-            missing: senders(|figures| figures.missing).map(|now| now.saturating_sub(missing_before)),
+            missing: senders(|figures| figures.lost).map(|now| now.saturating_sub(missing_before)),
             jitter_ns: newest.iter().filter_map(|figures| figures.jitter_ns).max(),
             round_trips: self.round_trips.take(),
         };

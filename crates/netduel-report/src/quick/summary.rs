@@ -66,7 +66,7 @@ fn search(input: SummaryInput<'_>) -> Vec<Block> {
         return Vec::new();
     };
     let mut blocks = vec![self::facts(words::search::of_trial(search, report))];
-    if let Some(step) = report.shown.and_then(|index| report.steps.get(index as usize)) {
+    if let Some(step) = report.stored_step.and_then(|index| report.steps.get(index as usize)) {
         blocks.push(Block::Heading(format!("Trial at {}", words::search::load(step))));
     }
     blocks
@@ -102,7 +102,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
             "CPU contention from other processes: {} of {whose} CPU time; CPU costs are overstated",
             words::percent(share)
         );
-        rows.push(("busy host", words));
+        rows.push(("contention", words));
     }
     for (name, end) in [("client", client), ("server", server)] {
         let placement = end.observation.placement.as_ref().map(words::placement);
@@ -259,8 +259,8 @@ fn parts(trial: &Trial) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     rows.extend(words(&parts.connect).map(|words| ("connect", words)));
     rows.extend(words(&parts.exchange).map(|words| ("exchange", format!("{words}  (request to response)"))));
-    if parts.failures > 0 {
-        rows.push(("failed", format!("{} of {} transactions", parts.failures, parts.begun)));
+    if parts.failed > 0 {
+        rows.push(("failed", format!("{} of {} transactions", parts.failed, parts.attempted)));
     }
     rows
 }
@@ -359,7 +359,7 @@ fn connections(client: &TrialEnd) -> Option<String> {
         histogram.count(),
         human_nanos(report.elapsed_ns as f64),
         human_si(rate, "/s"),
-        report.at_a_time,
+        report.concurrency,
         at(50.0)?,
         at(99.0)?,
     ))
@@ -368,15 +368,15 @@ fn connections(client: &TrialEnd) -> Option<String> {
 /// Distribution of bytes over the streams of a sending end.
 fn fairness(end: &TrialEnd) -> Option<String> {
     end.report.sent.as_ref()?;
-    let spread = end.report.spread.as_ref()?;
+    let spread = end.report.fairness.as_ref()?;
     let bytes = |bytes: u64| human_si(bytes as f64, "B");
     Some(format!(
         "bytes per stream sent by the {}: min {}, median {}, max {}; Jain's fairness index {:.3}",
         end.report.role,
-        bytes(spread.least),
-        bytes(spread.median),
-        bytes(spread.most),
-        spread.jain?
+        bytes(spread.min_bytes),
+        bytes(spread.median_bytes),
+        bytes(spread.max_bytes),
+        spread.jain_index?
     ))
 }
 

@@ -68,7 +68,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
             "Its NUMA node",
             of(&|name, host| {
                 interfaces(host, &used(name), |interface| {
-                    interface.device.node.map(|node| node.to_string()).unwrap_or_default()
+                    interface.device.numa_node.map(|node| node.to_string()).unwrap_or_default()
                 })
             }),
         ),
@@ -180,7 +180,7 @@ fn caches(processor: &Processor) -> Option<String> {
 
 fn nodes(host: &HostSnapshot) -> Option<String> {
     let told: Vec<String> = host
-        .nodes
+        .numa_nodes
         .iter()
         .map(|node| format!("node{}: {}", node.number, ranges(node.cores.iter().copied())))
         .collect();
@@ -188,7 +188,8 @@ fn nodes(host: &HostSnapshot) -> Option<String> {
 }
 
 fn huge_pages(host: &HostSnapshot) -> Option<String> {
-    let pages = host.nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
+    let pages =
+        host.numa_nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
     let told: Vec<String> = pages
         .filter(|(_, pages)| pages.total > 0)
         .map(|(node, pages)| {

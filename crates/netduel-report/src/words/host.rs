@@ -1,5 +1,5 @@
 //! The facts of a host in words. All formats take them from here.
-use netduel_model::snapshot::{Cloud, HostSnapshot, Interface, MemoryNode};
+use netduel_model::snapshot::{Cloud, HostSnapshot, Interface, NumaNode};
 use netduel_model::units::human_bit_rate;
 
 use super::text::ranges;
@@ -101,7 +101,7 @@ fn cpu(host: &HostSnapshot) -> Option<String> {
 }
 
 /// A node for a narrow place: `node 0, 32.0 GiB`.
-pub fn node_title(node: &MemoryNode) -> String {
+pub fn node_title(node: &NumaNode) -> String {
     match node.memory_bytes {
         Some(memory) => format!("node {}, {}", node.number, bytes(memory)),
         None => format!("node {}", node.number),
@@ -109,7 +109,7 @@ pub fn node_title(node: &MemoryNode) -> String {
 }
 
 /// One node: `node 0: cores 0-3, 32.0 GiB, 512 huge pages of 2 MiB (510 free)`.
-pub fn node(node: &MemoryNode) -> String {
+pub fn node(node: &NumaNode) -> String {
     let pages = node.huge_pages.iter().filter(|pages| pages.total > 0).map(|pages| {
         Some(format!("{} huge pages of {} ({} free)", pages.total, bytes(pages.size_kib * 1024), pages.free))
     });
@@ -124,7 +124,7 @@ pub fn node(node: &MemoryNode) -> String {
 fn memory(host: &HostSnapshot) -> Option<String> {
     let whole = host.memory_bytes.map(bytes);
     // A single node is the machine; only its huge pages are shown.
-    let nodes = match host.nodes.as_slice() {
+    let nodes = match host.numa_nodes.as_slice() {
         [one] if one.huge_pages.iter().all(|pages| pages.total == 0) => Vec::new(),
         nodes => nodes.iter().map(node).collect(),
     };
@@ -144,11 +144,11 @@ fn tcp(host: &HostSnapshot) -> Option<String> {
 }
 
 fn firewall(host: &HostSnapshot) -> Option<String> {
-    let filter = host.filter.as_ref()?;
+    let filter = host.firewall.as_ref()?;
     joined([
         filter.nft_rules.map(|rules| format!("{rules} nftables rules")),
         (!filter.iptables.is_empty()).then(|| format!("iptables {}", filter.iptables.join(" "))),
-        filter.tracked.map(|(now, most)| format!("{now} of {most} connections tracked")),
+        filter.conntrack.map(|(now, most)| format!("{now} of {most} connections tracked")),
     ])
 }
 
@@ -195,8 +195,8 @@ fn device(interface: &Interface) -> Option<String> {
         format!("{:04x}:{:04x} at {}{function}", pci.vendor, pci.device, pci.slot)
     });
     joined([
-        pci.or_else(|| device.bus.as_ref().map(|bus| format!("at {bus}"))),
-        device.node.map(|node| format!("node {node}")),
+        pci.or_else(|| device.bus_address.as_ref().map(|bus| format!("at {bus}"))),
+        device.numa_node.map(|node| format!("node {node}")),
         device.firmware.as_ref().map(|firmware| format!("firmware {firmware}")),
     ])
 }
@@ -288,7 +288,7 @@ fn xdp(interface: &Interface) -> Option<String> {
 }
 
 fn qdisc(interface: &Interface) -> Option<String> {
-    match interface.device.disciplines.as_slice() {
+    match interface.device.qdiscs.as_slice() {
         [] => interface.qdisc.clone(),
         [root] => Some(root.clone()),
         [root, children @ ..] => {

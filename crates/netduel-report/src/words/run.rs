@@ -63,7 +63,7 @@ pub fn workload(workload: &Workload) -> String {
 
 /// How many zero-copy sends the kernel copied.
 pub fn zero_copy(report: ZeroCopyReport) -> String {
-    let ZeroCopyReport { sends, completions, copied, put_off } = report;
+    let ZeroCopyReport { sends, completions, copied, deferred } = report;
     let mut words = match copied {
         0 => format!("0 of {completions} sends were copied by the kernel"),
         copied => format!(
@@ -78,10 +78,10 @@ pub fn zero_copy(report: ZeroCopyReport) -> String {
     if completions < sends {
         let _ = write!(words, "; {} sends have no completion", sends - completions);
     }
-    if put_off > 0 {
+    if deferred > 0 {
         let _ = write!(
             words,
-            "; the limit of sends in flight was reached {put_off} times (net.core.optmem_max, ulimit -l)"
+            "; the limit of sends in flight was reached {deferred} times (net.core.optmem_max, ulimit -l)"
         );
     }
     words
@@ -132,8 +132,8 @@ pub fn end(end: Option<&RunEnd>) -> String {
     match end {
         None => "No end recorded: the run is in progress, or its coordinator was killed.".to_owned(),
         Some(RunEnd::PrecisionReached) => "Stopped: precision reached.".to_owned(),
-        Some(RunEnd::BlocksDone) => "Stopped: block limit reached.".to_owned(),
-        Some(RunEnd::BudgetUsed) => "Stopped: time budget used up.".to_owned(),
+        Some(RunEnd::BlockLimitReached) => "Stopped: block limit reached.".to_owned(),
+        Some(RunEnd::BudgetReached) => "Stopped: time budget used up.".to_owned(),
         Some(RunEnd::Interrupted) => "Interrupted; the run can be resumed.".to_owned(),
         Some(RunEnd::Failed { detail }) => {
             format!("Failed; the run can be resumed after the cause is removed: {detail}")

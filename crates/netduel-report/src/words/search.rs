@@ -1,6 +1,6 @@
 //! Steps and results of a rate search, in words.
 use netduel_model::search::{
-    Search, SearchAsk, SearchEnd, SearchGoal, SearchReport, SearchResult, SearchState, SearchStep,
+    Search, SearchEnd, SearchGoal, SearchInput, SearchReport, SearchResult, SearchState, SearchStep,
 };
 use netduel_model::units::{human_nanos, human_si};
 use netduel_stats::summary;
@@ -22,7 +22,7 @@ pub fn load(step: &SearchStep) -> String {
 }
 
 /// The current step: `trying 1.24 Mpps for 1 s`.
-pub fn tries(ask: &SearchAsk) -> String {
+pub fn tries(ask: &SearchInput) -> String {
     match ask.load {
         Some(load) => format!("trying {} for {}", rate(load as f64), ask.duration),
         None => format!("trying the maximum for {}", ask.duration),
@@ -33,18 +33,18 @@ pub fn tries(ask: &SearchAsk) -> String {
 pub fn tried(step: &SearchStep) -> String {
     let lost = lost(step);
     let lost =
-        if step.count.sent == step.count.received { "no loss".to_owned() } else { format!("{lost} lost") };
-    let sent = match step.ask.load {
-        None => format!(", sent {}", rate(step.offered)),
-        Some(_) if step.fell_short => format!(", sent only {}", rate(step.offered)),
+        if step.output.sent == step.output.received { "no loss".to_owned() } else { format!("{lost} lost") };
+    let sent = match step.input.load {
+        None => format!(", sent {}", rate(step.offered_load)),
+        Some(_) if step.generator_limited => format!(", sent only {}", rate(step.offered_load)),
         Some(_) => String::new(),
     };
-    format!("{}: {lost}{sent}", tries(&step.ask))
+    format!("{}: {lost}{sent}", tries(&step.input))
 }
 
 /// Share of sent packets that did not arrive.
 pub fn lost(step: &SearchStep) -> String {
-    let (sent, received) = (step.count.sent, step.count.received);
+    let (sent, received) = (step.output.sent, step.output.received);
     percent(sent.saturating_sub(received) as f64 / sent.max(1) as f64)
 }
 
@@ -83,7 +83,7 @@ pub fn found(result: &SearchResult) -> String {
     match (result.state, result.lower) {
         (SearchState::Regular, _) => {
             let by =
-                if result.limited_by_generator { "; the generator cannot reach the upper bound" } else { "" };
+                if result.generator_limited { "; the generator cannot reach the upper bound" } else { "" };
             format!("between {} and {}{by}", bound(result.lower), bound(result.upper))
         }
         (SearchState::MaxLoadReached, _) => {
@@ -108,7 +108,7 @@ pub fn found(result: &SearchResult) -> String {
 
 /// Number and time of the trials of a search: `17 trials in 24 s`.
 pub fn cost(report: &SearchReport) -> String {
-    let spent_ns: u64 = report.steps.iter().map(|step| step.count.spent_ns).sum();
+    let spent_ns: u64 = report.steps.iter().map(|step| step.output.effective_duration_ns).sum();
     let trials = report.steps.len();
     let plural = if trials == 1 { "" } else { "s" };
     let end = match report.end {
@@ -122,12 +122,12 @@ pub fn cost(report: &SearchReport) -> String {
 
 /// Accuracy of the generator over the steps of the searches.
 fn pacing<'a>(steps: impl Iterator<Item = &'a SearchStep> + Clone) -> Option<String> {
-    let kept = steps.clone().filter(|step| !step.fell_short);
+    let kept = steps.clone().filter(|step| !step.generator_limited);
     let errors = kept.filter_map(SearchStep::pacing_error).map(f64::abs);
     let worst = errors.reduce(f64::max)?;
     let late: Vec<f64> = steps
-        .filter(|step| !step.fell_short)
-        .filter_map(|step| Some(step.count.late_p99_ns? as f64))
+        .filter(|step| !step.generator_limited)
+        .filter_map(|step| Some(step.output.pacing_error_p99_ns? as f64))
         .collect();
     let late = summary::median(&late).map_or(String::new(), |late| {
         format!(", p99 lateness of bursts {} (median over steps)", human_nanos(late))
@@ -197,7 +197,7 @@ fn states(search: &ArmSearch, goal: usize) -> String {
         let upper = regular.iter().filter_map(|result| result.upper).max();
         let ends = [lower, upper].map(|load| load.map_or("?".to_owned(), |load| rate(load as f64)));
         parts.push(format!("bounds from {} to {} in {} searches", ends[0], ends[1], regular.len()));
-        match regular.iter().filter(|result| result.limited_by_generator).count() {
+        match regular.iter().filter(|result| result.generator_limited).count() {
             0 => {}
             limited => parts.push(format!("the generator could not reach the upper bound in {limited}")),
         }
@@ -221,7 +221,7 @@ fn costs(search: &ArmSearch) -> String {
     }
     let steps: usize = search.trials.iter().map(|(_, report)| report.steps.len()).sum();
     let all = search.trials.iter().flat_map(|(_, report)| &report.steps);
-    let spent_ns: u64 = all.map(|step| step.count.spent_ns).sum();
+    let spent_ns: u64 = all.map(|step| step.output.effective_duration_ns).sum();
     let searches = search.trials.len();
     format!(
         "{searches} searches, on average {:.0} trials in {}",

@@ -40,7 +40,7 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
             let advice = if is_pinned(analysis, workload, arm) {
                 "threads are pinned, so check interrupt affinity, CPU frequency and other load on the hosts"
             } else {
-                "thread placement is the usual cause: set `pin_client` and `pin_server`"
+                "the usual cause is the placement of threads on cores: set `pin_client` and `pin_server`"
             };
             format!(
                 "bimodal: {} of {arm} in {workload} falls into two groups, about {} and {}; {advice}",
@@ -49,13 +49,13 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
                 metric_value(*metric, of_packets, *high)
             )
         }
-        Warning::RateMissed { arm, workload, asked_bps, sent_bps } => match packet_bytes(workload) {
+        Warning::RateMissed { arm, workload, requested_bps, sent_bps } => match packet_bytes(workload) {
             Some(bytes) => format!(
                 "rate missed: {arm} in {workload} sent {} instead of the configured {} ({:.1} % less); the path or a core is the limit, so \
                  the arms are not compared at the same rate",
                 packet_rate(sent_bps / 8.0 / bytes),
-                packet_rate(asked_bps / 8.0 / bytes),
-                (1.0 - sent_bps / asked_bps) * 100.0
+                packet_rate(requested_bps / 8.0 / bytes),
+                (1.0 - sent_bps / requested_bps) * 100.0
             ),
             None => warning.to_string(),
         },
@@ -83,12 +83,12 @@ fn outliers(workload: &WorkloadName, warnings: &[Warning], of_packets: bool) -> 
     let own: Vec<(&Warning, String)> = warnings
         .iter()
         .filter_map(|warning| match warning {
-            Warning::OutlierBlock { arm, workload: of, metric, block, times_median } if of == workload => {
+            Warning::OutlierBlock { arm, workload: of, metric, block, ratio_to_median } if of == workload => {
                 let seen = format!(
                     "{} of {arm} in block {} ({})",
                     metric_title(*metric, of_packets),
                     block + 1,
-                    times(*times_median)
+                    times(*ratio_to_median)
                 );
                 Some((warning, seen))
             }

@@ -425,7 +425,7 @@ fn udp(noise: &mut Noise, speed: f64, loss: f64) -> (EndReport, EndReport) {
     let mut server = report(Role::Server, None, Some(received.clone()));
     server.datagrams = Some(DatagramReport {
         unique: received.messages,
-        highest: vec![sent.messages],
+        next_sequence: vec![sent.messages],
         jitter_ns: Some(5_400.0 / speed * noise.factor(0.05)),
         socket_drops: Some((sent.messages - received.messages) / 3),
         ..DatagramReport::default()
@@ -484,8 +484,8 @@ fn transactions(noise: &mut Noise, speed: f64) -> (EndReport, EndReport) {
         histogram.to_record()
     };
     let parts = TransactionParts {
-        begun: 4_000,
-        failures: 0,
+        attempted: 4_000,
+        failed: 0,
         connect: part(42_000.0),
         exchange: part(61_000.0),
         congestion: None,
@@ -515,8 +515,8 @@ fn loaded(noise: &mut Noise, speed: f64, arm: usize, recipe: &Recipe) -> (EndRep
     let queue = 24_000_000.0 / speed;
     let under_load = UnderLoad {
         foreign: TransactionParts {
-            begun: 120,
-            failures: 0,
+            attempted: 120,
+            failed: 0,
             connect: histogram(queue, 120),
             exchange: histogram(1.05 * queue, 120),
             congestion: None,
@@ -643,7 +643,7 @@ fn observation(
             ..Softnet::default()
         }],
         interfaces,
-        cost_ns: 1_100_000,
+        observer_cpu_ns: 1_100_000,
         ..Observation::default()
     }
 }

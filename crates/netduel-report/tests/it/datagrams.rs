@@ -57,7 +57,7 @@ fn loss_is_assigned_to_socket_then_interface_then_path() {
     let (workload, mut trial) = counted(1_000_000, 900_000);
     server(&mut trial).report.datagrams.as_mut().unwrap().socket_drops = Some(60_000);
     client(&mut trial).report.datagrams_sent =
-        Some(DatagramSendReport { calls: 15_625, burst: 64, refused: 300, pacing_error: None });
+        Some(DatagramSendReport { calls: 15_625, burst_max: 64, refused: 300, pacing_error: None });
     let interface = |end: &mut TrialEnd| {
         end.observation.interfaces.iter_mut().position(|interface| interface.name == "syn0").unwrap()
     };
@@ -138,7 +138,7 @@ fn unsegmented_datagrams_cause_a_warning_in_both_directions() {
         },
         |workload| set_offload(workload, UdpOffload::Gso),
     );
-    assert!(whole.iter().any(|text| text.contains("44.0 datagrams travelled as one packet")), "{whole:?}");
+    assert!(whole.iter().any(|text| text.contains("44.0 datagrams arrived as one packet")), "{whole:?}");
     let cut = |fragments: i64| {
         warnings(
             |trial| {
@@ -150,7 +150,7 @@ fn unsegmented_datagrams_cause_a_warning_in_both_directions() {
         )
     };
     let fragmented = cut(1_000_000_000);
-    assert!(fragmented.iter().any(|text| text.contains("travelled as 3.00 packets")), "{fragmented:?}");
+    assert!(fragmented.iter().any(|text| text.contains("arrived as 3.00 packets")), "{fragmented:?}");
     // Other traffic on the interface is no fragment.
     assert_eq!(cut(0).len(), 1);
 }
@@ -172,8 +172,12 @@ fn missed_datagram_rate_causes_a_warning_and_pacing_is_shown() {
         for late_ns in [90, 100, 100, 2_000] {
             late.record(late_ns);
         }
-        client(trial).report.datagrams_sent =
-            Some(DatagramSendReport { calls: 9, burst: 8, refused: 0, pacing_error: Some(late.to_record()) });
+        client(trial).report.datagrams_sent = Some(DatagramSendReport {
+            calls: 9,
+            burst_max: 8,
+            refused: 0,
+            pacing_error: Some(late.to_record()),
+        });
     }
     run.header.plan.arms.iter_mut().for_each(|arm| set_rate(&mut arm.workloads[0], 5_000_000_000));
     let sentences = words::datagrams(&analyse_run(&run).workloads[0]);

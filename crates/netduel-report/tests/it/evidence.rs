@@ -248,7 +248,7 @@ fn waiting_threads_are_cpu_contention_and_idle_threads_are_not() {
                 let end = end.as_mut().unwrap();
                 let wall_ns = end.observation.wall_ns;
                 end.report.thread_use =
-                    Some(ThreadUse { threads: 1, ran_ns: wall_ns / 10, waited_ns: wall_ns / 1000 * ms });
+                    Some(ThreadUse { threads: 1, run_ns: wall_ns / 10, run_delay_ns: wall_ns / 1000 * ms });
                 for core in &mut end.observation.cores {
                     core.user_ns = wall_ns;
                 }

@@ -167,7 +167,7 @@ fn permanent_loss_at_the_first_event_is_at_least_the_rest_of_the_trial() {
     let text = terminal::report(&document(&stored(plan(), trials.clone())), 200, false);
     assert!(text.contains("not over in 12"), "{text}");
     let told = |warning: &Warning| {
-        matches!(warning, Warning::AtLeast { metric: Metric::Outage, trials: 12, of: 12, .. })
+        matches!(warning, Warning::LowerBound { metric: Metric::Outage, trials: 12, trials_total: 12, .. })
     };
     assert!(analysis.warnings.iter().any(told), "{:?}", analysis.warnings);
     // The baseline may have been worse: that the other is faster stands.
@@ -260,9 +260,9 @@ fn streams_without_recovery_are_never_faster_or_equal() {
             .warnings
             .iter()
             .filter_map(|warning| match warning {
-                Warning::AtLeast { arm, trials, of, metric: Metric::RecoveryTime, .. } => {
-                    Some((arm.to_string(), *trials, *of))
-                }
+                Warning::LowerBound {
+                    arm, trials, trials_total: of, metric: Metric::RecoveryTime, ..
+                } => Some((arm.to_string(), *trials, *of)),
                 _ => None,
             })
             .collect();

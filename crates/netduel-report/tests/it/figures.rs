@@ -180,7 +180,7 @@ fn warnings_are_derived_from_the_data() {
     let end = run.trials[3].client.as_mut().unwrap();
     end.observation.cores[0].steal_ns = 3 * SECOND;
     end.observation.clock_step_ns = -2_000_000;
-    assert_eq!(kinds(&run), ["shared machine", "stolen time", "clock step"]);
+    assert_eq!(kinds(&run), ["shared machine", "steal time", "clock step"]);
 
     let mut run = build(&calm);
     run.header.plan.arms[1].expect_client = None;
@@ -188,7 +188,7 @@ fn warnings_are_derived_from_the_data() {
     assert_eq!(kinds(&run), ["shared machine", "arm not proven"]);
 
     let run = build(&Recipe { failed: vec![(0, 0)], wrong_path: vec![(1, 0)], ..calm.clone() });
-    assert_eq!(kinds(&run), ["shared machine", "path changed", "trials left out"]);
+    assert_eq!(kinds(&run), ["shared machine", "path changed", "trials excluded"]);
 
     let run = build(&Recipe { workloads: vec!["udp"], loss: [0.02, 0.02], ..calm.clone() });
     assert_eq!(kinds(&run), ["shared machine", "receiver overrun", "receiver overrun"]);
@@ -241,7 +241,7 @@ fn inconsistent_counts_are_reported_with_an_explanation() {
         let late = about_counts(workload, |trial| {
             carrier(&mut trial.server, |_, received| *received -= *received / 3);
         });
-        assert!(late.len() == 1 && late[0].contains("leaves out what passes it by"), "{workload}: {late:?}");
+        assert!(late.len() == 1 && late[0].contains("packets that bypass it"), "{workload}: {late:?}");
     }
     // A tenth of what arrived never reached the program, nor its socket.
     let behind = about_counts("udp", |trial| {
@@ -323,7 +323,7 @@ fn failed_transactions_cause_a_warning_with_client_counts() {
         let report = &mut trial.client.as_mut().unwrap().report;
         let trips = report.round_trips.as_mut().unwrap();
         let parts = trips.parts.as_mut().unwrap();
-        (parts.begun, parts.failures) = (1000, 4);
+        (parts.attempted, parts.failed) = (1000, 4);
         let error =
             |error: &str, count| ErrorCount { call: "connect".to_owned(), error: error.to_owned(), count };
         report.errors = vec![error("no local port was free", 1), error("EADDRNOTAVAIL: no", 3)];
@@ -332,7 +332,7 @@ fn failed_transactions_cause_a_warning_with_client_counts() {
     assert_eq!(warnings.len(), 2);
     assert_eq!(
         warnings[1].to_string(),
-        "transactions failed: 8 of 2000 in crr of synthetic came to nothing and are in no round trip: connect: EADDRNOTAVAIL: no \
+        "transactions failed: 8 of 2000 transactions in crr of synthetic failed and are in no latency figure: connect: EADDRNOTAVAIL: no \
          (6 times); connect: no local port was free (2 times)"
     );
 }
@@ -399,7 +399,7 @@ fn missed_rate_causes_a_warning_with_both_rates() {
     let doubts = analyse_run(&run).warnings;
     let missed =
         doubts.iter().find(|doubt| doubt.to_string().starts_with("rate missed")).unwrap().to_string();
-    assert!(missed.contains("1000 Mbit/s of the 2.00 Gbit/s"), "{missed}");
+    assert!(missed.contains("1000 Mbit/s instead of the 2.00 Gbit/s"), "{missed}");
 }
 
 #[test]
@@ -410,8 +410,10 @@ fn concurrent_tests_on_a_server_cause_a_warning() {
     }
     let warnings = analyse_run(&run).warnings;
     let words: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    let found =
-        words.iter().find(|words| words.starts_with("other tests")).unwrap_or_else(|| panic!("{words:?}"));
+    let found = words
+        .iter()
+        .find(|words| words.starts_with("concurrent tests"))
+        .unwrap_or_else(|| panic!("{words:?}"));
     assert!(found.contains("up to 2 other tests") && found.contains("in 2 trials"), "{found}");
 }
 
@@ -423,18 +425,18 @@ fn cpu_time_of_other_processes_causes_a_warning() {
             end.observation.process.system_ns = 0;
         }
     }
-    assert_eq!(kinds(&run), ["shared machine", "busy host"]);
+    assert_eq!(kinds(&run), ["shared machine", "CPU contention"]);
 }
 
 #[test]
 fn stored_warning_is_not_repeated() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], failed: vec![(0, 1)], ..Recipe::default() });
-    run.warnings.push(Warning::TrialsLeftOut {
+    run.warnings.push(Warning::TrialsExcluded {
         arm: "accelerated".parse().unwrap(),
         trials: 1,
         reason: "seen live".to_owned(),
     });
-    assert_eq!(kinds(&run), ["shared machine", "trials left out"]);
+    assert_eq!(kinds(&run), ["shared machine", "trials excluded"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Every finding on a host that has it, and none of them on a host that has not.
 use netduel_model::snapshot::{
-    Channels, HostSnapshot, HugePages, PacketFilter, Provider, ReceiveSteering, Rings,
+    Channels, Firewall, HostSnapshot, HugePages, Provider, ReceiveSteering, Rings,
 };
 use netduel_report::findings::{
     Acceleration, Finding, HostContext, PairContext, Severity, accelerations, of_host, of_pair,
@@ -82,19 +82,19 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.processor.as_mut().unwrap().governor = Some("powersave".into());
     }),
     ("packet-filter", Severity::Note, |host| {
-        host.filter = Some(PacketFilter { nft_rules: Some(12), ..PacketFilter::default() });
+        host.firewall = Some(Firewall { nft_rules: Some(12), ..Firewall::default() });
     }),
     ("packet-filter", Severity::Warning, |host| {
-        host.filter = Some(PacketFilter { nft_rules: Some(600), ..PacketFilter::default() });
+        host.firewall = Some(Firewall { nft_rules: Some(600), ..Firewall::default() });
     }),
     ("packet-filter", Severity::Note, |host| {
-        host.filter = Some(PacketFilter { iptables: vec!["filter".into()], ..PacketFilter::default() });
+        host.firewall = Some(Firewall { iptables: vec!["filter".into()], ..Firewall::default() });
     }),
     ("connection-tracking", Severity::Problem, |host| {
-        host.filter = Some(PacketFilter { tracked: Some((260_000, 262_144)), ..PacketFilter::default() });
+        host.firewall = Some(Firewall { conntrack: Some((260_000, 262_144)), ..Firewall::default() });
     }),
     ("connection-tracking", Severity::Note, |host| {
-        host.filter = Some(PacketFilter { tracked: Some((20, 262_144)), ..PacketFilter::default() });
+        host.firewall = Some(Firewall { conntrack: Some((20, 262_144)), ..Firewall::default() });
     }),
     ("no-huge-pages", Severity::Note, |host| {
         let mut given = function();
@@ -117,7 +117,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
     ("no-carrier", Severity::Problem, |host| host.interfaces[1].carrier = Some(false)),
     ("link-down", Severity::Warning, |host| host.interfaces[1].up = false),
     ("double-queueing", Severity::Note, |host| {
-        host.interfaces[2].device.disciplines = vec!["mq".into(), "fq_codel".into()];
+        host.interfaces[2].device.qdiscs = vec!["mq".into(), "fq_codel".into()];
     }),
     ("offload-off", Severity::Warning, |host| {
         host.interfaces[2].features_on.retain(|feature| feature != "tx-tcp-segmentation");
@@ -136,12 +136,12 @@ const HARMS: &[(&str, Severity, Harm)] = &[
         host.cloud.as_mut().unwrap().size = Some("Standard_Nowhere_v9".into());
     }),
     ("interrupts-on-other-node", Severity::Note, |host| {
-        host.nodes[0].cores = vec![0, 1];
-        host.nodes[1].cores = (2..8).collect();
+        host.numa_nodes[0].cores = vec![0, 1];
+        host.numa_nodes[1].cores = (2..8).collect();
     }),
     ("interrupts-on-other-node", Severity::Warning, |host| {
         host.interfaces[2].device.interrupts.truncate(4);
-        host.interfaces[2].device.node = Some(1);
+        host.interfaces[2].device.numa_node = Some(1);
     }),
 ];
 
@@ -150,7 +150,7 @@ fn healthy_host_has_no_finding() {
     // Its queues are on both nodes, since there is one for each core: that is worth knowing and no more.
     assert_eq!(ids(&on_host(&azure())), ["interrupts-on-other-node"]);
     let mut one_node = azure();
-    one_node.nodes.truncate(1);
+    one_node.numa_nodes.truncate(1);
     assert_eq!(on_host(&one_node), []);
     let all = of_host(&one_node, &HostContext::default());
     assert!(all[0].what.starts_with("Standard_DS4_v2 sends at most 6.00 Gbit/s"), "{all:?}");
@@ -162,7 +162,7 @@ fn each_fault_causes_its_finding_with_evidence_and_remedy() {
     for (index, (id, severity, harm)) in HARMS.iter().enumerate() {
         let mut host = azure();
         if *id != "other-node" && !id.contains("node") {
-            host.nodes.truncate(1);
+            host.numa_nodes.truncate(1);
         }
         harm(&mut host);
         let found = of_host(&host, &HostContext::default());
@@ -205,7 +205,7 @@ fn commands_name_device_and_value() {
 #[test]
 fn vmbus_channels_are_not_treated_as_interrupts() {
     let mut host = azure();
-    host.nodes.truncate(1);
+    host.numa_nodes.truncate(1);
     host.irqbalance = Some(true);
     let device = &mut host.interfaces[2].device;
     for interrupt in &mut device.interrupts {
@@ -217,7 +217,7 @@ fn vmbus_channels_are_not_treated_as_interrupts() {
         found[0].command.clone()
     };
     assert_eq!(found(&host), None, "the device is not known, and /proc/irq has another's interrupt");
-    host.interfaces[2].device.bus = Some("000d3a0a-0002-0000-0001-000d3a0a0002".into());
+    host.interfaces[2].device.bus_address = Some("000d3a0a-0002-0000-0001-000d3a0a0002".into());
     let command = found(&host).unwrap();
     let first = "echo 0 > /sys/bus/vmbus/devices/000d3a0a-0002-0000-0001-000d3a0a0002/channels/30/cpu; ";
     assert!(command.starts_with(first) && !command.contains("/proc/irq"), "{command}");
@@ -227,7 +227,7 @@ fn vmbus_channels_are_not_treated_as_interrupts() {
 fn rss_table_at_a_driver_limit_is_a_note() {
     let spread = |entries: Vec<u32>| {
         let mut host = azure();
-        host.nodes.truncate(1);
+        host.numa_nodes.truncate(1);
         let device = &mut host.interfaces[2].device;
         device.channels = Some(Channels { combined: (63, 63), ..Channels::default() });
         device.rss_entries = entries;
@@ -299,7 +299,7 @@ fn host_with_functions_for_guests_has_no_problem() {
     without_vf(&mut on_premises);
     on_premises.pci_functions.clear();
     on_premises.cloud.as_mut().unwrap().provider = Provider::HyperV;
-    on_premises.nodes.truncate(1);
+    on_premises.numa_nodes.truncate(1);
     assert_eq!(ids(&on_host(&on_premises)), [] as [&str; 0]);
 }
 
@@ -307,7 +307,7 @@ fn host_with_functions_for_guests_has_no_problem() {
 fn software_interfaces_are_not_hardware() {
     assert_eq!(on_host(&lab_guest()), []);
     let mut host = azure();
-    host.nodes.truncate(1);
+    host.numa_nodes.truncate(1);
     host.interfaces.extend(lab_guest().interfaces);
     assert_eq!(on_host(&host), []);
 }
@@ -321,12 +321,12 @@ fn host_without_facts_has_no_finding() {
 #[test]
 fn missing_huge_pages_matter_only_with_a_user_space_driver() {
     let mut host = azure();
-    host.nodes.truncate(1);
+    host.numa_nodes.truncate(1);
     let mut given = function();
     (given.driver, given.slot) = (Some("vfio-pci".into()), "0002:00:02.0".into());
     host.pci_functions.push(given);
     assert_eq!(ids(&on_host(&host)), ["no-huge-pages"]);
-    host.nodes[0].huge_pages = vec![HugePages { size_kib: 2048, total: 1024, free: 1024 }];
+    host.numa_nodes[0].huge_pages = vec![HugePages { size_kib: 2048, total: 1024, free: 1024 }];
     assert_eq!(on_host(&host), []);
 }
 
@@ -334,7 +334,7 @@ fn missing_huge_pages_matter_only_with_a_user_space_driver() {
 fn failed_metadata_query_suggests_the_providers_command() {
     let found = |provider, told_size: bool| {
         let mut host = azure();
-        host.nodes.truncate(1);
+        host.numa_nodes.truncate(1);
         let cloud = host.cloud.as_mut().unwrap();
         (cloud.provider, cloud.metadata_failure) = (provider, Some("no answer within 300 ms".into()));
         if !told_size {

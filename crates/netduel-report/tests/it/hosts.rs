@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
 use netduel_model::snapshot::{
-    Channels, Cloud, Device, HostSnapshot, Interface, MemoryNode, PciFunction, Processor, Provider,
+    Channels, Cloud, Device, HostSnapshot, Interface, NumaNode, PciFunction, Processor, Provider,
     QueueInterrupt, Rings,
 };
 
@@ -55,7 +55,7 @@ fn synthetic() -> Interface {
             counters: [("vf_rx_packets", 5_000_000), ("vf_tx_packets", 4_000_000)]
                 .map(|(name, count)| (name.to_owned(), count))
                 .into(),
-            disciplines: vec!["mq".into(), "fq".into()],
+            qdiscs: vec!["mq".into(), "fq".into()],
             ..Device::default()
         },
         ..Interface::default()
@@ -74,11 +74,11 @@ fn beneath() -> Interface {
         device: Device {
             pci: Some(function()),
             firmware: Some("14.25.8362".into()),
-            node: Some(0),
+            numa_node: Some(0),
             rings: Some(Rings { rx: (1024, 8192), tx: (1024, 8192) }),
             rss_entries: vec![16; 8],
             interrupts: interrupts(8, 8),
-            disciplines: vec!["noqueue".into()],
+            qdiscs: vec!["noqueue".into()],
             channels: synthetic().device.channels,
             ..Device::default()
         },
@@ -135,7 +135,7 @@ pub fn azure() -> HostSnapshot {
             physical_cores: (0..4).map(|core| vec![2 * core, 2 * core + 1]).collect(),
             ..Processor::default()
         }),
-        nodes: (0..2).map(|number| node(number, u16::try_from(number).unwrap() * 4)).collect(),
+        numa_nodes: (0..2).map(|number| node(number, u16::try_from(number).unwrap() * 4)).collect(),
         hypervisor: Some("Hyper-V 10.0.20348.1-1-0".into()),
         cloud: Some(cloud()),
         pci_functions: vec![function()],
@@ -144,8 +144,8 @@ pub fn azure() -> HostSnapshot {
     }
 }
 
-fn node(number: u32, first: u16) -> MemoryNode {
-    MemoryNode {
+fn node(number: u32, first: u16) -> NumaNode {
+    NumaNode {
         number,
         cores: (first..first + 4).collect(),
         memory_bytes: Some(NODE_MEMORY),

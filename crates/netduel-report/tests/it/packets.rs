@@ -91,7 +91,7 @@ fn run() -> Run {
             Some(told(&[1_200_000, 1_200_000, 1_095_000, 1_500_000], &[("rx_ring_full", 3_000)]));
         client.report.packets = Some(told(&[5_000_000], &[("dropped by the sender's interface", 500)]));
         client.report.datagrams_sent =
-            Some(DatagramSendReport { calls: 78_125, burst: 64, refused: 1_234, pacing_error: None });
+            Some(DatagramSendReport { calls: 78_125, burst_max: 64, refused: 1_234, pacing_error: None });
     }
     run
 }
@@ -268,13 +268,13 @@ fn sweep_of_searches_shows_their_results() {
             narrowed_lower: None,
             narrowed_upper: None,
             conditional_throughput: Some(if trial.slot.block == 0 { 690_000.0 } else { 710_000.0 }),
-            limited_by_generator: false,
+            generator_limited: false,
         };
         trial.search = Some(SearchReport {
             steps: Vec::new(),
             results: vec![result],
             end: SearchEnd::Complete,
-            shown: None,
+            stored_step: None,
         });
     }
     let analysis = analyse_run(&run);

@@ -19,7 +19,7 @@ fn lost_datagrams_are_counted_per_interval() {
         elapsed_ns,
         received_bytes: messages * 1000,
         messages,
-        missing: Some(missing),
+        lost: Some(missing),
         jitter_ns: Some(1_500),
         ..LiveFigures::default()
     };

@@ -3,7 +3,7 @@ use netduel_model::metric::Metric;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::run::Run;
 use netduel_model::search::{
-    Search, SearchAsk, SearchCount, SearchEnd, SearchPreset, SearchPurpose, SearchReport, SearchResult,
+    Search, SearchEnd, SearchInput, SearchOutput, SearchPreset, SearchPurpose, SearchReport, SearchResult,
     SearchState, SearchStep,
 };
 use netduel_model::trial::Trial;
@@ -20,18 +20,18 @@ fn step(load: Option<u64>, purpose: SearchPurpose, [sent, received]: [u64; 2]) -
     let duration_s = 2.0;
     let offered = sent as f64 / duration_s;
     SearchStep {
-        ask: SearchAsk { load, duration: Nanos(2_000_000_000), goal: 0, purpose },
-        count: SearchCount {
+        input: SearchInput { load, duration: Nanos(2_000_000_000), goal: 0, purpose },
+        output: SearchOutput {
             sent,
             received,
             elapsed_ns: 2_000_000_000,
-            spent_ns: 2_400_000_000,
-            late_p99_ns: load.map(|_| 40_000),
+            effective_duration_ns: 2_400_000_000,
+            pacing_error_p99_ns: load.map(|_| 40_000),
         },
         load: load.unwrap_or(offered as u64),
-        offered,
+        offered_load: offered,
         loss_ratio: (sent - received) as f64 / sent as f64,
-        fell_short: false,
+        generator_limited: false,
         high_loss: received < sent,
     }
 }
@@ -50,9 +50,9 @@ fn found(rate: u64, state: SearchState) -> SearchReport {
         narrowed_lower: Some(rate),
         narrowed_upper: None,
         conditional_throughput: Some(rate as f64),
-        limited_by_generator: false,
+        generator_limited: false,
     };
-    SearchReport { steps, results: vec![result], end: SearchEnd::Complete, shown: Some(1) }
+    SearchReport { steps, results: vec![result], end: SearchEnd::Complete, stored_step: Some(1) }
 }
 
 /// The first arm finds a million packets a second, the second as many times more as the recipe says; each a little more from block to block.
@@ -107,10 +107,10 @@ fn open_ended_search_results_get_no_verdict() {
     // The baseline may carry more than it was sent: that the arm carries more is not borne out.
     let analysis = analyse_run(&run([reached, regular]));
     assert!(matches!(verdict(&analysis), Verdict::NotEnough { .. }), "{:?}", verdict(&analysis));
-    let told = |warning: &Warning| matches!(warning, Warning::AtLeast { trials: 8, of: 8, .. });
+    let told = |warning: &Warning| matches!(warning, Warning::LowerBound { trials: 8, trials_total: 8, .. });
     assert!(analysis.warnings.iter().any(told), "{:?}", analysis.warnings);
     let words = words::warnings(&analysis).join("\n");
-    assert!(words.contains("no rate was found that is too much"), "{words}");
+    assert!(words.contains("no rate that is too high"), "{words}");
     // The arm may carry even more: that it carries more than the baseline stands.
     let analysis = analyse_run(&run([regular, reached]));
     assert!(matches!(verdict(&analysis), Verdict::Higher { .. }), "{:?}", verdict(&analysis));
@@ -172,19 +172,17 @@ fn every_format_shows_bounds_cost_pacing_and_steps_of_a_search() {
     let json = json::document(&run, &analysis);
     let search = &json["workloads"][0]["arms"][0]["search"];
     assert_eq!(search["trials"].as_array().unwrap().len(), 8);
-    assert_eq!(search["trials"][0]["steps"][1]["count"]["received"], 2_000_000);
+    assert_eq!(search["trials"][0]["steps"][1]["output"]["received"], 2_000_000);
     assert_eq!(search["goals"][0]["name"], "no-drop");
 }
 
 #[test]
 fn slow_generator_is_distinguished_from_loss() {
     let mut short = step(Some(5_000_000), SearchPurpose::Confirm, [8_000_000, 8_000_000]);
-    (short.fell_short, short.high_loss, short.loss_ratio) = (true, true, 0.2);
+    (short.generator_limited, short.high_loss, short.loss_ratio) = (true, true, 0.2);
     assert_eq!(words::search::tried(&short), "trying 5.00 Mpps for 2 s: no loss, sent only 4.00 Mpps");
-    let result = SearchResult {
-        limited_by_generator: true,
-        ..found(4_000_000, SearchState::Regular).results[0].clone()
-    };
+    let result =
+        SearchResult { generator_limited: true, ..found(4_000_000, SearchState::Regular).results[0].clone() };
     let words = words::search::found(&result);
     assert!(words.ends_with("; the generator cannot reach the upper bound"), "{words}");
 }

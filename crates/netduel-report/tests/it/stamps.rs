@@ -32,20 +32,20 @@ fn report(network: u64, clocks: Clocks) -> StampReport {
         stamped: COUNT + 1,
         complete: COUNT,
         missing: MissingStamps { server_transmit: 1, ..MissingStamps::default() },
-        whole: Some(record(COUNT + 1, whole)),
+        round_trip: Some(record(COUNT + 1, whole)),
         parts: parts
             .iter()
             .map(|(part, length)| PartRecord { part: *part, histogram: record(COUNT, *length) })
             .collect(),
         levels: vec![StampLevel {
-            whole_ns: whole + 100,
+            round_trip_max_ns: whole + 100,
             count: COUNT,
             sums_ns: parts.iter().map(|(_, length)| length * COUNT).collect(),
         }],
         one_way: Some(OneWayReport {
             up: record(COUNT, network / 2),
             down: record(COUNT, network / 2),
-            error_ns: if clocks == Clocks::One { 0 } else { network / 2 + 10 },
+            error_ns: if clocks == Clocks::Shared { 0 } else { network / 2 + 10 },
             clocks,
             offset_ns: 0,
             drift_ppb: 0.0,
@@ -67,7 +67,7 @@ pub(crate) fn run(stamped: [bool; 2], change: impl Fn(&mut StampReport)) -> Run 
     for trial in &mut run.trials {
         let index = arms.iter().position(|arm| *arm == trial.slot.arm).unwrap();
         if stamped[index] {
-            let clocks = if trial.slot.block == 1 && index == 1 { Clocks::Estimated } else { Clocks::One };
+            let clocks = if trial.slot.block == 1 && index == 1 { Clocks::Estimated } else { Clocks::Shared };
             let mut report = report(if index == 0 { 20_000 } else { 7_000 }, clocks);
             change(&mut report);
             trial.client.as_mut().unwrap().report.stamps = Some(report);
@@ -141,8 +141,8 @@ fn unequal_and_missing_stamps_cause_warnings() {
         let warnings = analyse_run(run).warnings;
         let of = |found: fn(&Warning) -> bool| warnings.iter().filter(|warning| found(warning)).count();
         (
-            of(|warning| matches!(warning, Warning::StampsDiffer { .. })),
-            of(|warning| matches!(warning, Warning::StampsIncomplete { .. })),
+            of(|warning| matches!(warning, Warning::TimestampsDiffer { .. })),
+            of(|warning| matches!(warning, Warning::TimestampsIncomplete { .. })),
         )
     };
     assert_eq!(doubts(&run([true, true], |_| ())), (0, 0));

@@ -55,7 +55,7 @@ pub struct Outlier {
     /// Its place in the values given.
     pub index: usize,
     /// The value over the median of the others.
-    pub times_median: f64,
+    pub ratio_to_median: f64,
 }
 
 /// Whether at least 8 values fall into two separated groups: cut where the squares within the groups are least, each group with
@@ -110,14 +110,14 @@ pub fn outliers(values: &[f64]) -> Vec<Outlier> {
         |typical| PER_MEDIAN_DEVIATION * typical,
     );
     let far = |&(_, distance): &(usize, &f64)| *distance > FAR_DEVIATIONS * typical;
-    let material = |outlier: &Outlier| !(1.0 / FAR_TIMES..=FAR_TIMES).contains(&outlier.times_median);
+    let material = |outlier: &Outlier| !(1.0 / FAR_TIMES..=FAR_TIMES).contains(&outlier.ratio_to_median);
     distances
         .iter()
         .enumerate()
         .filter(far)
         .filter_map(|(index, _)| {
             let others = [&values[..index], &values[index + 1..]].concat();
-            Some(Outlier { index, times_median: values[index] / median(&others)? })
+            Some(Outlier { index, ratio_to_median: values[index] / median(&others)? })
         })
         .filter(material)
         .collect()
@@ -162,7 +162,7 @@ mod tests {
         values[5] = 13.0;
         assert_eq!(outliers(&values), [], "a block 1.3 times the median is not far from it");
         values[5] = 2.0;
-        assert_eq!(outliers(&values), [Outlier { index: 5, times_median: 0.2 }]);
+        assert_eq!(outliers(&values), [Outlier { index: 5, ratio_to_median: 0.2 }]);
         assert_eq!(outliers(&[1.0, 1.0, 1.0, 9.0]), []);
     }
 
@@ -171,6 +171,6 @@ mod tests {
         let mut values = vec![3.0; 40];
         assert_eq!(outliers(&values), []);
         values[7] = 6.0;
-        assert_eq!(outliers(&values), [Outlier { index: 7, times_median: 2.0 }]);
+        assert_eq!(outliers(&values), [Outlier { index: 7, ratio_to_median: 2.0 }]);
     }
 }

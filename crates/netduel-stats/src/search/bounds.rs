@@ -48,7 +48,7 @@ pub(super) fn result(goal: &SearchGoal, steps: &[SearchStep], loads: Option<(u64
         let high = |step: &&SearchStep| Some(step.load) == found.upper && step.loss_ratio > goal.loss_ratio;
         steps.iter().filter(high)
     };
-    let short = at_upper().filter(|step| step.fell_short).count();
+    let short = at_upper().filter(|step| step.generator_limited).count();
     SearchResult {
         state,
         lower: found.lower,
@@ -57,7 +57,7 @@ pub(super) fn result(goal: &SearchGoal, steps: &[SearchStep], loads: Option<(u64
         narrowed_upper: narrowed.upper,
         conditional_throughput,
         // In most of its high-loss trials.
-        limited_by_generator: 2 * short > at_upper().count(),
+        generator_limited: 2 * short > at_upper().count(),
     }
 }
 

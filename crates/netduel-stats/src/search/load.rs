@@ -16,7 +16,7 @@ pub struct Trial {
 
 impl From<&SearchStep> for Trial {
     fn from(step: &SearchStep) -> Self {
-        Self { load: step.load, duration_ns: step.ask.duration.0, loss_ratio: step.loss_ratio }
+        Self { load: step.load, duration_ns: step.input.duration.0, loss_ratio: step.loss_ratio }
     }
 }
 

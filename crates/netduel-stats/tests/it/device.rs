@@ -1,5 +1,5 @@
 //! Simulated paths for the search: how much arrives of what is offered for a time. Not for anything but tests.
-use netduel_model::search::{SearchAsk, SearchCount};
+use netduel_model::search::{SearchInput, SearchOutput};
 
 use crate::chance::Chance;
 
@@ -66,7 +66,7 @@ impl Path {
     }
 
     /// One trial.
-    pub fn trial(&mut self, load: Option<u64>, duration_ns: u64) -> SearchCount {
+    pub fn trial(&mut self, load: Option<u64>, duration_ns: u64) -> SearchOutput {
         let seconds = duration_ns as f64 / 1e9;
         let rate = load.map_or(self.ceiling, |load| (load as f64).min(self.paced_ceiling));
         let sent = (rate * seconds).round();
@@ -86,17 +86,17 @@ impl Path {
         }
         self.trials += 1;
         self.spent_ns += duration_ns + AROUND_NS;
-        SearchCount {
+        SearchOutput {
             sent: sent as u64,
             received: received.max(0.0) as u64,
             elapsed_ns: duration_ns,
-            spent_ns: duration_ns + AROUND_NS,
-            late_p99_ns: None,
+            effective_duration_ns: duration_ns + AROUND_NS,
+            pacing_error_p99_ns: None,
         }
     }
 
     /// One trial that a search asked for.
-    pub fn answer(&mut self, ask: SearchAsk) -> SearchCount {
+    pub fn answer(&mut self, ask: SearchInput) -> SearchOutput {
         self.trial(ask.load, ask.duration.0)
     }
 }

@@ -86,7 +86,7 @@ fn the_bounds_hold_the_capacity_of_a_path_that_takes_what_it_can() {
                             "{name} {truth}: {result:?}"
                         );
                     }
-                    assert!(!result.limited_by_generator);
+                    assert!(!result.generator_limited);
                 } else {
                     assert_eq!(result.state, SearchState::MaxLoadReached, "{name}: {result:?}");
                     let throughput = result.conditional_throughput.unwrap();
@@ -149,8 +149,8 @@ fn a_generator_that_cannot_keep_a_rate_is_named_as_the_limit() {
     assert_eq!(end, SearchEnd::Complete);
     let result = search.results().remove(0);
     let (lower, upper) = regular(&result);
-    assert!(lower <= 1.005e6 && upper >= 1e6 && result.limited_by_generator, "{result:?}");
-    assert!(search.steps().iter().any(|step| step.fell_short));
+    assert!(lower <= 1.005e6 && upper >= 1e6 && result.generator_limited, "{result:?}");
+    assert!(search.steps().iter().any(|step| step.generator_limited));
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_kill_at_any_time_loses_no_trial_that_was_stored() {
         let (resumed, mut writer) = store.resume(&run.header.id).expect("the run can be resumed");
         assert_eq!(resumed, run);
         writer.trial(&sample::trial(99)).expect("a trial is stored");
-        writer.end(&RunEnd::BlocksDone).expect("the end is stored");
+        writer.end(&RunEnd::BlockLimitReached).expect("the end is stored");
         let (whole, torn) = store.read_with_note("last").expect("the run can be read");
         assert_eq!((whole.trials.len(), torn), (run.trials.len() + 1, None));
     }

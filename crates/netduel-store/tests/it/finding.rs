@@ -81,12 +81,12 @@ fn everything_that_was_stored_is_read_back_in_order() {
     assert_eq!((run.trials.len(), run.end), (1, None));
     assert_eq!(store.read("last").expect("it can be read").end, None);
     writer.trial(&sample::trial(1)).expect("stored");
-    writer.end(&RunEnd::BlocksDone).expect("stored");
+    writer.end(&RunEnd::BlockLimitReached).expect("stored");
     let expected = Run {
         header,
         trials: vec![sample::trial(0), sample::trial(1)],
         warnings: vec![warning],
-        end: Some(RunEnd::BlocksDone),
+        end: Some(RunEnd::BlockLimitReached),
     };
     assert_eq!(store.read("all").expect("it can be read"), expected);
 }
@@ -104,7 +104,7 @@ fn a_record_that_could_not_be_read_again_is_refused_and_harms_nothing() {
         workload: netduel_model::ids::WorkloadName::new("w").expect("a name"),
         metric: netduel_model::metric::Metric::Loss,
         block: 0,
-        times_median: f64::NAN,
+        ratio_to_median: f64::NAN,
     };
     let error = writer.warning(&warning).expect_err("not a number");
     assert!(matches!(error, StoreError::Record { .. }), "{error}");

@@ -94,7 +94,7 @@ fn child_keeps_its_room() {
     let mut file = File::create(folder.join("filler")).expect("a file");
     while file.write_all(&[1; 4096]).is_ok() {}
     writer.trial(&sample::long_trial(0, 2000)).expect("room was kept");
-    writer.end(&RunEnd::BudgetUsed).expect("room was kept");
+    writer.end(&RunEnd::BudgetReached).expect("room was kept");
     assert!(std::fs::metadata(writer.path()).expect("the file is there").len() > length + 100_000);
     assert_eq!(store.read("last").expect("it can be read").trials.len(), 1);
     // What was kept and not used is given back.

@@ -45,8 +45,8 @@ fn newer_trials() -> Vec<Trial> {
         trial.slot.position = position;
     }
     let parts = TransactionParts {
-        begun: 10,
-        failures: 1,
+        attempted: 10,
+        failed: 1,
         connect: sample::histogram(),
         exchange: sample::histogram(),
         congestion: None,
@@ -66,7 +66,7 @@ fn newer_trials() -> Vec<Trial> {
 fn newer_warnings() -> Vec<Warning> {
     let (arm, workload) = (arm("near"), workload("transactions"));
     let cause = "connect: ECONNREFUSED: connection refused (3 times)".to_owned();
-    vec![Warning::TransactionsFailed { arm, workload, failed: 3, begun: 1000, cause }]
+    vec![Warning::TransactionsFailed { arm, workload, failed: 3, attempted: 1000, cause }]
 }
 
 /// Every doubt that the first format knew.
@@ -89,9 +89,9 @@ fn warnings() -> Vec<Warning> {
         },
         {
             let (arm, workload) = pair();
-            Warning::OutlierBlock { arm, workload, metric, block: 4, times_median: 0.1 }
+            Warning::OutlierBlock { arm, workload, metric, block: 4, ratio_to_median: 0.1 }
         },
-        Warning::StolenTime { host: host("a"), share_max: 0.25, trials: 3 },
+        Warning::StealTime { host: host("a"), share_max: 0.25, trials: 3 },
         Warning::ClockStep { host: host("a"), step_ns: -1_000_000 },
         Warning::PathChanged { arm: arm.clone(), trials: 2, detail: "vf0 went".to_owned() },
         Warning::ArmNotProven { arm: arm.clone() },
@@ -110,10 +110,13 @@ fn warnings() -> Vec<Warning> {
         },
         {
             let (arm, workload) = pair();
-            Warning::ScheduleMissed { arm, workload, late_p99_ns: 150_000 }
+            Warning::ScheduleMissed { arm, workload, pacing_error_p99_ns: 150_000 }
         },
-        Warning::TrialsLeftOut { arm: arm.clone(), trials: 1, reason: "no answer".to_owned() },
-        Warning::NotUndone { host: host("far"), detail: "mtu of eth0: ip link set eth0 mtu 1500".to_owned() },
+        Warning::TrialsExcluded { arm: arm.clone(), trials: 1, reason: "no answer".to_owned() },
+        Warning::UndoFailed {
+            host: host("far"),
+            detail: "mtu of eth0: ip link set eth0 mtu 1500".to_owned(),
+        },
     ]
 }
 
@@ -122,8 +125,8 @@ fn ends() -> [RunEnd; 5] {
     [
         RunEnd::Interrupted,
         RunEnd::Failed { detail: "the disk is full".to_owned() },
-        RunEnd::BudgetUsed,
-        RunEnd::BlocksDone,
+        RunEnd::BudgetReached,
+        RunEnd::BlockLimitReached,
         RunEnd::PrecisionReached,
     ]
 }

@@ -208,7 +208,7 @@ fn report(role: Role) -> EndReport {
         packets: None,
         dpdk: None,
         failover: None,
-        spread: None,
+        fairness: None,
         connections: None,
         role,
         sent: Some(flow()),
@@ -225,9 +225,9 @@ fn report(role: Role) -> EndReport {
             unique: 63,
             duplicates: 1,
             reordered: 2,
-            too_late: 3,
-            foreign: 4,
-            highest: vec![64],
+            outside_window: 3,
+            unexpected: 4,
+            next_sequence: vec![64],
             // Such numbers come back as another without float_roundtrip.
             jitter_ns: Some(1_234.567_890_123_456_7),
             socket_drops: Some(5),
@@ -308,10 +308,10 @@ fn observation() -> Observation {
         interrupts_by_core: vec![40, 2],
         context_switches: Some(1000),
         softnet: vec![Softnet { core: 0, processed: 1, dropped: 2, time_squeeze: 3, received_rps: 4 }],
-        interfaces: [Presence::Stayed, Presence::Appeared, Presence::Vanished].map(interface).into(),
+        interfaces: [Presence::Unchanged, Presence::Added, Presence::Removed].map(interface).into(),
         driver: BTreeMap::from([("syn0".to_owned(), BTreeMap::from([("peer_ifindex".to_owned(), -1)]))]),
         protocol: BTreeMap::from([("Tcp.RetransSegs".to_owned(), 1)]),
-        cost_ns: 500_000,
+        observer_cpu_ns: 500_000,
     }
 }
 

@@ -100,9 +100,9 @@ impl Progress {
             }
             Event::TrialStarted { slot, .. } => self.trial_started(slot),
             Event::TrialProgress { role, figures } => self.trial_progress(*role, *figures),
-            Event::SearchTries { ask } => {
+            Event::SearchTries { input } => {
                 self.previous = LiveFigures::default();
-                self.now(&words::search::tries(ask));
+                self.now(&words::search::tries(input));
             }
             Event::SearchTried { step } => {
                 let tried = words::search::tried(step);
@@ -296,8 +296,8 @@ impl Progress {
 fn ended(end: &RunEnd) -> String {
     match end {
         RunEnd::PrecisionReached => "stopped: requested precision reached".to_owned(),
-        RunEnd::BlocksDone => "stopped: block limit reached".to_owned(),
-        RunEnd::BudgetUsed => "stopped: time budget used".to_owned(),
+        RunEnd::BlockLimitReached => "stopped: block limit reached".to_owned(),
+        RunEnd::BudgetReached => "stopped: time budget used".to_owned(),
         RunEnd::Interrupted => {
             "stopped by the user: settings are restored, finished trials are kept".to_owned()
         }

@@ -165,7 +165,7 @@ pub fn agent_argv(name: &HostName, host: &Host, lab: Option<&LabName>) -> Result
             let words = ["netduel", "agent"].map(str::to_owned);
             return Ok(prefix.iter().cloned().chain(words).collect());
         }
-        Launch::Paired { at } => return Ok(vec![program, "link".to_owned(), at.clone()]),
+        Launch::Paired { address } => return Ok(vec![program, "link".to_owned(), address.clone()]),
     };
     Ok(prefix.into_iter().chain([program, "agent".to_owned()]).collect())
 }

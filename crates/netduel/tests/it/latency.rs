@@ -78,7 +78,7 @@ fn a_plan_with_time_stamps_is_told_where_the_time_goes() {
         };
         assert!(network(&arms[0]) > network(&arms[1]), "{name}: {arms:?}");
     }
-    assert!(!warnings(&document).contains(&"stamps-differ".to_owned()));
+    assert!(!warnings(&document).contains(&"timestamps-differ".to_owned()));
     let text = bench.run(["report", "last", "--format", "text"]).expect_code(0).stdout;
     assert!(text.contains("network, both ways") && text.contains("± 0"), "{text}");
     let page = bench.run(["report", "last", "--format", "html"]).expect_code(0).stdout;
@@ -96,7 +96,7 @@ fn arms_that_differ_in_time_stamps_are_doubted() {
     let plan = bench.plan(&short_plan(&arms, STAMPED, TWO_BLOCKS));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
     assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
-    let doubted = warnings(&run.json()).iter().filter(|kind| *kind == "stamps-differ").count();
+    let doubted = warnings(&run.json()).iter().filter(|kind| *kind == "timestamps-differ").count();
     assert_eq!(doubted, 2, "one for each workload");
 }
 
@@ -164,7 +164,7 @@ fn busy_polling_says_whether_there_was_anything_to_poll() {
         let plan = bench.plan(&spaces.plan(POLLING));
         let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
         assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
-        let doubted = warnings(&run.json()).contains(&"nothing-to-poll".to_owned());
+        let doubted = warnings(&run.json()).contains(&"no-napi-instance".to_owned());
         assert_eq!(doubted, !has_napi, "{}", run.stderr);
         bench.assert_nothing_left();
     }

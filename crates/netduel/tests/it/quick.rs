@@ -382,7 +382,7 @@ fn thousands_of_connections_are_set_up_and_too_few_ports_or_descriptors_are_said
     let document = served.client(&many).expect_code(0).json();
     let client = &document["trial"]["client"]["report"];
     assert_eq!(client["connections"]["connect"]["count"], 5_000, "{}", client["connections"]);
-    assert_eq!(client["spread"]["count"], 5_000);
+    assert_eq!(client["fairness"]["count"], 5_000);
     let groups = client["streams"].as_array().unwrap();
     assert_eq!(groups.iter().map(|group| group["members"].as_u64().unwrap_or(1)).sum::<u64>(), 5_000);
     let inside = |script: &str| {

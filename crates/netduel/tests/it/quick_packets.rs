@@ -14,7 +14,7 @@ fn counts(document: &Value) -> (u64, u64, u64) {
     (
         number(&report("client")["sent"]["messages"]),
         number(&datagrams["unique"]),
-        number(&datagrams["duplicates"]) + number(&datagrams["foreign"]),
+        number(&datagrams["duplicates"]) + number(&datagrams["unexpected"]),
     )
 }
 

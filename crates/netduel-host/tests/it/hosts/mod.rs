@@ -86,7 +86,11 @@ fn an_azure_function_that_carries_the_traffic_is_seen_with_its_pair_and_its_coun
         (Some("hv_netvsc"), Some("mlx5_core"))
     );
     assert_eq!((function.master.as_deref(), &function.mac), (Some("eth0"), &synthetic.mac));
-    assert_eq!(synthetic.device.bus.as_deref(), Some(azure::GUID), "the whole GUID, though ethtool cuts it");
+    assert_eq!(
+        synthetic.device.bus_address.as_deref(),
+        Some(azure::GUID),
+        "the whole GUID, though ethtool cuts it"
+    );
     assert_eq!(synthetic.device.counters["vf_tx_bytes"], 986_543_210_987);
     assert!(!synthetic.device.counters.contains_key("cpu0_vf_rx_packets"));
     assert_eq!(synthetic.device.interrupts.len(), 8);
@@ -104,7 +108,7 @@ fn an_azure_function_that_carries_the_traffic_is_seen_with_its_pair_and_its_coun
     // The asynchronous events have an interrupt, too, that belongs to no queue.
     assert_eq!(function.device.interrupts.len(), 8);
     assert_eq!(function.device.rss_entries, [16; 8]);
-    assert_eq!(function.device.disciplines, ["mq", "fq_codel"]);
+    assert_eq!(function.device.qdiscs, ["mq", "fq_codel"]);
     let cloud = seen.cloud.unwrap();
     assert_eq!((cloud.provider, cloud.size.as_deref()), (Provider::Azure, Some("Standard_DS4_v2")));
     assert_eq!((cloud.zone.as_deref(), cloud.physical_zone.as_deref()), (Some("2"), Some("westeurope-az3")));
@@ -174,15 +178,18 @@ fn a_machine_with_two_sockets_is_told_with_its_nodes_and_where_the_nic_is() {
     assert_eq!(processor.physical_cores[1], [2, 3]);
     assert_eq!((processor.governor.as_deref(), processor.max_khz), (Some("powersave"), Some(3_500_000)));
     assert_eq!(processor.caches.iter().map(|cache| cache.bytes >> 10).collect::<Vec<_>>(), [32, 1024, 32768]);
-    assert_eq!((seen.nodes.len(), &seen.nodes[1].distances[..]), (2, &[21, 10][..]));
-    assert_eq!((seen.nodes[1].memory_bytes, seen.nodes[0].huge_pages[0].total), (Some(128 << 30), 512));
+    assert_eq!((seen.numa_nodes.len(), &seen.numa_nodes[1].distances[..]), (2, &[21, 10][..]));
+    assert_eq!(
+        (seen.numa_nodes[1].memory_bytes, seen.numa_nodes[0].huge_pages[0].total),
+        (Some(128 << 30), 512)
+    );
     let port = nic(&seen, "ens3f0np0");
-    assert_eq!((port.device.node, port.speed_mbps), (Some(1), Some(100_000)));
+    assert_eq!((port.device.numa_node, port.speed_mbps), (Some(1), Some(100_000)));
     assert_eq!(port.device.firmware.as_deref(), Some("22.39.2048 (MT_0000000359)"));
     assert_eq!(port.device.pci.as_ref().unwrap().virtual_function, Some(false));
     assert_eq!(port.device.coalescing.unwrap().rx_usecs, 8);
     assert_eq!(seen.irqbalance, Some(true));
-    assert_eq!(seen.filter.as_ref().unwrap().nft_rules, Some(37));
+    assert_eq!(seen.firewall.as_ref().unwrap().nft_rules, Some(37));
     let cloud = seen.cloud.unwrap();
     assert_eq!((cloud.provider, seen.hypervisor), (Provider::BareMetal, None));
 }
@@ -217,9 +224,9 @@ fn a_kernel_without_nftables_has_no_rules_and_is_not_asked() {
     let host = elsewhere::virtio();
     // To ask would be refused here, and elsewhere load the module.
     host.kernel.lock().unwrap().rules = None;
-    assert_eq!(read(&host, None).filter, None);
+    assert_eq!(read(&host, None).firewall, None);
     host.write("proc/modules", "ext4 1 0 - Live 0x0\n");
-    assert_eq!(read(&host, None).filter.unwrap().nft_rules, Some(0));
+    assert_eq!(read(&host, None).firewall.unwrap().nft_rules, Some(0));
 }
 
 #[test]

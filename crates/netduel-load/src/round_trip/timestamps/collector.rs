@@ -58,7 +58,7 @@ impl Collector {
         } else {
             &[Part::NetworkAndServer]
         };
-        let late: &[Part] = if open_loop { &[Part::Late] } else { &[] };
+        let late: &[Part] = if open_loop { &[Part::ScheduleDelay] } else { &[] };
         let kinds = [late, &[Part::ClientSend], middle, &[Part::ClientReceive]].concat();
         Self {
             steady: Window::default(),
@@ -207,7 +207,7 @@ impl Collector {
         self.exchanges.sort_unstable_by_key(|exchange| exchange.at_ns);
         let one_clock = self.server_clock != 0 && self.server_clock == clock_id::own();
         StampReport {
-            whole: Some(self.whole.to_record()),
+            round_trip: Some(self.whole.to_record()),
             parts: self.parts.histograms(),
             levels: self.parts.levels(),
             hardware: (self.hardware.count() > 0).then(|| self.hardware.to_record()),
@@ -244,7 +244,7 @@ fn lengths(sample: &Sample, carries: bool) -> Option<Lengths> {
         lengths[part as usize] = to.checked_sub(from)?;
         Some(lengths[part as usize])
     };
-    set(Part::Late, begun, sent)?;
+    set(Part::ScheduleDelay, begun, sent)?;
     set(Part::ClientSend, sent, transmit)?;
     set(Part::ClientReceive, receive, received)?;
     if carries {
@@ -262,7 +262,7 @@ fn lengths(sample: &Sample, carries: bool) -> Option<Lengths> {
 /// One-way delays, with the estimated offset of the clocks; absent with too few exchanges.
 fn one_way(exchanges: &[Exchange], one_clock: bool) -> Option<OneWayReport> {
     let one = one_clock.then(|| ClockOffset::of_one_clock(exchanges)).flatten();
-    let clocks = if one.is_some() { Clocks::One } else { Clocks::Estimated };
+    let clocks = if one.is_some() { Clocks::Shared } else { Clocks::Estimated };
     let offset = one.or_else(|| ClockOffset::estimate(exchanges))?;
     let (mut up, mut down, mut negative) = (Histogram::new(), Histogram::new(), 0);
     for exchange in exchanges {

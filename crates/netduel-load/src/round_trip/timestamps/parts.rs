@@ -55,7 +55,7 @@ impl Parts {
     pub(super) fn levels(&self) -> Vec<StampLevel> {
         let used = self.levels.iter().enumerate().filter(|(_, (count, _))| *count > 0);
         used.map(|(level, (count, sums))| StampLevel {
-            whole_ns: longest(level),
+            round_trip_max_ns: longest(level),
             count: *count,
             sums_ns: self.kinds.iter().map(|part| sums[index(*part)]).collect(),
         })

@@ -159,14 +159,14 @@ fn check_changeable(
 ) {
     for (index, treatment) in treatments.iter().enumerate() {
         for (side, host) in ends {
-            if let Some(Host { launch: Launch::Paired { at }, .. }) = host
+            if let Some(Host { launch: Launch::Paired { address }, .. }) = host
                 && (treatment.on == side || treatment.on == Side::Both)
             {
                 let (here, other) =
                     if side == Side::Client { ("client", "server") } else { ("server", "client") };
                 problems.add(
                     &element_path(&key_path(path, "treatments"), index),
-                    format!("changes the {here}, the `netduel serve` at {at}, which makes no changes"),
+                    format!("changes the {here}, the `netduel serve` at {address}, which makes no changes"),
                     format!("set on = \"{other}\", or start an agent there with launch = \"command\""),
                 );
             }

@@ -51,9 +51,9 @@ fn check_hosts(event: &PathEvent, ends: Ends<'_>, path: &str, problems: &mut Pro
     }
     for (side, host) in [(Side::Client, client), (Side::Server, server)] {
         if (event.on == side || event.on == Side::Both)
-            && let Launch::Paired { at } = &host.launch
+            && let Launch::Paired { address } = &host.launch
         {
-            let wrong = format!("takes from the `netduel serve` at {at}, which makes no changes");
+            let wrong = format!("takes from the `netduel serve` at {address}, which makes no changes");
             problems.add(
                 path,
                 wrong,

@@ -153,7 +153,7 @@ fn resolve_paired(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> O
         problems.add(&key, format!("{serve:?} is not HOST or HOST:PORT"), allowed);
         return None;
     };
-    Some(Launch::Paired { at: at.to_string() })
+    Some(Launch::Paired { address: at.to_string() })
 }
 
 fn resolve_guest(

@@ -62,7 +62,7 @@ fn thread_shares(end: &TrialEnd) -> (f64, f64) {
     let wall = end.observation.wall_ns.max(1) as f64;
     if let Some(usage) = end.report.thread_use {
         let of = |ns: u64| ns as f64 / wall / f64::from(usage.threads.max(1));
-        return (of(usage.ran_ns), of(usage.waited_ns));
+        return (of(usage.run_ns), of(usage.run_delay_ns));
     }
     let threads = end.report.streams.len().min(end.observation.cores.len().max(1)).max(1);
     let (user, system) = end.report.process_cpu_ns;

@@ -106,8 +106,8 @@ impl Evidence<'_> {
 
 /// testpmd either offers more than its device accepts, or is saturated itself.
 fn offered(counts: &DpdkCounts) -> Option<Finding> {
-    let offered = counts.sent + counts.refused;
-    let share = counts.refused as f64 / offered.max(1) as f64;
+    let offered = counts.tx_packets + counts.tx_dropped;
+    let share = counts.tx_dropped as f64 / offered.max(1) as f64;
     let words =
         format!("the device refused {} of the {offered} packets that testpmd offered", percent(share));
     match share {

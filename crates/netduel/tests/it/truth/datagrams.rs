@@ -47,13 +47,13 @@ fn what_was_dropped_doubled_and_delayed_is_counted_to_the_datagram() {
             (client.report.sent.as_ref().unwrap(), server.report.received.as_ref().unwrap());
         let seen = server.report.datagrams.as_ref().unwrap();
         println!(
-            "read: sent {}, received {}, duplicates {}, reordered {}, too late {}, foreign {}, socket drops {:?}",
+            "read: sent {}, received {}, duplicates {}, reordered {}, outside window {}, unexpected {}, socket drops {:?}",
             sent.messages,
             seen.unique,
             seen.duplicates,
             seen.reordered,
-            seen.too_late,
-            seen.foreign,
+            seen.outside_window,
+            seen.unexpected,
             seen.socket_drops
         );
         assert_eq!(sent.messages, SENT);
@@ -61,8 +61,8 @@ fn what_was_dropped_doubled_and_delayed_is_counted_to_the_datagram() {
         assert_eq!((received.messages, received.bytes), (seen.unique, seen.unique * u64::from(SIZE)));
         assert_eq!(seen.duplicates, known[Fate::Doubled as usize]);
         assert_eq!(seen.reordered, known[Fate::Held as usize]);
-        assert_eq!((seen.too_late, seen.foreign, seen.socket_drops), (0, 0, Some(0)));
-        assert_eq!(seen.highest, [SENT]);
+        assert_eq!((seen.outside_window, seen.unexpected, seen.socket_drops), (0, 0, Some(0)));
+        assert_eq!(seen.next_sequence, [SENT]);
         let loss = value_of(Metric::Loss, &run.header.plan.arms[0].workloads[0], trial, true);
         assert_eq!(loss, Some(known[Fate::Dropped as usize] as f64 / SENT as f64));
     }

@@ -88,7 +88,7 @@ fn is_starved(trial: &Trial) -> bool {
 }
 
 fn waited(end: &TrialEnd) -> f64 {
-    end.report.thread_use.unwrap().waited_ns as f64 / end.observation.wall_ns as f64
+    end.report.thread_use.unwrap().run_delay_ns as f64 / end.observation.wall_ns as f64
 }
 
 fn is_core(cause: Cause) -> bool {

@@ -121,7 +121,7 @@ fn what_a_program_drops_on_the_way_is_the_loss_of_every_generator_and_receiver()
                 let (client, server) = (trial.client.as_ref().unwrap(), trial.server.as_ref().unwrap());
                 let sent = client.report.sent.as_ref().unwrap().messages;
                 let seen = server.report.datagrams.as_ref().unwrap();
-                assert_eq!((seen.duplicates, seen.foreign), (0, 0), "{pair}: {seen:?}");
+                assert_eq!((seen.duplicates, seen.unexpected), (0, 0), "{pair}: {seen:?}");
                 let loss = value_of(Metric::Loss, &run.header.plan.arms[0].workloads[0], trial, true);
                 assert_eq!(loss, Some((sent - seen.unique) as f64 / sent as f64), "{pair}: {seen:?}");
                 let own = seen.socket_drops.unwrap_or(0);

@@ -129,7 +129,7 @@ fn missing_stamps_are_counted_and_the_round_trip_is_kept() {
     let expected =
         MissingStamps { client_transmit: 1, client_receive: 1, server_receive: 1, server_transmit: 2 };
     assert_eq!((report.missing, report.stamped, report.complete), (expected, 60, 56));
-    assert_eq!(report.whole.unwrap().count, 60);
+    assert_eq!(report.round_trip.unwrap().count, 60);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn small_responses_have_one_part_for_network_and_server() {
     feed(&mut collector, 40, 0, |_, times| times);
     let report = collector.finish();
     let kinds: Vec<Part> = report.parts.iter().map(|record| record.part).collect();
-    assert_eq!(kinds, [Part::Late, Part::ClientSend, Part::NetworkAndServer, Part::ClientReceive]);
+    assert_eq!(kinds, [Part::ScheduleDelay, Part::ClientSend, Part::NetworkAndServer, Part::ClientReceive]);
     assert_eq!((report.complete, report.missing), (40, MissingStamps::default()));
     assert!(middle_of(&report, Part::NetworkAndServer).abs_diff(10_000) < 200);
     assert_eq!(report.one_way, None);
