@@ -2,6 +2,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::format::{FORMAT, PROGRAM};
+
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -69,16 +71,16 @@ pub enum StoreError {
     },
     /// The file is of a later version.
     #[error(
-        "failed to read {}: written by a newer netduel (format {format}, this one reads up to {newest}): update",
-        path.display()
+        "failed to read {}: it has format {format}, written by {}, and {PROGRAM} reads formats 1 to {FORMAT}; update to {} or later",
+        path.display(), program.as_deref().unwrap_or("a newer netduel"), program.as_deref().unwrap_or("the version that wrote it")
     )]
     Newer {
         /// The file.
         path: PathBuf,
         /// Its version.
         format: u32,
-        /// The newest that this program reads.
-        newest: u32,
+        /// The program that wrote it, when the file names it.
+        program: Option<String>,
     },
     /// The file is no run.
     #[error("failed to read {}: it is not the file of a netduel run: {reason}", path.display())]

@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use netduel_model::run::{RunEnd, RunHeader};
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The version that is written, and the newest that is read.
 ///
@@ -16,11 +19,18 @@ use serde::{Deserialize, Serialize};
 /// - 3: `pps` is a type of its own; it was a `udp-stream` with `packets`. Some sixty fields and words have the standard term of their
 ///   field: the table in `upgrade` lists them. A run that is resumed by a newer version says from where on its records are of that version.
 ///
-/// What is allowed within a version: a new field that a reader may pass over, and that is absent in older files
-/// (`Option`, or with a default). Readers pass over fields that they do not know. What needs a new version: a field that
-/// went, another meaning or unit of a field, a new kind of record, a new word of an enum; and a step in `upgrade`. Every version has a golden file
-/// in `tests/golden`, which stays when the next one comes.
+/// Every change of a stored type needs a new version, with a step in `upgrade` for what has another name, once the version is released;
+/// `docs/design/0029-formats.md` has the rules. Every version has golden files in `tests/golden`, which stay when the next one comes.
 pub const FORMAT: u32 = 3;
+
+/// The newest version that a release of netduel writes. Versions up to this never change.
+pub const FORMAT_RELEASED: u32 = 2;
+
+/// The fingerprint of [`schema`] in this version. A test compares it with that of the types.
+pub const FORMAT_FINGERPRINT: &str = "b3bdd9ab169c6455";
+
+/// The program that reads and writes, for example `netduel 0.1.0`.
+pub(crate) const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 
 /// What the first line says the file is.
 pub const KIND: &str = "run";
@@ -35,38 +45,73 @@ pub(crate) struct Preamble {
     pub netduel: String,
     /// The version.
     pub format: u32,
+    /// The header, of whatever form.
+    #[serde(default)]
+    header: Value,
 }
 
-/// The first line.
-#[derive(Debug, Serialize, Deserialize)]
+impl Preamble {
+    /// The program that wrote the file, name and version, when the header names it.
+    pub(crate) fn program(&self) -> Option<String> {
+        self.header.get("program").and_then(Value::as_str).map(str::to_owned)
+    }
+}
+
+/// The first line of the file.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct FirstLine<'r> {
-    /// [`KIND`].
+    /// The kind of file: `run`.
     pub netduel: Cow<'r, str>,
-    /// The version.
+    /// The version of the format.
     pub format: u32,
-    /// What was known before the first trial.
+    /// The facts known before the first trial.
     pub header: Cow<'r, RunHeader>,
 }
 
 /// Every line after the first.
 #[expect(clippy::large_enum_variant, reason = "one record is in memory at a time")]
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Record<'r> {
     /// A finished trial.
     Trial(Cow<'r, Trial>),
-    /// A doubt that arose while the run went on.
+    /// A warning that arose during the run.
     Warning(Cow<'r, Warning>),
-    /// The run ended, for now.
+    /// The run ended; it may be resumed after this.
     End(Cow<'r, RunEnd>),
-    /// A coordinator went on with the run: an `end` before this is no longer one.
+    /// The run was resumed: an `end` before this line is void.
     Resumed {
-        /// Trials that there were by then.
+        /// Number of trials before this line.
         trials: u64,
-        /// The version of the records from here on, this one with them; absent when it is that of the records before.
+        /// The version of the format from this line on; absent when it is that of the lines before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<u32>,
+        /// The program that resumed the run, name and version; absent when `format` is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        program: Option<String>,
     },
+}
+
+/// A line of the file.
+struct Line;
+
+impl JsonSchema for Line {
+    fn schema_name() -> Cow<'static, str> {
+        "Line".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let first = generator.subschema_for::<FirstLine<'_>>();
+        let record = generator.subschema_for::<Record<'_>>();
+        json_schema!({ "anyOf": [first, record] })
+    }
+}
+
+/// The JSON Schema (2020-12) of a line as it is written.
+pub fn schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<Line>().to_value();
+    schema["title"] = format!("A line of a netduel run file, format {FORMAT}").into();
+    schema
 }
 
 /// How a line with a trial begins: enough to count trials without reading them.
@@ -74,3 +119,6 @@ pub(crate) const TRIAL_PREFIX: &[u8] = b"{\"trial\":";
 
 /// How the line begins with which a run goes on.
 pub(crate) const RESUMED_PREFIX: &[u8] = b"{\"resumed\":";
+
+#[cfg(test)]
+mod tests;

@@ -101,6 +101,7 @@ struct Resumed {
 #[derive(Deserialize)]
 struct Format {
     format: Option<u32>,
+    program: Option<String>,
 }
 
 /// The whole lines of a file.
@@ -165,7 +166,7 @@ impl<'p> Lines<'p> {
             return Err(not_a_run(reason));
         }
         if preamble.format > FORMAT {
-            return Err(StoreError::Newer { path, format: preamble.format, newest: FORMAT });
+            return Err(StoreError::Newer { path, format: preamble.format, program: preamble.program() });
         }
         self.format = preamble.format;
         let first: FirstLine<'_> = self.read(&line)?;
@@ -175,10 +176,11 @@ impl<'p> Lines<'p> {
     fn record(&mut self, line: &[u8]) -> Result<Record<'static>, StoreError> {
         // A run that a newer version went on with is of two formats, and each of its parts is read as its own.
         if line.starts_with(RESUMED_PREFIX)
-            && let Ok(Resumed { resumed: Format { format: Some(format) } }) = serde_json::from_slice(line)
+            && let Ok(Resumed { resumed: Format { format: Some(format), program } }) =
+                serde_json::from_slice(line)
         {
             if format > FORMAT {
-                return Err(StoreError::Newer { path: self.path.to_owned(), format, newest: FORMAT });
+                return Err(StoreError::Newer { path: self.path.to_owned(), format, program });
             }
             self.format = format;
         }

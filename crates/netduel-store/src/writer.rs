@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::error::StoreError;
-use crate::format::{FORMAT, FirstLine, KIND, Record};
+use crate::format::{FORMAT, FirstLine, KIND, PROGRAM, Record};
 use crate::reader::TornTail;
 use crate::room;
 
@@ -56,7 +56,13 @@ impl RunWriter {
                 .map_err(|source| StoreError::of("cut off the torn end of", &self.path, source))?;
         }
         self.cut_off = torn;
-        self.record("resume run", &Record::Resumed { trials, format: (format != FORMAT).then_some(FORMAT) })
+        let is_newer = format != FORMAT;
+        let resumed = Record::Resumed {
+            trials,
+            format: is_newer.then_some(FORMAT),
+            program: is_newer.then(|| PROGRAM.to_owned()),
+        };
+        self.record("resume run", &resumed)
     }
 
     /// Takes room for the next trial. To be called before the trial runs: a trial whose call succeeded will be stored.

@@ -129,8 +129,11 @@ fn other_files_newer_formats_and_damage_are_told_apart() {
         "newer.netduel",
         &format!("{{\"netduel\":\"run\",\"format\":{next},\"whatever\":{{}}}}\n{{\"colour\":1}}\n"),
     );
-    let told = format!("written by a newer netduel (format {next}, this one reads up to {FORMAT}): update");
-    assert!(newer.contains(&told), "{newer}");
+    let told = format!("it has format {next}, written by a newer netduel, and netduel ");
+    assert!(
+        newer.contains(&told) && newer.contains(&format!("reads formats 1 to {FORMAT}; update")),
+        "{newer}"
+    );
     assert!(
         write("bare.netduel", "{\"netduel\":\"run\",\"format\":1}\n")
             .contains("at line 1: the line is damaged")

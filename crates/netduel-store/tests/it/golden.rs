@@ -1,4 +1,5 @@
-//! The golden file of every format is read as what it was written from, and the newest is written again byte by byte.
+//! The golden files of older formats are read as what they were written from, and newer formats are refused. Those of the current format are
+//! checked beside its schema.
 use std::path::PathBuf;
 
 use netduel_model::metric::Metric;
@@ -8,13 +9,13 @@ use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::units::Bytes;
 use netduel_model::warning::Warning;
 use netduel_model::workload::Traffic;
-use netduel_store::Store;
 use netduel_store::format::FORMAT;
+use netduel_store::{Store, StoreError};
 
 use crate::sample::{self, arm, header, host, workload};
 
-fn golden_file(format: u32) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/format-{format}.netduel"))
+fn golden_file(name: impl std::fmt::Display) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/format-{name}.netduel"))
 }
 
 /// Trials that say everything a trial can say.
@@ -120,55 +121,6 @@ fn warnings() -> Vec<Warning> {
     ]
 }
 
-/// Ends in the order in which the golden run came to them; it was resumed between them.
-fn ends() -> [RunEnd; 5] {
-    [
-        RunEnd::Interrupted,
-        RunEnd::Failed { detail: "the disk is full".to_owned() },
-        RunEnd::BudgetReached,
-        RunEnd::BlockLimitReached,
-        RunEnd::PrecisionReached,
-    ]
-}
-
-/// Writes the golden run as a coordinator would, and gives the file's bytes.
-fn written(store: &Store) -> Vec<u8> {
-    let header = header("golden");
-    let mut writer = store.create(&header).expect("a run is created");
-    for trial in trials().into_iter().chain(newer_trials()) {
-        writer.reserve().expect("there is room");
-        writer.trial(&trial).expect("stored");
-    }
-    for warning in warnings().into_iter().chain(newer_warnings()) {
-        writer.warning(&warning).expect("stored");
-    }
-    for (index, end) in ends().iter().enumerate() {
-        if index > 0 {
-            drop(writer);
-            writer = store.resume(&header.id).expect("it can be resumed").1;
-        }
-        writer.end(end).expect("stored");
-    }
-    std::fs::read(writer.path()).expect("it is there")
-}
-
-/// A golden file is never written over: a released format does not change. It is made when there is none.
-#[test]
-fn the_newest_format_is_written_byte_by_byte_as_its_golden_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let bytes = written(&Store::open(folder.path()).expect("the folder is there"));
-    let golden = golden_file(FORMAT);
-    if !golden.exists() && std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1") {
-        std::fs::write(&golden, &bytes).expect("it can be written");
-    }
-    let golden = std::fs::read(golden).expect("every format has a golden file");
-    let (bytes, golden) = (String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&golden));
-    for (index, (now, then)) in bytes.lines().zip(golden.lines()).enumerate() {
-        assert_eq!(now, then, "line {} changed: raise FORMAT, or give the new field a default", index + 1);
-    }
-    assert_eq!(bytes, golden);
-}
-
 #[test]
 fn format_1_is_read_as_what_it_was_written_from() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -182,17 +134,6 @@ fn format_1_is_read_as_what_it_was_written_from() {
         end: Some(RunEnd::PrecisionReached),
     };
     assert_eq!(run, expected);
-    assert_eq!(torn, None);
-}
-
-#[test]
-fn the_newest_format_is_read_as_what_it_was_written_from() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = Store::open(folder.path()).expect("the folder is there");
-    let file = golden_file(FORMAT);
-    let (run, torn) = store.read_with_note(file.to_str().expect("a plain path")).expect("it can be read");
-    assert_eq!(run.trials, [trials(), newer_trials()].concat());
-    assert_eq!(run.warnings, [warnings(), newer_warnings()].concat());
     assert_eq!(torn, None);
 }
 
@@ -247,9 +188,70 @@ fn a_run_of_format_2_goes_on_in_the_newest_and_stays_readable() {
     }
 }
 
+/// A file with the first line of the newest golden file, changed.
+fn edited(
+    store: &Store,
+    folder: &std::path::Path,
+    edit: impl Fn(&mut serde_json::Value),
+) -> Result<Run, StoreError> {
+    let golden = std::fs::read_to_string(golden_file("3-1")).expect("it is there");
+    let mut first: serde_json::Value =
+        serde_json::from_str(golden.lines().next().expect("it has lines")).expect("JSON");
+    edit(&mut first);
+    std::fs::write(folder.join("edited.netduel"), format!("{first}\n")).expect("it can be written");
+    store.read("edited")
+}
+
 #[test]
-fn every_format_up_to_the_newest_has_a_golden_file() {
-    for format in 1..=FORMAT {
-        assert!(golden_file(format).is_file(), "format {format} has none");
+fn a_newer_format_is_refused_with_file_format_and_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let newer = |first: &mut serde_json::Value| first["format"] = (FORMAT + 1).into();
+    let named = edited(&store, folder.path(), |first| {
+        newer(first);
+        first["header"]["program"] = "netduel 9.8.7".into();
+    });
+    let unnamed = edited(&store, folder.path(), |first| {
+        newer(first);
+        first["header"] = "of another form".into();
+    });
+    for (result, parts) in [
+        (named, ["edited.netduel", "written by netduel 9.8.7", "update to netduel 9.8.7 or later"]),
+        (unnamed, ["edited.netduel", "written by a newer netduel", "update to the version that wrote it"]),
+    ] {
+        let error = result.expect_err("it is newer").to_string();
+        let format = format!("it has format {}", FORMAT + 1);
+        assert!(parts.iter().all(|part| error.contains(part)) && error.contains(&format), "{error}");
     }
+}
+
+#[test]
+fn a_run_that_a_newer_program_resumed_is_refused_with_that_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let golden = std::fs::read_to_string(golden_file("3-2")).expect("it is there");
+    let resumed =
+        format!(r#"{{"resumed":{{"trials":0,"format":{},"program":"netduel 9.8.7"}}}}"#, FORMAT + 1);
+    std::fs::write(folder.path().join("later.netduel"), format!("{golden}{resumed}\n"))
+        .expect("it can be written");
+    let error = store.read("later").expect_err("it is newer").to_string();
+    assert!(error.contains("written by netduel 9.8.7"), "{error}");
+}
+
+#[test]
+fn unknown_fields_are_ignored_and_unknown_words_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let same = edited(&store, folder.path(), |_| ()).expect("it can be read");
+    let more = edited(&store, folder.path(), |first| {
+        first["comment"] = "mine".into();
+        first["header"]["comment"] = "mine".into();
+    });
+    assert_eq!(more.expect("it can be read"), same);
+    let unknown = edited(&store, folder.path(), |first| {
+        let workload = &mut first["header"]["plan"]["arms"][0]["workloads"][0];
+        workload["traffic"]["type"] = "pigeon".into();
+    });
+    let error = unknown.expect_err("the word is unknown").to_string();
+    assert!(error.contains("line 1") && error.contains("pigeon"), "{error}");
 }

@@ -8,7 +8,7 @@ use super::violation::Violation;
 const REASONS: &str = "docs/dependencies.md";
 
 /// What each crate of the workspace may import of it. A fence is worth a crate; an edge that is missing here is one.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("netduel-model", &[]),
     // The statistics compute with the records and the words of the model; the model never computes.
     ("netduel-stats", &["netduel-model"]),
@@ -54,16 +54,23 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("netduel-bench", &["netduel-model", "netduel-stats", "netduel-sys", "netduel-host", "netduel-load"]),
     // Plays whole runs in virtual time. Nothing imports it, so that no simulated host gets into the product.
     ("netduel-simulation", &["netduel-control", "netduel-model"]),
+    // Walks schemas in tests of the crates with a stored or transmitted format; no dependency outside of tests.
+    ("netduel-formats", &[]),
     ("xtask", &[]),
 ];
 
 /// The tables of a manifest that name dependencies. Tests see no more of the workspace than the code that they test.
+/// The crate that tests of every crate may import, and nothing else.
+const TEST_SUPPORT: &str = "netduel-formats";
+
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// A dependency as a manifest names it.
 struct Dependency {
     name: String,
     line: usize,
+    /// Whether only tests have it.
+    is_of_tests: bool,
 }
 
 /// Checks every manifest.
@@ -116,7 +123,11 @@ fn check_edges(path: &str, name: &str, own: &[Dependency], found: &mut Vec<Viola
         found.push(violation(path, 1, "room", message));
         return;
     };
-    for dependency in own.iter().filter(|dependency| !allowed.contains(&dependency.name.as_str())) {
+    let is_allowed = |dependency: &&Dependency| {
+        allowed.contains(&dependency.name.as_str())
+            || (dependency.is_of_tests && dependency.name == TEST_SUPPORT)
+    };
+    for dependency in own.iter().filter(|dependency| !is_allowed(dependency)) {
         let allowed = if allowed.is_empty() { "none of ours".to_owned() } else { allowed.join(", ") };
         let message = format!(
             "`{name}` must not import `{}`, it may import {allowed}: hand the thing over through a trait or a type of \
@@ -170,12 +181,13 @@ fn dependencies(manifest: &toml::Table, text: &str) -> Vec<Dependency> {
     let platforms = platforms.into_iter().flat_map(|table| table.values().filter_map(toml::Value::as_table));
     std::iter::once(manifest)
         .chain(platforms)
-        .flat_map(|table| TABLES.iter().filter_map(|name| table.get(*name)?.as_table()))
-        .flatten()
-        .map(|(key, value)| {
+        .flat_map(|table| TABLES.iter().filter_map(|name| Some((*name, table.get(*name)?.as_table()?))))
+        .flat_map(|(name, table)| table.iter().map(move |entry| (name == "dev-dependencies", entry)))
+        .map(|(is_of_tests, (key, value))| {
             let package = value.get("package").and_then(toml::Value::as_str);
             let line = text.lines().position(|line| begins_with_key(line, key));
-            Dependency { name: package.unwrap_or(key).to_owned(), line: line.map_or(1, |line| line + 1) }
+            let line = line.map_or(1, |line| line + 1);
+            Dependency { name: package.unwrap_or(key).to_owned(), line, is_of_tests }
         })
         .collect()
 }
@@ -223,6 +235,15 @@ mod tests {
             let text = manifest("netduel-control", &format!("[{table}]\nnetduel-host.workspace = true\n"));
             assert_eq!(of_manifest(CONTROL, &text), [("import", 5)], "{table}");
         }
+    }
+
+    #[test]
+    fn test_support_is_for_tests_alone() {
+        let with = |table: &str| {
+            manifest("netduel-control", &format!("[{table}]\nnetduel-formats.workspace = true\n"))
+        };
+        assert_eq!(of_manifest(CONTROL, &with("dev-dependencies")), []);
+        assert_eq!(of_manifest(CONTROL, &with("dependencies")), [("import", 5)]);
     }
 
     #[test]

@@ -1,0 +1,16 @@
+//! Checks of stored and transmitted formats against their JSON Schema: which parts a set of documents covers, documents that cover all
+//! parts, a fingerprint without prose, and the reference page. For tests only: no product crate depends on it.
+//!
+//! It knows the keywords that `schemars` writes, and no type of netduel.
+#![forbid(unsafe_code)]
+
+mod cover;
+mod examples;
+mod fingerprint;
+mod node;
+mod reference;
+
+pub use cover::{uncovered, violations};
+pub use examples::examples;
+pub use fingerprint::fingerprint;
+pub use reference::reference;
