@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netduel_control::agent::WorkError;
-use netduel_host::{Nearness, Sources};
+use netduel_host::{Locality, Sources};
 use netduel_model::observation::Placement;
 use netduel_model::workload::{Role, Threads, Traffic, Workload};
 use netduel_sys::local_bind::{self, LocalBind};
@@ -46,8 +46,8 @@ pub fn placed(
     let allowed = netduel_sys::affinity::allowed().map_err(environment)?;
     let address = address.own().map_err(environment)?;
     let mut sources = Sources::live().map_err(environment)?;
-    let nearness = Nearness::read(&mut sources, address, &allowed).map_err(environment)?;
-    let placement = choose(&nearness, threads(&workload.traffic, role), role);
+    let locality = Locality::read(&mut sources, address, &allowed).map_err(environment)?;
+    let placement = choose(&locality, threads(&workload.traffic, role), role);
     match role {
         Role::Client => workload.pin_client.clone_from(&placement.cores),
         Role::Server => workload.pin_server.clone_from(&placement.cores),
@@ -79,8 +79,8 @@ fn threads(traffic: &Traffic, role: Role) -> Threads {
 }
 
 /// Chooses; the rules are those of `docs/design/0012-placement.md`.
-fn choose(nearness: &Nearness, demand: Threads, role: Role) -> Placement {
-    let Nearness { physical, interface, device, node, queue_cores } = nearness;
+fn choose(locality: &Locality, demand: Threads, role: Role) -> Placement {
+    let Locality { physical, interface, device, node, queue_cores } = locality;
     let on_node = |core: &u16| node.as_ref().is_none_or(|node| node.cores.contains(core));
     let mut near: Vec<Vec<u16>> = physical
         .iter()
@@ -162,9 +162,9 @@ mod tests {
     use netduel_host::Node;
 
     /// Two nodes of four physical cores with two threads each: 0..8 and 8..16, siblings 4 apart.
-    fn two_nodes() -> Nearness {
+    fn two_nodes() -> Locality {
         let physical = [0, 1, 2, 3, 8, 9, 10, 11].map(|core| vec![core, core + 4]).to_vec();
-        Nearness {
+        Locality {
             physical,
             interface: Some("eth0".into()),
             device: Some("eth0".into()),
@@ -173,33 +173,33 @@ mod tests {
         }
     }
 
-    fn virtual_interface(cores: u16) -> Nearness {
-        Nearness {
+    fn virtual_interface(cores: u16) -> Locality {
+        Locality {
             physical: (0..cores).map(|core| vec![core]).collect(),
             interface: Some("veth0".into()),
-            ..Nearness::default()
+            ..Locality::default()
         }
     }
 
     #[test]
     fn streams_run_on_the_cores_of_queues_of_the_interfaces_node_one_physical_core_each() {
         // Queue 1 shares a physical core with queue 0; queue 3 is served on the other node.
-        let nearness = Nearness { queue_cores: vec![9, 13, 8, 2], ..two_nodes() };
-        let placement = choose(&nearness, Threads::Bulk(16), Role::Client);
+        let locality = Locality { queue_cores: vec![9, 13, 8, 2], ..two_nodes() };
+        let placement = choose(&locality, Threads::Bulk(16), Role::Client);
         assert_eq!(placement.cores, [9, 8, 10, 11, 13, 12, 14, 15]);
         assert_eq!(placement.reason, "queues of eth0 on node 1");
-        assert_eq!(choose(&nearness, Threads::Bulk(2), Role::Server).cores, [9, 8]);
+        assert_eq!(choose(&locality, Threads::Bulk(2), Role::Server).cores, [9, 8]);
     }
 
     #[test]
     fn a_round_trip_keeps_off_the_cores_of_interrupts_while_a_physical_one_is_free() {
-        let some = Nearness { queue_cores: vec![8, 9], ..two_nodes() };
+        let some = Locality { queue_cores: vec![8, 9], ..two_nodes() };
         let placement = choose(&some, Threads::RoundTrips(1), Role::Client);
         assert_eq!(
             (placement.cores, placement.reason.as_str()),
             (vec![10], "beside the queues of eth0 on node 1")
         );
-        let all = Nearness { queue_cores: (8..16).collect(), ..two_nodes() };
+        let all = Locality { queue_cores: (8..16).collect(), ..two_nodes() };
         assert_eq!(choose(&all, Threads::RoundTrips(1), Role::Client).cores, [8]);
     }
 
@@ -213,25 +213,25 @@ mod tests {
     #[test]
     fn where_no_core_of_the_node_is_allowed_the_others_serve_and_it_is_said() {
         let physical = vec![vec![0, 4], vec![1]];
-        let nearness = Nearness { physical, queue_cores: vec![8], ..two_nodes() };
-        let placement = choose(&nearness, Threads::Bulk(8), Role::Client);
+        let locality = Locality { physical, queue_cores: vec![8], ..two_nodes() };
+        let placement = choose(&locality, Threads::Bulk(8), Role::Client);
         assert_eq!(placement.cores, [0, 1, 4]);
         assert!(placement.reason.contains("no core of its node 1 may be used"), "{}", placement.reason);
     }
 
     #[test]
     fn a_virtual_function_is_named_with_its_master() {
-        let nearness = Nearness { device: Some("enP1s1".into()), queue_cores: vec![8], ..two_nodes() };
-        let placement = choose(&nearness, Threads::Bulk(1), Role::Client);
+        let locality = Locality { device: Some("enP1s1".into()), queue_cores: vec![8], ..two_nodes() };
+        let placement = choose(&locality, Threads::Bulk(1), Role::Client);
         assert_eq!(placement.reason, "queues of enP1s1 beneath eth0 on node 1");
     }
 
     #[test]
     fn two_ends_on_one_machine_share_no_core_while_there_are_enough() {
         for (cores, threads) in [(2, 1), (4, 2), (8, 4)] {
-            let nearness = virtual_interface(cores);
-            let client = choose(&nearness, Threads::Bulk(threads), Role::Client).cores;
-            let server = choose(&nearness, Threads::Bulk(threads), Role::Server).cores;
+            let locality = virtual_interface(cores);
+            let client = choose(&locality, Threads::Bulk(threads), Role::Client).cores;
+            let server = choose(&locality, Threads::Bulk(threads), Role::Server).cores;
             assert_eq!([client.len(), server.len()], [threads as usize; 2]);
             assert!(client.iter().all(|core| !server.contains(core)), "{client:?} {server:?}");
         }

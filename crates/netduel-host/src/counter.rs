@@ -1,13 +1,13 @@
-//! Which of a driver's many counters tell of a virtual function's share, of a provider's limit, or of a queue that was full.
-//! A list of names, each with where it is from; what a value means is decided elsewhere.
+//! Selects the driver counters that show a virtual function's share, a limit of the provider, or a full queue. A list of names,
+//! each with its source; other modules interpret the values.
 
-/// A driver's counters that are told.
+/// A pattern of counter names.
 struct Pattern {
-    /// What the name begins with.
+    /// Prefix of the name.
     begins: &'static str,
-    /// What it ends with; the name is exact when both are empty but for `begins`.
+    /// Suffix of the name.
     ends: &'static str,
-    /// Whether there may be something between or behind.
+    /// Whether other characters may be between prefix and suffix; otherwise the name equals the prefix.
     open: bool,
 }
 
@@ -21,7 +21,7 @@ const fn ends(name: &'static str) -> Pattern {
     Pattern { begins: "", ends: name, open: true }
 }
 
-/// Names are compared without the blanks that vmxnet3 begins them with.
+/// Names are compared without the leading blanks of vmxnet3.
 const PATTERNS: &[Pattern] = &[
     // hv_netvsc: drivers/net/hyperv/netvsc_drv.c, `vf_stats` and `netvsc_stats`. MANA has the last two, too
     // (drivers/net/ethernet/microsoft/mana/mana_ethtool.c).
@@ -82,8 +82,8 @@ const PATTERNS: &[Pattern] = &[
     exact("pkts tx discard"),
 ];
 
-/// Whether a counter of this name is told.
-pub(crate) fn is_telling(name: &str) -> bool {
+/// Whether a counter of this name is reported.
+pub(crate) fn is_reported(name: &str) -> bool {
     let name = name.trim();
     PATTERNS.iter().any(|pattern| {
         if pattern.open {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_of_limits_are_told_and_mere_traffic_is_not() {
+    fn limit_counters_are_reported_and_traffic_counters_are_not() {
         let told = [
             "vf_rx_bytes",
             "bw_out_allowance_exceeded",
@@ -110,12 +110,12 @@ mod tests {
             "rx_queue_drop_cnt[2]",
         ];
         for name in told {
-            assert!(is_telling(name), "{name}");
+            assert!(is_reported(name), "{name}");
         }
         for name in
             ["cpu0_rx_packets", "rx_packets", "rx_queue_0_bytes", "tx_busy_cycles", "", "rx_dropped_total"]
         {
-            assert!(!is_telling(name), "{name}");
+            assert!(!is_reported(name), "{name}");
         }
     }
 }

@@ -25,7 +25,7 @@ const NEIGHBOUR_HARDWARE: u16 = 2;
 /// `NUD_INCOMPLETE | NUD_FAILED | NUD_NOARP`: no hardware address is known, or there is none.
 const STATES_WITHOUT: u16 = 0x01 | 0x20 | 0x40;
 
-/// An interface, and whom its frames go to.
+/// An interface, and the next hop of its frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataPath {
     /// Name of the interface.
@@ -53,7 +53,7 @@ impl DataPath {
     /// Without a route, over the loopback, without the named interface, without the next hop's hardware address.
     pub fn to_peer(peer: IpAddr, bind: &LocalBind, named: Option<&str>) -> Result<Self, HostError> {
         let (mut socket, all) = listed()?;
-        let failed = |reason: String| HostError::NoWay { peer, reason };
+        let failed = |reason: String| HostError::NoRoute { peer, reason };
         let device = bind.device.as_deref().map(|name| by_name(&all, name).map_err(failed)).transpose()?;
         let answer = socket
             .route_to(peer, bind.address, device.map(|link| link.index))
@@ -89,7 +89,7 @@ impl DataPath {
     /// When no interface has that name or that address.
     pub fn at(own: IpAddr, named: Option<&str>) -> Result<Self, HostError> {
         let (mut socket, all) = listed()?;
-        let failed = |reason: String| HostError::NoWay { peer: own, reason };
+        let failed = |reason: String| HostError::NoRoute { peer: own, reason };
         let link = if let Some(name) = named {
             by_name(&all, name).map_err(failed)?
         } else {
@@ -127,7 +127,7 @@ fn listed() -> Result<(RouteSocket, Vec<Link>), HostError> {
 fn by_name<'a>(all: &'a [Link], name: &str) -> Result<&'a Link, String> {
     all.iter().find(|link| link.name == name).ok_or_else(|| {
         let names = all.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
-        format!("there is no interface {name}; there are {names}")
+        format!("no interface {name}; this namespace has {names}")
     })
 }
 
@@ -246,7 +246,7 @@ mod tests {
             DataPath::to_peer("127.0.0.1".parse().unwrap(), &LocalBind::ANY, None).unwrap_err().to_string();
         assert!(refused.contains("is on lo"), "{refused}");
         let refused = DataPath::at("192.0.2.1".parse().unwrap(), Some("nonesuch0")).unwrap_err().to_string();
-        assert!(refused.contains("there is no interface nonesuch0"), "{refused}");
+        assert!(refused.contains("no interface nonesuch0"), "{refused}");
         assert_eq!(DataPath::at("127.0.0.1".parse().unwrap(), None).unwrap().interface, "lo");
     }
 

@@ -1,15 +1,15 @@
-//! The device behind an interface: what its driver, its bus and its queues tell.
+//! The device behind an interface: driver, bus and queues.
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use netduel_model::snapshot::{Channels, Coalescing, Device, ReceiveSteering, Rings, XdpFeature};
 use netduel_sys::ethtool::{Coalesce, CoalesceParameter, DriverInfo};
 
-use crate::counter::is_telling;
+use crate::bus_address::{bus_address, queue_interrupts};
+use crate::counter::is_reported;
 use crate::file::{cores_of_mask, line, number, numbers_in, whole};
 use crate::interrupts::Table;
 use crate::link::Link;
-use crate::place::{place, queue_interrupts};
 use crate::source::DeviceSource;
 
 /// More queues than devices have, by far.
@@ -34,7 +34,7 @@ pub(crate) fn device(
     around: &Surroundings,
     source: &mut dyn DeviceSource,
 ) -> Device {
-    let place = driver.and_then(|info| place(&around.root, &info.bus));
+    let place = driver.and_then(|info| bus_address(&around.root, &info.bus));
     let folder = place.as_ref().map(|place| place.folder.as_path());
     let channels = channels(&link.name, source);
     let queues =
@@ -43,7 +43,7 @@ pub(crate) fn device(
         bus_address: place.as_ref().map(|place| place.name.clone()),
         // Filled in by who knows all interfaces of the function.
         pci: None,
-        // Drivers without firmware say so in three ways.
+        // Drivers without firmware report so in three ways.
         firmware: driver
             .map(|info| info.firmware.trim().to_owned())
             .filter(|version| !version.is_empty() && version != "N/A"),
@@ -129,15 +129,15 @@ fn transmit_steering(queues: &Path) -> Vec<Vec<u16>> {
 fn counters(interface: &str, source: &mut dyn DeviceSource) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     let names = source.statistic_names(interface).unwrap_or_default();
-    if !names.iter().any(|name| is_telling(name)) {
+    if !names.iter().any(|name| is_reported(name)) {
         return found;
     }
     let mut values = Vec::new();
-    // A driver whose counters changed in number meanwhile has told none.
+    // When the number of counters changed during the call, there are no counters.
     if source.statistics(interface, names.len(), &mut values).is_err() {
         return found;
     }
-    for (name, value) in names.iter().zip(&values).filter(|(name, _)| is_telling(name)) {
+    for (name, value) in names.iter().zip(&values).filter(|(name, _)| is_reported(name)) {
         *found.entry(name.trim().to_owned()).or_insert(0) += value;
     }
     found

@@ -62,7 +62,7 @@ pub(crate) fn cores_of_mask(mask: &str) -> Vec<u16> {
     cores
 }
 
-/// A text that somebody else wrote, fit to be shown in one line: no control characters, and no more than 256 characters.
+/// A foreign text, made safe for one line: no control characters, at most 256 characters.
 pub(crate) fn shown(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(256).collect::<String>().trim().to_owned()
 }

@@ -7,7 +7,7 @@ use netduel_model::snapshot::Firewall;
 use crate::file::{line, number, numbers_in, target_name, whole};
 use crate::source::FilterSource;
 
-/// The filters of a network namespace; absent when nothing is told of any.
+/// The firewall tables of a network namespace; absent when unknown.
 pub(crate) fn filter(root: &Path, source: &mut dyn FilterSource) -> Option<Firewall> {
     let network = root.join("proc/thread-self/net");
     // Of either family; a table that both have is named once.

@@ -1,4 +1,4 @@
-//! On what a host runs: boot, physical machine, cores, network cards. Few reads, since it is asked with every trial.
+//! The identity of a host: boot, physical machine, cores, network cards. Few reads, because every trial needs it.
 use std::fs;
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(crate) fn of(root: &Path, links: &[Link], stat: &[u8], devices: &mut dyn Dev
     let is_hardware = |link: &&Link| if any_bus { link.bus.is_some() } else { link.kind.is_none() };
     let any_hardware = others().any(|link| is_hardware(&link));
     let mut nics: Vec<NicIdentity> = others()
-        // Containers' interfaces come and go beside hardware, and say nothing of where the host is.
+        // Virtual interfaces of containers come and go, and do not identify the host.
         .filter(|link| !any_hardware || is_hardware(link))
         .filter_map(|link| nic(root, link, devices))
         .collect();

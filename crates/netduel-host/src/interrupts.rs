@@ -187,7 +187,7 @@ MIS:          0
     }
 
     #[test]
-    fn nothing_is_made_of_a_missing_file() {
+    fn missing_file_has_no_values() {
         assert_eq!(differences("", AFTER), (BTreeMap::new(), Vec::new()));
         assert_eq!(differences(BEFORE, ""), (BTreeMap::new(), Vec::new()));
     }

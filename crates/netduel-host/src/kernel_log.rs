@@ -17,7 +17,7 @@ const BOOT_US: u64 = 10_000_000;
 /// A record is no longer (`PRINTK_MESSAGE_MAX`).
 const RECORD_MAX: usize = 2048;
 
-/// What the kernel said at boot.
+/// What the kernel logged at boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hypervisor {
     /// For example `KVM` or `Microsoft Hyper-V`.
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_wrote_to_the_log_is_no_fact() {
+    fn messages_of_programs_in_the_log_are_ignored() {
         assert_eq!(found("12,5,0,-;Hypervisor detected: KVM\n"), None);
         assert_eq!(found("Hypervisor detected: KVM"), None);
         assert_eq!(found(""), None);

@@ -18,7 +18,7 @@ pub(crate) fn read(root: &Path) -> BTreeMap<String, String> {
     let mut bytes = Vec::new();
     let room = (RECORDS_MAX * (KEY_LEN + VALUE_LEN)) as u64;
     if let Ok(file) = File::open(root.join("var/lib/hyperv/.kvp_pool_3")) {
-        // A file that cannot be read to its end has told what it told.
+        // An unreadable rest of the file is ignored.
         let _ = file.take(room).read_to_end(&mut bytes);
     }
     values(&bytes)

@@ -5,6 +5,7 @@
 //! shows nowhere else, the steering of queues, comes from there, and only when it shows the same links.
 #![forbid(unsafe_code)]
 
+mod bus_address;
 mod counter;
 mod data_path;
 mod device;
@@ -19,13 +20,12 @@ mod key_value_pool;
 mod link;
 mod link_watch;
 mod live;
+mod locality;
 mod machine;
 mod metadata;
-mod nearness;
 mod netlink;
 mod observer;
 mod pci;
-mod place;
 mod platform;
 mod processor;
 mod protocol;
@@ -38,14 +38,14 @@ mod source;
 mod watch;
 mod xdp;
 
+pub use bus_address::interrupt_queues;
 pub use data_path::{DataPath, packets_sent};
 pub use error::HostError;
 pub use filter::irqbalance_process;
 pub use link::MtuRange;
-pub use nearness::{Nearness, Node};
+pub use locality::{Locality, Node};
 pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
-pub use place::interrupt_queues;
 pub use snapshot::{addresses_of, default_route_links, interface_names, mtu_range, snapshot, snapshot_of};
 pub use source::{DeviceSource, FilterSource, LinkSource, MetadataService, Sources};
 pub use watch::{LinkState, link_states, wait_for_links};

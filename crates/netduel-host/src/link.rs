@@ -50,7 +50,7 @@ pub(crate) struct Counters {
     pub tx_dropped: u64,
 }
 
-/// One link. What the kernel did not say is absent.
+/// One link. Fields that the kernel did not report are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Link {
     pub index: u32,
@@ -82,7 +82,7 @@ pub(crate) fn links(list: &[u8]) -> Vec<Link> {
         .collect()
 }
 
-/// The link of one message; none for what a bridge tells of its ports (`AF_BRIDGE`), which are other messages of the same kind.
+/// The link of one message; absent for bridge port messages (`AF_BRIDGE`), which have the same type.
 pub(crate) fn link(payload: &[u8]) -> Option<Link> {
     payload.first().filter(|family| **family == FAMILY_ANY)?;
     let index = u32_at(payload, 4)?;

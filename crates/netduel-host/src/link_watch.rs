@@ -24,7 +24,7 @@ const RECORD_LEN: usize = 8 << 10;
 /// What `hv_netvsc` says when its data path moves or its VF comes or goes (drivers/net/hyperv/netvsc_drv.c).
 const PATH_WORDS: [&str; 5] =
     ["Data path switched", "VF slot", "VF registering", "VF unregistering", "joined to"];
-/// Whose words they are.
+/// The driver of these messages.
 const PATH_DRIVER: &str = "hv_netvsc";
 
 /// A listener at work. It ends, and its thread with it, when it goes out of sight.

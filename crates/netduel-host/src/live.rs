@@ -1,4 +1,4 @@
-//! The sources of a live host. Tests have others.
+//! The sources of the running host. Tests have others.
 use std::path::PathBuf;
 
 use netduel_sys::ethtool::Ethtool;

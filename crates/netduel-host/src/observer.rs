@@ -15,7 +15,7 @@ pub struct Observer {
     reader: Reader,
     spare: Vec<Reading>,
     tick_ns: u64,
-    /// Whether it reads this host, whose links can be listened to.
+    /// Whether it reads this host, which has link notifications.
     is_live: bool,
 }
 
@@ -43,7 +43,7 @@ impl Observer {
     /// When the kernel refuses a list or a file.
     pub fn before(&mut self) -> Result<Before, HostError> {
         let begun = thread_cpu_ns();
-        // A host on which nobody can listen has no events, which is not the same as that nothing happened.
+        // Without link notifications the events are unknown, which differs from none.
         let watch = if self.is_live { Watch::begin().ok() } else { None };
         let mut reading = self.spare.pop().unwrap_or_default();
         self.reader.before(&mut reading)?;

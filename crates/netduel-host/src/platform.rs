@@ -1,4 +1,4 @@
-//! Who runs the machine: DMI, the hypervisor's own folders, the kernel's log. Nothing is asked over a network here.
+//! The provider of the machine: DMI, the folders of the hypervisor, the kernel log. No network access.
 use std::path::Path;
 
 use netduel_model::snapshot::{Cloud, Provider};
@@ -11,7 +11,7 @@ use crate::key_value_pool;
 /// (<https://github.com/canonical/cloud-init/blob/main/cloudinit/sources/azure/identity.py>).
 const AZURE_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 
-/// What DMI and the hypervisor's folders say; a field that is missing is empty.
+/// Strings of DMI and the hypervisor; a missing one is empty.
 struct Identity {
     vendor: String,
     product: String,

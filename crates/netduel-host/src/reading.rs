@@ -1,4 +1,4 @@
-//! One reading of everything that is compared around a trial: raw bytes with a time stamp, taken apart only afterwards.
+//! One reading of all counters that are compared around a trial: raw bytes with a time stamp, parsed only afterwards.
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -10,15 +10,15 @@ use netduel_model::observation::HostIdentity;
 use netduel_sys::clock::{monotonic_ns, realtime_ns};
 use netduel_sys::usage::{Usage, of_this_process};
 
+use crate::bus_address::{bus_address, bus_address_in_class};
 use crate::error::HostError;
 use crate::identity;
 use crate::link::{Link, links};
-use crate::place::{place, place_in_class};
 use crate::source::{DeviceSource, LinkSource, Sources};
 
 /// `ARPHRD_LOOPBACK` devices have no driver; this is their name in every namespace.
 const LOOPBACK: &str = "lo";
-/// How often a driver's counters are asked for again when their number changes meanwhile.
+/// Retries when the number of a driver's counters changes during the reading.
 const ATTEMPTS: usize = 3;
 /// A file grows by this much when it is longer than ever before.
 const CHUNK: usize = 16 << 10;
@@ -46,7 +46,7 @@ pub(crate) struct Reading {
     pub links: Vec<u8>,
     pub queueing: Vec<u8>,
     pub drivers: Vec<DriverCounters>,
-    /// Index, bus and name of devices whose place the kernel does not tell with the link.
+    /// Index, bus and name of devices whose bus address the kernel does not report with the link.
     pub places: Vec<(u32, String, String)>,
 }
 
@@ -181,7 +181,7 @@ impl Reader {
         reading.places.clear();
         for link in present.iter().filter(|link| link.name != LOOPBACK) {
             reading.drivers.extend(self.driver(link));
-            reading.places.extend(self.untold_place(link));
+            reading.places.extend(self.unknown_bus_address(link));
         }
         Ok(())
     }
@@ -192,12 +192,13 @@ impl Reader {
     }
 
     /// Where a device is, on kernels before 5.14. A link with a kind has none.
-    fn untold_place(&mut self, link: &Link) -> Option<(u32, String, String)> {
+    fn unknown_bus_address(&mut self, link: &Link) -> Option<(u32, String, String)> {
         if link.bus.is_some() || link.kind.is_some() {
             return None;
         }
-        let mut told = || self.drivers.driver(&link.name).ok().and_then(|info| place(&self.root, &info.bus));
-        let (bus, name) = place_in_class(&self.root, link)
+        let mut told =
+            || self.drivers.driver(&link.name).ok().and_then(|info| bus_address(&self.root, &info.bus));
+        let (bus, name) = bus_address_in_class(&self.root, link)
             .or_else(|| told().map(|place| (place.bus.to_owned(), place.name)))?;
         Some((link.index, bus, name))
     }
@@ -208,7 +209,7 @@ impl Reader {
         Arc::clone(self.names.entry(link.index).or_insert_with(read))
     }
 
-    /// A driver's counters; absent when it has none, or when the device goes while it is asked.
+    /// The driver's counters; absent when it has none, or the device disappears during the call.
     fn driver(&mut self, link: &Link) -> Option<DriverCounters> {
         let mut values = Vec::new();
         for _ in 0..ATTEMPTS {

@@ -83,7 +83,7 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
     let cpuinfo = whole(&root.join("proc/cpuinfo")).unwrap_or_default();
     let (cloud, hypervisor) = platform::cloud(&root, &cpuinfo);
     let service = sources.metadata.zip(cloud.as_ref().map(|cloud| cloud.provider));
-    // The service is asked while everything else is read. The thread is in the caller's network namespace.
+    // The metadata service is queried in parallel. The thread is in the caller's network namespace.
     let (read, answer) = thread::scope(|scope| {
         let asked = service.map(|(address, provider)| scope.spawn(move || metadata::ask(provider, address)));
         let read = facts(sources, &root, &cpuinfo);

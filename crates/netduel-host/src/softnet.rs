@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_of_an_empty_file() {
+    fn empty_file_has_no_values() {
         assert_eq!(differences("", "1 2 3\n"), []);
         assert_eq!(differences("1 2 3\n", "\n"), []);
     }

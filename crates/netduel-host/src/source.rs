@@ -37,7 +37,7 @@ pub trait LinkSource: Send {
 
 /// What packets of a network namespace are matched against.
 pub trait FilterSource: Send {
-    /// nftables' rules of all families. Only to be asked when the kernel has nftables: the question would load it.
+    /// nftables rules of all families. Query only when the kernel has nftables: the query would load the module.
     ///
     /// # Errors
     /// `EPERM` without `CAP_NET_ADMIN`; any other error of the kernel.

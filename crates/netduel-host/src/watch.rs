@@ -65,7 +65,7 @@ pub fn wait_for_links(
     within: Duration,
     mut wanted: impl FnMut(&[LinkState]) -> bool,
 ) -> Result<bool, HostError> {
-    // Heard of before the first look, so no change falls between the two.
+    // Subscribed before the first check, so no change is missed.
     let news = link_notifications().map_err(|cause| HostError::Open { what: "netlink", cause })?;
     let deadline = monotonic_ns().saturating_add(within.as_nanos() as u64);
     loop {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_so_already_is_not_waited_for_and_what_never_comes_ends_in_time() {
+    fn wait_ends_at_once_when_satisfied_and_at_its_timeout() {
         let loopback = |links: &[LinkState]| links.iter().any(|link| link.name == "lo");
         assert!(wait_for_links(Duration::from_secs(60), loopback).unwrap());
         assert!(!wait_for_links(Duration::from_millis(1), |_| false).unwrap());

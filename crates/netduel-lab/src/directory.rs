@@ -29,7 +29,7 @@ fn socket() -> std::io::Result<OwnedFd> {
 pub(crate) fn claim(name: &LabName) -> Result<OwnedFd, LabError> {
     let failed = |error: std::io::Error| match Errno::from(error) {
         Errno::ADDRINUSE => LabError::NameTaken { name: name.clone() },
-        errno => LabError::Local { operation: format!("take the name of lab {name}"), errno },
+        errno => LabError::Local { operation: format!("reserve the name of lab {name}"), errno },
     };
     let socket = socket().map_err(failed)?;
     let address = address(name).map_err(failed)?;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_listening_sockets_of_the_user_are_labs() {
+    fn only_listening_sockets_of_the_user_are_listed() {
         let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
             0000: 00000002 00000000 00010000 0005 01 1183 @netduel-lab-1000-two\n\
             0000: 00000003 00000000 00000000 0005 03 1184 @netduel-lab-1000-two\n\

@@ -1,10 +1,10 @@
-//! What can go wrong with a lab, and what to do about it. Errors travel from the keeper to its user, so they are plain data.
+//! Errors of a lab, with remedies. The keeper sends them to its user, so they are plain data.
 use std::fmt;
 
 use netduel_model::ids::LabName;
 use serde::{Deserialize, Serialize};
 
-/// An error number of the kernel (errno(3)) in a form that survives the way between two processes.
+/// An errno(3) that can be serialized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errno(pub i32);
 
@@ -54,74 +54,78 @@ impl Errno {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LabError {
-    /// The kernel does not let this user make namespaces.
-    #[error("make the lab's namespaces ({operation}): {errno}; {remedy}")]
+    /// The kernel does not permit this user to create namespaces.
+    #[error("create the namespaces of the lab ({operation}): {errno}; {remedy}")]
     Namespaces {
-        /// The step that was refused.
+        /// The refused step.
         operation: String,
         /// The kernel's error.
         errno: Errno,
-        /// What to change.
+        /// The remedy.
         remedy: String,
     },
-    /// The kernel was built without something that the lab is made of.
-    #[error("{operation} {object}: {errno}; this kernel lacks {feature}")]
+    /// The kernel lacks a feature that the lab needs.
+    #[error(
+        "{operation} {object}: {errno}; this kernel lacks {feature}; load the module, or use a kernel with it"
+    )]
     KernelFeature {
-        /// What was done.
+        /// The operation.
         operation: String,
-        /// To what.
+        /// Its object.
         object: String,
         /// The kernel's error.
         errno: Errno,
-        /// The kernel's option and module.
+        /// The kernel option and module.
         feature: String,
     },
     /// The kernel refused a step.
     #[error("{operation} {object}: {errno}{detail}")]
     Kernel {
-        /// What was done.
+        /// The operation.
         operation: String,
-        /// To what.
+        /// Its object.
         object: String,
         /// The kernel's error.
         errno: Errno,
-        /// The kernel's own words or a likely cause, with its separator; may be empty.
+        /// The message of the kernel or a likely cause, with its separator; may be empty.
         detail: String,
     },
-    /// The policy in the kernel is not the one that was asked for.
+    /// The kernel holds fewer policy entries than requested.
     #[error(
-        "load the policy: {host} holds {found} of {wanted} entries in {object}; the two paths would not differ"
+        "load the policy: {host} has {found} of {wanted} entries in {object}; build the lab again, or lower the number of rules"
     )]
     PolicyIncomplete {
         /// The machine.
         host: String,
         /// Chain or set.
         object: String,
-        /// Entries asked for.
+        /// Requested entries.
         wanted: u32,
-        /// Entries counted in the kernel.
+        /// Entries in the kernel.
         found: u32,
     },
     /// The guests do not reach each other.
     #[error(
-        "reach guest {to} from guest {from} through {interface} with {family}: {errno}; a firewall may filter bridged packets"
+        "reach guest {to} from guest {from} through {interface} with {family}: {errno}; a firewall may filter bridged packets: set net.bridge.bridge-nf-call-iptables = 0"
     )]
     Unreachable {
-        /// Who sent.
+        /// The sending guest.
         from: String,
-        /// Who did not receive.
+        /// The receiving guest.
         to: String,
-        /// The interface that the path begins with.
+        /// The first interface of the path.
         interface: String,
         /// `IPv4` or `IPv6`.
         family: String,
-        /// What happened to the probe.
+        /// The error of the probe.
         errno: Errno,
     },
-    /// The guests' forwarding entries are not those of either path.
-    #[error("set the lab's path: {detail}; another program changes it at the same time")]
+    /// The guests' forwarding entries match neither path.
+    #[error(
+        "set the lab's path: {detail}; another program changes the lab at the same time: stop it, and repeat the command"
+    )]
     PathMixed {
-        /// What was found.
+        /// The entries.
         detail: String,
     },
     /// A lab of that name is up.
@@ -133,18 +137,18 @@ pub enum LabError {
         name: LabName,
     },
     /// No lab of that name is up.
-    #[error("find lab {name}: no such lab is up; `netduel lab up --lab {name}` makes one")]
+    #[error("find lab {name}: no such lab is up; create it with `netduel lab up --lab {name}`")]
     NoSuchLab {
         /// The name.
         name: LabName,
     },
     /// No host of that name is in a lab.
-    #[error("find host {host} in the lab: its hosts are a, b, h1 and h2")]
+    #[error("find host {host} in the lab: it has the hosts a, b, h1 and h2")]
     NoSuchHost {
         /// The name.
         host: String,
     },
-    /// Someone else's process holds the name.
+    /// A process of another user has the name.
     #[error("connect to lab {name}: its socket belongs to user {uid}; use another name")]
     Foreign {
         /// The name.
@@ -155,15 +159,17 @@ pub enum LabError {
     /// The keeper ended without an answer.
     #[error("{operation}: the keeper of lab {name} ended unexpectedly{}", LastWords(last_words))]
     KeeperDied {
-        /// What was asked of it.
+        /// The request.
         operation: String,
         /// The lab.
         name: LabName,
-        /// What it wrote to its standard error, when that is known.
+        /// The end of its standard error, when known.
         last_words: Option<String>,
     },
     /// The keeper speaks another version of the protocol.
-    #[error("connect to lab {name}: another version of netduel built it; take it down with that version")]
+    #[error(
+        "connect to lab {name}: another version of netduel built it; take it down with that version, or use another name"
+    )]
     OtherVersion {
         /// The lab.
         name: LabName,
@@ -171,7 +177,7 @@ pub enum LabError {
     /// A step on this side failed.
     #[error("{operation}: {errno}")]
     Local {
-        /// What was done, and to what.
+        /// The operation and its object.
         operation: String,
         /// The kernel's error.
         errno: Errno,
@@ -184,7 +190,9 @@ impl fmt::Display for LastWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(words) => write!(f, "; its last output: {words}"),
-            None => f.write_str("; it may have been killed"),
+            None => {
+                f.write_str("; it may have been killed (see `dmesg` for the OOM killer); build the lab again")
+            }
         }
     }
 }
@@ -208,7 +216,7 @@ impl LabError {
     }
 }
 
-/// The switches that keep users from making namespaces, as far as this kernel has them, with their values.
+/// The sysctls that forbid namespaces on this kernel, with their values.
 fn namespace_remedy(errno: Errno) -> String {
     let read = |name: &str| {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
@@ -230,7 +238,7 @@ fn namespace_remedy(errno: Errno) -> String {
         return format!("{}; or run as root", found.join(", "));
     }
     if errno == Errno::NOSPC {
-        "a limit of /proc/sys/user/max_*_namespaces is reached (raise it, or take other labs down)".to_owned()
+        "raise the limits in /proc/sys/user/max_*_namespaces, or take other labs down".to_owned()
     } else {
         "run as root, or permit user namespaces (kernel.unprivileged_userns_clone=1, \
          kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces above 0; in a container its \
@@ -244,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_survives_the_way_between_processes() {
+    fn error_is_equal_after_serialization() {
         let error = LabError::namespaces("unshare")(std::io::Error::from_raw_os_error(Errno::PERM.0));
         let json = serde_json::to_string(&error).unwrap();
         assert_eq!(serde_json::from_str::<LabError>(&json).unwrap(), error);
@@ -252,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reached_limit_names_the_limits() {
+    fn namespace_limit_is_named() {
         let error = LabError::namespaces("unshare")(std::io::Error::from_raw_os_error(Errno::NOSPC.0));
         assert!(error.to_string().contains("max_"), "{error}");
     }

@@ -17,9 +17,9 @@ use crate::handle::Lab;
 /// [`LabError::NoSuchLab`], [`LabError::NoSuchHost`], and [`LabError::Local`] when the program cannot be started.
 pub fn exec(name: &LabName, host: &str, argv: &[OsString]) -> Result<i32, LabError> {
     let Some((program, arguments)) = argv.split_first() else {
-        return Err(LabError::local("run a program: none was named")(std::io::Error::from_raw_os_error(
-            crate::Errno::INVAL.0,
-        )));
+        return Err(LabError::local("run a program in the lab: no program given")(
+            std::io::Error::from_raw_os_error(crate::Errno::INVAL.0),
+        ));
     };
     let (user, descriptors) = Lab::connect(name)?.entrance(host)?;
     let kinds = user.then_some(Kind::User).into_iter().chain([Kind::Pid, Kind::Net, Kind::Uts]);

@@ -17,7 +17,7 @@ use crate::error::{Errno, LabError};
 use crate::keeper::{self, Stage};
 use crate::protocol::{self, Answer, Ask, Lifetime, Performed, Report, Request, Status, Task, VERSION};
 
-/// How a keeper is started: a program whose command line, after `words`, is given to [`crate::keeper_main`].
+/// The command that starts a keeper: a program whose arguments after `words` go to [`crate::keeper_main`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeeperCommand {
     /// The program, for example `/proc/self/exe`.
@@ -38,7 +38,7 @@ pub struct Lab {
     attached: Option<Attached>,
 }
 
-/// What an attached lab hangs on. The fields are dropped in this order: the line is cut, then waited for.
+/// The lifeline of an attached lab. The fields are dropped in this order: the pipe is closed, then the guard is waited for.
 #[derive(Debug)]
 struct Attached {
     lifeline: Option<PipeWriter>,
@@ -157,7 +157,7 @@ impl Lab {
     /// # Errors
     /// As [`Self::set_path`].
     pub fn restore(&self) -> Result<(), LabError> {
-        match self.ask(Ask::Restore, "give the path back")?.0 {
+        match self.ask(Ask::Restore, "restore the path")?.0 {
             Answer::Done => Ok(()),
             _ => Err(self.other_version()),
         }
@@ -168,7 +168,7 @@ impl Lab {
     /// # Errors
     /// [`LabError::Kernel`] when the state cannot be read, [`LabError::KeeperDied`].
     pub fn status(&self) -> Result<Status, LabError> {
-        match self.ask(Ask::Status, "ask for the status")?.0 {
+        match self.ask(Ask::Status, "read the status")?.0 {
             Answer::Status { status } => Ok(Status {
                 spec: status.spec,
                 path: status.path,
@@ -198,7 +198,7 @@ impl Lab {
 
     /// The descriptors with which a process enters a host: user (when the lab has its own), pid, network, host name.
     pub(crate) fn entrance(&self, host: &str) -> Result<(bool, Vec<OwnedFd>), LabError> {
-        match self.ask(Ask::Enter { host: host.to_owned() }, "ask for a host's namespaces")? {
+        match self.ask(Ask::Enter { host: host.to_owned() }, "open the namespaces of a host")? {
             (Answer::Entrance { user }, descriptors) => Ok((user, descriptors)),
             _ => Err(self.other_version()),
         }

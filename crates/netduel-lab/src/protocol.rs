@@ -66,7 +66,7 @@ pub(crate) struct Request {
     pub ask: Ask,
 }
 
-/// What a keeper can be asked.
+/// Requests to a keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub(crate) enum Ask {

@@ -18,7 +18,7 @@ const DRIFT_MAX: f64 = 1e-3;
 /// Room for the rounding of sums, nanoseconds.
 const ROUNDING_NS: f64 = 1e-3;
 
-/// A message to the server and one back, by the clocks of those who stamped them.
+/// A message to the server and its response, with the times of both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
     /// When the client sent, nanoseconds of its clock. Exchanges are in order of it.
@@ -125,7 +125,7 @@ struct Point {
     value: f64,
 }
 
-/// What a part of the trial says.
+/// The bounds from one part of the trial.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     /// The middle of the exchange with the least delay, and that delay.
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_ways_give_the_offset_and_the_drift_with_an_error_of_half_the_delay() {
+    fn symmetric_delay_gives_offset_and_drift_within_half_the_delay() {
         let ways = vec![(10_000, 10_000); 1000];
         let all = exchanges(-77_000_000_000_000, 3e-6, &ways);
         let offset = ClockOffset::estimate(&all).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn unequal_ways_cannot_be_told_and_stay_within_the_error() {
+    fn asymmetric_delay_stays_within_the_error() {
         let all = exchanges(1_000, 0.0, &vec![(15_000, 1_000); 100]);
         let offset = ClockOffset::estimate(&all).unwrap();
         let wrong = (offset.at(all[50].at_ns) - 1_000).unsigned_abs();

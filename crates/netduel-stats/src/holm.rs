@@ -1,4 +1,4 @@
-//! Holm's step-down correction (Holm 1979): many questions asked of one run, and one chance of a false answer for all.
+//! Holm's step-down correction (Holm 1979): keeps the family-wise error rate when one run has many comparisons.
 //!
 //! It holds whatever the questions have to do with each other, which throughput, latency and CPU of one trial always do.
 

@@ -32,7 +32,7 @@ pub(crate) fn quantile(probability: f64) -> f64 {
     if probability >= 1.0 {
         return f64::INFINITY;
     }
-    // Halving is slow and sure; it is asked a few times per verdict.
+    // Bisection is slow and robust; a verdict needs a few calls.
     let (mut low, mut high) = (-40.0, 40.0);
     for _ in 0..64 {
         let middle = f64::midpoint(low, high);

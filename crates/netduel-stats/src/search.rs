@@ -63,7 +63,7 @@ fn is_evidence(step: &SearchStep) -> bool {
 pub enum Next {
     /// A trial.
     Measure(SearchInput),
-    /// Nothing: it is over.
+    /// The search is over.
     Ended(SearchEnd),
 }
 
@@ -137,7 +137,7 @@ impl RateSearch {
         Next::Ended(SearchEnd::Complete)
     }
 
-    /// Records what the trial counted that was asked for.
+    /// Records the result of the requested trial.
     pub fn record(&mut self, ask: SearchInput, count: SearchOutput) -> SearchStep {
         let offered = count.sent as f64 * SECOND_NS / count.elapsed_ns.max(1) as f64;
         let load = ask.load.unwrap_or(offered as u64);
@@ -169,7 +169,7 @@ impl RateSearch {
         &self.steps
     }
 
-    /// The trials, when the search is over.
+    /// The trials, after the search.
     pub fn into_steps(self) -> Vec<SearchStep> {
         self.steps
     }

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_absent() {
+    fn undefined_figures_are_absent() {
         assert_eq!(mean(&[]), None);
         assert_eq!(mean(&[3.0]).unwrap().standard_error, None);
         assert_eq!(mean(&[3.0, f64::NAN]), None);

@@ -1,4 +1,4 @@
-//! What the statistics allow one to say of a family of comparisons: higher, lower, no difference that matters, or not enough.
+//! Verdicts on a family of comparisons: higher, lower, no relevant difference, or inconclusive.
 //!
 //! It knows nothing of metrics; whether higher is better is the caller's. The interval that is handed out with a verdict is
 //! always the one that decided it, so a reader can check the words against the numbers.
@@ -8,14 +8,14 @@ use netduel_model::metric::Scale;
 
 use crate::paired::{Estimate, Paired, no_difference};
 
-/// Beyond this many further blocks nobody runs on, and the spread seen says too little to name a number.
+/// Above this number of further blocks the estimate is too uncertain to be shown.
 const MORE_AT_MOST: f64 = 10_000.0;
 /// Fewest blocks with a known spread: below them the number of missing blocks cannot be estimated.
 pub const SPREAD_KNOWN_FROM: usize = 3;
-/// How likely the blocks that are said to be missing shall be enough for an effect as clear as the one seen.
+/// The power for which the number of missing blocks is computed, for an effect as large as the observed one.
 const POWER: f64 = 0.95;
 
-/// What may be said. Each carries the interval that decided it.
+/// The verdict on one comparison, with the interval that decided it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict {
     /// The arm's figures are higher than the baseline's: the interval lies above "no difference".
@@ -57,7 +57,7 @@ impl Verdict {
     }
 }
 
-/// What is asked of all questions of a family.
+/// The rule for all comparisons of a family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
     /// One minus the accepted chance of any false answer in the family, a fraction from 0.5 to below 1.
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_cases_get_plain_verdicts() {
+    fn clear_cases_have_clear_verdicts() {
         let around = |centre: f64, step: f64| {
             (-4..=4).map(|place| centre + step * f64::from(place)).collect::<Vec<_>>()
         };
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_said_to_be_too_little() {
+    fn few_blocks_are_inconclusive() {
         assert_eq!(only(ratios(&[])).verdict, Verdict::NotEnough { estimate: None, more: None });
         assert_eq!(only(ratios(&[])).adjusted_p, None);
         let Verdict::NotEnough { estimate: Some(one), more: None } = only(ratios(&[2.0])).verdict else {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_significant_alone_is_not_in_company() {
+    fn correction_makes_a_single_significant_result_inconclusive() {
         let barely = ratios(&[1.2, 1.25, 1.3, 1.22, 1.27, 1.24]);
         let unclear = ratios(&[1.2, 0.8, 1.1, 0.9, 1.3, 0.7]);
         assert!(matches!(only(barely.clone()).verdict, Verdict::Higher { .. }));

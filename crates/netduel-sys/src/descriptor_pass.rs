@@ -1,4 +1,4 @@
-//! Descriptors over a Unix socket (SCM_RIGHTS, unix(7)), and who is at its other end (SO_PEERCRED).
+//! Passes descriptors over a Unix socket (SCM_RIGHTS, unix(7)), and identifies its peer (SO_PEERCRED).
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -50,7 +50,7 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
     Ok((message.bytes, descriptors))
 }
 
-/// Who is at the other end of a connected Unix socket, as the kernel noted it at connect(2) or listen(2).
+/// The peer of a connected Unix socket, as the kernel recorded it at connect(2) or listen(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     /// Its process id; absent when it has none in the caller's pid namespace.

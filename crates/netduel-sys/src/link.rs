@@ -12,7 +12,7 @@ const UP: libc::c_short = 1;
 /// `IFF_PROMISC`.
 const PROMISCUOUS: libc::c_short = 0x100;
 
-/// Any socket will do for these ioctls; it says which network namespace is meant: that of the thread that made it.
+/// These ioctls accept any socket; it selects the network namespace, that of the thread that created it.
 ///
 /// # Errors
 /// When the process has no descriptor left.
@@ -93,7 +93,7 @@ pub fn is_promiscuous(interface: &str) -> io::Result<bool> {
     Ok(flags(&request_socket()?, interface)? & PROMISCUOUS != 0)
 }
 
-/// Sets or clears that flag; the others stay.
+/// Sets or clears that flag; other flags stay.
 ///
 /// # Errors
 /// As [`set_up`].
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_would_be_cut_is_refused() {
+    fn too_long_name_is_rejected() {
         for bad in ["", "sixteen-bytes-xx", "a\0b"] {
             assert_eq!(mtu(bad).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{bad:?}");
         }

@@ -64,7 +64,7 @@ impl LocalBind {
     /// Binds a socket of its own, and drops it: whether this host has the address and the interface.
     ///
     /// # Errors
-    /// What socket(2) says, and as [`Self::bind_udp`].
+    /// Errors of socket(2), and as [`Self::bind_udp`].
     pub fn try_udp(&self, any: IpAddr) -> io::Result<()> {
         udp(self, any).map(drop)
     }
@@ -116,7 +116,7 @@ impl fmt::Display for LocalBind {
 /// A UDP socket that is bound to a free port.
 ///
 /// # Errors
-/// What socket(2) says, and as [`LocalBind::bind_udp`].
+/// Errors of socket(2), and as [`LocalBind::bind_udp`].
 pub fn udp(bind: &LocalBind, any: IpAddr) -> io::Result<std::net::UdpSocket> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
     let address = bind.address.unwrap_or(any);

@@ -6,7 +6,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
 
-/// Cuts the mount namespace off from the one it was copied from: what is mounted here is seen here only.
+/// Makes the mount namespace private: mounts in it are visible in it only.
 ///
 /// # Errors
 /// `EPERM` when the mount namespace is not the caller's to change.

@@ -50,7 +50,7 @@ impl PacketSocket {
     /// Sends a frame.
     ///
     /// # Errors
-    /// What send(2) says: `EMSGSIZE` beyond the MTU, `ENOBUFS` when the queue is full, `ENETDOWN`.
+    /// Errors of send(2): `EMSGSIZE` beyond the MTU, `ENOBUFS` when the queue is full, `ENETDOWN`.
     pub fn send(&self, frame: &[u8]) -> io::Result<usize> {
         socket::send(&self.descriptor, frame, Waiting::Block)
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_needs_the_right_and_an_interface() {
+    fn socket_needs_the_capability_and_an_interface() {
         let error = PacketSocket::open(i32::MAX as u32, 4096).unwrap_err();
         let expected = if rustix::process::geteuid().is_root() { libc::ENODEV } else { libc::EPERM };
         assert_eq!(error.raw_os_error(), Some(expected));

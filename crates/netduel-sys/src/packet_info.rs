@@ -30,7 +30,7 @@ pub struct Received {
 #[repr(C, align(8))]
 struct Aligned<const LENGTH: usize>([u8; LENGTH]);
 
-/// Asks the kernel for the local address of each datagram.
+/// Enables the local address of each received datagram.
 ///
 /// # Errors
 /// Does not happen on a live socket.
@@ -73,7 +73,7 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
 /// Sends to `peer` with `local` as the source; both as from [`receive`]. Never waits.
 ///
 /// # Errors
-/// What sendmsg(2) says: `EINVAL` or `ENODEV` when `local` is no address of the host any more.
+/// Errors of sendmsg(2): `EINVAL` or `ENODEV` when `local` is no address of the host any more.
 pub fn send(socket: &UdpSocket, bytes: &[u8], local: SocketAddr, peer: SocketAddr) -> io::Result<usize> {
     let is_ipv4 = socket.local_addr()?.is_ipv4();
     let (name, name_length) = write_name(peer, is_ipv4);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_comes_from_the_address_that_was_asked() {
+    fn reply_has_the_address_of_the_request() {
         // The route's choice of a source for any of these would be 127.0.0.1.
         assert_eq!(ask("0.0.0.0:0", "127.7.8.9:0", "127.0.0.1:0").local, "127.7.8.9:0".parse().unwrap());
         assert_eq!(ask("[::]:0", "127.7.8.9:0", "127.0.0.1:0").local, "127.7.8.9:0".parse().unwrap());

@@ -13,11 +13,11 @@ use rustix::pipe::{self, IoSliceRaw, PipeFlags, SpliceFlags};
 use crate::pages::{PAGE, Pages};
 
 /// What every user may give a pipe (fs.pipe-max-size), bytes.
-const CAPACITY_MOST: usize = 1 << 20;
+const CAPACITY_MAX: usize = 1 << 20;
 /// Pages that the kernel moves at a time.
 const BATCH: usize = 16;
 /// Runs that are loaded in one call: each is a page at least.
-const RUNS_MOST: usize = CAPACITY_MOST / PAGE;
+const RUNS_MAX: usize = CAPACITY_MAX / PAGE;
 
 /// A pipe, the pages that are loaded into it, and how.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl PagePipe {
         let (read, write) = pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let run = run.clamp(PAGE, BATCH * PAGE);
         let stride = run.next_multiple_of(PAGE);
-        let wanted = block.div_ceil(run).saturating_mul(stride).min(CAPACITY_MOST);
+        let wanted = block.div_ceil(run).saturating_mul(stride).min(CAPACITY_MAX);
         // Less is granted to a user who has many pipes (fs.pipe-user-pages-soft); what there is works, in more calls.
         let granted =
             (0..5).find_map(|halvings| pipe::fcntl_setpipe_size(&write, (wanted >> halvings).max(1)).ok());
@@ -66,7 +66,7 @@ impl PagePipe {
     /// whatever its socket: all payload is alike.
     ///
     /// # Errors
-    /// What vmsplice(2) says, or splice(2) of the socket; `EAGAIN` when it takes nothing now.
+    /// Errors of vmsplice(2), or splice(2) of the socket; `EAGAIN` when it takes nothing now.
     #[inline]
     pub fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         if self.held == 0 {
@@ -79,7 +79,7 @@ impl PagePipe {
     }
 
     fn load(&self, length: usize) -> io::Result<usize> {
-        let mut runs = std::array::from_fn::<_, RUNS_MOST, _>(|_| IoSliceRaw::from_slice(&[]));
+        let mut runs = std::array::from_fn::<_, RUNS_MAX, _>(|_| IoSliceRaw::from_slice(&[]));
         let mut count = 0;
         let bytes = self.source.bytes();
         for (run, part) in runs.iter_mut().zip(bytes.chunks(self.stride)) {
@@ -113,7 +113,7 @@ mod tests {
     fn through(block: usize, run: usize, call: usize, length: usize) -> Vec<u8> {
         let (client, mut server) = pair();
         let mut pipe = PagePipe::new(block, run).unwrap();
-        assert!(pipe.capacity() >= 1 && pipe.capacity() <= CAPACITY_MOST);
+        assert!(pipe.capacity() >= 1 && pipe.capacity() <= CAPACITY_MAX);
         std::thread::scope(|scope| {
             let reader = scope.spawn(move || {
                 let mut bytes = Vec::new();
@@ -130,12 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_is_the_pattern_in_runs() {
+    fn received_bytes_are_the_pattern_in_runs() {
         for (block, run) in [(1, PAGE), (300_000, 65_160), (1 << 20, 65_160), (1 << 30, 1 << 30)] {
             let bytes = through(block, run, 1 << 20, 3_000_001);
             assert_eq!(bytes.len(), 3_000_001);
             let run = run.min(BATCH * PAGE);
-            let mut pattern = vec![0; CAPACITY_MOST];
+            let mut pattern = vec![0; CAPACITY_MAX];
             crate::pattern::fill(&mut pattern);
             // Each load begins with the first run; the second is the pattern from the next page on.
             assert_eq!(bytes[..run], pattern[..run]);

@@ -132,7 +132,7 @@ pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     let caller = rustix::process::getpid();
     let bind = move || {
         die_with_parent()?;
-        // Whoever ended before the line above sends no signal any more.
+        // A child that ended before this line sends no further signal.
         if rustix::process::getppid() == Some(caller) {
             Ok(())
         } else {

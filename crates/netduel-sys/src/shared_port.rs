@@ -12,7 +12,7 @@ fn open(address: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
     let protocol = if kind == SocketType::STREAM { ipproto::TCP } else { ipproto::UDP };
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, Some(protocol))?;
     if address.ip() == IpAddr::from([0u16; 8]) {
-        // The host's default (net.ipv6.bindv6only) is not asked: `[::]` is both versions here.
+        // Sets IPV6_V6ONLY explicitly instead of the default (net.ipv6.bindv6only): `[::]` accepts both versions.
         sockopt::set_ipv6_v6only(&socket, false)?;
     }
     Ok(socket)
@@ -22,7 +22,7 @@ fn open(address: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
 /// TIME_WAIT do not keep the port (`SO_REUSEADDR`); a live listener does.
 ///
 /// # Errors
-/// What socket(2), bind(2) and listen(2) say: `EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, `EAFNOSUPPORT` without IPv6.
+/// Errors of socket(2), bind(2) and listen(2): `EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`, `EAFNOSUPPORT` without IPv6.
 pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     let socket = open(address, SocketType::STREAM)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
@@ -31,10 +31,10 @@ pub fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     Ok(TcpListener::from(socket))
 }
 
-/// The next connection, which does not block, and who connected.
+/// Accepts the next connection, which does not block, and returns its peer address.
 ///
 /// # Errors
-/// What accept(2) says: `EAGAIN` when none waits, `EMFILE` when no descriptor is left even then.
+/// Errors of accept(2): `EAGAIN` when none waits, `EMFILE` when no descriptor is left even then.
 pub fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (stream, address) = rustix::net::acceptfrom_with(listener, flags)?;
@@ -57,7 +57,7 @@ pub fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
 /// A non-blocking UDP socket of the family of `address`, to be given to [`bind_beside`].
 ///
 /// # Errors
-/// What socket(2) says: `EMFILE`, `ENFILE`, `ENOBUFS`.
+/// Errors of socket(2): `EMFILE`, `ENFILE`, `ENOBUFS`.
 pub fn unbound(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = open(address, SocketType::DGRAM)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
@@ -69,7 +69,7 @@ pub fn unbound(address: SocketAddr) -> io::Result<UdpSocket> {
 /// `socket` is connected, datagrams for `address` of senders without a connected socket come to it and not to the owner.
 ///
 /// # Errors
-/// What bind(2) says: `EADDRNOTAVAIL` when the address has gone, `EADDRINUSE` when `owner` has another port.
+/// Errors of bind(2): `EADDRNOTAVAIL` when the address has gone, `EADDRINUSE` when `owner` has another port.
 pub fn bind_beside(owner: &UdpSocket, socket: &UdpSocket, address: SocketAddr) -> io::Result<()> {
     sockopt::set_socket_reuseaddr(owner, true)?;
     let bound = rustix::net::bind(socket, &address);

@@ -88,7 +88,7 @@ pub fn limit_send_wait(socket: impl AsFd, timeout: Duration) -> io::Result<()> {
 /// Sends, and returns how many bytes were taken. Never raises SIGPIPE.
 ///
 /// # Errors
-/// What send(2) says.
+/// Errors of send(2).
 #[inline]
 pub fn send(socket: impl AsFd, bytes: &[u8], waiting: Waiting) -> io::Result<usize> {
     let flags = match waiting {
@@ -102,7 +102,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], waiting: Waiting) -> io::Result<usi
 /// longer than `buffer` the rest is lost, and the returned length is that of the datagram.
 ///
 /// # Errors
-/// What recv(2) says.
+/// Errors of recv(2).
 #[inline]
 pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Result<usize> {
     let flags = match waiting {
@@ -120,7 +120,7 @@ const ECN_BITS: u32 = 2;
 /// may have a peer of IPv4.
 ///
 /// # Errors
-/// What setsockopt(2) says.
+/// Errors of setsockopt(2).
 pub fn set_dscp(socket: impl AsFd, dscp: u8) -> io::Result<()> {
     let value = (dscp & 63) << ECN_BITS;
     if sockopt::socket_domain(&socket)? == rustix::net::AddressFamily::INET6 {
@@ -132,12 +132,12 @@ pub fn set_dscp(socket: impl AsFd, dscp: u8) -> io::Result<()> {
 /// The DSCP of what the socket sends.
 ///
 /// # Errors
-/// What getsockopt(2) says.
+/// Errors of getsockopt(2).
 pub fn dscp(socket: impl AsFd) -> io::Result<u8> {
     Ok(sockopt::ip_tos(socket)? >> ECN_BITS)
 }
 
-/// Asks for send and receive buffers of `bytes`, past the host's limit where we may (`SO_RCVBUFFORCE` needs
+/// Sets send and receive buffers of `bytes`, beyond the host's limit where we may (`SO_RCVBUFFORCE` needs
 /// CAP_NET_ADMIN). Returns what was got for sending and receiving, in the same measure (the kernel reports twice the
 /// payload it was asked for, socket(7)).
 ///
@@ -151,7 +151,7 @@ pub fn set_buffers(socket: impl AsFd, bytes: usize) -> io::Result<(usize, usize)
     Ok((sockopt::socket_send_buffer_size(&socket)? / 2, receiving))
 }
 
-/// Asks for a receive buffer of `bytes` and returns what was got, as [`set_buffers`] does.
+/// Sets a receive buffer of `bytes` and returns what was got, as [`set_buffers`] does.
 ///
 /// # Errors
 /// Does not happen on a live socket.

@@ -24,7 +24,7 @@ fn open(address: SocketAddr, congestion: Option<&str>) -> io::Result<rustix::fd:
 /// keeps of connections that were not accepted yet; it caps it at `net.core.somaxconn`.
 ///
 /// # Errors
-/// What socket(2), setsockopt(2) (`ENOENT`: no such congestion control), bind(2) and listen(2) say.
+/// Errors of socket(2), setsockopt(2) (`ENOENT`: no such congestion control), bind(2) and listen(2).
 pub fn listen(address: SocketAddr, congestion: Option<&str>, backlog: i32) -> io::Result<TcpListener> {
     let socket = open(address, congestion)?;
     rustix::net::bind(&socket, &address)?;
@@ -36,7 +36,7 @@ pub fn listen(address: SocketAddr, congestion: Option<&str>, backlog: i32) -> io
 /// segment on.
 ///
 /// # Errors
-/// What socket(2), setsockopt(2), connect(2) and [`LocalBind::bind_tcp`] say; kind `TimedOut` after the time-out.
+/// Errors of socket(2), setsockopt(2), connect(2) and [`LocalBind::bind_tcp`]; kind `TimedOut` after the timeout.
 pub fn connect(
     address: SocketAddr,
     congestion: Option<&str>,
@@ -71,7 +71,7 @@ pub fn connect(
 /// no call on it sleeps longer than `limit`; without one no call sleeps at all while it connects.
 ///
 /// # Errors
-/// What socket(2), setsockopt(2) and [`LocalBind::bind_tcp`] say.
+/// Errors of socket(2), setsockopt(2) and [`LocalBind::bind_tcp`].
 pub fn unconnected(address: SocketAddr, limit: Option<Duration>, bind: &LocalBind) -> io::Result<TcpStream> {
     let socket = open(address, None)?;
     bind.bind_tcp(&socket)?;
@@ -90,7 +90,7 @@ pub fn unconnected(address: SocketAddr, limit: Option<Duration>, bind: &LocalBin
 /// without one (connect(2): `EINPROGRESS`, then `EALREADY`).
 ///
 /// # Errors
-/// What connect(2) says: `ECONNREFUSED`, `ETIMEDOUT`, `EADDRNOTAVAIL` when no local port is free for this peer, ...
+/// Errors of connect(2): `ECONNREFUSED`, `ETIMEDOUT`, `EADDRNOTAVAIL` when no local port is free for this peer, ...
 #[inline]
 pub fn go_on_connecting(socket: &TcpStream, address: SocketAddr) -> io::Result<bool> {
     use rustix::io::Errno;
@@ -102,17 +102,17 @@ pub fn go_on_connecting(socket: &TcpStream, address: SocketAddr) -> io::Result<b
 }
 
 /// Connections are handed out only when their first bytes have come (`TCP_DEFER_ACCEPT`, tcp(7)), and dropped when none come
-/// within about `patience`: the thread that accepts one need not sleep again before it can read.
+/// within about `timeout`: the thread that accepts one need not sleep again before it can read.
 ///
 /// # Errors
 /// Does not happen on a listening socket.
-pub fn defer_accept(listener: &TcpListener, patience: Duration) -> io::Result<()> {
-    let seconds = i32::try_from(patience.as_secs()).unwrap_or(i32::MAX).max(1);
+pub fn defer_accept(listener: &TcpListener, timeout: Duration) -> io::Result<()> {
+    let seconds = i32::try_from(timeout.as_secs()).unwrap_or(i32::MAX).max(1);
     socket_option::set_int(listener, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
 }
 
 /// A sender may write only while less than `bytes` wait in its own queue unsent (`TCP_NOTSENT_LOWAT`, tcp(7)): what it writes next
-/// is not stuck behind more than that and what is under way.
+/// is not stuck behind more than that and what is in flight.
 ///
 /// # Errors
 /// Does not happen on a live socket.
@@ -176,7 +176,7 @@ pub fn set_max_pacing_rate(stream: &TcpStream, bytes_per_second: u64) -> io::Res
 /// Takes up to `length` bytes off the stream without copying them (`MSG_TRUNC`, tcp(7)); returns how many, 0 at the end.
 ///
 /// # Errors
-/// What recv(2) says.
+/// Errors of recv(2).
 #[inline]
 pub fn receive_discard(stream: &TcpStream, length: usize) -> io::Result<usize> {
     let descriptor = stream.as_fd().as_raw_fd();

@@ -69,7 +69,7 @@ fields! {
     notsent_bytes: u32 = 144,
     /// Smallest round trip seen, microseconds; `u32::MAX` when none was measured.
     min_rtt: u32 = 148,
-    /// Time with data under way, microseconds.
+    /// Time with data in flight, microseconds.
     busy_time: u64 = 168,
     /// Of this, limited by the peer's window, microseconds.
     rwnd_limited: u64 = 176,

@@ -17,7 +17,7 @@ const HEADER_BYTES: usize = size_of::<libc::cmsghdr>().next_multiple_of(ALIGNMEN
 const ALIGNMENT: usize = size_of::<usize>();
 /// Bytes of `struct timespec`; `struct scm_timestamping` is three of them.
 const TIMESPEC_BYTES: usize = size_of::<libc::timespec>();
-/// What is asked of the kernel when it sends: its own stamp, and the NIC's.
+/// Flags of a send: the kernel's stamp, and the NIC's.
 const TRANSMIT: u32 = libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_TX_HARDWARE;
 
 /// When a packet passed, nanoseconds.
@@ -51,7 +51,7 @@ pub enum Numbering {
 /// while there is such a socket; the first ones may still come without a stamp.
 ///
 /// # Errors
-/// What setsockopt(2) says: `EINVAL` on kernels before 4.0.
+/// Errors of setsockopt(2): `EINVAL` on kernels before 4.0.
 pub fn enable(socket: impl AsFd, is_stream: bool) -> io::Result<Numbering> {
     let socket = socket.as_fd();
     let common = libc::SOF_TIMESTAMPING_SOFTWARE
@@ -74,7 +74,7 @@ pub fn enable(socket: impl AsFd, is_stream: bool) -> io::Result<Numbering> {
     }
 }
 
-/// Room for control messages, aligned as the kernel wants it.
+/// Buffer for control messages, aligned as the kernel requires.
 #[repr(C, align(8))]
 pub(crate) struct Control(pub(crate) [u8; CONTROL_BYTES]);
 
@@ -84,10 +84,10 @@ fn empty_header() -> libc::msghdr {
     unsafe { std::mem::zeroed() }
 }
 
-/// As [`crate::socket::send`], and asks for a transmit stamp.
+/// As [`crate::socket::send`], with a transmit stamp.
 ///
 /// # Errors
-/// What sendmsg(2) says.
+/// Errors of sendmsg(2).
 #[inline]
 pub fn send(socket: impl AsFd, bytes: &[u8], waiting: Waiting) -> io::Result<usize> {
     let mut control = Control([0; CONTROL_BYTES]);
@@ -116,7 +116,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], waiting: Waiting) -> io::Result<usi
 /// where segments were joined in the queue, that of the last of them.
 ///
 /// # Errors
-/// What recvmsg(2) says.
+/// Errors of recvmsg(2).
 #[inline]
 pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Result<(usize, Stamp)> {
     let flags = match waiting {
@@ -129,11 +129,12 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], waiting: Waiting) -> io::Re
     Ok((length, messages.stamp()))
 }
 
-/// Takes transmit stamps off the error queue without waiting, `most` at most, and calls `each`, until that says that it was the
-/// last: each is a system call, and so is finding the queue empty. Other reports in the queue (of ICMP, say) are passed over.
+/// Reads up to `most` transmit stamps from the error queue without waiting, and calls `each` for every one until it returns
+/// `Break`: each is a system call, and so is finding the queue empty. Other messages of the queue (of ICMP, for example) are
+/// skipped.
 ///
 /// # Errors
-/// What recvmsg(2) says, but for an empty queue.
+/// Errors of recvmsg(2), but for an empty queue.
 pub fn transmitted(
     socket: impl AsFd,
     most: usize,

@@ -130,7 +130,7 @@ impl SendBatch {
     /// Sends the first `count` datagrams and returns how many were taken. Blocks when the send buffer is full.
     ///
     /// # Errors
-    /// What sendmmsg(2) says of the first datagram; that of a later one comes with the next call.
+    /// Errors of sendmmsg(2) of the first datagram; that of a later one comes with the next call.
     #[inline]
     pub fn send(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
         assert!(count <= self.capacity(), "no more is sent than there is room for");
@@ -164,7 +164,7 @@ impl ReceiveBatch {
     /// Waits for a datagram and takes what else is there, up to the room; returns how many.
     ///
     /// # Errors
-    /// What recvmmsg(2) says; `EAGAIN` after the socket's receive time-out.
+    /// Errors of recvmmsg(2); `EAGAIN` after the socket's receive timeout.
     #[inline]
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         self.take(socket, libc::MSG_WAITFORONE)
@@ -173,7 +173,7 @@ impl ReceiveBatch {
     /// Takes what is there, up to the room; returns how many.
     ///
     /// # Errors
-    /// What recvmmsg(2) says; `EAGAIN` when nothing is there.
+    /// Errors of recvmmsg(2); `EAGAIN` when nothing is there.
     #[inline]
     pub fn receive_waiting(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         self.take(socket, libc::MSG_DONTWAIT)
@@ -186,7 +186,7 @@ impl ReceiveBatch {
         let count = self.0.headers.len() as u32;
         let flags = waiting | libc::MSG_TRUNC;
         // SAFETY: `point` made all headers point to vectors, payload and control of this batch, which is borrowed
-        // exclusively for the call and does not move; the kernel writes no more than the lengths beside them. No time-out is
+        // exclusively for the call and does not move; the kernel writes no more than the lengths beside them. No timeout is
         // passed.
         let result = unsafe {
             libc::recvmmsg(descriptor, self.0.headers.as_mut_ptr(), count, flags as _, std::ptr::null_mut())
@@ -304,7 +304,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_socket_is_counted_as_dropped() {
+    fn datagrams_beyond_the_receive_buffer_count_as_dropped() {
         let (left, right) = pair();
         assert_eq!(drops(&right).unwrap(), 0);
         let (_, got) = crate::socket::set_buffers(&right, 4096).unwrap();

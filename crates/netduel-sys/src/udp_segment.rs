@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn one_buffer_is_cut_and_arrives_as_datagrams_or_as_one() {
+    fn gso_buffer_arrives_as_datagrams_or_coalesced() {
         for merged in [false, true] {
             let (left, right) = pair();
             send_in_segments(&left, 100).unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_for_a_segment_is_refused() {
+    fn too_long_segment_is_rejected() {
         let (left, _right) = pair();
         assert_eq!(send_in_segments(&left, 70_000).unwrap_err().raw_os_error(), Some(libc::EINVAL));
         send_in_segments(&left, 10).unwrap();

@@ -16,9 +16,9 @@ use crate::timestamping::{CONTROL_BYTES, Control, Messages, number, receive_mess
 /// `SO_EE_ORIGIN_ZEROCOPY` and `SO_EE_CODE_ZEROCOPY_COPIED` (include/uapi/linux/errqueue.h).
 const ORIGIN: u8 = 5;
 const COPIED: u8 = 1;
-/// Sends under way at most. Each holds one message of the kernel's (`net.core.optmem_max`), and at most a send buffer's worth of
-/// them is under way anyway.
-const UNDER_WAY_MOST: u32 = 256;
+/// Sends in flight at most. Each holds one message of the kernel's (`net.core.optmem_max`), and at most a send buffer's worth of
+/// them is in flight anyway.
+const IN_FLIGHT_MAX: u32 = 256;
 /// Sends after which completions are looked for: the kernel joins those of neighbours into one message, so fewer calls get more.
 const LOOK_EVERY: u32 = 16;
 
@@ -43,10 +43,10 @@ pub struct Sender {
     unlooked: u32,
 }
 
-/// Whether this kernel has it: asked of a socket of our own.
+/// Whether this kernel has it, tested on a separate socket.
 ///
 /// # Errors
-/// What setsockopt(2) says: `ENOPROTOOPT` before Linux 4.14.
+/// Errors of setsockopt(2): `ENOPROTOOPT` before Linux 4.14.
 pub fn probe() -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     enable(socket)
@@ -67,17 +67,17 @@ impl Sender {
     }
 
     /// Sends up to `length` bytes, at most a block, and returns how many were taken. While the kernel takes no more because of
-    /// sends under way it waits for these, for `patience` at most.
+    /// sends in flight it waits for these, for `timeout` at most.
     ///
     /// # Errors
-    /// What send(2) says; `EAGAIN` when nothing was taken in time; `ENOBUFS` when it takes none although none is under way.
+    /// Errors of send(2); `EAGAIN` when nothing was taken in time; `ENOBUFS` when it takes none although none is in flight.
     #[inline]
-    pub fn send(&mut self, stream: &TcpStream, length: usize, patience: Duration) -> io::Result<usize> {
-        let most = u64::from(UNDER_WAY_MOST);
-        if self.unlooked >= LOOK_EVERY || self.under_way() >= most {
+    pub fn send(&mut self, stream: &TcpStream, length: usize, timeout: Duration) -> io::Result<usize> {
+        let most = u64::from(IN_FLIGHT_MAX);
+        if self.unlooked >= LOOK_EVERY || self.in_flight() >= most {
             self.look(stream)?;
-            if self.under_way() >= most {
-                self.wait(stream, patience)?;
+            if self.in_flight() >= most {
+                self.wait(stream, timeout)?;
                 return Err(io::Error::from(io::ErrorKind::WouldBlock));
             }
         }
@@ -97,34 +97,34 @@ impl Sender {
         if error.raw_os_error() != Some(libc::ENOBUFS) {
             return Err(error);
         }
-        self.put_off(stream, patience, error)
+        self.put_off(stream, timeout, error)
     }
 
-    /// The kernel has no room for another: waits for those under way.
+    /// The kernel cannot take another send: waits for those in flight.
     #[cold]
-    fn put_off(&mut self, stream: &TcpStream, patience: Duration, error: io::Error) -> io::Result<usize> {
-        let before = self.under_way();
+    fn put_off(&mut self, stream: &TcpStream, timeout: Duration, error: io::Error) -> io::Result<usize> {
+        let before = self.in_flight();
         if before == 0 {
             return Err(error);
         }
         self.counts.put_off += 1;
         self.look(stream)?;
-        if self.under_way() == before {
-            self.wait(stream, patience)?;
+        if self.in_flight() == before {
+            self.wait(stream, timeout)?;
         }
         Err(io::Error::from(io::ErrorKind::WouldBlock))
     }
 
-    /// Waits until all sends are notified, for `patience` at most; false when some are not.
+    /// Waits until all sends are notified, for `timeout` at most; false when some are not.
     ///
     /// # Errors
-    /// What poll(2) and recvmsg(2) say.
-    pub fn settle(&mut self, stream: &TcpStream, patience: Duration) -> io::Result<bool> {
+    /// Errors of poll(2) and recvmsg(2).
+    pub fn settle(&mut self, stream: &TcpStream, timeout: Duration) -> io::Result<bool> {
         self.look(stream)?;
-        if self.under_way() > 0 {
-            self.wait(stream, patience)?;
+        if self.in_flight() > 0 {
+            self.wait(stream, timeout)?;
         }
-        Ok(self.under_way() == 0)
+        Ok(self.in_flight() == 0)
     }
 
     /// What was counted so far.
@@ -132,15 +132,15 @@ impl Sender {
         self.counts
     }
 
-    fn under_way(&self) -> u64 {
+    fn in_flight(&self) -> u64 {
         self.counts.sends.saturating_sub(self.counts.completions)
     }
 
     /// Waits until the error queue has something, and takes it.
-    fn wait(&mut self, stream: &TcpStream, patience: Duration) -> io::Result<()> {
+    fn wait(&mut self, stream: &TcpStream, timeout: Duration) -> io::Result<()> {
         // An error is reported even when no event was requested.
         let mut entry = [PollFd::new(stream, PollFlags::empty())];
-        let timeout = crate::socket::to_timespec(patience);
+        let timeout = crate::socket::to_timespec(timeout);
         match poll(&mut entry, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::file::shown;
 
-/// What a service says of a machine, in the fields of [`Cloud`]; what it does not say is absent.
+/// The answer of a metadata service, in the fields of [`Cloud`]; missing fields are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Answer {
     pub size: Option<String>,
@@ -16,12 +16,12 @@ pub(crate) struct Answer {
     pub fault_domain: Option<String>,
     pub physical_host: Option<String>,
     pub image: Option<String>,
-    /// Why it said nothing, or not everything.
+    /// Why the answer is missing or incomplete.
     pub failure: Option<String>,
 }
 
 impl Answer {
-    /// An answer that says nothing, and why.
+    /// A missing answer, and its reason.
     pub fn nothing(failure: String) -> Self {
         Self { failure: Some(failure), ..Self::default() }
     }
@@ -58,5 +58,5 @@ pub fn text(value: &Value, path: &[&str]) -> Option<String> {
 /// Parses a body that should be a JSON object.
 pub fn object(body: &str, what: &str) -> Result<Value, String> {
     let value: Value = serde_json::from_str(body).map_err(|cause| format!("{what} is not JSON: {cause}"))?;
-    if value.is_object() { Ok(value) } else { Err(format!("{what} is JSON, but no object")) }
+    if value.is_object() { Ok(value) } else { Err(format!("{what} is not a JSON object")) }
 }

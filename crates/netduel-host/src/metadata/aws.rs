@@ -43,12 +43,12 @@ pub(super) fn ask(client: &mut Client) -> Answer {
 }
 
 fn identity(client: &mut Client) -> Result<(String, serde_json::Value), String> {
-    let token = client.put(TOKEN.0, &[TOKEN.1])?.ok_or("the service has no tokens (404)")?;
+    let token = client.put(TOKEN.0, &[TOKEN.1])?.ok_or("the service issues no tokens (404)")?;
     // It becomes a line of the next requests.
     if token.is_empty() || token.len() > TOKEN_LEN_MAX || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("the service's token is none that can be sent back".to_owned());
+        return Err("invalid token of the service".to_owned());
     }
     let header = format!("X-aws-ec2-metadata-token: {token}");
-    let body = client.get(IDENTITY, &[&header])?.ok_or("the service knows no identity document (404)")?;
+    let body = client.get(IDENTITY, &[&header])?.ok_or("the service has no identity document (404)")?;
     Ok((token, object(&body, "the identity document")?))
 }

@@ -14,7 +14,7 @@ pub(super) fn ask(client: &mut Client) -> Answer {
 }
 
 fn document(client: &mut Client) -> Result<Answer, String> {
-    let body = client.get(COMPUTE, &["Metadata: true"])?.ok_or("the service knows no `compute` (404)")?;
+    let body = client.get(COMPUTE, &["Metadata: true"])?.ok_or("the service has no `compute` (404)")?;
     let compute = object(&body, "the answer to `compute`")?;
     let of = |way: &[&str]| text(&compute, way);
     // A virtual machine is in a placement group, a scale set or neither.

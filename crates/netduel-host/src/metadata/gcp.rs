@@ -1,5 +1,5 @@
-//! Google Compute Engine's metadata server (<https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys>). Keys are asked one by
-//! one: the whole tree has scripts and keys of the machine's owner, which are nobody else's business.
+//! Google Compute Engine's metadata server (<https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys>). Each key is
+//! requested separately: the whole tree contains scripts and keys of the owner, which must not be stored.
 use super::answer::Answer;
 use super::http::Client;
 

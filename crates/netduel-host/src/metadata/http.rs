@@ -12,7 +12,7 @@ use crate::source::MetadataService;
 const ANSWER_MAX: usize = 256 << 10;
 const MS_NS: u64 = 1_000_000;
 
-/// Asks one service. After its total time every request fails at once.
+/// A client of one service. After its total time every request fails at once.
 pub(super) struct Client {
     service: MetadataService,
     end_ns: u64,
@@ -24,7 +24,7 @@ impl Client {
         Self { service, end_ns: monotonic_ns() + service.total_ms * MS_NS }
     }
 
-    /// The body of an answer; `None` when there is no such thing (404). Errors are words for a person.
+    /// The body of an answer with status 200; `None` for 404.
     pub fn get(&mut self, path: &str, headers: &[&str]) -> Result<Option<String>, String> {
         self.request("GET", path, headers)
     }
@@ -50,13 +50,15 @@ impl Client {
         let what = path.split('?').next().unwrap_or(path);
         let failed = |doing: &str, cause: std::io::Error| match cause.kind() {
             ErrorKind::TimedOut | ErrorKind::WouldBlock => {
-                format!("{address} did not answer to {what} in time ({try_ms} ms, {total_ms} ms for all)")
+                format!(
+                    "{address} did not answer {what} within {try_ms} ms (limit of all requests: {total_ms} ms)"
+                )
             }
             _ => format!("{doing} {address} for {what}: {cause}"),
         };
         let answer = exchange(address, text.as_bytes(), &deadline);
         let answer = answer.map_err(|(doing, cause)| failed(doing, cause))?;
-        body(&answer).map_err(|why| format!("{address} answered to {what} {why}"))
+        body(&answer).map_err(|why| format!("invalid answer of {address} to {what}: {why}"))
     }
 }
 
@@ -116,7 +118,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Whether a server that keeps the connection open has said everything.
+/// Whether the answer of a server that keeps the connection open is complete.
 fn is_whole(answer: &[u8]) -> bool {
     let Some((head, body)) = parted(answer) else { return false };
     if header(head, "transfer-encoding").is_some() {
@@ -132,32 +134,32 @@ fn body(answer: &[u8]) -> Result<Option<String>, String> {
         return Err(format!("more than {} KiB", ANSWER_MAX >> 10));
     }
     if answer.is_empty() {
-        return Err("nothing before it closed the connection".to_owned());
+        return Err("connection closed without an answer".to_owned());
     }
-    let (head, body) = parted(answer).ok_or("something that is no HTTP, or only half a head of it")?;
+    let (head, body) = parted(answer).ok_or("not HTTP, or an incomplete header")?;
     let mut words = head.lines().next().unwrap_or_default().split(' ');
     let (version, status) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     if !version.starts_with("HTTP/1.") {
-        return Err("something that is no HTTP".to_owned());
+        return Err("not HTTP".to_owned());
     }
     match status {
         "200" => {}
         "404" => return Ok(None),
-        status => return Err(format!("with status {status:?}")),
+        status => return Err(format!("status {status:?}")),
     }
     let body = match (header(head, "transfer-encoding"), header(head, "content-length")) {
         (Some(coding), _) if coding.eq_ignore_ascii_case("chunked") => {
-            unchunked(body).ok_or("a body in chunks that do not fit")?
+            unchunked(body).ok_or("inconsistent chunked body")?
         }
-        (Some(coding), _) => return Err(format!("in the coding {coding:?}, which is not understood")),
+        (Some(coding), _) => return Err(format!("unsupported transfer encoding {coding:?}")),
         (None, Some(length)) => {
-            let length = length.parse().map_err(|_| format!("with a length of {length:?}"))?;
+            let length = length.parse().map_err(|_| format!("invalid Content-Length {length:?}"))?;
             let whole = body.get(..length);
             whole.ok_or_else(|| format!("{} of {length} bytes", body.len()))?.to_vec()
         }
         (None, None) => body.to_vec(),
     };
-    let text = String::from_utf8(body).map_err(|_| "text that is no UTF-8".to_owned())?;
+    let text = String::from_utf8(body).map_err(|_| "not UTF-8".to_owned())?;
     Ok(Some(text))
 }
 
@@ -182,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_taken_apart_or_refused_with_the_reason() {
+    fn answers_are_parsed_or_rejected_with_the_reason() {
         let good = [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more",
             "HTTP/1.0 200 OK\r\n\r\nhello",
@@ -193,13 +195,13 @@ mod tests {
         }
         assert_eq!(body(b"HTTP/1.1 404 Not Found\r\n\r\n<html>"), Ok(None));
         let bad = [
-            ("", "nothing before"),
-            ("SSH-2.0-OpenSSH_9.2\r\n", "no HTTP"),
-            ("HELLO 200\r\n\r\n", "no HTTP"),
-            ("HTTP/1.1 200 OK\r\nContent-Le", "half a head"),
+            ("", "without an answer"),
+            ("SSH-2.0-OpenSSH_9.2\r\n", "not HTTP"),
+            ("HELLO 200\r\n\r\n", "not HTTP"),
+            ("HTTP/1.1 200 OK\r\nContent-Le", "incomplete header"),
             ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", "5 of 10 bytes"),
-            ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nhello", "length"),
-            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\nhello", "chunks"),
+            ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nhello", "Content-Length"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\nhello", "chunked"),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "gzip"),
             ("HTTP/1.1 503 Busy\r\n\r\n", "503"),
         ];

@@ -12,7 +12,7 @@ pub(crate) use answer::Answer;
 
 use crate::source::MetadataService;
 
-/// Asks the service of a provider; absent for a provider that has none.
+/// Queries the service of a provider; absent for a provider without one.
 pub(crate) fn ask(provider: Provider, service: MetadataService) -> Option<Answer> {
     let mut client = http::Client::new(service);
     match provider {

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::process::Command;
 
 use netduel_host::{
-    Nearness, Observer, Sources, addresses_of, interface_names, mtu_range, snapshot, snapshot_of,
+    Locality, Observer, Sources, addresses_of, interface_names, mtu_range, snapshot, snapshot_of,
 };
 
 /// Set in the process that runs a test inside its namespace.
@@ -104,8 +104,8 @@ fn datagrams_over_the_loopback_are_counted() {
 }
 
 #[test]
-fn what_a_queue_and_a_socket_drop_is_counted() {
-    in_namespace("what_a_queue_and_a_socket_drop_is_counted", || {
+fn drops_of_queue_and_socket_are_counted() {
+    in_namespace("drops_of_queue_and_socket_are_counted", || {
         ip("link set lo up");
         // A queue that holds a few packets and lets out some hundred a second.
         let shape = "qdisc add dev lo root tbf rate 1mbit burst 2000 limit 4000";
@@ -168,7 +168,7 @@ fn every_allowed_core_of_this_machine_has_one_place_whatever_the_interface() {
     let mut sources = Sources::live().unwrap();
     for interface in snapshot().unwrap().interfaces {
         for address in &interface.addresses {
-            let near = Nearness::read(&mut sources, *address, &allowed).unwrap();
+            let near = Locality::read(&mut sources, *address, &allowed).unwrap();
             println!("{address}: {near:?}");
             let mut cores = near.physical.concat();
             cores.sort_unstable();

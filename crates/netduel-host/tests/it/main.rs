@@ -4,7 +4,7 @@ mod captured;
 mod fixture;
 mod hosts;
 mod live;
+mod locality;
 mod metadata;
-mod nearness;
 mod service;
 mod written;

@@ -39,15 +39,15 @@ fn failure(answer: impl Fn(&Request) -> Answer + Send + 'static) -> String {
 }
 
 #[test]
-fn an_answer_that_is_not_to_be_had_is_a_fact_and_no_error() {
+fn missing_answer_is_a_fact_and_no_error() {
     let say = |text: &str| Answer::Say(text.as_bytes().to_vec());
     let json = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"vmSize\"";
     let cases: [(&str, Words); 5] = [
         ("404", |_| status("404 Not Found")),
         ("status \"429\"", |_| status("429 Too Many Requests")),
         ("not JSON", |_| ok("<html>sign in to the hotel's network</html>")),
-        ("no object", |_| ok("[1, 2]")),
-        ("closed the connection", |_| Answer::Say(Vec::new())),
+        ("not a JSON object", |_| ok("[1, 2]")),
+        ("closed without an answer", |_| Answer::Say(Vec::new())),
     ];
     for (why, words) in cases {
         let failure = failure(words);
@@ -56,11 +56,11 @@ fn an_answer_that_is_not_to_be_had_is_a_fact_and_no_error() {
     let half = failure(move |_| say(json));
     assert!(half.contains("9 of 100 bytes"), "{half}");
     let garbage = failure(|_| Answer::Say((0..=255).cycle().take(4000).collect()));
-    assert!(garbage.contains("no HTTP"), "{garbage}");
+    assert!(garbage.contains("not HTTP"), "{garbage}");
 }
 
 #[test]
-fn a_service_that_says_nothing_or_stops_in_the_middle_is_waited_for_no_longer_than_its_time() {
+fn silent_or_stalled_service_is_limited_by_its_timeouts() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{";
     for said in [&b""[..], &half[..]] {
         let service = Service::start(move |_| Answer::Stall(said.to_vec()));
@@ -80,7 +80,7 @@ fn an_answer_without_an_end_is_cut_at_the_limit() {
 }
 
 #[test]
-fn nobody_who_listens_is_said_at_once() {
+fn missing_service_is_reported_at_once() {
     // A port that is taken and where nobody listens.
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -91,7 +91,7 @@ fn nobody_who_listens_is_said_at_once() {
 }
 
 #[test]
-fn what_was_told_before_a_failure_stays() {
+fn facts_before_a_failure_are_kept() {
     let host = Host::new();
     host.write("sys/class/dmi/id/product_name", "Google Compute Engine\n");
     let told = cloud(&host, |request| match request.line.as_str() {
@@ -114,7 +114,7 @@ fn a_token_that_would_break_the_next_request_is_not_sent_back() {
 }
 
 #[test]
-fn what_a_service_says_cannot_write_to_a_terminal() {
+fn answers_contain_no_control_characters() {
     let told = cloud(&azure_machine(), |_| {
         ok(&format!(
             "{{\"vmSize\": \"D2\\u001b]0;x\\u0007\", \"zone\": \"\\n\", \"vmId\": \"{}\"}}",
@@ -126,7 +126,7 @@ fn what_a_service_says_cannot_write_to_a_terminal() {
 }
 
 #[test]
-fn a_machine_of_no_cloud_asks_nobody() {
+fn machine_outside_clouds_queries_no_service() {
     let host = Host::new();
     host.write("sys/class/dmi/id/sys_vendor", "QEMU\n");
     let told = cloud(&host, |request| panic!("asked for {}", request.line));

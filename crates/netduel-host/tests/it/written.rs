@@ -97,7 +97,7 @@ fn dmi_names_the_platform_in_its_own_words() {
 }
 
 #[test]
-fn a_host_that_tells_nothing_is_read_without_an_error_and_without_made_up_figures() {
+fn host_without_information_has_absent_fields_and_no_error() {
     let host = Host::new();
     let mut observer = Observer::with_sources(host.sources()).unwrap();
     let seen = observer.before().unwrap().after(&mut observer).unwrap();

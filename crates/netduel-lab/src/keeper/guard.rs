@@ -54,7 +54,7 @@ fn hand_over(guard_end: &OwnedFd, listener: OwnedFd, lifetime: Lifetime, user: b
     let descriptors: Vec<BorrowedFd<'_>> = std::iter::once(listener.as_fd()).chain(lifeline).collect();
     let text = if user { WITH_USER } else { WITHOUT_USER };
     descriptor_pass::send(guard_end.as_fd(), text, &descriptors)
-        .map_err(LabError::local("hand the lab's name to the keeper's second stage"))?;
+        .map_err(LabError::local("pass the lab's name to the keeper's second stage"))?;
     drop(listener);
     Ok(())
 }

@@ -43,11 +43,11 @@ const EXIT_USAGE: i32 = 2;
 /// exit with what it returns. The process must have one thread.
 pub fn keeper_main(words: &[String]) -> i32 {
     let [stage, task] = words else {
-        eprintln!("this command is for netduel's own use: see `netduel lab --help`");
+        eprintln!("this is an internal command of netduel; use `netduel lab --help`");
         return EXIT_USAGE;
     };
     let Ok(task) = serde_json::from_str::<Task>(task) else {
-        eprintln!("this command is for netduel's own use: its task cannot be read");
+        eprintln!("this is an internal command of netduel: its task is invalid");
         return EXIT_USAGE;
     };
     // For `ps` and `top`: a program that is started as /proc/self/exe would be shown as "exe".
@@ -57,7 +57,7 @@ pub fn keeper_main(words: &[String]) -> i32 {
         "guard" => guard::run(&task),
         "warden" => warden::run(&task),
         _ => {
-            eprintln!("this command is for netduel's own use: there is no stage {stage}");
+            eprintln!("this is an internal command of netduel: unknown stage {stage}");
             return EXIT_USAGE;
         }
     };

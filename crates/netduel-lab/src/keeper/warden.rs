@@ -20,7 +20,7 @@ use crate::topology::Topology;
 /// Connections at a time; further ones are closed at once.
 const CLIENTS_MAX: usize = 64;
 
-/// What the guard handed over.
+/// What the guard passed on.
 struct Inheritance {
     listener: OwnedFd,
     lifeline: Option<OwnedFd>,
@@ -29,12 +29,12 @@ struct Inheritance {
 
 pub(super) fn run(task: &Task) -> Result<i32, LabError> {
     // The guard has changed its credentials before it started us, so this holds.
-    process::die_with_parent().map_err(LabError::local("tie the keeper's stages together"))?;
+    process::die_with_parent().map_err(LabError::local("bind the keeper's stages together"))?;
     let signals = SignalDescriptor::block_and_open(&[Signal::TERM, Signal::INT, Signal::CHILD])
         .map_err(LabError::local("open a descriptor for signals"))?;
     let Some(inheritance) = inherit()? else { return Ok(1) };
     namespace::unshare(&[Kind::Mount]).map_err(LabError::namespaces("unshare the mount namespace"))?;
-    mount::make_private().map_err(LabError::namespaces("cut the mount namespace off"))?;
+    mount::make_private().map_err(LabError::namespaces("make the mount namespace private"))?;
     // A container may refuse both; the keeper can do without, and programs in the lab get their own.
     let _ = mount::proc();
     let topology = Topology::build(&task.spec)?;
@@ -59,7 +59,7 @@ fn inherit() -> Result<Option<Inheritance>, LabError> {
     }))
 }
 
-/// Whether the lab goes on.
+/// Whether the lab continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     GoOn,

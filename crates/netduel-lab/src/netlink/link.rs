@@ -169,7 +169,7 @@ pub(crate) fn no_link_local(netlink: &mut Netlink, index: u32, object: &str) -> 
         spec.nested(AF_INET6, |inet6| inet6.u8(IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE))
     });
     let feature = Some("IPv6 (CONFIG_IPV6; remove ipv6.disable=1 from the kernel's command line)");
-    netlink.request(message, Step { operation: "switch off link-local addresses of", object, feature })
+    netlink.request(message, Step { operation: "disable link-local addresses of", object, feature })
 }
 
 /// Sets an interface up.
@@ -198,7 +198,7 @@ pub(crate) fn set_master(
     object: &str,
 ) -> Result<(), LabError> {
     let message = Request::new(RTM_NEWLINK, 0, &body(index, 0, 0)).u32(IFLA_MASTER, master);
-    netlink.request(message, Step { operation: "put into its bridge", object, feature: None })
+    netlink.request(message, Step { operation: "add to its bridge", object, feature: None })
 }
 
 /// Sets what a bridge port does. Ports never learn: every forwarding entry of the lab is written by hand.

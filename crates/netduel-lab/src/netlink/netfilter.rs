@@ -69,7 +69,7 @@ pub(crate) enum Expression {
     InSet(&'static str),
     /// Drops the packet.
     Drop,
-    /// Goes on in a chain, and comes back when that has no verdict.
+    /// Jumps to a chain, and returns when that has no verdict.
     Jump(&'static str),
 }
 

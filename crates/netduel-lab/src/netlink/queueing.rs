@@ -48,7 +48,8 @@ pub(crate) fn cap(netlink: &mut Netlink, index: u32, rate: BitRate, object: &str
                 .u32(TCA_TBF_BURST, burst(bytes_per_s))
         },
     );
-    let feature = Some("the token bucket (CONFIG_NET_SCH_TBF, `modprobe sch_tbf`); leave the cap out");
+    let feature =
+        Some("the token bucket (CONFIG_NET_SCH_TBF, `modprobe sch_tbf`); remove `cap` from the plan");
     netlink.request(message, Step { operation: "cap the rate of", object, feature })
 }
 
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bucket_holds_a_full_segment_at_every_rate() {
+    fn token_bucket_holds_a_full_segment_at_every_rate() {
         for rate in [1, 1_000_000, 1_250_000_000, 100_000_000_000, u64::from(u32::MAX) * 8] {
             assert!(burst(rate) >= 65_536 && limit(rate) >= burst(rate), "{rate} B/s");
         }

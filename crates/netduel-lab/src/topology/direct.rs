@@ -34,7 +34,7 @@ impl Topology {
             // The kernel announces to the other end that an interface takes frames only while the interface is up (`veth_set_features`).
             guest.drivers.request_features(direct.name, &[(NAPI_FEATURE.to_owned(), true)]).map_err(
                 |error| LabError::Kernel {
-                    operation: "switch on the NAPI (generic receive offload) of".to_owned(),
+                    operation: "enable NAPI (generic receive offload) of".to_owned(),
                     object: guest.object(direct.name),
                     errno: Errno::from(error),
                     detail: String::new(),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sides_are_the_models_hosts() {
+    fn sides_have_the_host_names_of_the_model() {
         let names = [SIDES[0].guest, SIDES[1].guest, SIDES[0].machine, SIDES[1].machine];
         assert_eq!(names, netduel_model::lab::HOSTS);
     }

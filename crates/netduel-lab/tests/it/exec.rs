@@ -20,7 +20,7 @@ fn exit_codes_and_standard_streams_pass_through() {
 }
 
 #[test]
-fn a_pipe_closes_when_the_program_closes_it() {
+fn pipe_closes_when_the_program_closes_it() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "pipe", &["0"]);
         // The wrapper itself holds its own standard output; standard error of the program goes through the same way.
@@ -46,7 +46,7 @@ fn a_pipe_closes_when_the_program_closes_it() {
 }
 
 #[test]
-fn a_program_sees_its_host_and_nothing_else() {
+fn program_sees_its_host_only() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "sees", &["0"]);
         let run = |host: &str, program: &str, words: &[&str]| {
@@ -64,7 +64,7 @@ fn a_program_sees_its_host_and_nothing_else() {
 }
 
 #[test]
-fn a_program_that_does_not_exist_is_named() {
+fn missing_program_is_named_in_the_error() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "missing", &["0"]);
         let output = bench.inside(&lab.name, "a", "no-such-program", &[]).output().unwrap();

@@ -104,7 +104,7 @@ fn down_removes_a_lab_and_all_that_runs_in_it() {
 }
 
 #[test]
-fn a_standing_lab_outlives_its_maker_and_its_name_is_free_after_down() {
+fn standing_lab_outlives_its_creator_and_frees_its_name_after_down() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "stands", &["0"]);
         assert_eq!(bench.status(&lab.name)["lifetime"], "standing");
@@ -116,7 +116,7 @@ fn a_standing_lab_outlives_its_maker_and_its_name_is_free_after_down() {
 }
 
 #[test]
-fn a_name_is_given_once() {
+fn name_of_a_lab_is_unique() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "once", &["0"]);
         let second = bench.lab(["up", &lab.name, "0"]).output().unwrap();
@@ -146,7 +146,7 @@ fn dropping_an_attached_lab_takes_it_down_before_it_returns() {
 }
 
 #[test]
-fn no_descriptor_of_the_maker_is_open_in_the_keeper() {
+fn keeper_inherits_no_descriptor() {
     let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
     // A pipe whose writing end only this test and, if it leaked, the keeper holds.
     let (mut reader, writer) = std::io::pipe().unwrap();

@@ -66,7 +66,7 @@ fn a_running_connection_survives_every_change_of_path() {
 }
 
 #[test]
-fn the_policy_has_as_many_rules_as_asked_for() {
+fn policy_has_the_requested_number_of_rules() {
     for bench in users().into_iter().filter_map(Bench::new) {
         for rules in [0, 1, 100, 101, 650] {
             let lab = Standing::up(&bench, "rules", &[&rules.to_string()]);
@@ -80,7 +80,7 @@ fn the_policy_has_as_many_rules_as_asked_for() {
 }
 
 #[test]
-fn nft_reads_the_policy_as_it_was_meant() {
+fn nft_lists_the_policy_correctly() {
     for bench in users().into_iter().filter_map(Bench::new) {
         if std::process::Command::new("nft").arg("--version").output().is_err() {
             return skip("nft is not installed");
@@ -100,7 +100,7 @@ fn nft_reads_the_policy_as_it_was_meant() {
 }
 
 #[test]
-fn the_guests_have_the_mtu_that_was_asked_for() {
+fn guests_have_the_requested_mtu() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "mtu", &["0", "none", "9000"]);
         for interface in ["eth0", "syn0", "vf0", "dir0"] {
@@ -112,7 +112,7 @@ fn the_guests_have_the_mtu_that_was_asked_for() {
 }
 
 #[test]
-fn nothing_is_faster_than_the_cap() {
+fn rate_cap_limits_all_traffic() {
     const BYTES: u64 = 4_000_000;
     const BYTES_PER_S: u64 = 12_500_000;
     /// What may pass at once: the bucket of `netlink/queueing.rs`.
@@ -134,7 +134,7 @@ fn nothing_is_faster_than_the_cap() {
 }
 
 #[test]
-fn the_direct_path_has_the_queues_that_were_asked_for_and_comes_back_when_it_was_deleted() {
+fn direct_path_has_the_requested_queues_and_is_recreated() {
     for bench in users().into_iter().filter_map(Bench::new) {
         if std::process::Command::new("ip").arg("-V").output().is_err() {
             return skip("ip (iproute2) is not installed");
@@ -182,7 +182,7 @@ fn two_labs_stand_side_by_side() {
 }
 
 #[test]
-fn a_vf_that_goes_away_is_replaced_by_the_synthetic_path_until_it_is_set_again() {
+fn removed_vf_is_replaced_by_the_synthetic_path_until_it_returns() {
     for bench in users().into_iter().filter_map(Bench::new) {
         if std::process::Command::new("ip").arg("-V").output().is_err() {
             return skip("ip (iproute2) is not installed");
@@ -210,7 +210,7 @@ fn a_vf_that_goes_away_is_replaced_by_the_synthetic_path_until_it_is_set_again()
 }
 
 #[test]
-fn what_is_taken_from_a_path_is_given_back_and_the_counters_tell_where_the_bytes_went() {
+fn path_is_restored_and_counters_show_which_path_carried_the_bytes() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "events", &["20"]);
         let server = bench.serve(&lab.name, ADDRESSES[0]);

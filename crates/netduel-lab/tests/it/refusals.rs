@@ -10,7 +10,7 @@ use crate::bench::{Bench, Standing, name_for, skip, users};
 const SPEC: resolved::Lab = resolved::Lab { rules: 0, cap: None, mtu: 1500, queues: 1 };
 
 #[test]
-fn a_lab_that_is_not_up_is_not_found() {
+fn missing_lab_is_reported() {
     let name = LabName::new(format!("nowhere-{}", std::process::id())).unwrap();
     assert_eq!(Lab::connect(&name).unwrap_err(), LabError::NoSuchLab { name: name.clone() });
     let error = netduel_lab::exec(&name, "a", &["true".into()]).unwrap_err();
@@ -18,7 +18,7 @@ fn a_lab_that_is_not_up_is_not_found() {
 }
 
 #[test]
-fn a_host_that_does_not_exist_is_refused_with_those_that_do() {
+fn unknown_host_is_rejected_with_the_known_ones() {
     for bench in users().into_iter().filter_map(Bench::new) {
         let lab = Standing::up(&bench, "hosts", &["0"]);
         let output = bench.inside(&lab.name, "c", "true", &[]).output().unwrap();
@@ -28,7 +28,7 @@ fn a_host_that_does_not_exist_is_refused_with_those_that_do() {
 }
 
 #[test]
-fn a_keeper_that_dies_is_reported_with_its_last_words() {
+fn error_of_a_dead_keeper_has_its_last_output() {
     let name = LabName::new(format!("dies-{}", std::process::id())).unwrap();
     for lifetime in [Lifetime::Attached, Lifetime::Standing] {
         let words = ["-c", "echo the disk is on fire >&2; exit 1"].map(str::to_owned).to_vec();
@@ -43,7 +43,7 @@ fn a_keeper_that_dies_is_reported_with_its_last_words() {
 }
 
 #[test]
-fn a_program_that_cannot_keep_a_lab_is_named() {
+fn invalid_keeper_program_is_named_in_the_error() {
     let name = LabName::new(format!("absent-{}", std::process::id())).unwrap();
     let keeper = KeeperCommand { program: "/no/such/program".into(), words: Vec::new() };
     let error = Lab::up(&name, &SPEC, Lifetime::Attached, &keeper).unwrap_err();
@@ -51,7 +51,7 @@ fn a_program_that_cannot_keep_a_lab_is_named() {
 }
 
 #[test]
-fn an_mtu_that_the_kernel_refuses_is_reported_with_its_interface() {
+fn refused_mtu_is_reported_with_its_interface() {
     let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
     let output = bench.lab(["up", &name_for("mtu"), "0", "none", "20"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -59,7 +59,7 @@ fn an_mtu_that_the_kernel_refuses_is_reported_with_its_interface() {
 }
 
 #[test]
-fn a_user_without_namespaces_is_told_which_switch_to_turn() {
+fn error_without_namespaces_names_the_sysctl() {
     let Some(bench) = users().first().copied().and_then(Bench::new) else { return };
     // Within a user namespace that allows no further ones, and without the privilege to do without.
     let script = "echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all \"$@\"";

@@ -98,7 +98,7 @@ fn forward(socket: &UdpSocket, server: SocketAddr) -> Deeds {
 }
 
 #[test]
-fn loss_duplicates_reordering_and_strangers_are_counted_to_the_datagram_whoever_cuts_them() {
+fn loss_duplicates_reordering_and_foreign_datagrams_are_counted_exactly() {
     for offload in [UdpOffload::None, UdpOffload::Gso, UdpOffload::GsoGro] {
         let traffic = Traffic::UdpStream(UdpStream {
             flows: 1,

@@ -31,7 +31,7 @@ fn datagrams() -> Workload {
 }
 
 #[test]
-fn strangers_on_the_tcp_port_do_not_disturb_the_client() {
+fn unknown_tcp_peers_do_not_disturb_the_client() {
     let mut strangers = Vec::new();
     let (client, server) = run_through(&bulk(), |ports| {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports[0]));
@@ -57,7 +57,7 @@ fn strangers_on_the_tcp_port_do_not_disturb_the_client() {
 }
 
 #[test]
-fn strangers_on_the_udp_port_do_not_disturb_the_client_and_hear_nothing() {
+fn unknown_udp_peers_do_not_disturb_the_client_and_have_no_reply() {
     let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (client, server) = run_through(&datagrams(), |ports| {
         for port in ports {
@@ -75,7 +75,7 @@ fn strangers_on_the_udp_port_do_not_disturb_the_client_and_hear_nothing() {
 }
 
 #[test]
-fn a_wrong_token_gets_nothing() {
+fn wrong_token_is_rejected() {
     let server = prepare_server(&bulk(), loopback(Family::Ipv4), TOKEN).unwrap();
     let Err(error) = prepare_client(&bulk(), loopback(Family::Ipv4), server.ports(), OTHER, LIMIT) else {
         panic!("it was taken")
@@ -164,7 +164,7 @@ fn addresses_of_many_hosts_are_refused() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_is_reported_with_the_address() {
+fn closed_port_is_reported_with_its_address() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);

@@ -57,8 +57,8 @@ fn udp(direction: Direction, size: u64, offload: UdpOffload) -> Traffic {
 }
 
 #[test]
-fn what_does_not_fit_the_path_is_refused_with_the_length_that_does() {
-    with_ethernet_mtu("what_does_not_fit_the_path_is_refused_with_the_length_that_does", || {
+fn datagrams_beyond_the_mtu_are_rejected_with_the_largest_size() {
+    with_ethernet_mtu("datagrams_beyond_the_mtu_are_rejected_with_the_largest_size", || {
         for (family, most) in [(Family::Ipv4, 1472), (Family::Ipv6, 1452)] {
             for offload in [UdpOffload::Gso, UdpOffload::GsoGro] {
                 let fits = workload(udp(Direction::Up, most, offload), family, 100);
@@ -76,8 +76,8 @@ fn what_does_not_fit_the_path_is_refused_with_the_length_that_does() {
 }
 
 #[test]
-fn without_segmentation_ip_cuts_what_does_not_fit_and_each_datagram_counts_once() {
-    with_ethernet_mtu("without_segmentation_ip_cuts_what_does_not_fit_and_each_datagram_counts_once", || {
+fn fragmented_datagrams_count_once() {
+    with_ethernet_mtu("fragmented_datagrams_count_once", || {
         let traffic = udp(Direction::Up, 4000, UdpOffload::None);
         let (client, server) = run_pair(&workload(traffic, Family::Ipv4, 100)).unwrap();
         let count = server.datagrams.unwrap();

@@ -260,7 +260,7 @@ fn with_congestion(name: &str) -> Traffic {
 }
 
 #[test]
-fn a_token_is_one_trials_until_its_end_is_dropped() {
+fn token_is_unique_until_its_trial_is_dropped() {
     let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
     for traffic in all_traffic() {
         let workload = trial(traffic, Family::Ipv4);
@@ -287,7 +287,7 @@ fn a_trial_is_refused_that_asks_for_the_version_that_the_port_is_not_bound_to() 
 }
 
 #[test]
-fn a_number_that_is_taken_for_either_protocol_is_told_with_a_remedy() {
+fn port_in_use_is_reported_with_a_remedy() {
     let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for address in [tcp.local_addr().unwrap(), udp.local_addr().unwrap()] {
@@ -357,7 +357,7 @@ fn trials_that_have_their_sockets_go_on_when_the_port_is_closed() {
 }
 
 #[test]
-fn answers_that_are_lost_are_asked_for_again() {
+fn lost_replies_are_requested_again() {
     let _turn = turn();
     let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
     let workload = trial(datagrams(1, Direction::Both, 800_000), Family::Ipv4);

@@ -46,7 +46,7 @@ fn answer(mut stream: &TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn whoever_knows_no_token_gets_an_end_and_nothing_else() {
+fn client_without_the_token_is_closed_without_a_reply() {
     let (port, control) = open(Ipv6Addr::UNSPECIFIED.into());
     let bulk = workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 50);
     let _server = port.prepare_server(&bulk, TOKEN).unwrap();
@@ -82,7 +82,7 @@ fn whoever_knows_no_token_gets_an_end_and_nothing_else() {
 }
 
 #[test]
-fn a_stream_is_given_once() {
+fn each_stream_is_accepted_once() {
     let (port, _control) = open(Ipv4Addr::LOCALHOST.into());
     let bulk = workload(tcp(2, Direction::Up, TcpEngine::Copy), Family::Ipv4, 50);
     let _server = port.prepare_server(&bulk, TOKEN).unwrap();
@@ -96,7 +96,7 @@ fn a_stream_is_given_once() {
 }
 
 #[test]
-fn no_datagram_of_a_stranger_is_answered() {
+fn datagrams_without_the_token_have_no_reply() {
     let (port, _control) = open(Ipv6Addr::UNSPECIFIED.into());
     let flows = workload(datagrams(2, Direction::Up, 800_000), Family::Ipv4, 50);
     let _server = port.prepare_server(&flows, TOKEN).unwrap();

@@ -83,7 +83,7 @@ fn warm_up_and_cool_down_stay_out_of_the_histogram_and_in_the_series() {
 }
 
 #[test]
-fn an_end_that_busy_polls_says_that_loopback_has_nothing_to_poll() {
+fn busy_polling_reports_that_loopback_has_no_napi_instance() {
     let napi = |report: &EndReport| report.streams.iter().map(|stream| stream.napi_id).collect::<Vec<_>>();
     for wait in waits() {
         for rate in [None, Some(2000)] {

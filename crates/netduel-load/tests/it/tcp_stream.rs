@@ -56,7 +56,7 @@ fn each_engine_direction_and_family_moves_bytes_and_both_ends_agree() {
 }
 
 #[test]
-fn a_hundred_streams_all_move() {
+fn hundred_streams_are_received_to_the_byte() {
     for engine in [TcpEngine::Lean, TcpEngine::Zerocopy, TcpEngine::IoUring] {
         let (client, server) =
             run_pair(&workload(tcp(100, Direction::Up, engine), Family::Ipv4, 300)).unwrap();
@@ -194,7 +194,7 @@ fn a_segment_size_holds_in_both_directions() {
 }
 
 #[test]
-fn two_thousand_connections_move_and_are_told_in_groups() {
+fn two_thousand_connections_are_reported_in_groups() {
     for (engine, direction) in [(TcpEngine::Lean, Direction::Up), (TcpEngine::Copy, Direction::Both)] {
         let mut traffic = tcp(2_000, direction, engine);
         if let Traffic::TcpStream(TcpStream { tuning, .. }) = &mut traffic {

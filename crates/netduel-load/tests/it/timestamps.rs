@@ -109,7 +109,7 @@ fn an_open_loop_has_its_lateness_as_a_part() {
 }
 
 #[test]
-fn small_messages_leave_the_server_s_parts_with_the_server() {
+fn small_messages_leave_the_parts_of_the_server_in_its_report() {
     for (protocol, traffic) in [
         ("tcp", Traffic::TcpRr(stamped(1, 1, Wait::Block, None))),
         ("udp", Traffic::UdpRr(stamped(32, 1, Wait::Block, None))),
@@ -128,7 +128,7 @@ fn small_messages_leave_the_server_s_parts_with_the_server() {
 }
 
 #[test]
-fn many_under_way_and_large_messages_are_never_given_another_s_stamp() {
+fn stamps_of_concurrent_and_large_messages_are_not_mixed_up() {
     for wait in [Wait::Block, Wait::Spin] {
         for (what, traffic) in [
             ("tcp, 16", Traffic::TcpRr(stamped(64, 16, wait, None))),

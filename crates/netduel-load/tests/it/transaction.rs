@@ -99,7 +99,7 @@ fn requests_and_responses_may_be_large_and_unlike() {
 }
 
 #[test]
-fn strangers_get_nothing_and_do_not_stop_the_client() {
+fn unknown_peers_get_no_response_and_do_not_stop_the_client() {
     let workload = workload(transactions(64, 64, 2, Wait::Block, None), Family::Ipv4, 500);
     let _turn = turn();
     let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
@@ -138,7 +138,7 @@ fn strangers_get_nothing_and_do_not_stop_the_client() {
 }
 
 #[test]
-fn a_port_of_another_program_gets_the_greeting_alone() {
+fn port_of_another_program_receives_the_handshake_only() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let thread = std::thread::spawn(move || {
@@ -181,7 +181,7 @@ fn a_server_that_dies_leaves_errors_by_call_and_an_end_in_time() {
 }
 
 #[test]
-fn sizes_without_room_for_what_proves_the_trial_are_refused() {
+fn sizes_without_room_for_the_token_are_rejected() {
     for (request, response, what) in [(47, 64, "size"), (64, 15, "response_size")] {
         let workload = workload(transactions(request, response, 1, Wait::Block, None), Family::Ipv4, 100);
         let Err(error) = prepare_server(&workload, loopback(Family::Ipv4), TOKEN) else {
@@ -212,12 +212,12 @@ fn with_ten_local_ports() {
 }
 
 #[test]
-fn a_range_of_ports_that_is_too_small_is_named_with_what_it_allows() {
+fn exhausted_port_range_is_reported_with_its_rate() {
     if std::env::var_os(CHILD).is_some() {
         return with_ten_local_ports();
     }
     let script = "ip link set lo up && echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$0\" --exact \
-                  transaction::a_range_of_ports_that_is_too_small_is_named_with_what_it_allows --nocapture";
+                  transaction::exhausted_port_range_is_reported_with_its_rate --nocapture";
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "--net", "sh", "-c", script])
         .arg(std::env::current_exe().unwrap())

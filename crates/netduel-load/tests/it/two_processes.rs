@@ -174,7 +174,7 @@ fn clock_ahead() -> Option<Vec<String>> {
 }
 
 #[test]
-fn two_clocks_are_brought_together_within_the_error_that_is_told() {
+fn clock_offset_is_within_its_stated_error() {
     let _turn = turn();
     let Some(prefix) = clock_ahead() else { return };
     for family in [Family::Ipv4, Family::Ipv6] {

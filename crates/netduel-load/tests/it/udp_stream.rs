@@ -99,7 +99,7 @@ fn without_a_rate_every_datagram_is_accounted_for() {
 }
 
 #[test]
-fn more_flows_than_cores_share_threads_and_each_is_told_with_its_ports() {
+fn flows_share_threads_and_each_is_reported_with_its_ports() {
     for offload in OFFLOADS {
         let traffic = udp(300, Direction::Both, 100, Some(4_800_000), offload);
         let (client, server) = run_pair(&workload(traffic, Family::Ipv6, 300)).unwrap();
@@ -157,7 +157,7 @@ fn a_rate_out_of_reach_ends_soon_after_the_duration() {
 
 /// Nothing takes datagrams off the server's socket until the client is done, so all that its buffer does not hold is dropped there.
 #[test]
-fn what_the_receivers_own_socket_dropped_is_told_to_the_datagram() {
+fn drops_of_the_receivers_socket_are_counted_exactly() {
     for offload in [UdpOffload::None, UdpOffload::Gso] {
         let _turn = turn();
         let traffic = udp(1, Direction::Up, 1000, Some(4_000_000_000), offload);
@@ -178,7 +178,7 @@ fn what_the_receivers_own_socket_dropped_is_told_to_the_datagram() {
 }
 
 #[test]
-fn what_no_datagram_and_no_interface_can_be_is_refused() {
+fn invalid_sizes_and_interfaces_are_rejected() {
     for (size, rate) in [(0, None), (23, None), (65_508, None), (100, Some(0)), (100, Some(1 << 63))] {
         let traffic = udp(1, Direction::Up, size, rate, UdpOffload::None);
         let Err(error) = run_pair(&workload(traffic, Family::Ipv4, 50)) else { panic!("it was taken") };

@@ -12,7 +12,7 @@ const MATERIAL_DRIFT: f64 = 0.01;
 /// Up to this many values Kendall's distribution is exact.
 const EXACT_UP_TO: usize = 60;
 
-/// Fewer values than this cannot show likeness at the level asked.
+/// Minimum number of values for a test of autocorrelation at this level.
 const FEWEST_FOR_LIKENESS: usize = 10;
 
 /// A rise or fall over the blocks.

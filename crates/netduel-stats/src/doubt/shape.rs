@@ -2,7 +2,7 @@
 use super::values::{finite, sorted};
 use crate::summary::{median, quantile_of_sorted};
 
-/// Fewer values than this are not called two groups.
+/// Minimum number of values for two groups.
 const FEWEST_FOR_GROUPS: usize = 8;
 
 /// A group has at least this share of the values, and three of them; fewer are outliers.
@@ -37,7 +37,7 @@ const PER_MEDIAN_DEVIATION: f64 = 1.482_6;
 /// From the mean absolute deviation to the same.
 const PER_MEAN_DEVIATION: f64 = 1.253_3;
 
-/// Fewer values than this have no outliers: nobody knows what is usual.
+/// Minimum number of values for outliers.
 const FEWEST_FOR_OUTLIERS: usize = 5;
 
 /// The medians of two groups, in the unit of the values.
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_groups_are_told_with_their_centres() {
+    fn two_groups_are_found_with_their_centres() {
         let placed = [5.9, 2.1, 6.0, 2.0, 6.1, 6.0, 1.9, 5.8, 6.2, 2.0];
         assert_eq!(bimodal(&placed), Some(Modes { low: 2.0, high: 6.0 }));
         let constant = [1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0];

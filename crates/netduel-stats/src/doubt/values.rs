@@ -1,4 +1,4 @@
-//! What every doubt asks of its figures first.
+//! Checks of the values that all tests need.
 
 /// Whether every value is a number; a set with one that is not raises no doubt, it is a fault upstream.
 pub(super) fn finite(values: &[f64]) -> bool {

@@ -1,4 +1,4 @@
-//! The bounds that trials leave for a goal, and what is said of it in the end.
+//! The bounds of a goal from the trials, and its result.
 use netduel_model::search::{SearchGoal, SearchResult, SearchState, SearchStep};
 
 use super::goal::stages;
@@ -27,7 +27,7 @@ impl Bounds {
     }
 }
 
-/// What the trials say of a goal. `loads` are the lowest and the highest load, once known.
+/// The result of a goal from the trials. `loads` are the minimum and the maximum load, once known.
 pub(super) fn result(goal: &SearchGoal, steps: &[SearchStep], loads: Option<(u64, u64)>) -> SearchResult {
     let found = bounds(goal, steps);
     let is =

@@ -35,7 +35,7 @@ pub(super) struct View<'a> {
     pub max_load: u64,
 }
 
-/// What a stage wants.
+/// The next action of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     /// A trial at this load, packets per second.

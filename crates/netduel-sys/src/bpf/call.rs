@@ -17,7 +17,7 @@ pub(super) enum Command {
 /// Length of a name in the kernel, with the closing zero (`BPF_OBJ_NAME_LEN`).
 pub(super) const NAME_LENGTH: usize = 16;
 
-/// A name as the kernel takes it: cut to 15 bytes, and only letters, digits, `_` and `.`.
+/// An object name as the kernel accepts it: at most 15 bytes of letters, digits, `_` and `.`.
 pub(super) fn object_name(name: &str) -> [u8; NAME_LENGTH] {
     let mut bytes = [0; NAME_LENGTH];
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');

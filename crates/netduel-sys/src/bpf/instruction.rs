@@ -193,13 +193,13 @@ impl<'map> Code<'map> {
         self
     }
 
-    /// Goes on at the label.
+    /// Jumps to the label.
     pub fn jump(&mut self, to: Label) -> &mut Self {
         self.jumps.push((self.instructions.len(), to));
         self.push(0x05, 0, 0, 0, 0)
     }
 
-    /// Goes on at the label when `register CONDITION operand`.
+    /// Jumps to the label when `register CONDITION operand`.
     pub fn jump_if(
         &mut self,
         condition: Condition,

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_the_verifier_refuses_comes_back_with_its_words() {
+    fn rejected_program_has_the_log_of_the_verifier() {
         if !able() {
             return;
         }

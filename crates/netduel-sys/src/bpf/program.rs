@@ -1,11 +1,11 @@
-//! Loading a program: the kernel's verifier reads it, and says why it refuses it.
+//! Loads a program. The verifier of the kernel checks it, and explains a rejection.
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use super::call::{Command, NAME_LENGTH, call, object_name, own};
 use super::instruction::Code;
 
-/// What programs declare. No helper that is named in this room asks for a licence of its own.
+/// The licence of the programs. No helper in use requires GPL.
 const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
 /// Room for the verifier's words; it keeps the last ones when there are more (Linux 6.4 and later).
 const LOG_LENGTH: usize = 64 * 1024;

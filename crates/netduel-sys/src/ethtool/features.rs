@@ -15,7 +15,7 @@ pub struct Feature {
     pub name: String,
     /// Whether the device or the kernel keeps it as it is (`[fixed]`).
     pub fixed: bool,
-    /// What was asked for last.
+    /// The last request.
     pub requested: bool,
     /// What is in force.
     pub active: bool,
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_feature_that_the_kernel_does_not_know_is_refused_before_anything_is_asked() {
+    fn unknown_feature_is_rejected_before_any_request() {
         let mut ethtool = Ethtool::open().unwrap();
         let refused = ethtool.request_features("lo", &[("no-such-feature".to_owned(), true)]).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));

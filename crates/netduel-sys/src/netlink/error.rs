@@ -1,4 +1,4 @@
-//! Why the kernel did not do what a request asked for.
+//! Why the kernel refused a request.
 use std::io;
 
 /// A refusal of the kernel, or a failure of the socket.

@@ -1,4 +1,4 @@
-//! Reads netlink messages and their attributes. Pure, and bounded: bytes that are cut short or make no sense end the walk.
+//! Parses netlink messages and their attributes. Pure, and bounded: truncated or invalid bytes end the parsing.
 //!
 //! A walk over the bytes instead of a parser of every attribute: a newer kernel's attributes must not make a reading fail, and
 //! a reading around a trial must stay cheap.
@@ -30,7 +30,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Walks messages that follow one another; ends at the first that is cut short.
+/// Iterates over messages; ends at the first truncated one.
 pub fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -43,7 +43,7 @@ pub fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Walks attributes (type without its flags, value); ends at the first that is cut short.
+/// Iterates over attributes (type without its flags, value); ends at the first truncated one.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -28,13 +28,13 @@ impl Request {
         Self(bytes).padded().with_flags(flags | libc::NLM_F_REQUEST as u16)
     }
 
-    /// Asks for an acknowledgement.
+    /// Requests an acknowledgement.
     #[must_use]
     pub fn acknowledged(self) -> Self {
         self.with_flags(libc::NLM_F_ACK as u16)
     }
 
-    /// Asks for a whole table.
+    /// Requests a whole table.
     #[must_use]
     pub(super) fn dump(self) -> Self {
         self.with_flags(libc::NLM_F_DUMP as u16)

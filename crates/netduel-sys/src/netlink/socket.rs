@@ -205,7 +205,7 @@ fn raw_socket(flags: SocketFlags, protocol: Option<Protocol>) -> io::Result<Owne
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?)
 }
 
-/// What an acknowledgement says (`struct nlmsgerr`): 0, or a negative error number and perhaps words.
+/// The content of an acknowledgement (`struct nlmsgerr`): 0, or a negative error number and perhaps a text.
 fn acknowledgement(message: &Message<'_>) -> Result<(), NetlinkError> {
     let Some(code) = u32_at(message.payload, 0).map(u32::cast_signed) else {
         return Err(io::Error::from_raw_os_error(libc::EIO).into());
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_kernel_are_read_behind_the_header_of_the_request() {
+    fn message_of_the_kernel_is_read_from_an_acknowledgement() {
         let mut payload = (-libc::EINVAL).to_ne_bytes().to_vec();
         payload.extend_from_slice(&[0; HEADER_LEN]);
         payload.extend_from_slice(
@@ -276,9 +276,9 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_never_comes_is_an_error_and_no_wait() {
+    fn missing_answer_is_an_error() {
         let mut socket = NetlinkSocket::route().unwrap();
-        // Without the flag that asks for an acknowledgement the kernel has nothing to say.
+        // Without the acknowledgement flag the kernel sends no answer.
         let silent = socket.batch([Request::new(libc::NLMSG_NOOP as u16, 0, &[])]).unwrap_err();
         assert_eq!(silent.cause.raw_os_error(), Some(libc::EAGAIN));
     }

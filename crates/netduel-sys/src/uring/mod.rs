@@ -1,6 +1,6 @@
-//! Bulk data over one TCP connection through io_uring(7): a [`Sender`] with several sends under way, which asks for no copy and
+//! Bulk data over one TCP connection through io_uring(7): a [`Sender`] with several sends in flight, which asks for no copy and
 //! counts how often there was one (`IORING_OP_SEND_ZC`), and a [`Receiver`] that one request keeps supplied (multishot
-//! `IORING_OP_RECV`) from a ring of buffers. A request that is under way is cancelled, and its result taken, before memory is freed.
+//! `IORING_OP_RECV`) from a ring of buffers. A request that is in flight is cancelled, and its result taken, before memory is freed.
 mod receiver;
 mod sender;
 
@@ -14,16 +14,16 @@ pub use self::receiver::Receiver;
 pub use self::sender::Sender;
 pub use crate::zerocopy::Counts;
 
-/// Room for completions: results, and later notifications.
+/// Size of the completion queue: results, and later notifications.
 const COMPLETIONS: u32 = 512;
 /// How long to wait for the results of cancelled requests, nanoseconds, and in what steps.
 const CANCEL_NS: u64 = 1_000_000_000;
 const CANCEL_STEP: Duration = Duration::from_millis(20);
 
-/// Whether this process may use io_uring, and this kernel has what is needed here: asked of a ring of our own.
+/// Whether this process may use io_uring, and this kernel has the required operations, tested on a separate ring.
 ///
 /// # Errors
-/// What `io_uring_setup(2)` says: `ENOSYS` without io_uring, `EPERM` where kernel.io_uring_disabled or a seccomp filter forbids it;
+/// Errors of `io_uring_setup(2)`: `ENOSYS` without io_uring, `EPERM` where kernel.io_uring_disabled or a seccomp filter forbids it;
 /// `Unsupported` before Linux 6.0.
 pub fn probe() -> io::Result<()> {
     let ring = new_ring(2)?;
@@ -49,9 +49,9 @@ fn put(ring: &mut IoUring, request: &squeue::Entry) -> io::Result<()> {
     result.map_err(|_| io::Error::from_raw_os_error(libc::EBUSY))
 }
 
-/// Hands requests to the kernel and waits for a completion, for `patience` at most.
-fn wait(ring: &IoUring, patience: Duration) -> io::Result<()> {
-    let limit = Timespec::from(patience);
+/// Hands requests to the kernel and waits for a completion, for `timeout` at most.
+fn wait(ring: &IoUring, timeout: Duration) -> io::Result<()> {
+    let limit = Timespec::from(timeout);
     match ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&limit)) {
         Ok(_) => Ok(()),
         Err(error) => match error.raw_os_error() {
@@ -61,13 +61,13 @@ fn wait(ring: &IoUring, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// Asks the kernel to end all requests of the ring; their results are still to be taken.
+/// Cancels all requests of the ring; their results must still be read.
 fn cancel(ring: &IoUring) -> io::Result<()> {
     let limit = Timespec::from(CANCEL_STEP);
     match ring.submitter().register_sync_cancel(Some(limit), CancelBuilder::any()) {
         Ok(()) => Ok(()),
         Err(error) => match error.raw_os_error() {
-            // It has ended by itself, or is about to.
+            // It has completed, or is about to.
             Some(libc::ENOENT | libc::EALREADY | libc::ETIME | libc::EINTR) => Ok(()),
             _ => Err(error),
         },
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_millis(20);
+    const TIMEOUT: Duration = Duration::from_millis(20);
 
     fn pair(address: &str) -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind(address).unwrap();
@@ -97,7 +97,7 @@ mod tests {
         let mut receiver = Receiver::new().unwrap();
         let mut total = 0;
         loop {
-            match receiver.receive(stream, PATIENCE) {
+            match receiver.receive(stream, TIMEOUT) {
                 Ok(0) => return total,
                 Ok(count) => total += count,
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_sent_is_received_with_and_without_zero_copy() {
+    fn all_sent_bytes_are_received_with_and_without_zero_copy() {
         probe().unwrap();
         for (address, is_zero_copy) in [("127.0.0.1:0", true), ("[::1]:0", true), ("127.0.0.1:0", false)] {
             let (client, server) = pair(address);
@@ -114,7 +114,7 @@ mod tests {
             let mut sender = Sender::with(100_000, is_zero_copy).unwrap();
             let mut sent = 0;
             while sent < 30_000_001 {
-                match sender.send(&client, (100_000, 30_000_001 - sent), PATIENCE) {
+                match sender.send(&client, (100_000, 30_000_001 - sent), TIMEOUT) {
                     Ok(taken) => sent += taken,
                     Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
                 }
@@ -123,7 +123,7 @@ mod tests {
             assert_eq!(sender.finish().unwrap(), 0);
             client.shutdown(Shutdown::Write).unwrap();
             assert_eq!(reader.join().unwrap(), 30_000_001);
-            while !sender.settle(PATIENCE).unwrap() {}
+            while !sender.settle(TIMEOUT).unwrap() {}
             let counts = sender.counts();
             assert_eq!(counts.is_some(), is_zero_copy);
             if let Some(counts) = counts {
@@ -135,28 +135,28 @@ mod tests {
     }
 
     #[test]
-    fn sends_that_are_never_read_are_cancelled_and_what_was_taken_is_counted() {
+    fn unread_sends_are_cancelled_and_taken_bytes_are_counted() {
         for is_zero_copy in [true, false] {
             let (client, server) = pair("127.0.0.1:0");
             let mut sender = Sender::with(1 << 20, is_zero_copy).unwrap();
             let mut sent = 0;
             // Until the buffers of both ends are full.
-            while let Ok(taken) = sender.send(&client, (1 << 20, usize::MAX), PATIENCE) {
+            while let Ok(taken) = sender.send(&client, (1 << 20, usize::MAX), TIMEOUT) {
                 sent += taken;
             }
-            assert!(sender.under_way > 0);
+            assert!(sender.in_flight > 0);
             sent += sender.finish().unwrap();
-            assert_eq!((sender.under_way, sender.claimed), (0, 0));
+            assert_eq!((sender.in_flight, sender.claimed), (0, 0));
             client.shutdown(Shutdown::Write).unwrap();
             assert_eq!(receive_all(&server), sent);
         }
     }
 
     #[test]
-    fn a_receiver_that_hears_nothing_is_cancelled_and_a_broken_connection_is_an_error() {
+    fn idle_receiver_is_cancelled_and_broken_connection_is_an_error() {
         let (client, server) = pair("127.0.0.1:0");
         let mut receiver = Receiver::new().unwrap();
-        let error = receiver.receive(&server, PATIENCE).unwrap_err();
+        let error = receiver.receive(&server, TIMEOUT).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         assert!(receiver.is_armed);
         assert_eq!(receiver.finish().unwrap(), 0);
@@ -164,7 +164,7 @@ mod tests {
         server.shutdown(Shutdown::Both).unwrap();
         let mut sender = Sender::new(4096).unwrap();
         let error = loop {
-            match sender.send(&server, (4096, 4096), PATIENCE) {
+            match sender.send(&server, (4096, 4096), TIMEOUT) {
                 Ok(_) => panic!("it was taken"),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => break error,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_is_forbidden_the_probe_says_so() {
+    fn probe_fails_where_io_uring_is_forbidden() {
         let refused = std::thread::spawn(|| {
             forbid();
             probe().unwrap_err()

@@ -97,12 +97,12 @@ impl Receiver {
         tail.store(self.tail, Ordering::Release);
     }
 
-    /// Takes what is there, for which it waits for `patience` at most; 0 at the end of the stream.
+    /// Takes what is there, for which it waits for `timeout` at most; 0 at the end of the stream.
     ///
     /// # Errors
-    /// What recv(2) says; `EAGAIN` when nothing came in time.
+    /// Errors of recv(2); `EAGAIN` when nothing came in time.
     #[inline]
-    pub fn receive(&mut self, stream: &TcpStream, patience: Duration) -> io::Result<usize> {
+    pub fn receive(&mut self, stream: &TcpStream, timeout: Duration) -> io::Result<usize> {
         let mut count = self.reap();
         if count == 0 && !self.is_ended && self.failure.is_none() {
             if !self.is_armed {
@@ -110,7 +110,7 @@ impl Receiver {
                 put(&mut self.ring, &request)?;
                 self.is_armed = true;
             }
-            wait(&self.ring, patience)?;
+            wait(&self.ring, timeout)?;
             count = self.reap();
         }
         match (count, self.is_ended) {
@@ -130,7 +130,7 @@ impl Receiver {
             match bytes_of(completion.result()) {
                 Ok(0) => self.is_ended = true,
                 Ok(bytes) => count += bytes,
-                // All buffers were full, and are given back by now; or it was us who ended it.
+                // All buffers were full, and have been returned by now; or the request was cancelled.
                 Err(error)
                     if matches!(
                         error.raw_os_error(),
@@ -146,10 +146,10 @@ impl Receiver {
         self.ring.completion().next()
     }
 
-    /// Cancels what is under way, and returns how many bytes came until then.
+    /// Cancels the request, and returns the bytes that arrived meanwhile.
     ///
     /// # Errors
-    /// What `io_uring_enter(2)` says; `TimedOut` when the request does not end within 1 s.
+    /// Errors of `io_uring_enter(2)`; `TimedOut` when the request does not end within 1 s.
     pub fn finish(&mut self) -> io::Result<usize> {
         let until = clock::monotonic_ns() + CANCEL_NS;
         let mut count = self.reap();

@@ -1,4 +1,4 @@
-//! Several sends under way at once over one connection.
+//! Several sends in flight over one connection.
 use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::clock;
 use crate::pages::Pages;
 use crate::zerocopy::Counts;
 
-/// Sends under way at most: while the kernel works on some, the next are there already.
+/// Sends in flight, at most: while the kernel processes some, the next are queued.
 const DEPTH: u32 = 8;
 /// Sends at most that the kernel has taken but not notified: on a long path each notification comes a round trip later.
 const UNNOTIFIED_MAX: u64 = 256;
@@ -21,14 +21,14 @@ const UNNOTIFIED_MAX: u64 = 256;
 const REPORT_USAGE: u16 = 1 << 3;
 const COPIED: u32 = 1 << 31;
 /// Most bytes of a request: the other bits of a [`Name`] are taken.
-const LENGTH_MOST: u32 = (1 << 31) - 1;
+const LENGTH_MAX: u32 = (1 << 31) - 1;
 
 /// What a completion brings back of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Name {
     number: u32,
     is_zero_copy: bool,
-    /// Bytes, [`LENGTH_MOST`] at most.
+    /// Bytes, [`LENGTH_MAX`] at most.
     length: u32,
 }
 
@@ -39,7 +39,7 @@ impl Name {
 
     fn from_bits(bits: u64) -> Self {
         let low = (bits & u64::from(u32::MAX)) as u32;
-        Self { number: (bits >> 32) as u32, is_zero_copy: low > LENGTH_MOST, length: low & LENGTH_MOST }
+        Self { number: (bits >> 32) as u32, is_zero_copy: low > LENGTH_MAX, length: low & LENGTH_MAX }
     }
 }
 
@@ -48,11 +48,11 @@ pub struct Sender {
     ring: IoUring,
     /// `None` only when the kernel may still read them and they are left to it.
     pages: Option<Pages>,
-    /// Whether sends are asked to copy nothing.
+    /// Whether sends are zero-copy.
     is_zero_copy: bool,
     counts: Counts,
     /// Sends without a result, and their bytes.
-    pub(super) under_way: u32,
+    pub(super) in_flight: u32,
     pub(super) claimed: usize,
     /// Sends that the kernel will notify; of these the numbers of those that took nothing, which are no sends to count.
     unnotified: u64,
@@ -78,7 +78,7 @@ impl Sender {
             pages: Some(Pages::with_pattern(block)?),
             is_zero_copy,
             counts: Counts::default(),
-            under_way: 0,
+            in_flight: 0,
             claimed: 0,
             unnotified: 0,
             void: BTreeSet::new(),
@@ -88,19 +88,19 @@ impl Sender {
         })
     }
 
-    /// Keeps sends of up to `block` bytes each under way, of `left` bytes in all those not yet taken, and returns how many bytes the
-    /// kernel took of these and of earlier ones. It waits for `patience` at most.
+    /// Keeps sends of up to `block` bytes each in flight, of `left` bytes in all those not yet taken, and returns how many bytes the
+    /// kernel took of these and of earlier ones. It waits for `timeout` at most.
     ///
     /// # Errors
-    /// What send(2) says of one of them; `EAGAIN` when nothing was taken in time.
+    /// Errors of send(2) of one of them; `EAGAIN` when nothing was taken in time.
     #[inline]
     pub fn send(
         &mut self,
         stream: &TcpStream,
         (block, left): (usize, usize),
-        patience: Duration,
+        timeout: Duration,
     ) -> io::Result<usize> {
-        while self.under_way < DEPTH
+        while self.in_flight < DEPTH
             && self.claimed < left
             && self.unnotified < UNNOTIFIED_MAX
             && !self.is_full
@@ -110,7 +110,7 @@ impl Sender {
         }
         let mut taken = self.reap();
         if taken == 0 && self.failure.is_none() {
-            wait(&self.ring, patience)?;
+            wait(&self.ring, timeout)?;
             taken = self.reap();
         } else {
             // What was just put into the queue is not to wait for the next turn.
@@ -129,7 +129,7 @@ impl Sender {
     fn submit(&mut self, stream: &TcpStream, length: usize) -> io::Result<()> {
         let bytes = self.pages.as_ref().map_or(&[][..], Pages::bytes);
         let length =
-            u32::try_from(length.min(bytes.len())).map_or(LENGTH_MOST, |length| length.min(LENGTH_MOST));
+            u32::try_from(length.min(bytes.len())).map_or(LENGTH_MAX, |length| length.min(LENGTH_MAX));
         let (socket, address) = (Fd(stream.as_raw_fd()), bytes.as_ptr());
         let request = if self.is_zero_copy {
             let request = opcode::SendZc::new(socket, address, length).zc_flags(REPORT_USAGE);
@@ -140,7 +140,7 @@ impl Sender {
         self.number = self.number.wrapping_add(1);
         let name = Name { number: self.number, is_zero_copy: self.is_zero_copy, length };
         put(&mut self.ring, &request.user_data(name.to_bits()))?;
-        self.under_way += 1;
+        self.in_flight += 1;
         self.claimed += length as usize;
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Sender {
     fn reap(&mut self) -> usize {
         let mut taken = 0;
         let Self {
-            ring, counts, under_way, claimed, unnotified, void, is_zero_copy, is_full, failure, ..
+            ring, counts, in_flight, claimed, unnotified, void, is_zero_copy, is_full, failure, ..
         } = self;
         for completion in ring.completion() {
             let (name, result) = (Name::from_bits(completion.user_data()), completion.result());
@@ -162,7 +162,7 @@ impl Sender {
                 }
                 continue;
             }
-            *under_way -= 1;
+            *in_flight -= 1;
             *claimed -= name.length as usize;
             let is_notified_later = cqueue::more(completion.flags());
             *unnotified += u64::from(is_notified_later);
@@ -191,14 +191,14 @@ impl Sender {
         taken
     }
 
-    /// Cancels what is under way, waits for the results, and returns how many bytes were taken after all.
+    /// Cancels all sends in flight, waits for their results, and returns the bytes that were taken meanwhile.
     ///
     /// # Errors
-    /// What `io_uring_enter(2)` says; `TimedOut` when a result does not come within 1 s.
+    /// Errors of `io_uring_enter(2)`; `TimedOut` when a result does not come within 1 s.
     pub fn finish(&mut self) -> io::Result<usize> {
         let until = clock::monotonic_ns() + CANCEL_NS;
         let mut taken = self.reap();
-        while self.under_way > 0 {
+        while self.in_flight > 0 {
             if clock::monotonic_ns() >= until {
                 return Err(io::Error::from(io::ErrorKind::TimedOut));
             }
@@ -206,7 +206,7 @@ impl Sender {
             self.ring.submit()?;
             cancel(&self.ring)?;
             taken += self.reap();
-            if self.under_way > 0 {
+            if self.in_flight > 0 {
                 wait(&self.ring, CANCEL_STEP)?;
                 taken += self.reap();
             }
@@ -214,14 +214,14 @@ impl Sender {
         Ok(taken)
     }
 
-    /// Waits until all sends are notified, for `patience` at most; false when some are not.
+    /// Waits until all sends are notified, for `timeout` at most; false when some are not.
     ///
     /// # Errors
-    /// What `io_uring_enter(2)` says.
-    pub fn settle(&mut self, patience: Duration) -> io::Result<bool> {
+    /// Errors of `io_uring_enter(2)`.
+    pub fn settle(&mut self, timeout: Duration) -> io::Result<bool> {
         self.reap();
         if self.unnotified > 0 {
-            wait(&self.ring, patience)?;
+            wait(&self.ring, timeout)?;
             self.reap();
         }
         Ok(self.unnotified == 0)
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_name_comes_back_as_it_was() {
         for (number, is_zero_copy, length) in
-            [(0, false, 0), (u32::MAX, true, LENGTH_MOST), (7, false, 262_144)]
+            [(0, false, 0), (u32::MAX, true, LENGTH_MAX), (7, false, 262_144)]
         {
             let name = Name { number, is_zero_copy, length };
             assert_eq!(Name::from_bits(name.to_bits()), name);

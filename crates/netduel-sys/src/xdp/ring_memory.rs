@@ -1,4 +1,4 @@
-//! Where a ring lies: a mapping that is shared with the kernel, or plain memory in tests. Must not decide whose turn it is.
+//! The memory of a ring: a mapping shared with the kernel, or plain memory in tests. Must not decide who owns an entry.
 use std::ffi::c_void;
 use std::io;
 use std::marker::PhantomData;
@@ -34,7 +34,7 @@ pub(super) trait RingMemory {
     fn producer(&self) -> &Self::Counter;
     /// How many were consumed.
     fn consumer(&self) -> &Self::Counter;
-    /// What the kernel asks for.
+    /// Flags of the kernel.
     fn flags(&self) -> &Self::Counter;
 
     /// Reads the entry of a number.

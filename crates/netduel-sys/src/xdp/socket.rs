@@ -29,7 +29,7 @@ pub struct Settings {
     pub interface: u32,
     /// Its queue.
     pub queue: u32,
-    /// Frames under way to be sent, a power of two; 0 for a socket that only receives.
+    /// Frames for sending, a power of two; 0 for a socket that only receives.
     pub send_frames: u32,
     /// Frames for what arrives, a power of two; 0 for a socket that only sends.
     pub receive_frames: u32,
@@ -51,7 +51,7 @@ pub struct Counters {
     pub fill_ring_empty: u64,
     /// Frames to be sent that were not valid.
     pub tx_invalid: u64,
-    /// Times that the driver asked for more to send and there was nothing.
+    /// How often the driver found the transmit ring empty.
     pub tx_ring_empty: u64,
 }
 
@@ -112,7 +112,7 @@ impl XdpSocket {
         let outgoing = (send_frames > 0)
             .then(|| Mapping::new(fd, libc::XDP_PGOFF_TX_RING as u64, &offsets.tx, send_frames))
             .transpose()?;
-        // The first frames are to be sent, the others for what arrives; no frame changes sides.
+        // The first frames are for sending, the others for receiving; they are not exchanged.
         let address = |frame: u32| u64::from(frame) * FRAME as u64;
         let free = (0..send_frames).map(address).collect();
         let mut socket = Self {
@@ -177,7 +177,7 @@ impl XdpSocket {
         self.is_zero_copy
     }
 
-    /// Whether the kernel leaves the queue to this socket while it polls (asked for by `busy_poll_us`).
+    /// Whether this socket has preferred busy polling of the queue (`busy_poll_us`).
     pub fn is_preferred_poller(&self) -> bool {
         self.is_preferred
     }
@@ -227,7 +227,7 @@ impl XdpSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Takes back the frames that were sent. Returns how many: so many have left for the driver.
+    /// Reclaims sent frames, and returns how many: this many have left for the driver.
     pub fn reclaim(&mut self) -> u32 {
         let Self { completion, free, .. } = self;
         completion.take(u32::MAX, |address| free.push(address))
@@ -293,7 +293,7 @@ impl AsFd for XdpSocket {
     }
 }
 
-/// What a system call would say of a ring without room: `ENOBUFS`.
+/// The error of a ring without room: `ENOBUFS`.
 pub fn no_room() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOBUFS)
 }

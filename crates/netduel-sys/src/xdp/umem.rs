@@ -22,7 +22,7 @@ pub struct Umem {
 unsafe impl Send for Umem {}
 
 impl Umem {
-    /// Memory for so many frames.
+    /// Memory for `frames` frames.
     pub fn new(frames: u32) -> io::Result<Self> {
         let length = frames as usize * FRAME;
         let (protection, flags) =

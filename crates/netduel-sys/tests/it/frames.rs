@@ -147,9 +147,9 @@ fn settings(interface: u32, send_frames: u32, receive_frames: u32) -> Settings {
 }
 
 #[test]
-fn what_one_socket_sends_another_receives_each_once_and_whole() {
+fn frames_are_received_once_and_complete() {
     const FRAMES: u64 = 20_000;
-    /// No more are under way than the receiver has room for, so that none may be lost.
+    /// No more are in flight than the receiver has room for, so that none may be lost.
     const WINDOW: u64 = 256;
     let Some(wire) = Wire::new() else { return };
     let mut sender = wire.inside(0, || XdpSocket::open(&settings(10, 512, 0)).unwrap());
@@ -189,7 +189,7 @@ fn what_one_socket_sends_another_receives_each_once_and_whole() {
 }
 
 #[test]
-fn a_receiver_that_does_not_read_loses_what_its_ring_does_not_hold_and_says_so() {
+fn frames_beyond_the_ring_of_an_idle_receiver_count_as_dropped() {
     const SENT: u64 = 300;
     const ROOM: u64 = 64;
     let Some(wire) = Wire::new() else { return };
@@ -223,7 +223,7 @@ fn a_receiver_that_does_not_read_loses_what_its_ring_does_not_hold_and_says_so()
 }
 
 #[test]
-fn frames_that_the_kernel_makes_are_counted_to_the_frame() {
+fn frames_of_the_kernel_generator_are_counted_exactly() {
     /// No more than the queue of a veth holds, 256, so that none may be lost.
     const FRAMES: u32 = 200;
     const ROUNDS: u64 = 20;

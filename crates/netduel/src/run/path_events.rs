@@ -50,7 +50,7 @@ impl PathEvents {
         let events = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let end = lab.bytes();
         lab.restore()
-            .map_err(|error| format!("failed to give the path back after the events: {}", chain(&error)))?;
+            .map_err(|error| format!("failed to restore the path after the events: {}", chain(&error)))?;
         let end = end.map_err(|error| format!("failed to {}", chain(&error)))?;
         Ok(LabEvents { start: self.start, events, end })
     }

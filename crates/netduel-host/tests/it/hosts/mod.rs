@@ -142,7 +142,7 @@ fn each_state_of_an_accelerated_interface_differs_in_what_is_read() {
 }
 
 #[test]
-fn counters_of_a_limit_are_told_by_the_names_that_each_driver_gives_them() {
+fn limit_counters_are_reported_by_the_names_of_each_driver() {
     let aws = of("aws-ena");
     let counters = &nic(&aws, "ens5").device.counters;
     assert_eq!((counters["bw_out_allowance_exceeded"], counters["pps_allowance_exceeded"]), (48_211, 0));
@@ -171,7 +171,7 @@ fn counters_of_a_limit_are_told_by_the_names_that_each_driver_gives_them() {
 }
 
 #[test]
-fn a_machine_with_two_sockets_is_told_with_its_nodes_and_where_the_nic_is() {
+fn machine_with_two_sockets_has_its_nodes_and_the_node_of_the_nic() {
     let seen = of("bare-metal-2-sockets");
     let processor = seen.processor.as_ref().unwrap();
     assert_eq!((processor.sockets, processor.physical_cores.len()), (Some(2), 16));

@@ -1,22 +1,22 @@
-//! Which cores lie near the interface that carries a trial's data: physical cores, NUMA node, queue interrupts.
+//! CPU locality of the interface that carries a trial's data: physical cores, NUMA node, queue interrupts.
 //!
-//! What it reads is read by the same code as a snapshot; only what an end needs to choose its cores is kept.
+//! Uses the readers of a snapshot, and keeps what an end needs to choose its cores.
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use crate::bus_address::{bus_address, queue_interrupts};
 use crate::error::HostError;
 use crate::file::{cores_in, number, whole};
 use crate::interrupts;
 use crate::link::{Link, addresses, links};
 use crate::machine::physical_cores;
-use crate::place::{place, queue_interrupts};
 use crate::source::{DeviceSource, Sources};
 
-/// Cores, and how near they are to an interface. What the host does not tell is absent.
+/// Cores, and their locality to an interface. Unknown parts are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Nearness {
-    /// Cores that are online and may be used: the threads of each physical core, by the number of its first one.
+pub struct Locality {
+    /// Online and allowed cores: the threads of each physical core, by the number of its first one.
     pub physical: Vec<Vec<u16>>,
     /// The interface that has the local address of the data.
     pub interface: Option<String>,
@@ -24,7 +24,7 @@ pub struct Nearness {
     pub device: Option<String>,
     /// The NUMA node of the device.
     pub node: Option<Node>,
-    /// On which core the interrupt of each queue is served, by the number of the queue.
+    /// The core that serves the interrupt of each queue, by queue number.
     pub queue_cores: Vec<u16>,
 }
 
@@ -37,30 +37,30 @@ pub struct Node {
     pub cores: Vec<u16>,
 }
 
-impl Nearness {
+impl Locality {
     /// Reads it for the interface that has the given address, in the network namespace of the sources. `allowed`: the cores
     /// that this process may run on (`sched_getaffinity(2)`).
     ///
     /// # Errors
     /// When links or addresses cannot be listed. Everything else that is missing is absent.
     pub fn read(sources: &mut Sources, address: IpAddr, allowed: &[u16]) -> Result<Self, HostError> {
-        let mut nearness = Self { physical: physical_cores(&sources.root, allowed), ..Self::default() };
+        let mut locality = Self { physical: physical_cores(&sources.root, allowed), ..Self::default() };
         let mut list = Vec::new();
         sources.links.links(&mut list).map_err(|cause| HostError::List { what: "links", cause })?;
         let all = links(&list);
         sources.links.addresses(&mut list).map_err(|cause| HostError::List { what: "addresses", cause })?;
         let index = addresses(&list).into_iter().find(|(_, ip)| *ip == address).map(|(index, _)| index);
         let Some(link) = index.and_then(|index| all.iter().find(|link| link.index == index)) else {
-            return Ok(nearness);
+            return Ok(locality);
         };
-        nearness.interface = Some(link.name.clone());
+        locality.interface = Some(link.name.clone());
         let Some((device, folder)) = device(&sources.root, sources.devices.as_mut(), link, &all) else {
-            return Ok(nearness);
+            return Ok(locality);
         };
-        nearness.device = Some(device);
-        nearness.node = node(&sources.root, &folder);
-        nearness.queue_cores = queue_cores(&sources.root, &folder);
-        Ok(nearness)
+        locality.device = Some(device);
+        locality.node = node(&sources.root, &folder);
+        locality.queue_cores = queue_cores(&sources.root, &folder);
+        Ok(locality)
     }
 }
 
@@ -75,11 +75,11 @@ fn device(
     let beneath = all.iter().filter(|lower| lower.master == Some(link.index) && lower.up);
     beneath.chain([link]).find_map(|link| {
         let told = devices.driver(&link.name).ok()?.bus;
-        Some((link.name.clone(), place(root, &told)?.folder))
+        Some((link.name.clone(), bus_address(root, &told)?.folder))
     })
 }
 
-/// A machine with one node says 0 or -1, a guest that is not told says -1.
+/// A machine with one node reports 0 or -1; a guest without the information reports -1.
 fn node(root: &Path, device: &Path) -> Option<Node> {
     let number: u32 = number(&device.join("numa_node"))?;
     let cores = cores_in(&root.join(format!("sys/devices/system/node/node{number}/cpulist")))?;

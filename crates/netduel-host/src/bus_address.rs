@@ -1,7 +1,7 @@
-//! A device's place on its bus, and the interrupts or channels that serve its queues.
+//! The bus address of a device, and the interrupts or channels of its queues.
 //!
-//! The device is found by what the driver tells of its place, since `/sys/class/net` may show another network namespace;
-//! `/sys/bus` is the same in all of them.
+//! The device is found by the bus info of its driver, because `/sys/class/net` may show another network namespace; `/sys/bus` is
+//! the same in all of them.
 use std::path::{Path, PathBuf};
 
 use netduel_model::snapshot::QueueInterrupt;
@@ -10,43 +10,43 @@ use crate::file::{cores_in, line, names_in, number, numbers_in};
 use crate::interrupts::Table;
 use crate::link::Link;
 
-/// Buses whose folders hold network devices.
+/// Buses with network devices.
 const BUSES: [&str; 4] = ["pci", "vmbus", "virtio", "platform"];
-/// The longest place that `ethtool -i` can tell (`ETHTOOL_BUSINFO_LEN` - 1). A GUID of vmbus has 36 characters and is cut.
-const PLACE_LEN_MAX: usize = 31;
+/// Longest bus info of `ethtool -i` (`ETHTOOL_BUSINFO_LEN` - 1). A vmbus GUID has 36 characters and is truncated.
+const BUS_INFO_LEN_MAX: usize = 31;
 /// Words in the names of interrupts that are numbered but belong to no queue.
 const NOT_OF_A_QUEUE: [&str; 9] =
     ["admin", "async", "config", "control", "event", "hwc", "mgm", "misc", "ptp"];
 
 /// The bus and the full name of a device there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BusAddress {
     pub bus: &'static str,
     pub name: String,
     pub folder: PathBuf,
 }
 
-/// Where the device is whose driver tells this place.
-pub(crate) fn place(root: &Path, told: &str) -> Option<Place> {
-    // An empty place would name the folder of all devices.
-    if told.is_empty() || told.contains('/') || told.starts_with('.') {
+/// The device with this bus info.
+pub(crate) fn bus_address(root: &Path, bus_info: &str) -> Option<BusAddress> {
+    // Empty bus info would name the folder of all devices.
+    if bus_info.is_empty() || bus_info.contains('/') || bus_info.starts_with('.') {
         return None;
     }
     let of = |bus: &'static str, name: &str| {
         let folder = root.join("sys/bus").join(bus).join("devices").join(name);
-        folder.is_dir().then(|| Place { bus, name: name.to_owned(), folder })
+        folder.is_dir().then(|| BusAddress { bus, name: name.to_owned(), folder })
     };
-    BUSES.into_iter().find_map(|bus| of(bus, told)).or_else(|| {
+    BUSES.into_iter().find_map(|bus| of(bus, bus_info)).or_else(|| {
         let cut = names_in(&root.join("sys/bus/vmbus/devices"));
-        let mut found = cut.iter().filter(|name| name.starts_with(told));
-        let name = found.next().filter(|_| told.len() == PLACE_LEN_MAX)?;
-        // Two devices that share what is left of their names cannot be told apart.
+        let mut found = cut.iter().filter(|name| name.starts_with(bus_info));
+        let name = found.next().filter(|_| bus_info.len() == BUS_INFO_LEN_MAX)?;
+        // With two matches the truncated name is ambiguous.
         found.next().is_none().then(|| of("vmbus", name)).flatten()
     })
 }
 
 /// Bus and name of the device behind a link by `/sys/class/net`, when that shows this very link.
-pub(crate) fn place_in_class(root: &Path, link: &Link) -> Option<(String, String)> {
+pub(crate) fn bus_address_in_class(root: &Path, link: &Link) -> Option<(String, String)> {
     let of = root.join("sys/class/net").join(&link.name);
     if number(&of.join("ifindex")) != Some(link.index) || line(&of.join("address")) != link.mac {
         return None;
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_are_numbered_by_their_interrupts_and_nothing_else_is() {
+    fn queues_are_numbered_by_their_interrupts_only() {
         let named = [
             ("virtio0-input.3", Some(3)),
             ("eth0-TxRx-12", Some(12)),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_found_through_the_class_when_that_shows_this_link() {
+    fn device_is_found_in_sysfs_when_that_shows_this_link() {
         let root = tempfile::tempdir().unwrap();
         let (device, of) = (root.path().join("sys/devices/abc"), root.path().join("sys/class/net/eth0"));
         std::fs::create_dir_all(&device).unwrap();
@@ -152,24 +152,24 @@ mod tests {
             mac: Some("00:0d:3a:00:00:01".to_owned()),
             ..Link::default()
         };
-        let found = place_in_class(root.path(), &link(2));
+        let found = bus_address_in_class(root.path(), &link(2));
         assert_eq!(found, Some(("vmbus".to_owned(), "abc".to_owned())));
-        assert_eq!(place_in_class(root.path(), &link(3)), None, "another namespace's eth0");
+        assert_eq!(bus_address_in_class(root.path(), &link(3)), None, "another namespace's eth0");
     }
 
     #[test]
-    fn a_place_that_was_cut_is_found_when_it_is_the_only_one() {
+    fn truncated_bus_info_is_found_when_it_is_unique() {
         let root = tempfile::tempdir().unwrap();
         let devices = root.path().join("sys/bus/vmbus/devices");
         let guid = "00155d32-01b9-0015-5d32-01b900155d32";
         std::fs::create_dir_all(devices.join(guid)).unwrap();
-        let found = place(root.path(), &guid[..31]).unwrap();
+        let found = bus_address(root.path(), &guid[..31]).unwrap();
         assert_eq!((found.bus, found.name.as_str()), ("vmbus", guid));
-        assert_eq!(place(root.path(), &guid[..30]), None, "no driver tells so short a part");
+        assert_eq!(bus_address(root.path(), &guid[..30]), None, "no driver tells so short a part");
         std::fs::create_dir_all(devices.join(format!("{}fffff", &guid[..31]))).unwrap();
-        assert_eq!(place(root.path(), &guid[..31]), None, "two of them");
+        assert_eq!(bus_address(root.path(), &guid[..31]), None, "two of them");
         for none in ["", ".", "..", "../../bus"] {
-            assert_eq!(place(root.path(), none), None, "{none:?}");
+            assert_eq!(bus_address(root.path(), none), None, "{none:?}");
         }
     }
 }

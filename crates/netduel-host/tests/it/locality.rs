@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
-use netduel_host::{Nearness, Node};
+use netduel_host::{Locality, Node};
 
 use crate::fixture::{Host, Link};
 
@@ -16,8 +16,8 @@ fn host(interface: &'static str) -> Host {
     host
 }
 
-fn read(host: &Host, allowed: &[u16]) -> Nearness {
-    Nearness::read(&mut host.sources(), ADDRESS.into(), allowed).unwrap()
+fn read(host: &Host, allowed: &[u16]) -> Locality {
+    Locality::read(&mut host.sources(), ADDRESS.into(), allowed).unwrap()
 }
 
 /// Two nodes of two physical cores with two threads each: siblings are 4 apart.
@@ -114,7 +114,7 @@ fn cores_that_are_offline_or_not_allowed_are_left_out() {
 }
 
 #[test]
-fn a_host_that_tells_nothing_has_its_allowed_cores() {
+fn host_without_information_has_its_allowed_cores() {
     let host = host("veth0");
     let near = read(&host, &[3, 1]);
     assert_eq!(near.physical, [[1], [3]]);
@@ -127,5 +127,5 @@ fn a_host_that_tells_nothing_has_its_allowed_cores() {
     let near = read(&host, &[1]);
     assert_eq!((near.device.as_deref(), near.node, near.queue_cores), (Some("veth0"), None, vec![]));
     let nobodys: IpAddr = Ipv4Addr::new(192, 0, 2, 99).into();
-    assert_eq!(Nearness::read(&mut host.sources(), nobodys, &[1]).unwrap().interface, None);
+    assert_eq!(Locality::read(&mut host.sources(), nobodys, &[1]).unwrap().interface, None);
 }
