@@ -9,11 +9,16 @@ use std::time::Duration;
 
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_model::ids::RunId;
+use netduel_sys::clock;
+
+use crate::treatment::with_guard;
 
 /// Name of the lock in the abstract namespace.
 const LOCK_NAME: &[u8] = b"netduel-host-lock";
 /// How long the holder of a lock may take to say who it is.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Until the next look whether a guard has ended, nanoseconds.
+const LOOK_AGAIN_NS: u64 = 20_000_000;
 
 /// Held until the agent ends: nothing releases it but the end of the process.
 pub struct HostLock;
@@ -49,6 +54,30 @@ impl HostLock {
             .map_err(failed)?;
         Ok(Self)
     }
+}
+
+/// Waits until the guards of earlier runs in this network namespace have restored their settings; the caller has the lock of the host,
+/// so the agents of these runs have ended. Whether there was one to wait for.
+///
+/// # Errors
+/// When one still restores settings after `patience`.
+pub(crate) fn await_guards(patience: Duration) -> Result<bool, WorkError> {
+    let deadline_ns = clock::monotonic_ns().saturating_add(patience.as_nanos() as u64);
+    let mut has_waited = false;
+    while let Some(journal) = with_guard() {
+        if clock::monotonic_ns() >= deadline_ns {
+            let message = format!(
+                "this host is in use: the guard of a run that was killed still restores its settings ({}); wait until that ends, or see \
+                 what it does with `pgrep -af undo-guard`",
+                journal.display()
+            );
+            return Err(WorkError { kind: FailureKind::Busy, message });
+        }
+        has_waited = true;
+        // A guard that ends sends no message to other processes.
+        clock::sleep_until(clock::monotonic_ns() + LOOK_AGAIN_NS);
+    }
+    Ok(has_waited)
 }
 
 /// Who holds the lock, as it says itself.

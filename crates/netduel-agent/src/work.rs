@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netduel_control::agent::{Clock, Waker, Work, WorkError};
+use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
 use netduel_control::protocol::Recovery;
 use netduel_host::{Before, HostError, Observer, Sources};
 use netduel_model::ids::{RunId, Token};
@@ -18,7 +18,7 @@ use netduel_sys::local_bind::LocalBind;
 use crate::error_chain::chain;
 use crate::failure::{environment, misplaced};
 use crate::installed::Installed;
-use crate::lock::HostLock;
+use crate::lock::{HostLock, await_guards};
 use crate::treatment::{GuardCommand, Treatments, recover};
 use crate::trial_end::{Ends, Lingering, Prepared, PreparedEnd, RunningEnd, ServerAddress};
 
@@ -30,6 +30,10 @@ impl Clock for Monotonic {
         netduel_sys::clock::monotonic_ns()
     }
 }
+
+/// How long the guard of a killed run may take to restore its settings before another run is refused. Less than the time in which the
+/// coordinator expects an answer, 30 s.
+const GUARD_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How far a trial has come on this host.
 #[derive(Default)]
@@ -157,6 +161,15 @@ impl Work for AgentWork {
 
     fn lock(&mut self, run: &RunId) -> Result<(), WorkError> {
         self.lock = Some(HostLock::take(run)?);
+        if await_guards(GUARD_PATIENCE)? {
+            // What that guard could not restore is tried once more, and is not measured with.
+            let problems = recover().problems;
+            if !problems.is_empty() {
+                let message =
+                    format!("failed to restore the settings of an earlier run: {}", problems.join("; "));
+                return Err(WorkError { kind: FailureKind::Environment, message });
+            }
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! A journal belongs to one boot and one network namespace. Its guard holds a lock on it (flock(2)), which the kernel drops with the
 //! process, so a journal whose lock is free has no guard any more. It is trusted only when no other user can write it.
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -97,10 +97,12 @@ impl Journal {
 
     /// Removes the file: nothing is left to restore.
     pub(super) fn remove(&mut self) {
-        if self.file.take().is_some()
+        // Its lock ends after its name: whoever gets the lock finds a journal that is still needed, or none.
+        if let Some(file) = self.file.take()
             && let Some((folder, _, name)) = &self.place
         {
             let _ = unlinkat(folder, name.as_str(), AtFlags::empty());
+            drop(file);
         }
     }
 }
@@ -178,6 +180,41 @@ fn recover_within(folders: &[PathBuf]) -> Recovery {
         }
     }
     recovery
+}
+
+/// The journal of a guard that lives in this network namespace: its agent makes changes, or has ended and the guard restores them.
+pub(crate) fn with_guard() -> Option<PathBuf> {
+    with_guard_within(&folders())
+}
+
+fn with_guard_within(folders: &[PathBuf]) -> Option<PathBuf> {
+    let head = Head::now()?;
+    folders.iter().find_map(|path| {
+        let folder = own_folder(path, false).ok()?;
+        let names = Dir::read_from(&folder).ok()?.flatten();
+        let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names
+            .find(|name| name.starts_with("undo-") && has_guard(&folder, name, &head))
+            .map(|name| path.join(name))
+    })
+}
+
+fn has_guard(folder: &OwnedFd, name: &str, head: &Head) -> bool {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = openat(folder, name, flags, Mode::empty()) else { return false };
+    let is_locked = is_own(&file, FileType::RegularFile).unwrap_or(false)
+        && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+    if !is_locked {
+        return false;
+    }
+    let mut first = String::new();
+    // A journal without a first line yet is that of an agent which is about to make changes.
+    let _ = BufReader::new(File::from(file)).take(LEN_MAX).read_line(&mut first);
+    let its: Option<serde_json::Value> = serde_json::from_str(&first).ok();
+    its.is_none_or(|its| {
+        its.get("boot").and_then(serde_json::Value::as_str) == Some(head.boot.as_str())
+            && its.get("namespace").and_then(serde_json::Value::as_u64) == Some(head.namespace)
+    })
 }
 
 fn recover_one(
@@ -274,8 +311,10 @@ mod tests {
         let undo = Record::of_sysctl("net.no.such", "1");
         journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
         assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+        assert_eq!(with_guard_within(std::slice::from_ref(&folder)), journal.path());
         journal.remove();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None);
     }
 
     #[test]
@@ -287,6 +326,10 @@ mod tests {
         let version = left_behind(&folder, |head| head.journal += 1);
         let recovery = recover_within(std::slice::from_ref(&folder));
         assert!(!boot.exists() && namespace.exists() && version.exists());
+        let mut of_other = Journal::within(std::slice::from_ref(&folder));
+        of_other.head.as_mut().map(|head| head.namespace += 1);
+        of_other.note(&Request::Forget { id: 1 }).unwrap();
+        assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None, "a guard of another namespace");
         assert_eq!(recovery.problems.len(), 1, "{recovery:?}");
         assert!(recovery.problems[0].contains("journal version 2"), "{recovery:?}");
     }

@@ -35,6 +35,7 @@ mod vf;
 pub use error::TreatmentError;
 pub use guard::guard_main;
 pub use journal::recover;
+pub(crate) use journal::with_guard;
 pub use lifeline::GuardCommand;
 pub use loan::Loan;
 pub use roots::Roots;

@@ -1,10 +1,13 @@
 //! Settings that an agent and its guard left behind when both were killed, and the next run on that host.
 use std::path::Path;
 
+use netduel_agent::AgentWork;
 use netduel_agent::treatment::recover;
+use netduel_control::agent::Work as _;
 use netduel_control::protocol::Recovery;
+use netduel_model::ids::RunId;
 
-use super::{Agent, all, assert_treated, in_namespace, kill_and_wait, must, state};
+use super::{Agent, all, assert_treated, command, in_namespace, kill_and_wait, mtu, must, state};
 use crate::support::Bench;
 
 /// An agent with every treatment, which is killed with its guard.
@@ -27,6 +30,29 @@ fn settings_of_an_agent_that_was_killed_with_its_guard_are_restored_once() {
         assert_eq!((recovery.restored.len(), recovery.problems.len()), (5, 0), "{recovery:?}");
         assert!(recovery.restored.contains(&"the change of the MTU of va".to_owned()), "{recovery:?}");
         assert_eq!(recover(), Recovery::default());
+    });
+}
+
+#[test]
+fn run_that_starts_while_a_guard_restores_settings_waits_for_it() {
+    in_namespace("recovery::run_that_starts_while_a_guard_restores_settings_waits_for_it", || {
+        let folder = tempfile::tempdir().unwrap();
+        let gate = folder.path().join("gate");
+        let path = gate.to_str().unwrap();
+        must("mkfifo", &[path]);
+        // The undo of the command comes first, and waits until the gate is opened.
+        let mut agent =
+            Agent::start(&[mtu(1400), command(&["true"], &["sh", "-c", &format!("read line < {path}")])]);
+        assert_eq!(agent.word(), "well");
+        agent.child.kill().unwrap();
+        agent.child.wait().unwrap();
+        let next = std::thread::spawn(|| {
+            let locked = AgentWork::new().lock(&RunId::new("next").unwrap());
+            (locked, state().mtu)
+        });
+        // Opens when the guard reads.
+        std::fs::write(&gate, "now\n").unwrap();
+        assert_eq!(next.join().unwrap(), (Ok(()), 1500));
     });
 }
 
