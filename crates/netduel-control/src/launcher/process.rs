@@ -10,14 +10,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::agents::{Arrival, Ended, LaunchError};
 use super::input::Input;
 
 /// Lines of an agent's standard error that are kept for the message when it dies.
 const LAST_WORDS_LINES: usize = 12;
-/// How long the end of standard error, and then that of the process, is waited for once the process is killed.
+/// How long the end of standard error is waited for once the process has ended or is killed, and then the end of a killed process.
 const KILL_PATIENCE: Duration = Duration::from_secs(1);
 /// Longest such line that is kept, bytes.
 const LAST_WORDS_LEN: usize = 400;
@@ -87,26 +87,42 @@ impl AgentProcess {
     pub fn end(mut self, patience: Duration) -> (Ended, Remains) {
         self.close_input();
         let remains = Remains(self.stderr_done.take());
-        // Its standard error ends with the process; waiting for that needs no signal handler and no polling.
-        let mut is_over = remains.are_gone(patience);
-        if !is_over {
-            self.kill();
-            // Its last output may hold the reason. A process outside of the group may keep the pipe open.
-            is_over = remains.are_gone(KILL_PATIENCE);
+        let group = Pid::from_child(&self.child);
+        let exit = exit_of(self.child);
+        let mut status = exit.recv_timeout(patience).ok();
+        let is_over = match status {
+            // It has undone its changes. What still has its standard error is not its guard but, for example, the master process of an
+            // ssh connection that is kept open (ControlPersist): only the last output of the agent is waited for.
+            Some(Some(exited)) if exited.success() => {
+                remains.are_gone(KILL_PATIENCE);
+                true
+            }
+            // Its guard, which has its standard error, may be at work.
+            Some(_) => remains.are_gone(patience),
+            None if remains.are_gone(Duration::ZERO) => true,
+            None => {
+                kill(group);
+                // Its last output may hold the reason. A process outside of the group may keep the pipe open.
+                remains.are_gone(KILL_PATIENCE)
+            }
+        };
+        if status.is_none() {
+            // A process that could not be killed, because its launcher made it another user's, is not waited for.
+            status = exit.recv_timeout(KILL_PATIENCE).ok();
         }
-        let status = status_of(self.child);
+        let status = status.flatten();
         let kept = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         let last_words = kept.iter().cloned().collect::<Vec<_>>().join("\n");
         (Ended { status, last_words, is_over }, remains)
     }
+}
 
-    /// Kills the process group: a launcher that is a shell has the agent for a child. The guard that undoes treatments after
-    /// an agent was killed is in a session of its own.
-    fn kill(&mut self) {
-        let group = Pid::from_child(&self.child);
-        if kill_process_group(group, Signal::KILL).is_err() {
-            drop(self.child.kill());
-        }
+/// Kills the process group: a launcher that is a shell has the agent for a child. The guard that undoes treatments after an agent was
+/// killed is in a session of its own.
+fn kill(group: Pid) {
+    if kill_process_group(group, Signal::KILL).is_err() {
+        // The process is gone meanwhile, or it is another user's.
+        let _ = kill_process(group, Signal::KILL);
     }
 }
 
@@ -123,14 +139,14 @@ impl Remains {
     }
 }
 
-/// How a process ended. A process that could not be killed, because its launcher made it another user's, is not waited for.
-fn status_of(mut child: Child) -> Option<ExitStatus> {
+/// How a process ended, once it has: its receiver decides how long to wait.
+fn exit_of(mut child: Child) -> Receiver<Option<ExitStatus>> {
     let (ended, status) = channel();
     std::thread::spawn(move || {
         // The receiver may have given up.
         let _ = ended.send(child.wait().ok());
     });
-    status.recv_timeout(KILL_PATIENCE).ok().flatten()
+    status
 }
 
 /// Carries standard output to the channel until it ends.

@@ -105,3 +105,22 @@ fn what_a_killed_agent_leaves_running_is_waited_for() {
     assert!(remains.are_gone(Duration::from_secs(60)));
     assert!(remains.are_gone(Duration::ZERO), "what is gone stays gone");
 }
+
+#[test]
+fn process_that_keeps_standard_error_open_does_not_delay_the_end() {
+    // As the master of an ssh connection that is kept open: it has the standard error of its ssh, which has ended.
+    let (gate, holder) = std::io::pipe().unwrap();
+    let gate = format!("/proc/{}/fd/{}", std::process::id(), std::os::fd::AsRawFd::as_raw_fd(&gate));
+    let script = format!(
+        "setsid sh -c 'echo up; exec cat > /dev/null' < {gate} & echo last words >&2; read line; exit 0"
+    );
+    let (agent, arrivals) = start(&script);
+    let first = arrivals.recv_timeout(Duration::from_secs(60));
+    assert!(matches!(&first, Ok((7, Arrival::Bytes(bytes))) if bytes == b"up\n"), "{first:?}");
+    // A test that waits for the other process would not end.
+    let (ended, remains) = agent.end(Duration::from_secs(86_400));
+    assert!(ended.is_over && ended.status.is_some_and(|status| status.success()), "{ended:?}");
+    assert_eq!(ended.last_words, "last words");
+    assert!(!remains.are_gone(Duration::ZERO), "the other process was ended");
+    drop(holder);
+}
