@@ -18,6 +18,7 @@ use netduel_model::run::RunEnd;
 use crate::launcher::{Agents, Processes};
 use crate::protocol::Limits;
 
+pub use conductor::traffic_ns;
 pub use describe::Described;
 pub use error::{RunError, RunErrorKind};
 pub use surroundings::{

@@ -37,6 +37,8 @@ pub(super) struct Conductor<'a> {
     dropped: BTreeMap<ArmName, String>,
     trials: Vec<Trial>,
     run: Option<RunId>,
+    /// What a resumed run has used of its budget before, nanoseconds.
+    used_before_ns: u64,
 }
 
 impl<'a> Conductor<'a> {
@@ -61,6 +63,7 @@ impl<'a> Conductor<'a> {
             dropped: BTreeMap::new(),
             trials: Vec::new(),
             run: None,
+            used_before_ns: 0,
         }
     }
 
@@ -130,6 +133,7 @@ impl<'a> Conductor<'a> {
 
     /// Where a resumed run continues: the first incomplete block, and the number of the next attempt at it.
     fn resume_point(&mut self, done: Vec<Trial>) -> (u32, u32) {
+        self.used_before_ns = traffic_ns(self.hosts.plan, &done);
         let per_block = self.hosts.plan.trials_per_block() as usize;
         let (mut block, mut attempt) = (0, 0);
         loop {
@@ -148,6 +152,7 @@ impl<'a> Conductor<'a> {
 
     fn blocks(&mut self, seed: u64, first_block: u32, mut attempt: u32) -> Result<RunEnd, RunError> {
         let design = &self.hosts.plan.design;
+        let used_before_ns = self.used_before_ns;
         let started_ns = self.hosts.clock.now_ns();
         for block in first_block..design.blocks_max {
             if block >= design.blocks_min
@@ -155,8 +160,8 @@ impl<'a> Conductor<'a> {
             {
                 return Ok(end);
             }
-            let gone_ns = self.hosts.clock.now_ns().saturating_sub(started_ns);
-            if design.budget.is_some_and(|budget| gone_ns >= budget.0) {
+            let own_ns = self.hosts.clock.now_ns().saturating_sub(started_ns);
+            if design.budget.is_some_and(|budget| used_before_ns.saturating_add(own_ns) >= budget.0) {
                 return Ok(RunEnd::BudgetReached);
             }
             for slot in schedule::block(self.hosts.plan, seed, block) {
@@ -305,4 +310,15 @@ impl<'a> Conductor<'a> {
             }
         }
     }
+}
+
+/// The time of the traffic of stored trials, nanoseconds, those of superseded attempts included: what a resumed run has used of its
+/// budget. The time between trials is not stored, so it is less than the time that the run took.
+pub fn traffic_ns(plan: &ResolvedPlan, trials: &[Trial]) -> u64 {
+    let of = |trial: &Trial| {
+        let workload = plan.arm(&trial.slot.arm)?.workload(&trial.slot.workload)?;
+        // A trial that failed before its traffic has no ends.
+        trial.client.as_ref().map(|_| workload.timing.duration.0)
+    };
+    trials.iter().filter_map(of).fold(0, u64::saturating_add)
 }

@@ -263,6 +263,23 @@ fn no_block_is_begun_after_the_budget() {
 }
 
 #[test]
+fn resumed_run_counts_the_traffic_of_its_earlier_trials_against_the_budget() {
+    let mut whole = Script::default();
+    run(&plan(FOUR_TRIALS), &mut whole).unwrap();
+    let more = plan("blocks_min = 3\nblocks_max = 3\nbudget = \"1 h\"");
+    let used_ns = 4 * more.arms[0].workloads[0].timing.duration.0;
+    for (budget_ns, end, trials) in
+        [(used_ns, RunEnd::BudgetReached, 0), (used_ns + 1_000_000_000, RunEnd::BlocksDone, 2)]
+    {
+        let mut limited = more.clone();
+        limited.design.budget = Some(Nanos(budget_ns));
+        let mut script = Script { done_before: whole.stored.clone(), step_ns: 1, ..Script::default() };
+        assert_eq!(run(&limited, &mut script).unwrap(), end);
+        assert_eq!(script.stored.len(), trials);
+    }
+}
+
+#[test]
 fn two_agents_that_die_in_one_trial_are_both_started_again() {
     let [one, other] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut script =

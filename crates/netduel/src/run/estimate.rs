@@ -7,6 +7,7 @@ pub struct Estimate {
     /// Traffic of an average trial, nanoseconds.
     planned_trial_ns: u64,
     trials_per_block: u32,
+    /// What is left of the budget at the start of this process.
     budget_ns: Option<u64>,
     started_ns: u64,
     /// Trials that were done before this process began.
@@ -15,15 +16,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// For a run of this plan that begins now, or goes on with `done_before` of `total` trials.
-    pub fn new(plan: &ResolvedPlan, now_ns: u64, done_before: u32, total: u32) -> Self {
+    /// For a run of this plan that begins now, or goes on with `done_before` of `total` trials after `used_ns` of its budget.
+    pub fn new(plan: &ResolvedPlan, now_ns: u64, used_ns: u64, (done_before, total): (u32, u32)) -> Self {
         let trials = plan.arms.iter().flat_map(|arm| &arm.workloads);
         let block_ns: u64 = trials.map(|workload| workload.timing.duration.0).fold(0, u64::saturating_add);
         let trials_per_block = plan.trials_per_block().max(1);
         Self {
             planned_trial_ns: block_ns / u64::from(trials_per_block),
             trials_per_block,
-            budget_ns: plan.design.budget.map(|budget| budget.0),
+            budget_ns: plan.design.budget.map(|budget| budget.0.saturating_sub(used_ns)),
             started_ns: now_ns,
             done_before,
             total,
@@ -44,7 +45,7 @@ impl Estimate {
         let all = u64::from(self.total.saturating_sub(done)).saturating_mul(trial_ns);
         let Some(budget) = self.budget_ns else { return all };
         let block_ns = trial_ns.saturating_mul(u64::from(self.trials_per_block)).max(1);
-        let blocks = budget.div_ceil(block_ns).max(1);
+        let blocks = budget.div_ceil(block_ns);
         all.min(blocks.saturating_mul(block_ns).saturating_sub(elapsed))
     }
 }

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use netduel_control::coordinator::traffic_ns;
 use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
@@ -17,6 +18,7 @@ use netduel_sys::clock::monotonic_ns;
 
 use super::estimate::Estimate;
 use super::lines::{Standing, fit, run_line};
+use crate::console::tell;
 use crate::figure::trial_value;
 
 /// A terminal that does not tell its width.
@@ -131,7 +133,8 @@ impl Progress {
 
     fn run_started(&mut self, total: u32, done: u32) {
         (self.total, self.done) = (total, done);
-        self.estimate = Some(Estimate::new(&self.plan, monotonic_ns(), done, total));
+        let used_ns = traffic_ns(&self.plan, &self.earlier);
+        self.estimate = Some(Estimate::new(&self.plan, monotonic_ns(), used_ns, (done, total)));
         let blocks_done = done / self.plan.trials_per_block().max(1);
         // A block has trials of several attempts when an earlier one was interrupted: the last attempt counts.
         let mut attempts: BTreeMap<u32, u32> = BTreeMap::new();
@@ -155,8 +158,8 @@ impl Progress {
 
     fn important(&self, text: &str) {
         match &self.bars {
-            Some(bars) => bars.all.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bars) => bars.all.suspend(|| tell(text)),
+            None => tell(text),
         }
     }
 
