@@ -1,5 +1,6 @@
 //! Standard output and this terminal. What a command prints as its result goes through here; progress and errors do not.
 use std::io::{IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
 
 use crate::exit::{Failure, Kind};
 
@@ -17,6 +18,44 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints a text for people on standard output. On a terminal its lines are broken between words.
+pub fn print_lines(text: &str) -> Result<(), Failure> {
+    print(&broken(text, terminal_width(std::io::stdout())))
+}
+
+/// Prints a message on standard error. On a terminal its lines are broken between words.
+pub fn tell(text: &str) {
+    eprintln!("{}", broken(text, terminal_width(std::io::stderr())));
+}
+
+fn terminal_width(output: impl AsFd) -> Option<usize> {
+    terminal_size::terminal_size_of(output).map(|(width, _)| usize::from(width.0))
+}
+
+/// The text with each line that is wider broken between words; the rest of a line is indented by two columns more. A word that is wider
+/// stays whole: it may be an address or a command.
+fn broken(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    text.split('\n').map(|line| broken_line(line, width)).collect::<Vec<_>>().join("\n")
+}
+
+fn broken_line(line: &str, width: usize) -> String {
+    let own = line.chars().take_while(|c| *c == ' ').count();
+    let indent = " ".repeat(own + 2);
+    let (mut broken, mut rest) = (String::new(), line.to_owned());
+    while rest.chars().count() > width {
+        let spaces = rest.char_indices().enumerate().filter(|(_, (_, c))| *c == ' ');
+        let mut after_indent = spaces.skip_while(|(column, _)| *column <= own + 2);
+        let first = after_indent.clone().next();
+        let fitting = after_indent.by_ref().take_while(|(column, _)| *column <= width).last();
+        let Some((_, (at, _))) = fitting.or(first) else { break };
+        broken.push_str(rest[..at].trim_end());
+        broken.push('\n');
+        rest = format!("{indent}{}", rest[at..].trim_start());
+    }
+    broken + rest.trim_end()
+}
+
 /// Prints a value as indented JSON.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text =
@@ -28,4 +67,34 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 pub fn page_layout() -> (usize, bool) {
     let width = terminal_size::terminal_size().map_or(WIDTH_DEFAULT, |(width, _)| usize::from(width.0));
     (width, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_between_words_and_no_word_is_cut() {
+        let text = "check: synthetic    ipv4  ok: 100.0 % by syn0 at the client, 100.0 % by syn0 at the server, round trip p50 91 us\n  \
+                    a second line";
+        for width in [20, 40, 60, 80] {
+            let broken = broken(text, Some(width));
+            assert!(broken.lines().all(|line| line.chars().count() <= width), "{width}: {broken}");
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(words(&broken), words(text));
+            assert!(broken.lines().skip(1).all(|line| line.starts_with("  ")), "{broken}");
+        }
+        assert_eq!(broken(text, None), text);
+        assert_eq!(broken(text, Some(200)), text);
+    }
+
+    #[test]
+    fn word_that_is_wider_than_the_terminal_stays_whole() {
+        let long = "x".repeat(90);
+        assert_eq!(
+            broken(&format!("netduel tcp {long} -t 3"), Some(80)),
+            format!("netduel tcp\n  {long}\n  -t 3")
+        );
+        assert_eq!(broken(&long, Some(80)), long);
+    }
 }

@@ -11,6 +11,7 @@ use netduel_model::workload::{Family, PinAuto, RoundTrip, Timing, Traffic, Wait,
 use netduel_store::Store;
 
 use crate::cli::run::DemoArgs;
+use crate::console;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::figure::trial_value;
 use crate::report_file::Destination;
@@ -32,7 +33,7 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     pin_to_an_allowed_core(&mut plan)?;
     let tell = |line: &str| {
         if !args.quiet.quiet {
-            eprintln!("{line}");
+            console::tell(line);
         }
     };
     tell(&plan.question);

@@ -36,7 +36,7 @@ fn main() {
     let code = match dispatch(&cli.command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("netduel: {failure}");
+            console::tell(&format!("netduel: {failure}"));
             failure.kind as i32
         }
     };

@@ -50,10 +50,10 @@ pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
     if let Some((verdicts, needed)) = plan.too_few_blocks() {
         let verdicts =
             if verdicts == 1 { "1 verdict needs".to_owned() } else { format!("{verdicts} verdicts need") };
-        eprintln!(
+        crate::console::tell(&format!(
             "warning: {verdicts} at least {needed} blocks before even a difference in every block is significant, and the plan allows {}: \
              raise blocks_max, or list fewer metrics",
             plan.design.blocks_max
-        );
+        ));
     }
 }

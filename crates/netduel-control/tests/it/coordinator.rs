@@ -269,7 +269,7 @@ fn resumed_run_counts_the_traffic_of_its_earlier_trials_against_the_budget() {
     let more = plan("blocks_min = 3\nblocks_max = 3\nbudget = \"1 h\"");
     let used_ns = 4 * more.arms[0].workloads[0].timing.duration.0;
     for (budget_ns, end, trials) in
-        [(used_ns, RunEnd::BudgetReached, 0), (used_ns + 1_000_000_000, RunEnd::BlocksDone, 2)]
+        [(used_ns, RunEnd::BudgetReached, 0), (used_ns + 1_000_000_000, RunEnd::BlockLimitReached, 2)]
     {
         let mut limited = more.clone();
         limited.design.budget = Some(Nanos(budget_ns));

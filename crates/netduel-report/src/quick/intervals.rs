@@ -146,11 +146,7 @@ pub fn heading(traffic: &Traffic) -> String {
             format!("{:>12}{:>16}{:>13}{:>12}", "transfer", "rate", "retransmits", "cwnd")
         }
         _ if facts.is_datagram_stream() => {
-            let what = if facts.is_of_packets() { "packets" } else { "datagrams" };
-            format!(
-                "{:>12}{:>16}{:>12}{:>13}{:>18}{:>10}",
-                "transfer", "rate", what, "per second", "lost", "jitter"
-            )
+            format!("{:>10}{:>14}{:>12}{:>16}{:>9}", "transfer", "rate", "per second", "lost", "jitter")
         }
         _ => format!("{:>13}{:>13}{:>10}{:>10}{:>10}", "round trips", "per second", "p50", "p99", "max"),
     };
@@ -180,10 +176,7 @@ pub fn line(traffic: &Traffic, interval: &Interval) -> String {
                 format!("{value:.0} ({:.2} %)", if all > 0 { value * 100.0 / all as f64 } else { 0.0 })
             });
             let jitter = known(interval.jitter_ns, &human_nanos);
-            format!(
-                "{transfer:>12}{rate:>16}{:>12}{per_second:>13}{missing:>18}{jitter:>10}",
-                interval.messages
-            )
+            format!("{transfer:>10}{rate:>14}{per_second:>12}{missing:>16}{jitter:>9}")
         }
         _ => {
             let time =

@@ -144,7 +144,7 @@ fn asked(
     };
     let listener = &mut |event| {
         if let Event::Warned { warning } = event {
-            eprintln!("netduel: {warning}");
+            crate::console::tell(&format!("netduel: {warning}"));
         }
     };
     let described: Described = coordinator::describe(plan, &clock, launcher, listener, metadata)

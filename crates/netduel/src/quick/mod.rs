@@ -24,7 +24,7 @@ use netduel_model::workload::Workload;
 use netduel_report::analysis::expected;
 use netduel_report::quick::SummaryInput;
 
-use crate::console::{page_layout, print};
+use crate::console::{page_layout, print, tell};
 use crate::exit::{Failure, Kind};
 use crate::program;
 use crate::run::{RunSource, System, run_failure};
@@ -174,7 +174,7 @@ fn execute(
             let expected = plan.arms.first().and_then(|arm| expected::of(plan, hosts, arm, workload));
             output.borrow_mut().end(plan, workload, trial, (shared, expected.as_ref()))?;
             if let Some(id) = closed.id.filter(|_| common.save) {
-                eprintln!("stored as run {id} (netduel report {id})");
+                tell(&format!("stored as run {id} (netduel report {id})"));
             }
             Ok(Tested { workload: workload.clone(), trial: trial.clone(), shared_machine: shared })
         }

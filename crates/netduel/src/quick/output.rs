@@ -14,7 +14,7 @@ use netduel_report::words;
 use serde_json::{Value, json};
 
 use super::args::CommonArgs;
-use crate::console::{page_layout, print};
+use crate::console::{page_layout, print, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 
 /// Form of the output.
@@ -88,7 +88,7 @@ impl Output {
             Format::Text if self.quiet => Ok(()),
             Format::Text => {
                 let from = self.from.as_ref().map(|from| format!(" from {from}")).unwrap_or_default();
-                print(&format!("server {server}{from}: {settings}\n"))
+                print_lines(&format!("server {server}{from}: {settings}\n"))
             }
             Format::Json => Ok(()),
             Format::JsonStream => line(&json!({
@@ -103,8 +103,8 @@ impl Output {
         match event {
             Event::TrialProgress { role, figures } => self.progress(*role, *figures),
             Event::SearchTried { step } => self.tried(step),
-            Event::Warned { warning } => eprintln!("warning: {warning}"),
-            Event::ProblemFound { text } => eprintln!("{text}"),
+            Event::Warned { warning } => tell(&format!("warning: {warning}")),
+            Event::ProblemFound { text } => tell(text),
             _ => {}
         }
     }
@@ -125,7 +125,7 @@ impl Output {
         }
         // What could not be printed now will fail again at the end, where it is told.
         drop(match self.format {
-            Format::Text => print(&format!("{}\n", words::search::tried(step))),
+            Format::Text => print_lines(&format!("{}\n", words::search::tried(step))),
             Format::Json => Ok(()),
             Format::JsonStream => line(&json!({ "event": "step", "step": step })),
         });
@@ -139,7 +139,7 @@ impl Output {
                     [] => format!("{}\n", quick::heading(&self.traffic)),
                     _ => String::new(),
                 };
-                print(&format!("{heading}{}\n", quick::line(&self.traffic, &interval)))
+                print_lines(&format!("{heading}{}\n", quick::line(&self.traffic, &interval)))
             }
             Format::Json => Ok(()),
             Format::JsonStream => {

@@ -5,7 +5,7 @@ use netduel_model::run::{Run, RunEnd};
 use netduel_report::analysis::Analysis;
 use netduel_store::Store;
 
-use crate::console::{print, print_json};
+use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::report_file::{Destination, render, summary, text};
 use crate::run_store::resume_hint;
@@ -94,10 +94,10 @@ fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> 
 /// Standard output belongs to the JSON document when there is one.
 fn say(json: bool, line: &str) -> Result<(), Failure> {
     if json {
-        eprintln!("{line}");
+        tell(line);
         return Ok(());
     }
-    print(&format!("{line}\n"))
+    print_lines(&format!("{line}\n"))
 }
 
 /// The exit code of a run that could not go on.

@@ -332,6 +332,6 @@ impl Store for RunFile {
 
 fn complain(stored: Option<Result<(), StoreError>>) {
     if let Some(Err(error)) = stored {
-        eprintln!("netduel: {}", chain(&error));
+        crate::console::tell(&format!("netduel: {}", chain(&error)));
     }
 }

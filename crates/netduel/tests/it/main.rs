@@ -21,6 +21,7 @@ mod run;
 mod search;
 mod serve;
 mod support;
+mod terminal;
 mod treatment;
 mod truth;
 mod under_load;

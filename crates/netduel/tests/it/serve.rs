@@ -15,11 +15,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server on loopback.
 pub struct Server {
-    bench: Bench,
+    pub bench: Bench,
     child: Child,
     lines: BufReader<ChildStdout>,
     pub address: SocketAddr,
-    string: String,
+    pub string: String,
 }
 
 impl Server {

@@ -1,0 +1,113 @@
+//! What a user sees on a narrow terminal: no line is broken within a word.
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::process::{Command, Stdio};
+
+use netduel_sys::pty::Pty;
+
+use crate::serve::Server;
+use crate::support::{Bench, TWO_PATHS, short_plan, skip};
+
+/// Words that a terminal of this width would break, and all that was written. A terminal goes on in the next line after its last column
+/// (ECMA-48; xterm's auto-wrap).
+fn broken_words(output: &str, width: usize) -> Vec<String> {
+    let mut broken = Vec::new();
+    let (mut column, mut word) = (0, String::new());
+    let mut chars = output.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            // A control sequence ends with a letter: colours, and moves of the cursor by whole lines.
+            '\u{1b}' => drop(chars.by_ref().find(char::is_ascii_alphabetic)),
+            '\r' | '\n' => (column, word) = (0, String::new()),
+            _ => {
+                if column == width {
+                    if c != ' ' && !word.is_empty() {
+                        broken.push(format!("{word}|{c}"));
+                    }
+                    column = 0;
+                }
+                column += 1;
+                if c == ' ' { word.clear() } else { word.push(c) }
+            }
+        }
+    }
+    broken
+}
+
+/// Runs a command with a terminal of this width as its standard output and error.
+fn on_terminal(mut command: Command, width: usize) -> Option<String> {
+    let Pty { user, program } = Pty::open().ok()?;
+    let program = File::from(program);
+    let size = ["rows", "24", "cols", &width.to_string()];
+    let sized = Command::new("stty").args(size).stdin(program.try_clone().unwrap()).status();
+    if !sized.is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let error = program.try_clone().unwrap();
+    let mut child =
+        command.env("TERM", "xterm").stdin(Stdio::null()).stdout(program).stderr(error).spawn().unwrap();
+    // It has copies of the program's end, without which reading would not end.
+    drop(command);
+    let (mut user, mut bytes, mut part) = (File::from(user), Vec::new(), [0; 4096]);
+    loop {
+        match user.read(&mut part) {
+            Ok(0) => break,
+            Ok(length) => bytes.extend(&part[..length]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // EIO: no process has the program's end any more.
+            Err(_) => break,
+        }
+    }
+    child.wait().unwrap();
+    Some(String::from_utf8(bytes).unwrap())
+}
+
+fn assert_whole_words(command: Command, width: usize, part: &str) {
+    let words = format!("{command:?}");
+    let Some(output) = on_terminal(command, width) else { return skip("no pseudo-terminal, or no stty") };
+    assert!(output.contains(part), "{words}: {output}");
+    let broken = broken_words(&output, width);
+    assert!(broken.is_empty(), "{words} at {width} columns breaks {broken:?}: {output}");
+}
+
+#[test]
+fn wrapped_words_are_found() {
+    assert_eq!(broken_words("one two", 5), ["t|w"]);
+    assert!(broken_words("one two", 4).is_empty() && broken_words("one  two\r\nthree", 5).is_empty());
+    assert!(broken_words("\u{1b}[1mone\u{1b}[0m two", 4).is_empty());
+}
+
+#[test]
+fn progress_of_a_run_and_its_verdicts_fit_the_terminal() {
+    let bench = Bench::new();
+    let workloads = "[[workloads]]\nname = \"bulk\"\ntype = \"tcp-stream\"\nduration = \"300 ms\"\nwarmup = \"0 s\"\n\
+                     [[workloads]]\nname = \"latency\"\ntype = \"tcp-rr\"\nduration = \"300 ms\"\nwarmup = \"0 s\"\n";
+    let plan = bench.plan(&short_plan(TWO_PATHS, workloads, "blocks_min = 2\nblocks_max = 2"));
+    for width in [60, 80] {
+        assert_whole_words(bench.netduel(["run", plan.to_str().unwrap()]), width, "8 valid trials");
+    }
+}
+
+#[test]
+fn lines_of_quick_tests_fit_the_terminal() {
+    let server = Server::start(&[]);
+    for width in [60, 80] {
+        for words in
+            [&["tcp", "-b", "20M"][..], &["udp", "-b", "20M"], &["rr"], &["crr"], &["pps", "--rate", "2k"]]
+        {
+            let options = [&server.string, "-t", "0.5", "-i", "0.1"];
+            let command = server
+                .bench
+                .netduel(words[..1].iter().copied().chain(options).chain(words[1..].iter().copied()));
+            assert_whole_words(command, width, "bottleneck");
+        }
+        // Errors and help.
+        assert_whole_words(
+            server.bench.netduel(["tcp", "elsewhere.invalid"]),
+            width,
+            "there is no pairing with",
+        );
+        assert_whole_words(server.bench.netduel(["pps", "--help"]), width, "--generator");
+    }
+    server.end();
+}
