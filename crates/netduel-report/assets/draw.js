@@ -18,20 +18,32 @@
   const fill = (arm) => (arm === 0 ? "var(--paper)" : colour(arm));
   const STYLE = { background: "none", color: "var(--ink)", fontFamily: "inherit", fontSize: "12px", overflow: "visible" };
 
-  // Places labels at the given heights with room between them, in pixels of the plot.
-  function spread(positions, gap) {
+  // Places labels at the given heights with room between them, in pixels of the plot, and none below `bottom`.
+  function spread(positions, gap, bottom) {
     const order = positions.map((y, index) => [y, index]).sort((a, b) => a[0] - b[0]);
     for (let i = 1; i < order.length; i++) order[i][0] = Math.max(order[i][0], order[i - 1][0] + gap);
+    let limit = bottom;
+    for (let i = order.length - 1; i >= 0; i--) {
+      order[i][0] = Math.min(order[i][0], limit);
+      limit = order[i][0] - gap;
+    }
     const result = [];
     for (const [y, index] of order) result[index] = y;
     return result;
   }
 
-  // Names of arms at the right end of their lines: no legend to look up, no colour to tell apart.
-  function endLabels(ends, arms) {
-    return (index, scales) => {
+  // A name that fits into so many pixels; the tips have the whole of it.
+  const CHARACTER = 6.8;
+  const fitted = (name, room) => {
+    const most = Math.max(3, Math.floor(room / CHARACTER));
+    return name.length <= most ? name : `${name.slice(0, most - 1)}…`;
+  };
+
+  // Names at the right end of their lines: no legend to look up, no colour to tell apart. `arm` gives the colour.
+  function endLabels(ends, names, room) {
+    return (index, scales, values, dimensions) => {
       const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
-      const ys = spread(ends.map((end) => scales.y(end.y)), 14);
+      const ys = spread(ends.map((end) => scales.y(end.y)), 14, dimensions.height - dimensions.marginBottom - 2);
       ends.forEach((end, i) => {
         const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
         text.setAttribute("x", scales.x(end.x) + 9);
@@ -39,25 +51,52 @@
         text.setAttribute("fill", `var(--arm-${end.arm % 6}-text)`);
         text.setAttribute("font-weight", "600");
         text.setAttribute("text-anchor", "start");
-        text.textContent = arms[end.arm];
+        text.setAttribute("paint-order", "stroke");
+        text.setAttribute("stroke", "var(--paper)");
+        text.setAttribute("stroke-width", "3");
+        text.textContent = fitted(names[end.line], room - 9);
         group.appendChild(text);
       });
       return group;
     };
   }
 
-  // Ticks of a logarithmic axis at 1, 2 and 5 of each decade; only at 1 when that would be too many.
+  // Ticks of a logarithmic axis: the finest steps of a decade that are not too many.
   function logTicks(low, high, most) {
     const decades = d3.range(Math.floor(Math.log10(low)), Math.ceil(Math.log10(high)) + 1);
-    const ticks = (steps) => decades.flatMap((decade) => steps.map((step) => +(step * 10 ** decade).toPrecision(1)))
+    const ticks = (steps) => decades.flatMap((decade) => steps.map((step) => +(step * 10 ** decade).toPrecision(2)))
       .filter((tick) => tick >= low && tick <= high);
-    const fine = ticks([1, 2, 5]);
-    return fine.length <= most ? fine : ticks([1]);
+    const choices = [[1, 1.5, 2, 2.5, 3, 4, 5, 6, 8], [1, 2, 3, 5, 7], [1, 2, 5], [1]].map(ticks);
+    return choices.find((choice) => choice.length <= most) || choices[3];
   }
+
+  // Ticks whose labels do not touch on a logarithmic axis of so many pixels, from left to right.
+  function apart(ticks, low, high, pixels, name) {
+    let right = -Infinity;
+    return ticks.filter((tick) => {
+      const middle = Math.log(tick / low) / Math.log(high / low) * pixels;
+      const half = name(tick).length * CHARACTER / 2;
+      if (middle - half < right + 8) return false;
+      right = middle + half;
+      return true;
+    });
+  }
+
+  // Arms that differ by more than this need a logarithmic axis: on a linear one the lower ones lie on zero.
+  const FAR = 10;
+  const isFar = (medians, values) => {
+    const known = medians.filter((median) => median !== null && median !== undefined);
+    return known.length > 1 && values.every((value) => value > 0) && Math.max(...known) > FAR * Math.min(...known);
+  };
+  // A logarithmic axis of y for these values, its ticks, and its title.
+  const logAxis = (values, unit) => {
+    const low = Math.min(...values) / 1.25, high = Math.max(...values) * 1.25, ticks = logTicks(low, high, 8);
+    return { ticks, axis: { type: "log", domain: [low, high], tickFormat: (v) => `${v}`, label: `${unit}, logarithmic`, ticks } };
+  };
 
   const BELOW = { labelAnchor: "center", labelOffset: 36, labelArrow: "none" };
   const longest = (arms) => Math.max(...arms.map((name) => name.length));
-  const labelRoom = (arms) => Math.min(16 + longest(arms) * 6.8, 150);
+  const labelRoom = (names, width) => Math.min(16 + longest(names) * CHARACTER, 150, width * 0.36);
   // An axis from zero shows proportions; a narrow one shows what is left when there are none.
   const fromZero = (values) => Math.max(...values) > 1.5 * Math.min(...values) || Math.max(...values) === Math.min(...values);
   // Values that are all 0 have no axis of their own.
@@ -70,15 +109,17 @@
     const count = Math.max(...points.map((point) => point.block));
     const byBlock = d3.rollups(points, (group) => ({ low: d3.min(group, (p) => p.value), high: d3.max(group, (p) => p.value) }), (p) => p.block);
     const ends = metric.arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
-      .map((end) => ({ arm: end.arm, x: count, y: end.last[1] }));
+      .map((end) => ({ arm: end.arm, line: end.arm, x: count, y: end.last[1] }));
+    const room = labelRoom(data.arms, width), values = points.map((p) => p.value);
+    const log = isFar(metric.medians, values) ? logAxis(values, metric.unit) : null;
+    const y = log ? log.axis : { label: metric.unit, zero: fromZero(values), nice: true, ticks: 5, ...domain(values) };
     return Plot.plot({
-      width, height: 240, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
+      width, height: 240, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
       x: { domain: d3.range(1, count + 1), type: "point", padding: 0.5, label: "block", ...BELOW, tickSize: 0,
         ticks: count > 16 ? d3.range(1, count + 1, Math.ceil(count / 12)) : undefined },
-      y: { label: metric.unit, labelArrow: "none", zero: fromZero(points.map((p) => p.value)), nice: true, ticks: 5, tickSize: 0,
-        ...domain(points.map((p) => p.value)) },
+      y: { ...y, labelArrow: "none", tickSize: 0 },
       marks: [
-        Plot.gridY({ ...grid, ticks: 5 }),
+        log ? Plot.gridY(log.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }),
         ...metric.medians.map((median, a) => Plot.ruleY(median === null ? [] : [median], {
           stroke: colour(a), strokeOpacity: 0.55, strokeDasharray: DASHES[a % 6] })),
         Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
@@ -86,49 +127,55 @@
           x: "block", y: "value", symbol: SYMBOLS[a % 6], r: 4.5, stroke: colour(a), strokeWidth: 1.75, fill: fill(a),
           title: (p) => `${data.arms[a]}, block ${p.block}\n${p.value} ${metric.unit}`, tip: true,
         })),
-        endLabels(ends, data.arms),
+        endLabels(ends, data.arms, room),
       ],
     });
   }
 
-  // Time on the x axis; `log` is for values that lie decades apart.
-  function course(data, { arms, unit, duration_s, cut }, width, height, log) {
-    const points = arms.flatMap((arm, a) => arm.map(([time, median, low, high]) => ({ arm: a, time, median, low, high })));
+  // A line for each arm, as everywhere.
+  const armLines = (data) => data.arms.map((name, arm) => ({ name, arm, dash: DASHES[arm % 6] }));
+
+  // Time on the x axis, a line with its band for each series; `log` is for values that lie decades apart.
+  function course(lines, { arms: all, unit, duration_s, cut }, width, height, log) {
+    const points = all.flatMap((own, line) => own.map(([time, median, low, high]) => ({ line, time, median, low, high })));
     if (!points.length) return null;
-    const low = Math.min(...points.map((p) => p.low)) / 1.25, high = Math.max(...points.map((p) => p.high)) * 1.25;
-    const ticks = log ? logTicks(low, high, 6) : 5;
-    const y = log ? { type: "log", domain: [low, high], tickFormat: (v) => `${v}` } : { zero: true, nice: true };
+    const values = points.flatMap((p) => [p.low, p.median, p.high]);
+    const middles = all.map((own) => d3.median(own, (point) => point[1]));
+    const axis = log || isFar(middles, values) ? logAxis(values.filter((value) => value > 0), unit) : null;
+    const floor = axis ? axis.axis.domain[0] : -Infinity;
+    const y = axis ? axis.axis : { zero: true, nice: true, label: unit, ticks: 5 };
     const named = (name, x, textAnchor) => Plot.text(cut.filter((span) => span.name === name),
       { x, text: "name", frameAnchor: "top", dy: -14, fill: "var(--quiet)", textAnchor, fontSize: 11 });
-    const ends = arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
-      .map((end) => ({ arm: end.arm, x: duration_s, y: end.last[1] }));
+    const ends = all.map((own, line) => ({ line, last: own[own.length - 1] })).filter((end) => end.last)
+      .map((end) => ({ line: end.line, arm: lines[end.line].arm, x: duration_s, y: Math.max(end.last[1], floor) }));
+    const names = lines.map((line) => line.name), room = labelRoom(names, width);
     return Plot.plot({
-      width, height, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
+      width, height, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
       x: { domain: [0, duration_s], label: "seconds after the start", ...BELOW, ticks: 6, tickSize: 0 },
-      y: { ...y, label: unit, labelArrow: "none", ticks, tickSize: 0 },
+      y: { ...y, labelArrow: "none", tickSize: 0 },
       marks: [
         Plot.rect(cut, { x1: "from", x2: "to", fill: "var(--shade)", title: "name" }),
-        log ? Plot.gridY(ticks, grid) : Plot.gridY({ ...grid, ticks }),
-        ...arms.flatMap((_, a) => {
-          const own = points.filter((p) => p.arm === a);
+        axis ? Plot.gridY(axis.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }),
+        ...lines.flatMap(({ arm, dash }, line) => {
+          const own = points.filter((p) => p.line === line);
           return [
-            Plot.areaY(own, { x: "time", y1: "low", y2: "high", fill: colour(a), fillOpacity: 0.16 }),
-            Plot.lineY(own, { x: "time", y: "median", stroke: colour(a), strokeWidth: 1.75, strokeDasharray: DASHES[a % 6] }),
+            Plot.areaY(own, { x: "time", y1: (p) => Math.max(p.low, floor), y2: "high", fill: colour(arm), fillOpacity: 0.16 }),
+            Plot.lineY(own, { x: "time", y: (p) => Math.max(p.median, floor), stroke: colour(arm), strokeWidth: 1.75, strokeDasharray: dash }),
           ];
         }),
         named("warm-up", "from", "start"), named("load begins", "from", "start"), named("cool-down", "to", "end"),
         Plot.tip(points, Plot.pointer({ x: "time", y: "median", title: (p) =>
-          `${data.arms[p.arm]}, ${p.time} s\nmedian ${p.median} ${unit}\nfrom ${p.low} to ${p.high}` })),
-        endLabels(ends, data.arms),
+          `${lines[p.line].name}, ${p.time} s\nmedian ${p.median} ${unit}\nfrom ${p.low} to ${p.high}` })),
+        endLabels(ends, names, room),
       ],
     });
   }
 
-  const series = (data, plot, width) => course(data, plot, width, 240, false);
+  const series = (data, plot, width) => course(armLines(data), plot, width, 240, false);
 
   // Throughput and round trips on one axis of time, under each other.
   function load(data, plot, width) {
-    const panels = [course(data, plot.rates, width, 210, false), course(data, plot.round_trips, width, 230, true)];
+    const panels = [course(armLines(data), plot.rates, width, 210, false), course(armLines(data), plot.round_trips, width, 230, true)];
     if (panels.some((panel) => !panel)) return null;
     const both = document.createElement("div");
     both.append(...panels);
@@ -139,25 +186,27 @@
     const points = arms.flatMap((arm, a) => arm.map(([beyond, value, percentile]) => ({ arm: a, beyond, value, percentile })));
     if (!points.length) return null;
     const most = Math.max(...points.map((p) => p.beyond));
-    const ticks = [2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((tick) => tick <= most);
+    const room = labelRoom(data.arms, width);
+    const all = [2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].filter((tick) => tick <= most);
     const low = Math.min(...points.map((p) => p.value)) / 1.15, high = Math.max(...points.map((p) => p.value)) * 1.15;
     const yTicks = logTicks(low, high, 8);
-    const name = (beyond) => (beyond === 2 ? "50 %" : `${+(100 - 100 / beyond).toPrecision(9)} %`);
+    const name = (beyond) => (beyond === 2 ? "p50" : `p${+(100 - 100 / beyond).toPrecision(9)}`);
+    const ticks = apart(all, 1, most, width - 52 - room, name);
     const ends = arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
-      .map((end) => ({ arm: end.arm, x: end.last[0], y: end.last[1] }));
+      .map((end) => ({ arm: end.arm, line: end.arm, x: end.last[0], y: end.last[1] }));
     return Plot.plot({
-      width, height: 260, marginLeft: 52, marginRight: labelRoom(data.arms), marginTop: 26, marginBottom: 42, style: STYLE,
-      x: { type: "log", domain: [1, most], label: "share of round trips that took no longer", ...BELOW, ticks, tickFormat: name, tickSize: 0 },
+      width, height: 260, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
+      x: { type: "log", domain: [1, most], label: "percentile of round trips", ...BELOW, ticks, tickFormat: name, tickSize: 0 },
       y: { type: "log", domain: [low, high], label: unit, labelArrow: "none", ticks: yTicks, tickFormat: (v) => `${v}`, tickSize: 0 },
       marks: [
-        Plot.gridY(yTicks, grid), Plot.gridX(ticks, grid),
+        Plot.gridY(yTicks, grid), Plot.gridX(all, grid),
         ...arms.map((_, a) => Plot.line(points.filter((p) => p.arm === a), { x: "beyond", y: "value", stroke: colour(a), strokeWidth: 1.75,
           strokeDasharray: DASHES[a % 6] })),
         ...arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a && [50, 90, 99, 99.9, 99.99, 100].includes(p.percentile)), {
           x: "beyond", y: "value", symbol: SYMBOLS[a % 6], r: 3.5, stroke: colour(a), strokeWidth: 1.5, fill: fill(a) })),
         Plot.tip(points, Plot.pointer({ x: "beyond", y: "value", title: (p) =>
           `${data.arms[p.arm]}\n${p.percentile === 100 ? "max" : `p${p.percentile}`}: ${p.value} ${unit}` })),
-        endLabels(ends, data.arms),
+        endLabels(ends, data.arms, room),
       ],
     });
   }
@@ -170,7 +219,7 @@
     const edges = (a) => bins.filter((bin) => bin.a === a).flatMap((bin) => [{ ...bin, x: bin.low }, { ...bin, x: bin.high }]);
     return Plot.plot({
       width, height: 76 + shown.length * 92, marginLeft: 52, marginRight: 24, marginTop: 26, marginBottom: 42, style: STYLE,
-      x: { ...x, label: unit, ...BELOW, tickSize: 0, inset: 6 },
+      x: { ...x, label: x.type === "log" ? `${unit}, logarithmic` : unit, ...BELOW, tickSize: 0, inset: 6 },
       y: { label: what, labelArrow: "none", zero: true, ticks: 3, tickSize: 0 },
       fy: { domain: shown, axis: null, padding: 0.24 },
       marks: [
@@ -179,7 +228,7 @@
           Plot.areaY(edges(a), { x: "x", y1: () => 0, y2: "share", fy: "arm", fill: colour(a), fillOpacity: 0.22 }),
           Plot.lineY(edges(a), { x: "x", y: "share", fy: "arm", stroke: colour(a), strokeWidth: 1.5 }),
         ]),
-        Plot.text(shown, { fy: (name) => name, text: (name) => name, frameAnchor: "top-right", dy: -13, fontWeight: 600,
+        Plot.text(shown, { fy: (name) => name, text: (name) => fitted(name, width - 130), frameAnchor: "top-right", dy: -13, fontWeight: 600,
           fill: (name) => `var(--arm-${data.arms.indexOf(name) % 6}-text)` }),
         Plot.tip(bins, Plot.pointer({ x: (bin) => (bin.low + bin.high) / 2, y: "share", fy: "arm",
           title: (bin) => `${bin.arm}\n${bin.low} to ${bin.high} ${unit}\n${bin.share} ${what}` })),
@@ -192,7 +241,11 @@
     const ticks = bins.length ? logTicks(d3.min(bins, (bin) => bin[0]), d3.max(bins, (bin) => bin[1]), width / 40) : [];
     return humps(data, plot, width, "% of round trips", { type: "log", ticks, tickFormat: (v) => `${v}` });
   };
-  const rates = (data, plot, width) => humps(data, plot, width, "% of intervals", { ticks: 6 });
+  const rates = (data, plot, width) => {
+    const bins = plot.density.flat();
+    const ticks = plot.log ? logTicks(d3.min(bins, (bin) => bin[0]), d3.max(bins, (bin) => bin[1]), width / 50) : 6;
+    return humps(data, plot, width, "% of intervals", plot.log ? { type: "log", ticks, tickFormat: (v) => `${v}` } : { ticks });
+  };
 
   function cores(data, machine, width) {
     const rows = [];
@@ -222,7 +275,7 @@
           title: (row) => `${row.arm}, core ${row.core}\n${CLASSES[row.kind]} ${row.share} %`, tip: true }),
         Plot.text(labelled, { x: (row) => (row.from + row.to) / 2, y: "core", [facet]: "arm", text: (row) => `${SHORT[row.kind]} ${Math.round(row.share)}`,
           fill: (row) => `var(--class-${row.kind}-text)`, fontSize: 11 }),
-        Plot.text(data.arms, { [facet]: (name) => name, text: (name) => name, frameAnchor: "top-left", dy: -15, fontWeight: 600,
+        Plot.text(data.arms, { [facet]: (name) => name, text: (name) => fitted(name, room), frameAnchor: "top-left", dy: -15, fontWeight: 600,
           fill: (name) => `var(--arm-${data.arms.indexOf(name) % 6}-text)` }),
       ],
     });
@@ -237,7 +290,7 @@
     const ticks = logTicks(low, high, width / 60);
     const titles = [...new Set(rows.map((row) => row.part))];
     const lanes = data.arms.filter((name) => rows.some((row) => row.name === name));
-    const room = Math.min(20 + longest(lanes) * 6.8, 150);
+    const room = Math.min(20 + longest(lanes) * CHARACTER, 150, width * 0.36);
     return Plot.plot({
       width, height: 70 + titles.length * (lanes.length * 20 + 26), marginLeft: room, marginRight: 24, marginTop: 30, marginBottom: 42, style: STYLE,
       x: { type: "log", domain: [low, high], label: unit, ...BELOW, ticks, tickFormat: (v) => `${v}`, tickSize: 0 },
@@ -253,18 +306,19 @@
             stroke: colour(arm), strokeWidth: 1.75, fill: fill(arm),
             title: (row) => `${row.name}, ${row.part}\np50 ${row.p50} ${unit}\np99 ${row.p99} ${unit}\nn ${row.count}`, tip: true });
         }),
-        Plot.text(rows, { y: "name", fy: "part", text: "name", frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
+        Plot.text(rows, { y: "name", fy: "part", text: (row) => fitted(row.name, room - 14), frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
           fill: (row) => `var(--arm-${row.arm % 6}-text)` }),
         Plot.text(titles, { fy: (title) => title, text: (title) => title, frameAnchor: "top-left", dx: -room + 2, dy: -15, fill: "var(--quiet)" }),
       ],
     });
   }
 
-  // Both ends of each arm, one arm under the other: what was sent is dashed, as a baseline is.
+  // Both ends of each arm in the arm's colour, one arm under the other; sent is dashed.
   function ends(data, { ways, unit, duration_s, cut }, width) {
     const box = document.createElement("div");
     for (const { arm, direction, ends: series } of ways) {
-      const panel = course({ arms: ["sent", "received"] }, { arms: series, unit, duration_s, cut }, width, 200, false);
+      const lines = [{ name: "sent", arm, dash: "5 3" }, { name: "received", arm, dash: null }];
+      const panel = course(lines, { arms: series, unit, duration_s, cut }, width, 200, false);
       if (!panel) continue;
       const title = document.createElement("p");
       title.className = "panel";
@@ -284,7 +338,7 @@
     const many = points.some((point) => points.some((other) => other !== point && other.label === point.label));
     const lanes = many ? data.arms.filter((name) => rows.some((row) => row.name === name)) : [""];
     const lane = (row) => (many ? row.name : "");
-    const room = Math.min(20 + Math.max(longest(lanes), longest(labels)) * 6.8, 150);
+    const room = Math.min(20 + Math.max(longest(lanes), longest(labels)) * CHARACTER, 150, width * 0.36);
     const most = Math.max(...rows.map((row) => Math.max(row.received, row.sent || 0, row.high || 0, row.published || 0)));
     // Once for each label: it is of one size of frames.
     const published = labels.map((label) => points.find((point) => point.label === label)).filter((point) => point.published !== null);
@@ -302,7 +356,7 @@
         Plot.tickX(rows.filter((row) => row.sent !== null), { x: "sent", y: lane, fy: "label", stroke: "var(--ink)", strokeWidth: 1.5 }),
         Plot.text(rows, { x: (row) => Math.max(row.received, row.high || 0, row.sent || 0), y: lane, fy: "label", dx: 6, textAnchor: "start",
           text: (row) => `${+row.received.toPrecision(3)}`, fill: (row) => `var(--arm-${row.arm % 6}-text)`, fontWeight: 600 }),
-        many ? Plot.text(rows, { y: lane, fy: "label", text: "name", frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
+        many ? Plot.text(rows, { y: lane, fy: "label", text: (row) => fitted(row.name, room - 14), frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
           fill: (row) => `var(--arm-${row.arm % 6}-text)` }) : null,
         Plot.text(labels, { fy: (label) => label, text: (label) => label, frameAnchor: many ? "top-left" : "left", dx: -room + 2, dy: many ? -13 : 0,
           fill: "var(--quiet)", textAnchor: "start" }),

@@ -1,4 +1,4 @@
-//! Pictures as data: what is drawn, in words for those who do not see it, and the table of its numbers.
+//! Pictures as data: the chart, its text alternative, and the table of its numbers.
 use netduel_model::snapshot::HostSnapshot;
 
 use super::table::Table;
@@ -73,7 +73,7 @@ pub struct Segment {
 /// The look of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
-    /// What was to be there.
+    /// As the plan expects.
     Expected,
     /// Anything else.
     Other,
@@ -136,7 +136,7 @@ pub struct Steps {
 pub struct Step {
     /// Its rate.
     pub rate: f64,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Whether it counts for the goal.
     pub is_confirming: bool,
@@ -144,13 +144,13 @@ pub struct Step {
     pub words: String,
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Little enough was lost.
+    /// The loss met the goal.
     Good,
-    /// Too much was lost.
-    TooMuchLost,
+    /// The loss exceeded the goal.
+    LossAboveGoal,
     /// The generator did not reach the rate.
     GeneratorTooSlow,
 }

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use super::chart::{Chart, Figure};
 use super::scale::{Scaled, number, scaled, scaled_packets, scaled_values, short};
 use super::table::{Cell, Column, Table};
-use crate::analysis::{MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
 /// Bins on the axis of rates at most, when arms lie far apart.
 const RATE_BINS_MAX: usize = 200;
+/// Arms whose medians differ by more than this have a logarithmic axis: on a linear one the lower ones fill a single bin.
+const RATES_FAR: f64 = 10.0;
 
 /// A metric by block.
 pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> Figure {
@@ -30,7 +32,7 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> 
     });
     Figure {
         title: format!("{} by block", capital(metric.title())),
-        reading: "A vertical line joins the arms of one block: they ran within moments of each other. Horizontal lines: medians."
+        reading: "A vertical line joins the trials of one block, which ran one after the other. Horizontal lines: medians."
             .to_owned(),
         alternative: format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; ")),
         chart: Chart::Plot("blocks", data),
@@ -95,7 +97,7 @@ pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
     Some(Figure {
         title: title.to_owned(),
         reading:
-            "Share of the intervals of all steady windows, in bins of equal width; all valid trials together."
+            "Share of the intervals of all steady windows, in bins of equal width on the axis; all valid trials together."
                 .to_owned(),
         alternative: in_words(&table),
         chart: Chart::Plot("rates", data),
@@ -109,19 +111,32 @@ pub(super) fn in_words(table: &Table) -> String {
     table.rows.iter().map(|row| table.sentence(row)).collect::<Vec<_>>().join("; ")
 }
 
+/// Whether arms lie so far apart that only a logarithmic axis shows all of them.
+fn is_far_apart(workload: &WorkloadAnalysis) -> bool {
+    let medians: Vec<f64> = workload.arms.iter().filter_map(|arm| summary::median(&arm.intervals)).collect();
+    let all_positive = workload.arms.iter().flat_map(|arm| &arm.intervals).all(|rate| *rate > 0.0);
+    let (low, high) = medians
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), median| (low.min(*median), high.max(*median)));
+    all_positive && high > low * RATES_FAR
+}
+
 /// Shares of the steady intervals of each arm in bins of equal width that all arms have in common.
 fn densities(workload: &WorkloadAnalysis, scale: Scaled) -> Option<Value> {
-    let range = |rates: &[f64]| {
-        Some((rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?))
+    let log = is_far_apart(workload);
+    let place = |rate: f64| if log { rate.ln() } else { rate };
+    let rate_at = |place: f64| if log { place.exp() } else { place };
+    let places = |arm: &ArmAnalysis| -> Vec<f64> { arm.intervals.iter().map(|rate| place(*rate)).collect() };
+    let range = |places: &[f64]| {
+        Some((places.iter().copied().reduce(f64::min)?, places.iter().copied().reduce(f64::max)?))
     };
-    let all: Vec<f64> = workload.arms.iter().flat_map(|arm| arm.intervals.iter().copied()).collect();
-    let (low, high) = range(&all)?;
+    let (low, high) = range(&workload.arms.iter().flat_map(places).collect::<Vec<_>>())?;
     // As wide as the arm that varies most needs for its number of samples, and never so narrow that the axis has too many.
     let width = workload
         .arms
         .iter()
         .filter_map(|arm| {
-            let (low, high) = range(&arm.intervals)?;
+            let (low, high) = range(&places(arm))?;
             Some((high - low) / (arm.intervals.len() as f64).sqrt().clamp(6.0, 30.0))
         })
         .fold((high - low) / RATE_BINS_MAX as f64, f64::max)
@@ -129,15 +144,15 @@ fn densities(workload: &WorkloadAnalysis, scale: Scaled) -> Option<Value> {
         .max(1e-9);
     let arms = workload.arms.iter().map(|arm| {
         let mut counts = vec![0_u32; RATE_BINS_MAX + 1];
-        for rate in &arm.intervals {
-            counts[(((rate - low) / width) as usize).min(RATE_BINS_MAX)] += 1;
+        for place in places(arm) {
+            counts[(((place - low) / width) as usize).min(RATE_BINS_MAX)] += 1;
         }
         // Bins before the first and after the last that hold something would only draw a line along zero.
         let first = counts.iter().position(|count| *count > 0).unwrap_or(0);
         let end = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        let edge = |bin: usize| short((low + width * bin as f64) * scale.factor);
+        let edge = |bin: usize| short(rate_at(low + width * bin as f64) * scale.factor);
         let share = |bin: usize| short(f64::from(counts[bin]) * 100.0 / arm.intervals.len().max(1) as f64);
         (first..end).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
     });
-    Some(json!({ "unit": scale.unit, "density": arms.collect::<Vec<_>>() }))
+    Some(json!({ "unit": scale.unit, "log": log, "density": arms.collect::<Vec<_>>() }))
 }

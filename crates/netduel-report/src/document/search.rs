@@ -31,10 +31,9 @@ fn figure(arm: &ArmAnalysis, search: &ArmSearch) -> Option<Figure> {
     let title = format!("{}{of}: {}", arm.arm, cost(report));
     let table = steps(report, &search.goals);
     Some(Figure {
-        reading: "Each step by its rate, on a logarithmic axis; large: the trials of the goal's own length. Lines: the bounds of the \
-                  first goal."
+        reading: "Rate of each step, logarithmic axis. Large marks: trials of full length. Lines: bounds of the first goal."
             .to_owned(),
-        alternative: format!("{title}: the rate of each step; the same stands in the table of the steps"),
+        alternative: format!("{title}: the rate of each step; the table of the steps has the numbers"),
         title,
         chart: Chart::Steps(picture(report)),
         data: Some(table),
@@ -64,7 +63,7 @@ fn picture(report: &SearchReport) -> Steps {
 fn outcome(step: &SearchStep) -> Outcome {
     match (step.high_loss, step.generator_limited) {
         (true, true) => Outcome::GeneratorTooSlow,
-        (true, false) => Outcome::TooMuchLost,
+        (true, false) => Outcome::LossAboveGoal,
         (false, _) => Outcome::Good,
     }
 }
@@ -98,8 +97,8 @@ fn row(index: usize, step: &SearchStep, goals: &[SearchGoal]) -> Vec<Cell> {
         Cell::number(step.pacing_error().map(|error| percent(error.abs()))),
         match outcome(step) {
             Outcome::GeneratorTooSlow => "generator too slow".into(),
-            Outcome::TooMuchLost => "too much lost".into(),
-            Outcome::Good => "good".into(),
+            Outcome::LossAboveGoal => "loss above goal".into(),
+            Outcome::Good => "passed".into(),
         },
     ]
 }

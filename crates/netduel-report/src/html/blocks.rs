@@ -75,25 +75,38 @@ pub(super) fn styled(text: &Text) -> Markup {
 
 /// A table that scrolls within its own box.
 pub(super) fn table(table: &Table) -> Markup {
+    let is_wordy = is_wordy(table);
     html! {
         div.scroll tabindex="0" {
-            table {
+            table.wordy[is_wordy] {
                 @if table.columns.iter().any(|column| !column.heading().is_empty()) {
                     thead { tr { @for column in &table.columns {
                         th.number[column.kind == ColumnKind::Number] scope="col" { (plain(&column.heading())) }
                     } } }
                 }
-                tbody { @for row in &table.rows { tr { @for (column, one) in table.columns.iter().zip(row) { (cell(column, one)) } } } }
+                tbody { @for row in &table.rows { tr { @for (column, one) in table.columns.iter().zip(row) { (cell(column, one, is_wordy)) } } } }
             }
         }
         @if !table.notes.is_empty() { ul.notes { @for note in &table.notes { li { (plain(note)) } } } }
     }
 }
 
-fn cell(column: &Column, cell: &Cell) -> Markup {
+/// A text in the last column that is longer than this has a line of its own on a narrow page, characters.
+const WORDS_LONG: usize = 40;
+
+/// Whether a table ends in long texts, for which a narrow page has no room beside the other columns.
+fn is_wordy(table: &Table) -> bool {
+    let is_text = table.columns.last().is_some_and(|column| column.kind == ColumnKind::Text);
+    let is_long = |row: &Vec<Cell>| row.last().is_some_and(|cell| cell.text().chars().count() > WORDS_LONG);
+    is_text && table.columns.len() > 2 && table.rows.iter().any(is_long)
+}
+
+/// `is_titled`: a number bears the title of its column, for pages without room for the head of the table.
+fn cell(column: &Column, cell: &Cell, is_titled: bool) -> Markup {
     let (is_number, is_name) = (column.kind == ColumnKind::Number, column.kind == ColumnKind::Key);
+    let title = (is_titled && is_number).then(|| plain(&column.heading()));
     html! {
-        td.number[is_number].name[is_name] {
+        td.number[is_number].name[is_name] data-title=[title] {
             @if *cell == Cell::Absent { span.absent title="not known" { "-" } } @else { (plain(&cell.text())) }
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
         }
     };
     html! {
-        figure class={ "chart " (kind) } {
+        figure class={ "chart " (kind) } style=[rows(&figure.chart)] {
             figcaption {
                 @if !figure.title.is_empty() { b { (plain(&figure.title)) } }
                 span.reading { (plain(&figure.reading)) }
@@ -57,6 +57,19 @@ pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
             @if let Some(table) = &figure.data { details { summary { "Data" } (blocks::table(table)) } }
         }
     }
+}
+
+/// The rows of the grid that a tall plot takes where charts stand side by side; absent for one row.
+fn rows(chart: &Chart) -> Option<String> {
+    let Chart::Plot(kind, data) = chart else { return None };
+    let panels = |key: &str| data[key].as_array().map_or(0, Vec::len);
+    let rows = match *kind {
+        "load" => 2,
+        "ends" => (panels("ways") * 3).div_ceil(4),
+        "density" | "rates" => panels("density").div_ceil(3),
+        _ => 1,
+    };
+    (rows > 1).then(|| format!("--rows: {rows}"))
 }
 
 fn bars(bars: &Bars) -> Markup {

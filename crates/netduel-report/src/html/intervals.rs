@@ -39,6 +39,12 @@ impl Axis {
         Self { reach, equivalence: verdicts.equivalence }
     }
 
+    /// Whether a run has a ratio to draw.
+    pub(super) fn is_used(verdicts: &Verdicts) -> bool {
+        let rows = verdicts.groups.iter().flat_map(|group| &group.rows);
+        rows.filter_map(|row| row.arm.as_ref()).any(|arm| matches!(arm.effect, Effect::Ratio { .. }))
+    }
+
     /// Position of a ratio, pixels.
     fn x(&self, ratio: f64) -> f64 {
         let position = (ratio.ln() / self.reach.ln()).clamp(-1.0, 1.0);

@@ -1,6 +1,6 @@
-//! Steps in order by their rate, good or not, and the bounds that they led to.
+//! Steps of a search in order of time by their rate, with their outcome and the bounds.
 //!
-//! Drawn here and not by script, so that it is there without one. What became of a step is told by its shape as well as its colour.
+//! Drawn here and not by script, so that the picture needs none. Shape as well as colour shows the outcome of a step.
 use maud::{Markup, html};
 
 use crate::document::chart::{Outcome, Step, Steps};
@@ -46,7 +46,7 @@ pub(super) fn picture(steps: &Steps, label: &str) -> Markup {
     let every = count.div_ceil(TICKS_MAX);
     html! {
         p.lines {
-            span.good { "disc: good" } ", " span.bad { "ring: too much lost" } ", " span.slow { "square: generator too slow" }
+            span.good { "disc: passed" } ", " span.bad { "ring: loss above goal" } ", " span.slow { "square: generator too slow" }
         }
         svg width="100%" height=(HEIGHT + FOOT) role="img" aria-label=(plain(label)) {
             line.floor x1="0" x2="100%" y1=(HEIGHT) y2=(HEIGHT) {}
@@ -76,7 +76,7 @@ fn mark(step: &Step, x: &str, y: f64) -> Markup {
             Outcome::GeneratorTooSlow => svg x=(x) y=(y) overflow="visible" {
                 rect.slow x=(-radius) y=(-radius) width=(2.0 * radius) height=(2.0 * radius) { title { (plain(&step.words)) } }
             },
-            Outcome::TooMuchLost => circle.bad cx=(x) cy=(y) r=(radius) { title { (plain(&step.words)) } },
+            Outcome::LossAboveGoal => circle.bad cx=(x) cy=(y) r=(radius) { title { (plain(&step.words)) } },
             Outcome::Good => circle.good cx=(x) cy=(y) r=(radius) { title { (plain(&step.words)) } },
         }
     }

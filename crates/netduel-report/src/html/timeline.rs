@@ -11,8 +11,16 @@ use crate::words::plain;
 
 /// Height of a panel, CSS pixels.
 const HEIGHT: f64 = 96.0;
-/// Room for the names of the marks above the first panel, CSS pixels.
-const MARKS: f64 = 34.0;
+/// Bottom and top of the lines within a panel, CSS pixels.
+const FLOOR: f64 = HEIGHT - 6.0;
+const CEILING: f64 = 22.0;
+/// Room beside the panels for the values of their axes, CSS pixels.
+const SCALE: f64 = 72.0;
+/// Height and mean width of a letter with the room around it, CSS pixels.
+const LETTER_HEIGHT: f64 = 15.0;
+const LETTER_WIDTH: f64 = 7.5;
+/// The width of the panels on a narrow page, CSS pixels.
+const NARROW: f64 = 280.0;
 /// The width that lines are drawn in before they are stretched.
 const ACROSS: f64 = 1000.0;
 /// Trials that are drawn as lines of their own at most.
@@ -27,75 +35,105 @@ fn height(panel: &Panel, value: f64) -> f64 {
     height.clamp(0.0, 1.0)
 }
 
-/// The values at which a panel has a line: the powers of ten, or the half of an axis from 0.
+/// The values at which a panel has a line: powers of ten on a logarithmic axis, else two or three round values. Their labels do not
+/// touch.
 fn rules(panel: &Panel) -> Vec<f64> {
-    match panel.foot {
-        Some(foot) => {
-            (1..12).map(|power| foot * 10_f64.powi(power)).take_while(|value| *value < panel.top).collect()
+    let values: Vec<f64> = if let Some(foot) = panel.foot {
+        (1..12).map(|power| foot * 10_f64.powi(power)).take_while(|value| *value < panel.top).collect()
+    } else {
+        let unit = 10_f64.powf((panel.top / 3.0).log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * unit);
+        let step = step.into_iter().find(|step| panel.top / step <= 3.5).unwrap_or(panel.top);
+        (1..5).map(|count| step * f64::from(count)).take_while(|value| *value < panel.top).collect()
+    };
+    let every = (values.len() as f64 * LETTER_HEIGHT / (FLOOR - CEILING)).ceil().max(1.0) as usize;
+    values.into_iter().step_by(every).collect()
+}
+
+/// The line of each mark's name, 0 or 1: the second where names would touch on a narrow page.
+fn levels(marks: &[(f64, &String)]) -> Vec<usize> {
+    let half = |name: &str| name.chars().count() as f64 * LETTER_WIDTH / 2.0 / NARROW;
+    let mut ends = [f64::NEG_INFINITY; 2];
+    let level = |(at, name): &(f64, &String)| {
+        let level = usize::from(at - half(name) < ends[0]);
+        ends[level] = at + half(name) + LETTER_WIDTH / NARROW;
+        level
+    };
+    marks.iter().map(level).collect()
+}
+
+/// The picture: panels, and beside them the values of their axes.
+pub(super) fn picture(timeline: &Timeline, label: &str) -> Markup {
+    let Timeline { seconds, panels, lines, .. } = timeline;
+    let mut marks: Vec<(f64, &String)> =
+        timeline.marks.iter().map(|(at, name)| (at / seconds, name)).collect();
+    marks.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let levels = levels(&marks);
+    let head = if levels.contains(&1) { 2.0 * LETTER_HEIGHT + 8.0 } else { LETTER_HEIGHT + 8.0 };
+    let bottom = head + HEIGHT * panels.len() as f64;
+    let top_of = |index: usize| head + HEIGHT * index as f64;
+    html! {
+        p.lines { span.up { (lines[0]) } ", " span.down { (lines[1]) } }
+        div.frame {
+            svg width="100%" height=(bottom + 22.0) role="img" aria-label=(plain(label)) {
+                @for ((at, name), level) in marks.iter().zip(levels) {
+                    line.mark x1=(percent(*at)) x2=(percent(*at)) y1=(head - 4.0) y2=(bottom) {}
+                    text.mark x=(percent(*at)) y=(12.0 + LETTER_HEIGHT * level as f64)
+                        text-anchor=(if *at > 0.85 { "end" } else if *at < 0.15 { "start" } else { "middle" }) { (plain(name)) }
+                }
+                @for (index, panel) in panels.iter().enumerate() { (drawn(panel, *seconds, top_of(index))) }
+                @for tick in 0..=4 {
+                    @let at = f64::from(tick) / 4.0;
+                    text.tick x=(percent(at)) y=(bottom + 16.0)
+                        text-anchor=(match tick { 0 => "start", 4 => "end", _ => "middle" }) {
+                        (crate::words::failover::seconds(at * seconds))
+                    }
+                }
+            }
+            svg.scale width=(SCALE) height=(bottom + 22.0) aria-hidden="true" {
+                @for (index, panel) in panels.iter().enumerate() { (scale(panel, top_of(index))) }
+            }
         }
-        None => vec![panel.top / 2.0],
     }
 }
 
-/// The picture.
-pub(super) fn picture(timeline: &Timeline, label: &str) -> Markup {
-    let Timeline { seconds, panels, lines, .. } = timeline;
-    let marks: Vec<(f64, &String)> = timeline.marks.iter().map(|(at, name)| (at / seconds, name)).collect();
-    let bottom = MARKS + HEIGHT * panels.len() as f64;
+/// The values of a panel's axis.
+fn scale(panel: &Panel, y: f64) -> Markup {
     html! {
-        p.lines { span.up { (lines[0]) } ", " span.down { (lines[1]) } }
-        svg width="100%" height=(bottom + 22.0) role="img" aria-label=(plain(label)) {
-            @for (index, (at, name)) in marks.iter().enumerate() {
-                line.mark x1=(percent(*at)) x2=(percent(*at)) y1=(MARKS - 4.0) y2=(bottom) {}
-                text.mark x=(percent(*at)) y=(if index % 2 == 0 { 12 } else { 27 })
-                    text-anchor=(if *at > 0.85 { "end" } else if *at < 0.15 { "start" } else { "middle" }) { (plain(name)) }
-            }
-            @for (index, panel) in panels.iter().enumerate() {
-                (drawn(panel, *seconds, MARKS + HEIGHT * index as f64))
-            }
-            @for tick in 0..=4 {
-                @let at = f64::from(tick) / 4.0;
-                text.tick x=(percent(at)) y=(bottom + 16.0)
-                    text-anchor=(match tick { 0 => "start", 4 => "end", _ => "middle" }) {
-                    (crate::words::failover::seconds(at * seconds))
-                }
-            }
+        @for value in rules(panel) {
+            text.rule x="6" y=(format!("{:.1}", y + FLOOR - height(panel, value) * (FLOOR - CEILING) + 4.0)) { ((panel.human)(value)) }
         }
     }
 }
 
 fn drawn(panel: &Panel, seconds: f64, y: f64) -> Markup {
-    let (floor, ceiling) = (HEIGHT - 6.0, 22.0);
     let path = |points: &Points| {
         let mut path = String::new();
         for (index, (x, value)) in points.iter().enumerate() {
             let letter = if index == 0 { 'M' } else { 'L' };
-            let (x, y) = (x / seconds * ACROSS, floor - height(panel, *value) * (floor - ceiling));
+            let (x, y) = (x / seconds * ACROSS, FLOOR - height(panel, *value) * (FLOOR - CEILING));
             // Writing to a String cannot fail.
             let _ = write!(path, "{letter}{x:.1} {y:.1}");
         }
         path
     };
     let ways = ["up", "down"];
+    // Many thin lines would hide the median.
+    let opacity = format!("{:.2}", (1.2 / panel.trials.len().max(1) as f64).clamp(0.07, 0.22));
     html! {
         svg x="0" y=(y) width="100%" height=(HEIGHT) viewBox={ "0 0 " (ACROSS) " " (HEIGHT) } preserveAspectRatio="none" {
-            line.floor x1="0" x2=(ACROSS) y1=(floor) y2=(floor) {}
+            line.floor x1="0" x2=(ACROSS) y1=(FLOOR) y2=(FLOOR) {}
             @for value in rules(panel) {
-                @let y = floor - height(panel, value) * (floor - ceiling);
+                @let y = FLOOR - height(panel, value) * (FLOOR - CEILING);
                 line.rule x1="0" x2=(ACROSS) y1=(format!("{y:.1}")) y2=(format!("{y:.1}")) {}
             }
             @for (number, way) in ways.iter().enumerate() {
                 @for lines in panel.trials.iter().take(LINES_MAX) {
-                    path class={ "thin " (way) } d=(PreEscaped(path(&lines[number]))) {}
+                    path class={ "thin " (way) } style={ "opacity:" (opacity) } d=(PreEscaped(path(&lines[number]))) {}
                 }
             }
             @for (number, way) in ways.iter().enumerate() {
                 path class={ "bold " (way) } d=(PreEscaped(path(&panel.median[number]))) {}
-            }
-        }
-        @for value in rules(panel) {
-            text.rule x="100%" text-anchor="end" y=(format!("{:.1}", y + floor - height(panel, value) * (floor - ceiling) - 2.0)) {
-                ((panel.human)(value))
             }
         }
         text.panel x="4" y=(y + 13.0) { (panel.title) ": up to " ((panel.human)(panel.top)) }

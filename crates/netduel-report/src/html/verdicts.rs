@@ -20,6 +20,7 @@ pub(super) fn unbroken(verdict: &str) -> Markup {
 /// Every comparison with its interval on one common axis of ratios.
 pub(super) fn table(verdicts: &Verdicts) -> Markup {
     let axis = Axis::over(verdicts);
+    let has_ratios = Axis::is_used(verdicts);
     let baseline = plain(&verdicts.baseline);
     // With two arms the column can bear the name; with more each row has its own.
     let other = match verdicts.others.as_slice() {
@@ -29,8 +30,11 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
     html! {
         p.reading {
             "Each row compares an arm with " b { (baseline) } " within the blocks. Values are medians of the valid trials with their \
-             quartiles. Dot: paired estimate; bar: interval of the verdict on a logarithmic axis of ratios; the line stands at 1, the band \
-             spans what the plan calls no difference."
+             quartiles and number of trials."
+            @if has_ratios {
+                " Dot: paired estimate of the ratio; bar: interval of the verdict, logarithmic axis; line: ratio 1; band: no difference \
+                 by the margin of the plan."
+            }
         }
         div.scroll tabindex="0" {
             table.verdicts.many[verdicts.others.len() > 1] {
@@ -39,23 +43,26 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
                         th scope="col" { "Metric" }
                         th.number scope="col" { (baseline) }
                         th.number scope="col" { (other) }
-                        th.axis scope="col" { span.axis-title { (other) " / " (baseline) } (axis.header()) }
+                        th.axis scope="col" {
+                            @if has_ratios { span.axis-title { (other) " / " (baseline) } (axis.header()) }
+                            @else { span.axis-title { "Difference" } }
+                        }
                         th scope="col" { "Verdict" }
                     }
                 }
-                @for one in &verdicts.groups { (group(one, &axis)) }
+                @for one in &verdicts.groups { (group(one, &axis, has_ratios)) }
             }
         }
     }
 }
 
-fn group(group: &VerdictGroup, axis: &Axis) -> Markup {
+fn group(group: &VerdictGroup, axis: &Axis, has_ratios: bool) -> Markup {
     html! {
         tbody {
             tr.group { th colspan="5" scope="rowgroup" {
                 (plain(&group.title))
                 span.settings { (plain(&group.settings)) }
-                span.narrow-axis { (axis.header()) }
+                @if has_ratios { span.narrow-axis { (axis.header()) } }
             } }
             @for one in &group.rows { (row(one, axis)) }
         }
@@ -68,7 +75,7 @@ fn row(row: &VerdictRow, axis: &Axis) -> Markup {
             None => tr {
                 th scope="row" { (plain(&row.metric)) }
                 td.number { (measure(&row.baseline)) }
-                td {} td {} td { "one arm, nothing to compare" }
+                td {} td {} td { "single arm, no comparison" }
             },
             Some(Compared { measure: own, tone, verdict, effect }) => tr class=(tone.word()) {
                 th scope="row" { (plain(&row.metric)) }
