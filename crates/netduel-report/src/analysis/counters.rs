@@ -1,4 +1,4 @@
-//! Counters per unit of work, by arm: the raw material of "where the difference comes from".
+//! Counters per unit of work, by arm.
 //!
 //! The unit of work is a gigabyte received for TCP streams, a datagram received for UDP streams, and a round trip otherwise.
 use netduel_model::ids::ArmName;
@@ -67,6 +67,11 @@ pub struct Counter {
     pub unit: &'static str,
     /// Each arm, baseline first; absent when no trial has the counter.
     pub arms: Vec<(ArmName, Option<Spread>)>,
+    /// Block and value of each trial, in the order of the arms.
+    pub by_block: Vec<Vec<(u32, f64)>>,
+    /// Ratio of each arm to the baseline, in the order of the arms: the estimate of the verdicts, from pairs within blocks. Absent for
+    /// the baseline and without a pair of positive values.
+    pub ratios: Vec<Option<f64>>,
 }
 
 impl CounterKind {
@@ -136,6 +141,17 @@ impl Counter {
         }
     }
 
+    /// A value without its unit, for a table with a column of units.
+    pub fn number(&self, value: f64) -> String {
+        use netduel_model::units::three_digits;
+        if self.unit == "fraction" { three_digits(value * 100.0) } else { three_digits(value) }
+    }
+
+    /// The unit of [`Self::number`].
+    pub fn number_unit(&self) -> &'static str {
+        if self.unit == "fraction" { "%" } else { self.unit }
+    }
+
     /// The spread of one arm.
     pub fn of(&self, arm: &ArmName) -> Option<&Spread> {
         self.arms.iter().find(|(name, _)| name == arm).and_then(|(_, spread)| spread.as_ref())
@@ -150,20 +166,31 @@ pub(super) fn of_workload(
     let Some((_, first, _)) = arms.first() else { return Vec::new() };
     CounterKind::ALL
         .into_iter()
-        .map(|kind| Counter {
-            kind,
-            title: kind.title(),
-            unit: kind.unit(&first.traffic),
-            arms: arms
+        .map(|kind| {
+            let value = |arm: &Arm, workload: &Workload, trial: &Trial| {
+                Some((trial.slot.block, of_trial(kind, workload, trial, machines.shared(&arm.pair))?))
+            };
+            let by_block: Vec<Vec<(u32, f64)>> = arms
                 .iter()
                 .map(|(arm, workload, trials)| {
-                    let values: Vec<f64> = trials
-                        .iter()
-                        .filter_map(|trial| of_trial(kind, workload, trial, machines.shared(&arm.pair)))
-                        .collect();
-                    (arm.name.clone(), spread(&values))
+                    trials.iter().filter_map(|trial| value(arm, workload, trial)).collect()
                 })
-                .collect(),
+                .collect();
+            let of_arm = |values: &Vec<(u32, f64)>| {
+                spread(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
+            };
+            Counter {
+                kind,
+                title: kind.title(),
+                unit: kind.unit(&first.traffic),
+                arms: arms
+                    .iter()
+                    .map(|(arm, ..)| arm.name.clone())
+                    .zip(by_block.iter().map(of_arm))
+                    .collect(),
+                ratios: vec![None; by_block.len()],
+                by_block,
+            }
         })
         .filter(|counter| {
             counter.arms.iter().any(|(_, spread)| spread.is_some_and(|spread| spread.max > 0.0))

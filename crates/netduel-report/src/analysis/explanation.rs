@@ -1,13 +1,13 @@
-//! What the counters say that no row of their table says alone: proven paths, the largest part of a difference in CPU time, caps.
+//! Notes on the counters of several rows: proven paths, the largest part of a difference in CPU time, rate caps.
 //!
-//! It states what was counted and never why it must be so.
+//! They state what was counted, not a cause.
 use netduel_model::ids::ArmName;
 
 use super::counters::{Counter, CounterKind, Spread};
 use super::{ArmAnalysis, Cause, WorkloadAnalysis};
 
-/// Two medians nearer than this are not worth a sentence.
-const RATIO_WORTH_SAYING: f64 = 1.25;
+/// Medians that differ by a smaller factor get no sentence.
+const RATIO_MIN: f64 = 1.25;
 
 /// The sentences of a workload, every arm against the baseline.
 pub(super) fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
@@ -41,23 +41,24 @@ impl Pair<'_> {
     }
 
     fn path(&self) -> Option<String> {
-        let through = |arm: &ArmAnalysis| -> Option<String> {
+        let proven_path = |arm: &ArmAnalysis| -> Option<String> {
             let proven: Vec<_> = arm.paths.iter().filter(|path| path.share_min.is_some()).collect();
-            let ends = match proven.as_slice() {
-                [] => return None,
+            match proven.as_slice() {
+                [] => None,
                 [client, server] if client.expected == server.expected => {
-                    format!("{} at both ends", client.expected)
+                    Some(format!("{} at both ends", client.expected))
                 }
                 some => {
                     let ends: Vec<String> =
                         some.iter().map(|path| format!("{} at the {}", path.expected, path.role)).collect();
-                    ends.join(" and ")
+                    Some(ends.join(" and "))
                 }
-            };
-            Some(format!("{ends} in {}", arm.arm))
+            }
         };
-        let (arm, baseline) = (through(self.arm)?, through(self.baseline)?);
-        Some(format!("Path, proven by counters: {arm}, {baseline}."))
+        let (arm, baseline) = (proven_path(self.arm)?, proven_path(self.baseline)?);
+        let (baseline_name, arm_name) = self.names();
+        (arm != baseline)
+            .then(|| format!("Path, proven by counters: {arm} in {arm_name}, {baseline} in {baseline_name}."))
     }
 
     fn cpu(&self) -> Option<String> {
@@ -77,14 +78,18 @@ impl Pair<'_> {
         })
         .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
         .filter(|_| differs(baseline.median, arm.median))?;
+        let signed = |counter: &Counter, value: f64| {
+            format!("{}{}", if value < 0.0 { "-" } else { "+" }, counter.human(value.abs()))
+        };
+        let (baseline_name, arm_name) = self.names();
         Some(format!(
-            "The largest part of the difference in CPU time of {} is {what}: {}.",
-            busy.human(total.abs()),
-            counter.human(difference.abs())
+            "CPU time of {arm_name} against {baseline_name}: {}, of which {what} {}.",
+            signed(busy, total),
+            signed(counter, difference)
         ))
     }
 
-    /// A cap hides what the paths differ in.
+    /// A rate cap hides differences between paths.
     fn cap(&self) -> Option<String> {
         let is_cap = |arm: &ArmAnalysis| {
             let cause = arm.limit.as_ref().map(|limit| limit.cause);
@@ -98,11 +103,11 @@ impl Pair<'_> {
                 at(self.arm).unwrap_or_default()
             )),
             (false, true) => Some(format!(
-                "{arm} is at a rate cap{}; without it, it may be faster.",
+                "{arm} is at a rate cap{}: its throughput can be higher without the cap.",
                 at(self.arm).unwrap_or_default()
             )),
             (true, false) => Some(format!(
-                "{baseline} is at a rate cap{}; without it, it may be faster.",
+                "{baseline} is at a rate cap{}: its throughput can be higher without the cap.",
                 at(self.baseline).unwrap_or_default()
             )),
             (false, false) => None,
@@ -110,8 +115,8 @@ impl Pair<'_> {
     }
 }
 
-/// Whether two amounts are far enough apart to be worth a sentence.
+/// Whether two amounts differ enough for a sentence.
 fn differs(baseline: f64, arm: f64) -> bool {
     let (low, high) = (baseline.min(arm), baseline.max(arm));
-    high > 0.0 && high >= low * RATIO_WORTH_SAYING
+    high > 0.0 && high >= low * RATIO_MIN
 }

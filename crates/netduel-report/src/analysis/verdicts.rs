@@ -2,13 +2,14 @@
 use std::collections::BTreeMap;
 
 use netduel_model::ids::ArmName;
-use netduel_model::metric::Metric;
+use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
+use netduel_stats::paired::estimate;
 use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, Question, Rule, Verdict, judge};
 
 use super::identities::Spans;
-use super::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
+use super::{ArmValues, Comparison, Counter, MetricAnalysis, WorkloadAnalysis};
 
 /// The smallest loss that matters when the baseline loses nothing: one datagram in a thousand.
 pub(super) const LOSS_MARGIN_MIN: f64 = 0.001;
@@ -23,8 +24,8 @@ const LOST_MARGIN_MIN: f64 = 1.0;
 /// The shortest recovery that matters, nanoseconds: an interval of the fine series.
 const RECOVERY_MARGIN_MIN_NS: f64 = 1e7;
 
-/// Fills in comparisons and verdicts of every judged metric. All comparisons of the run are one family: the more is asked,
-/// the more evidence each answer needs.
+/// Fills in comparisons and verdicts of every judged metric, and the ratios of counters. All comparisons of the run are one
+/// family: the more comparisons, the more evidence each verdict needs.
 pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [WorkloadAnalysis]) {
     let design = &plan.design;
     let equivalence = design.equivalence.fraction();
@@ -33,6 +34,12 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
         for metric in workload.judged.iter_mut().chain(&mut workload.unjudged) {
             metric.comparisons =
                 comparisons(metric, equivalence, |block, arms| spans.paired(&name, block, arms));
+        }
+    }
+    for workload in workloads.iter_mut() {
+        let name = workload.name.clone();
+        for counter in &mut workload.counters {
+            counter.ratios = ratios(counter, |block, arms| spans.paired(&name, block, arms));
         }
     }
     let questions: Vec<Question> = judged(workloads)
@@ -47,6 +54,24 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     for ((_, comparison), answer) in judged(workloads).zip(answers) {
         comparison.judged = Some(borne_out(answer, comparison.at_least));
     }
+}
+
+/// Ratio of each arm to the baseline by the estimate of the verdicts.
+fn ratios(counter: &Counter, paired: impl Fn(u32, [&ArmName; 2]) -> bool) -> Vec<Option<f64>> {
+    // The centre does not depend on the confidence.
+    const CONFIDENCE: f64 = 0.95;
+    let baseline: BTreeMap<u32, f64> = counter.by_block.first().into_iter().flatten().copied().collect();
+    let Some((name, _)) = counter.arms.first() else { return Vec::new() };
+    let of_arm = |(arm, values): (&ArmName, &Vec<(u32, f64)>)| {
+        let pairs: Vec<(f64, f64)> = values
+            .iter()
+            .filter(|(block, _)| paired(*block, [name, arm]))
+            .filter_map(|(block, value)| Some((*baseline.get(block)?, *value)))
+            .collect();
+        Some(estimate(&pairs, Scale::Ratio, CONFIDENCE)?.centre)
+    };
+    let arms = counter.arms.iter().map(|(arm, _)| arm).zip(&counter.by_block);
+    [None].into_iter().chain(arms.skip(1).map(of_arm)).collect()
 }
 
 /// The answer, unless it rests on values that may have been larger: those of the baseline and those of the arm.

@@ -37,10 +37,8 @@ fn of_machine(workload: &WorkloadAnalysis, index: usize) -> Figure {
     }
     Figure {
         title: format!("CPU by core: {title}"),
-        reading:
-            "Share of the time of all valid trials that each core spent in each class; the rest is idle."
-                .to_owned(),
-        alternative: "CPU time by core, class and arm; the numbers are in the table beneath".to_owned(),
+        reading: "Share of time of each core by class, all valid trials; the rest is idle.".to_owned(),
+        alternative: "CPU time by core, class and arm; the table below has the numbers".to_owned(),
         chart: Chart::Plot("cores", cores(workload, index)),
         data: Some(table),
         in_text: false,

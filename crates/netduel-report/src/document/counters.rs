@@ -1,4 +1,6 @@
-//! Counters per unit of work: a row for each counter, a column for each arm.
+//! Counters per unit of work: a row for each counter, with its unit, and a column for each arm.
+use netduel_model::units::three_digits;
+
 use super::block::{Block, Text};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{Counter, Spread, WorkloadAnalysis, busiest_core};
@@ -16,9 +18,9 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     blocks
 }
 
-/// Medians of the trials, and each arm's ratio to the baseline.
+/// Medians of the trials, and the paired ratio of each arm to the baseline.
 fn medians(workload: &WorkloadAnalysis) -> Table {
-    let mut columns = vec![Column::key("median per unit of work")];
+    let mut columns = vec![Column::key("counter, median"), Column::key("unit")];
     for (index, arm) in workload.arms.iter().enumerate() {
         columns.push(Column::number(arm.arm.as_str()));
         if index > 0 {
@@ -29,24 +31,32 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
     for counter in &workload.counters {
         let values: Vec<Option<f64>> =
             counter.arms.iter().map(|(_, spread)| spread.map(|spread| spread.median)).collect();
-        table.rows.push(row(counter.title, &values, |value| counter.human(value)));
+        table.rows.push(row([counter.title, counter.number_unit()], &values, &counter.ratios, |value| {
+            counter.number(value)
+        }));
     }
     let busiest: Vec<Option<f64>> = workload.arms.iter().map(|arm| busiest_core(&arm.machines)).collect();
     if busiest.iter().any(Option::is_some) {
-        table.rows.push(row("busiest core, busy share", &busiest, words::percent));
+        table.rows.push(row(["busiest core, busy", "%"], &busiest, &[], |share| three_digits(share * 100.0)));
     }
-    table.notes.clone_from(&workload.explanation);
+    if workload.arms.len() > 1 {
+        table.notes.push("ratio: paired estimate within blocks, as in the verdicts".to_owned());
+    }
+    table.notes.extend(workload.explanation.iter().cloned());
     table
 }
 
-fn row(title: &str, values: &[Option<f64>], human: impl Fn(f64) -> String) -> Vec<Cell> {
-    let baseline = values.first().copied().flatten();
-    let mut cells = vec![Cell::from(title)];
+fn row(
+    keys: [&str; 2],
+    values: &[Option<f64>],
+    ratios: &[Option<f64>],
+    human: impl Fn(f64) -> String,
+) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = keys.into_iter().map(Cell::from).collect();
     for (index, value) in values.iter().enumerate() {
         cells.push(Cell::number(value.map(&human)));
         if index > 0 {
-            let ratio = baseline.zip(*value).filter(|(baseline, own)| *baseline > 0.0 && *own > 0.0);
-            cells.push(Cell::number(ratio.map(|(baseline, own)| words::times(own / baseline))));
+            cells.push(Cell::number(ratios.get(index).copied().flatten().map(words::times)));
         }
     }
     cells
@@ -55,7 +65,7 @@ fn row(title: &str, values: &[Option<f64>], human: impl Fn(f64) -> String) -> Ve
 /// Median and range of each counter.
 fn ranges(workload: &WorkloadAnalysis) -> Table {
     let arms = workload.arms.iter().map(|arm| Column::number(arm.arm.as_str()));
-    let mut table = Table::new([Column::key("Median [min, max]")].into_iter().chain(arms).collect());
+    let mut table = Table::new([Column::key("counter, median [min, max]")].into_iter().chain(arms).collect());
     let cell = |counter: &Counter, spread: &Option<Spread>| {
         let words = |spread: &Spread| {
             let [median, min, max] =
@@ -71,13 +81,13 @@ fn ranges(workload: &WorkloadAnalysis) -> Table {
     table
 }
 
-/// Metrics that no verdict is about; absent where there are none.
+/// Metrics without a verdict; absent where there are none.
 pub(super) fn not_judged(workload: &WorkloadAnalysis) -> Option<Block> {
     if workload.unjudged.is_empty() {
         return None;
     }
     let arms = workload.arms.iter().map(|arm| Column::number(arm.arm.as_str()));
-    let mut table = Table::new([Column::key("Metric")].into_iter().chain(arms).collect());
+    let mut table = Table::new([Column::key("metric")].into_iter().chain(arms).collect());
     for metric in &workload.unjudged {
         let values = metric.arms.iter().map(|arm| Cell::Number(words::value(metric, arm)));
         table.rows.push([Cell::from(metric.title())].into_iter().chain(values).collect());
@@ -85,7 +95,7 @@ pub(super) fn not_judged(workload: &WorkloadAnalysis) -> Option<Block> {
     Some(Block::Folded("Metrics without a verdict".to_owned(), vec![Block::Table(table)]))
 }
 
-/// A list of sentences of which the head, up to a colon, is stressed.
+/// A list of sentences with emphasis on the head, up to a colon.
 pub(super) fn headed_list(items: Vec<String>) -> Block {
     let item = |text: String| match text.split_once(": ") {
         Some((head, rest)) => Text::default()

@@ -9,8 +9,7 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::{ArmAnalysis, PacketRates, SeriesPoint, WorkloadAnalysis};
 use crate::words;
 
-const READING: &str =
-    "Line: median over the valid trials; band: from min to max. Shaded time does not count.";
+const READING: &str = "Line: median over the valid trials; band: min to max. Shaded time is excluded.";
 
 /// The course of a trial: rates, round trips, or both beneath each other on one axis of time.
 pub(super) fn within_a_trial(workload: &WorkloadAnalysis) -> Figure {

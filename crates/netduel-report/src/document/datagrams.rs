@@ -1,4 +1,4 @@
-//! Datagrams against packets: what was lost and where, how they travelled, and every trial.
+//! Datagrams and packets: loss by location, packets per datagram, and every trial.
 use netduel_model::units::three_digits;
 use netduel_model::workload::Role;
 
@@ -49,8 +49,8 @@ fn losses(workload: &WorkloadAnalysis) -> Table {
         }
     }
     table.notes.push(
-        "Totals of all valid trials. Losses at the socket are this tool's limit; losses at an interface or qdisc are counted by the two \
-         hosts; the others are the path's or not accounted for."
+        "Totals of all valid trials. Losses at the socket are a limit of netduel. Losses at an interface or qdisc are counted by the two \
+         hosts. The rest was lost on the path or is not accounted for."
             .to_owned(),
     );
     table

@@ -1,4 +1,4 @@
-//! What path events cost: outages, losses, delays and rates of each event, and a timeline of each arm.
+//! Path events: outages, losses, delays and rates of each event, and a timeline of each arm.
 use netduel_model::units::{human_bit_rate, human_nanos};
 
 use super::block::Block;
@@ -8,11 +8,12 @@ use crate::analysis::{
     ArmAnalysis, ArmFailover, Dip, EventFigures, Line, Phase, WayFigures, WorkloadAnalysis, quantile,
 };
 use crate::words::failover::{event, meaning};
-use crate::words::{percent_at_least, plural};
+use crate::words::percent_at_least;
 
 /// The section of a workload; empty when it is no failover.
 pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
-    let (mut outages, mut rates) = (outage_table(), rate_table());
+    let (mut outages, mut rates, mut events, mut paths) =
+        (outage_table(), rate_table(), event_table(), path_table());
     for arm in &workload.arms {
         let Some(failover) = &arm.failover else { continue };
         for figures in failover.events.iter().filter(|event| !event.began_s.is_empty()) {
@@ -22,7 +23,9 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
                 rates.rows.push(key.into_iter().chain(rate_row(way)).collect());
             }
         }
-        notes(&mut rates.notes, arm.arm.as_str(), failover);
+        event_rows(&mut events, arm.arm.as_str(), failover);
+        path_rows(&mut paths, arm.arm.as_str(), failover);
+        notes(&mut outages.notes, arm.arm.as_str(), failover);
     }
     if outages.rows.is_empty() {
         return Vec::new();
@@ -31,20 +34,42 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     let figures = workload.arms.iter().filter_map(|arm| figure(arm, tops));
     let mut blocks = vec![Block::Heading("Event outages".to_owned())];
     blocks.extend(figures.map(|figure| Block::Figure(Box::new(figure))));
-    blocks.push(Block::Table(outages.without_empty_columns()));
+    blocks.push(Block::Table(without_zero_columns(outages)));
     blocks.push(Block::Heading("One-way delay and throughput around events".to_owned()));
     blocks.push(Block::Table(rates.without_empty_columns()));
+    for (title, table) in [("Events", events), ("Path around events", paths)] {
+        if !table.rows.is_empty() {
+            blocks.extend([Block::Heading(title.to_owned()), Block::Table(table.without_empty_columns())]);
+        }
+    }
     blocks
 }
 
 fn columns(own: &[&str]) -> Vec<Column> {
-    let keys = ["arm", "event", "way"].map(Column::key);
+    let keys = ["arm", "event", "direction"].map(Column::key);
     keys.into_iter().chain(own.iter().map(|title| Column::number(*title))).collect()
 }
 
 fn outage_table() -> Table {
     let own = ["n", "outage p50", "p90", "max", "no-event baseline", "lost", "duplicate", "reordered"];
     Table::new(columns(&own))
+}
+
+/// The table of outages; columns of duplicate and reordered probes only where there is one.
+fn without_zero_columns(mut table: Table) -> Table {
+    let zero = Cell::Number("0".to_owned());
+    let mut dropped = Vec::new();
+    for (index, column) in table.columns.iter().enumerate() {
+        let is_optional = ["duplicate", "reordered"].contains(&column.title.as_str());
+        if is_optional && table.rows.iter().all(|row| row[index] == zero) {
+            table.rows.iter_mut().for_each(|row| row[index] = Cell::Absent);
+            dropped.push(format!("0 {} probes", column.title));
+        }
+    }
+    if !dropped.is_empty() {
+        table.notes.push(format!("around events: {}", dropped.join(", ")));
+    }
+    table.without_empty_columns()
 }
 
 fn rate_table() -> Table {
@@ -61,7 +86,7 @@ fn rate_table() -> Table {
 
 fn key(arm: &str, figures: &EventFigures, number: usize) -> Vec<Cell> {
     let event = format!("{} at {}", figures.event.kind, figures.event.at);
-    vec![arm.into(), event.into(), if number == 0 { "up" } else { "down" }.into()]
+    vec![arm.into(), event.into(), if number == 0 { "to server" } else { "to client" }.into()]
 }
 
 fn nanos(value: Option<f64>) -> Cell {
@@ -73,7 +98,7 @@ fn outage_row(way: &WayFigures) -> Vec<Cell> {
     let total = |counts: &[f64]| Cell::Number(format!("{}", counts.iter().sum::<f64>()));
     let max = quantile(&outage, 1.0).map(|max| match way.never_over {
         0 => human_nanos(max),
-        count => format!("{}, not over in {count}", human_nanos(max)),
+        count => format!("{}, until the end in {count}", human_nanos(max)),
     });
     vec![
         Cell::Count(outage.len() as u64),
@@ -113,53 +138,69 @@ fn rate_row(way: &WayFigures) -> Vec<Cell> {
     ]
 }
 
-/// What the tables do not hold of an arm.
-fn notes(notes: &mut Vec<String>, arm: &str, failover: &ArmFailover) {
+fn event_table() -> Table {
+    let mut table = Table::new(vec![Column::key("arm"), Column::key("event")]);
+    table.columns.extend([Column::number("kernel time, p50"), Column::number("n"), Column::text("effect")]);
+    table
+}
+
+/// What each event does, and how long the kernel worked on it.
+fn event_rows(table: &mut Table, arm: &str, failover: &ArmFailover) {
     for figures in &failover.events {
         let took = sorted(&figures.took_ns);
-        notes.extend(quantile(&took, 0.5).map(|median| {
-            format!(
-                "{}: {}: {}; the kernel took {} (median of {})",
-                arm,
-                event(&figures.event),
-                meaning(figures.event.kind),
-                human_nanos(median),
-                took.len()
-            )
-        }));
+        if let Some(median) = quantile(&took, 0.5) {
+            table.rows.push(vec![
+                arm.into(),
+                event(&figures.event).into(),
+                Cell::Number(human_nanos(median)),
+                Cell::Count(took.len() as u64),
+                meaning(figures.event.kind).into(),
+            ]);
+        }
     }
+}
+
+fn path_table() -> Table {
+    let mut table = Table::new(vec![Column::key("arm"), Column::key("end")]);
+    table.columns.extend([Column::number("min share"), Column::number("trials")]);
+    table.columns.push(Column::text("interfaces, in order of time"));
+    table
+}
+
+/// The interfaces that carried the bytes between events, with their smallest share over the trials.
+fn path_rows(table: &mut Table, arm: &str, failover: &ArmFailover) {
+    table.rows.extend(failover.moved.iter().map(|moved| {
+        vec![
+            arm.into(),
+            Cell::Text(format!("{} {}", moved.role, moved.host)),
+            Cell::Number(percent_at_least(moved.share_min)),
+            Cell::Count(u64::from(moved.trials)),
+            Cell::Text(route(&moved.interfaces)),
+        ]
+    }));
+}
+
+/// Totals and errors of an arm.
+fn notes(notes: &mut Vec<String>, arm: &str, failover: &ArmFailover) {
     let [(up, up_lost), (down, down_lost)] = failover.probes;
     if up + down > 0 {
         notes.push(format!(
             "{arm}: {up_lost} of {up} probes lost client to server, {down_lost} of {down} server to client"
         ));
     }
-    notes.extend(failover.moved.iter().map(|moved| {
-        format!(
-            "{}: path of {} {}: the bytes went through {}: {} of each part between events, in the worst of {}",
-            arm,
-            moved.role,
-            moved.host,
-            route(&moved.interfaces),
-            percent_at_least(moved.share_min),
-            plural(moved.trials, "trial")
-        )
-    }));
     if failover.clock_error_ns > 0.0 {
         notes.push(format!(
-                "{}: the hosts' clocks were set against each other by the fastest probes: one-way delays and the place of events are \
-                 known to {}",
-                arm,
-                human_nanos(failover.clock_error_ns)
-            ));
+            "{arm}: the offset of the clocks is estimated from the fastest probes; error of one-way delays and event times: {}",
+            human_nanos(failover.clock_error_ns)
+        ));
     }
 }
 
-/// Interfaces one after the other, each as long as it lasted.
+/// Interfaces in order of time.
 fn route(interfaces: &[String]) -> String {
     let mut names: Vec<String> = interfaces.to_vec();
     names.dedup();
-    if names.len() == 1 { format!("{} during the whole trial", names[0]) } else { names.join(", then ") }
+    if names.len() == 1 { format!("{} (whole trial)", names[0]) } else { names.join(", then ") }
 }
 
 type Of = fn(&Line) -> &[Points; 2];
@@ -180,7 +221,7 @@ fn top(workload: &WorkloadAnalysis, of: Of, is_logarithmic: bool) -> f64 {
     if is_logarithmic {
         return values.into_iter().fold(0.0, f64::max);
     }
-    // A reader that was late counts in one interval what came in several: such a peak is no rate of the path.
+    // A late reader counts the bytes of several intervals in one: such a peak is not a rate of the path.
     quantile(&sorted(&values), 0.99).unwrap_or(0.0) * 1.1
 }
 
@@ -203,8 +244,13 @@ fn figure(arm: &ArmAnalysis, tops: [f64; 3]) -> Option<Figure> {
     let trials = failover.lines.len();
     (trials > 0).then(|| Figure {
         title: arm.arm.to_string(),
-        reading: format!("{trials} trials: thin lines; bold: their median. The interval of the probes is subtracted from gaps."),
-        alternative: format!("{}: probes, delay and throughput over {seconds} s of {trials} trials with the events", arm.arm),
+        reading: format!(
+            "Thin lines: {trials} trials; bold: median. Gaps exclude the probe interval. Dotted: events."
+        ),
+        alternative: format!(
+            "{}: probes, delay and throughput over {seconds} s of {trials} trials with the events",
+            arm.arm
+        ),
         chart: Chart::Timeline(Timeline {
             title: arm.arm.to_string(),
             seconds,

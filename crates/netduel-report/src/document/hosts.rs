@@ -1,4 +1,4 @@
-//! Hosts: facts, what was found on each and between them, and everything that they told.
+//! Hosts: facts, findings on each host and between hosts, and all recorded settings.
 use std::collections::BTreeSet;
 
 use netduel_model::run::Run;
@@ -14,7 +14,7 @@ use crate::words::{self, Fact};
 /// The section of a run's hosts.
 pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
     let mut blocks = vec![Block::Reading(
-        "Facts of each host before the first trial, and what follows from them. Commands are for you to run; netduel ran none of them."
+        "Facts of each host before the first trial, and findings. Commands are suggestions; netduel ran none of them."
             .to_owned(),
     )];
     for pair in inspection.pairs.iter().filter(|pair| !pair.findings.is_empty()) {
@@ -34,7 +34,7 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
     Section { anchor: "hosts".to_owned(), title: "Hosts".to_owned(), scope: Scope::Reference, blocks }
 }
 
-/// Hosts that somebody looks at without a run: a section for each, one for each pair.
+/// Inspected hosts without a run: a section for each host and each pair.
 pub(crate) fn inspected(inspection: &Inspection) -> Vec<Section> {
     let section = |title: String, blocks: Vec<Block>| Section {
         anchor: String::new(),
@@ -88,11 +88,11 @@ fn figure(host: &InspectedHost) -> Option<Figure> {
     let served = snapshot.interfaces.iter().any(|interface| !interface.device.interrupts.is_empty());
     let reading = match (is_detailed(snapshot), served) {
         (false, _) => {
-            "This run was recorded without devices, queues, NUMA nodes and cloud of the host: by an older netduel, or on a host that \
-             does not tell them. Few findings are possible."
+            "This run has no record of the host's devices, queues, NUMA nodes and cloud (older netduel, or not available on the host). Few \
+             findings are possible."
         }
         (_, true) => {
-            "Numbered cells above are cores; shaded ones serve interrupts of a queue. Under a queue stands the core that serves it (c3: \
+            "Numbered cells at the top are cores; shaded cores serve interrupts of a queue. Below each queue: the core that serves it (c3: \
              core 3)."
         }
         (_, false) => {
@@ -103,7 +103,7 @@ fn figure(host: &InspectedHost) -> Option<Figure> {
         title: String::new(),
         reading: reading.to_owned(),
         alternative: format!(
-            "cores, nodes, interfaces and queues of {}; the facts hold the same in words",
+            "cores, nodes, interfaces and queues of {}; the facts have the same in words",
             host.name
         ),
         chart: Chart::Host(host.name.clone(), Box::new(snapshot.clone())),
@@ -126,7 +126,7 @@ fn facts(inspected: &InspectedHost) -> Vec<FactGroup> {
         all.push(interface(group.top, false));
         all.extend(group.ports.iter().map(|port| interface(port, true)));
         if group.ports_left > 0 {
-            let more = (format!("{} more", group.ports_left), format!("beneath {}", group.top.name));
+            let more = (format!("{} more", group.ports_left), format!("below {}", group.top.name));
             all.push(FactGroup { head: Some(more), nested: true, rows: Vec::new() });
         }
     }
@@ -177,7 +177,7 @@ fn interfaces(name: &str, host: &HostSnapshot) -> Table {
     columns.extend([
         Column::number("MTU"),
         Column::text("state"),
-        Column::text("above"),
+        Column::text("master"),
         Column::number("speed"),
     ]);
     columns.extend([Column::text("MAC"), Column::text("qdisc")]);

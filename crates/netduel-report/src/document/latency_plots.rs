@@ -45,7 +45,7 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
     vec![
         Figure {
             title: titled("Latency percentiles"),
-            reading: "Share of round trips that took no longer. Every step to the right is ten times rarer.".to_owned(),
+            reading: "Latency by percentile. Each step to the right divides the share of slower round trips by ten.".to_owned(),
             alternative: alternative.clone(),
             chart: Chart::Plot("tail", tail),
             data: Some(table.clone()),
@@ -155,7 +155,7 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     table.notes = words::load_effects(workload);
     Some(Figure {
         title: words::parts_title(workload).to_owned(),
-        reading: "Dot: median of all valid trials together; line: to the 99th percentile.".to_owned(),
+        reading: "Dot: median over all valid trials; line: to the 99th percentile.".to_owned(),
         alternative: in_words(&table),
         chart: Chart::Plot("parts", json!({ "unit": scale.unit, "rows": rows })),
         data: Some(table),

@@ -1,4 +1,4 @@
-//! Packets: both ends of each arm, and the page of a packet report (environment, test, results, commentary).
+//! Packets: both ends of each arm, and the sections of a packet report (environment, test, results, commentary).
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::workload::Role;
@@ -95,7 +95,8 @@ pub(super) fn page(run: &Run, analysis: &Analysis) -> Option<Section> {
 
 fn environment(run: &Run, analysis: &Analysis) -> Table {
     let hosts = words::environment_hosts(analysis);
-    let programs = vec![Cell::Text(run.header.program.clone()); hosts.len()];
+    let program = run.header.program.trim_start_matches("netduel ").to_owned();
+    let programs = vec![Cell::Text(program); hosts.len()];
     let mut table =
         Table::new([Column::key("")].into_iter().chain(hosts.into_iter().map(Column::text)).collect());
     for (title, cells) in words::environment(analysis) {

@@ -1,4 +1,4 @@
-//! Which interfaces carried the bytes: proof, bars by arm and end, and every path.
+//! Path proof: the interfaces that carried the bytes, by arm and end.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::ArmName;
@@ -33,7 +33,7 @@ fn figure(analysis: &Analysis) -> Figure {
         reading: "All trials together. Bridges and bonds are excluded: their bytes are counted on the interfaces below them. Hatched: \
                   interfaces that the plan does not expect."
             .to_owned(),
-        alternative: "share of bytes by interface; the same stands in the list above".to_owned(),
+        alternative: "share of bytes by interface; the list above has the same".to_owned(),
         chart: Chart::Bars(Bars { legend: Vec::new(), rows }),
         data: Some(table(analysis)),
         in_text: false,

@@ -38,7 +38,7 @@ fn section(anchor: &str, title: &str, scope: Scope, blocks: Vec<Block>) -> Secti
     Section { anchor: anchor.to_owned(), title: title.to_owned(), scope, blocks }
 }
 
-/// Answers, what to weigh with them, and the verdicts.
+/// Headlines, verdicts, and the number of warnings.
 fn result(analysis: &Analysis) -> Section {
     let mut headlines = Vec::new();
     for workload in &analysis.workloads {
@@ -54,7 +54,7 @@ fn result(analysis: &Analysis) -> Section {
     section("verdicts", "Verdicts", Scope::Result, blocks)
 }
 
-/// How many warnings there are, so that nobody reads the result without them; absent without any.
+/// The number of warnings and findings with links, so that the result is not read without them; absent without any.
 fn attention(analysis: &Analysis) -> Option<Text> {
     let count = words::warnings(analysis).len();
     let problems =
@@ -119,7 +119,7 @@ fn rows(metric: &MetricAnalysis) -> Vec<VerdictRow> {
 /// What each arm changes on its hosts; absent where that is only the path of the lab.
 fn treatments(analysis: &Analysis) -> Option<Section> {
     let changes = words::changes(&analysis.plan);
-    let reading = Block::Reading("Applied before each trial of the arm and undone after it.".to_owned());
+    let reading = Block::Reading("Applied before each trial of the arm and restored after it.".to_owned());
     (!changes.is_empty()).then(|| {
         section("treatments", "Treatments", Scope::Detail, vec![reading, counters::headed_list(changes)])
     })
@@ -138,7 +138,7 @@ fn warnings(analysis: &Analysis) -> Section {
     section("warnings", "Warnings", Scope::Detail, blocks)
 }
 
-/// What to type to get the same again.
+/// The commands, plan and settings that repeat the run.
 fn reproduction(run: &Run) -> Section {
     let resolved = serde_json::to_string_pretty(&run.header.plan).unwrap_or_default();
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();

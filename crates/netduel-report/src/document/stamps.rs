@@ -1,4 +1,4 @@
-//! Where the time of round trips goes: bars, a table and notes. One-way delay never stands without its error.
+//! Round-trip composition: bars, a table and notes. One-way delay is always shown with its error.
 use netduel_model::stamps::{Clocks, MissingStamps, Part};
 use netduel_model::units::human_nanos;
 use netduel_stats::histogram::Histogram;
@@ -55,10 +55,10 @@ fn figure(arms: &[(Stamped, &Stamps)]) -> Option<Figure> {
     bars.legend = parts.map(|part| (part.title().to_owned(), paint(part))).collect();
     (!bars.rows.is_empty()).then(|| Figure {
         title: String::new(),
-        reading: "Time stamps of both kernels split some of the round trips. A bar is the mean of the round trips named beside it; \
-                  its parts add up to it. Bars of one kind have one scale."
+        reading: "Parts of the time-stamped round trips. Each bar is the mean of the round trips named beside it and the sum of its \
+                  parts. Bars with the same name have the same scale."
             .to_owned(),
-        alternative: "the parts of round trips; the numbers are in the table beneath".to_owned(),
+        alternative: "the parts of round trips; the table below has the numbers".to_owned(),
         chart: Chart::Bars(bars),
         data: Some(percentiles(arms)),
         in_text: false,
@@ -219,19 +219,19 @@ fn error(one_way: &OneWay) -> String {
 
 fn notes(arms: &[(Stamped, &Stamps)]) -> Vec<String> {
     let mut notes = vec![
-        "Parts are means of the middle half of the stamped round trips (in brackets: of their slowest 1 %), and add up. Some requests \
-         are stamped; the metrics above are of the others. The cost of a stamp is the difference of the medians by trial (min to max)."
+        "Parts are means over the middle half of the stamped round trips (in brackets: over their slowest 1 %); they add up to the total. \
+         Only some requests are stamped; the metrics above cover the others. Cost of a stamp: difference of the medians by trial (min to max)."
             .to_owned(),
     ];
     let ways: Vec<&OneWay> = arms.iter().filter_map(|(_, stamps)| stamps.one_way.as_ref()).collect();
     if ways.iter().any(|one_way| one_way.clocks == Clocks::Estimated) {
         notes.push(
-            "One way: the offset of the two hosts' clocks is estimated from the exchanges of each trial and may be wrong by the error; then \
-             one way is longer and the other shorter by as much."
+            "One way: the clock offset of the two hosts is estimated from the exchanges of each trial. An offset error makes one direction \
+             longer and the other shorter by the same amount, at most by the error shown."
                 .to_owned(),
         );
     } else if !ways.is_empty() {
-        notes.push("One way: both ends read one clock, so the error is 0.".to_owned());
+        notes.push("One way: both ends use the same clock, so the error is 0.".to_owned());
     }
     notes.extend(
         arms.iter()

@@ -1,4 +1,4 @@
-//! The section of a workload: bottleneck, counters, what its kind of traffic has besides, and its plots.
+//! The section of a workload: bottleneck, counters, tables of its traffic type, and plots.
 use super::block::{Block, Scope, Section, titled_list};
 use super::chart::Figure;
 use super::table::{Cell, Column, Table};
@@ -6,7 +6,7 @@ use super::{
     core_plots, counters, course_plots, datagrams, failover, latency_plots, metric_plots, packets, search,
     stamps,
 };
-use crate::analysis::{ArmAnalysis, ArmLimit, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, ArmLimit, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
 /// The section of a workload, the one of that number.
@@ -20,7 +20,7 @@ pub(super) fn section(number: usize, workload: &WorkloadAnalysis) -> Section {
     blocks.extend(packets::both_ends(workload));
     blocks.extend(datagrams::blocks(workload));
     if workload.arms.iter().any(|arm| !arm.queues.is_empty() || !arm.packets.is_empty()) {
-        blocks.extend(titled_list("Queue and CPU distribution", words::queues(workload)));
+        blocks.extend(distribution(workload));
     }
     blocks.extend(titled_list("CPU placement", words::placements(workload)));
     blocks.extend(figures(workload).into_iter().map(|figure| Block::Figure(Box::new(figure))));
@@ -38,7 +38,36 @@ fn settings(workload: &WorkloadAnalysis) -> Vec<Block> {
     vec![Block::Reading(words::workload_of_arms(workload))]
 }
 
-/// What limited the trials of each arm; empty without a valid trial.
+/// Queues and cores that processed the packets of each arm; empty when none was counted.
+fn distribution(workload: &WorkloadAnalysis) -> Vec<Block> {
+    let mut table = Table::new(["arm", "end", "interface"].map(Column::key).to_vec());
+    table.columns.extend([
+        Column::text("packets by queue"),
+        Column::text("packets by core"),
+        Column::text("remarks"),
+    ]);
+    let text = |text: Option<String>| text.map_or(Cell::Absent, Cell::Text);
+    table.rows = words::queues(workload)
+        .into_iter()
+        .map(|row| {
+            let remarks = (!row.remarks.is_empty()).then(|| row.remarks.join("; "));
+            vec![
+                row.arm.into(),
+                row.end.into(),
+                row.interface.into(),
+                text(row.queues),
+                text(row.cores),
+                text(remarks),
+            ]
+        })
+        .collect();
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Heading("Queue and CPU distribution".to_owned()), Block::Table(table.without_empty_columns())]
+}
+
+/// The bottleneck of each arm; empty without a valid trial.
 fn bottleneck(workload: &WorkloadAnalysis) -> Vec<Block> {
     let mut columns = vec![Column::key("arm"), Column::text("cause")];
     columns.extend([Column::number("trials"), Column::text("evidence")]);
@@ -53,7 +82,9 @@ fn bottleneck(workload: &WorkloadAnalysis) -> Vec<Block> {
 
 fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
     let ArmLimit { cause, trials, of, evidence, others } = arm.limit.as_ref()?;
-    let others = others.iter().map(|(cause, count)| format!("in {count} other trials {}", cause.words()));
+    let others = others
+        .iter()
+        .map(|(cause, count)| format!("in {}: {}", words::plural(*count, "other trial"), cause.words()));
     let evidence: Vec<String> = evidence.iter().cloned().chain(others).collect();
     let evidence = if evidence.is_empty() { Cell::Absent } else { Cell::Text(evidence.join("; ")) };
     Some(vec![
@@ -67,8 +98,17 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
 fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
     // A failover has a picture of its own, with the events, and so has a search, with its steps.
     let is_drawn = workload.arms.iter().any(|arm| arm.failover.is_some() || arm.search.is_some());
-    let mut figures: Vec<Figure> =
-        workload.judged.iter().map(|metric| metric_plots::by_block(workload, metric)).collect();
+    // A metric that is 0 in all trials needs no picture.
+    let is_shown = |metric: &&MetricAnalysis| {
+        let mut values = metric.arms.iter().flat_map(|arm| &arm.values).peekable();
+        values.peek().is_none() || values.any(|(_, value)| *value != 0.0)
+    };
+    let mut figures: Vec<Figure> = workload
+        .judged
+        .iter()
+        .filter(is_shown)
+        .map(|metric| metric_plots::by_block(workload, metric))
+        .collect();
     if !is_drawn {
         figures.push(course_plots::within_a_trial(workload));
     }

@@ -12,41 +12,63 @@ pub fn limit_shares(workload: &WorkloadAnalysis) -> Vec<String> {
     workload.arms.iter().filter_map(|arm| share(workload, arm)).collect()
 }
 
+/// Queue and CPU distribution at one end of an arm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueRow {
+    /// The arm.
+    pub arm: String,
+    /// Role and host: `client a`.
+    pub end: String,
+    /// The interface.
+    pub interface: String,
+    /// Queues with their shares of the packets; absent without queue counters.
+    pub queues: Option<String>,
+    /// Cores with their shares of the packets; absent when not counted.
+    pub cores: Option<String>,
+    /// Threads, NUMA nodes, uneven distribution, mode of XDP; empty without any.
+    pub remarks: Vec<String>,
+}
+
 /// Queue and CPU distribution at each end of each arm, over all valid trials.
-pub fn queues(workload: &WorkloadAnalysis) -> Vec<String> {
+pub fn queues(workload: &WorkloadAnalysis) -> Vec<QueueRow> {
     let of_end = |arm: &ArmAnalysis, end: &QueueUse| {
-        let mut parts = Vec::new();
-        for (what, queues) in [("received by", &end.received), ("sent by", &end.sent)] {
-            parts.extend(spread(queues).map(|said| format!("{what} queue {said}")));
-        }
-        parts.extend(spread(&end.cores).map(|said| format!("processed by core {said}")));
-        let QueueUse { role, host, interface, .. } = end;
-        (!parts.is_empty()).then(|| {
-            format!("{}: at {role} {host} packets of {interface} were {}", arm.arm, parts.join("; "))
+        let directions = [("receive", &end.received), ("transmit", &end.sent)];
+        let queues: Vec<String> = directions
+            .into_iter()
+            .filter_map(|(direction, queues)| Some(format!("{direction} {}", spread(queues)?)))
+            .collect();
+        let cores = spread(&end.cores);
+        (!queues.is_empty() || cores.is_some()).then(|| QueueRow {
+            arm: arm.arm.to_string(),
+            end: format!("{} {}", end.role, end.host),
+            interface: end.interface.clone(),
+            queues: (!queues.is_empty()).then(|| queues.join("; ")),
+            cores,
+            remarks: Vec::new(),
         })
     };
     let of_arm = |arm: &ArmAnalysis| match super::packets::spreads(arm) {
-        told if told.is_empty() => arm.queues.iter().filter_map(|end| of_end(arm, end)).collect(),
-        told => told,
+        none if none.is_empty() => arm.queues.iter().filter_map(|end| of_end(arm, end)).collect(),
+        some => some,
     };
-    workload.arms.iter().flat_map(|arm| -> Vec<String> { of_arm(arm) }).collect()
+    workload.arms.iter().flat_map(|arm| -> Vec<QueueRow> { of_arm(arm) }).collect()
 }
 
 /// The busiest of several and their shares: `0 (61 %), 1 (39 %)`; absent without packets.
 pub(super) fn spread<K: Ord + Copy + std::fmt::Display>(packets: &BTreeMap<K, u64>) -> Option<String> {
-    const MOST: usize = 8;
+    const SHOWN_MAX: usize = 8;
     let all: u64 = packets.values().sum();
     let mut by_packets: Vec<(K, u64)> = packets.iter().map(|(key, packets)| (*key, *packets)).collect();
     by_packets.sort_by_key(|(key, packets)| (std::cmp::Reverse(*packets), *key));
     by_packets.retain(|(_, packets)| *packets > 0);
-    let told: Vec<String> = by_packets
+    let shown: Vec<String> = by_packets
         .iter()
-        .take(MOST)
+        .take(SHOWN_MAX)
         .map(|(key, packets)| format!("{key} ({})", percent(*packets as f64 / all.max(1) as f64)))
         .collect();
-    let more = by_packets.len().saturating_sub(MOST);
+    let more = by_packets.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (all > 0).then(|| told.join(", ") + &more)
+    (all > 0).then(|| shown.join(", ") + &more)
 }
 
 /// The share of the limit that an arm's throughput reached, by the median of its trials.

@@ -3,7 +3,7 @@ use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
 use netduel_model::workload::Workload;
 
-use super::limits::spread;
+use super::limits::{QueueRow, spread};
 use super::metric::packet_rate;
 use super::text::percent;
 use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
@@ -77,31 +77,34 @@ fn lost(way: &ArmPackets) -> String {
 }
 
 /// Queue and CPU distribution of an arm's packets at each end; empty for other workloads.
-pub(super) fn spreads(arm: &ArmAnalysis) -> Vec<String> {
+pub(super) fn spreads(arm: &ArmAnalysis) -> Vec<QueueRow> {
     arm.packets.iter().flat_map(|way| &way.spread).map(|end| of_end(arm, end)).collect()
 }
 
-fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> String {
-    let verb = if end.is_sender { "sent" } else { "received" };
+fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> QueueRow {
+    let softnet = arm.queues.iter().find(|seen| seen.role == end.role && !end.is_sender);
+    let cores = spread(&end.cores).or_else(|| spread(&softnet?.cores));
+    QueueRow {
+        arm: arm.arm.to_string(),
+        end: format!("{} {}", end.role, end.host),
+        interface: end.interface.clone(),
+        queues: spread(&end.queues),
+        cores,
+        remarks: remarks(end),
+    }
+}
+
+fn remarks(end: &PacketSpread) -> Vec<String> {
     let mut parts = Vec::new();
-    parts.extend(spread(&end.queues).map(|said| format!("{verb} by queue {said}")));
     parts.extend(end.uneven_queue().map(|uneven| {
         let what = if end.is_sender { "transmit" } else { "receive" };
         let (share, even) = (percent(uneven.share), percent(uneven.even));
         format!("uneven: {what} queue {} had {share} of the packets (even share {even})", uneven.most)
     }));
-    if end.cores.is_empty() {
-        let softnet = arm.queues.iter().find(|seen| seen.role == end.role && !end.is_sender);
-        parts.extend(
-            softnet.and_then(|seen| spread(&seen.cores)).map(|said| format!("processed by core {said}")),
-        );
-    } else {
-        parts.extend(spread(&end.cores).map(|said| format!("{verb} on core {said}")));
-        parts.extend(end.uneven_core().map(|uneven| {
-            let (share, even) = (percent(uneven.share), percent(uneven.even));
-            format!("uneven: core {} had {share} of the packets (even share {even})", uneven.most)
-        }));
-    }
+    parts.extend(end.uneven_core().filter(|_| !end.cores.is_empty()).map(|uneven| {
+        let (share, even) = (percent(uneven.share), percent(uneven.even));
+        format!("uneven: core {} had {share} of the packets (even share {even})", uneven.most)
+    }));
     let list = |cores: &[u16]| cores.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
     if !end.pinned.is_empty() {
         parts.push(format!("threads pinned to core {}", list(&end.pinned)));
@@ -114,23 +117,19 @@ fn of_end(arm: &ArmAnalysis, end: &PacketSpread) -> String {
     if !end.busy.is_empty() {
         let busy: Vec<String> =
             end.busy.iter().map(|(core, share)| format!("{core} {}", percent(*share))).collect();
-        parts.push(format!("busy share of core {}", busy.join(", ")));
+        parts.push(format!("busy cores: {}", busy.join(", ")));
     }
     parts.extend(away(end));
     parts.extend(end.mode.map(|mode| format!("XDP in {} mode", mode.word())));
     parts.extend(
-        end.dpdk.as_ref().map(|dpdk| format!("by testpmd of DPDK {} as port {}", dpdk.version, dpdk.port)),
+        end.dpdk.as_ref().map(|dpdk| format!("testpmd of DPDK {}, port {}", dpdk.version, dpdk.port)),
     );
-    parts.extend(end.zero_copy.map(|zero| {
-        if zero {
-            "frames shared with the driver (zero copy)"
-        } else {
-            "frames copied between driver and program"
-        }
-        .to_owned()
-    }));
-    let PacketSpread { role, host, interface, .. } = end;
-    format!("{}: {interface} of {role} {host}: {}", arm.arm, parts.join("; "))
+    parts.extend(
+        end.zero_copy.map(|zero| {
+            if zero { "zero copy" } else { "frames copied between driver and program" }.to_owned()
+        }),
+    );
+    parts
 }
 
 /// Nodes of the cores against that of the interface.

@@ -46,7 +46,8 @@ pub fn verdict(metric: Metric, judged: Option<&Judged>) -> String {
             let missing = SPREAD_KNOWN_FROM - estimate.n;
             format!("inconclusive: at least {missing} more {}", if missing == 1 { "block" } else { "blocks" })
         }
-        Verdict::NotEnough { more: None, .. } => "inconclusive: run more blocks".to_owned(),
+        // With enough blocks a number is missing only where a verdict was withdrawn: outages and searches that did not end.
+        Verdict::NotEnough { more: None, .. } => "inconclusive: some values are only lower bounds".to_owned(),
     }
 }
 
@@ -291,7 +292,7 @@ mod tests {
             (
                 Metric::Throughput,
                 Verdict::NotEnough { estimate: Some(estimate(1.0, 1.0, 1.0)), more: None },
-                "inconclusive: run more blocks",
+                "inconclusive: some values are only lower bounds",
             ),
         ] {
             assert_eq!(verdict(metric, Some(&judged(given))), words);

@@ -130,7 +130,7 @@ fn hosts_are_drawn_with_their_queues_beneath_their_cores() {
 fn hosts_of_older_runs_state_missing_facts() {
     let run = build(&Recipe::default());
     let page = html::page(&document(&run));
-    assert!(page.contains("recorded without devices, queues, NUMA nodes and cloud"));
+    assert!(page.contains("no record of the host's devices, queues, NUMA nodes and cloud"));
     assert!(page.contains("<svg class=\"topology\""), "its cores and interfaces are known");
 }
 

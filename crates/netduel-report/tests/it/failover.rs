@@ -165,7 +165,7 @@ fn permanent_loss_at_the_first_event_is_at_least_the_rest_of_the_trial() {
     let trials: Vec<Trial> = (0..12).flat_map(arms).collect();
     let analysis = analyse(&plan(), None, &trials, &[], None);
     let text = terminal::report(&document(&stored(plan(), trials.clone())), 200, false);
-    assert!(text.contains("not over in 12"), "{text}");
+    assert!(text.contains("until the end in 12"), "{text}");
     let told = |warning: &Warning| {
         matches!(warning, Warning::LowerBound { metric: Metric::Outage, trials: 12, trials_total: 12, .. })
     };
@@ -338,12 +338,12 @@ fn every_event_and_direction_has_a_row_in_every_format() {
         .split_whitespace()
         .collect();
     assert_eq!(
-        row[..12],
-        ["surprise", "remove", "at", "1", "s", "up", "3", "3.00", "ms", "3.00", "ms", "3.00"],
+        row[..13],
+        ["surprise", "remove", "at", "1", "s", "to", "server", "3", "3.00", "ms", "3.00", "ms", "3.00"],
         "{text}"
     );
     let markdown = markdown::page(&document(&run));
-    assert!(markdown.contains("| surprise | remove at 1 s | up | 3 | 3.00 ms |"), "{markdown}");
+    assert!(markdown.contains("| surprise | remove at 1 s | to server | 3 | 3.00 ms |"), "{markdown}");
 }
 
 #[test]

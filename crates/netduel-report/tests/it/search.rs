@@ -154,7 +154,7 @@ fn every_format_shows_bounds_cost_pacing_and_steps_of_a_search() {
         ]
     );
     let title = "synthetic (block 4 of 8 searches: the median result): 3 trials in 7.20 s";
-    let row = "| 3 | no-drop, confirm | 1.01 Mpps | 2 s | 2006000 | 7 | less than 0.001 % | 1.0 % | too much lost |";
+    let row = "| 3 | no-drop, confirm | 1.01 Mpps | 2 s | 2006000 | 7 | less than 0.001 % | 1.0 % | loss above goal |";
     let markdown = markdown::page(&document(&run));
     assert!(markdown.contains(title) && markdown.contains(row), "{markdown}");
     for (format, text) in
