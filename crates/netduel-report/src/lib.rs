@@ -1,4 +1,4 @@
-//! From a stored run to words, tables and pages: derives figures, verdicts and doubts, and prints them.
+//! From a stored run to words, tables and pages: derives figures, verdicts and warnings, and prints them.
 //!
 //! Everything is derived when shown, from the raw trials: a later version can say more of an old run. This crate never
 //! reads a clock, a socket or the kernel, and never writes a file: it takes records and gives text.

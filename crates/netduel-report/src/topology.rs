@@ -1,5 +1,5 @@
-//! Which interfaces of a host stand for themselves, and which lie beneath another: a virtual function beneath its paravirtual master, the
-//! ports of a bridge beneath it.
+//! Groups of interfaces: a top interface with those below it, such as a virtual function below its paravirtual interface, or the
+//! ports of a bridge.
 use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use crate::findings::{is_hardware, ports_of};
@@ -7,12 +7,12 @@ use crate::findings::{is_hardware, ports_of};
 /// Ports that are shown of one interface: a bridge of a container host has hundreds.
 const PORTS_MOST: usize = 8;
 
-/// An interface and those right beneath it.
+/// An interface and those directly below it.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
     /// The one above.
     pub top: &'a Interface,
-    /// Those beneath, as many as are shown.
+    /// Those below, as many as are shown.
     pub ports: Vec<&'a Interface>,
     /// How many more there are.
     pub ports_left: usize,

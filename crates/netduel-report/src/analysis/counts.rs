@@ -201,7 +201,7 @@ struct Disagreement {
     share: f64,
 }
 
-/// The doubts about one workload of an arm: one for each host at most, with the trial that is farthest out.
+/// The warnings about one workload of an arm: at most one per host, with the trial that deviates most.
 pub(super) fn disagreements(arm: &Arm, workload: &Workload, trials: &[&Trial]) -> Vec<Warning> {
     [Role::Client, Role::Server]
         .into_iter()

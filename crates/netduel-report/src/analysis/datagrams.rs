@@ -72,7 +72,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// What nobody at the two hosts counted: lost on the path.
+    /// Lost without a counter at either host: on the path.
     pub fn elsewhere(self) -> u64 {
         self.all - self.at_socket - self.at_interface
     }
@@ -99,7 +99,7 @@ impl Packets {
 /// A schedule and how it was kept, in the steady window.
 #[derive(Debug, Clone)]
 pub struct Pacing {
-    /// Payload rate asked for in this direction, bit/s.
+    /// Configured payload rate of this direction, bit/s.
     pub asked_bps: f64,
     /// Payload rate sent, bit/s; absent when the series does not reach the steady window.
     pub sent_bps: Option<f64>,

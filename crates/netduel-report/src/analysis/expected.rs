@@ -1,4 +1,4 @@
-//! What the hosts of an arm can send at most, as far as somebody says so: the plan, the size that it names, or the cloud.
+//! The known rate limit of an arm's sending hosts: from the plan, from the size that it names, or from the cloud.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
@@ -14,21 +14,21 @@ use serde::Serialize;
 pub struct Expected {
     /// The limit, bit/s; of traffic both ways the sum of both.
     pub bps: f64,
-    /// Whose limit it is and who says so, for example `Standard_DS4_v2's limit (dsv2-series of 2024-07-29)`.
+    /// Owner and source of the limit, for example `Standard_DS4_v2's limit (dsv2-series of 2024-07-29)`.
     pub whose: String,
-    /// Why the figure may be wrong; absent when nothing is known against it.
+    /// Why the limit may not apply; absent when no reason is known.
     pub doubt: Option<String>,
 }
 
-/// From so many times the limit on, it is not what it is said to be. Buckets let some more pass for a while.
+/// Above this multiple of a limit, the limit does not apply. Token buckets exceed a limit for a short time.
 const BEYOND: f64 = 1.1;
 
 impl Expected {
     /// `5.7 Gbit/s of 6 Gbit/s, 95 % of Standard_DS4_v2's limit (dsv2-series of 2024-07-29)`.
     pub fn share_words(&self, rate_bps: f64) -> String {
-        let mut doubt = self.doubt.as_ref().map(|doubt| format!("; that value {doubt}")).unwrap_or_default();
+        let mut doubt = self.doubt.as_ref().map(|doubt| format!("; this limit {doubt}")).unwrap_or_default();
         if rate_bps > self.bps * BEYOND {
-            doubt.push_str("; more than the limit, so it does not apply here");
+            doubt.push_str("; above the limit, so the limit does not apply");
         }
         format!(
             "{} of payload of {}, {:.0} % of {}{doubt}",
@@ -40,9 +40,9 @@ impl Expected {
     }
 }
 
-/// The limit of a workload on an arm; absent where nobody says one, or the traffic is not bulk data. What a plan says of the arm
-/// goes before what it says of a host, and that before the size that it names, and that before the size that the host found out.
-/// Only what is sent is limited: of two hosts that both send, both have to be known.
+/// The limit of a workload on an arm; absent where none is known, or the traffic is not bulk data. Order of precedence: the plan's
+/// limit of the arm, of a host, the size named in the plan, the size detected on the host. Only sending is limited: where both hosts
+/// send, both limits must be known.
 pub fn of(
     plan: &ResolvedPlan,
     hosts: &BTreeMap<HostName, HostSnapshot>,
@@ -90,7 +90,7 @@ fn of_host(
     })
 }
 
-/// The size that a host found out by itself.
+/// The size detected on a host.
 fn size_of(host: &HostSnapshot) -> Option<&str> {
     host.cloud.as_ref()?.size.as_deref()
 }

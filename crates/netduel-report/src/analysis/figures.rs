@@ -1,4 +1,4 @@
-//! The figure of one trial in each metric, from the raw counts of both ends. What is counted is said at each function.
+//! The value of each metric of one trial, from the raw counts of both ends.
 use std::collections::BTreeSet;
 
 use netduel_model::metric::Metric;

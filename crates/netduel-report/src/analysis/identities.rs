@@ -53,7 +53,7 @@ impl Spans {
         one == other
     }
 
-    /// The doubts. Arms see the same change one after the other, in one block or in the next: that is told once.
+    /// The warnings. Arms see the same change one after the other, in one block or in the next; it is reported once.
     pub fn warnings(&self) -> Vec<Warning> {
         let is_told = |host: &HostName, block: u32, detail: &String| {
             block

@@ -1,18 +1,17 @@
-//! What a run says: figures by workload and arm, comparisons, doubts, and where a difference comes from.
+//! What a run says: figures by workload and arm, comparisons, warnings, and notes on counters.
 //!
 //! Only this module computes; the formats print what stands here and never derive a figure of their own.
 mod counters;
 mod counts;
 mod datagrams;
 mod dip;
-mod doubts;
 pub mod expected;
 mod explanation;
 mod failover;
 mod figures;
 mod identities;
 mod limit;
-mod lost;
+mod loss_by_counter;
 mod machine;
 mod packets;
 mod parts;
@@ -27,6 +26,7 @@ mod spread;
 mod stamps;
 mod sweep;
 mod verdicts;
+mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,12 +44,11 @@ use crate::words::metric::is_of_packets;
 
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{DatagramWay, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of};
-pub use doubts::busy_hosts;
 pub use expected::Expected;
 pub use failover::{ArmFailover, Dip, EventFigures, Line, Phase, WayFigures, quantile};
 pub use figures::{histogram as round_trip_histogram, of_record as histogram_of, value_of};
 pub use limit::{ArmLimit, Cause, Limit, limit_of, missed_rate};
-pub use lost::LostPackets;
+pub use loss_by_counter::LostPackets;
 pub use machine::{CoreShare, Machine, Machines, busiest_core};
 pub use packets::{ArmPackets, LineShare, PacketRates};
 pub use parts::{Part, added_by_load};
@@ -62,6 +61,7 @@ pub use series::SeriesPoint;
 pub use spread::{DpdkEnd, PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 pub use sweep::{Sweep, SweepPoint, SweptBy};
+pub use warnings::busy_hosts;
 
 /// Derives everything from a run's records. `trials` holds all attempts; only the highest of each block counts. Without
 /// `header` (a run under way) hosts are taken to share a machine when the plan starts both on this one.
@@ -86,9 +86,10 @@ pub fn analyse(
         workload.explanation = explanation::sentences(workload);
     }
     let mut all_warnings = warnings.to_vec();
-    for derived in spans.warnings().into_iter().chain(doubts::derive(plan, &counting, &workloads, &machines))
+    for derived in
+        spans.warnings().into_iter().chain(warnings::derive(plan, &counting, &workloads, &machines))
     {
-        if !all_warnings.iter().any(|known| doubts::same_subject(known, &derived)) {
+        if !all_warnings.iter().any(|known| warnings::same_subject(known, &derived)) {
             all_warnings.push(derived);
         }
     }

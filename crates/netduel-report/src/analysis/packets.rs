@@ -18,7 +18,7 @@ use netduel_stats::summary;
 use super::machine::Machine;
 use super::queues::QueueUse;
 use super::spread::{self, PacketSpread};
-use super::{DatagramWay, SeriesPoint, figures, lost, series};
+use super::{DatagramWay, SeriesPoint, figures, loss_by_counter, series};
 
 /// Ethernet's preamble with its start delimiter (8 bytes) and the least gap between frames (12 bytes), which a wire carries with
 /// each frame (IEEE 802.3).
@@ -54,7 +54,7 @@ pub struct ArmPackets {
     /// Packets that the device of a testpmd did not take because its ring was full: back-pressure, too. Absent for other generators.
     pub not_taken: Option<u64>,
     /// Packets that were lost, by who counted them, those that nobody counted last; absent when more arrived than were sent.
-    pub lost: Option<Vec<lost::LostPackets>>,
+    pub lost: Option<Vec<loss_by_counter::LostPackets>>,
     /// What the received rate is of the sender's wire; absent for an interface without one, or of unknown speed.
     pub line: Option<LineShare>,
     /// The course of what was sent: median and range over trials, pps.
@@ -157,7 +157,7 @@ fn one_way(
             .iter()
             .map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.tx_dropped))
             .sum(),
-        lost: lost::of_trials(trials, ways, around.shared),
+        lost: loss_by_counter::of_trials(trials, ways, around.shared),
         line: rates_received.and_then(|rates| line(path, sender, trials, rates.median, around)),
         sent_series: course(workload, trials, sent),
         received_series: course(workload, trials, received),

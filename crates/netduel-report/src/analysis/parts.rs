@@ -1,4 +1,4 @@
-//! Parts that the round trips of a workload are told apart into, each a histogram of its own: those of the steady windows of
+//! Parts of the round trips of a workload, each with a histogram: those of the steady windows of
 //! all valid trials together.
 use netduel_model::sample::{EndReport, HistogramRecord, TransactionParts, UnderLoad};
 use netduel_model::trial::Trial;
@@ -18,7 +18,7 @@ pub struct Part {
     pub histogram: Histogram,
 }
 
-/// The parts that the trials of an arm have; none for workloads that tell none apart.
+/// The parts that the trials of an arm have; none for workloads without parts.
 pub(super) fn of_trials(traffic: &Traffic, trials: &[&Trial]) -> Vec<Part> {
     let all = || figures::merged_latency(trials);
     let has = |part: fn(&EndReport) -> bool| {
@@ -68,8 +68,8 @@ fn under_load(trials: &[&Trial], part: impl Fn(&UnderLoad) -> &HistogramRecord) 
     )
 }
 
-/// What load adds to a round trip, nanoseconds: percentile of the probes under load less that of the idle path. Below zero when
-/// the loaded path was faster, as it may be where idle cores sleep.
+/// Latency that load adds, nanoseconds: percentile of the probes under load minus that of the idle path. Negative when the loaded
+/// path was faster, which can happen where idle cores sleep.
 pub fn added_by_load(parts: &[Part], percentile: f64) -> Option<f64> {
     let at = |key| {
         let part = parts.iter().find(|part| part.key == key)?;
@@ -78,7 +78,7 @@ pub fn added_by_load(parts: &[Part], percentile: f64) -> Option<f64> {
     Some(at("loaded")? - at("idle")?)
 }
 
-/// Probes of all trials that no response came to, and probes in all; absent when the workload has none.
+/// Probes without a response and total probes of all trials; absent when the workload has none.
 pub(super) fn probes_lost(traffic: &Traffic, trials: &[&Trial]) -> Option<(u64, u64)> {
     traffic.facts().load_begins?;
     let reports: Vec<_> = trials.iter().filter_map(|trial| figures::round_trips(trial)).collect();

@@ -1,4 +1,4 @@
-//! What is derived from a run: figures by workload and arm, comparisons, doubts. Types alone; nothing is computed here.
+//! What is derived from a run: figures by workload and arm, comparisons, warnings. Types only; nothing is computed here.
 use std::collections::BTreeSet;
 
 use netduel_model::ids::{ArmName, WorkloadName};
@@ -45,7 +45,7 @@ pub struct Analysis {
     pub sweeps: Vec<Sweep>,
     /// Doubts: those that were stored, then those derived from the data.
     pub warnings: Vec<Warning>,
-    /// What the hosts are and what is wrong with them; empty while a run is under way.
+    /// Facts and findings of the hosts; empty while a run is in progress.
     pub inspection: Inspection,
     /// How the run ended; absent when it goes on or its coordinator was killed.
     pub end: Option<RunEnd>,
@@ -79,9 +79,9 @@ pub struct ArmAnalysis {
     pub trials: u32,
     /// Every round trip of all valid trials; absent when the workload has none.
     pub latency: Option<Histogram>,
-    /// What its round trips are made of; empty when nothing is told apart.
+    /// The parts of its round trips; empty for workloads without parts.
     pub parts: Vec<Part>,
-    /// Probes that no response came to, and probes in all, of a loaded path.
+    /// Probes without a response and total probes of a loaded path.
     pub probes_lost: Option<(u64, u64)>,
     /// What time stamps say of the round trips; absent when the workload has none.
     pub stamps: Option<Stamps>,
@@ -95,7 +95,7 @@ pub struct ArmAnalysis {
     pub machines: Vec<Machine>,
     /// Which interfaces carried the bytes, by end.
     pub paths: Vec<PathShares>,
-    /// The cores that ends chose for their threads; empty where none was asked to.
+    /// The cores that ends selected for their threads; empty without `pin = "auto"`.
     pub placements: Vec<Placed>,
     /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
     pub datagrams: Vec<DatagramWay>,
@@ -103,7 +103,7 @@ pub struct ArmAnalysis {
     pub packets: Vec<ArmPackets>,
     /// Which queues and cores worked, by end.
     pub queues: Vec<QueueUse>,
-    /// What the sending hosts can give at most; absent where nobody says so.
+    /// The known rate limit of the sending hosts.
     pub expected: Option<Expected>,
     /// What limited its valid trials; absent without one.
     pub limit: Option<ArmLimit>,

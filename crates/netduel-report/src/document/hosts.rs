@@ -112,7 +112,7 @@ fn figure(host: &InspectedHost) -> Option<Figure> {
     })
 }
 
-/// The facts of the machine, then each interface with those beneath it.
+/// The facts of the machine, then each interface with those below it.
 fn facts(inspected: &InspectedHost) -> Vec<FactGroup> {
     let host = &inspected.snapshot;
     let rows = |facts: Vec<Fact>| facts.into_iter().map(|(title, text)| (title.to_owned(), text)).collect();
@@ -140,7 +140,7 @@ fn facts(inspected: &InspectedHost) -> Vec<FactGroup> {
 /// A part of a host's identity.
 type Identity = fn(&HostSnapshot) -> Option<String>;
 
-/// Everything that the hosts told, in tables, for those who look something up.
+/// All recorded settings of the hosts, in tables.
 fn settings(run: &Run) -> Vec<Block> {
     let hosts = &run.header.hosts;
     let mut blocks: Vec<Block> =
@@ -149,11 +149,11 @@ fn settings(run: &Run) -> Vec<Block> {
         let names = hosts.keys().map(|name| Column::text(name.as_str()));
         Table::new([Column::key(title)].into_iter().chain(names).collect())
     };
-    let told = |text: Option<String>| text.map_or(Cell::Absent, Cell::Text);
+    let cell = |text: Option<String>| text.map_or(Cell::Absent, Cell::Text);
     let mut sysctls = by_host("sysctl");
     let names: BTreeSet<&String> = hosts.values().flat_map(|host| host.sysctls.keys()).collect();
     for name in names {
-        let values = hosts.values().map(|host| told(host.sysctls.get(name).cloned()));
+        let values = hosts.values().map(|host| cell(host.sysctls.get(name).cloned()));
         sysctls.rows.push([Cell::from(name.as_str())].into_iter().chain(values).collect());
     }
     let mut identities = by_host("identity");
@@ -165,7 +165,7 @@ fn settings(run: &Run) -> Vec<Block> {
     for (title, of) in rows {
         identities
             .rows
-            .push([Cell::from(title)].into_iter().chain(hosts.values().map(|host| told(of(host)))).collect());
+            .push([Cell::from(title)].into_iter().chain(hosts.values().map(|host| cell(of(host)))).collect());
     }
     blocks.extend([sysctls, identities].map(Block::Table));
     blocks
@@ -182,7 +182,7 @@ fn interfaces(name: &str, host: &HostSnapshot) -> Table {
     ]);
     columns.extend([Column::text("MAC"), Column::text("qdisc")]);
     let mut table = Table::new(columns);
-    let told = |text: &Option<String>| text.clone().map_or(Cell::Absent, Cell::Text);
+    let cell = |text: &Option<String>| text.clone().map_or(Cell::Absent, Cell::Text);
     table.rows = host
         .interfaces
         .iter()
@@ -190,13 +190,13 @@ fn interfaces(name: &str, host: &HostSnapshot) -> Table {
             vec![
                 interface.name.as_str().into(),
                 interface.kind.as_deref().unwrap_or("hardware").into(),
-                told(&interface.driver),
+                cell(&interface.driver),
                 Cell::number(interface.mtu.map(|mtu| mtu.to_string())),
                 if interface.up { "up" } else { "down" }.into(),
                 interface.master.as_deref().unwrap_or("").into(),
                 Cell::number(interface.speed_mbps.map(|speed| format!("{speed} Mbit/s"))),
-                told(&interface.mac),
-                told(&interface.qdisc),
+                cell(&interface.mac),
+                cell(&interface.qdisc),
             ]
         })
         .collect();

@@ -131,7 +131,7 @@ fn parts_of(workload: &WorkloadAnalysis) -> Vec<(&'static str, &ArmAnalysis, &Hi
     parts.collect()
 }
 
-/// What round trips are made of; absent where nothing is told apart.
+/// The parts of round trips; absent for workloads without parts.
 pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     let parts = parts_of(workload);
     if parts.is_empty() {

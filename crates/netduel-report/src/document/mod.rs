@@ -9,7 +9,6 @@ pub mod verdicts;
 
 mod core_plots;
 mod counters;
-mod course_plots;
 mod datagrams;
 mod failover;
 pub(crate) mod hosts;
@@ -22,6 +21,7 @@ mod scale;
 mod search;
 pub(crate) mod stamps;
 mod sweep;
+mod time_plots;
 mod workload;
 
 pub use run::of_run;

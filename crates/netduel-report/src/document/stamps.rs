@@ -233,20 +233,20 @@ fn notes(arms: &[(Stamped, &Stamps)]) -> Vec<String> {
     } else if !ways.is_empty() {
         notes.push("One way: both ends use the same clock, so the error is 0.".to_owned());
     }
-    notes.extend(
-        arms.iter()
-            .filter_map(|(arm, stamps)| missing(arm, stamps).map(|said| format!("{}: {said}", arm.name))),
-    );
+    notes
+        .extend(arms.iter().filter_map(|(arm, stamps)| {
+            missing(arm, stamps).map(|counts| format!("{}: {counts}", arm.name))
+        }));
     notes
 }
 
-/// What an arm lacks; nothing when it lacks no more than the server's last transmit stamp of each trial, which travels with a next
-/// response that never comes.
+/// Missing stamps of an arm. The server's last transmit stamp of each trial is always missing, because it travels with the next
+/// response.
 fn missing(arm: &Stamped, stamps: &Stamps) -> Option<String> {
     let MissingStamps { client_transmit, client_receive, server_receive, server_transmit } = stamps.missing;
     let negative = stamps.one_way.as_ref().map_or(0, |one_way| one_way.negative);
     let server_transmit = if server_transmit > arm.trials { server_transmit } else { 0 };
-    let said: Vec<String> = [
+    let counts: Vec<String> = [
         (client_transmit, "transmit stamps of the client are missing"),
         (client_receive, "receive stamps of the client are missing or belong to another segment"),
         (server_receive, "receive stamps of the server are missing or belong to another segment"),
@@ -258,5 +258,5 @@ fn missing(arm: &Stamped, stamps: &Stamps) -> Option<String> {
     .filter(|(count, _)| *count > 0)
     .map(|(count, what)| format!("{count} {what}"))
     .collect();
-    (!said.is_empty()).then(|| format!("{}.", said.join(", ")))
+    (!counts.is_empty()).then(|| format!("{}.", counts.join(", ")))
 }

@@ -3,8 +3,8 @@ use super::block::{Block, Scope, Section, titled_list};
 use super::chart::Figure;
 use super::table::{Cell, Column, Table};
 use super::{
-    core_plots, counters, course_plots, datagrams, failover, latency_plots, metric_plots, packets, search,
-    stamps,
+    core_plots, counters, datagrams, failover, latency_plots, metric_plots, packets, search, stamps,
+    time_plots,
 };
 use crate::analysis::{ArmAnalysis, ArmLimit, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
@@ -110,7 +110,7 @@ fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
         .map(|metric| metric_plots::by_block(workload, metric))
         .collect();
     if !is_drawn {
-        figures.push(course_plots::within_a_trial(workload));
+        figures.push(time_plots::within_a_trial(workload));
     }
     let distribution = latency_plots::distribution(workload);
     if distribution.is_empty() && !is_drawn {

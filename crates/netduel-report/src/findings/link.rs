@@ -59,9 +59,9 @@ fn queueing(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     }
     let vf = partner(host, interface).filter(|vf| vf.up)?;
     let discipline = |interface: &Interface| {
-        let told = interface.device.qdiscs.join(", ");
-        let told = if told.is_empty() { interface.qdisc.clone().unwrap_or_default() } else { told };
-        (!told.is_empty() && told != "noqueue").then_some(told)
+        let all = interface.device.qdiscs.join(", ");
+        let all = if all.is_empty() { interface.qdisc.clone().unwrap_or_default() } else { all };
+        (!all.is_empty() && all != "noqueue").then_some(all)
     };
     let (above, beneath) = (discipline(interface)?, discipline(vf)?);
     Some(

@@ -1,4 +1,4 @@
-//! A host drawn: its nodes and cores, its interfaces with what lies beneath each, the queues and the cores that serve them.
+//! Drawing of a host: NUMA nodes and cores, interfaces with those below them, queues and the cores that serve them.
 //!
 //! One drawing is as wide as a phone and grows downwards, so that it stands beside the facts on a screen and above them on a phone.
 //! What it shows stands in the facts in words too.
@@ -17,7 +17,7 @@ const WIDTH: f64 = 328.0;
 const PAD: f64 = 8.0;
 /// Between cells, pixels.
 const GAP: f64 = 2.0;
-/// Interfaces with what is beneath them that are drawn.
+/// Interfaces drawn, each with those below it.
 const GROUPS_MOST: usize = 6;
 /// Queues that are drawn of an interface; more would say nothing to the eye.
 const QUEUES_MOST: u32 = 128;
@@ -78,7 +78,7 @@ struct Drawing<'a> {
     busy: BTreeSet<u16>,
 }
 
-/// The drawing; absent for a host that told neither cores nor interfaces.
+/// The drawing; absent for a host without known cores and interfaces.
 pub(super) fn drawing(name: &str, host: &HostSnapshot) -> Option<Markup> {
     let groups = groups(host);
     if host.cores == 0 && groups.is_empty() {
@@ -220,7 +220,7 @@ impl Drawing<'_> {
             self.y += 5.0;
         }
         if group.ports_left > 0 {
-            let text = format!("and {} more beneath it", group.ports_left);
+            let text = format!("and {} more below it", group.ports_left);
             self.boxes.push(line(Point { x: top.x + PAD, y: self.y + 10.0 }, "small", &text));
             self.y += 16.0;
         }

@@ -1,4 +1,4 @@
-//! Pictures: places for the script to draw in, bars drawn here, and the table of the numbers beneath each.
+//! Pictures: places for the script to draw in, bars drawn here, and the table of the numbers below each.
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -82,15 +82,16 @@ fn bars(bars: &Bars) -> Markup {
 }
 
 fn bar(bar: &Bar) -> Markup {
-    let said: Vec<String> =
+    let label_of_segment: Vec<String> =
         bar.segments.iter().map(|segment| plain(&format!("{} {}", segment.title, segment.label))).collect();
-    let label = plain(&format!("{} {}: {} {}", bar.title, bar.detail, bar.whole, said.join(", ")));
+    let label =
+        plain(&format!("{} {}: {} {}", bar.title, bar.detail, bar.whole, label_of_segment.join(", ")));
     html! {
         div.stack-row {
             p.name { b { (plain(&bar.title)) } " " (plain(&bar.detail)) }
             div.stack role="img" aria-label=(label) {
-                @for (segment, said) in bar.segments.iter().zip(&said) {
-                    span title=(said) style={
+                @for (segment, label_of_segment) in bar.segments.iter().zip(&label_of_segment) {
+                    span title=(label_of_segment) style={
                         "width:" (format!("{:.3}", segment.share * 100.0)) "%;background:" (background(segment.paint))
                         ";color:" (ink(segment.paint))
                     } {

@@ -81,7 +81,7 @@ fn head(document: &Document) -> Markup {
             nav.contents aria-label="Contents" {
                 @for section in contents { a href={ "#" (section.anchor) } { (plain(&section.title)) } " " }
             }
-            noscript { p.note { "Charts need JavaScript. Everything they show stands in the tables beneath them." } }
+            noscript { p.note { "Charts need JavaScript. The table below each chart has its numbers." } }
         }
     }
 }

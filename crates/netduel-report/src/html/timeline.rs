@@ -1,4 +1,4 @@
-//! Lines over one axis of time, in panels beneath each other, with moments marked.
+//! Lines over one axis of time, in panels below each other, with marked events.
 //!
 //! Drawn here and not by script, so that it is there without one. Places along the axis are percentages, and the lines a picture
 //! that is stretched: so it fits any width, and no letter is stretched with it.

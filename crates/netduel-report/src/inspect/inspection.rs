@@ -11,13 +11,13 @@ use crate::words;
 /// A host and what was found on it.
 #[derive(Debug, Clone)]
 pub struct InspectedHost {
-    /// What it was called by whoever asked.
+    /// The name in the plan or on the command line.
     pub name: String,
     /// Where a plan has it, in words; absent for a host of no plan.
     pub place: Option<String>,
     /// The facts.
     pub snapshot: HostSnapshot,
-    /// What was found, the gravest first.
+    /// Findings, most severe first.
     pub findings: Vec<Finding>,
 }
 
@@ -28,7 +28,7 @@ pub struct InspectedPair {
     pub client: String,
     /// Server.
     pub server: String,
-    /// What was found, the gravest first.
+    /// Findings, most severe first.
     pub findings: Vec<Finding>,
 }
 
@@ -39,7 +39,7 @@ pub struct Inspection {
     pub hosts: Vec<InspectedHost>,
     /// Each pair.
     pub pairs: Vec<InspectedPair>,
-    /// Hosts that could not be asked, and why.
+    /// Hosts that could not be inspected, with the reason.
     pub failed: Vec<(String, String)>,
 }
 
@@ -72,7 +72,7 @@ impl Inspection {
         }
     }
 
-    /// Of hosts that somebody named; the first is compared with each of the others.
+    /// Of hosts named on the command line; the first is compared with each of the others.
     pub fn of_hosts(hosts: Vec<(String, HostSnapshot)>) -> Self {
         let pairs = match hosts.as_slice() {
             [] => Vec::new(),
@@ -108,7 +108,7 @@ impl Inspection {
         hosts.chain(pairs)
     }
 
-    /// One line for each finding of at least this severity, the gravest first: `problem at a: eth0 is up and has no carrier`.
+    /// One line for each finding of at least this severity, most severe first: `problem at a: eth0 is up without carrier`.
     pub fn lines(&self, at_least: Severity) -> Vec<String> {
         let mut chosen: Vec<(String, &Finding)> =
             self.findings().filter(|(_, finding)| finding.severity <= at_least).collect();
@@ -119,7 +119,7 @@ impl Inspection {
             .collect()
     }
 
-    /// The gravest severity that was found.
+    /// The highest severity.
     pub fn worst(&self) -> Option<Severity> {
         self.findings().map(|(_, finding)| finding.severity).min()
     }

@@ -91,12 +91,12 @@ impl Intervals {
         }
         let first = self.receivers[0] as usize;
         let rest = self.newest[first].elapsed_ns.saturating_sub(self.last[first].elapsed_ns) as f64 / 1e9;
-        // The lines add up to the totals: what was not told yet is told, however short the rest is.
-        let untold = self.receivers.iter().any(|role| {
+        // The lines add up to the totals, so the last one is printed however short it is.
+        let unprinted = self.receivers.iter().any(|role| {
             let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
             newest.received_bytes > last.received_bytes || newest.messages > last.messages
         });
-        (rest > 0.0 && (untold || rest >= self.length_s * LAST_SHARE_MIN)).then(|| self.cut())
+        (rest > 0.0 && (unprinted || rest >= self.length_s * LAST_SHARE_MIN)).then(|| self.cut())
     }
 
     fn cut(&mut self) -> Interval {

@@ -1,4 +1,4 @@
-//! The two ends of a test of packets as a report's page has them: size, processor and its layout, memory, interfaces, versions.
+//! The environment of a packet test: size, processor and its layout, memory, interfaces, versions.
 use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::size;
 use netduel_model::snapshot::{HostSnapshot, Interface, Processor};
@@ -11,10 +11,10 @@ use super::text::{plain, ranges, shell_word};
 use crate::analysis::{Analysis, ArmAnalysis, ArmPackets, PacketSpread, WorkloadAnalysis};
 use crate::findings::queue_count;
 
-/// A fact of each host, in the order of the hosts; `None` where one did not tell.
+/// A fact of each host, in the order of the hosts; `None` where it is unknown.
 pub type EnvironmentRow = (&'static str, Vec<Option<String>>);
 
-/// What stands above each column: `client a`.
+/// The heading of each column: the name of the host.
 pub fn environment_hosts(analysis: &Analysis) -> Vec<String> {
     analysis.inspection.hosts.iter().map(|host| plain(&host.name)).collect()
 }
@@ -34,7 +34,7 @@ fn size_of(analysis: &Analysis, name: &str, host: &HostSnapshot) -> Option<Strin
         .or_else(|| host.cloud.as_ref().and_then(|cloud| cloud.size.clone()))
 }
 
-/// The environment, a row for each fact that at least one host told.
+/// The environment, a row for each fact that is known of at least one host.
 pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
     let hosts = &analysis.inspection.hosts;
     let of = |fact: &dyn Fn(&str, &HostSnapshot) -> Option<String>| -> Vec<Option<String>> {
@@ -51,13 +51,13 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
                     .map(|size| format!("{} ({})", human_bit_rate(size.rate().0 as f64), size.source()))
             }),
         ),
-        ("NICs of the size at most", of(&|name, host| known(name, host).map(|size| size.nics.to_string()))),
+        ("Maximum NICs of the size", of(&|name, host| known(name, host).map(|size| size.nics.to_string()))),
         ("Cores online", of(&|_, host| (host.cores > 0).then(|| host.cores.to_string()))),
         ("Memory", of(&|_, host| host.memory_bytes.map(bytes))),
         ("NICs", of(&|_, host| nics(host))),
-        ("Interface of the packets", of(&|name, host| interfaces(host, &used(name), interface_words_of))),
+        ("Packet interface", of(&|name, host| interfaces(host, &used(name), interface_words_of))),
         (
-            "Its queues",
+            "Queues of the interface",
             of(&|name, host| {
                 interfaces(host, &used(name), |interface| {
                     queue_count(interface).map(|(now, _)| now.to_string()).unwrap_or_default()
@@ -65,7 +65,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
             }),
         ),
         (
-            "Its NUMA node",
+            "NUMA node of the interface",
             of(&|name, host| {
                 interfaces(host, &used(name), |interface| {
                     interface.device.numa_node.map(|node| node.to_string()).unwrap_or_default()
@@ -89,7 +89,7 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
     rows.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
 }
 
-/// An interface in a line, without the speed that software only calls its own.
+/// An interface in a line; without the speed of a software interface, which is meaningless.
 fn interface_words_of(interface: &Interface) -> String {
     let speed = interface.speed_mbps.filter(|_| interface.kind.is_none());
     interface_words(&Interface { speed_mbps: speed, ..interface.clone() })
@@ -106,7 +106,7 @@ fn used_interfaces(analysis: &Analysis, host: &str) -> Vec<String> {
 
 /// A fact of each of some interfaces, with its name where there are several.
 fn interfaces(host: &HostSnapshot, names: &[String], fact: impl Fn(&Interface) -> String) -> Option<String> {
-    let told: Vec<String> = host
+    let known: Vec<String> = host
         .interfaces
         .iter()
         .filter(|interface| names.contains(&interface.name))
@@ -114,7 +114,7 @@ fn interfaces(host: &HostSnapshot, names: &[String], fact: impl Fn(&Interface) -
         .filter(|(_, fact)| !fact.is_empty())
         .map(|(interface, fact)| format!("{}: {fact}", interface.name))
         .collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    (!known.is_empty()).then(|| known.join("; "))
 }
 
 /// DPDK's version, where testpmd was an end.
@@ -148,7 +148,7 @@ fn nics(host: &HostSnapshot) -> Option<String> {
     let names: Vec<&str> = hardware.map(|interface| interface.name.as_str()).collect();
     match names.as_slice() {
         [] if host.interfaces.is_empty() => None,
-        [] => Some("none, all are virtual".to_owned()),
+        [] => Some("none (virtual interfaces only)".to_owned()),
         names => Some(format!("{} ({})", names.len(), names.join(", "))),
     }
 }
@@ -163,7 +163,7 @@ fn threads_per_core(processor: &Processor) -> Option<String> {
 }
 
 fn caches(processor: &Processor) -> Option<String> {
-    let told: Vec<String> = processor
+    let known: Vec<String> = processor
         .caches
         .iter()
         .map(|cache| {
@@ -175,32 +175,31 @@ fn caches(processor: &Processor) -> Option<String> {
             format!("L{}{kind} {}", cache.level, bytes(cache.bytes))
         })
         .collect();
-    (!told.is_empty()).then(|| told.join(", "))
+    (!known.is_empty()).then(|| known.join(", "))
 }
 
 fn nodes(host: &HostSnapshot) -> Option<String> {
-    let told: Vec<String> = host
+    let known: Vec<String> = host
         .numa_nodes
         .iter()
         .map(|node| format!("node{}: {}", node.number, ranges(node.cores.iter().copied())))
         .collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    (!known.is_empty()).then(|| known.join("; "))
 }
 
 fn huge_pages(host: &HostSnapshot) -> Option<String> {
     let pages =
         host.numa_nodes.iter().flat_map(|node| node.huge_pages.iter().map(move |pages| (node, pages)));
-    let told: Vec<String> = pages
+    let known: Vec<String> = pages
         .filter(|(_, pages)| pages.total > 0)
         .map(|(node, pages)| {
             format!("node{}: {} of {}", node.number, pages.total, bytes(pages.size_kib * 1024))
         })
         .collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    (!known.is_empty()).then(|| known.join("; "))
 }
 
-/// What a workload does, in sentences that need no knowledge of plans: once where all arms do the same, else by arm. Empty where it is
-/// not about packets.
+/// The test in words, for readers who do not know plans: once where all arms do the same, else by arm. Empty for other workloads.
 pub fn test_description(workload: &WorkloadAnalysis) -> Vec<String> {
     let each: Vec<(&str, String)> = workload
         .arms
@@ -209,7 +208,7 @@ pub fn test_description(workload: &WorkloadAnalysis) -> Vec<String> {
         .collect();
     match each.as_slice() {
         [(_, first), others @ ..] if others.iter().all(|(_, other)| other == first) => vec![first.clone()],
-        each => each.iter().map(|(arm, said)| format!("{arm}: {said}")).collect(),
+        each => each.iter().map(|(arm, text)| format!("{arm}: {text}")).collect(),
     }
 }
 
@@ -220,7 +219,7 @@ fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
         (Some(rate), _) => format!("at {}", packet_rate(rate.0 as f64 / 8.0 / size.0.max(1) as f64)),
         (None, Some(search)) => {
             let goals: Vec<&str> = search.goals.iter().map(|goal| goal.name.as_str()).collect();
-            format!("at the rates that a search for {} tries", goals.join(" and "))
+            format!("at the rates of a search for {}", goals.join(" and "))
         }
         (None, None) => "unpaced".to_owned(),
     };
@@ -228,19 +227,19 @@ fn description(arm: &ArmAnalysis, way: &ArmPackets) -> String {
     let queues =
         way.path.queues.map(|queues| format!(" over {}", plural(queues, "queue"))).unwrap_or_default();
     let maker = match way.path.engine {
-        PacketEngine::Socket => "through UDP sockets, a batch in each system call",
+        PacketEngine::Socket => "through UDP sockets, in batches per system call",
         PacketEngine::Xdp => "by kernel bypass (AF_XDP)",
         PacketEngine::Dpdk => "by kernel bypass (DPDK testpmd, txonly)",
-        PacketEngine::Kernel => "from the kernel, in the place of the driver (BPF test run)",
+        PacketEngine::Kernel => "from the kernel (BPF test run of an XDP program)",
     };
     let taker = match way.path.receiver {
         PacketReceiver::Socket => "through UDP sockets",
         PacketReceiver::Dpdk => "by kernel bypass (DPDK testpmd, rxonly)",
-        PacketReceiver::Xdp => "by kernel bypass (AF_XDP), one by one",
-        PacketReceiver::Count => "by counting and dropping each in the driver (XDP)",
+        PacketReceiver::Xdp => "by kernel bypass (AF_XDP)",
+        PacketReceiver::Count => "in the driver, where an XDP program counts and drops each packet",
     };
     format!(
-        "The {} sends frames of {} B ({size} of UDP payload) in {}{queues} {pace}, {maker}; the other end receives them {taker}. {takes} {}.",
+        "The {} sends {} B frames ({size} of UDP payload) in {}{queues}, {pace}, {maker}. The other end receives them {taker}. {takes} {}.",
         way.sender,
         way.path.frame,
         plural(*flows, "flow"),

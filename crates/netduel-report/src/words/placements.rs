@@ -13,12 +13,12 @@ pub fn placement(placement: &Placement) -> String {
 /// Cores that each end of each arm selected; empty without `pin = "auto"`.
 pub fn placements(workload: &WorkloadAnalysis) -> Vec<String> {
     let of_arm = |arm: &crate::analysis::ArmAnalysis| {
-        let said = arm.placements.iter().map(|placed| {
+        let rows = arm.placements.iter().map(|placed| {
             let trials = if placed.trials == 1 { "trial" } else { "trials" };
             let words = placement(&placed.placement);
             format!("{}: {}: {words}, {} {trials}", arm.arm, placed.role, placed.trials)
         });
-        said.collect::<Vec<_>>()
+        rows.collect::<Vec<_>>()
     };
     workload.arms.iter().flat_map(of_arm).collect()
 }

@@ -50,7 +50,7 @@ pub fn workload(workload: &Workload) -> String {
         ("server", &workload.pin_server, workload.pin_auto.server),
     ];
     for (end, cores, auto) in ends {
-        // No space behind the commas: parts are told apart by it.
+        // No space after the commas: a comma with a space separates parts.
         let list = cores.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
         if auto {
             parts.push(format!("{end} on cores that it chooses"));
@@ -160,7 +160,7 @@ pub fn proofs(analysis: &Analysis) -> Vec<String> {
             [(_, client), (_, server)] if client == server => {
                 sentences.push(format!("{}: at both ends {client}", arm.name));
             }
-            _ => sentences.extend(ends.iter().map(|(end, said)| format!("{}: at {end} {said}", arm.name))),
+            _ => sentences.extend(ends.iter().map(|(end, proof)| format!("{}: at {end} {proof}", arm.name))),
         }
     }
     sentences
@@ -182,14 +182,14 @@ fn proof(analysis: &Analysis, arm: &ArmName, role: Role) -> Option<(String, Stri
     let proven: u32 = paths.iter().map(|path| path.proven).sum();
     let trials: u32 = paths.iter().map(|path| path.trials).sum();
     let expected = plain(expected);
-    let said = match paths.iter().filter_map(|path| path.share_min).reduce(f64::min) {
+    let proof = match paths.iter().filter_map(|path| path.share_min).reduce(f64::min) {
         Some(share) => format!(
             "{expected} carried at least {} of the bytes of each valid trial ({proven} of {trials} trials proven)",
             percent_at_least(share)
         ),
         None => format!("{expected} is not proven to have carried the bytes of any valid trial"),
     };
-    Some((format!("{role} {host}"), said))
+    Some((format!("{role} {host}"), proof))
 }
 
 /// The commands that repeat the run, one per line, with the seed of the order. No line contains a line break from the plan,

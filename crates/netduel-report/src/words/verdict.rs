@@ -192,6 +192,8 @@ pub fn measure(metric: &MetricAnalysis, values: &ArmValues) -> Measure {
 fn within(low: &str, middle: &str, high: &str) -> String {
     let unit = middle.split_once(' ').map(|(_, unit)| unit);
     let bare = |end: &str| match end.split_once(' ') {
+        // Zero needs no unit, and has one of its own where values are scaled: `0.00 ns` among milliseconds.
+        Some(("0.00", own)) if Some(own) != unit => "0".to_owned(),
         Some((number, own)) if Some(own) == unit => number.to_owned(),
         _ => end.to_owned(),
     };
@@ -361,6 +363,7 @@ mod tests {
     fn quartiles_have_a_unit_only_if_it_differs_from_the_median() {
         assert_eq!(within("6.02 Gbit/s", "6.12 Gbit/s", "6.31 Gbit/s"), "[6.02, 6.31]");
         assert_eq!(within("990 Mbit/s", "1.01 Gbit/s", "1.20 Gbit/s"), "[990 Mbit/s, 1.20]");
+        assert_eq!(within("0.00 ns", "5.59 ms", "92.9 ms"), "[0, 92.9]");
     }
 
     #[test]

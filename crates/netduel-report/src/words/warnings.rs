@@ -9,12 +9,12 @@ use crate::analysis::Analysis;
 /// Every warning of a run, one sentence each, in the order in which they are stored and derived.
 pub fn warnings(analysis: &Analysis) -> Vec<String> {
     let mut sentences = Vec::new();
-    let mut told: Vec<&WorkloadName> = Vec::new();
+    let mut done: Vec<&WorkloadName> = Vec::new();
     for warning in &analysis.warnings {
         match warning {
-            Warning::OutlierBlock { workload, .. } if told.contains(&workload) => {}
+            Warning::OutlierBlock { workload, .. } if done.contains(&workload) => {}
             Warning::OutlierBlock { workload, .. } => {
-                told.push(workload);
+                done.push(workload);
                 let of_packets = packet_bytes(analysis, workload).is_some();
                 sentences.push(outliers(workload, &analysis.warnings, of_packets));
             }

@@ -1,4 +1,4 @@
-//! Doubts that the data themselves raise, as typed warnings.
+//! Warnings derived from the data of a run.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
@@ -13,29 +13,29 @@ use netduel_stats::{doubt, summary};
 use super::machine::{self, Machines};
 use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, series};
 
-/// A share of stolen time above this is worth a warning.
+/// A share of stolen time above this causes a warning.
 const STOLEN_SHARE_MAX: f64 = 0.01;
 
-/// A share of somebody else's CPU time above this is worth a warning.
+/// A share of CPU time of other processes above this causes a warning.
 const OTHERS_SHARE_MAX: f64 = 0.05;
 
 /// A wall clock that moved further than this against the monotonic one was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
 
-/// A larger share of stamped round trips that could not be split is worth a warning.
+/// A larger share of stamped round trips that could not be split causes a warning.
 const STAMPS_LOST_MAX: f64 = 0.05;
 
-/// A core busier than this has nothing to spare.
+/// A core busier than this is saturated.
 const BUSY_SHARE_MAX: f64 = 0.9;
 
-/// An open loop is late when its 99th percentile of lateness exceeds one interval of its schedule, but never less than
-/// the scheduler's grain nor more than a millisecond.
+/// An open loop is late when its p99 lateness exceeds one interval of its schedule. The threshold is at least the scheduler's
+/// granularity and at most a millisecond.
 const LATENESS_NS: (f64, f64) = (50_000.0, 1_000_000.0);
 
-/// A sender that sent less than this share of the rate asked for missed it.
+/// A sender that sent less than this share of the configured rate missed it.
 const RATE_SHARE_MIN: f64 = 0.99;
 
-/// Every doubt that the data raise.
+/// Every warning that follows from the data.
 pub(super) fn derive(
     plan: &ResolvedPlan,
     counting: &[&Trial],
@@ -74,7 +74,7 @@ pub(super) fn derive(
     warnings
 }
 
-/// Whether two warnings say the same of the same thing, whatever their figures.
+/// Whether two warnings have the same kind and subject, whatever their figures.
 pub(super) fn same_subject(a: &Warning, b: &Warning) -> bool {
     let subject = |warning: &Warning| {
         let value = serde_json::to_value(warning).unwrap_or_default();
@@ -148,7 +148,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
         }
         for outlier in doubt::outliers(&values) {
             let Some((block, _)) = arm.values.get(outlier.index) else { continue };
-            // Beside zeros everything is infinitely far; the chart by block shows it, a number cannot.
+            // A multiple of zero is infinite; the chart by block shows such an outlier.
             if !outlier.ratio_to_median.is_finite() {
                 continue;
             }
@@ -183,7 +183,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
     warnings
 }
 
-/// What both ends of all trials report of sends that were to copy nothing.
+/// Zero-copy reports of both ends of all trials, summed.
 fn zero_copy(trials: &[&Trial]) -> ZeroCopyReport {
     let mut all = ZeroCopyReport::default();
     let ends = trials.iter().flat_map(|trial| [&trial.client, &trial.server]).flatten();
@@ -365,7 +365,7 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     None
 }
 
-/// Hosts of a trial on which others worked so much that CPU figures are overstated, with their share of the CPU time.
+/// Hosts of a trial on which other processes used so much CPU time that CPU figures are overstated, with their share.
 pub fn busy_hosts(trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
     let neighbour = if shared_machine { trial.server.as_ref() } else { None };
     [Role::Client, Role::Server]
@@ -383,7 +383,7 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
     for trial in counting {
         let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
         for role in [Role::Client, Role::Server] {
-            // A shared machine's time is one host's, or each doubt would be printed twice.
+            // A shared machine counts as one host, or each warning would be printed twice.
             if role == Role::Server && trial.client.is_some() && machines.shared(&arm.pair) {
                 continue;
             }
@@ -419,7 +419,7 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
     stolen.chain(busy).chain(steps).collect()
 }
 
-/// What a standing server ran beside trials.
+/// Other tests of a standing server during trials.
 fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
     let mut beside: BTreeMap<HostName, (u32, u32)> = BTreeMap::new();
     for trial in counting {

@@ -1,4 +1,4 @@
-//! Packets that did not arrive, by the counter that names them.
+//! Lost packets by location: each is assigned to one drop counter.
 use std::collections::BTreeMap;
 
 use netduel_model::observation::InterfaceDelta;
@@ -7,17 +7,17 @@ use netduel_model::trial::Trial;
 use super::DatagramWay;
 use super::packets::{interface_of, opposite};
 
-/// Packets that one counter names.
+/// Lost packets of one counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostPackets {
-    /// Who dropped them; `None` for those that no counter of the two hosts names.
+    /// The counter; `None` for packets without a counter at either host.
     pub place: Option<String>,
-    /// How many, of all valid trials.
+    /// Number, over all valid trials.
     pub packets: u64,
 }
 
-/// What was lost in trials, largest place first and what nobody names last; absent when a record says that more arrived than were
-/// sent. Counters are asked from the receiver's program outwards, and no packet is given to two of them.
+/// Lost packets by counter, largest first, uncounted ones last; absent when a record has more packets received than sent. Counters
+/// are checked from the receiver's program to the sender, and no packet is assigned to two of them.
 pub(super) fn of_trials(trials: &[&Trial], ways: &[&DatagramWay], shared: bool) -> Option<Vec<LostPackets>> {
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
     let mut unnamed = 0;
@@ -41,22 +41,22 @@ pub(super) fn of_trials(trials: &[&Trial], ways: &[&DatagramWay], shared: bool) 
     Some(all)
 }
 
-/// Who counted drops in a trial, from the receiver's program outwards.
+/// Drop counters of a trial, from the receiver's program to the sender.
 fn named(trial: &Trial, way: &DatagramWay, at_socket: u64, shared: bool) -> Vec<(String, u64)> {
     let (Some(sender), Some(receiver)) = (trial.end(way.sender), trial.end(opposite(way.sender))) else {
         return Vec::new();
     };
-    let told = |end: &netduel_model::trial::TrialEnd| {
+    let ring_drops = |end: &netduel_model::trial::TrialEnd| {
         end.report.packets.as_ref().map(|packets| packets.drops.clone()).unwrap_or_default()
     };
-    let own: u64 = told(receiver).values().sum();
-    let mut named: Vec<(String, u64)> = told(receiver)
+    let own: u64 = ring_drops(receiver).values().sum();
+    let mut named: Vec<(String, u64)> = ring_drops(receiver)
         .into_iter()
         .map(|(counter, count)| (format!("{counter} at the receiver"), count))
         .collect();
     // An AF_XDP receiver's drops are among those of its sockets.
     named.push(("the receiver's socket".to_owned(), at_socket.saturating_sub(own)));
-    named.extend(told(sender));
+    named.extend(ring_drops(sender));
     let by_name = |end: &netduel_model::trial::TrialEnd| -> Option<InterfaceDelta> {
         let name = interface_of(end)?;
         end.observation.interfaces.iter().find(|interface| interface.name == name).cloned()
@@ -66,17 +66,14 @@ fn named(trial: &Trial, way: &DatagramWay, at_socket: u64, shared: bool) -> Vec<
     let sent = leaving.as_ref().map_or(0, |interface| interface.tx_dropped + interface.tx_errors);
     let refused = way.refused.unwrap_or(0);
     if let Some(interface) = &leaving {
-        // What a queueing discipline refused and the sender was told of was sent later.
-        named.push((
-            format!("the queueing discipline of {} at the sender", interface.name),
-            queue.saturating_sub(refused),
-        ));
-        let told: u64 = told(sender).values().sum();
-        named.push((format!("{} at the sender", interface.name), sent.saturating_sub(told)));
+        // Packets that the qdisc refused with an error to the sender were sent later.
+        named.push((format!("the qdisc of {} at the sender", interface.name), queue.saturating_sub(refused)));
+        let at_ring: u64 = ring_drops(sender).values().sum();
+        named.push((format!("{} at the sender", interface.name), sent.saturating_sub(at_ring)));
     }
     if let Some(interface) = &coming {
         let received = interface.rx_dropped + interface.rx_errors;
-        // A veth counts what its peer had no room for at both ends, and what a ring had no room for as dropped, too.
+        // A veth counts drops at its peer on both ends, and drops at a full ring as its own.
         let counted = own + if shared { sent } else { 0 };
         named.push((format!("{} at the receiver", interface.name), received.saturating_sub(counted)));
         let ingress = interface.ingress_dropped.unwrap_or(0);

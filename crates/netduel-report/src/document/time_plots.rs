@@ -11,7 +11,7 @@ use crate::words;
 
 const READING: &str = "Line: median over the valid trials; band: min to max. Shaded time is excluded.";
 
-/// The course of a trial: rates, round trips, or both beneath each other on one axis of time.
+/// A trial over time: rates, round trips, or both below each other on one axis of time.
 pub(super) fn within_a_trial(workload: &WorkloadAnalysis) -> Figure {
     let any = |is: fn(&Traffic) -> bool| workload.arms.iter().any(|arm| is(&arm.workload.traffic));
     if workload.arms.iter().any(|arm| !arm.packets.is_empty()) {
@@ -144,7 +144,7 @@ fn cut(workload: &Workload) -> Vec<Value> {
     spans.map(|(from, to, name)| json!({ "from": seconds(from), "to": seconds(to), "name": name })).collect()
 }
 
-/// Packets of both ends, beneath each other for each arm.
+/// Packets of both ends over time, one panel for each arm.
 fn both_ends(workload: &WorkloadAnalysis) -> Figure {
     let ways = || {
         workload
@@ -158,7 +158,7 @@ fn both_ends(workload: &WorkloadAnalysis) -> Figure {
     let median = |rates: Option<PacketRates>| {
         rates.map_or("not known".to_owned(), |rates| words::packet_rate(rates.median))
     };
-    let said: Vec<String> = ways()
+    let rates: Vec<String> = ways()
         .map(|(_, arm, way)| {
             format!("{} sent {}, received {}", arm.arm, median(way.sent), median(way.received))
         })
@@ -182,7 +182,7 @@ fn both_ends(workload: &WorkloadAnalysis) -> Figure {
     Figure {
         title: "Packets sent and received within a trial".to_owned(),
         reading: format!("{READING} Dashed: sent."),
-        alternative: format!("packets per second of {} at both ends: {}", workload.name, said.join("; ")),
+        alternative: format!("packets per second of {} at both ends: {}", workload.name, rates.join("; ")),
         chart: Chart::Plot("ends", data),
         data: Some(table),
         in_text: false,
