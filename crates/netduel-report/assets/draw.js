@@ -84,14 +84,18 @@
 
   // Arms that differ by more than this need a logarithmic axis: on a linear one the lower ones lie on zero.
   const FAR = 10;
-  const isFar = (medians, values) => {
+  const isFar = (medians) => {
     const known = medians.filter((median) => median !== null && median !== undefined);
-    return known.length > 1 && values.every((value) => value > 0) && Math.max(...known) > FAR * Math.min(...known);
+    return known.length > 1 && Math.min(...known) > 0 && Math.max(...known) > FAR * Math.min(...known);
   };
-  // A logarithmic axis of y for these values, its ticks, and its title.
-  const logAxis = (values, unit) => {
-    const low = Math.min(...values) / 1.25, high = Math.max(...values) * 1.25, ticks = logTicks(low, high, 8);
-    return { ticks, axis: { type: "log", domain: [low, high], tickFormat: (v) => `${v}`, label: `${unit}, logarithmic`, ticks } };
+  // The axis of a logarithmic scale, made by hand: Plot would leave out labels beyond the first steps of a decade.
+  const named = (v) => `${v}`;
+  const logX = (ticks, label, text = named) => Plot.axisX(ticks, { label, ...BELOW, tickSize: 0, text });
+  const logY = (ticks, label) => Plot.axisY(ticks, { label, labelArrow: "none", tickSize: 0, text: named });
+  // A logarithmic scale of y for these values, its ticks, and its title.
+  const logScale = (values, unit) => {
+    const low = Math.min(...values) / 1.25, high = Math.max(...values) * 1.25;
+    return { ticks: logTicks(low, high, 8), label: `${unit}, logarithmic`, scale: { type: "log", domain: [low, high] } };
   };
 
   const BELOW = { labelAnchor: "center", labelOffset: 36, labelArrow: "none" };
@@ -111,15 +115,15 @@
     const ends = metric.arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
       .map((end) => ({ arm: end.arm, line: end.arm, x: count, y: end.last[1] }));
     const room = labelRoom(data.arms, width), values = points.map((p) => p.value);
-    const log = isFar(metric.medians, values) ? logAxis(values, metric.unit) : null;
-    const y = log ? log.axis : { label: metric.unit, zero: fromZero(values), nice: true, ticks: 5, ...domain(values) };
+    const log = isFar(metric.medians) && values.every((value) => value > 0) ? logScale(values, metric.unit) : null;
+    const y = log ? log.scale : { label: metric.unit, zero: fromZero(values), nice: true, ticks: 5, ...domain(values) };
     return Plot.plot({
       width, height: 240, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
       x: { domain: d3.range(1, count + 1), type: "point", padding: 0.5, label: "block", ...BELOW, tickSize: 0,
         ticks: count > 16 ? d3.range(1, count + 1, Math.ceil(count / 12)) : undefined },
       y: { ...y, labelArrow: "none", tickSize: 0 },
       marks: [
-        log ? Plot.gridY(log.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }),
+        log ? Plot.gridY(log.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }), log ? logY(log.ticks, log.label) : null,
         ...metric.medians.map((median, a) => Plot.ruleY(median === null ? [] : [median], {
           stroke: colour(a), strokeOpacity: 0.55, strokeDasharray: DASHES[a % 6] })),
         Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
@@ -139,13 +143,15 @@
   function course(lines, { arms: all, unit, duration_s, cut }, width, height, log) {
     const points = all.flatMap((own, line) => own.map(([time, median, low, high]) => ({ line, time, median, low, high })));
     if (!points.length) return null;
-    const values = points.flatMap((p) => [p.low, p.median, p.high]);
+    // A pause in one trial must not stretch a logarithmic axis over many decades: the band ends at its foot.
     const middles = all.map((own) => d3.median(own, (point) => point[1]));
-    const axis = log || isFar(middles, values) ? logAxis(values.filter((value) => value > 0), unit) : null;
-    const floor = axis ? axis.axis.domain[0] : -Infinity;
-    const y = axis ? axis.axis : { zero: true, nice: true, label: unit, ticks: 5 };
-    const named = (name, x, textAnchor) => Plot.text(cut.filter((span) => span.name === name),
-      { x, text: "name", frameAnchor: "top", dy: -14, fill: "var(--quiet)", textAnchor, fontSize: 11 });
+    const foot = d3.min(middles, (middle) => (middle > 0 ? middle : undefined)) / 30;
+    const values = points.flatMap((p) => [p.low, p.median, p.high]).filter((value) => value >= foot);
+    const axis = values.length && (log || isFar(middles)) ? logScale(values, unit) : null;
+    const floor = axis ? axis.scale.domain[0] : -Infinity;
+    const y = axis ? axis.scale : { zero: true, nice: true, label: unit, ticks: 5 };
+    const spanned = (name, x, textAnchor) => Plot.text(cut.filter((span) => span.name === name),
+      { x, text: "name", frameAnchor: "top", dy: axis ? 9 : -14, fill: "var(--quiet)", textAnchor, fontSize: 11 });
     const ends = all.map((own, line) => ({ line, last: own[own.length - 1] })).filter((end) => end.last)
       .map((end) => ({ line: end.line, arm: lines[end.line].arm, x: duration_s, y: Math.max(end.last[1], floor) }));
     const names = lines.map((line) => line.name), room = labelRoom(names, width);
@@ -155,7 +161,7 @@
       y: { ...y, labelArrow: "none", tickSize: 0 },
       marks: [
         Plot.rect(cut, { x1: "from", x2: "to", fill: "var(--shade)", title: "name" }),
-        axis ? Plot.gridY(axis.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }),
+        axis ? Plot.gridY(axis.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }), axis ? logY(axis.ticks, axis.label) : null,
         ...lines.flatMap(({ arm, dash }, line) => {
           const own = points.filter((p) => p.line === line);
           return [
@@ -163,7 +169,7 @@
             Plot.lineY(own, { x: "time", y: (p) => Math.max(p.median, floor), stroke: colour(arm), strokeWidth: 1.75, strokeDasharray: dash }),
           ];
         }),
-        named("warm-up", "from", "start"), named("load begins", "from", "start"), named("cool-down", "to", "end"),
+        spanned("warm-up", "from", "start"), spanned("load begins", "from", "start"), spanned("cool-down", "to", "end"),
         Plot.tip(points, Plot.pointer({ x: "time", y: "median", title: (p) =>
           `${lines[p.line].name}, ${p.time} s\nmedian ${p.median} ${unit}\nfrom ${p.low} to ${p.high}` })),
         endLabels(ends, names, room),
@@ -196,10 +202,10 @@
       .map((end) => ({ arm: end.arm, line: end.arm, x: end.last[0], y: end.last[1] }));
     return Plot.plot({
       width, height: 260, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
-      x: { type: "log", domain: [1, most], label: "percentile of round trips", ...BELOW, ticks, tickFormat: name, tickSize: 0 },
-      y: { type: "log", domain: [low, high], label: unit, labelArrow: "none", ticks: yTicks, tickFormat: (v) => `${v}`, tickSize: 0 },
+      x: { type: "log", domain: [1, most] },
+      y: { type: "log", domain: [low, high] },
       marks: [
-        Plot.gridY(yTicks, grid), Plot.gridX(all, grid),
+        Plot.gridY(yTicks, grid), Plot.gridX(all, grid), logX(ticks, "percentile of round trips", name), logY(yTicks, `${unit}, logarithmic`),
         ...arms.map((_, a) => Plot.line(points.filter((p) => p.arm === a), { x: "beyond", y: "value", stroke: colour(a), strokeWidth: 1.75,
           strokeDasharray: DASHES[a % 6] })),
         ...arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a && [50, 90, 99, 99.9, 99.99, 100].includes(p.percentile)), {
@@ -219,11 +225,12 @@
     const edges = (a) => bins.filter((bin) => bin.a === a).flatMap((bin) => [{ ...bin, x: bin.low }, { ...bin, x: bin.high }]);
     return Plot.plot({
       width, height: 76 + shown.length * 92, marginLeft: 52, marginRight: 24, marginTop: 26, marginBottom: 42, style: STYLE,
-      x: { ...x, label: x.type === "log" ? `${unit}, logarithmic` : unit, ...BELOW, tickSize: 0, inset: 6 },
+      x: x.log ? { type: "log", inset: 6 } : { label: unit, ...BELOW, ticks: x.ticks, tickSize: 0, inset: 6 },
       y: { label: what, labelArrow: "none", zero: true, ticks: 3, tickSize: 0 },
       fy: { domain: shown, axis: null, padding: 0.24 },
       marks: [
-        Plot.gridX({ ...grid, ticks: x.ticks }), Plot.gridY({ ...grid, ticks: 3 }), Plot.ruleY([0], { stroke: "var(--rule)" }),
+        ...(x.log ? [Plot.gridX(x.ticks, grid), logX(x.ticks, `${unit}, logarithmic`)] : [Plot.gridX({ ...grid, ticks: x.ticks })]),
+        Plot.gridY({ ...grid, ticks: 3 }), Plot.ruleY([0], { stroke: "var(--rule)" }),
         ...arms.flatMap((_, a) => [
           Plot.areaY(edges(a), { x: "x", y1: () => 0, y2: "share", fy: "arm", fill: colour(a), fillOpacity: 0.22 }),
           Plot.lineY(edges(a), { x: "x", y: "share", fy: "arm", stroke: colour(a), strokeWidth: 1.5 }),
@@ -236,16 +243,15 @@
     });
   }
 
-  const density = (data, plot, width) => {
-    const bins = plot.density.flatMap((arm) => arm || []);
-    const ticks = bins.length ? logTicks(d3.min(bins, (bin) => bin[0]), d3.max(bins, (bin) => bin[1]), width / 40) : [];
-    return humps(data, plot, width, "% of round trips", { type: "log", ticks, tickFormat: (v) => `${v}` });
+  // Ticks of a logarithmic axis over bins, whose labels do not touch.
+  const binTicks = (bins, width) => {
+    const low = d3.min(bins, (bin) => bin[0]), high = d3.max(bins, (bin) => bin[1]);
+    return bins.length ? apart(logTicks(low, high, width / 34), low, high, width - 88, named) : [];
   };
-  const rates = (data, plot, width) => {
-    const bins = plot.density.flat();
-    const ticks = plot.log ? logTicks(d3.min(bins, (bin) => bin[0]), d3.max(bins, (bin) => bin[1]), width / 50) : 6;
-    return humps(data, plot, width, "% of intervals", plot.log ? { type: "log", ticks, tickFormat: (v) => `${v}` } : { ticks });
-  };
+  const density = (data, plot, width) =>
+    humps(data, plot, width, "% of round trips", { log: true, ticks: binTicks(plot.density.flatMap((arm) => arm || []), width) });
+  const rates = (data, plot, width) =>
+    humps(data, plot, width, "% of intervals", { log: plot.log, ticks: plot.log ? binTicks(plot.density.flat(), width) : 6 });
 
   function cores(data, machine, width) {
     const rows = [];
@@ -266,7 +272,8 @@
     return Plot.plot({
       width, height: 72 + (wide ? lanes : data.arms.length * (lanes + 34)), marginLeft: 52, marginRight: 20, marginTop: 26, marginBottom: 42,
       style: STYLE,
-      x: { domain: [0, 100], label: "% of the time", ...BELOW, ticks: 5, tickSize: 0 },
+      // Panels side by side: the last label of one would touch the first of the next.
+      x: { domain: [0, 100], label: "% of the time", ...BELOW, ticks: wide ? [0, 20, 40, 60, 80] : 5, tickSize: 0 },
       y: { domain: machine.cores, label: null, tickFormat: (core) => `core ${core}`, tickSize: 0, padding: 0.18 },
       [facet]: { domain: data.arms, axis: null, padding: wide ? 0.06 : 0.2 },
       marks: [
@@ -293,11 +300,11 @@
     const room = Math.min(20 + longest(lanes) * CHARACTER, 150, width * 0.36);
     return Plot.plot({
       width, height: 70 + titles.length * (lanes.length * 20 + 26), marginLeft: room, marginRight: 24, marginTop: 30, marginBottom: 42, style: STYLE,
-      x: { type: "log", domain: [low, high], label: unit, ...BELOW, ticks, tickFormat: (v) => `${v}`, tickSize: 0 },
+      x: { type: "log", domain: [low, high] },
       y: { domain: lanes, label: null, axis: null, padding: 0.3 },
       fy: { domain: titles, axis: null, padding: 0.3 },
       marks: [
-        Plot.gridX(ticks, grid),
+        Plot.gridX(ticks, grid), logX(ticks, `${unit}, logarithmic`),
         Plot.ruleY(rows, { y: "name", fy: "part", x1: "p50", x2: "p99", stroke: (row) => colour(row.arm), strokeWidth: 2 }),
         Plot.tickX(rows, { y: "name", fy: "part", x: "p99", stroke: (row) => colour(row.arm), strokeWidth: 2, insetTop: 2, insetBottom: 2 }),
         ...lanes.map((name) => {

@@ -14,6 +14,8 @@ use crate::words;
 const RATE_BINS_MAX: usize = 200;
 /// Arms whose medians differ by more than this have a logarithmic axis: on a linear one the lower ones fill a single bin.
 const RATES_FAR: f64 = 10.0;
+/// The foot of such an axis: the lowest median divided by this.
+const RATES_BELOW_MEDIAN: f64 = 30.0;
 
 /// A metric by block.
 pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> Figure {
@@ -111,21 +113,20 @@ pub(super) fn in_words(table: &Table) -> String {
     table.rows.iter().map(|row| table.sentence(row)).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether arms lie so far apart that only a logarithmic axis shows all of them.
-fn is_far_apart(workload: &WorkloadAnalysis) -> bool {
-    let medians: Vec<f64> = workload.arms.iter().filter_map(|arm| summary::median(&arm.intervals)).collect();
-    let all_positive = workload.arms.iter().flat_map(|arm| &arm.intervals).all(|rate| *rate > 0.0);
-    let (low, high) = medians
-        .iter()
-        .fold((f64::INFINITY, 0.0_f64), |(low, high), median| (low.min(*median), high.max(*median)));
-    all_positive && high > low * RATES_FAR
+/// The foot of a logarithmic axis, when arms lie so far apart that a linear one would show a single bin of the lower ones. Slower
+/// intervals count in the lowest bin, so that a pause does not stretch the axis.
+fn logarithmic_foot(workload: &WorkloadAnalysis) -> Option<f64> {
+    let medians = workload.arms.iter().filter_map(|arm| summary::median(&arm.intervals));
+    let (low, high) =
+        medians.fold((f64::INFINITY, 0.0_f64), |(low, high), median| (low.min(median), high.max(median)));
+    (low > 0.0 && low.is_finite() && high > low * RATES_FAR).then_some(low / RATES_BELOW_MEDIAN)
 }
 
 /// Shares of the steady intervals of each arm in bins of equal width that all arms have in common.
 fn densities(workload: &WorkloadAnalysis, scale: Scaled) -> Option<Value> {
-    let log = is_far_apart(workload);
-    let place = |rate: f64| if log { rate.ln() } else { rate };
-    let rate_at = |place: f64| if log { place.exp() } else { place };
+    let foot = logarithmic_foot(workload);
+    let place = |rate: f64| foot.map_or(rate, |foot| rate.max(foot).ln());
+    let rate_at = |place: f64| if foot.is_some() { place.exp() } else { place };
     let places = |arm: &ArmAnalysis| -> Vec<f64> { arm.intervals.iter().map(|rate| place(*rate)).collect() };
     let range = |places: &[f64]| {
         Some((places.iter().copied().reduce(f64::min)?, places.iter().copied().reduce(f64::max)?))
@@ -154,5 +155,5 @@ fn densities(workload: &WorkloadAnalysis, scale: Scaled) -> Option<Value> {
         let share = |bin: usize| short(f64::from(counts[bin]) * 100.0 / arm.intervals.len().max(1) as f64);
         (first..end).map(|bin| json!([edge(bin), edge(bin + 1), share(bin)])).collect::<Vec<_>>()
     });
-    Some(json!({ "unit": scale.unit, "log": log, "density": arms.collect::<Vec<_>>() }))
+    Some(json!({ "unit": scale.unit, "log": foot.is_some(), "density": arms.collect::<Vec<_>>() }))
 }
