@@ -21,7 +21,7 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     if !sentences.is_empty() {
         blocks.push(list(sentences));
     }
-    blocks.push(Block::Folded("Every trial".to_owned(), vec![Block::Table(trials(workload))]));
+    blocks.push(Block::Folded("Trials".to_owned(), vec![Block::Table(trials(workload))]));
     blocks
 }
 

@@ -18,7 +18,7 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
             .to_owned(),
     )];
     for pair in inspection.pairs.iter().filter(|pair| !pair.findings.is_empty()) {
-        blocks.push(Block::Heading(format!("Between {} and {}", pair.client, pair.server)));
+        blocks.push(Block::Heading(format!("Findings between {} and {}", pair.client, pair.server)));
         blocks.push(Block::Findings(pair.findings.clone()));
     }
     for host in &inspection.hosts {
@@ -30,7 +30,7 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
             findings => Block::Findings(findings.to_vec()),
         });
     }
-    blocks.push(Block::Folded("All interfaces and settings".to_owned(), settings(run)));
+    blocks.push(Block::Folded("Interfaces and settings".to_owned(), settings(run)));
     Section { anchor: "hosts".to_owned(), title: "Hosts".to_owned(), scope: Scope::Reference, blocks }
 }
 

@@ -30,6 +30,23 @@ fn rendered(run: &Run) -> Option<String> {
     Some(dump(browser, directory.path(), &page))
 }
 
+/// Width of the window and of the page in a frame of this width, pixels.
+fn widths(browser: &str, run: &Run, frame: u32) -> (u32, u32) {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("report.html"), html::page(&document(run))).unwrap();
+    let outer = directory.path().join("outer.html");
+    let script = "frame.onload = () => { const root = frame.contentDocument.documentElement; \
+                  document.documentElement.dataset.widths = `${root.clientWidth} ${root.scrollWidth}`; }";
+    let outer_page = format!(
+        "<html data-widths=\"\"><head></head><body><iframe id=\"frame\" style=\"width:{frame}px;height:2000px;border:0\"></iframe>\
+         <script>{script}; frame.src = 'report.html'</script></body></html>"
+    );
+    std::fs::write(&outer, outer_page).unwrap();
+    let widths = root_attribute(&dump(browser, directory.path(), &outer), "data-widths");
+    let (window, page) = widths.split_once(' ').unwrap_or_else(|| panic!("no widths: {widths:?}"));
+    (window.parse().unwrap(), page.parse().unwrap())
+}
+
 fn dump(browser: &str, directory: &Path, page: &Path) -> String {
     // `timeout` ends a browser that hangs, so that a broken one fails the test instead of stopping it.
     let output = Command::new("timeout")
@@ -44,7 +61,7 @@ fn dump(browser: &str, directory: &Path, page: &Path) -> String {
         ])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .arg(format!("--user-data-dir={}", directory.join("profile").display()))
-        .args(["--window-size=1280,2000", "--dump-dom"])
+        .args(["--allow-file-access-from-files", "--window-size=1400,2000", "--dump-dom"])
         .arg(format!("file://{}", page.display()))
         .output()
         .unwrap();
@@ -64,6 +81,23 @@ fn root_attribute(dom: &str, name: &str) -> String {
     let start = format!("{name}=\"");
     let value = &root[root.find(&start).unwrap_or_else(|| panic!("no {name} in {root}")) + start.len()..];
     value[..value.find('"').unwrap()].to_owned()
+}
+
+#[test]
+fn page_is_never_wider_than_its_window() {
+    let Some(browser) = chromium() else {
+        assert!(std::env::var_os("REQUIRE_ALL").is_none(), "no chromium, and REQUIRE_ALL is set");
+        eprintln!("skipped: no chromium to render the page");
+        return;
+    };
+    let mut run = build(&Recipe { workloads: vec!["bulk", "rr", "udp", "crr", "load"], ..Recipe::default() });
+    run.header.hosts = hosts::of_a_run();
+    for run in [&run, &packets::swept()] {
+        for frame in [390, 768, 1280] {
+            let (window, page) = widths(browser, run, frame);
+            assert!(page <= window, "a frame of {frame}: the page has {page} of {window}");
+        }
+    }
 }
 
 #[test]
