@@ -1,6 +1,7 @@
 //! Quick tests: the lines of intervals and the summary.
 use netduel_model::sample::{LiveFigures, LiveRoundTrips};
-use netduel_model::workload::{Direction, Role, Traffic, UdpStream};
+use netduel_model::units::Nanos;
+use netduel_model::workload::{Direction, Role, Traffic, UdpStream, Workload};
 use netduel_report::quick::{self, Intervals, SummaryInput};
 
 use crate::builder::{Recipe, build};
@@ -56,6 +57,24 @@ fn early_figures_belong_to_the_same_interval() {
     let silent = intervals.take(Role::Client, figures(2_000_000_000, 100, None)).unwrap();
     assert_eq!(silent.round_trips, None);
     assert!(quick::line(&traffic, &silent).trim_end().ends_with('-'));
+}
+
+#[test]
+fn summary_and_interval_lines_state_their_time_base() {
+    let run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    let trial = &run.trials[0];
+    let mut workload = run.header.plan.arms[0].workloads[0].clone();
+    let text = |workload: &Workload| {
+        quick::summary(SummaryInput { workload, trial, shared_machine: false, expected: None }, 200)
+    };
+    let excluded = text(&workload);
+    assert!(excluded.contains("warm-up") && excluded.contains(" excluded)"), "{excluded}");
+    assert!(excluded.contains("Whole test, from the first to the last byte"), "{excluded}");
+    (workload.timing.warmup, workload.timing.cooldown) = (Nanos(0), Nanos(0));
+    let whole = text(&workload);
+    assert!(whole.contains("(no warm-up)") && !whole.contains("0.00 ns"), "{whole}");
+    let heading = quick::heading(&workload.traffic);
+    assert!(heading.contains("payload received, warm-up included"), "{heading}");
 }
 
 #[test]
