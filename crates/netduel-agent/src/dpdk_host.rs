@@ -1,5 +1,5 @@
-//! What testpmd is given of this host: a device, and what is lent for it. Refuses before a run what would fail in it, and whatever would
-//! cut the host off.
+//! The device and the host resources that testpmd gets. Refuses before a run what would fail in it, and what would cut off access to
+//! the host.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use netduel_model::ids::Token;
 use netduel_model::workload::Role;
 
 use crate::failure::{environment, usage};
+use crate::management_interfaces::ManagementInterfaces;
 use crate::treatment::Loan;
-use crate::ways::Ways;
 
 /// Drivers of the kernel that share a NIC with a program, so that nothing has to be bound: Mellanox' and MANA's.
 const SHARING: [&str; 3] = ["mlx4_core", "mlx5_core", "mana"];
@@ -49,11 +49,11 @@ impl Given {
         let links = netduel_host::link_states().map_err(environment)?;
         let refused = |error: BindingError| environment(error);
         if *device != DpdkDevice::AfPacket
-            && let Some(why) = Ways::read(&links)?.refusal(&family(&links, &interface))
+            && let Some(why) = ManagementInterfaces::read(&links)?.refusal(&family(&links, &interface))
         {
             return Err(usage(format!(
-                "{interface} is not given to testpmd (device `{device}`), because {why}: this host could not be reached any more; give it \
-                 a second NIC for the data, or use the device `net_af_packet`, which leaves the kernel its own"
+                "{interface} cannot be given to testpmd (device `{device}`), because {why}, and the host would become unreachable; add a \
+                 second NIC for the data, or use the device `net_af_packet`, which leaves the interface to the kernel"
             )));
         }
         let lower =

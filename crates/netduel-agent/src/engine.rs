@@ -9,7 +9,7 @@ use netduel_model::sample::LiveFigures;
 use netduel_model::workload::{Role, Workload};
 
 use crate::failure::traffic;
-use crate::past_stack;
+use crate::kernel_bypass;
 use crate::path_events::{self, PathEvents};
 use crate::placement::{DataAddress, placed};
 use crate::treatment::{GuardCommand, Treatments};
@@ -50,7 +50,7 @@ pub fn server_by(
     prepare: impl FnOnce(&Workload) -> Result<ServerEnd, LoadError>,
 ) -> Result<Prepared, WorkError> {
     let (workload, placement) = placed(workload, Role::Server, address)?;
-    let end = past_stack::server_over(prepare(&workload).map_err(traffic)?, &workload, address)?;
+    let end = kernel_bypass::server_over(prepare(&workload).map_err(traffic)?, &workload, address)?;
     let ports = end.ports().to_vec();
     let engine = Engine { end: Side::Server(end), events: path_events::of(&workload, Role::Server) };
     Ok(Prepared { end: Box::new(engine), ports, placement })
@@ -61,7 +61,7 @@ pub(crate) fn client(workload: &Workload, server: &ServerAddress<'_>) -> Result<
     let ServerAddress { peer, ports, token, deadline, bind } = *server;
     let (workload, placement) = placed(workload, Role::Client, DataAddress::Towards(peer, bind))?;
     let end = netduel_load::prepare_bound_client(&workload, peer, ports, token, deadline, bind);
-    let end = past_stack::client_over(end.map_err(traffic)?, &workload, peer, bind)?;
+    let end = kernel_bypass::client_over(end.map_err(traffic)?, &workload, peer, bind)?;
     let engine = Engine { end: Side::Client(end), events: path_events::of(&workload, Role::Client) };
     Ok(Prepared { end: Box::new(engine), ports: Vec::new(), placement })
 }

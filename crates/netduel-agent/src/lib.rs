@@ -8,13 +8,13 @@ mod engine;
 mod error_chain;
 mod failure;
 mod installed;
+mod kernel_bypass;
 mod lock;
-mod past_stack;
+mod management_interfaces;
 mod path_events;
 mod placement;
 pub mod treatment;
 pub mod trial_end;
-mod ways;
 mod work;
 
 pub use engine::server_by;

@@ -1,4 +1,4 @@
-//! What an end needs when its packets go past the network stack: the interface that they use, and whom its frames go to.
+//! Prepares the ends of kernel bypass (AF_XDP) and of the kernel's packet generator: the interface and the next hop of their frames.
 use std::net::IpAddr;
 
 use netduel_control::agent::WorkError;
@@ -10,7 +10,7 @@ use netduel_sys::local_bind::LocalBind;
 use crate::failure::{environment, traffic};
 use crate::placement::DataAddress;
 
-/// The server's end over its interface; as it was when its packets go through the stack.
+/// The server's end on its interface; unchanged when its packets pass through the network stack.
 pub fn server_over(
     end: ServerEnd,
     workload: &Workload,
@@ -24,7 +24,7 @@ pub fn server_over(
     end.with_bypass(&raw(path, Role::Server)).map_err(traffic)
 }
 
-/// The client's.
+/// The client's end on its interface; unchanged when its packets pass through the network stack.
 pub fn client_over(
     end: ClientEnd,
     workload: &Workload,
@@ -33,7 +33,7 @@ pub fn client_over(
 ) -> Result<ClientEnd, WorkError> {
     let Some(packets) = workload.traffic.packets() else { return Ok(end) };
     if !packets.is_raw(Role::Client) {
-        // Without a next hop, as on the loopback, there is no interface to ask.
+        // The loopback has no next hop, and no interface whose counters show segmentation.
         return Ok(match DataPath::to_peer(peer, bind, packets.interface(Role::Client)) {
             Ok(path) => end.try_segmentation(&path.interface, || packets_sent(path.index).ok().flatten()),
             Err(_) => end,

@@ -1,4 +1,5 @@
-//! By what this host is reached, so that the NIC that leads to it is never given away. Whatever cannot be read is a refusal.
+//! The management interfaces of this host: those of ssh connections and default routes. They are never given to another program. What
+//! cannot be read is a refusal.
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
@@ -11,15 +12,15 @@ use crate::failure::environment;
 
 /// The port of ssh.
 const SSH: u16 = 22;
-/// `TCP_ESTABLISHED`, as `/proc/net/tcp` says it.
+/// `TCP_ESTABLISHED` in `/proc/net/tcp`.
 const ESTABLISHED: &str = "01";
 
-/// By what this host is reached.
+/// The interfaces by which this host is managed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ways {
-    /// Whether the agent is in the network namespace of the host itself, and not in one that stands for a host.
+pub struct ManagementInterfaces {
+    /// Whether the agent is in the network namespace of the host itself.
     is_hosts: bool,
-    /// The interfaces by which ssh connections come in: the agent's own, and those of anybody.
+    /// The interfaces of established ssh connections.
     ssh: BTreeSet<String>,
     /// Those of default routes, of every table.
     default: BTreeSet<String>,
@@ -27,7 +28,7 @@ pub struct Ways {
     addressed: BTreeSet<String>,
 }
 
-impl Ways {
+impl ManagementInterfaces {
     /// Reads them.
     pub fn read(links: &[LinkState]) -> Result<Self, WorkError> {
         let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
@@ -35,9 +36,9 @@ impl Ways {
             (Some(first), Some(own)) => first == own,
             _ => true,
         };
-        let mut ways = Self { is_hosts, ..Self::default() };
+        let mut found = Self { is_hosts, ..Self::default() };
         if !is_hosts {
-            return Ok(ways);
+            return Ok(found);
         }
         let ssh = ssh_addresses()?;
         let default = netduel_host::default_route_links().map_err(environment)?;
@@ -46,41 +47,41 @@ impl Ways {
             let is_local =
                 |address: &IpAddr| matches!(address, IpAddr::V6(six) if six.is_unicast_link_local());
             if addresses.iter().any(|address| !is_local(address)) {
-                ways.addressed.insert(link.name.clone());
+                found.addressed.insert(link.name.clone());
             }
             if addresses.iter().any(|address| ssh.contains(address)) {
-                ways.ssh.insert(link.name.clone());
+                found.ssh.insert(link.name.clone());
             }
             if default.contains(&link.index) {
-                ways.default.insert(link.name.clone());
+                found.default.insert(link.name.clone());
             }
         }
-        Ok(ways)
+        Ok(found)
     }
 
-    /// Why an interface, or one that goes with it, must stay the kernel's.
+    /// Why one of these interfaces must stay with the kernel.
     pub fn refusal(&self, names: &[String]) -> Option<String> {
         if !self.is_hosts {
             return None;
         }
         let of = |names_of: &BTreeSet<String>| names.iter().find(|name| names_of.contains(*name)).cloned();
         if let Some(name) = of(&self.ssh) {
-            return Some(format!("an ssh connection comes in by {name}"));
+            return Some(format!("{name} carries an ssh connection"));
         }
         if let Some(name) = of(&self.default) {
-            return Some(format!("a default route leads through {name}"));
+            return Some(format!("{name} has a default route"));
         }
         let is_only = !self.addressed.is_empty() && self.addressed.iter().all(|name| names.contains(name));
         is_only.then(|| "no other interface has an address".to_owned())
     }
 }
 
-/// The local addresses of ssh connections: what the agent was told, which `sudo` and services are not, and what the kernel lists.
+/// The local addresses of ssh connections: from `SSH_CONNECTION`, which `sudo` and services do not have, and from the kernel's tables.
 fn ssh_addresses() -> Result<BTreeSet<IpAddr>, WorkError> {
-    let told = std::env::var("SSH_CONNECTION").ok();
-    let words: Vec<&str> = told.as_deref().map(|words| words.split(' ').collect()).unwrap_or_default();
+    let variable = std::env::var("SSH_CONNECTION").ok();
+    let words: Vec<&str> = variable.as_deref().map(|words| words.split(' ').collect()).unwrap_or_default();
     let mut found: BTreeSet<IpAddr> = words.get(2).and_then(|word| word.parse().ok()).into_iter().collect();
-    let told_port = words.get(3).and_then(|word| word.parse().ok());
+    let ssh_port = words.get(3).and_then(|word| word.parse().ok());
     let sockets = sockets_of_sshd();
     for name in ["tcp", "tcp6"] {
         let file = format!("/proc/net/{name}");
@@ -90,12 +91,12 @@ fn ssh_addresses() -> Result<BTreeSet<IpAddr>, WorkError> {
             Err(error) if name == "tcp6" && error.kind() == ErrorKind::NotFound => continue,
             Err(error) => {
                 let message =
-                    format!("failed to learn by which interface this host is reached: {file}: {error}");
+                    format!("failed to find the management interfaces of this host: read {file}: {error}");
                 return Err(WorkError { kind: FailureKind::Environment, message });
             }
         };
         let is_ssh =
-            |port: u16, socket: u64| port == SSH || Some(port) == told_port || sockets.contains(&socket);
+            |port: u16, socket: u64| port == SSH || Some(port) == ssh_port || sockets.contains(&socket);
         found.extend(
             established(&text).filter(|(_, port, socket)| is_ssh(*port, *socket)).map(|(own, ..)| own),
         );
@@ -144,9 +145,9 @@ fn address_of(digits: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn ways() -> Ways {
+    fn management() -> ManagementInterfaces {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Ways {
+        ManagementInterfaces {
             is_hosts: true,
             ssh: set(&["eth0"]),
             default: set(&["eth1"]),
@@ -154,30 +155,30 @@ mod tests {
         }
     }
 
-    fn refusal(ways: &Ways, names: &[&str]) -> Option<String> {
-        ways.refusal(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+    fn refusal(management: &ManagementInterfaces, names: &[&str]) -> Option<String> {
+        management.refusal(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
-    fn the_nic_that_leads_to_the_host_is_never_given_away() {
-        let ways = ways();
-        assert!(refusal(&ways, &["eth0"]).unwrap().contains("ssh connection"));
+    fn management_interface_is_refused() {
+        let management = management();
+        assert!(refusal(&management, &["eth0"]).unwrap().contains("ssh connection"));
         assert!(
-            refusal(&ways, &["enP1s1", "eth0"]).unwrap().contains("by eth0"),
+            refusal(&management, &["enP1s1", "eth0"]).unwrap().contains("eth0 carries"),
             "a function beneath it is the same NIC"
         );
-        assert!(refusal(&ways, &["eth1"]).unwrap().contains("default route"));
-        assert_eq!(refusal(&ways, &["eth2"]), None);
-        let only = Ways {
+        assert!(refusal(&management, &["eth1"]).unwrap().contains("default route"));
+        assert_eq!(refusal(&management, &["eth2"]), None);
+        let only = ManagementInterfaces {
             ssh: BTreeSet::new(),
             default: BTreeSet::new(),
             addressed: ["eth2".to_owned()].into(),
-            ..ways
+            ..management
         };
         assert!(refusal(&only, &["eth2"]).unwrap().contains("no other interface has an address"));
         assert_eq!(refusal(&only, &["eth3"]), None);
         assert_eq!(
-            refusal(&Ways { is_hosts: false, ..only }, &["eth2"]),
+            refusal(&ManagementInterfaces { is_hosts: false, ..only }, &["eth2"]),
             None,
             "a namespace is reached from its host"
         );
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn connections_are_read_from_the_kernels_tables() {
+    fn established_connections_are_read_from_proc() {
         let four = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
             0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11 1 0 100 0 0 10 0\n\
             1: 0501000A:0016 0901000A:C001 01 00000000:00000000 02:00000000 00000000     0        0 12 1 0 100 0 0 10 0\n";
