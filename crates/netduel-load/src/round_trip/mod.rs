@@ -29,6 +29,7 @@ mod transport;
 mod unstamped;
 
 pub(crate) use settings::Settings;
+pub(crate) use transport::{Received, Requests, Responses, filled};
 
 /// Longest sleep of the UDP client in a receive call: how late a lost request may be noticed.
 const RECEIVE_LIMIT: Duration = Duration::from_millis(20);
@@ -105,7 +106,8 @@ fn udp_client_jobs(
     client_jobs(settings, Some(settings.lost_after_ns), requests, responses)
 }
 
-fn client_jobs<Q: transport::Requests, R: transport::Responses>(
+/// The jobs of a client over any transport. `lost_after_ns`: how long it waits for a response, where one can be lost.
+pub(crate) fn client_jobs<Q: Requests, R: Responses>(
     settings: Settings,
     lost_after_ns: Option<u64>,
     mut requests: Q,
@@ -158,12 +160,7 @@ fn client_jobs<Q: transport::Requests, R: transport::Responses>(
 }
 
 /// Prepares receiving. A UDP client needs a timeout to detect lost responses; the end of the stream wakes a TCP client.
-fn prepare<R: transport::Responses>(
-    worker: &mut Worker,
-    responses: &mut R,
-    wait: Wait,
-    lost_after_ns: Option<u64>,
-) {
+fn prepare<R: Responses>(worker: &mut Worker, responses: &mut R, wait: Wait, lost_after_ns: Option<u64>) {
     responses.begin(worker);
     busy_polling::begin(worker, wait, responses.descriptor());
     if lost_after_ns.is_some() {
@@ -173,12 +170,7 @@ fn prepare<R: transport::Responses>(
 }
 
 /// What the client counted.
-fn finish<R: transport::Responses>(
-    worker: &mut Worker,
-    report: RoundTripReport,
-    wait: Wait,
-    responses: R,
-) -> Counted {
+fn finish<R: Responses>(worker: &mut Worker, report: RoundTripReport, wait: Wait, responses: R) -> Counted {
     let napi_id = busy_polling::end(worker, wait, responses.descriptor());
     let stamps = responses.finish(worker).map(Box::new);
     Counted::RoundTrips { report: Box::new(report), messages: Messages { stamps, napi_id } }

@@ -20,7 +20,7 @@ use crate::worker::Worker;
 pub(super) const READ_BYTES: usize = 64 * 1024;
 
 /// Sends requests.
-pub(super) trait Requests: Send + 'static {
+pub(crate) trait Requests: Send + 'static {
     /// Sends request `number` at `now_ns`. After `WouldBlock` it was not, or not completely, sent: call again with the same number.
     fn send(&mut self, number: u64, now_ns: u64, waiting: Waiting) -> io::Result<()>;
     /// Signals the end of the requests.
@@ -29,7 +29,7 @@ pub(super) trait Requests: Send + 'static {
 
 /// Result of a receive call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Received {
+pub(crate) enum Received {
     /// Data, perhaps not a complete response.
     Some,
     /// A message that is not a response, or a duplicate.
@@ -39,7 +39,7 @@ pub(super) enum Received {
 }
 
 /// Receives responses.
-pub(super) trait Responses: Send + 'static {
+pub(crate) trait Responses: Send + 'static {
     /// Receives once, and calls `answered` with the number of each completed response and whether it is time stamped. `answered`
     /// returns the counted round trip; absent for a request that had timed out.
     fn receive(
@@ -122,7 +122,7 @@ impl<S: SendStamps> TcpRequests<S> {
 }
 
 /// A message of `size` bytes with the pattern of all payload.
-fn filled(size: usize) -> Vec<u8> {
+pub(crate) fn filled(size: usize) -> Vec<u8> {
     let mut message = vec![0; size];
     pattern::fill(&mut message);
     message

@@ -41,7 +41,8 @@ pub(super) fn of_trials(traffic: &Traffic, trials: &[&Trial]) -> Vec<Part> {
         let in_band = under_load(trials, |load| &load.in_band);
         parts.push(("in-band", "in the data of a loaded connection", in_band));
     }
-    if parts.is_empty() {
+    // A connection that only stands for its client is no part of the traffic.
+    if parts.is_empty() && traffic.facts().sockets.accounted > 0 {
         let set_up = trials.iter().filter_map(|trial| {
             figures::of_record(&trial.client.as_ref()?.report.connections.as_ref()?.connect)
         });

@@ -2,7 +2,7 @@
 use netduel_model::sample::TcpInfo;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::units::{human_nanos, human_si};
-use netduel_model::workload::{Role, Traffic, Workload};
+use netduel_model::workload::{Direction, Role, Traffic, Workload};
 
 use super::super::expected::Expected;
 use super::super::{datagrams, figures, series};
@@ -65,8 +65,8 @@ impl<'a> Evidence<'a> {
         shared_machine: bool,
         expected: Option<&'a Expected>,
     ) -> Self {
-        let (sender, receiver) =
-            if client.report.sent.is_some() { (client, server) } else { (server, client) };
+        let is_down = workload.traffic.facts().payload == Some(Direction::Down);
+        let (sender, receiver) = if is_down { (server, client) } else { (client, server) };
         let ways = datagrams::of_trial(workload, trial, shared_machine);
         let lost = ways.iter().filter_map(|way| way.lost).fold(datagrams::Lost::default(), |sum, lost| {
             datagrams::Lost {
