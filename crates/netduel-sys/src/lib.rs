@@ -10,6 +10,7 @@ pub mod descriptor_limit;
 pub mod descriptor_pass;
 pub mod error_name;
 pub mod ethtool;
+pub mod icmp;
 pub mod link;
 pub mod local_bind;
 pub mod mount;

@@ -3,6 +3,7 @@
 mod facts;
 mod failover;
 pub(crate) mod given;
+mod icmp_rr;
 mod loaded_latency;
 mod pps;
 mod round_trip;
@@ -184,6 +185,8 @@ workloads! {
     TcpRr(RoundTrip) = "tcp-rr" in tcp_rr;
     /// Round trips as UDP datagrams.
     UdpRr(RoundTrip) = "udp-rr" in udp_rr;
+    /// Round trips as ICMP echo requests, which the kernel of the server's host answers.
+    IcmpRr(RoundTrip) = "icmp-rr" in icmp_rr;
     /// Transactions over TCP, each on a connection of its own: connect, request, response, close.
     TcpCrr(Transaction) = "tcp-crr" in tcp_crr;
     /// Round trips of small probes, first on an idle path and then while TCP streams run.

@@ -35,6 +35,30 @@ cooldown = "0 ms"
 wait = "busy-poll"
 "#;
 
+/// Echo requests of both families, in both loops, beside round trips between programs.
+const ECHO: &str = r#"
+[[workloads]]
+name = "ping"
+type = "icmp-rr"
+duration = "500 ms"
+warmup = "100 ms"
+cooldown = "0 ms"
+[[workloads]]
+name = "ping-ipv6"
+type = "icmp-rr"
+family = "ipv6"
+request_rate = "1 k/s"
+duration = "500 ms"
+warmup = "100 ms"
+cooldown = "0 ms"
+[[workloads]]
+name = "udp"
+type = "udp-rr"
+duration = "500 ms"
+warmup = "100 ms"
+cooldown = "0 ms"
+"#;
+
 const TWO_BLOCKS: &str = "blocks_min = 2\nblocks_max = 2";
 
 fn each(value: &Value) -> Vec<Value> {
@@ -83,6 +107,29 @@ fn a_plan_with_time_stamps_is_told_where_the_time_goes() {
     assert!(text.contains("network, both ways") && text.contains("± 0"), "{text}");
     let page = bench.run(["report", "last", "--format", "html"]).expect_code(0).stdout;
     assert!(page.contains("class=\"stack\""), "no picture");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn echo_requests_are_compared_on_proven_paths_as_other_round_trips_are() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, ECHO, TWO_BLOCKS));
+    let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    let document = run.json();
+    let workloads = each(&document["workloads"]);
+    assert_eq!(workloads.len(), 3);
+    let text = bench.run(["report", "last", "--format", "text"]).expect_code(0).stdout;
+    for workload in &workloads {
+        assert_eq!(each(&workload["arms"]).len(), 2, "{workload}");
+        let name = workload["name"].as_str().unwrap();
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    // A trial counts only when its interface carried it, and every arm has an expectation here.
+    assert!(text.contains("12 valid trials, 0 excluded"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words.matches("(6 of 6 trials proven)").count(), 2, "{text}");
+    assert!(!text.contains("TCP connect time"), "the connection of the handshake is no part of it: {text}");
     bench.assert_nothing_left();
 }
 

@@ -1,0 +1,71 @@
+//! `icmp-rr`: echo requests, which the kernel of the server's host answers.
+use super::facts::{Descriptors, Facts, Sockets, Wire};
+use super::given::{Given, Places};
+use super::round_trip::{self, RoundTrip};
+pub(super) use super::round_trip::{number, resolve, words};
+use super::setting::{self, Range, Setting};
+use super::terms::{UdpOffload, Wait};
+use crate::plan::problem::Problems;
+
+/// Its settings in a plan.
+pub(super) const SETTINGS: &[Setting] = &[
+    setting::FAMILY,
+    setting::PIN_CLIENT,
+    setting::PIN_SERVER,
+    setting::DSCP,
+    Setting::within("size", Range::bytes(setting::MESSAGE_LEAST, setting::DATAGRAM_MOST))
+        .says("bytes behind the ICMP header of a request and of its response, default 64 B")
+        .advise("an echo request begins with whose it is and its number"),
+    setting::OUTSTANDING.says(setting::ONE_IN_FLIGHT),
+    Setting::free("wait").says("the client, default `block`; not `busy-poll`"),
+    setting::REQUEST_RATE.says(setting::EXCLUDES_OUTSTANDING),
+];
+
+pub(super) fn facts(settings: &RoundTrip) -> Facts<'_> {
+    Facts {
+        // The greeted connection moves nothing: it stands for the client as long as that is there.
+        sockets: Sockets { tcp: 1, lanes: 1, bulk: 1, ..Sockets::default() },
+        descriptors: Descriptors { fixed: 1, shared: (0, 0) },
+        // The kernel that answers counts none for the server's end.
+        payload: None,
+        wire: Wire::Datagrams { size: settings.size, offload: UdpOffload::None },
+        ..round_trip::facts(settings)
+    }
+}
+
+/// Notes an open and a closed loop at once, and a way to wait that it does not have.
+pub(super) fn check(
+    settings: &RoundTrip,
+    given: &Given<'_>,
+    places: &Places<'_>,
+    problems: &mut Problems<'_>,
+) {
+    round_trip::check(settings, given, places, problems);
+    if settings.wait == Wait::BusyPoll {
+        let allowed = "allowed: `block` or `spin`; the kernel does not poll a NIC for ICMP sockets";
+        problems.add(&places.at("wait"), "is \"busy-poll\", which icmp-rr does not have", allowed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::parse;
+
+    /// The one problem of a plan with these settings.
+    fn problem(settings: &str) -> String {
+        let text = format!(
+            "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"local\"\n\
+             addresses = [\"127.0.0.1\"]\n[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n[design]\naa = true\n\
+             [[workloads]]\nname = \"w\"\ntype = \"icmp-rr\"\n{settings}\n"
+        );
+        parse(&text, "p").map_or_else(|errors| errors.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn an_open_and_a_closed_loop_and_busy_polling_are_refused() {
+        assert_eq!(problem("request_rate = \"100 /s\"\nwait = \"spin\"\nsize = \"16 B\""), "");
+        assert!(problem("request_rate = \"100 /s\"\noutstanding = 2").contains("makes a closed loop"));
+        assert!(problem("wait = \"busy-poll\"").contains("which icmp-rr does not have"));
+        assert!(problem("timestamps = true").contains("is not a setting of icmp-rr"));
+    }
+}
