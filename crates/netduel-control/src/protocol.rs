@@ -344,7 +344,7 @@ impl Lines {
 
     /// The next whole line without its end.
     pub fn next_line(&mut self) -> Result<Option<Vec<u8>>, LineError> {
-        let found = self.pending[self.searched..].iter().position(|byte| *byte == b'\n');
+        let found = memchr::memchr(b'\n', &self.pending[self.searched..]);
         let end = found.map_or(self.pending.len(), |found| self.searched + found);
         if end > self.len_max {
             return Err(LineError::TooLong { start: quote(&self.pending[..end]), len_max: self.len_max });
