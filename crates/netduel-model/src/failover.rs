@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sample::IntervalSample;
 use crate::units::Nanos;
+use crate::word::word;
 use crate::workload::terms::Side;
 
 /// Interval of the series of a failover's streams, nanoseconds: ten times as fine as that of other workloads.
@@ -60,15 +61,7 @@ impl PathEventKind {
 
     /// The word in a plan.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::Remove => "remove",
-            Self::Graceful => "graceful",
-            Self::Carrier => "carrier",
-            Self::Down => "down",
-            Self::Return => "return",
-            Self::AddNic => "add-nic",
-            Self::RemoveNic => "remove-nic",
-        }
+        word(&self)
     }
 }
 

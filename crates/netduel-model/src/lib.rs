@@ -29,4 +29,5 @@ pub mod stamps;
 pub mod trial;
 pub mod units;
 pub mod warning;
+mod word;
 pub mod workload;

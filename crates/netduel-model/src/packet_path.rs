@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::dpdk::DpdkSettings;
 use crate::search::Search;
 use crate::units::Bytes;
+use crate::word::word;
 use crate::workload::terms::{Family, Role};
 
 /// Ethernet's check sequence, bytes: part of a frame's size as RFC 2544 counts it, never seen by a program.
@@ -53,12 +54,7 @@ pub enum PacketReceiver {
 impl PacketEngine {
     /// As it is written in a plan.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Socket => "socket",
-            Self::Xdp => "xdp",
-            Self::Kernel => "kernel",
-            Self::Dpdk => "dpdk",
-        }
+        word(&self)
     }
 
     /// Whether it keeps to a rate. What cannot refuses one.
@@ -80,12 +76,7 @@ impl PacketEngine {
 impl PacketReceiver {
     /// As it is written in a plan.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Socket => "socket",
-            Self::Xdp => "xdp",
-            Self::Count => "count",
-            Self::Dpdk => "dpdk",
-        }
+        word(&self)
     }
 }
 
@@ -182,10 +173,7 @@ pub enum XdpMode {
 impl XdpMode {
     /// One word.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Generic => "generic",
-        }
+        word(&self)
     }
 }
 

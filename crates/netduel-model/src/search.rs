@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 use crate::units::{Nanos, Percent};
+use crate::word::word;
 use crate::workload::ppm;
 
 /// Nanoseconds in a second.
@@ -30,12 +31,7 @@ pub enum SearchPreset {
 impl SearchPreset {
     /// As it is written in a plan.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::NoDrop => "no-drop",
-            Self::PartialDrop => "partial-drop",
-            Self::Rfc2544 => "rfc2544",
-            Self::Tst009 => "tst009",
-        }
+        word(&self)
     }
 
     /// The goal of this name.
@@ -294,19 +290,4 @@ pub struct SearchReport {
     /// The trial, from 0, whose ends are stored with the search's: at the lower bound of the first goal, or else the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored_step: Option<u32>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_word_of_a_preset_is_its_serialised_name_and_its_goals() {
-        for preset in
-            [SearchPreset::NoDrop, SearchPreset::PartialDrop, SearchPreset::Rfc2544, SearchPreset::Tst009]
-        {
-            assert_eq!(serde_json::to_value(preset).unwrap(), preset.word());
-            assert_eq!(preset.goal().name, preset.word());
-        }
-    }
 }

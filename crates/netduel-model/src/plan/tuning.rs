@@ -2,6 +2,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::word::word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -188,10 +189,7 @@ pub enum Ring {
 impl Ring {
     /// `rx` or `tx`.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Rx => "rx",
-            Self::Tx => "tx",
-        }
+        word(&self)
     }
 }
 

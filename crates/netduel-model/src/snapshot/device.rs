@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::word::word;
+
 /// What the driver and the bus tell of an interface's device. Absent fields were not told, or the device has no such thing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
@@ -93,15 +95,7 @@ impl XdpFeature {
 
     /// As the kernel's own tools name it.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Basic => "basic",
-            Self::Redirect => "redirect",
-            Self::NdoXmit => "ndo-xmit",
-            Self::XskZerocopy => "xsk-zerocopy",
-            Self::HwOffload => "hw-offload",
-            Self::RxSg => "rx-sg",
-            Self::NdoXmitSg => "ndo-xmit-sg",
-        }
+        word(&self)
     }
 }
 

@@ -2,6 +2,7 @@
 //! imports no other module of the crate.
 use std::fmt;
 
+use crate::word::word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +22,7 @@ pub enum Direction {
 impl Direction {
     /// As it is written in a plan.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Both => "both",
-        }
+        word(&self)
     }
     /// For people.
     pub fn words(self) -> &'static str {
