@@ -59,6 +59,20 @@ pub struct TrialEnd {
 }
 
 impl Trial {
+    /// A trial that has measured nothing yet.
+    pub fn new(slot: Slot, attempt: u32, started_unix_ms: u64) -> Self {
+        Self {
+            slot,
+            attempt,
+            started_unix_ms,
+            validity: Validity::Valid,
+            client: None,
+            server: None,
+            proofs: Vec::new(),
+            lab_events: None,
+            search: None,
+        }
+    }
     /// The end of the given role.
     pub fn end(&self, role: Role) -> Option<&TrialEnd> {
         match role {

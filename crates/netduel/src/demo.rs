@@ -28,11 +28,11 @@ const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
 /// Runs the command.
 pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let out = Some(Destination::of(&args.out, None)?);
-    let store = open_store(&args.store)?;
+    let store = open_store(&args.outcome.store)?;
     let mut plan = plan::parse(PLAN, "plans/demo.toml").kind(Kind::Internal)?;
     pin_to_an_allowed_core(&mut plan)?;
     let tell = |line: &str| {
-        if !args.quiet.quiet {
+        if !args.outcome.quiet.quiet {
             console::tell(line);
         }
     };
@@ -42,8 +42,14 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let built_s = (netduel_sys::clock::monotonic_ns() - started_ns) as f64 / 1e9;
     tell(&format!("lab: guests a and b and two paths between them are up ({built_s:.1} s)"));
     let (store, lab) = check_paths(&plan, store, lab, &tell)?;
-    let output = Output { out, json: args.json.json, quiet: args.quiet.quiet, verbose: args.verbose };
-    let source = RunSource::New { plan_text: PLAN.to_owned(), annotations: args.tags.annotations(&[]) };
+    let output = Output {
+        out,
+        json: args.outcome.json.json,
+        quiet: args.outcome.quiet.quiet,
+        verbose: args.outcome.verbose,
+    };
+    let source =
+        RunSource::New { plan_text: PLAN.to_owned(), annotations: args.outcome.tags.annotations(&[]) };
     execute(&plan, source, store, lab, &output)
 }
 

@@ -118,10 +118,7 @@ fn restore(interface: &str, original: &[u32]) -> Result<(), TreatmentError> {
         .filter(|each| now.value(*each) != wanted.value(*each))
         .map(|each| format!("{} {}", each.name(), now.value(each)))
         .collect();
-    if different.is_empty() {
-        return Ok(());
-    }
-    Err(TreatmentError::NotTaken { doing: doing(), answered: different.join(", ") })
+    TreatmentError::unless_taken(doing, &different)
 }
 
 #[cfg(test)]

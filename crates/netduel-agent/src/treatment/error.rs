@@ -245,6 +245,14 @@ pub enum TreatmentError {
 }
 
 impl TreatmentError {
+    /// An error when the host took a request and `different` is what it has instead.
+    pub fn unless_taken(doing: impl Fn() -> String, different: &[String]) -> Result<(), Self> {
+        if different.is_empty() {
+            return Ok(());
+        }
+        Err(Self::NotTaken { doing: doing(), answered: different.join(", ") })
+    }
+
     /// Whether a change may still be in force on the host.
     pub fn is_left_behind(&self) -> bool {
         match self {

@@ -196,10 +196,7 @@ fn restore(
         .filter(|feature| feature.active != was_active.contains(&feature.name))
         .map(|feature| format!("{} {}", feature.name, feature_words(feature.active)))
         .collect();
-    if different.is_empty() {
-        return Ok(());
-    }
-    Err(TreatmentError::NotTaken { doing: doing(), answered: different.join(", ") })
+    TreatmentError::unless_taken(doing, &different)
 }
 
 #[cfg(test)]

@@ -85,17 +85,7 @@ mod tests {
             });
             let report = serde_json::from_value(report).unwrap();
             let slot = serde_json::json!({ "block": 0, "position": 0, "arm": "a", "workload": "w" });
-            let mut trial = Trial {
-                slot: serde_json::from_value(slot).unwrap(),
-                attempt: 0,
-                started_unix_ms: 0,
-                validity: Validity::Valid,
-                client: None,
-                server: None,
-                proofs: Vec::new(),
-                lab_events: None,
-                search: None,
-            };
+            let mut trial = Trial::new(serde_json::from_value(slot).unwrap(), 0, 0);
             judge_round_trips(&mut trial, &TrialEnd { report, observation: Observation::default() });
             trial.validity
         };

@@ -64,17 +64,7 @@ impl Conductor<'_> {
 
     /// A trial of which nothing is known yet.
     pub(super) fn blank(&self, slot: Slot, attempt: u32) -> Trial {
-        Trial {
-            slot,
-            attempt,
-            started_unix_ms: self.hosts.clock.unix_ms(),
-            validity: Validity::Valid,
-            client: None,
-            server: None,
-            proofs: Vec::new(),
-            lab_events: None,
-            search: None,
-        }
+        Trial::new(slot, attempt, self.hosts.clock.unix_ms())
     }
 
     fn perform(

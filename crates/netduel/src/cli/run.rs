@@ -5,12 +5,9 @@ use clap::Args;
 
 use super::shared::{JsonArgs, QuietArgs, StoreArgs, TagArgs};
 
-/// `netduel demo`.
+/// What is printed and stored of a run.
 #[derive(Debug, Args)]
-pub struct DemoArgs {
-    /// Folder for report.html, or the name of the page; made when it is missing. A name with an extension is a file.
-    #[arg(long, value_name = "PATH", default_value = "netduel-report")]
-    pub out: PathBuf,
+pub struct OutcomeArgs {
     /// Print the whole report at the end, not the verdicts alone.
     #[arg(short, long, conflicts_with = "json")]
     pub verbose: bool,
@@ -22,6 +19,16 @@ pub struct DemoArgs {
     pub tags: TagArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+}
+
+/// `netduel demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Folder for report.html, or the name of the page; made when it is missing. A name with an extension is a file.
+    #[arg(long, value_name = "PATH", default_value = "netduel-report")]
+    pub out: PathBuf,
+    #[command(flatten)]
+    pub outcome: OutcomeArgs,
 }
 
 /// `netduel run`.
@@ -46,15 +53,6 @@ pub struct RunArgs {
     /// Write report.html into this folder, or a report to this file. A name with an extension is a file: .html, .md, .json, .csv or .txt.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
-    /// Print the whole report at the end, not the verdicts alone.
-    #[arg(short, long, conflicts_with = "json")]
-    pub verbose: bool,
     #[command(flatten)]
-    pub json: JsonArgs,
-    #[command(flatten)]
-    pub quiet: QuietArgs,
-    #[command(flatten)]
-    pub tags: TagArgs,
-    #[command(flatten)]
-    pub store: StoreArgs,
+    pub outcome: OutcomeArgs,
 }

@@ -24,9 +24,14 @@ pub use surroundings::{PlanPolicy, RunSource, System, SystemClock, agent_argv, b
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<(), Failure> {
-    let store = open_store(&args.store)?;
+    let store = open_store(&args.outcome.store)?;
     let out = args.out.as_ref().map(|out| Destination::of(out, None)).transpose()?;
-    let output = Output { out, json: args.json.json, quiet: args.quiet.quiet, verbose: args.verbose };
+    let output = Output {
+        out,
+        json: args.outcome.json.json,
+        quiet: args.outcome.quiet.quiet,
+        verbose: args.outcome.verbose,
+    };
     if let Some(name) = &args.resume {
         let id = store.read(name).map_err(store_failure)?.header.id;
         // The run is taken before any host is started: another process may be writing it.
@@ -45,7 +50,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     }
     crate::plan::warn_of_few_blocks(&plan);
     let lab = build_lab(&plan)?;
-    let source = RunSource::New { plan_text: text, annotations: args.tags.annotations(&args.set) };
+    let source = RunSource::New { plan_text: text, annotations: args.outcome.tags.annotations(&args.set) };
     execute(&plan, source, store, lab, &output)
 }
 
