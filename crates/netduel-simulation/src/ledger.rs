@@ -1,10 +1,11 @@
 //! The ledger of a run: checks the promises that show in the coordinator's events and in the stored trials, at every step. It compares
 //! them with the [`Truth`].
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use netduel_control::schedule;
 use netduel_model::event::Event;
+use netduel_model::ids::ArmName;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
@@ -42,6 +43,8 @@ pub struct Ledger {
     pub is_open: bool,
     /// Warnings that are stored and were not shown to the user yet.
     pub unshown: Vec<Warning>,
+    /// Arms that the user was told are dropped, in this part.
+    dropped: BTreeSet<ArmName>,
     /// When the blocks of this part began, nanoseconds.
     pub blocks_started_ns: Option<u64>,
     /// Time at which the user wanted the run to stop.
@@ -88,6 +91,7 @@ impl Ledger {
             stored_end: None,
             is_open: false,
             unshown: Vec::new(),
+            dropped: BTreeSet::new(),
             blocks_started_ns: None,
             interrupted_ns: None,
             next_serial: 1,
@@ -118,6 +122,7 @@ impl Ledger {
         (self.current, self.begun_after_interrupt, self.enough_asked_for) = (None, 0, None);
         (self.events_running, self.is_open, self.stored_end) = (false, false, None);
         self.unshown.clear();
+        self.dropped.clear();
     }
 
     /// Blocks that are complete.
@@ -132,7 +137,18 @@ impl Ledger {
     }
 
     /// The coordinator asks whether the run is precise enough.
-    pub fn asked_for_enough(&mut self, trials: &[Trial], truth: &mut Truth) -> bool {
+    pub fn asked_for_enough(
+        &mut self,
+        trials: &[Trial],
+        dropped: &BTreeMap<ArmName, String>,
+        truth: &mut Truth,
+    ) -> bool {
+        if !dropped.keys().eq(&self.dropped) {
+            truth.broken(format!(
+                "{dropped:?} do not count for precision, told as dropped: {:?}",
+                self.dropped
+            ));
+        }
         let complete = self.complete_blocks();
         let known: Vec<&Trial> =
             counting(&self.stored).into_iter().filter(|trial| trial.slot.block < complete).collect();
@@ -280,6 +296,9 @@ impl Ledger {
         match warning {
             Warning::UndoFailed { host, .. } => {
                 truth.warned.insert(host.clone());
+            }
+            Warning::ArmDropped { arm, .. } => {
+                self.dropped.insert(arm.clone());
             }
             Warning::SharedMachine { client, server }
                 if !self.warned_of_machines.insert(format!("{client} {server}")) =>

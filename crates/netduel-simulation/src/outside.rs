@@ -12,7 +12,7 @@ use netduel_control::coordinator::{
 use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError};
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
-use netduel_model::ids::{HostName, RunId, Token};
+use netduel_model::ids::{ArmName, HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Pair, ResolvedPlan};
 use netduel_model::run::RunEnd;
@@ -312,10 +312,11 @@ impl Policy for Handle {
         !self.0.borrow().world.setting.is_quick
     }
 
-    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
+    fn stop_after_block(&mut self, trials: &[Trial], dropped: &BTreeMap<ArmName, String>) -> Option<RunEnd> {
         self.step();
         let outside = &mut *self.0.borrow_mut();
-        let is_enough = outside.ledger.asked_for_enough(trials, &mut outside.world.truth.borrow_mut());
+        let is_enough =
+            outside.ledger.asked_for_enough(trials, dropped, &mut outside.world.truth.borrow_mut());
         is_enough.then_some(RunEnd::PrecisionReached)
     }
 }

@@ -156,7 +156,7 @@ impl<'a> Conductor<'a> {
         let started_ns = self.hosts.clock.now_ns();
         for block in first_block..design.blocks_max {
             if block >= design.blocks_min
-                && let Some(end) = self.policy.stop_after_block(&self.trials)
+                && let Some(end) = self.policy.stop_after_block(&self.trials, &self.dropped)
             {
                 return Ok(end);
             }
@@ -176,7 +176,7 @@ impl<'a> Conductor<'a> {
             self.tell(Event::BlockFinished { block });
             attempt = 0;
         }
-        match self.policy.stop_after_block(&self.trials) {
+        match self.policy.stop_after_block(&self.trials, &self.dropped) {
             Some(end) => Ok(end),
             None => Ok(RunEnd::BlockLimitReached),
         }

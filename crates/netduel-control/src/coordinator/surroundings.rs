@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
-use netduel_model::ids::{HostName, RunId, Token};
+use netduel_model::ids::{ArmName, HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Pair};
 use netduel_model::run::RunEnd;
@@ -69,8 +69,13 @@ pub trait Policy {
     fn problems(&mut self, _hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {
         Vec::new()
     }
-    /// Called before each block from `blocks_min` on and after the last: whether the run may end, and why.
-    fn stop_after_block(&mut self, _trials: &[Trial]) -> Option<RunEnd> {
+    /// Called before each block from `blocks_min` on and after the last: whether the run may end, and why. `dropped`: the arms that are
+    /// no longer tried, each with the reason. More blocks make their intervals no narrower.
+    fn stop_after_block(
+        &mut self,
+        _trials: &[Trial],
+        _dropped: &BTreeMap<ArmName, String>,
+    ) -> Option<RunEnd> {
         None
     }
 }

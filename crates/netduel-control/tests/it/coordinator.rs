@@ -156,6 +156,7 @@ fn arm_with_a_refused_treatment_is_dropped_while_two_arms_remain() {
         if arm.as_str() == "third" && reason.contains("refuses this value"))
     };
     assert_eq!(script.events.iter().filter(dropped).count(), 1);
+    assert_eq!(script.dropped.iter().map(ArmName::as_str).collect::<Vec<_>>(), ["third"]);
     assert_eq!(lines(&log).iter().filter(|line| *line == "start").count(), 36);
 }
 

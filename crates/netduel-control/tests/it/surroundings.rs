@@ -10,7 +10,7 @@ use netduel_control::coordinator::{
 use netduel_control::protocol::Limits;
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
-use netduel_model::ids::{HostName, RunId, Token};
+use netduel_model::ids::{ArmName, HostName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Pair, ResolvedPlan, parse};
 use netduel_model::run::RunEnd;
@@ -87,6 +87,8 @@ pub struct Script {
     /// Somebody stops the run when as many steps of searches are done.
     pub interrupt_after_steps: Option<usize>,
     pub stop_after: Option<usize>,
+    /// The arms that were dropped when the coordinator last asked whether to stop.
+    pub dropped: Vec<ArmName>,
     pub store_fails_at: Option<usize>,
     pub reserve_fails_at: Option<usize>,
     pub now_ns: u64,
@@ -227,8 +229,10 @@ impl Store for Handle<'_> {
 }
 
 impl Policy for Handle<'_> {
-    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
-        let enough = self.0.borrow().stop_after;
+    fn stop_after_block(&mut self, trials: &[Trial], dropped: &BTreeMap<ArmName, String>) -> Option<RunEnd> {
+        let script = &mut **self.0.borrow_mut();
+        script.dropped = dropped.keys().cloned().collect();
+        let enough = script.stop_after;
         enough.filter(|enough| trials.len() >= *enough).map(|_| RunEnd::PrecisionReached)
     }
     fn progress_interval(&self) -> Nanos {

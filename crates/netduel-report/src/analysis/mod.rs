@@ -30,7 +30,7 @@ mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use netduel_model::ids::WorkloadName;
+use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::{Run, RunEnd, RunHeader};
@@ -217,14 +217,15 @@ impl Analysis {
         comparisons.peek().is_some() && comparisons.all(|comparison| !comparison.pairs.is_empty())
     }
 
-    /// Whether every metric's interval is narrower than the plan asks, so that the run may stop. False while there is
-    /// nothing to compare.
-    pub fn precise_enough(&self) -> bool {
+    /// Whether every metric's interval is narrower than the plan asks, so that the run may stop. Arms that were dropped do not
+    /// count: more blocks make their intervals no narrower. False while there is nothing to compare.
+    pub fn precise_enough(&self, is_dropped: impl Fn(&ArmName) -> bool) -> bool {
         let mut comparisons = self
             .workloads
             .iter()
             .flat_map(|workload| &workload.judged)
             .flat_map(|metric| metric.comparisons.iter().map(move |comparison| (metric.metric, comparison)))
+            .filter(|(_, comparison)| !is_dropped(&comparison.arm))
             .peekable();
         comparisons.peek().is_some()
             && comparisons.all(|(metric, comparison)| {

@@ -9,7 +9,7 @@ use netduel_control::coordinator::{
 use netduel_lab::Lifetime;
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
-use netduel_model::ids::{HostName, LabName, RunId, Token};
+use netduel_model::ids::{ArmName, HostName, LabName, RunId, Token};
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Launch, Pair, ResolvedPlan};
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
@@ -210,9 +210,9 @@ impl Policy for PlanPolicy<'_> {
         host_problems(self.0, hosts)
     }
 
-    fn stop_after_block(&mut self, trials: &[Trial]) -> Option<RunEnd> {
+    fn stop_after_block(&mut self, trials: &[Trial], dropped: &BTreeMap<ArmName, String>) -> Option<RunEnd> {
         let analysis = analysis::analyse(self.0, None, trials, &[], None);
-        analysis.precise_enough().then_some(RunEnd::PrecisionReached)
+        analysis.precise_enough(|arm| dropped.contains_key(arm)).then_some(RunEnd::PrecisionReached)
     }
 }
 
