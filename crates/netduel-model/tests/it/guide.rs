@@ -95,6 +95,9 @@ fn kind(property: &Value, definitions: &Value) -> String {
     if let Some(word) = property["const"].as_str() {
         return format!("`\"{word}\"`");
     }
+    if let Some(words) = words(property) {
+        return words;
+    }
     match property["type"].as_str().expect("a key has a type") {
         "array" => format!("list of {}", kind(&property["items"], definitions)),
         "boolean" => "`true`, `false`".to_owned(),
