@@ -28,10 +28,10 @@ use crate::trial_end::{
 };
 
 /// How long a step may take that lends a device, brings testpmd to its prompt and starts its traffic, or a part of that: less than the
-/// 30 s that the coordinator waits for an answer, so that it hears the reason.
+/// 30 s that the coordinator waits for an answer, so that it gets the reason.
 const STEP: Duration = Duration::from_secs(25);
 
-/// The port to which testpmd sends when it is not told otherwise (RFC 863).
+/// The default destination port of testpmd (RFC 863).
 const DISCARD: u16 = 9;
 
 /// How testpmd is to be run at an end of this workload; `None` when it has no part there.
@@ -306,7 +306,7 @@ fn step_deadline_ns() -> u64 {
     monotonic_ns() + STEP.as_nanos() as u64
 }
 
-/// What became of testpmd; when it failed, what it was lent is given back, and what of that fails is told with it.
+/// The result of testpmd. After a failure the lent resources are restored, and errors of that are added to the failure.
 fn or_back<T>(result: Result<T, WorkError>, lent: &mut Treatments) -> Result<T, WorkError> {
     result.map_err(|mut failed| {
         if let Err(left) = give_back(lent) {

@@ -1,4 +1,4 @@
-//! Failures as the coordinator hears of them: a kind, and a message that completes "failed to ...". It knows no work.
+//! Failures as they are sent to the coordinator: a kind, and a message that completes "failed to ...". It knows no work.
 use netduel_control::agent::{FailureKind, WorkError};
 use netduel_load::LoadError;
 

@@ -15,7 +15,7 @@ use crate::treatment::with_guard;
 
 /// Name of the lock in the abstract namespace.
 const LOCK_NAME: &[u8] = b"netduel-host-lock";
-/// How long the holder of a lock may take to say who it is.
+/// How long the holder of a lock may take to name its run.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Until the next look whether a guard has ended, nanoseconds.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
@@ -24,7 +24,7 @@ const LOOK_AGAIN_NS: u64 = 20_000_000;
 pub struct HostLock;
 
 impl HostLock {
-    /// Takes the lock of this network namespace, or says which run holds it.
+    /// Takes the lock of this network namespace; the error names the run that holds it.
     pub fn take(run: &RunId) -> Result<Self, WorkError> {
         let failed = |error: std::io::Error| WorkError {
             kind: FailureKind::Environment,
@@ -37,7 +37,7 @@ impl HostLock {
                 let holder = holder(&address).unwrap_or_else(|| "another netduel".to_owned());
                 return Err(WorkError {
                     kind: FailureKind::Busy,
-                    message: format!("this host is in use by {holder}: wait until that ends, or stop it"),
+                    message: format!("this host is in use by {holder}; wait until it ends, or stop it"),
                 });
             }
             Err(error) => return Err(failed(error)),
@@ -47,7 +47,7 @@ impl HostLock {
             .name("host-lock".to_owned())
             .spawn(move || {
                 for mut peer in listener.incoming().flatten() {
-                    // Whoever asks may have gone by now; it is told nothing then.
+                    // The peer may have closed its connection by now.
                     drop(peer.write_all(line.as_bytes()));
                 }
             })
@@ -80,7 +80,7 @@ pub(crate) fn await_guards(patience: Duration) -> Result<bool, WorkError> {
     Ok(has_waited)
 }
 
-/// Who holds the lock, as it says itself.
+/// The run that holds the lock, by its own answer.
 fn holder(address: &SocketAddr) -> Option<String> {
     let stream = UnixStream::connect_addr(address).ok()?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;

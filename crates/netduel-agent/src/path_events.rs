@@ -1,6 +1,6 @@
 //! The agent's part in a failover: a thread that takes this host's own interface away and gives it back, each at its time.
 //!
-//! What takes is a treatment with a guard of its own, so the interface comes back whoever is killed.
+//! What takes is a treatment with a guard of its own, so the interface is restored whichever process is killed.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

@@ -1,4 +1,4 @@
-//! Cores for the threads of an end that was asked to choose them itself: near the queues of the interface, near its memory,
+//! Chooses cores for the threads of an end with `pin = "auto"`: near the queues of the interface, near its memory,
 //! one physical core each. Pure but for [`placed`], which reads what the choice is made of.
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,7 +11,7 @@ use netduel_sys::local_bind::{self, LocalBind};
 
 use crate::failure::environment;
 
-/// The port to which a route is asked for; nothing is sent to it (RFC 863).
+/// The destination port of the route lookup; nothing is sent to it (RFC 863).
 const DISCARD: u16 = 9;
 
 /// By which address of this host the data goes.
@@ -33,7 +33,7 @@ impl DataAddress<'_> {
     }
 }
 
-/// The workload with the cores that this end has chosen, and the choice; as it was when it is not asked to choose.
+/// The workload with the cores that this end has chosen, and the choice; unchanged without `pin = "auto"`.
 pub fn placed(
     workload: &Workload,
     role: Role,

@@ -138,7 +138,7 @@ impl AgentWork {
     }
 }
 
-/// The facts of this host; `metadata`: also those that only a cloud's metadata service tells.
+/// The facts of this host; `metadata`: also those that only the metadata service of a cloud has.
 ///
 /// # Errors
 /// When links or addresses cannot be listed.
@@ -180,7 +180,7 @@ impl Work for AgentWork {
     fn undo(&mut self) -> Vec<String> {
         let lingered = self.end_lingering().err().map(|problem| problem.message);
         let problems = self.treatments.undo_all().err().unwrap_or_default();
-        // A guard that was lost while everything was undone is nothing that a user has to mend.
+        // When everything was undone, the loss of the guard needs no action of the user.
         let left = problems.iter().filter(|problem| problem.is_left_behind());
         lingered.into_iter().chain(left.map(|problem| format!("failed to {}", chain(problem)))).collect()
     }

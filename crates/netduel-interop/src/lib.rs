@@ -1,4 +1,4 @@
-//! Other tools as they are: what they are told, what they say, and what is needed to run them. They are run as programs of their own
+//! Other tools as child processes: their command lines, their output, and what is needed to run them. They are run as programs of their own
 //! and never linked; nothing of this crate is on the way of the data.
 #![forbid(unsafe_code)]
 

@@ -68,7 +68,7 @@ fn pin_to_an_allowed_core(plan: &mut ResolvedPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sees that each path carries traffic in both address families, where its label says, before anything is measured.
+/// Checks before any measurement that each path carries traffic of both IP versions through the interfaces of its label.
 fn check_paths(
     plan: &ResolvedPlan,
     store: Store,
@@ -89,7 +89,7 @@ fn check_paths(
     });
     match result.map_err(run_failure)? {
         RunEnd::Interrupted => {
-            Err(Failure::message(Kind::Interrupted, "stopped by you before anything was measured"))
+            Err(Failure::message(Kind::Interrupted, "stopped by the user before the first trial"))
         }
         RunEnd::Failed { detail } => Err(Failure::message(Kind::Host, detail)),
         _ if !failures.is_empty() => Err(Failure::message(

@@ -42,13 +42,13 @@ pub fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
     // Before the handlers of `interrupted`, which change what is ignored.
     let signals: Vec<i32> = stopping().collect();
     interrupted()?;
-    let (mut told, teller) = UnixStream::pair()?;
+    let (mut receiver, sender) = UnixStream::pair()?;
     for signal in signals {
-        signal_hook::low_level::pipe::register(signal, teller.try_clone()?)?;
+        signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
     }
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         // A pair whose other end lives as long as the program does not fail.
-        if told.read_exact(&mut [0]).is_ok() {
+        if receiver.read_exact(&mut [0]).is_ok() {
             act();
         }
     })?;

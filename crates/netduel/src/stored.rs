@@ -36,7 +36,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A page of half a megabyte helps nobody on a terminal, and scrolls away what was there.
+/// A page of half a megabyte is unreadable on a terminal.
 fn refuse_page_on_a_terminal(format: Option<Format>, is_terminal: bool, run: &str) -> Result<(), Failure> {
     if format == Some(Format::Html) && is_terminal {
         let text = format!(
@@ -83,7 +83,7 @@ fn remove(store: &Store, names: &[String], yes: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks on the terminal. Without one there is nobody to ask.
+/// Asks on the terminal; refuses without one.
 fn confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() {
         let text = "netduel runs rm asks before it deletes, and standard input is not a terminal: add --yes";

@@ -99,7 +99,7 @@ pub enum TreatmentError {
         name: String,
         /// The value asked for.
         value: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         cause: io::Error,
     },
     /// Beyond what the device or the host has.
@@ -162,7 +162,7 @@ pub enum TreatmentError {
     },
     /// The kernel placed it and does not let it be moved.
     #[error(
-        "{doing}: the kernel manages this interrupt itself and lets nobody move it; leave this treatment out"
+        "{doing}: the kernel manages this interrupt itself so that its CPU cannot be changed; leave this treatment out"
     )]
     ManagedInterrupt {
         /// What was being done, as a fragment.
@@ -182,10 +182,10 @@ pub enum TreatmentError {
     Refused {
         /// What was being done, as a fragment.
         doing: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         cause: io::Error,
     },
-    /// The kernel said yes and did something else.
+    /// The kernel accepted the change, and the value differs.
     #[error(
         "{doing}: the host took the request and now has {answered}; something it depends on, or another program, decides"
     )]
@@ -196,7 +196,7 @@ pub enum TreatmentError {
         answered: String,
     },
     /// A command of a treatment failed.
-    #[error("run `{command}`: {how}{}", said(.stderr))]
+    #[error("run `{command}`: {how}{}", with_stderr(.stderr))]
     Command {
         /// Its words.
         command: String,
@@ -262,7 +262,7 @@ impl TreatmentError {
         }
     }
 
-    /// Whether it says that this change could not be undone.
+    /// Whether this change could not be undone.
     pub(super) fn is_about(&self, change: &str) -> bool {
         matches!(self, Self::NotUndone { what, .. } if what == change)
     }
@@ -316,11 +316,11 @@ fn remedy(cause: &io::Error) -> &'static str {
     }
 }
 
-fn said(stderr: &str) -> String {
+fn with_stderr(stderr: &str) -> String {
     if stderr.is_empty() {
         "; it wrote nothing to standard error".to_owned()
     } else {
-        format!("; it said: {stderr}")
+        format!("; standard error: {stderr}")
     }
 }
 

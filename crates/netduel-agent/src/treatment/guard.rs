@@ -60,7 +60,7 @@ fn watch(lifeline: impl BufRead, mut answers: impl Write, journal: &mut Journal)
     kept
 }
 
-/// Undoes, the last first, and tells of it afterwards: whoever reads the log may be gone or slow. Whether anything is left.
+/// Undoes, the last change first, and reports it afterwards, because the reader of the log may be slow. Whether anything is left.
 fn undo_all(kept: Kept, journal: &mut Journal) -> bool {
     let count = kept.len();
     let left = kept.undo_all(|id| drop(journal.note(&Request::Forget { id })));
@@ -69,7 +69,7 @@ fn undo_all(kept: Kept, journal: &mut Journal) -> bool {
     }
     if count > 0 {
         complain(&format!(
-            "the agent ended without undoing {count} changes: {} are undone now",
+            "the agent ended with {count} changes in force: {} are undone now",
             count - left.len()
         ));
     }

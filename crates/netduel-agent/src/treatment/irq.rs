@@ -139,7 +139,7 @@ fn interrupts(roots: &Roots, interface: &str) -> io::Result<Vec<Interrupt>> {
     Ok(found)
 }
 
-/// Those of queues, each with its queue; all, where no name tells.
+/// Those of queues, each with its queue; all, when no name identifies them.
 fn of_queues(all: Vec<Interrupt>) -> Vec<(Interrupt, Option<u32>)> {
     let names: Vec<&str> = all.iter().map(|interrupt| interrupt.handler.as_str()).collect();
     let queues = netduel_host::interrupt_queues(&names);

@@ -38,7 +38,7 @@ struct Head {
 }
 
 impl Head {
-    /// That of a journal which is written now; `None` where boot or namespace cannot be told from others.
+    /// That of a journal which is written now; `None` where boot or namespace has no identifier.
     fn now() -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
         Some(Self { journal: VERSION, boot, namespace: network_cookie().ok()? })
@@ -97,7 +97,7 @@ impl Journal {
 
     /// Removes the file: nothing is left to restore.
     pub(super) fn remove(&mut self) {
-        // Its lock ends after its name: whoever gets the lock finds a journal that is still needed, or none.
+        // Its lock ends after its name: the next holder of the lock finds a journal that is still needed, or none.
         if let Some(file) = self.file.take()
             && let Some((folder, _, name)) = &self.place
         {

@@ -1,4 +1,5 @@
-//! What a program that is not ours is lent for a trial, and how it is given back: it may end without tidying up.
+//! Host resources that another program gets for a trial (interface, huge pages, device), and how they are restored: the program may end
+//! without cleaning up.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::device::{if_present, index_of};
 use super::error::TreatmentError;
 use super::lent_device::LentDevice;
 
-/// What is lent.
+/// A resource of the host for another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loan {
     /// An interface whose flags and XDP program are the program's while it runs.
@@ -40,7 +41,7 @@ pub enum Loan {
     },
 }
 
-/// How it was.
+/// The original state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "lent", rename_all = "kebab-case")]
 pub(super) enum Lent {
@@ -118,7 +119,9 @@ impl Change for LoanChange {
 
 fn number(file: &Path) -> io::Result<u64> {
     let text = fs::read_to_string(file)?;
-    text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("it says {text:?}")))
+    text.trim()
+        .parse()
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("it contains {text:?}")))
 }
 
 /// Adds huge pages and reads the number back: the kernel takes as many as it finds memory for.

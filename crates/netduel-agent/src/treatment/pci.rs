@@ -83,14 +83,14 @@ fn refused(slot: &str, file: &Path, cause: io::Error) -> TreatmentError {
     }
 }
 
-/// The place on the bus, as the driver tells it or as `/sys` links to it.
+/// The place on the bus, as the driver reports it or as `/sys` links to it.
 fn slot(sys: &Path, link: &LinkState) -> Result<String, TreatmentError> {
     let is_slot = |name: &str| {
         !name.is_empty() && !name.contains('/') && sys.join("bus/pci/devices").join(name).exists()
     };
-    let told = ethtool_socket()?.driver(&link.name).map(|driver| driver.bus).unwrap_or_default();
-    if is_slot(&told) {
-        return Ok(told);
+    let slot = ethtool_socket()?.driver(&link.name).map(|driver| driver.bus).unwrap_or_default();
+    if is_slot(&slot) {
+        return Ok(slot);
     }
     let linked = fs::canonicalize(sys.join("class/net").join(&link.name).join("device")).ok();
     let linked = linked.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());

@@ -1,15 +1,15 @@
-//! What an agent and its guard say to each other: one JSON message a line.
+//! The messages between an agent and its guard: one JSON object per line.
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::record::Record;
 
-/// What the agent says, one a line.
+/// A request of the agent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Request {
-    /// Keep this and undo it if I go. `running` says that a command of it starts now.
+    /// Keep this record, and undo it when the agent ends. `running`: a command of it starts now.
     Keep { id: u64, undo: Record, running: bool },
     /// A command of it starts, or has ended.
     Running { id: u64, running: bool },
@@ -17,7 +17,7 @@ pub(super) enum Request {
     Forget { id: u64 },
 }
 
-/// What the guard answers, one a line.
+/// A response of the guard.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {

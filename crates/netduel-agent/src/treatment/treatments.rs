@@ -142,7 +142,7 @@ impl Treatments {
         self.tell(id, request).map_or(Ok(()), Err)
     }
 
-    /// Tells the guard, and notices when it is gone.
+    /// Sends a request to the guard, and notices when it is gone.
     fn tell(&mut self, id: u64, request: &Request) -> Option<TreatmentError> {
         let failed = self.lifeline.as_mut()?.ask(id, request).err()?;
         self.orphans.extend(self.lifeline.take().and_then(|lifeline| lifeline.journal()));
@@ -152,7 +152,7 @@ impl Treatments {
 
 impl Drop for Treatments {
     fn drop(&mut self) {
-        // What fails here stays with the guard, which tries again and tells when the lifeline closes below.
+        // What fails here stays with the guard, which tries again and reports when the lifeline closes below.
         let _ = self.undo_all();
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub const FRAME_LEN_MIN: u32 = 42;
 /// Cores beyond this number have to be given a smaller one in a default build (`RTE_MAX_LCORE`).
 const LCORES: u16 = 128;
-/// Descriptors of a queue when nobody says, for the size of the buffer pool: more than any driver's default.
+/// Default number of descriptors of a queue, for the size of the buffer pool: more than any driver's default.
 const DESCRIPTORS_ASSUMED: u32 = 2048;
 /// Buffers that a core may keep to itself, with some in flight (`mbcache` 250 and bursts).
 const BUFFERS_PER_CORE: u32 = 1024;
@@ -190,7 +190,7 @@ pub enum Memory {
     Ordinary,
 }
 
-/// All that the command line says.
+/// The whole command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// The program: a name to be looked for in PATH, or a path.
@@ -213,7 +213,7 @@ pub struct Command {
     pub frame_len: u32,
     /// Whether its packets are to be of many flows. What varies, depends on the version.
     pub many_flows: bool,
-    /// Where its frames go; absent: to an address that nobody has.
+    /// Where its frames go; absent: to an address that no host has.
     pub peer_mac: Option<[u8; 6]>,
     /// Source and destination of its packets; absent: from the range for benchmarks (RFC 2544: 198.18.0.0/15).
     pub addresses: Option<(Ipv4Addr, Ipv4Addr)>,
@@ -278,7 +278,7 @@ impl Command {
                     words.push("--txonly-multi-flow".to_owned());
                 }
             }
-            // Source ports vary, and testpmd spreads by addresses alone unless it is told.
+            // Source ports vary, and testpmd spreads by addresses alone by default.
             Mode::ReceiveOnly if self.queues > 1 && !self.device.is_virtual() => {
                 words.push("--rss-udp".to_owned());
             }

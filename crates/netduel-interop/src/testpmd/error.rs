@@ -1,4 +1,4 @@
-//! Why testpmd did not do what it was asked for. Each message completes "failed to ...".
+//! Errors of testpmd. Each message completes "failed to ...".
 use std::fmt;
 use std::io;
 use std::process::ExitStatus;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use super::version::Version;
 
-/// Why testpmd did not do what it was asked for.
+/// An error of testpmd.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DpdkError {
     /// The program is not there, or may not be run.
     #[error(
         "start {program}: {source}; install DPDK's test program (Debian 12: `apt-get install dpdk-dev`; Ubuntu: `dpdk-dev` and \
-         `dpdk`), or say where it is by `program` in the workload's [dpdk]"
+         `dpdk`), or set its path with `program` in the workload's [dpdk]"
     )]
     Start {
         /// Which.
         program: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// A call of the system.
@@ -26,40 +26,40 @@ pub enum DpdkError {
     System {
         /// What was done.
         doing: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// It ended by itself.
-    #[error("{doing}: testpmd ended with {ending}; its last output: {said}{}", hint(said))]
+    #[error("{doing}: testpmd ended with {ending}; its last output: {text}{}", hint(text))]
     Ended {
-        /// What it was asked for.
+        /// The request.
         doing: &'static str,
         /// How.
         ending: Ending,
         /// Its last lines.
-        said: String,
+        text: String,
     },
     /// It did not answer.
     #[error(
-        "{doing}: testpmd did not come to its prompt within {} s; its last output: {said}{}", .within.as_secs(), hint(said)
+        "{doing}: testpmd did not come to its prompt within {} s; its last output: {text}{}", .within.as_secs(), hint(text)
     )]
     Silent {
-        /// What it was asked for.
+        /// The request.
         doing: &'static str,
         /// How long it was waited for.
         within: Duration,
         /// Its last lines.
-        said: String,
+        text: String,
     },
     /// It answered that it will not.
-    #[error("{doing}: testpmd answered: {said}{}", hint(said))]
+    #[error("{doing}: testpmd answered: {text}{}", hint(text))]
     Refused {
-        /// What it was asked for.
+        /// The request.
         doing: &'static str,
         /// Its lines.
-        said: String,
+        text: String,
     },
-    /// It said something that this program does not understand.
+    /// Its output has an unknown format.
     #[error(
         "read {what} of testpmd {version}: `{line}` has an unknown format; please report it with this line"
     )]
@@ -74,7 +74,7 @@ pub enum DpdkError {
     /// It names a version of an unknown form.
     #[error("read the version of DPDK: `{words}` is not of the form `DPDK 24.11.0`")]
     UnknownVersion {
-        /// What it says.
+        /// Its text.
         words: String,
     },
     /// It is too old.
@@ -157,10 +157,10 @@ const HINTS: [(&str, &str); 10] = [
     ),
 ];
 
-fn hint(said: &str) -> String {
+fn hint(text: &str) -> String {
     HINTS
         .iter()
-        .find(|(words, _)| said.contains(words))
+        .find(|(words, _)| text.contains(words))
         .map(|(_, remedy)| format!(" ({remedy})"))
         .unwrap_or_default()
 }
@@ -184,19 +184,19 @@ pub(super) fn last_words(output: &str) -> String {
     let says_little = |line: &&str| line.is_empty() || ORDINARY.iter().any(|begin| line.starts_with(begin));
     let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !says_little(line)).collect();
     // The usage text is long and follows what was wrong.
-    let told: Vec<&str> = match lines.iter().position(|line| line.starts_with("Usage:")) {
+    let relevant: Vec<&str> = match lines.iter().position(|line| line.starts_with("Usage:")) {
         Some(usage) => {
-            let told = |line: &&&str| {
+            let relevant = |line: &&&str| {
                 line.starts_with("EAL:") || line.contains("unrecognized option") || line.starts_with("Cause:")
             };
-            lines[..usage].iter().chain(lines[usage..].iter().filter(told)).copied().collect()
+            lines[..usage].iter().chain(lines[usage..].iter().filter(relevant)).copied().collect()
         }
         None => lines,
     };
-    if told.is_empty() {
+    if relevant.is_empty() {
         return "none".to_owned();
     }
-    told[told.len().saturating_sub(MOST)..].join(" | ")
+    relevant[relevant.len().saturating_sub(MOST)..].join(" | ")
 }
 
 #[cfg(test)]
@@ -217,8 +217,8 @@ mod tests {
 
     #[test]
     fn words_with_one_cause_come_with_what_to_do() {
-        let said = "EAL: FATAL: Cannot get hugepage information.";
-        let error = DpdkError::Refused { doing: "start", said: said.to_owned() };
+        let text = "EAL: FATAL: Cannot get hugepage information.";
+        let error = DpdkError::Refused { doing: "start", text: text.to_owned() };
         assert!(error.to_string().contains("nr_hugepages"), "{error}");
     }
 }

@@ -33,7 +33,7 @@ pub struct StreamCounts {
     pub refused: u64,
 }
 
-/// All that testpmd says when it stops.
+/// The forward statistics that testpmd prints when it stops.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Forwarded {
     /// The port, which is the only one.
@@ -108,7 +108,7 @@ impl Forwarded {
 }
 
 impl ForwardCounts {
-    /// Where a count of a port goes; sums, which say nothing new, go nowhere that is kept.
+    /// Where a count of a port goes; sums are not kept.
     fn place(&mut self, name: &str) -> Option<&mut u64> {
         Some(match name {
             "RX-packets" => &mut self.received,

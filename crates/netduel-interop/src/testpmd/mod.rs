@@ -2,7 +2,7 @@
 //!
 //! Commands go in by a pipe, so that testpmd ends by itself when that is closed; its words come out of a pseudo-terminal, because
 //! before a pipe it holds them back until its end. Nothing here waits for a time to pass: readiness is the prompt.
-//! `docs/design/0020-dpdk.md` says why it is so.
+//! `docs/design/0020-dpdk.md` has the reasons.
 mod command;
 mod error;
 mod forward;

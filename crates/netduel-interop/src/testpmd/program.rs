@@ -18,7 +18,7 @@ const PROMPT: &str = "testpmd> ";
 const PORT: u16 = 0;
 /// How long an answer may take. Stopping waits for every core.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long the link may take, and how often it is looked at: nothing tells of its change.
+/// How long the link may take, and how often it is looked at: there is no message of its change.
 const LINK: Duration = Duration::from_secs(10);
 const LINK_LOOK_NS: u64 = 10_000_000;
 /// How long ending may take: ports are stopped and memory is given back.
@@ -69,16 +69,16 @@ impl Testpmd {
     ///
     /// # Errors
     /// When the program is not there, does not come to its prompt `within` this time, is too old, or has not the one port with the
-    /// queues that it was told.
+    /// queues of its command line.
     pub fn start(command: &Command, within: Duration) -> Result<Self, DpdkError> {
         const DOING: &str = "bring testpmd to its prompt";
         let folder = Folder::new()?;
         let words = command.words();
-        // DPDK puts its files beneath this folder (rte_eal_get_runtime_dir()): nobody else looks there, and they go with us.
+        // DPDK puts its files beneath this folder (rte_eal_get_runtime_dir()): no other process uses it, and it is removed at the end.
         let mut process = std::process::Command::new(&command.program);
         process.args(&words).env("RUNTIME_DIRECTORY", &folder.0).env("LC_ALL", "C");
         let mut prompt = Prompt::start(&mut process, PROMPT)?;
-        let said = prompt.until_prompt(DOING, within)?;
+        let text = prompt.until_prompt(DOING, within)?;
         let socket = folder.0.join("dpdk").join(&command.prefix);
         let mut telemetry = Telemetry::connect(&socket)?;
         let version = Version::parse(&telemetry.version)
@@ -90,13 +90,13 @@ impl Testpmd {
         if ports != [PORT] {
             let why = format!(
                 "it has the ports {ports:?}, and one with the number 0 is expected; see which devices it took: {}",
-                last_words(&said)
+                last_words(&text)
             );
             return Err(DpdkError::Port { why });
         }
         let info = telemetry.info(PORT)?;
         if info.dev_started == Some(0) {
-            return Err(DpdkError::Refused { doing: DOING, said: last_words(&said) });
+            return Err(DpdkError::Refused { doing: DOING, text: last_words(&text) });
         }
         if (info.nb_rx_queues, info.nb_tx_queues) != (command.queues, command.queues) {
             let why = format!(
@@ -157,14 +157,14 @@ impl Testpmd {
     /// Has it forward. Gives the cores that do, each with its queues. It needs a link: see [`Self::wait_for_link`].
     ///
     /// # Errors
-    /// When it does not say by then, on the monotonic clock, that it forwards.
+    /// When it does not report by then, on the monotonic clock, that it forwards.
     pub fn forward(&mut self, deadline_ns: u64) -> Result<Vec<ForwardingCore>, DpdkError> {
         const DOING: &str = "start the traffic";
-        let said = self.prompt.ask("start", DOING, left(deadline_ns).min(ANSWER))?;
-        if !said.contains("packet forwarding - ports=") {
-            return Err(DpdkError::Refused { doing: DOING, said: last_words(&said) });
+        let text = self.prompt.ask("start", DOING, left(deadline_ns).min(ANSWER))?;
+        if !text.contains("packet forwarding - ports=") {
+            return Err(DpdkError::Refused { doing: DOING, text: last_words(&text) });
         }
-        Ok(forwarding_cores(&said, &self.cores))
+        Ok(forwarding_cores(&text, &self.cores))
     }
 
     /// Waits for the link of its port: testpmd leaves out the queues of a port without one, for as long as it forwards.
@@ -193,13 +193,13 @@ impl Testpmd {
         }
     }
 
-    /// Has it stop, and reads what it says of what it did.
+    /// Stops it, and reads its forward statistics.
     ///
     /// # Errors
     /// When it does not stop, or its words are not understood.
     pub fn halt(&mut self) -> Result<Forwarded, DpdkError> {
-        let said = self.prompt.ask("stop", "stop the traffic", ANSWER)?;
-        Forwarded::parse(&said, &self.version.to_string())
+        let text = self.prompt.ask("stop", "stop the traffic", ANSWER)?;
+        Forwarded::parse(&text, &self.version.to_string())
     }
 
     /// Ends it.
@@ -227,9 +227,9 @@ fn left(deadline_ns: u64) -> Duration {
 
 /// What is printed after `start`: each core with a line for each of its streams. testpmd hands out queues that follow each other, and
 /// how many it gives to which core is its own matter (`setup_fwd_config_of_each_lcore()`).
-fn forwarding_cores(said: &str, cores: &Cores) -> Vec<ForwardingCore> {
+fn forwarding_cores(text: &str, cores: &Cores) -> Vec<ForwardingCore> {
     let mut found: Vec<ForwardingCore> = Vec::new();
-    for line in said.lines() {
+    for line in text.lines() {
         if let Some(own) = forwarding_core(line) {
             found.push(ForwardingCore { core: cores.of_host(own), queues: Vec::new() });
         } else if let (Some(last), Some(queue)) = (found.last_mut(), stream_queue(line)) {
@@ -279,12 +279,12 @@ Logical Core 5 (socket 0) forwards packets on 2 streams:
     #[test]
     fn queues_are_those_that_testpmd_gave_to_a_core() {
         let cores = |main, forwarding| Cores { main, forwarding };
-        let told = |text: &str, cores: &Cores| -> Vec<_> {
+        let read = |text: &str, cores: &Cores| -> Vec<_> {
             forwarding_cores(text, cores).into_iter().map(|one| (one.core, one.queues)).collect()
         };
-        assert_eq!(told(STARTED, &cores(0, vec![3, 5])), [(3, vec![0]), (5, vec![1, 2])]);
+        assert_eq!(read(STARTED, &cores(0, vec![3, 5])), [(3, vec![0]), (5, vec![1, 2])]);
         // With a core of the prompt that forwards, too, testpmd has numbers of its own.
         let own = STARTED.replace("Core 3", "Core 1").replace("Core 5", "Core 2");
-        assert_eq!(told(&own, &cores(7, vec![7, 9])), [(7, vec![0]), (9, vec![1, 2])]);
+        assert_eq!(read(&own, &cores(7, vec![7, 9])), [(7, vec![0]), (9, vec![1, 2])]);
     }
 }

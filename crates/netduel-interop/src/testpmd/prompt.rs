@@ -1,4 +1,4 @@
-//! A program with a prompt: words in by a pipe, words out of a pseudo-terminal. Knows nothing of what is said.
+//! A program with a prompt: commands go in by a pipe, output comes from a pseudo-terminal. It does not interpret the output.
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::error::{DpdkError, Ending, last_words};
 
-/// Bytes of output that are kept: the newest. testpmd says some 5 kB at its start and 2 kB at each stop.
+/// Bytes of output that are kept: the newest. testpmd writes some 5 kB at its start and 2 kB at each stop.
 const KEPT: usize = 256 * 1024;
 
 /// How long a process that has closed one of its sockets may take to be gone.
@@ -25,8 +25,8 @@ pub(super) struct Prompt {
     child: Child,
     input: Option<ChildStdin>,
     output: Receiver<Vec<u8>>,
-    /// What was said and not yet taken.
-    said: String,
+    /// Output that was not read yet.
+    text: String,
     mark: &'static str,
 }
 
@@ -60,7 +60,7 @@ impl Prompt {
                 }
             }
         });
-        let prompt = Self { child, input, output, said: String::new(), mark };
+        let prompt = Self { child, input, output, text: String::new(), mark };
         reader.map_err(|error| DpdkError::system("start a thread", error))?;
         Ok(prompt)
     }
@@ -70,7 +70,7 @@ impl Prompt {
         self.child.id()
     }
 
-    /// Says a line and gives what the program answers up to its next prompt, without the echo of the line.
+    /// Sends a line, and returns the output up to the next prompt without the echo of the line.
     pub(super) fn ask(
         &mut self,
         line: &str,
@@ -78,43 +78,43 @@ impl Prompt {
         within: Duration,
     ) -> Result<String, DpdkError> {
         self.take_in();
-        self.said.clear();
+        self.text.clear();
         self.tell(line, doing)?;
-        let said = self.until_prompt(doing, within)?;
-        let said = said.trim_start();
-        Ok(said.strip_prefix(line).unwrap_or(said).trim().to_owned())
+        let text = self.until_prompt(doing, within)?;
+        let text = text.trim_start();
+        Ok(text.strip_prefix(line).unwrap_or(text).trim().to_owned())
     }
 
     fn tell(&mut self, line: &str, doing: &'static str) -> Result<(), DpdkError> {
-        let told = match &mut self.input {
+        let sent = match &mut self.input {
             Some(input) => input.write_all(format!("{line}\n").as_bytes()),
             None => Ok(()),
         };
         // It has closed its input, which it does at its end only.
-        told.map_err(|_| self.ended(doing))
+        sent.map_err(|_| self.ended(doing))
     }
 
-    /// What the program says up to its next prompt.
+    /// The output up to the next prompt.
     pub(super) fn until_prompt(
         &mut self,
         doing: &'static str,
         within: Duration,
     ) -> Result<String, DpdkError> {
         match self.wait_for_prompt(within) {
-            Ok(said) => Ok(said),
+            Ok(text) => Ok(text),
             Err(Missed::Ended) => Err(self.ended(doing)),
-            Err(Missed::Silent) => Err(DpdkError::Silent { doing, within, said: last_words(&self.said) }),
+            Err(Missed::Silent) => Err(DpdkError::Silent { doing, within, text: last_words(&self.text) }),
         }
     }
 
     fn wait_for_prompt(&mut self, within: Duration) -> Result<String, Missed> {
         let deadline_ns = monotonic_ns().saturating_add(within.as_nanos() as u64);
         loop {
-            if let Some(at) = self.said.find(self.mark) {
-                let rest = self.said.split_off(at + self.mark.len());
-                let mut said = std::mem::replace(&mut self.said, rest);
-                said.truncate(at);
-                return Ok(said);
+            if let Some(at) = self.text.find(self.mark) {
+                let rest = self.text.split_off(at + self.mark.len());
+                let mut text = std::mem::replace(&mut self.text, rest);
+                text.truncate(at);
+                return Ok(text);
             }
             let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
             match self.output.recv_timeout(left) {
@@ -125,7 +125,7 @@ impl Prompt {
         }
     }
 
-    /// Takes what has been said in the meantime.
+    /// Reads the output so far.
     fn take_in(&mut self) {
         while let Ok(bytes) = self.output.try_recv() {
             self.keep(&bytes);
@@ -133,15 +133,15 @@ impl Prompt {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        self.said.extend(String::from_utf8_lossy(bytes).chars().filter(|c| *c != '\r'));
-        if self.said.len() > KEPT {
-            let most = self.said.len();
-            let from = (most - KEPT..most).find(|at| self.said.is_char_boundary(*at)).unwrap_or(most);
-            self.said.drain(..from);
+        self.text.extend(String::from_utf8_lossy(bytes).chars().filter(|c| *c != '\r'));
+        if self.text.len() > KEPT {
+            let most = self.text.len();
+            let from = (most - KEPT..most).find(|at| self.text.is_char_boundary(*at)).unwrap_or(most);
+            self.text.drain(..from);
         }
     }
 
-    /// Says the last line, and waits until the program has ended. Gives all that it said.
+    /// Sends the last line, and waits until the program has ended. Returns all of its output.
     pub(super) fn quit(
         &mut self,
         line: &str,
@@ -157,18 +157,18 @@ impl Prompt {
                 Ok(bytes) => self.keep(&bytes),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
-                    let said = last_words(&self.said);
+                    let text = last_words(&self.text);
                     self.kill();
-                    return Err(DpdkError::Silent { doing, within, said });
+                    return Err(DpdkError::Silent { doing, within, text });
                 }
             }
         }
-        // The end of its output is the end of the program: nobody else has the terminal.
+        // The end of its output is the end of the program: no other process has the terminal.
         let status = self.child.wait().map_err(|error| DpdkError::system("wait for testpmd", error))?;
         if status.success() {
-            return Ok(std::mem::take(&mut self.said));
+            return Ok(std::mem::take(&mut self.text));
         }
-        Err(DpdkError::Ended { doing, ending: Ending(status), said: last_words(&self.said) })
+        Err(DpdkError::Ended { doing, ending: Ending(status), text: last_words(&self.text) })
     }
 
     /// The cause of a failure of another interface: the program's end, if it has ended.
@@ -183,7 +183,7 @@ impl Prompt {
         }
     }
 
-    /// It has ended though nobody asked it to.
+    /// It has ended without a request.
     fn ended(&mut self, doing: &'static str) -> DpdkError {
         // It may have closed the terminal and linger.
         self.kill();
@@ -191,7 +191,7 @@ impl Prompt {
             self.keep(&bytes);
         }
         match self.child.wait() {
-            Ok(status) => DpdkError::Ended { doing, ending: Ending(status), said: last_words(&self.said) },
+            Ok(status) => DpdkError::Ended { doing, ending: Ending(status), text: last_words(&self.text) },
             Err(error) => DpdkError::system("wait for testpmd", error),
         }
     }

@@ -1,4 +1,4 @@
-//! Traffic of a testpmd under way: its counters as a series, its end, and what it comes to.
+//! Running traffic of testpmd: its counters as a series, its end and its result.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -20,7 +20,7 @@ use super::version::Version;
 /// Called once when an end is over. The call comes from a thread of the end.
 pub type Notify = Box<dyn Fn() + Send + Sync>;
 
-/// Samples after the peer's end in which a receiver may still be receiving what is under way: 2 s.
+/// Samples after the peer's end in which a receiver may still be receiving packets in flight: 2 s.
 const DRAIN_SAMPLES: u32 = 20;
 
 /// What is to be run.
@@ -28,7 +28,7 @@ const DRAIN_SAMPLES: u32 = 20;
 pub struct Traffic {
     /// Which end.
     pub role: Role,
-    /// From the first to the last packet, at the sender. A receiver goes on until it is told.
+    /// From the first to the last packet, at the sender. A receiver runs until the request to finish.
     pub duration: Nanos,
     /// Payload of the datagram in a packet, bytes.
     pub payload: u64,
@@ -51,7 +51,7 @@ struct Shared {
     packets: AtomicU64,
 }
 
-/// Traffic under way.
+/// Running traffic.
 #[derive(Debug)]
 pub struct Running {
     shared: Arc<Shared>,
@@ -61,7 +61,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Has a testpmd begin, and returns when it says that it does. Its time begins then.
+    /// Starts the traffic of testpmd, and returns when testpmd confirms it. Its time begins then.
     ///
     /// # Errors
     /// When it does not by the deadline, a moment of the monotonic clock, or a thread cannot be started.
@@ -111,7 +111,7 @@ impl Running {
         }
     }
 
-    /// The peer is done: a sender stops, a receiver takes what is under way; then the end is over.
+    /// The peer is done: a sender stops, a receiver takes the packets in flight; then the end is over.
     pub fn finish(&self) {
         self.shared.is_finished.store(true, Ordering::Relaxed);
     }
@@ -130,7 +130,7 @@ impl Running {
     /// Waits for the end of the traffic, and gives what was counted and testpmd, which is at its prompt again.
     ///
     /// # Errors
-    /// When testpmd ended before its time, what it said was not understood, or no packet went through.
+    /// When testpmd ended before its time, its output has an unknown format, or no packet went through.
     ///
     /// # Panics
     /// When the thread panicked, which is a bug of this program.
@@ -196,7 +196,7 @@ impl Watch {
         Ok((end_report(&traffic, mode, flow, dpdk, queues, [cpu_before, cpu]), testpmd))
     }
 
-    /// Samples until the end: of its time at a sender, of what is under way at a receiver.
+    /// Samples until the end: of its time at a sender, of the packets in flight at a receiver.
     fn watch(&mut self) -> Result<(), DpdkError> {
         let end_ns = match self.testpmd.mode() {
             Mode::TransmitOnly => self.shared.started_ns.saturating_add(self.traffic.duration.0),
@@ -213,7 +213,7 @@ impl Watch {
         if self.testpmd.mode() == Mode::TransmitOnly || self.shared.is_cut.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // What is under way arrives until an interval is without packets, other talk of the network aside.
+        // Packets in flight arrive until an interval is without packets, other traffic of the network aside.
         for _ in 0..DRAIN_SAMPLES {
             let before = self.last.packets;
             sleep_until_or(monotonic_ns() + SAMPLE_INTERVAL_NS, &self.shared.is_cut);
@@ -264,7 +264,7 @@ fn refuse_nothing(mode: Mode, port: &str, forwarded: &Forwarded, stats: &PortSta
         Mode::TransmitOnly if counts.refused > 0 => (
             "send",
             format!(
-                "The device took none of the {} packets that were handed to it: its link is down, or nobody is at its other end",
+                "The device took none of the {} packets that were handed to it: its link is down, or its other end is not connected",
                 counts.refused
             ),
         ),
@@ -309,12 +309,12 @@ fn queues(mode: Mode, count: u32, forwarded: &Forwarded, used: &[ForwardingCore]
         });
         of_queue.sum()
     };
-    let told = |queue: u16| QueuePackets {
+    let of_queue = |queue: u16| QueuePackets {
         queue: Some(queue.into()),
         core: used.iter().find(|one| one.queues.contains(&queue)).map(|one| one.core),
         packets: if count == 1 { of_port } else { packets_of(queue) },
     };
-    (0..count as u16).map(told).collect()
+    (0..count as u16).map(of_queue).collect()
 }
 
 fn end_report(
@@ -410,16 +410,16 @@ mod tests {
         };
         let forwarded = Forwarded { streams: vec![stream(0, 5), stream(2, 7)], ..Forwarded::default() };
         let used = [(3, vec![0]), (5, vec![1, 2])].map(|(core, queues)| ForwardingCore { core, queues });
-        let told = |mode, count, forwarded: &Forwarded| -> Vec<_> {
+        let queues = |mode, count, forwarded: &Forwarded| -> Vec<_> {
             let all = queues(mode, count, forwarded, &used);
             all.iter().map(|queue| (queue.queue.unwrap(), queue.core.unwrap(), queue.packets)).collect()
         };
-        assert_eq!(told(Mode::TransmitOnly, 3, &forwarded), [(0, 3, 5), (1, 5, 0), (2, 5, 7)]);
+        assert_eq!(queues(Mode::TransmitOnly, 3, &forwarded), [(0, 3, 5), (1, 5, 0), (2, 5, 7)]);
         let one = Forwarded {
             port: ForwardCounts { received: 9, ..ForwardCounts::default() },
             streams: Vec::new(),
         };
-        assert_eq!(told(Mode::ReceiveOnly, 1, &one), [(0, 3, 9)]);
+        assert_eq!(queues(Mode::ReceiveOnly, 1, &one), [(0, 3, 9)]);
     }
 
     #[test]

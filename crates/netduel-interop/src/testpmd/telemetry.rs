@@ -25,7 +25,7 @@ const ANSWER_LEN: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct Telemetry {
     socket: OwnedFd,
-    /// What the process says of its version.
+    /// The version that the process reports.
     pub version: String,
     answer: Vec<u8>,
 }
@@ -42,7 +42,7 @@ struct Link {
     status: String,
 }
 
-/// A port as `/ethdev/info` tells of it. What a version does not tell is absent.
+/// A port from `/ethdev/info`. A value that a version does not report is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PortInfo {
     /// DPDK's name: `net_af_packet0`, or a place on a bus.
@@ -86,10 +86,10 @@ pub struct PortStats {
     pub oerrors: u64,
     /// Receptions without a buffer to put them into.
     pub rx_nombuf: u64,
-    /// Packets received by queue: the first 16, when the driver tells.
+    /// Packets received by queue: the first 16, when the driver reports them.
     #[serde(default)]
     pub q_ipackets: Vec<u64>,
-    /// Packets sent by queue: the first 16, when the driver tells.
+    /// Packets sent by queue: the first 16, when the driver reports them.
     #[serde(default)]
     pub q_opackets: Vec<u64>,
 }

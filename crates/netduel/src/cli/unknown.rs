@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    fn told(words: &[&str]) -> String {
+    fn error_text(words: &[&str]) -> String {
         let words = std::iter::once("netduel").chain(words.iter().copied());
         let error = Cli::try_parse_from(words).expect_err("not a command");
         with_visible_suggestions(error).to_string()
@@ -62,17 +62,17 @@ mod tests {
     #[test]
     fn hidden_commands_are_never_suggested() {
         for (word, hidden) in [("lik", "'link'"), ("agnt", "'agent'"), ("undo-gard", "'undo-guard'")] {
-            let text = told(&[word]);
+            let text = error_text(&[word]);
             assert!(!text.contains(hidden) && text.contains(word), "{text}");
         }
     }
 
     #[test]
     fn words_of_other_tools_lead_to_the_command_that_does_it_here() {
-        assert!(told(&["client"]).contains("'tcp'") && !told(&["client"]).contains("agent"));
-        assert!(told(&["server"]).contains("'serve'"));
-        assert!(told(&["rapport"]).contains("'report'"));
-        assert!(told(&["lab", "stats"]).contains("'status'"));
+        assert!(error_text(&["client"]).contains("'tcp'") && !error_text(&["client"]).contains("agent"));
+        assert!(error_text(&["server"]).contains("'serve'"));
+        assert!(error_text(&["rapport"]).contains("'report'"));
+        assert!(error_text(&["lab", "stats"]).contains("'status'"));
         for (_, command) in FOREIGN {
             assert!(Cli::command().find_subcommand(command).is_some(), "{command}");
         }

@@ -130,7 +130,7 @@ fn without_traffic(hosts: BTreeMap<HostName, Host>) -> ResolvedPlan {
     }
 }
 
-/// What hosts said of themselves, and those that did not, with the reason.
+/// The snapshots of the hosts, and the hosts without one, with the reason.
 type Asked = (BTreeMap<HostName, HostSnapshot>, Vec<(HostName, String)>);
 
 fn asked(
@@ -148,7 +148,7 @@ fn asked(
         }
     };
     let described: Described = coordinator::describe(plan, &clock, launcher, listener, metadata)
-        .ok_or_else(|| Failure::message(Kind::Interrupted, "stopped by you; nothing was changed"))?;
+        .ok_or_else(|| Failure::message(Kind::Interrupted, "stopped by the user; nothing was changed"))?;
     let (mut hosts, mut failed) = (BTreeMap::new(), Vec::new());
     for (name, answer) in described {
         match answer {

@@ -8,7 +8,7 @@ use crate::exit::{Failure, Kind};
 use crate::program;
 use crate::quick::known;
 
-/// A host that somebody named on the command line.
+/// A host of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// As it was named.

@@ -284,11 +284,12 @@ pub struct CrrArgs {
 }
 
 fn no_bitrate(_: &str) -> Result<String, String> {
-    Err("-b is a bit rate (tcp, udp); this test takes events per second: --rate".to_owned())
+    Err("this test counts events, not bits; use --rate, in events per second, for example --rate 200k"
+        .to_owned())
 }
 
 fn no_length(_: &str) -> Result<String, String> {
-    Err("-l is payload (tcp, udp, rr, crr); this test takes the frame with its check sequence: --frame"
+    Err("this test counts frames, not payload; use --frame, the frame size with its check sequence, for example --frame 64"
         .to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! The pairings of this user: one file each, readable by nobody else, so that a secret is typed once and stands in no plan, no
+//! The pairings of this user: one file each, readable by this user only, so that a secret is typed once and stands in no plan, no
 //! stored run and no list of processes.
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -31,7 +31,10 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
     };
     let metadata = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?;
     if metadata.permissions().mode() & 0o077 != 0 {
-        let why = format!("others may read it, and whoever can is paired too: chmod 600 {}", path.display());
+        let why = format!(
+            "other users can read it, and with it they are paired as well; run `chmod 600 {}`",
+            path.display()
+        );
         return Err(failed(why));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {

@@ -36,7 +36,7 @@ pub fn command(at: &str, bind: &LocalBind) -> Result<(), Failure> {
         Failure::message(Kind::Host, format!("the conversation with {name} broke: {error}"))
     })?;
     match ending {
-        Ending::Farewell => Ok(()),
+        Ending::Bye => Ok(()),
         Ending::Cut => Err(Failure::message(
             Kind::Host,
             format!(
@@ -49,8 +49,8 @@ pub fn command(at: &str, bind: &LocalBind) -> Result<(), Failure> {
 /// How a conversation came to its end.
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
-    /// Either side had said that it was done.
-    Farewell,
+    /// The client had closed its input, or the server had sent `bye`.
+    Bye,
     /// The server's side ended before.
     Cut,
 }
@@ -68,33 +68,33 @@ fn carry(stream: UnixStream) -> io::Result<Ending> {
     })?;
     let mut answers = Answers::new(io::stdout());
     copy(stream, &mut answers)?;
-    let is_over = answers.end_with_farewell || is_done.load(Ordering::SeqCst);
-    Ok(if is_over { Ending::Farewell } else { Ending::Cut })
+    let is_over = answers.ends_with_bye || is_done.load(Ordering::SeqCst);
+    Ok(if is_over { Ending::Bye } else { Ending::Cut })
 }
 
-/// What the farewell begins with, as `netduel_control::protocol` writes it.
-const FAREWELL: &[u8] = br#"{"type":"bye""#;
+/// The beginning of `bye` in `netduel_control::protocol`.
+const BYE: &[u8] = br#"{"type":"bye""#;
 
-/// Passes on what the server says, and notices its farewell.
+/// Forwards the messages of the server, and notices its last one (`bye`).
 struct Answers<W> {
     output: W,
-    /// The beginning of the line under way, as long as the farewell's at most.
+    /// The beginning of the current line, at most as long as that of `bye`.
     line: Vec<u8>,
-    /// The last whole line is the farewell.
-    end_with_farewell: bool,
+    /// The last whole line is `bye`.
+    ends_with_bye: bool,
 }
 
 impl<W: Write> Answers<W> {
     fn new(output: W) -> Self {
-        Self { output, line: Vec::new(), end_with_farewell: false }
+        Self { output, line: Vec::new(), ends_with_bye: false }
     }
 
     fn notice(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if *byte == b'\n' {
-                self.end_with_farewell = self.line == FAREWELL;
+                self.ends_with_bye = self.line == BYE;
                 self.line.clear();
-            } else if self.line.len() < FAREWELL.len() {
+            } else if self.line.len() < BYE.len() {
                 self.line.push(*byte);
             }
         }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_farewell_is_told_from_other_last_words_however_its_bytes_come() {
+    fn bye_is_recognized_in_parts_of_any_size() {
         let bye = encode(&FromAgent::Bye { problems: vec!["x".into()] });
         let started = encode(&FromAgent::Started);
         for (words, is_farewell) in [
@@ -147,7 +147,7 @@ mod tests {
                 for bytes in words.as_bytes().chunks(size) {
                     answers.write_all(bytes).expect("a vector takes everything");
                 }
-                assert_eq!(answers.end_with_farewell, is_farewell, "{words}");
+                assert_eq!(answers.ends_with_bye, is_farewell, "{words}");
                 assert_eq!(answers.output, words.as_bytes());
             }
         }

@@ -29,7 +29,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// As the options say.
+    /// From the options.
     pub fn of(common: &CommonArgs) -> Self {
         match (common.json, common.json_stream) {
             (true, _) => Self::Json,
@@ -123,7 +123,7 @@ impl Output {
         if self.quiet {
             return;
         }
-        // What could not be printed now will fail again at the end, where it is told.
+        // A failure to print now occurs again at the end, and is reported there.
         drop(match self.format {
             Format::Text => print_lines(&format!("{}\n", words::search::tried(step))),
             Format::Json => Ok(()),
@@ -150,7 +150,7 @@ impl Output {
                 line(&value)
             }
         };
-        // What could not be printed now will fail again at the end, where it is told.
+        // A failure to print now occurs again at the end, and is reported there.
         drop(shown);
         self.shown.push(interval);
     }
@@ -189,7 +189,7 @@ impl Output {
     pub fn stopped(&self) -> String {
         let elapsed = self.newest.iter().map(|figures| figures.elapsed_ns).max().unwrap_or(0);
         let seconds = elapsed as f64 / 1e9;
-        let mut text = format!("stopped by you after {seconds:.1} s");
+        let mut text = format!("stopped by the user after {seconds:.1} s");
         for (role, figures) in [Role::Client, Role::Server].into_iter().zip(self.newest) {
             if figures.received_bytes > 0 && figures.elapsed_ns > 0 {
                 let rate = figures.received_bytes as f64 * 8e9 / figures.elapsed_ns as f64;
@@ -204,7 +204,7 @@ impl Output {
     /// A test without a result, for programs: what failed, and the intervals until then.
     pub fn failed(&self, failure: &Failure) {
         let document = failure_document(failure, &self.shown);
-        // The failure itself is told on the standard error in any case.
+        // The failure itself is reported on standard error in any case.
         drop(match self.format {
             Format::Text => Ok(()),
             Format::Json => print(&format!("{document:#}\n")),

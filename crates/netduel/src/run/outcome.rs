@@ -32,7 +32,7 @@ pub fn finish(
     let Some(id) = id else {
         return match result.map_err(run_failure)? {
             RunEnd::Interrupted => {
-                Err(Failure::message(Kind::Interrupted, "stopped by you before anything was measured"))
+                Err(Failure::message(Kind::Interrupted, "stopped by the user before the first trial"))
             }
             _ => Ok(()),
         };
@@ -48,7 +48,7 @@ pub fn finish(
         Ok(RunEnd::Interrupted) => Err(Failure::message(
             Kind::Interrupted,
             format!(
-                "stopped by you: {} finished trials are kept; go on with `{}`",
+                "stopped by the user: {} finished trials are kept; continue with `{}`",
                 run.trials.len(),
                 resume_hint(id)
             ),

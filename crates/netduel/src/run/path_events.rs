@@ -12,7 +12,7 @@ use netduel_sys::clock;
 
 use crate::exit::chain;
 
-/// Events under way. The path is given back by [`Self::end`]; when this process is killed the lab ends with it.
+/// Events in progress. [`Self::end`] restores the path; when this process is killed the lab ends with it.
 pub struct PathEvents {
     thread: JoinHandle<Vec<PathEventRecord>>,
     is_over: Arc<AtomicBool>,

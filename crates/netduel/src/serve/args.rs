@@ -29,22 +29,22 @@ pub struct ServeArgs {
     /// Refuse tests with more connections or flows than this.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub max_streams: u32,
-    /// Clients at a time; more are turned away.
+    /// Maximum number of clients at a time; further clients are rejected with a message.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
     pub max_clients: usize,
-    /// End the session of a client that says nothing for this long while no test runs: seconds, or with a unit.
+    /// End the session of a client that sends nothing for this long while no test runs: seconds, or with a unit.
     #[arg(long, value_name = "TIME", default_value = "3600", value_parser = idle_time)]
     pub idle_timeout: Nanos,
-    /// End after one test.
+    /// Exit after one test.
     #[arg(long)]
     pub one_off: bool,
-    /// Draw a new identity: all pairings so far are void.
+    /// Make a new identity; all existing pairings become invalid.
     #[arg(long)]
     pub new_identity: bool,
-    /// Use an identity for this time alone, and keep nothing.
+    /// Use a temporary identity; nothing is stored.
     #[arg(long, conflicts_with = "new_identity")]
     pub ephemeral: bool,
-    /// Print lines of JSON.
+    /// Print one JSON document per line.
     #[arg(long)]
     pub json: bool,
 }

@@ -1,15 +1,15 @@
-//! Which tests run at a time on a standing server: each result says how many others disturbed it.
+//! Concurrent tests on a server: each result contains the maximum number of other tests at any moment.
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Tests under way, of all clients.
+/// Running tests of all clients.
 #[derive(Default)]
 pub struct Tests {
     /// For each, the most others that ran beside it so far.
     others: Mutex<Vec<Arc<AtomicU32>>>,
 }
 
-/// A test under way. It is over when this is dropped.
+/// A running test. It is over when this is dropped.
 pub struct Test {
     tests: Arc<Tests>,
     others: Arc<AtomicU32>,
@@ -21,15 +21,15 @@ impl Tests {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more begins: those under way see it, and it sees them.
+    /// Adds a test to those that run, and counts it for each of them.
     pub fn begin(self: &Arc<Self>) -> Test {
-        let mut under_way = self.others();
-        let count = u32::try_from(under_way.len()).unwrap_or(u32::MAX);
-        for others in under_way.iter() {
+        let mut running = self.others();
+        let count = u32::try_from(running.len()).unwrap_or(u32::MAX);
+        for others in running.iter() {
             others.fetch_max(count, Ordering::Relaxed);
         }
         let others = Arc::new(AtomicU32::new(count));
-        under_way.push(Arc::clone(&others));
+        running.push(Arc::clone(&others));
         Test { tests: Arc::clone(self), others }
     }
 }

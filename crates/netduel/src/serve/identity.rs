@@ -48,11 +48,10 @@ fn open_to_read(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whoever could read the key may pose as this server, and whoever may write to its folder could have put it there.
+/// A user who can read the key can impersonate this server, and one who can write to its folder can replace it.
 fn check_ownership(path: &Path, file: &File) -> Result<(), Failure> {
     let metadata = file.metadata().map_err(|error| unreadable(path, &error, DRAW_ANEW))?;
-    let remedy =
-        "whoever read it can pose as this server: draw a new one with --new-identity, and pair again";
+    let remedy = "a user who has read the key can impersonate this server; make a new identity with --new-identity, and pair again";
     if !metadata.is_file() {
         return Err(unreadable(path, &"it is no file", "remove it, or serve with --ephemeral"));
     }

@@ -66,7 +66,7 @@ impl Log {
             }
         }
         if others > 0 {
-            let _ = write!(text, "; beside {others} of others");
+            let _ = write!(text, "; {others} other tests at the same time");
         }
         text.push('\n');
         self.line(&text);
@@ -83,7 +83,7 @@ impl Log {
         }
     }
 
-    /// Somebody was not let in, or was refused something.
+    /// A client was rejected, or a request of it was refused.
     pub fn refused(&self, peer: SocketAddr, why: &str) {
         if self.json {
             self.line(&format!("{}\n", json!({ "event": "refused", "client": peer, "why": why })));

@@ -1,8 +1,8 @@
 //! `netduel serve`: a standing server for quick tests and paired hosts. One port carries control and data of many clients.
+mod admission;
 pub mod args;
 mod concurrency;
 mod identity;
-mod lobby;
 mod log;
 mod refusals;
 pub(crate) mod rules;
@@ -20,9 +20,9 @@ use crate::console::print;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::quick::pairing::Pairing;
 use crate::signal;
+use admission::Admission;
 use args::ServeArgs;
 use identity::Identity;
-use lobby::Lobby;
 use log::Log;
 use rules::Rules;
 use session::Premises;
@@ -55,9 +55,9 @@ pub fn command(args: &ServeArgs) -> Result<(), Failure> {
         log: Arc::clone(&log),
         tests: Arc::default(),
     };
-    let lobby = Arc::new(Lobby::new(identity.for_tls()?, premises, args.max_clients, sender));
-    let port = Arc::new(open(args, &lobby)?);
-    lobby.serve_through(&port);
+    let admission = Arc::new(Admission::new(identity.for_tls()?, premises, args.max_clients, sender));
+    let port = Arc::new(open(args, &admission)?);
+    admission.serve_through(&port);
     greet(args, &identity, port.address(), &log)?;
     for occasion in occasions {
         match occasion {
@@ -65,22 +65,22 @@ pub fn command(args: &ServeArgs) -> Result<(), Failure> {
             Occasion::SessionOver { .. } | Occasion::Interrupt => break,
         }
     }
-    lobby.close();
+    admission.close();
     Ok(())
 }
 
 /// Opens the port; without `--bind` for both IP versions, or for the one that this host has.
-fn open(args: &ServeArgs, lobby: &Arc<Lobby>) -> Result<Port, Failure> {
-    let control = |lobby: &Arc<Lobby>| {
-        let lobby = Arc::clone(lobby);
-        Box::new(move |stream, peer| lobby.enter(stream, peer)) as netduel_load::ControlHandler
+fn open(args: &ServeArgs, admission: &Arc<Admission>) -> Result<Port, Failure> {
+    let control = |admission: &Arc<Admission>| {
+        let admission = Arc::clone(admission);
+        Box::new(move |stream, peer| admission.enter(stream, peer)) as netduel_load::ControlHandler
     };
     if let Some(bind) = args.bind {
         let address = SocketAddr::new(bind, args.port);
-        return Port::open(address, control(lobby)).map_err(|error| port_failure(error, address));
+        return Port::open(address, control(admission)).map_err(|error| port_failure(error, address));
     }
     let both = SocketAddr::from((Ipv6Addr::UNSPECIFIED, args.port));
-    match Port::open(both, control(lobby)) {
+    match Port::open(both, control(admission)) {
         Ok(port) => Ok(port),
         Err(LoadError::Bind { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse => {
             Err(in_use(both))
@@ -88,7 +88,7 @@ fn open(args: &ServeArgs, lobby: &Arc<Lobby>) -> Result<Port, Failure> {
         // A host without IPv6 refuses the address or its family.
         Err(_) => {
             let only = SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port));
-            Port::open(only, control(lobby)).map_err(|error| port_failure(error, only))
+            Port::open(only, control(admission)).map_err(|error| port_failure(error, only))
         }
     }
 }
@@ -97,8 +97,8 @@ fn in_use(address: SocketAddr) -> Failure {
     Failure::message(
         Kind::Environment,
         format!(
-            "failed to open TCP and UDP port {} of {}: another program has it (`ss -lntup` shows which); stop that, or choose \
-             another with --port",
+            "failed to open TCP and UDP port {} of {}: the port is in use (`ss -lntup` shows by which program); stop that \
+             program, or choose another port with --port",
             address.port(),
             address.ip()
         ),
@@ -124,12 +124,13 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
         return log.ready(address, &pairings);
     }
     let version = crate::program::name_and_version();
-    let mut text = format!("{version} serves TCP and UDP port {} of {}\n", address.port(), address.ip());
-    text.push_str("On the other host, with the string of an address that it reaches (it is a secret):\n\n");
+    let mut text =
+        format!("{version}: listening on TCP and UDP port {} of {}\n", address.port(), address.ip());
+    text.push_str("Pairing strings (secret), one per address of this host. Run on the other host:\n\n");
     for pairing in &pairings {
         let _ = write!(text, "  {}\n    netduel tcp {pairing}\n", pairing.host);
     }
-    text.push_str("\nThe string is kept there; from then on the address will do: netduel tcp|udp|pps|rr|crr ADDRESS. Ctrl-C ends.\n");
+    text.push_str("\nThe other host stores the pairing. Later tests need the address only:\n  netduel tcp|udp|pps|rr|crr ADDRESS\nCtrl-C ends the server.\n");
     print(&text)
 }
 

@@ -1,4 +1,4 @@
-//! How many refusals are printed: a flood of strangers neither fills a log nor hides from it for ever.
+//! Rate limit of printed rejections: a flood of unpaired clients does not fill the log, and the log still shows it.
 
 /// Refusals that are printed in a minute.
 const PRINTED_A_MINUTE: u32 = 30;

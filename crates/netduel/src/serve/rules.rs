@@ -1,4 +1,4 @@
-//! What a standing server allows, and the words in which it refuses the rest. A test is looked at before a socket of it exists.
+//! The limits of a server, and its refusals. A test is checked before any of its sockets exists.
 use netduel_model::units::{BitRate, Bytes, Nanos};
 use netduel_model::workload::{Demand, OutOfRange, Traffic, Workload};
 
@@ -13,7 +13,7 @@ pub struct Rules {
     pub longest: Nanos,
     /// Highest payload rate of a test, in each direction.
     pub fastest: Option<BitRate>,
-    /// Connections, flows or requests under way of a test.
+    /// Connections, flows or outstanding requests of a test.
     pub streams: u32,
 }
 
@@ -22,20 +22,18 @@ impl Rules {
     pub fn refusal(&self, workload: &Workload) -> Option<String> {
         if let Some(OutOfRange { key, value, range, .. }) = workload.out_of_range() {
             let [value, least, most] = [value, range.least, range.most].map(|value| range.unit.show(value));
-            return Some(format!("{key} {value} was asked for, and it must be {least} to {most}"));
+            return Some(format!("{key} is {value}; {least} to {most} is allowed"));
         }
         let asked = workload.timing.duration;
         if asked > self.longest {
             let most = self.longest;
-            return Some(format!(
-                "a test of {asked} was asked for, and this server allows {most} (--max-duration)"
-            ));
+            return Some(format!("the test takes {asked}; this server allows {most} (--max-duration)"));
         }
         let asked = workload.traffic.facts().concurrency;
         if asked > self.streams {
             let most = self.streams;
             return Some(format!(
-                "{asked} connections were asked for, and this server allows {most} (--max-streams)"
+                "the test has {asked} connections, flows or outstanding requests; this server allows {most} (--max-streams)"
             ));
         }
         self.fastest.and_then(|most| refusal_of_rate(&workload.traffic, most))
@@ -49,14 +47,14 @@ fn refusal_of_rate(traffic: &Traffic, allowed: BitRate) -> Option<String> {
     };
     match traffic.facts().demand {
         Demand::Unlimited => Some(format!(
-            "a test without a rate was asked for, and this server allows {allowed} (--max-rate): ask for a rate with -b"
+            "the test has no rate limit; this server allows {allowed} (--max-rate); set a rate with -b"
         )),
         Demand::Rate(asked) if asked > allowed => {
-            Some(format!("{asked} was asked for, and this server allows {allowed} (--max-rate)"))
+            Some(format!("the test has a rate of {asked}; this server allows {allowed} (--max-rate)"))
         }
         Demand::ClosedLoop { outstanding, size } if reached(outstanding, size) > allowed => Some(format!(
-            "a closed loop with {outstanding} of {size} under way was asked for, which reaches {} where a round trip takes \
-             {ROUND_TRIP_LEAST}, and this server allows {allowed} (--max-rate): ask for a schedule with --rate",
+            "a closed loop with {outstanding} outstanding requests of {size} reaches {} at a round trip of {ROUND_TRIP_LEAST}; \
+             this server allows {allowed} (--max-rate); set an open loop with --rate",
             reached(outstanding, size)
         )),
         _ => None,

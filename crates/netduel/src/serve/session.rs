@@ -33,7 +33,7 @@ pub struct Premises {
     pub bounds: Bounds,
     /// What is printed.
     pub log: Arc<Log>,
-    /// Tests under way.
+    /// Running tests.
     pub tests: Arc<Tests>,
 }
 
@@ -45,7 +45,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// The test under way fails with the reason; more is not begun.
+    /// The running test fails with the reason, and no other starts.
     pub fn ask(&self) {
         self.is_asked.store(true, Ordering::SeqCst);
         if let Some(waker) = &*self.waker.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -65,9 +65,9 @@ pub struct Session {
     premises: Premises,
     peer: SocketAddr,
     stop: Stop,
-    /// Why this client is told that it is not served.
-    turned_away: Option<String>,
-    /// What is prepared or under way.
+    /// Why this client is not served.
+    rejected: Option<String>,
+    /// What is prepared or runs.
     workload: Option<Workload>,
     /// Present while traffic runs.
     test: Option<Test>,
@@ -85,7 +85,7 @@ impl Session {
             premises,
             peer,
             stop,
-            turned_away: None,
+            rejected: None,
             workload: None,
             test: None,
             begun_ns: 0,
@@ -93,9 +93,9 @@ impl Session {
         }
     }
 
-    /// The same for one that is told why it is not served.
-    pub fn turning_away(mut self, why: String) -> Self {
-        self.turned_away = Some(why);
+    /// For a paired client that is rejected with a reason.
+    pub fn rejecting(mut self, why: String) -> Self {
+        self.rejected = Some(why);
         self
     }
 
@@ -128,15 +128,15 @@ impl Session {
         if self.stop.is_asked() {
             return Err(busy(STOPPED.to_owned()));
         }
-        self.turned_away.clone().map_or(Ok(()), |why| Err(busy(why)))
+        self.rejected.clone().map_or(Ok(()), |why| Err(busy(why)))
     }
 }
 
-/// What clients of a server that ends are told.
+/// The reason that clients of a server get when it ends.
 const STOPPED: &str =
-    "the server was stopped there, by its user or its system: start it again, and test again";
+    "the server was stopped on its host; start `netduel serve` there again, and repeat the test";
 
-/// What is said of traffic that ended before its time: a client that is killed closes its connections as one that has finished.
+/// The reason when traffic ended before its time: a client that is killed closes its connections as one that has finished.
 fn ended_early(workload: &Workload, elapsed_ns: u64) -> Option<String> {
     let planned_ns = workload.timing.duration.0;
     (workload.traffic.facts().volume().is_none() && elapsed_ns < planned_ns).then(|| {
@@ -161,7 +161,7 @@ impl Work for Session {
     }
 
     fn apply(&mut self, _treatments: &[TreatmentAction]) -> Result<(), WorkError> {
-        let what = "a standing server changes nothing of its host: start an agent there with launch = \"command\", or make the change there by hand";
+        let what = "netduel serve applies no treatments to its host; start an agent there with launch = \"command\", or make the change there by hand";
         Err(refused(what.to_owned()))
     }
 
@@ -183,7 +183,7 @@ impl Work for Session {
         if let Some(program) = foreign_program(workload, Role::Server) {
             // The program and its words are the client's.
             return Err(refused(format!(
-                "a standing server starts no {program} for its clients: use a plan, whose agents do"
+                "netduel serve starts no {program} for its clients; use a plan, whose agents start it"
             )));
         }
         let towards = DataAddress::Towards(self.peer.ip().to_canonical(), &LocalBind::ANY);
@@ -200,8 +200,10 @@ impl Work for Session {
         _token: Token,
         _deadline: Duration,
     ) -> Result<(), WorkError> {
-        // Else whoever is paired could have this host connect to any other.
-        Err(refused("a standing server connects to nobody: make it the server of the pair".to_owned()))
+        // Otherwise a paired client could make this host connect to any other.
+        Err(refused(
+            "netduel serve makes no connections to other hosts; make it the server of the pair".to_owned(),
+        ))
     }
 
     fn start(&mut self, waker: Waker) -> Result<(), WorkError> {

@@ -83,6 +83,6 @@ fn stopped_by(stop: Signal) {
     }
     signal(under_way.pid(), stop);
     let run = under_way.finish().expect_code(130);
-    assert!(run.stderr.contains("stopped by you before anything was measured"), "{}", run.stderr);
+    assert!(run.stderr.contains("stopped by the user before the first trial"), "{}", run.stderr);
     bench.assert_nothing_left();
 }

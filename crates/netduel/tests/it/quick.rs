@@ -326,7 +326,7 @@ fn what_was_measured_until_it_is_stopped_is_told_to_people_and_to_programs() {
     let mut error = String::new();
     client.stderr.take().unwrap().read_to_string(&mut error).unwrap();
     assert_eq!(client.wait().unwrap().code(), Some(130), "{error}");
-    assert!(error.contains("stopped by you") && error.contains("on average"), "{error}");
+    assert!(error.contains("stopped by the user") && error.contains("on average"), "{error}");
 
     let refused = served.client(&["tcp", "far.invalid", "-J"]).expect_code(10).stdout;
     let document: Value = serde_json::from_str(&refused).unwrap();

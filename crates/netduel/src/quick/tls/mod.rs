@@ -1,6 +1,6 @@
 //! The control connection of quick tests: TLS 1.3 to a certificate whose hash is in the pairing, then a proof of the pairing's
 //! secret from either side that is bound to this very session (RFC 9266 gives the reasons for an exporter, RFC 8446 section 7.5
-//! the function). Who cannot prove it gets a closed connection and no byte of an answer.
+//! the function). A peer that cannot prove it gets a closed connection and no byte of an answer.
 mod proof;
 mod pump;
 mod verifier;
@@ -65,7 +65,7 @@ pub enum TlsError {
     },
     /// The peer of a server is no paired client.
     #[error("no paired client: {0}")]
-    Stranger(String),
+    NotPaired(String),
     /// The keys cannot be used.
     #[error("failed to use the identity: {0}; `netduel serve --new-identity` makes another")]
     Identity(String),
@@ -168,23 +168,23 @@ pub struct Paired {
     pub carrier: JoinHandle<()>,
 }
 
-/// The server's side, on a connection whose first bytes are still unread. Says nothing to a peer that is no paired client but
-/// what TLS itself has to say.
+/// The server's side, on a connection whose first bytes are still unread. A peer that is not paired gets the messages of TLS
+/// and nothing else.
 pub fn accept(identity: &ServerIdentity, stream: TcpStream) -> Result<Paired, TlsError> {
-    let stranger = |error: io::Error| TlsError::Stranger(error.to_string());
+    let not_paired = |error: io::Error| TlsError::NotPaired(error.to_string());
     let connection = ServerConnection::new(Arc::clone(&identity.config))
         .map_err(|error| TlsError::Identity(error.to_string()))?;
     let mut connection = Connection::Server(connection);
     let mut wire = Wire { stream, deadline_ns: deadline(HANDSHAKE_LIMIT) };
-    handshake(&mut connection, &mut wire).map_err(stranger)?;
+    handshake(&mut connection, &mut wire).map_err(not_paired)?;
     let mut theirs = [0; proof::LENGTH];
-    read_exact(&mut connection, &mut wire, &mut theirs).map_err(stranger)?;
+    read_exact(&mut connection, &mut wire, &mut theirs).map_err(not_paired)?;
     proof::check_client(&connection, &identity.secret, &theirs)
-        .map_err(|_| TlsError::Stranger("it does not know the secret".to_owned()))?;
+        .map_err(|_| TlsError::NotPaired("it does not know the secret".to_owned()))?;
     let ours = proof::of_server(&connection, &identity.secret)
-        .map_err(|error| TlsError::Stranger(error.to_string()))?;
-    write_all(&mut connection, &mut wire, &ours).map_err(stranger)?;
-    let (stream, carrier) = pump::start(connection, wire.stream).map_err(stranger)?;
+        .map_err(|error| TlsError::NotPaired(error.to_string()))?;
+    write_all(&mut connection, &mut wire, &ours).map_err(not_paired)?;
+    let (stream, carrier) = pump::start(connection, wire.stream).map_err(not_paired)?;
     Ok(Paired { stream, carrier })
 }
 
@@ -232,7 +232,7 @@ fn timed_out(error: io::Error) -> io::Error {
     }
 }
 
-/// Takes what has come. The alert about what is wrong with it is not sent: a stranger learns nothing.
+/// Takes what has come. The alert about what is wrong with it is not sent: an unpaired peer learns nothing.
 fn take(connection: &mut Connection, wire: &mut Wire) -> io::Result<()> {
     match connection.read_tls(wire) {
         Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),

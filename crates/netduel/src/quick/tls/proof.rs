@@ -1,5 +1,5 @@
 //! The proofs of the pairing's secret: a keyed hash over a value that only the two ends of this TLS session have, so that no
-//! proof can be played back in another session or carried on by somebody between.
+//! proof can be replayed in another session or relayed.
 use ring::error::Unspecified;
 use ring::hmac;
 use rustls::Connection;

@@ -1,5 +1,5 @@
-//! Who comes for control: pairing, and a session for each client that is paired. Everything here is bounded, so that no
-//! stranger, however slow or many, keeps a client out.
+//! Admission of control connections: pairing, and a session for each paired client. Time and number of all of them are bounded, so that
+//! unpaired peers cannot keep a client out.
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -19,26 +19,25 @@ use crate::quick::tls::{self, Paired, ServerIdentity};
 
 /// Connections that are pairing at a time. When there are more the oldest goes: a client pairs in some milliseconds.
 const PAIRING_MAX: usize = 64;
-/// Paired clients beyond `--max-clients` that are told so at a time; others see a closed connection.
-const TURNED_AWAY_MAX: usize = 16;
-/// What such a client may take of time: it asks once.
-const TURNED_AWAY_LIMIT: Nanos = Nanos(10_000_000_000);
-/// How long a client waits for a place before it is told that there is none: one that has just had its result may not quite
-/// have gone.
-const SEAT_PATIENCE: Duration = Duration::from_secs(1);
-/// How long the clients of a server that ends are waited for to have heard so.
+/// Paired clients beyond `--max-clients` that get an error message at a time; further ones get a closed connection.
+const REJECTED_MAX: usize = 16;
+/// The time limit of such a client: it sends one request.
+const REJECTED_LIMIT: Nanos = Nanos(10_000_000_000);
+/// How long a client waits for another to leave before it is rejected: one that has its result may not have closed its connection yet.
+const SLOT_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a server that ends waits until its clients have read the reason.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The clients of a server.
-pub struct Lobby {
+pub struct Admission {
     identity: ServerIdentity,
     premises: Premises,
     clients_max: usize,
     over: Sender<Occasion>,
     port: Mutex<Weak<Port>>,
     pairing: Mutex<VecDeque<(usize, TcpStream)>>,
-    seats: Mutex<Seats>,
-    /// A seat became free.
+    clients: Mutex<Clients>,
+    /// A client left.
     freed: Condvar,
     numbers: AtomicUsize,
     refusals: Mutex<Refusals>,
@@ -47,21 +46,21 @@ pub struct Lobby {
 
 /// Clients that are paired.
 #[derive(Default)]
-struct Seats {
-    served: Vec<Place>,
-    turned_away: Vec<Place>,
+struct Clients {
+    served: Vec<Client>,
+    rejected: Vec<Client>,
 }
 
-/// A client's place among the others.
-struct Place {
+/// A client in a session.
+struct Client {
     number: usize,
     stream: UnixStream,
     stop: Stop,
 }
 
-/// A place, for as long as this lives.
-struct Seat<'a> {
-    lobby: &'a Lobby,
+/// A client is counted for as long as this lives.
+struct Admitted<'a> {
+    admission: &'a Admission,
     number: usize,
     is_served: bool,
     stop: Stop,
@@ -72,8 +71,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Lobby {
-    /// An empty one. Each session that is over is told to `over`.
+impl Admission {
+    /// Without clients. `over` receives the end of each session.
     pub fn new(
         identity: ServerIdentity,
         premises: Premises,
@@ -87,7 +86,7 @@ impl Lobby {
             over,
             port: Mutex::new(Weak::new()),
             pairing: Mutex::default(),
-            seats: Mutex::default(),
+            clients: Mutex::default(),
             freed: Condvar::new(),
             numbers: AtomicUsize::new(0),
             refusals: Mutex::default(),
@@ -95,7 +94,7 @@ impl Lobby {
         }
     }
 
-    /// The port through which data comes; it calls [`Lobby::enter`] for the rest.
+    /// The port through which data comes; it calls [`Admission::enter`] for the rest.
     pub fn serve_through(&self, port: &Arc<Port>) {
         *lock(&self.port) = Arc::downgrade(port);
     }
@@ -117,13 +116,13 @@ impl Lobby {
             }
             pairing.push_back((number, copy));
         }
-        let lobby = Arc::clone(self);
+        let admission = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("session".to_owned()).spawn(move || {
-            let paired = tls::accept(&lobby.identity, stream);
-            lock(&lobby.pairing).retain(|(other, _)| *other != number);
+            let paired = tls::accept(&admission.identity, stream);
+            lock(&admission.pairing).retain(|(other, _)| *other != number);
             match paired {
-                Ok(paired) => lobby.serve(number, paired, peer),
-                Err(error) => lobby.refused(peer, &error.to_string()),
+                Ok(paired) => admission.serve(number, paired, peer),
+                Err(error) => admission.refused(peer, &error.to_string()),
             }
         });
         if spawned.is_err() {
@@ -140,18 +139,18 @@ impl Lobby {
     fn serve(&self, number: usize, paired: Paired, peer: SocketAddr) {
         let Some(port) = lock(&self.port).upgrade() else { return };
         let Paired { stream, carrier } = paired;
-        let Some(seat) = self.seat(number, &stream) else {
-            return self.refused(peer, "there are more clients than --max-clients allows, and many of them");
+        let Some(admitted) = self.admit(number, &stream) else {
+            return self.refused(peer, "many more clients than --max-clients allows");
         };
         let mut premises = self.premises.clone();
-        let mut session = if seat.is_served {
-            Session::new(port, premises, peer, seat.stop.clone())
+        let mut session = if admitted.is_served {
+            Session::new(port, premises, peer, admitted.stop.clone())
         } else {
             let max = self.clients_max;
-            self.refused(peer, &format!("there are {max} clients, as many as --max-clients allows"));
-            premises.bounds = Bounds { total: TURNED_AWAY_LIMIT, idle: TURNED_AWAY_LIMIT, ..premises.bounds };
-            Session::new(port, premises, peer, seat.stop.clone()).turning_away(format!(
-                "this server has {max} clients already, as many as it takes (--max-clients): try again when one of them is done"
+            self.refused(peer, &format!("{max} clients are connected, the limit of --max-clients"));
+            premises.bounds = Bounds { total: REJECTED_LIMIT, idle: REJECTED_LIMIT, ..premises.bounds };
+            Session::new(port, premises, peer, admitted.stop.clone()).rejecting(format!(
+                "this server has {max} clients, the limit of its --max-clients; try again when one of them has finished"
             ))
         };
         if let Err(error) = session.serve(&stream) {
@@ -159,69 +158,70 @@ impl Lobby {
         }
         let had_test = session.had_test();
         drop((session, stream));
-        // What was said last has left when it ends. A panic of its own is on stderr.
+        // The last message has left when it ends. A panic of its own is on stderr.
         let _ = carrier.join();
-        drop(seat);
-        // The server may be ending; then nobody counts.
+        drop(admitted);
+        // A server that ends no longer counts sessions.
         let _ = self.over.send(Occasion::SessionOver { had_test });
     }
 
-    /// A place among those that are served, or else among those that are told that they are not, or else none.
-    fn seat(&self, number: usize, stream: &UnixStream) -> Option<Seat<'_>> {
+    /// Admits a client to be served, or to be rejected with a message; `None` when there are too many of both.
+    fn admit(&self, number: usize, stream: &UnixStream) -> Option<Admitted<'_>> {
         let stream = stream.try_clone().ok()?;
-        let none_is_free = |seats: &mut Seats| {
-            seats.served.len() >= self.clients_max && !self.is_closed.load(Ordering::SeqCst)
+        let none_is_free = |clients: &mut Clients| {
+            clients.served.len() >= self.clients_max && !self.is_closed.load(Ordering::SeqCst)
         };
-        let waited = self.freed.wait_timeout_while(lock(&self.seats), SEAT_PATIENCE, none_is_free);
-        let (mut seats, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let waited = self.freed.wait_timeout_while(lock(&self.clients), SLOT_PATIENCE, none_is_free);
+        let (mut clients, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if self.is_closed.load(Ordering::SeqCst) {
             return None;
         }
-        let is_served = seats.served.len() < self.clients_max;
-        if !is_served && seats.turned_away.len() >= TURNED_AWAY_MAX {
+        let is_served = clients.served.len() < self.clients_max;
+        if !is_served && clients.rejected.len() >= REJECTED_MAX {
             return None;
         }
         let stop = Stop::default();
-        let place = Place { number, stream, stop: stop.clone() };
-        seats.of(is_served).push(place);
-        Some(Seat { lobby: self, number, is_served, stop })
+        let place = Client { number, stream, stop: stop.clone() };
+        clients.of(is_served).push(place);
+        Some(Admitted { admission: self, number, is_served, stop })
     }
 
-    /// Ends all sessions. Clients whose test is under way are told why it has no result, and are waited for to have heard it.
+    /// Ends all sessions. Clients with a running test get the reason why it has no result; their reading of it is waited for.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         for (_, stream) in lock(&self.pairing).drain(..) {
             // It may have gone by itself.
             let _ = stream.shutdown(Shutdown::Both);
         }
-        let seats = lock(&self.seats);
-        for place in seats.served.iter().chain(&seats.turned_away) {
+        let clients = lock(&self.clients);
+        for place in clients.served.iter().chain(&clients.rejected) {
             place.stop.ask();
-            // The session ends with its input, after the word about its test.
+            // The session ends with its input, after the message about its test.
             let _ = place.stream.shutdown(Shutdown::Read);
         }
-        let some_are_there = |seats: &mut Seats| !seats.served.is_empty() || !seats.turned_away.is_empty();
-        // Who does not listen for so long is left.
-        drop(self.freed.wait_timeout_while(seats, CLOSE_LIMIT, some_are_there));
+        let some_are_there =
+            |clients: &mut Clients| !clients.served.is_empty() || !clients.rejected.is_empty();
+        // A client that does not read for so long is not waited for.
+        drop(self.freed.wait_timeout_while(clients, CLOSE_LIMIT, some_are_there));
     }
 }
 
-impl Seats {
-    fn of(&mut self, is_served: bool) -> &mut Vec<Place> {
-        if is_served { &mut self.served } else { &mut self.turned_away }
+impl Clients {
+    fn of(&mut self, is_served: bool) -> &mut Vec<Client> {
+        if is_served { &mut self.served } else { &mut self.rejected }
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Admitted<'_> {
     fn drop(&mut self) {
-        let mut seats = lock(&self.lobby.seats);
-        seats.of(self.is_served).retain(|place| {
+        let mut clients = lock(&self.admission.clients);
+        clients.of(self.is_served).retain(|place| {
             if place.number == self.number {
                 // After a panic of the session its stream is still open.
                 let _ = place.stream.shutdown(Shutdown::Both);
             }
             place.number != self.number
         });
-        self.lobby.freed.notify_all();
+        self.admission.freed.notify_all();
     }
 }
