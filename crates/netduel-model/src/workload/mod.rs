@@ -243,6 +243,20 @@ impl Workload {
         })
     }
 
+    /// The quantities among its settings, each with its value in the unit of its range, in the order of the settings. A quantity
+    /// that the plan leaves out is left out here.
+    pub fn quantities(&self) -> Vec<(&'static str, u64, Unit)> {
+        let settings = self.traffic.kind().settings().iter();
+        let quantity = |setting: &'static Setting| {
+            let value = match setting.key {
+                "dscp" => self.dscp?.into(),
+                key => self.traffic.number(key, &self.timing)?,
+            };
+            Some((setting.key, value, setting.range?.unit))
+        };
+        settings.filter_map(quantity).collect()
+    }
+
     /// The range of a setting of this workload: that of its type, or a part of it beside another setting, which is named.
     fn range_of(&self, setting: &Setting) -> Option<(SettingRange, &'static str)> {
         let range = setting.range?;
