@@ -1,8 +1,12 @@
 //! Standard output and this terminal. What a command prints as its result goes through here; progress and errors do not.
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use netduel_report::json::error::ErrorDocument;
 
 use crate::exit::{Failure, Kind};
+use crate::program;
 
 /// Tables are laid out for this width when the terminal does not tell its own.
 const WIDTH_DEFAULT: usize = 110;
@@ -56,11 +60,30 @@ fn broken_line(line: &str, width: usize) -> String {
     broken + rest.trim_end()
 }
 
-/// Prints a value as indented JSON.
-pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+/// Whether a document was printed: standard output holds one at most.
+static DOCUMENT_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Prints a document as indented JSON.
+pub fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
     let text =
-        serde_json::to_string_pretty(value).map_err(|error| Failure::message(Kind::Internal, error))?;
+        serde_json::to_string_pretty(document).map_err(|error| Failure::message(Kind::Internal, error))?;
+    DOCUMENT_PRINTED.store(true, Ordering::Relaxed);
     print(&format!("{text}\n"))
+}
+
+/// Prints a document as one line of a stream of documents.
+pub fn print_json_line(document: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(document).map_err(|error| Failure::message(Kind::Internal, error))?;
+    print(&format!("{text}\n"))
+}
+
+/// Prints the error of a command that has a JSON document as its output, unless it printed its document before.
+pub fn print_json_error(failure: &Failure) {
+    if DOCUMENT_PRINTED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // The failure itself stands on standard error in any case.
+    drop(print_json(&ErrorDocument::of(failure.info(), Vec::new(), &program::origin())));
 }
 
 /// Columns of this terminal, and whether colours are welcome.

@@ -1,6 +1,8 @@
 //! How a command fails: an error for people and a documented exit code for scripts (`docs/exit-codes.md`).
 use std::fmt;
 
+use netduel_report::json::envelope::ErrorInfo;
+
 pub use netduel_agent::chain;
 
 /// The kinds of failure, each with its exit code.
@@ -51,24 +53,42 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
 pub struct Failure {
     /// Which exit code.
     pub kind: Kind,
-    /// The message.
+    /// What failed, to what, and why.
     pub error: anyhow::Error,
+    /// What to do, where the error itself does not say it.
+    pub remedy: Option<String>,
 }
 
 impl Failure {
     /// A failure of a kind from any error.
     pub fn new(kind: Kind, error: impl Into<anyhow::Error>) -> Self {
-        Self { kind, error: error.into() }
+        Self { kind, error: error.into(), remedy: None }
     }
     /// A failure of a kind from a message.
     pub fn message(kind: Kind, message: impl fmt::Display) -> Self {
-        Self { kind, error: anyhow::anyhow!("{message}") }
+        Self { kind, error: anyhow::anyhow!("{message}"), remedy: None }
+    }
+    /// The same with what to do.
+    #[must_use]
+    pub fn remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+    /// The error of a JSON document.
+    pub fn info(&self) -> ErrorInfo {
+        let root = self.error.chain().skip(1).last();
+        ErrorInfo {
+            message: self.to_string(),
+            cause: root.map(ToString::to_string),
+            remedy: self.remedy.clone(),
+            exit_code: self.kind as i32,
+        }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&chain(self.error.as_ref()))
+        f.write_str(&chain(self.error.as_ref()))?;
+        self.remedy.iter().try_for_each(|remedy| write!(f, "; {remedy}"))
     }
 }
 
@@ -97,6 +117,15 @@ mod tests {
         let outer = Outer(std::io::Error::other("no such thing"));
         let failure = Failure::new(Kind::Store, anyhow::Error::new(outer).context("the run stopped"));
         assert_eq!(failure.to_string(), "the run stopped: failed to open x: no such thing");
+    }
+
+    #[test]
+    fn error_of_a_document_has_its_innermost_cause_and_its_remedy() {
+        let outer = Outer(std::io::Error::other("no such thing"));
+        let info = Failure::new(Kind::Store, outer).remedy("make x").info();
+        assert_eq!(info.message, "failed to open x: no such thing; make x");
+        assert_eq!((info.cause.as_deref(), info.remedy.as_deref()), (Some("no such thing"), Some("make x")));
+        assert_eq!((info.exit_code, Failure::message(Kind::Usage, "x").info().cause), (5, None));
     }
 
     #[test]

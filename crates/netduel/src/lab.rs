@@ -5,11 +5,14 @@ use netduel_model::lab;
 use netduel_model::plan::resolved;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::units::human_si;
+use netduel_report::json::envelope::Document as _;
+use netduel_report::json::lab::{self as json, LabInterface, LabPolicy, LabsDocument};
+use netduel_report::json::plan::PlanLab;
 
 use crate::cli::lab::LabCommand;
 use crate::console::{print, print_json};
-use crate::exit::{Failure, Kind, OrFail as _};
-use crate::program::keeper_command;
+use crate::exit::{Failure, Kind};
+use crate::program::{self, keeper_command};
 
 /// The exit code of a lab's error.
 fn failure_kind(error: &LabError) -> Kind {
@@ -32,12 +35,8 @@ pub fn command(command: &LabCommand) -> Result<i32, Failure> {
             let spec = resolved::Lab { rules: *rules, cap: *cap, mtu: *mtu, queues: *queues };
             up(lab.name(), &spec, json.json)?;
         }
-        LabCommand::Down { all: true, .. } => {
-            for name in netduel_lab::list().map_err(failed)? {
-                down(&name)?;
-            }
-        }
-        LabCommand::Down { lab, .. } => down(lab.name())?,
+        LabCommand::Down { all: true, json, .. } => down(&netduel_lab::list().map_err(failed)?, json.json)?,
+        LabCommand::Down { lab, json, .. } => down(std::slice::from_ref(lab.name()), json.json)?,
         LabCommand::Status { json } => status(json.json)?,
         LabCommand::Exec { lab, host, command } => {
             return netduel_lab::exec(&lab.name, host, command).map_err(failed);
@@ -50,7 +49,7 @@ pub fn command(command: &LabCommand) -> Result<i32, Failure> {
 fn up(name: &LabName, spec: &resolved::Lab, json: bool) -> Result<(), Failure> {
     let lab = Lab::up(name, spec, Lifetime::Standing, &keeper_command()).map_err(failed)?;
     if json {
-        return print_json(&document(name, &lab.status().map_err(failed)?)?);
+        return print_labs(&[(name.clone(), lab.status().map_err(failed)?)], Vec::new());
     }
     let addresses =
         |guest: &str| lab::addresses(guest).iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
@@ -63,16 +62,32 @@ fn up(name: &LabName, spec: &resolved::Lab, json: bool) -> Result<(), Failure> {
     ))
 }
 
-fn down(name: &LabName) -> Result<(), Failure> {
-    Lab::connect(name).map_err(failed)?.down().map_err(failed)?;
-    print(&format!("lab {name} is down: its namespaces and processes are gone\n"))
+/// Removes labs. An error ends it; the labs that were removed until then are printed.
+fn down(names: &[LabName], json: bool) -> Result<(), Failure> {
+    let mut removed = Vec::new();
+    let mut result = Ok(());
+    for name in names {
+        result = Lab::connect(name).and_then(Lab::down).map_err(failed);
+        if result.is_err() {
+            break;
+        }
+        removed.push(name.to_string());
+        if !json {
+            print(&format!("lab {name} is down: its namespaces and processes are gone\n"))?;
+        }
+    }
+    // Without a removed lab the error is the document.
+    if json && (result.is_ok() || !removed.is_empty()) {
+        print_labs(&[], removed)?;
+    }
+    result
 }
 
 fn set_path(name: &LabName, path: LabPath, json: bool) -> Result<(), Failure> {
     let lab = Lab::connect(name).map_err(failed)?;
     lab.set_path(path).map_err(failed)?;
     if json {
-        return print_json(&document(name, &lab.status().map_err(failed)?)?);
+        return print_labs(&[(name.clone(), lab.status().map_err(failed)?)], Vec::new());
     }
     print(&format!("lab {name}: the path between guests a and b is {}\n", path_word(path)))
 }
@@ -82,8 +97,9 @@ fn status(json: bool) -> Result<(), Failure> {
     let ask = |name: &LabName| Lab::connect(name).and_then(|lab| lab.status());
     let (labs, errors) = still_up(names, ask);
     if json {
-        let documents: Result<Vec<_>, _> = labs.iter().map(|(name, status)| document(name, status)).collect();
-        print_json(&documents?)?;
+        if errors.is_empty() || !labs.is_empty() {
+            print_labs(&labs, Vec::new())?;
+        }
     } else if labs.is_empty() && errors.is_empty() {
         print("no lab is up; make one with `netduel lab up`\n")?;
     } else {
@@ -110,10 +126,38 @@ fn still_up<S>(
     (labs, errors)
 }
 
-fn document(name: &LabName, status: &Status) -> Result<serde_json::Value, Failure> {
-    let mut document = serde_json::to_value(status).kind(Kind::Internal)?;
-    document["name"] = name.as_str().into();
-    Ok(document)
+fn print_labs(labs: &[(LabName, Status)], removed: Vec<String>) -> Result<(), Failure> {
+    let envelope = LabsDocument::envelope(&program::origin());
+    let labs = labs.iter().map(|(name, status)| lab_json(name, status)).collect();
+    print_json(&LabsDocument { envelope, labs, removed })
+}
+
+/// A lab in JSON.
+fn lab_json(name: &LabName, status: &Status) -> json::Lab {
+    let interfaces = status.interfaces.iter().map(|interface| LabInterface {
+        guest: interface.guest.clone(),
+        interface: interface.interface.clone(),
+        received_packets: interface.counters.rx_packets,
+        received_bytes: interface.counters.rx_bytes,
+        sent_packets: interface.counters.tx_packets,
+        sent_bytes: interface.counters.tx_bytes,
+    });
+    let policies = status.policies.iter().map(|policy| LabPolicy {
+        machine: policy.machine.clone(),
+        ipv4_rules: policy.ipv4_rules,
+        ipv6_rules: policy.ipv6_rules,
+    });
+    json::Lab {
+        name: name.to_string(),
+        spec: PlanLab::of(&status.spec),
+        path: status.path,
+        observed_path: status.observed,
+        keeper_pid: status.keeper_pid,
+        standing: status.lifetime == Lifetime::Standing,
+        user_namespace: status.user_namespace,
+        interfaces: interfaces.collect(),
+        policies: policies.collect(),
+    }
 }
 
 fn path_word(path: LabPath) -> &'static str {

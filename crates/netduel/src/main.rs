@@ -28,15 +28,23 @@ use netduel_sys::local_bind::LocalBind;
 
 fn main() {
     let cli = Cli::try_parse().map_err(cli::unknown::with_visible_suggestions).unwrap_or_else(|error| {
-        // Help and version are no errors; clap prints each where it belongs.
-        let code = if error.use_stderr() { Kind::Usage as i32 } else { 0 };
         drop(error.print());
-        std::process::exit(code);
+        // Help and version are no errors; clap prints each where it belongs.
+        if !error.use_stderr() {
+            std::process::exit(0);
+        }
+        if cli::json::is_asked_for(std::env::args_os()) {
+            console::print_json_error(&Failure::message(Kind::Usage, error.render().to_string().trim()));
+        }
+        std::process::exit(Kind::Usage as i32);
     });
     let code = match dispatch(&cli.command) {
         Ok(code) => code,
         Err(failure) => {
             console::tell(&format!("netduel: {failure}"));
+            if cli::json::prints_document(&cli.command) {
+                console::print_json_error(&failure);
+            }
             failure.kind as i32
         }
     };

@@ -1,9 +1,11 @@
 //! `netduel plan`: check a plan, print the schema.
 use netduel_model::plan::ResolvedPlan;
+use netduel_report::json::plan::CheckedPlan;
 
 use crate::cli::PlanCommand;
 use crate::console::{print, print_json};
 use crate::exit::Failure;
+use crate::program;
 use crate::run::read_plan;
 
 /// Runs the command.
@@ -12,8 +14,12 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
         PlanCommand::Schema => print_json(&netduel_model::plan::schema()),
         PlanCommand::Check { plan, json } => {
             let (_, resolved) = read_plan(plan)?;
-            if *json {
-                return print_json(&resolved);
+            if json.json {
+                return print_json(&CheckedPlan::of(
+                    &plan.display().to_string(),
+                    &resolved,
+                    &program::origin(),
+                ));
             }
             let design = &resolved.design;
             let arms: Vec<&str> = resolved.arms.iter().map(|arm| arm.name.as_str()).collect();

@@ -2,6 +2,7 @@
 use std::path::PathBuf;
 
 use netduel_lab::KeeperCommand;
+use netduel_report::json::envelope::Origin;
 
 use crate::exit::{Failure, Kind};
 use crate::quick::pairing::Pairing;
@@ -45,6 +46,14 @@ pub fn state_folder() -> Result<PathBuf, Failure> {
 /// Name and version, for example `netduel 0.1.0`.
 pub fn name_and_version() -> String {
     format!("netduel {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// What JSON documents say of their origin: this version, and the time.
+pub fn origin() -> Origin {
+    Origin {
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+        created_unix_ms: netduel_sys::clock::realtime_ns() / 1_000_000,
+    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@ use std::path::{Path, PathBuf};
 
 use netduel_model::run::Run;
 use netduel_report::analysis::Analysis;
+use netduel_report::json::report::ReportDocument;
 use netduel_report::{document, terminal};
 
 use crate::cli::stored::Format;
 use crate::console::page_layout;
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::program;
 
 /// Where a report goes, and in which format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +35,9 @@ impl Destination {
             Some(format) => Ok(Self { path: out.to_owned(), format }),
             None => Err(Failure::message(
                 Kind::Usage,
-                format!(
-                    "--out {}: no report has this extension; write .html, .md, .json, .csv or .txt, or a folder",
-                    out.display()
-                ),
-            )),
+                format!("--out {}: no report has this extension", out.display()),
+            )
+            .remedy("write .html, .md, .json, .csv or .txt, or a folder")),
         }
     }
 
@@ -63,7 +63,7 @@ pub fn render(run: &Run, analysis: &Analysis, format: Format) -> Result<String, 
         Format::Md => netduel_report::markdown::page(&document::of_run(run, analysis)),
         Format::Csv => netduel_report::csv::trials(run),
         Format::Json => {
-            let document = netduel_report::json::document(run, analysis);
+            let document = ReportDocument::of(run, analysis, &program::origin());
             format!("{}\n", serde_json::to_string_pretty(&document).kind(Kind::Internal)?)
         }
     })
@@ -87,10 +87,8 @@ fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, path));
     written.map_err(|error| {
         drop(std::fs::remove_file(&beside));
-        Failure::message(
-            Kind::Store,
-            format!("failed to write {}: {error}; choose another place with --out", path.display()),
-        )
+        Failure::message(Kind::Store, format!("failed to write {}: {error}", path.display()))
+            .remedy("choose another place with --out")
     })
 }
 

@@ -2,11 +2,15 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use netduel_model::run::{Annotations, RunEnd};
-use netduel_store::{RunContents, RunSummary, Store};
+use netduel_report::json::envelope::{Document as _, iso_8601};
+use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocument, StoredRun};
+use netduel_report::json::report::ReportDocument;
+use netduel_store::{RunSummary, Store};
 
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
 use crate::console::{print, print_json};
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::program;
 use crate::report_file::{Destination, render};
 use crate::run_store::{open_store, resume_hint, store_failure};
 
@@ -25,13 +29,16 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         return print(&format!("{}\n", destination.path.display()));
     }
     let format = format.unwrap_or(Format::Text);
+    if format == Format::Json {
+        return print_json(&ReportDocument::of(&run, &analysis, &program::origin()));
+    }
     print(&render(&run, &analysis, format)?)?;
     if format == Format::Text {
         // A file from elsewhere is written by no run of this store.
         let own = store.id_of(&args.run).ok();
         let in_use = own.as_ref().is_some_and(|id| store.is_in_use(id));
         let id = own.unwrap_or(run.header.id);
-        print(&State::of(run.end.as_ref(), in_use).hint(&resume_hint(&id)))?;
+        print(&hint(state(run.end.as_ref(), in_use), &resume_hint(&id)))?;
     }
     Ok(())
 }
@@ -39,23 +46,21 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
 /// A page of half a megabyte is unreadable on a terminal.
 fn refuse_page_on_a_terminal(format: Option<Format>, is_terminal: bool, run: &str) -> Result<(), Failure> {
     if format == Some(Format::Html) && is_terminal {
-        let text = format!(
-            "an HTML page is not printed to a terminal; write it to a file: netduel report {run} --out report.html"
-        );
-        return Err(Failure::message(Kind::Usage, text));
+        return Err(Failure::message(Kind::Usage, "an HTML page is not printed to a terminal")
+            .remedy(format!("write it to a file: netduel report {run} --out report.html")));
     }
     Ok(())
 }
 
 /// `netduel runs`.
 pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
-    if let Some(RunsAction::Rm { runs, yes, store }) = &args.action {
-        return remove(&open_store(store)?, runs, *yes);
+    if let Some(RunsAction::Rm { runs, yes, json, store }) = &args.action {
+        return remove(&open_store(store)?, runs, *yes, json.json);
     }
     let runs = open_store(&args.store)?.list().kind(Kind::Store)?;
     if args.json.json {
-        let documents: Vec<serde_json::Value> = runs.iter().map(document).collect();
-        return print_json(&documents);
+        let envelope = RunsDocument::envelope(&program::origin());
+        return print_json(&RunsDocument { envelope, runs: runs.iter().map(stored_run).collect() });
     }
     if runs.is_empty() {
         return print("no run is stored; make one with `netduel demo`\n");
@@ -65,7 +70,7 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
 }
 
 /// `netduel runs rm`: all names are resolved before the first run is deleted.
-fn remove(store: &Store, names: &[String], yes: bool) -> Result<(), Failure> {
+fn remove(store: &Store, names: &[String], yes: bool, json: bool) -> Result<(), Failure> {
     let mut ids = Vec::new();
     for name in names {
         let id = store.id_of(name).map_err(store_failure)?;
@@ -74,20 +79,39 @@ fn remove(store: &Store, names: &[String], yes: bool) -> Result<(), Failure> {
         }
     }
     if !yes && !confirmed(&ids)? {
-        return print("nothing was deleted\n");
+        return if json { print_removed(&[]) } else { print("nothing was deleted\n") };
     }
+    let mut removed = Vec::new();
+    let mut result = Ok(());
     for id in &ids {
-        store.remove(id.as_str()).map_err(store_failure)?;
-        print(&format!("deleted {id}\n"))?;
+        result = store.remove(id.as_str()).map(drop).map_err(store_failure);
+        if result.is_err() {
+            break;
+        }
+        removed.push(id.to_string());
+        if !json {
+            print(&format!("deleted {id}\n"))?;
+        }
     }
-    Ok(())
+    // Without a deleted run the error is the document.
+    if json && !removed.is_empty() {
+        print_removed(&removed)?;
+    }
+    result
+}
+
+fn print_removed(removed: &[String]) -> Result<(), Failure> {
+    print_json(&RemovedRuns {
+        envelope: RemovedRuns::envelope(&program::origin()),
+        removed: removed.to_vec(),
+    })
 }
 
 /// Asks on the terminal; refuses without one.
 fn confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() {
-        let text = "netduel runs rm asks before it deletes, and standard input is not a terminal: add --yes";
-        return Err(Failure::message(Kind::Usage, text));
+        let text = "netduel runs rm asks before it deletes, and standard input is not a terminal";
+        return Err(Failure::message(Kind::Usage, text).remedy("add --yes"));
     }
     let names: Vec<&str> = ids.iter().map(netduel_model::ids::RunId::as_str).collect();
     eprint!("Delete {} for good? [y/N] ", names.join(", "));
@@ -102,70 +126,44 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// Whether a run is finished, and whether it can go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// A process is writing it.
-    Running,
-    /// Finished.
-    Done,
-    /// Stopped by the user, or its coordinator was killed.
-    Stopped,
-    /// A failure ended it.
-    Failed,
+/// Whether a run is finished, and whether it can be resumed.
+fn state(end: Option<&RunEnd>, in_use: bool) -> RunState {
+    match end {
+        _ if in_use => RunState::Running,
+        Some(RunEnd::PrecisionReached | RunEnd::BlockLimitReached | RunEnd::BudgetReached) => RunState::Done,
+        Some(RunEnd::Interrupted) | None => RunState::Stopped,
+        Some(RunEnd::Failed { .. }) => RunState::Failed,
+    }
 }
 
-impl State {
-    fn of(end: Option<&RunEnd>, in_use: bool) -> Self {
-        match end {
-            _ if in_use => Self::Running,
-            Some(RunEnd::PrecisionReached | RunEnd::BlockLimitReached | RunEnd::BudgetReached) => Self::Done,
-            Some(RunEnd::Interrupted) | None => Self::Stopped,
-            Some(RunEnd::Failed { .. }) => Self::Failed,
-        }
-    }
-
-    fn of_contents(contents: &RunContents) -> Self {
-        Self::of(contents.end.as_ref(), contents.in_use)
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// What can be done with it, as a line of its own.
-    fn hint(self, resume: &str) -> String {
-        match self {
-            Self::Running => "This run is still running.\n".to_owned(),
-            Self::Done => String::new(),
-            Self::Stopped | Self::Failed => format!("Resume with: {resume}\n"),
-        }
+/// What can be done with a run, as a line of its own.
+fn hint(state: RunState, resume: &str) -> String {
+    match state {
+        RunState::Running => "This run is still running.\n".to_owned(),
+        RunState::Done => String::new(),
+        RunState::Stopped | RunState::Failed => format!("Resume with: {resume}\n"),
     }
 }
 
 /// A run in the listing for scripts.
-fn document(run: &RunSummary) -> serde_json::Value {
-    let path = run.path.display().to_string();
-    match &run.contents {
-        Ok(contents) => serde_json::json!({
-            "id": run.id,
-            "path": path,
-            "question": contents.header.plan.question,
-            "title": contents.header.annotations.title,
-            "notes": contents.header.annotations.notes,
-            "overrides": contents.header.annotations.overrides,
-            "started_unix_ms": contents.header.started_unix_ms,
-            "trials": contents.trials,
-            "state": State::of_contents(contents).word(),
-            "end": contents.end,
-            "torn": contents.torn.is_some(),
-        }),
-        Err(error) => serde_json::json!({ "id": run.id, "path": path, "error": error.to_string() }),
+fn stored_run(run: &RunSummary) -> StoredRun {
+    let contents = run.contents.as_ref().ok();
+    let header = contents.map(|contents| &contents.header);
+    let annotations = header.map(|header| header.annotations.clone()).unwrap_or_default();
+    StoredRun {
+        id: run.id.to_string(),
+        path: run.path.display().to_string(),
+        error: run.contents.as_ref().err().map(ToString::to_string),
+        question: header.map(|header| header.plan.question.clone()),
+        title: annotations.title,
+        notes: Note::all(&annotations.notes),
+        overrides: annotations.overrides,
+        started: header.map(|header| iso_8601(header.started_unix_ms)),
+        started_unix_ms: header.map(|header| header.started_unix_ms),
+        trials: contents.map(|contents| contents.trials),
+        state: contents.map(|contents| state(contents.end.as_ref(), contents.in_use)),
+        end: contents.and_then(|contents| contents.end.as_ref()).map(listing::RunEnd::of),
+        torn: contents.map(|contents| contents.torn.is_some()),
     }
 }
 
@@ -173,10 +171,10 @@ fn document(run: &RunSummary) -> serde_json::Value {
 fn line(run: &RunSummary) -> String {
     match &run.contents {
         Ok(contents) => {
-            let state = State::of_contents(contents);
+            let state = state(contents.end.as_ref(), contents.in_use);
             let resume = match state {
-                State::Running | State::Done => String::new(),
-                State::Stopped | State::Failed => format!(" ({})", resume_hint(&run.id)),
+                RunState::Running | RunState::Done => String::new(),
+                RunState::Stopped | RunState::Failed => format!(" ({})", resume_hint(&run.id)),
             };
             let Annotations { title, notes, .. } = &contents.header.annotations;
             let title = title.as_ref().unwrap_or(&contents.header.plan.question);
@@ -195,17 +193,21 @@ mod tests {
     #[test]
     fn only_runs_that_are_neither_running_nor_done_can_be_resumed() {
         let failed = RunEnd::Failed { detail: "x".to_owned() };
-        for (end, in_use, state, resumable) in [
-            (None, true, State::Running, false),
+        for (end, in_use, expected, resumable) in [
+            (None, true, RunState::Running, false),
             // A resumed run has the end of its first part until its file says that it goes on.
-            (Some(&RunEnd::Interrupted), true, State::Running, false),
-            (None, false, State::Stopped, true),
-            (Some(&RunEnd::Interrupted), false, State::Stopped, true),
-            (Some(&failed), false, State::Failed, true),
-            (Some(&RunEnd::BlockLimitReached), false, State::Done, false),
+            (Some(&RunEnd::Interrupted), true, RunState::Running, false),
+            (None, false, RunState::Stopped, true),
+            (Some(&RunEnd::Interrupted), false, RunState::Stopped, true),
+            (Some(&failed), false, RunState::Failed, true),
+            (Some(&RunEnd::BlockLimitReached), false, RunState::Done, false),
         ] {
-            assert_eq!(State::of(end, in_use), state);
-            assert_eq!(state.hint("netduel run --resume x").contains("--resume"), resumable, "{state:?}");
+            assert_eq!(state(end, in_use), expected);
+            assert_eq!(
+                hint(expected, "netduel run --resume x").contains("--resume"),
+                resumable,
+                "{expected:?}"
+            );
         }
     }
 

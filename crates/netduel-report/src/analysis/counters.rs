@@ -7,6 +7,8 @@ use netduel_model::plan::Arm;
 use netduel_model::trial::Trial;
 use netduel_model::workload::{Traffic, WorkUnit, Workload};
 use netduel_stats::summary;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{datagrams, figures, machine};
 
@@ -24,7 +26,8 @@ pub struct Spread {
 }
 
 /// Which counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum CounterKind {
     /// CPU time, all classes.
     Busy,

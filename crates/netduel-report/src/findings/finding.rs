@@ -1,8 +1,9 @@
 //! A finding: its name, its severity, the evidence, the reason and the remedy. Imports no rule.
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// A measurement would fail, or measure something else than intended.

@@ -1,59 +1,171 @@
-//! What the events of a failover cost, in JSON: every repeat, and the quantiles of outages.
-use serde_json::{Value, json};
+//! What the events of a failover cost, in JSON: every trial, and the quantiles of outages.
+use netduel_model::failover::PathEventKind;
+use netduel_model::plan::spec::Side;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use crate::analysis::{ArmFailover, Dip, EventFigures, Phase, WayFigures, quantile};
+use crate::analysis::{self, ArmFailover, EventFigures, Phase, WayFigures, quantile};
 
-/// An arm of a failover.
-pub(super) fn arm(arm: &ArmFailover) -> Value {
-    let probes = |(sent, lost): (u64, u64)| json!({ "sent": sent, "lost": lost });
-    json!({
-        "events": arm.events.iter().map(event).collect::<Vec<_>>(),
-        "probes": { "up": probes(arm.probes[0]), "down": probes(arm.probes[1]) },
-        "clock_error_ns": arm.clock_error_ns,
-    })
+/// The failovers of an arm, all valid trials.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Failover {
+    /// The events of the plan, in order.
+    pub events: Vec<FailoverEvent>,
+    /// Probes from client to server.
+    pub probes_up: ProbeCount,
+    /// Probes from server to client.
+    pub probes_down: ProbeCount,
+    /// Largest error of one-way delays; 0 where both hosts share a clock.
+    pub clock_error_ns: f64,
 }
 
-fn event(figures: &EventFigures) -> Value {
-    json!({
-        "kind": figures.event.kind,
-        "at_ns": figures.event.at,
-        "on": figures.event.on,
-        "interface": figures.event.interface,
-        "began_s": figures.began_s,
-        "kernel_ns": figures.took_ns,
-        "up": way(&figures.ways[0]),
-        "down": way(&figures.ways[1]),
-    })
+/// Probes of one direction, all trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProbeCount {
+    /// Probes sent.
+    pub sent: u64,
+    /// Probes lost.
+    pub lost: u64,
 }
 
-fn way(way: &WayFigures) -> Value {
-    let quantiles = |values: &[f64]| {
+/// An event.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FailoverEvent {
+    /// What happens to the path.
+    pub kind: PathEventKind,
+    /// Time in the plan, after the start of a trial.
+    pub at_ns: u64,
+    /// On which host.
+    pub on: Side,
+    /// Interface that the plan names; null for that of the arm.
+    pub interface: Option<String>,
+    /// When the event began, by the clock of the client, by trial.
+    pub began_s: Vec<f64>,
+    /// Duration of the calls to the kernel, by trial.
+    pub kernel_ns: Vec<f64>,
+    /// From client to server.
+    pub up: FailoverWay,
+    /// From server to client.
+    pub down: FailoverWay,
+}
+
+/// One direction around an event. Lists have one entry per trial.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FailoverWay {
+    /// Quantiles of the outage over the trials.
+    pub outage_ns: Quantiles,
+    /// Longest time without a probe, less the pace.
+    pub outage_ns_by_trial: Vec<f64>,
+    /// Trials whose outage had not ended with the traffic; their value is a minimum.
+    pub outages_not_over: u32,
+    /// The same time before the event: the baseline without an event.
+    pub without_an_event_ns_by_trial: Vec<f64>,
+    /// Probes lost.
+    pub lost_by_trial: Vec<f64>,
+    /// Probes that arrived more than once.
+    pub duplicated_by_trial: Vec<f64>,
+    /// Probes that arrived after later ones.
+    pub reordered_by_trial: Vec<f64>,
+    /// One-way delay in the half second before the event.
+    pub delay_before_ns: Quantiles,
+    /// One-way delay during the outage.
+    pub delay_during_ns: Quantiles,
+    /// One-way delay in the half second after the outage.
+    pub delay_after_ns: Quantiles,
+    /// The TCP streams; empty without streams in this direction.
+    pub streams_by_trial: Vec<StreamDip>,
+}
+
+/// Quantiles; the key names the unit. A value is null without figures.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Quantiles {
+    /// Number of figures.
+    pub n: usize,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+/// The rate of the streams of a trial around an event.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct StreamDip {
+    /// In the half second before the event.
+    pub before_bps: f64,
+    /// Lowest interval of 10 ms in the half second after it.
+    pub lowest_bps: f64,
+    /// Steady state: in the second half of the time to the next event.
+    pub settled_bps: f64,
+    /// From the event to 90 % of the lesser of before and settled; null when the streams did not recover.
+    pub recovery_ns: Option<f64>,
+}
+
+impl Failover {
+    pub(super) fn of(arm: &ArmFailover) -> Self {
+        let probes = |(sent, lost): (u64, u64)| ProbeCount { sent, lost };
+        Self {
+            events: arm.events.iter().map(FailoverEvent::of).collect(),
+            probes_up: probes(arm.probes[0]),
+            probes_down: probes(arm.probes[1]),
+            clock_error_ns: arm.clock_error_ns,
+        }
+    }
+}
+
+impl FailoverEvent {
+    fn of(figures: &EventFigures) -> Self {
+        Self {
+            kind: figures.event.kind,
+            at_ns: figures.event.at.0,
+            on: figures.event.on,
+            interface: figures.event.interface.clone(),
+            began_s: figures.began_s.clone(),
+            kernel_ns: figures.took_ns.clone(),
+            up: FailoverWay::of(&figures.ways[0]),
+            down: FailoverWay::of(&figures.ways[1]),
+        }
+    }
+}
+
+impl FailoverWay {
+    fn of(way: &WayFigures) -> Self {
+        let delay = |phase: Phase| Quantiles::of(&way.delay_ns[phase as usize]);
+        Self {
+            outage_ns: Quantiles::of(&way.outage_ns),
+            outage_ns_by_trial: way.outage_ns.clone(),
+            outages_not_over: way.never_over,
+            without_an_event_ns_by_trial: way.without_ns.clone(),
+            lost_by_trial: way.lost.clone(),
+            duplicated_by_trial: way.duplicated.clone(),
+            reordered_by_trial: way.reordered.clone(),
+            delay_before_ns: delay(Phase::Before),
+            delay_during_ns: delay(Phase::During),
+            delay_after_ns: delay(Phase::After),
+            streams_by_trial: way.dips.iter().map(StreamDip::of).collect(),
+        }
+    }
+}
+
+impl Quantiles {
+    fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        json!({
-            "n": sorted.len(), "p50": quantile(&sorted, 0.5), "p90": quantile(&sorted, 0.9), "p99": quantile(&sorted, 0.99),
-            "max": sorted.last(),
-        })
-    };
-    let delay = |phase: Phase| quantiles(&way.delay_ns[phase as usize]);
-    json!({
-        "outage_ns": quantiles(&way.outage_ns),
-        "outage_ns_by_trial": way.outage_ns,
-        "outages_not_over": way.never_over,
-        "without_an_event_ns_by_trial": way.without_ns,
-        "lost_by_trial": way.lost,
-        "duplicated_by_trial": way.duplicated,
-        "reordered_by_trial": way.reordered,
-        "one_way_delay_ns": {
-            "before": delay(Phase::Before), "during": delay(Phase::During), "after": delay(Phase::After),
-        },
-        "streams_by_trial": way.dips.iter().map(dip).collect::<Vec<_>>(),
-    })
+        let at = |share| quantile(&sorted, share);
+        Self { n: sorted.len(), p50: at(0.5), p90: at(0.9), p99: at(0.99), max: sorted.last().copied() }
+    }
 }
 
-fn dip(dip: &Dip) -> Value {
-    json!({
-        "before_bps": dip.before_bps, "lowest_bps": dip.lowest_bps, "settled_bps": dip.settled_bps,
-        "recovery_ns": dip.recovery_ns,
-    })
+impl StreamDip {
+    fn of(dip: &analysis::Dip) -> Self {
+        Self {
+            before_bps: dip.before_bps,
+            lowest_bps: dip.lowest_bps,
+            settled_bps: dip.settled_bps,
+            recovery_ns: dip.recovery_ns,
+        }
+    }
 }

@@ -3,11 +3,9 @@
 //! The layout is that of iperf3: interval, transfer, rate, errors. Units differ: SI prefixes are powers of 1000 everywhere, and
 //! bits and bytes never share a word.
 mod intervals;
-mod json;
 mod summary;
 mod sweep;
 
 pub use intervals::{Interval, Intervals, heading, line};
-pub use json::{document, failure, interval as interval_json};
 pub use summary::{SummaryInput, summary};
 pub use sweep::sweep;

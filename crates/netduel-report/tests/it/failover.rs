@@ -342,6 +342,11 @@ fn every_event_and_direction_has_a_row_in_every_format() {
         ["surprise", "remove", "at", "1", "s", "to", "server", "3", "3.00", "ms", "3.00", "ms", "3.00"],
         "{text}"
     );
+    let events = &crate::json::report(&run)["workloads"][0]["arms"][0]["failover"]["events"];
+    assert_eq!(
+        (&events[0]["up"]["outage_ns"]["n"], &events[0]["up"]["lost_by_trial"][0]),
+        (&3.into(), &3.0.into())
+    );
     let markdown = markdown::page(&document(&run));
     assert!(markdown.contains("| surprise | remove at 1 s | to server | 3 | 3.00 ms |"), "{markdown}");
 }

@@ -1,8 +1,9 @@
 //! Texts of plans, hosts and errors come from elsewhere: none may become markup, script, a formula or a terminal command.
 use netduel_model::run::{Run, RunEnd};
-use netduel_report::{analyse_run, csv, document, html, json, markdown, terminal};
+use netduel_report::{csv, document, html, markdown, terminal};
 
 use crate::builder::{Recipe, build};
+use crate::json;
 
 /// Ends a script, starts an image with a handler, closes an attribute, steers a terminal, turns the writing, breaks a table.
 pub const HOSTILE: &str = "</script><img src=x onerror=\"document.title='owned'\">'\"|`*[a](javascript:b)\u{1b}[2J\u{202e}\r\n=1+1\u{2028}";
@@ -72,7 +73,7 @@ fn csv_fields_are_quoted_and_never_formulas() {
 #[test]
 fn json_round_trips_hostile_texts() {
     let run = run();
-    let text = json::document(&run, &analyse_run(&run)).to_string();
+    let text = json::report(&run).to_string();
     let read: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(read["question"], run.header.plan.question);
 }

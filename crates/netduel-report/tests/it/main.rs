@@ -11,6 +11,7 @@ mod findings;
 mod formats;
 mod hostile;
 mod hosts;
+mod json;
 mod nonsense;
 mod packets;
 mod quick;

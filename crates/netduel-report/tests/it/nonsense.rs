@@ -1,21 +1,21 @@
 //! Whatever a run holds, no output has a number that is none.
 use netduel_model::run::Run;
 use netduel_model::sample::HistogramRecord;
-use netduel_report::{analyse_run, csv, document, html, json, markdown, terminal};
+use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 use proptest::prelude::*;
 
 use crate::builder::{Recipe, build};
+use crate::json;
 
 /// Every output of a run, the page without its scripts.
 fn outputs(run: &Run) -> Vec<(&'static str, String)> {
-    let analysis = analyse_run(run);
     let page = html::page(&document(run));
     let (before, data) = page.split_once("type=\"application/json\">").unwrap();
     let (_, body) = before.split_once("</style>").unwrap();
     vec![
         ("terminal", terminal::report(&document(run), 100, false)),
         ("markdown", markdown::page(&document(run))),
-        ("json", json::document(run, &analysis).to_string()),
+        ("json", json::report(run).to_string()),
         ("csv", csv::trials(run)),
         ("page", body.to_owned()),
         ("chart data", data.split_once("</script>").unwrap().0.to_owned()),

@@ -9,9 +9,10 @@ use netduel_model::search::{Search, SearchEnd, SearchPreset, SearchReport, Searc
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Pps, SAMPLE_INTERVAL_NS, Traffic, Workload};
 use netduel_report::analysis::{ArmPackets, Cause, LostPackets, SweptBy, WorkloadAnalysis, limit_of};
-use netduel_report::{analyse_run, csv, document, html, json, markdown, terminal, words};
+use netduel_report::{analyse_run, csv, document, html, markdown, terminal, words};
 
 use crate::builder::{Recipe, build};
+use crate::json;
 
 const INTERVALS: u64 = 50;
 
@@ -178,7 +179,7 @@ fn every_format_uses_packet_terms() {
     }
     let overrun = words::warnings(&analysis).into_iter().find(|said| said.starts_with("receiver overrun: "));
     assert!(overrun.unwrap().contains("lost 6000 packets (of 10000 in total) at the receiver"));
-    let value = json::document(&run, &analysis);
+    let value = json::report(&run);
     let packets = &value["workloads"][0]["arms"][0]["packets"][0];
     assert_eq!(packets["received_pps"]["intervals"], 86);
     assert_eq!(packets["lost"][0]["counted_as"], "rx_ring_full at the receiver");

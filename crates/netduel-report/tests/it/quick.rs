@@ -5,7 +5,7 @@ use netduel_model::workload::{Direction, Role, Traffic, UdpStream, Workload};
 use netduel_report::quick::{self, Intervals, SummaryInput};
 
 use crate::builder::{Recipe, build};
-use crate::stamps;
+use crate::{json, stamps};
 
 fn traffic(workload: &'static str) -> Traffic {
     let run = build(&Recipe { workloads: vec![workload], blocks: 3, ..Recipe::default() });
@@ -84,8 +84,8 @@ fn stamped_test_shows_the_round_trip_composition() {
     let input = SummaryInput { workload, trial, shared_machine: false, expected: None };
     let text = quick::summary(input, 80);
     assert!(text.contains("network, both ways") && text.contains("one way up"), "{text}");
-    let document = quick::document(&run.header.plan, None, input, &[]);
-    assert_eq!(document["stamps"]["complete"], 1_000, "{document}");
+    let document = json::quick_test(&run, input);
+    assert_eq!(document["tests"][0]["stamps"]["complete"], 1_000, "{document}");
 }
 
 #[test]

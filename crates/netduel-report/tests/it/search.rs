@@ -11,10 +11,11 @@ use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Pps, Traffic};
 use netduel_report::analysis::Analysis;
-use netduel_report::{analyse_run, document, html, json, markdown, terminal, words};
+use netduel_report::{analyse_run, document, html, markdown, terminal, words};
 use netduel_stats::verdict::Verdict;
 
 use crate::builder::{Recipe, build};
+use crate::json;
 
 fn step(load: Option<u64>, purpose: SearchPurpose, [sent, received]: [u64; 2]) -> SearchStep {
     let duration_s = 2.0;
@@ -169,10 +170,10 @@ fn every_format_shows_bounds_cost_pacing_and_steps_of_a_search() {
     assert_eq!(page.matches("<circle class=\"good\"").count(), 2);
     assert_eq!(page.matches("<circle class=\"bad\"").count(), 4);
     assert!(page.contains("trying 1.00 Mpps for 2 s: no loss"), "each mark has its words");
-    let json = json::document(&run, &analysis);
+    let json = json::report(&run);
     let search = &json["workloads"][0]["arms"][0]["search"];
     assert_eq!(search["trials"].as_array().unwrap().len(), 8);
-    assert_eq!(search["trials"][0]["steps"][1]["output"]["received"], 2_000_000);
+    assert_eq!(search["trials"][0]["steps"][1]["received"], 2_000_000);
     assert_eq!(search["goals"][0]["name"], "no-drop");
 }
 

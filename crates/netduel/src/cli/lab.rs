@@ -66,9 +66,13 @@ pub enum LabCommand {
         /// Remove every lab of this user.
         #[arg(long, conflicts_with_all = ["name", "word"])]
         all: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Show which labs are up, and the counters of their interfaces.
-    #[command(after_help = "Examples:\n  netduel lab status\n  netduel lab status --json | jq -r '.[].name'")]
+    #[command(
+        after_help = "Examples:\n  netduel lab status\n  netduel lab status --json | jq -r '.labs[].name'"
+    )]
     Status {
         #[command(flatten)]
         json: JsonArgs,

@@ -1,5 +1,6 @@
 //! The command line: one definition for the parser, the help, the man pages and the completions. Each command's options stand in a
 //! file of their own or beside the command; nothing here runs one.
+pub mod json;
 pub mod lab;
 pub mod pair;
 pub mod run;
@@ -18,6 +19,7 @@ use crate::serve::args::ServeArgs;
 use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
+use shared::JsonArgs;
 use stored::{ReportArgs, RunsArgs};
 
 /// A/B-test two network paths: which is faster, by how much, at what cost, and why.
@@ -134,7 +136,7 @@ pub enum Command {
     Report(ReportArgs),
     /// List the stored runs, or delete some.
     #[command(
-        after_help = "Examples:\n  netduel runs\n  netduel runs --json | jq -r '.[].id'\n  netduel runs rm last"
+        after_help = "Examples:\n  netduel runs\n  netduel runs --json | jq -r '.runs[].id'\n  netduel runs rm last"
     )]
     Runs(RunsArgs),
     /// Serve one coordinator over standard input and output; started by launchers.
@@ -201,14 +203,13 @@ pub enum Completable {
 #[derive(Debug, Subcommand)]
 pub enum PlanCommand {
     /// Check a plan and show what will run; with --json every default is written out.
-    #[command(after_help = "Example:\n  netduel plan check my.toml --json | jq .design")]
+    #[command(after_help = "Example:\n  netduel plan check my.toml --json | jq .plan.design")]
     Check {
         /// The plan, a TOML file.
         #[arg(value_name = "PLAN.toml")]
         plan: PathBuf,
-        /// Print the resolved plan as JSON.
-        #[arg(short = 'J', long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Print the JSON Schema of plans, for editors that check while one types.
     Schema,

@@ -1,14 +1,15 @@
 //! The options of `netduel pair`.
 use clap::Args;
 
+use super::shared::JsonArgs;
+
 /// `netduel pair`.
 #[derive(Debug, Args)]
 pub struct PairArgs {
     #[command(flatten)]
     pub action: PairAction,
-    /// With --list: print a JSON array of names.
-    #[arg(short = 'J', long, requires = "list")]
-    pub json: bool,
+    #[command(flatten)]
+    pub json: JsonArgs,
 }
 
 /// What to do with pairings: one of these.

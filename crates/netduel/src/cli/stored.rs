@@ -84,6 +84,8 @@ pub enum RunsAction {
         #[arg(short = 'y', long)]
         yes: bool,
         #[command(flatten)]
+        json: JsonArgs,
+        #[command(flatten)]
         store: StoreArgs,
     },
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use netduel_report::findings::Severity;
 
+use crate::cli::shared::JsonArgs;
+
 /// `netduel inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
@@ -14,9 +16,8 @@ pub struct InspectArgs {
     /// The hosts of this plan, started as in a run; the pairs of its arms are compared.
     #[arg(long, value_name = "PLAN.toml")]
     pub plan: Option<PathBuf>,
-    /// Print facts and findings as one JSON document.
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub json: JsonArgs,
     /// Do not ask the cloud's metadata service.
     #[arg(long)]
     pub no_metadata: bool,

@@ -14,9 +14,10 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::Percent;
 use netduel_report::findings::Severity;
 use netduel_report::inspect::{self, Inspection};
+use netduel_report::json::inspect::InspectDocument;
 
-use crate::console::{page_layout, print};
-use crate::exit::{Failure, Kind, OrFail as _, chain};
+use crate::console::{page_layout, print, print_json};
+use crate::exit::{Failure, Kind, chain};
 use crate::program;
 use crate::run::{SystemClock, agent_argv, build_lab, read_plan};
 use args::InspectArgs;
@@ -43,9 +44,8 @@ pub fn command(args: &InspectArgs) -> Result<(), Failure> {
 }
 
 fn show(inspection: &Inspection, args: &InspectArgs) -> Result<(), Failure> {
-    if args.json {
-        let document = inspect::document(inspection, &program::name_and_version());
-        return print(&format!("{}\n", serde_json::to_string_pretty(&document).kind(Kind::Internal)?));
+    if args.json.json {
+        return print_json(&InspectDocument::of(inspection, &program::origin()));
     }
     let (width, colour) = page_layout();
     print(&inspect::text(inspection, width, colour))

@@ -6,18 +6,21 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use netduel_model::socket_name::SocketName;
+use netduel_report::json::envelope::Document as _;
+use netduel_report::json::listing::{PairedServer, PairingAction, Pairings};
 
 use super::pairing::Pairing;
 use crate::cli::pair::{PairAction, PairArgs};
 use crate::console::{print, print_json};
 use crate::exit::{Failure, Kind};
+use crate::program;
 
 /// A file with more is no pairing, bytes.
 const FILE_LEN_MAX: u64 = 4096;
 
 /// The folder of the pairings.
 fn folder() -> Result<PathBuf, Failure> {
-    crate::program::state_folder().map(|folder| folder.join("pairings"))
+    program::state_folder().map(|folder| folder.join("pairings"))
 }
 
 fn file_of(name: &SocketName) -> Result<PathBuf, Failure> {
@@ -116,27 +119,36 @@ pub fn list() -> Result<Vec<SocketName>, Failure> {
     Ok(names)
 }
 
+fn print_pairings(action: PairingAction, servers: &[SocketName]) -> Result<(), Failure> {
+    let paired =
+        |name: &SocketName| PairedServer { name: name.to_string(), host: name.host.clone(), port: name.port };
+    let envelope = Pairings::envelope(&program::origin());
+    print_json(&Pairings { envelope, action, pairings: servers.iter().map(paired).collect() })
+}
+
 /// `netduel pair`.
 pub fn command(args: &PairArgs) -> Result<(), Failure> {
     let PairAction { string, list: is_list, forget: forgotten } = &args.action;
+    let json = args.json.json;
     if *is_list {
-        let names: Vec<String> = list()?.iter().map(ToString::to_string).collect();
-        return match (args.json, names.as_slice()) {
-            (true, _) => print_json(&names),
-            (false, []) => Ok(()),
-            (false, _) => print(&format!("{}\n", names.join("\n"))),
-        };
+        let servers = list()?;
+        if json {
+            return print_pairings(PairingAction::List, &servers);
+        }
+        let lines: Vec<String> = servers.iter().map(|name| format!("{name}\n")).collect();
+        return print(&lines.concat());
     }
     if let Some(host) = forgotten {
         let name = SocketName::parse(host)
             .ok_or_else(|| Failure::message(Kind::Usage, format!("{host:?} is not HOST or HOST:PORT")))?;
         if forget(&name)? {
+            if json {
+                return print_pairings(PairingAction::Deleted, &[name]);
+            }
             return print(&format!("deleted the pairing with {name}\n"));
         }
-        return Err(Failure::message(
-            Kind::NotPaired,
-            format!("there is no pairing with {name}; `netduel pair --list` shows all"),
-        ));
+        return Err(Failure::message(Kind::NotPaired, format!("there is no pairing with {name}"))
+            .remedy("`netduel pair --list` shows all"));
     }
     let mut text = string.clone().unwrap_or_default();
     if text == "-" {
@@ -148,5 +160,8 @@ pub fn command(args: &PairArgs) -> Result<(), Failure> {
     let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;
     let name = SocketName { host: pairing.host.clone(), port: pairing.port };
     let path = keep(&name, &pairing)?;
+    if json {
+        return print_pairings(PairingAction::Stored, &[name]);
+    }
     print(&format!("paired with {name}; stored in {}\n", path.display()))
 }

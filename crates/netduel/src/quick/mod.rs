@@ -22,9 +22,10 @@ use netduel_model::trial::{Trial, Validity};
 use netduel_model::units::Nanos;
 use netduel_model::workload::Workload;
 use netduel_report::analysis::expected;
+use netduel_report::json::quick::{QuickDocument, QuickTest};
 use netduel_report::quick::SummaryInput;
 
-use crate::console::{page_layout, print, tell};
+use crate::console::{page_layout, print, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::program;
 use crate::run::{RunSource, System, run_failure};
@@ -66,16 +67,11 @@ pub fn packets(args: &PpsArgs) -> Result<(), Failure> {
     // All are checked before the first runs: the last size may be the wrong one.
     let placeholder = reach::placeholder(&args.common);
     for test in &tests {
-        test.plan(&args.common, "server", placeholder)
-            .inspect_err(|failure| output::failed_before(Format::of(&args.common), failure))?;
+        test.plan(&args.common, "server", placeholder).inspect_err(|failure| {
+            output::failed(Format::of(&args.common), failure, ("", &[]), Vec::new());
+        })?;
     }
-    let mut done = Vec::new();
-    for test in &tests {
-        if !done.is_empty() && Format::of(&args.common) == Format::Text {
-            print("\n")?;
-        }
-        done.push(run_for(&args.common, test)?);
-    }
+    let done = run_all(&args.common, &tests)?;
     if done.len() > 1 && Format::of(&args.common) == Format::Text {
         let rows: Vec<SummaryInput<'_>> = done.iter().map(Tested::input).collect();
         print(&format!("\n{}", netduel_report::quick::sweep(&rows, page_layout().0)))?;
@@ -84,7 +80,7 @@ pub fn packets(args: &PpsArgs) -> Result<(), Failure> {
 }
 
 fn run(common: &CommonArgs, test: &Test) -> Result<(), Failure> {
-    run_for(common, test).map(drop)
+    run_all(common, std::slice::from_ref(test)).map(drop)
 }
 
 /// A test that has its figures.
@@ -101,15 +97,46 @@ impl Tested {
     }
 }
 
-fn run_for(common: &CommonArgs, test: &Test) -> Result<Tested, Failure> {
+/// What programs get of the tests until now.
+#[derive(Default)]
+struct ForPrograms {
+    server: String,
+    tests: Vec<QuickTest>,
+}
+
+/// Runs one test after the other. One JSON document holds all.
+fn run_all(common: &CommonArgs, tests: &[Test]) -> Result<Vec<Tested>, Failure> {
+    let format = Format::of(common);
+    let mut for_programs = ForPrograms::default();
+    let mut done = Vec::new();
+    for test in tests {
+        if !done.is_empty() && format == Format::Text {
+            print("\n")?;
+        }
+        done.push(run_for(common, test, &mut for_programs)?);
+    }
+    if format == Format::Json {
+        let ForPrograms { server, tests } = for_programs;
+        print_json(&QuickDocument::of(&server, tests, None, &program::origin()))?;
+    }
+    Ok(done)
+}
+
+fn run_for(common: &CommonArgs, test: &Test, for_programs: &mut ForPrograms) -> Result<Tested, Failure> {
+    let failed = |failure: &Failure, for_programs: &ForPrograms, intervals| {
+        output::failed(Format::of(common), failure, (&for_programs.server, &for_programs.tests), intervals);
+    };
     let (server, plan) =
-        ready(common, test).inspect_err(|failure| output::failed_before(Format::of(common), failure))?;
+        ready(common, test).inspect_err(|failure| failed(failure, for_programs, Vec::new()))?;
+    for_programs.server = server.words();
     let workload = plan.arms.first().and_then(|arm| arm.workloads.first());
     let workload =
         workload.ok_or_else(|| Failure::message(Kind::Internal, "the plan of a quick test is empty"))?;
     let output = RefCell::new(Output::new(common, workload));
-    execute(common, &server, (test, &plan, workload), &output)
-        .inspect_err(|failure| output.borrow().failed(failure))
+    let (tested, for_program) = execute(common, &server, (test, &plan, workload), &output)
+        .inspect_err(|failure| failed(failure, for_programs, output.borrow().intervals_json()))?;
+    for_programs.tests.extend(for_program);
+    Ok(tested)
 }
 
 /// Finds the server and makes the plan.
@@ -137,8 +164,8 @@ fn execute(
     server: &reach::Server,
     (test, plan, workload): (&Test, &ResolvedPlan, &Workload),
     output: &RefCell<Output>,
-) -> Result<Tested, Failure> {
-    output.borrow().begin(plan, workload, (&server.words(), test.rate_per_stream))?;
+) -> Result<(Tested, Option<QuickTest>), Failure> {
+    output.borrow().begin(workload, (&server.words(), test.rate_per_stream))?;
     let source = if common.save {
         // A quick test has no plan's text: its command repeats it.
         let plan_text = format!("# A quick test; repeat it with:\n# {}\n", program::command_line().join(" "));
@@ -172,11 +199,15 @@ fn execute(
                 _ => false,
             };
             let expected = plan.arms.first().and_then(|arm| expected::of(plan, hosts, arm, workload));
-            output.borrow_mut().end(plan, workload, trial, (shared, expected.as_ref()))?;
-            if let Some(id) = closed.id.filter(|_| common.save) {
+            let id = closed.id.filter(|_| common.save);
+            let summary =
+                SummaryInput { workload, trial, shared_machine: shared, expected: expected.as_ref() };
+            let for_programs = output.borrow_mut().end(plan, id.as_ref(), summary)?;
+            if let Some(id) = id {
                 tell(&format!("stored as run {id} (netduel report {id})"));
             }
-            Ok(Tested { workload: workload.clone(), trial: trial.clone(), shared_machine: shared })
+            let tested = Tested { workload: workload.clone(), trial: trial.clone(), shared_machine: shared };
+            Ok((tested, for_programs))
         }
         (None, Err(error)) => Err(run_failure(error)),
         (None, Ok(_)) => Err(Failure::message(Kind::Host, "the test ended without a result")),

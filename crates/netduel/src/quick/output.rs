@@ -2,20 +2,23 @@
 use std::fmt::Write as _;
 
 use netduel_model::event::Event;
+use netduel_model::ids::RunId;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::sample::LiveFigures;
 use netduel_model::search::SearchStep;
-use netduel_model::trial::Trial;
 use netduel_model::units::{BitRate, human_bit_rate, human_si};
 use netduel_model::workload::{Role, Traffic, Workload};
-use netduel_report::analysis::Expected;
+use netduel_report::json::error::ErrorDocument;
+use netduel_report::json::parts as json;
+use netduel_report::json::quick::{QuickDocument, QuickEvent, QuickEventKind, QuickInput, QuickTest};
 use netduel_report::quick::{self, Interval, Intervals, SummaryInput};
 use netduel_report::words;
-use serde_json::{Value, json};
+use netduel_store::format::FORMAT;
 
 use super::args::CommonArgs;
-use crate::console::{page_layout, print, print_lines, tell};
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::console::{page_layout, print, print_json, print_json_line, print_lines, tell};
+use crate::exit::Failure;
+use crate::program;
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +79,6 @@ impl Output {
     /// a plan the latter.
     pub fn begin(
         &self,
-        plan: &ResolvedPlan,
         workload: &Workload,
         (server, rate_per_stream): (&str, Option<BitRate>),
     ) -> Result<(), Failure> {
@@ -91,10 +93,7 @@ impl Output {
                 print_lines(&format!("server {server}{from}: {settings}\n"))
             }
             Format::Json => Ok(()),
-            Format::JsonStream => line(&json!({
-                "event": "start", "server": server, "settings": settings, "workload": workload,
-                "question": plan.question,
-            })),
+            Format::JsonStream => event(QuickEventKind::start(server, workload)),
         }
     }
 
@@ -127,7 +126,7 @@ impl Output {
         drop(match self.format {
             Format::Text => print_lines(&format!("{}\n", words::search::tried(step))),
             Format::Json => Ok(()),
-            Format::JsonStream => line(&json!({ "event": "step", "step": step })),
+            Format::JsonStream => event(QuickEventKind::step(step)),
         });
     }
 
@@ -142,47 +141,44 @@ impl Output {
                 print_lines(&format!("{heading}{}\n", quick::line(&self.traffic, &interval)))
             }
             Format::Json => Ok(()),
-            Format::JsonStream => {
-                let mut value = quick::interval_json(&interval);
-                if let Value::Object(fields) = &mut value {
-                    fields.insert("event".to_owned(), "interval".into());
-                }
-                line(&value)
-            }
+            Format::JsonStream => event(QuickEventKind::Interval { interval: json::Interval::of(&interval) }),
         };
         // A failure to print now occurs again at the end, and is reported there.
         drop(shown);
         self.shown.push(interval);
     }
 
-    /// The last interval and the summary.
+    /// The last interval and the summary. Gives the test for the document of all tests, where that is the form of the output.
     pub fn end(
         &mut self,
         plan: &ResolvedPlan,
-        workload: &Workload,
-        trial: &Trial,
-        (shared_machine, expected): (bool, Option<&Expected>),
-    ) -> Result<(), Failure> {
+        run: Option<&RunId>,
+        summary: SummaryInput<'_>,
+    ) -> Result<Option<QuickTest>, Failure> {
         if self.lines
-            && let Some(rest) = self.intervals.finish(trial)
+            && let Some(rest) = self.intervals.finish(summary.trial)
         {
             self.show(rest);
         }
-        let input = SummaryInput { workload, trial, shared_machine, expected };
+        let run = run.map(RunId::as_str);
+        let input = QuickInput { plan, run, format_version: FORMAT, summary, intervals: &self.shown };
         match self.format {
-            Format::Text => print(&format!("\n{}", quick::summary(input, page_layout().0))),
-            Format::Json => {
-                let document = quick::document(plan, None, input, &self.shown);
-                print(&format!("{}\n", serde_json::to_string_pretty(&document).kind(Kind::Internal)?))
+            Format::Text => {
+                print(&format!("\n{}", quick::summary(summary, page_layout().0)))?;
+                Ok(None)
             }
+            Format::Json => Ok(Some(QuickTest::of(input))),
             Format::JsonStream => {
-                let mut document = quick::document(plan, None, input, &[]);
-                if let Value::Object(fields) = &mut document {
-                    fields.insert("event".to_owned(), "end".into());
-                }
-                line(&document)
+                let test = Box::new(QuickTest::of(QuickInput { intervals: &[], ..input }));
+                event(QuickEventKind::End { test })?;
+                Ok(None)
             }
         }
+    }
+
+    /// The intervals until now, for a test that fails.
+    pub fn intervals_json(&self) -> Vec<json::Interval> {
+        self.shown.iter().map(json::Interval::of).collect()
     }
 
     /// What there is when the user stops a test: figures of the last report of each end, so without start-up cut off.
@@ -200,34 +196,27 @@ impl Output {
         }
         text
     }
-
-    /// A test without a result, for programs: what failed, and the intervals until then.
-    pub fn failed(&self, failure: &Failure) {
-        let document = failure_document(failure, &self.shown);
-        // The failure itself is reported on standard error in any case.
-        drop(match self.format {
-            Format::Text => Ok(()),
-            Format::Json => print(&format!("{document:#}\n")),
-            Format::JsonStream => line(&document),
-        });
-    }
 }
 
-/// As [`Output::failed`], for a test that was not begun.
-pub fn failed_before(format: Format, failure: &Failure) {
-    if format != Format::Text {
-        drop(line(&failure_document(failure, &[])));
-    }
+/// Prints what programs get of tests when one of them fails: the tests before it with the error, or the error alone.
+pub fn failed(
+    format: Format,
+    failure: &Failure,
+    (server, tests): (&str, &[QuickTest]),
+    intervals: Vec<json::Interval>,
+) {
+    let origin = program::origin();
+    // The failure itself stands on standard error in any case.
+    drop(match format {
+        Format::Text => Ok(()),
+        Format::Json if tests.is_empty() => {
+            print_json(&ErrorDocument::of(failure.info(), intervals, &origin))
+        }
+        Format::Json => print_json(&QuickDocument::of(server, tests.to_vec(), Some(failure.info()), &origin)),
+        Format::JsonStream => event(QuickEventKind::Failed { error: failure.info() }),
+    });
 }
 
-fn failure_document(failure: &Failure, shown: &[Interval]) -> Value {
-    let mut document = quick::failure(&failure.to_string(), failure.kind as i32, shown);
-    if let Value::Object(fields) = &mut document {
-        fields.insert("event".to_owned(), "failed".into());
-    }
-    document
-}
-
-fn line(value: &Value) -> Result<(), Failure> {
-    print(&format!("{value}\n"))
+fn event(event: QuickEventKind) -> Result<(), Failure> {
+    print_json_line(&QuickEvent::of(event, &program::origin()))
 }

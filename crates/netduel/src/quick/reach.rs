@@ -71,10 +71,11 @@ fn paired(common: &CommonArgs) -> Result<SocketName, Failure> {
     if known::find(&name)?.is_none() {
         return Err(Failure::message(
             Kind::NotPaired,
-            format!(
-                "there is no pairing with {name}: run `netduel serve` there, and use the pairing string that it prints in place of \
-                 the host once; it is stored, and the host's name is enough from then on"
-            ),
+            format!("there is no pairing with {name}"),
+        )
+        .remedy(
+            "run `netduel serve` there, and use the pairing string that it prints in place of the host once; it is stored, and \
+             the host's name is enough from then on",
         ));
     }
     Ok(name)

@@ -3,10 +3,12 @@ use netduel_control::coordinator::{RunError, RunErrorKind};
 use netduel_model::ids::RunId;
 use netduel_model::run::{Run, RunEnd};
 use netduel_report::analysis::Analysis;
+use netduel_report::json::report::ReportDocument;
 use netduel_store::Store;
 
 use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::program;
 use crate::report_file::{Destination, render, summary, text};
 use crate::run_store::resume_hint;
 
@@ -47,23 +49,16 @@ pub fn finish(
     match result {
         Ok(RunEnd::Interrupted) => Err(Failure::message(
             Kind::Interrupted,
-            format!(
-                "stopped by the user: {} finished trials are kept; continue with `{}`",
-                run.trials.len(),
-                resume_hint(id)
-            ),
-        )),
-        Ok(RunEnd::Failed { detail }) => Err(Failure::message(
-            Kind::Host,
-            format!("{detail}; go on with `{}` when it is mended", resume_hint(id)),
-        )),
+            format!("stopped by the user: {} finished trials are kept", run.trials.len()),
+        )
+        .remedy(format!("continue with `{}`", resume_hint(id)))),
+        Ok(RunEnd::Failed { detail }) => Err(Failure::message(Kind::Host, detail)
+            .remedy(format!("correct the cause, then continue with `{}`", resume_hint(id)))),
         Ok(_) if analysis.verdict_possible() => Ok(()),
-        Ok(_) => Err(Failure::message(
-            Kind::NoVerdict,
-            format!(
-                "the run ended, but too few trials count for a verdict; `netduel report {id}` lists the warnings"
-            ),
-        )),
+        Ok(_) => {
+            Err(Failure::message(Kind::NoVerdict, "the run ended, but too few trials count for a verdict")
+                .remedy(format!("`netduel report {id}` lists the warnings")))
+        }
         Err(error) => {
             let failure = run_failure(error);
             Err(Failure {
@@ -79,8 +74,7 @@ pub fn finish(
 
 fn show(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
     if output.json {
-        let document = netduel_report::json::document(run, analysis);
-        print_json(&document)?;
+        print_json(&ReportDocument::of(run, analysis, &program::origin()))?;
     } else {
         print(&if output.verbose { text(run, analysis) } else { summary(run, analysis) })?;
     }

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use netduel_model::sample::EndReport;
 use netduel_model::units::{human_bit_rate, human_si};
 use netduel_model::workload::Workload;
+use netduel_report::json::serve::{Moved, ServerEvent, ServerEventKind, ServerPairing};
 use netduel_report::words;
-use serde_json::json;
 
-use crate::console::print;
+use crate::console::{print, print_json_line};
 use crate::exit::Failure;
+use crate::program;
 use crate::quick::pairing::Pairing;
 
 fn now_unix_ms() -> u64 {
@@ -30,11 +31,13 @@ impl Log {
     /// The server can be reached.
     #[expect(clippy::unused_self, reason = "a log is what prints")]
     pub fn ready(&self, address: SocketAddr, pairings: &[Pairing]) -> Result<(), Failure> {
-        let pairings: Vec<_> = pairings
-            .iter()
-            .map(|pairing| json!({ "host": pairing.host, "port": pairing.port, "string": pairing.to_string() }))
-            .collect();
-        print(&format!("{}\n", json!({ "event": "ready", "address": address, "pairings": pairings })))
+        let pairing = |pairing: &Pairing| ServerPairing {
+            host: pairing.host.clone(),
+            port: pairing.port,
+            string: pairing.to_string(),
+        };
+        let pairings = pairings.iter().map(pairing).collect();
+        print_json_line(&ServerEvent::of(ServerEventKind::Ready { address, pairings }, &program::origin()))
     }
 
     /// A test is over; so many of others ran beside it.
@@ -47,16 +50,10 @@ impl Log {
         };
         let (received, sent) = (moved(&report.received), moved(&report.sent));
         if self.json {
-            let way = |flow: Option<(u64, f64)>| {
-                flow.map(|(bytes, rate)| json!({ "bytes": bytes, "bits_per_second": rate }))
-            };
-            self.line(&format!(
-                "{}\n",
-                json!({
-                    "event": "test", "client": peer, "settings": words::workload(workload),
-                    "received": way(received), "sent": way(sent), "concurrent_tests": others,
-                })
-            ));
+            let ways = [received, sent].map(|flow| {
+                flow.map(|(bytes, rate)| Moved { bytes, rate_bps: (rate > 0.0).then_some(rate) })
+            });
+            event(ServerEventKind::test(peer, workload, ways, others));
             return;
         }
         let mut text = format!("{peer}  {}", words::workload(workload));
@@ -69,33 +66,35 @@ impl Log {
             let _ = write!(text, "; {others} other tests at the same time");
         }
         text.push('\n');
-        self.line(&text);
+        line(&text);
     }
 
     /// A test was begun and has no result.
     pub fn failed(&self, peer: SocketAddr, workload: &Workload, why: &str) {
-        let settings = words::workload(workload);
         if self.json {
-            let event = json!({ "event": "failed", "client": peer, "settings": settings, "why": why });
-            self.line(&format!("{event}\n"));
+            event(ServerEventKind::failed(peer, workload, why));
         } else {
-            self.line(&format!("{peer}  {settings}; no result: {}\n", words::plain(why)));
+            let settings = words::workload(workload);
+            line(&format!("{peer}  {settings}; no result: {}\n", words::plain(why)));
         }
     }
 
     /// A client was rejected, or a request of it was refused.
     pub fn refused(&self, peer: SocketAddr, why: &str) {
         if self.json {
-            self.line(&format!("{}\n", json!({ "event": "refused", "client": peer, "why": why })));
+            event(ServerEventKind::refused(peer, why));
         } else {
-            self.line(&format!("{peer}  refused: {}\n", words::plain(why)));
+            line(&format!("{peer}  refused: {}\n", words::plain(why)));
         }
     }
+}
 
-    fn line(&self, text: &str) {
-        // A line of JSON has what programs need; the time of day is for the eye.
-        let time =
-            if self.json { String::new() } else { format!("{}  ", words::date_and_time(now_unix_ms())) };
-        drop(print(&format!("{time}{text}")));
-    }
+/// Prints a line for people.
+fn line(text: &str) {
+    drop(print(&format!("{}  {text}", words::date_and_time(now_unix_ms()))));
+}
+
+/// Prints a line of JSON. A reader that has gone does not end the server.
+fn event(event: ServerEventKind) {
+    drop(print_json_line(&ServerEvent::of(event, &program::origin())));
 }

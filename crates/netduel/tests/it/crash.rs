@@ -13,7 +13,7 @@ fn started(bench: &Bench) -> UnderWay {
 
 fn stored_trials(bench: &Bench) -> u64 {
     let runs = bench.run(["runs", "--json"]).expect_code(0).json();
-    runs[0]["trials"].as_u64().unwrap()
+    runs["runs"][0]["trials"].as_u64().unwrap()
 }
 
 #[test]

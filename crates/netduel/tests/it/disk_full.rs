@@ -25,7 +25,7 @@ fn a_full_disk_stops_the_run_before_a_trial_and_keeps_the_finished_ones() {
     assert!(run.stderr.contains("full") && run.stderr.contains("--resume"), "{}", run.stderr);
     let finished = run.stderr.lines().filter(|line| line.starts_with("trial ")).count();
     let runs: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(listing).unwrap()).unwrap();
-    let stored = runs[0]["trials"].as_u64().unwrap() as usize;
+    let stored = runs["runs"][0]["trials"].as_u64().unwrap() as usize;
     assert!(finished > 0);
     assert_eq!(stored, finished, "a finished trial was lost");
     bench.assert_nothing_left();

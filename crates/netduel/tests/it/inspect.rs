@@ -75,7 +75,7 @@ fn this_host_is_described_and_nothing_of_it_is_changed() {
     assert!(text.contains("  system     ") && text.contains("kernel "), "{text}");
     let document =
         bench.run(["inspect", "--json", "--no-metadata", "--fail-on", "never"]).expect_code(0).json();
-    assert_eq!(document["format"], "netduel-inspect");
+    assert_eq!(document["document"], "netduel.inspect");
     assert!(document["hosts"][0]["facts"]["cores"].as_u64().unwrap() > 0);
     assert!(document["hosts"][0]["findings"].is_array());
     // It keeps nothing and asks for no store.

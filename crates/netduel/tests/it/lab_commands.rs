@@ -21,17 +21,21 @@ fn a_lab_comes_up_runs_commands_switches_and_goes() {
         path.stdout
     );
     let path = bench.run(["lab", "path", "--lab", &name, "accelerated", "--json"]).expect_code(0).json();
+    let path = &path["labs"][0];
     assert_eq!((&path["name"], &path["path"]), (&name.as_str().into(), &"accelerated".into()));
     let status = bench.run(["lab", "status", "--json"]).expect_code(0);
     let labs = status.json();
-    let own = labs
+    let own = labs["labs"]
         .as_array()
         .unwrap()
         .iter()
         .find(|lab| lab["name"] == name.as_str())
         .expect("the lab is not listed");
     assert_eq!(own["path"], "accelerated");
-    bench.run(["lab", "down", "--lab", &name]).expect_code(0);
+    let down = bench.run(["lab", "down", "--lab", &name, "--json"]).expect_code(0).json();
+    assert_eq!(down["removed"], serde_json::json!([name]));
+    let again = bench.run(["lab", "down", "--lab", &name, "--json"]).expect_code(7).json();
+    assert_eq!((&again["document"], &again["error"]["exit_code"]), (&"netduel.error".into(), &7.into()));
     let gone = bench.run(["lab", "exec", "--lab", &name, "a", "--", "true"]).expect_code(7);
     assert!(gone.stderr.contains("lab up"), "{}", gone.stderr);
     bench.assert_nothing_left();

@@ -29,7 +29,7 @@ fn a_path_that_is_swapped_under_a_running_trial_makes_it_invalid() {
     );
     assert!(run.stdout.contains("path changed: 1 trial"), "the report does not say so:\n{}", run.stdout);
     let document = bench.run(["report", "last", "--json"]).json();
-    assert_eq!((&document["trials_left_out"], &document["trials_valid"]), (&1.into(), &3.into()));
+    assert_eq!((&document["trials_excluded"], &document["trials_valid"]), (&1.into(), &3.into()));
     bench.assert_nothing_left();
 }
 

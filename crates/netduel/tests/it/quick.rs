@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-use crate::support::{Bench, Finished, signal, wait_gone};
+use crate::support::{Bench, Finished, assert_fits, signal, wait_gone};
 
 /// A lab with a server in guest `b`.
 pub struct Served {
@@ -70,7 +70,9 @@ fn programs(bench: &Bench, words: &[&str]) -> Vec<Pid> {
 fn next_event(lines: &mut impl std::io::BufRead) -> Value {
     let mut line = String::new();
     assert!(lines.read_line(&mut line).unwrap() > 0, "the server ended");
-    serde_json::from_str(&line).unwrap()
+    let event = serde_json::from_str(&line).unwrap();
+    assert_fits(&event);
+    event
 }
 
 type Server = (Child, BufReader<std::process::ChildStdout>, Vec<(String, String)>);
@@ -95,14 +97,21 @@ pub fn metric(document: &Value, key: &str) -> f64 {
     found.and_then(|metric| metric["value"].as_f64()).unwrap_or_else(|| panic!("no {key} in {document}"))
 }
 
+/// A setting of the workload that is a quantity, in its unit.
+pub fn setting(document: &Value, key: &str) -> f64 {
+    let quantities = document["workload"]["quantities"].as_array().unwrap();
+    let found = quantities.iter().find(|quantity| quantity["key"] == key);
+    found.and_then(|quantity| quantity["value"].as_f64()).unwrap_or_else(|| panic!("no {key} in {document}"))
+}
+
 #[test]
 fn ends_that_are_asked_to_choose_their_cores_say_which() {
     let served = Served::start("cores", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let auto = ["tcp", &string, "-t", "0.3", "--pin-client", "auto", "--pin-server", "auto", "-J"];
-    let document = served.client(&auto).expect_code(0).json();
+    let document = served.client(&auto).expect_code(0).quick_test();
     for role in ["client", "server"] {
-        let end = &document["trial"][role];
+        let end = &document["record"]["trial"][role];
         let core = &end["report"]["streams"][0]["core"];
         assert!(
             core.is_number() && end["observation"]["placement"]["cores"] == serde_json::json!([core]),
@@ -131,7 +140,7 @@ fn every_quick_test_gives_its_figures_over_one_port() {
             (vec!["rr", &string, "-t", "0.3", "-u", "-J"], "latency-p50"),
             (vec!["crr", &string, "-t", "0.3", "-J"], "latency-p50"),
         ] {
-            let document = served.client(&words).expect_code(0).json();
+            let document = served.client(&words).expect_code(0).quick_test();
             assert!(metric(&document, key) > 0.0, "{words:?}: {document}");
             assert!(document["limit"]["cause"].is_string(), "{document}");
             let event = served.event();
@@ -156,11 +165,14 @@ fn every_quick_test_gives_its_figures_over_one_port() {
     let lines =
         served.client(&["rr", &known, "-t", "0.5", "-i", "0.1", "--json-stream"]).expect_code(0).stdout;
     let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    events.iter().for_each(assert_fits);
     assert_eq!((&events[0]["event"], &events[events.len() - 1]["event"]), (&"start".into(), &"end".into()));
-    let counted: u64 = events.iter().filter_map(|event| event["messages"].as_u64()).sum();
-    let responses = &events[events.len() - 1]["trial"]["client"]["report"]["round_trips"]["responses"];
+    let counted: u64 = events.iter().filter_map(|event| event["interval"]["messages"].as_u64()).sum();
+    let responses =
+        &events[events.len() - 1]["test"]["record"]["trial"]["client"]["report"]["round_trips"]["responses"];
     assert_eq!(Some(counted), responses.as_u64(), "{lines}");
-    let told = events.iter().filter_map(|event| event["round_trips"]["count"].as_u64()).sum::<u64>();
+    let told =
+        events.iter().filter_map(|event| event["interval"]["round_trips"]["count"].as_u64()).sum::<u64>();
     // Of the last tenth of a second, which the result has, the figures may have nothing yet.
     assert!(told > 0 && told <= counted, "{lines}");
     let text = served
@@ -195,8 +207,8 @@ fn the_share_of_a_limit_that_the_user_states_is_told() {
     let words = ["tcp", &known, "-t", "0.3", "-i", "0", "-b", "100M", "--expect-mbps", "400"];
     let text = served.client(&words).expect_code(0).stdout;
     assert!(text.contains("of the limit") && text.contains("of payload of 400 Mbit/s"), "{text}");
-    let document = served.client(&[&words[..], &["-J"]].concat()).expect_code(0).json();
-    assert_eq!(document["expected"]["bps"], 4e8, "{document}");
+    let document = served.client(&[&words[..], &["-J"]].concat()).expect_code(0).quick_test();
+    assert_eq!(document["expected"]["rate_bps"], 4e8, "{document}");
     served.client(&["tcp", &known, "--expect-mbps", "0"]).expect_code(2);
     served.end();
 }
@@ -314,28 +326,30 @@ fn what_was_measured_until_it_is_stopped_is_told_to_people_and_to_programs() {
     assert_eq!(next_event(&mut lines)["event"], "start");
     // On a busy machine nothing has arrived in the first intervals.
     let mut intervals = std::iter::repeat_with(|| next_event(&mut lines));
-    assert!(intervals.by_ref().take(100).skip(1).any(|line| line["bytes"].as_u64() > Some(0)));
+    assert!(intervals.by_ref().take(100).skip(1).any(|line| line["interval"]["bytes"].as_u64() > Some(0)));
     for pid in programs(&served.bench, &["tcp", "-t", "60"]) {
         signal(pid, Signal::INT);
     }
     let end =
         std::iter::repeat_with(|| next_event(&mut lines)).find(|line| line["event"] != "interval").unwrap();
-    assert_eq!((end["event"].as_str(), end["exit_code"].as_i64()), (Some("failed"), Some(130)), "{end}");
-    assert!(end["error"].as_str().unwrap().contains("had arrived at the server"), "{end}");
-    assert!(end["intervals"].as_array().unwrap().len() >= 2, "{end}");
+    assert_fits(&end);
+    let error = &end["error"];
+    assert_eq!((end["event"].as_str(), error["exit_code"].as_i64()), (Some("failed"), Some(130)), "{end}");
+    assert!(error["message"].as_str().unwrap().contains("had arrived at the server"), "{end}");
     let mut error = String::new();
     client.stderr.take().unwrap().read_to_string(&mut error).unwrap();
     assert_eq!(client.wait().unwrap().code(), Some(130), "{error}");
     assert!(error.contains("stopped by the user") && error.contains("on average"), "{error}");
 
-    let refused = served.client(&["tcp", "far.invalid", "-J"]).expect_code(10).stdout;
-    let document: Value = serde_json::from_str(&refused).unwrap();
-    assert!(document["error"].as_str().unwrap().contains("no pairing"), "{document}");
+    let document = served.client(&["tcp", "far.invalid", "-J"]).expect_code(10).json();
+    let error = &document["error"];
+    assert!(error["message"].as_str().unwrap().contains("no pairing"), "{document}");
+    assert!(error["remedy"].as_str().unwrap().contains("netduel serve"), "{document}");
     // What is left out of the beginning is added to the time.
     let whole = served.client(&["tcp", served.string(false), "-t", "0.2", "-O", "0.1", "-i", "0", "-J"]);
-    let document: Value = serde_json::from_str(&whole.expect_code(0).stdout).unwrap();
-    assert_eq!(document["workload"]["timing"]["duration"], "300 ms", "{document}");
-    assert_eq!(document["workload"]["timing"]["warmup"], "100 ms", "{document}");
+    let document = whole.expect_code(0).quick_test();
+    assert_eq!(document["workload"]["duration_ns"], 300_000_000, "{document}");
+    assert_eq!(document["workload"]["warmup_ns"], 100_000_000, "{document}");
     served.end();
 }
 
@@ -348,12 +362,13 @@ fn many_clients_are_served_at_a_time_and_each_is_told_of_the_others() {
         (0..8).map(|_| served.client_command(&words).stdout(Stdio::piped()).spawn().unwrap()).collect();
     let documents: Vec<Value> = clients
         .into_iter()
-        .map(|client| Finished::from(client.wait_with_output().unwrap()).expect_code(0).json())
+        .map(|client| Finished::from(client.wait_with_output().unwrap()).expect_code(0).quick_test())
         .collect();
     for document in &documents {
         assert!(metric(document, "throughput") > 0.0);
     }
-    let others = |document: &Value| document["trial"]["server"]["observation"]["concurrent_tests"].as_u64();
+    let others =
+        |document: &Value| document["record"]["trial"]["server"]["observation"]["concurrent_tests"].as_u64();
     assert!(documents.iter().filter_map(others).max() >= Some(1), "{documents:?}");
     served.end();
 }
@@ -379,8 +394,8 @@ fn thousands_of_connections_are_set_up_and_too_few_ports_or_descriptors_are_said
     let served = Served::start("thousands", &["--port", "0"]);
     let string = served.string(false).to_owned();
     let many = ["tcp", &string, "-P", "5000", "-t", "0.5", "-i", "0", "-J"];
-    let document = served.client(&many).expect_code(0).json();
-    let client = &document["trial"]["client"]["report"];
+    let document = served.client(&many).expect_code(0).quick_test();
+    let client = &document["record"]["trial"]["client"]["report"];
     assert_eq!(client["connections"]["connect"]["count"], 5_000, "{}", client["connections"]);
     assert_eq!(client["fairness"]["count"], 5_000);
     let groups = client["streams"].as_array().unwrap();
@@ -407,14 +422,16 @@ fn bit_rate_is_per_stream_and_a_saved_test_has_its_tags_and_no_secret() {
     let string = served.string(false).to_owned();
     let bulk = ["tcp", &string, "-t", "0.2", "-P", "2", "-b", "10M"];
     let saved = [&bulk[..], &["-J", "--save", "--title", "two streams", "--note", "kernel=6.8"]].concat();
-    let document = served.client(&saved).expect_code(0).json();
-    assert_eq!(document["workload"]["traffic"]["rate"], "20 Mbit/s", "{document}");
+    let document = served.client(&saved).expect_code(0).quick_test();
+    assert_eq!(setting(&document, "rate"), 20e6, "{document}");
     let runs = served.bench.run(["runs", "--json"]).expect_code(0).json();
-    assert_eq!((&runs[0]["title"], &runs[0]["notes"]["kernel"]), (&"two streams".into(), &"6.8".into()));
+    let run = &runs["runs"][0];
+    assert_eq!(document["run"], run["id"]);
+    assert_eq!((&run["title"], &run["notes"][0]["value"]), (&"two streams".into(), &"6.8".into()));
     let listed = served.bench.run(["runs"]).expect_code(0).stdout;
     assert!(listed.contains("two streams  kernel=6.8"), "{listed}");
     // Whoever reads the stored run could otherwise run tests as this user.
-    let file = std::fs::read_to_string(runs[0]["path"].as_str().unwrap()).unwrap();
+    let file = std::fs::read_to_string(run["path"].as_str().unwrap()).unwrap();
     assert!(!file.contains(&string) && file.contains("# netduel tcp ") | file.contains("\"tcp\""), "{file}");
 
     let text = served.client(&bulk).expect_code(0).stdout;

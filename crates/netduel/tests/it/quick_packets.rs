@@ -1,7 +1,7 @@
 //! `netduel pps` against a standing server: exact to the packet for each generator and receiver, sweeps, and what is refused.
 use serde_json::Value;
 
-use crate::quick::{Served, metric};
+use crate::quick::{Served, metric, setting};
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
@@ -9,7 +9,7 @@ fn number(value: &Value) -> u64 {
 
 /// What the client sent and what the server received, each packet once, and what it held from others.
 fn counts(document: &Value) -> (u64, u64, u64) {
-    let report = |role: &str| &document["trial"][role]["report"];
+    let report = |role: &str| &document["record"]["trial"][role]["report"];
     let datagrams = &report("server")["datagrams"];
     (
         number(&report("client")["sent"]["messages"]),
@@ -33,16 +33,16 @@ fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
         ] {
             let ends = ["--generator", generator, "--receiver", receiver];
             let words = [&["pps", &string, "-t", "0.3", "--rate", "5k", "-P", "3", "-J"], &ends[..]].concat();
-            let document = served.client(&words).expect_code(0).json();
+            let document = served.client(&words).expect_code(0).quick_test();
             let (sent, received, others) = counts(&document);
             assert!(sent > 0 && metric(&document, "datagram-rate") > 0.0, "{ends:?}: {document}");
             // What a busy machine's receiver does not take in time is dropped at its socket, and counted there.
-            let dropped = &document["trial"]["server"]["report"]["datagrams"]["socket_drops"];
+            let dropped = &document["record"]["trial"]["server"]["report"]["datagrams"]["socket_drops"];
             assert_eq!(received + dropped.as_u64().unwrap_or(0), sent, "{ends:?}: {document}");
             assert_eq!(others, 0, "{ends:?}");
-            let frame = if ipv6 { 82 } else { 64 };
-            assert_eq!(document["workload"]["traffic"]["packets"]["frame"], frame);
-            let told = &document["trial"]["server"]["report"]["packets"];
+            let frame = if ipv6 { 82.0 } else { 64.0 };
+            assert_eq!(setting(&document, "frame"), frame);
+            let told = &document["record"]["trial"]["server"]["report"]["packets"];
             if receiver == "socket" {
                 assert!(told.is_null(), "{told}");
             } else {
@@ -68,12 +68,10 @@ fn a_sweep_is_a_test_for_each_size_and_a_table() {
         assert!(table.iter().any(|line| line.trim_start().starts_with(size)), "{size} in {table:#?}");
     }
     let json = [&words[..], &["-J"]].concat();
-    let documents = served.client(&json).expect_code(0).stdout;
-    let frames: Vec<u64> = serde_json::Deserializer::from_str(&documents)
-        .into_iter::<Value>()
-        .map(|document| number(&document.unwrap()["workload"]["traffic"]["packets"]["frame"]))
-        .collect();
-    assert_eq!(frames, [64, 512, 1518]);
+    let document = served.client(&json).expect_code(0).json();
+    let tests = document["tests"].as_array().unwrap();
+    let frames: Vec<f64> = tests.iter().map(|test| setting(test, "frame")).collect();
+    assert_eq!(frames, [64.0, 512.0, 1518.0]);
     served.end();
 }
 

@@ -74,8 +74,9 @@ fn override_changes_the_run_is_recorded_with_it_and_refused_when_it_is_invalid()
     let run = bench.run([&["run", plan, "-q"], &words[..]].concat()).expect_code(0);
     assert!(!run.stderr.contains("trial ") && !run.stderr.contains("is ready"), "{}", run.stderr);
     let listed = bench.run(["runs", "--json"]).expect_code(0).json();
-    assert_eq!(listed[0]["trials"], 4);
-    assert_eq!(listed[0]["overrides"], serde_json::json!(["blocks_max=2", "blocks_min=2"]));
-    assert_eq!((&listed[0]["title"], &listed[0]["notes"]["host"]), (&"short one".into(), &"x".into()));
+    assert_eq!(listed["runs"][0]["trials"], 4);
+    assert_eq!(listed["runs"][0]["overrides"], serde_json::json!(["blocks_max=2", "blocks_min=2"]));
+    let run = &listed["runs"][0];
+    assert_eq!((&run["title"], &run["notes"][0]["value"]), (&"short one".into(), &"x".into()));
     bench.assert_nothing_left();
 }

@@ -35,7 +35,7 @@ fn searches(document: &Value) -> Vec<Value> {
 
 /// What one step says adds up, and is to the packet.
 fn assert_sound(step: &Value) {
-    let count = |key: &str| step["output"][key].as_u64().unwrap();
+    let count = |key: &str| step[key].as_u64().unwrap();
     let (sent, received) = (count("sent"), count("received"));
     assert!(sent > 0 && received <= sent, "{step}");
     let loss = step["loss_ratio"].as_f64().unwrap();
@@ -64,13 +64,13 @@ fn a_search_finds_bounds_that_a_known_limit_allows_and_every_report_has_its_step
         assert!(steps.iter().any(|step| step["high_loss"] == true), "the limit was met: {search}");
         for (result, width) in search["results"].as_array().unwrap().iter().zip([0.01, 0.02]) {
             let bound = |key: &str| result[key].as_f64();
-            if let Some(lower) = bound("lower") {
+            if let Some(lower) = bound("lower_pps") {
                 assert!(lower <= TAKEN / 0.98, "more than the wire can take: {result}");
-                let arrives = bound("conditional_throughput").unwrap();
+                let arrives = bound("conditional_throughput_pps").unwrap();
                 assert!(arrives <= lower && arrives >= 0.98 * lower, "{result}");
             }
             if result["state"] == "regular" {
-                let (lower, upper) = (bound("lower").unwrap(), bound("upper").unwrap());
+                let (lower, upper) = (bound("lower_pps").unwrap(), bound("upper_pps").unwrap());
                 assert!(lower < upper && upper - lower <= (width * upper).max(1.0), "{result}");
             }
         }
@@ -109,11 +109,11 @@ fn a_quick_test_searches_and_says_what_it_found() {
     let found = served
         .client(&["pps", &string, "--search", "no-drop", "--search-time", "10", "-P", "2", "-J"])
         .expect_code(0)
-        .json();
-    let search = &found["trial"]["search"];
+        .quick_test();
+    let search = &found["search"];
     search["steps"].as_array().unwrap().iter().for_each(assert_sound);
     let result = &search["results"][0];
-    if let Some(arrives) = result["conditional_throughput"].as_f64() {
+    if let Some(arrives) = result["conditional_throughput_pps"].as_f64() {
         assert!((metric(&found, "no-drop-rate") - arrives).abs() < 1e-9, "{result}");
     }
     let words = ["pps", &string, "--search", "partial-drop", "--search-time", "10", "-P", "2"];

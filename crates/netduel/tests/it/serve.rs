@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
-use crate::support::{Bench, Finished, signal, skip, wait_gone};
+use crate::support::{Bench, Finished, assert_fits, signal, skip, wait_gone};
 
 /// Longer than any limit of a server for those whom it does not know.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -91,7 +91,12 @@ impl Server {
 
 fn next_event(lines: &mut BufReader<ChildStdout>) -> Option<Value> {
     let mut line = String::new();
-    (lines.read_line(&mut line).unwrap() > 0).then(|| serde_json::from_str(&line).unwrap())
+    if lines.read_line(&mut line).unwrap() == 0 {
+        return None;
+    }
+    let event = serde_json::from_str(&line).unwrap();
+    assert_fits(&event);
+    Some(event)
 }
 
 #[test]
@@ -138,7 +143,7 @@ fn other_programs_that_speak_tls_are_told_nothing() {
         assert_eq!(client.stdout, "", "{version}");
         let event = server.event();
         assert_eq!(event["event"], "refused", "{event}");
-        let why = event["why"].as_str().unwrap();
+        let why = event["reason"].as_str().unwrap();
         assert_eq!(why.contains("does not know the secret"), is_agreed, "{version}: {why}");
     }
     server.client(&["rr", "STRING", "-t", "0.2", "-i", "0"]).expect_code(0);
@@ -262,7 +267,7 @@ fn a_client_of_another_version_hears_what_the_server_is() {
     let answer: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!(answer["type"], "hello");
     assert!(answer["protocol"].is_u64() && answer["program"].is_string(), "{answer}");
-    let why = server.event()["why"].as_str().unwrap().to_owned();
+    let why = server.event()["reason"].as_str().unwrap().to_owned();
     assert!(why.contains("netduel 9.9.9") && why.contains("install the same version"), "{why}");
     server.end();
 }
@@ -279,7 +284,7 @@ fn a_client_that_says_nothing_does_not_keep_its_place() {
     let hello = json!({ "type": "hello", "protocol": protocol, "program": "patient", "limits": limits });
     let told = conversation(&server, &[hello]).expect_code(4);
     assert!(told.stderr.contains("--idle-timeout"), "{}", told.stderr);
-    let why = server.event()["why"].as_str().unwrap().to_owned();
+    let why = server.event()["reason"].as_str().unwrap().to_owned();
     assert!(why.contains("the next request was awaited"), "{why}");
     server.end();
 }

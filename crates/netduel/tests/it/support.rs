@@ -4,6 +4,7 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
+use netduel_report::json::schema::DOCUMENTS;
 use netduel_sys::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -159,9 +160,33 @@ impl Finished {
         self
     }
 
+    /// The one document on standard output, after it was compared with the schema of its type.
+    #[track_caller]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{}", self.stdout))
+        let document = serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}\n{}\nstderr:\n{}", self.stdout, self.stderr));
+        assert_fits(&document);
+        document
     }
+
+    /// The only test of the document of a quick test.
+    #[track_caller]
+    pub fn quick_test(&self) -> serde_json::Value {
+        let document = self.json();
+        assert_eq!(document["tests"].as_array().map(Vec::len), Some(1), "{document}");
+        document["tests"][0].clone()
+    }
+}
+
+/// Compares a document with the schema of its type.
+#[track_caller]
+pub fn assert_fits(document: &serde_json::Value) {
+    let kind = DOCUMENTS.iter().find(|kind| document["document"] == kind.name);
+    let kind = kind.unwrap_or_else(|| panic!("{document} is of no known type"));
+    let validator = jsonschema::validator_for(&kind.schema()).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "a {} does not fit its schema:\n{}", kind.name, errors.join("\n"));
 }
 
 /// The verdicts of a result document, judged metrics alone: metric, tone (`better`, `worse`, ...), words.

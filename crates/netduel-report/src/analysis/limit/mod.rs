@@ -11,6 +11,7 @@ mod path;
 
 use netduel_model::trial::Trial;
 use netduel_model::workload::Workload;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::expected::Expected;
@@ -19,25 +20,22 @@ use evidence::Evidence;
 pub use configured_rate::missed_rate;
 
 /// The cause of a bottleneck.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The configured rate was reached.
-    #[serde(rename = "asked-rate")]
     ConfiguredRate,
     /// The sending thread, or the core it was pinned to, was saturated.
     SenderCore,
     /// A generator outside netduel (the kernel's, testpmd) ran at its maximum rate.
     Generator,
     /// The sender's interface accepted no frame of the generator.
-    #[serde(rename = "not-taken")]
     FramesRejected,
     /// The ring or queue of the sender's interface was full: the device is slower than the sender.
     BackPressure,
     /// The receiving thread, or the core it was pinned to, was saturated.
     ReceiverCore,
     /// CPU contention: threads waited for a core longer than they ran.
-    #[serde(rename = "other-programs")]
     CpuContention,
     /// The kernel's packet processing saturated one core.
     SoftirqCore,

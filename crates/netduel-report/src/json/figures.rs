@@ -1,0 +1,332 @@
+//! Metrics, their values and verdicts, counters and limits in JSON.
+use netduel_model::metric::{Metric, Scale};
+use netduel_stats::paired;
+use netduel_stats::summary;
+use netduel_stats::verdict::{Judged, Verdict as StatsVerdict};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::analysis::{self, ArmLimit, ArmValues, Cause, CounterKind, MetricAnalysis};
+use crate::words;
+
+/// A metric of a workload, over all arms.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MetricReport {
+    /// Key of the metric.
+    pub metric: Metric,
+    /// Name of the metric, for people.
+    pub title: String,
+    /// Unit of its values: `bit/s`, `/s`, `/min`, `ns`, `us`, `s/GB`, `segments/GB`, `probes` or `fraction`.
+    pub unit: &'static str,
+    /// Whether it gets a verdict.
+    pub judged: bool,
+    /// The values of each arm, baseline first.
+    pub arms: Vec<MetricValues>,
+    /// Every other arm against the baseline; empty without a verdict.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// Values of a metric on an arm, in the unit of the metric. A statistic is null without values.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MetricValues {
+    /// Arm.
+    pub arm: String,
+    /// Number of values.
+    pub n: usize,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Standard error of the mean; null with fewer than 2 values.
+    pub standard_error: Option<f64>,
+    /// Median.
+    pub median: Option<f64>,
+    /// First quartile.
+    pub quartile_1: Option<f64>,
+    /// Third quartile.
+    pub quartile_3: Option<f64>,
+    /// Value of each valid trial.
+    pub values: Vec<BlockValue>,
+}
+
+/// The value of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct BlockValue {
+    /// Block, from 0.
+    pub block: u32,
+    /// Value, in the unit of the metric.
+    pub value: f64,
+}
+
+/// An arm against the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// Arm.
+    pub arm: String,
+    /// Blocks in which both arms have a value.
+    pub pairs: usize,
+    /// Scale of the estimate and the margin.
+    pub scale: ComparisonScale,
+    /// Smallest difference that matters: a fraction on the scale `ratio`, else in the unit of the metric.
+    pub margin: f64,
+    /// Verdict.
+    pub verdict: Option<Verdict>,
+}
+
+/// Scale of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComparisonScale {
+    /// The arm divided by the baseline; 1 is no difference.
+    Ratio,
+    /// The arm less the baseline, in the unit of the metric; 0 is no difference.
+    Difference,
+}
+
+/// A verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Verdict {
+    /// Kind.
+    pub kind: VerdictKind,
+    /// What it means for the arm.
+    pub tone: VerdictTone,
+    /// The verdict in words.
+    pub text: String,
+    /// Estimated number of further blocks for a verdict; null when it is not `inconclusive` or not known.
+    pub more_blocks: Option<u32>,
+    /// Two-sided p value of "no difference", corrected for all verdicts of the run (Holm).
+    pub adjusted_p: Option<f64>,
+    /// Estimate and interval; null without a usable pair.
+    pub estimate: Option<Estimate>,
+}
+
+/// Kind of a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictKind {
+    /// The arm's values are higher.
+    Higher,
+    /// The arm's values are lower.
+    Lower,
+    /// A difference, if any, is smaller than the margin.
+    NoDifference,
+    /// The interval holds both "no difference" and a difference that matters.
+    Inconclusive,
+}
+
+/// What a verdict means for the arm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictTone {
+    /// Better than the baseline.
+    Better,
+    /// Worse than the baseline.
+    Worse,
+    /// No difference that matters.
+    Same,
+    /// Inconclusive.
+    Open,
+}
+
+impl VerdictTone {
+    fn of(tone: words::Tone) -> Self {
+        match tone {
+            words::Tone::Better => Self::Better,
+            words::Tone::Worse => Self::Worse,
+            words::Tone::Same => Self::Same,
+            words::Tone::Open => Self::Open,
+        }
+    }
+}
+
+/// An estimate on the scale of the comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Estimate {
+    /// Pairs.
+    pub n: usize,
+    /// Hodges-Lehmann estimate.
+    pub centre: Option<f64>,
+    /// Lower end of the interval; null when the pairs are too few for one.
+    pub low: Option<f64>,
+    /// Upper end of the interval; null when the pairs are too few for one.
+    pub high: Option<f64>,
+    /// Confidence of the interval, a fraction.
+    pub confidence_ratio: f64,
+    /// Two-sided p value of "no difference", not corrected.
+    pub p_value: f64,
+}
+
+impl MetricReport {
+    pub(super) fn of(analysis: &MetricAnalysis, judged: bool) -> Self {
+        let metric = analysis.metric;
+        Self {
+            metric,
+            title: analysis.title().to_owned(),
+            unit: metric.unit(),
+            judged,
+            arms: analysis.arms.iter().map(MetricValues::of).collect(),
+            comparisons: analysis.comparisons.iter().map(|one| Comparison::of(metric, one)).collect(),
+        }
+    }
+}
+
+impl MetricValues {
+    fn of(arm: &ArmValues) -> Self {
+        let numbers = arm.numbers();
+        let mean = summary::mean(&numbers);
+        let quantile = |share| summary::quantile(&numbers, share);
+        Self {
+            arm: arm.arm.to_string(),
+            n: numbers.len(),
+            mean: mean.map(|mean| mean.mean),
+            standard_error: mean.and_then(|mean| mean.standard_error),
+            median: summary::median(&numbers),
+            quartile_1: quantile(0.25),
+            quartile_3: quantile(0.75),
+            values: arm.values.iter().map(|&(block, value)| BlockValue { block, value }).collect(),
+        }
+    }
+}
+
+impl Comparison {
+    fn of(metric: Metric, comparison: &analysis::Comparison) -> Self {
+        Self {
+            arm: comparison.arm.to_string(),
+            pairs: comparison.pairs.len(),
+            scale: match metric.scale() {
+                Scale::Ratio => ComparisonScale::Ratio,
+                Scale::Difference => ComparisonScale::Difference,
+            },
+            margin: comparison.margin,
+            verdict: comparison.judged.as_ref().map(|judged| Verdict::of(metric, judged)),
+        }
+    }
+}
+
+impl Verdict {
+    fn of(metric: Metric, judged: &Judged) -> Self {
+        let (kind, more_blocks) = match judged.verdict {
+            StatsVerdict::Higher { .. } => (VerdictKind::Higher, None),
+            StatsVerdict::Lower { .. } => (VerdictKind::Lower, None),
+            StatsVerdict::NoDifference { .. } => (VerdictKind::NoDifference, None),
+            StatsVerdict::NotEnough { more, .. } => (VerdictKind::Inconclusive, more),
+        };
+        Self {
+            kind,
+            tone: VerdictTone::of(words::tone(metric, Some(judged))),
+            text: words::verdict(metric, Some(judged)),
+            more_blocks,
+            adjusted_p: judged.adjusted_p,
+            estimate: judged.estimate.as_ref().map(Estimate::of),
+        }
+    }
+}
+
+impl Estimate {
+    /// An interval that has no end yet has null there: JSON knows no infinity.
+    fn of(estimate: &paired::Estimate) -> Self {
+        let end = |value: f64| value.is_finite().then_some(value);
+        Self {
+            n: estimate.n,
+            centre: end(estimate.centre),
+            low: end(estimate.low).filter(|_| estimate.high.is_finite()),
+            high: end(estimate.high),
+            confidence_ratio: estimate.confidence,
+            p_value: estimate.p_value,
+        }
+    }
+}
+
+/// What limited the trials of an arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Limit {
+    /// What limited most trials.
+    pub cause: Cause,
+    /// The cause in words.
+    pub text: String,
+    /// Trials with this cause.
+    pub trials: u32,
+    /// All valid trials.
+    pub of_trials: u32,
+    /// The evidence of one of these trials, in words with its numbers; the decisive fact is first.
+    pub evidence: Vec<String>,
+    /// What limited the other trials, most frequent first.
+    pub others: Vec<OtherLimit>,
+}
+
+/// A less frequent limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OtherLimit {
+    /// Cause.
+    pub cause: Cause,
+    /// Trials with this cause.
+    pub trials: u32,
+}
+
+impl Limit {
+    pub(super) fn of_arm(limit: &ArmLimit) -> Self {
+        Self {
+            cause: limit.cause,
+            text: limit.cause.words().to_owned(),
+            trials: limit.trials,
+            of_trials: limit.of,
+            evidence: limit.evidence.clone(),
+            others: limit.others.iter().map(|&(cause, trials)| OtherLimit { cause, trials }).collect(),
+        }
+    }
+
+    pub(super) fn of_trial(limit: &analysis::Limit) -> Self {
+        Self {
+            cause: limit.cause,
+            text: limit.cause.words().to_owned(),
+            trials: 1,
+            of_trials: 1,
+            evidence: limit.evidence.clone(),
+            others: Vec::new(),
+        }
+    }
+}
+
+/// A counter over all arms, per unit of work.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CounterReport {
+    /// Which counter.
+    pub counter: CounterKind,
+    /// Name, for people.
+    pub title: String,
+    /// Unit of the numbers, for example `us/GB`; `fraction` for a share.
+    pub unit: String,
+    /// The arms, baseline first.
+    pub arms: Vec<CounterValues>,
+}
+
+/// A counter on an arm. The numbers are null when no trial has the counter.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CounterValues {
+    /// Arm.
+    pub arm: String,
+    /// Trials with the counter.
+    pub trials: Option<u32>,
+    /// Median over these trials.
+    pub median: Option<f64>,
+    /// Smallest.
+    pub min: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+impl CounterReport {
+    pub(super) fn of(counter: &analysis::Counter) -> Self {
+        let arm = |(arm, spread): &(netduel_model::ids::ArmName, Option<analysis::Spread>)| CounterValues {
+            arm: arm.to_string(),
+            trials: spread.map(|spread| spread.trials),
+            median: spread.map(|spread| spread.median),
+            min: spread.map(|spread| spread.min),
+            max: spread.map(|spread| spread.max),
+        };
+        Self {
+            counter: counter.kind,
+            title: counter.title.to_owned(),
+            unit: counter.unit.to_owned(),
+            arms: counter.arms.iter().map(arm).collect(),
+        }
+    }
+}

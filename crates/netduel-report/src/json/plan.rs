@@ -1,0 +1,268 @@
+//! A resolved plan in JSON: what a run does, with every default written out.
+use std::net::IpAddr;
+
+use netduel_model::metric::Metric;
+use netduel_model::plan::spec::{LabPath, PathKind, Side};
+use netduel_model::plan::{self, Launch, ResolvedPlan};
+use netduel_model::units::BitRate;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::envelope::{Document, Envelope, Origin};
+use super::parts::Workload;
+use crate::words;
+
+/// A checked plan: `netduel plan check --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CheckedPlan {
+    /// The first keys of every document.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// File of the plan.
+    pub file: String,
+    /// Trials in a block.
+    pub trials_per_block: u32,
+    /// Whether the plan allows too few blocks for any verdict.
+    pub too_few_blocks: bool,
+    /// The plan with every default written out.
+    pub plan: Plan,
+}
+
+impl Document for CheckedPlan {
+    const NAME: &'static str = "netduel.plan";
+    const VERSION: u32 = 1;
+}
+
+impl CheckedPlan {
+    /// Of a plan of a file.
+    pub fn of(file: &str, plan: &ResolvedPlan, origin: &Origin) -> Self {
+        Self {
+            envelope: Self::envelope(origin),
+            file: file.to_owned(),
+            trials_per_block: plan.trials_per_block(),
+            too_few_blocks: plan.too_few_blocks().is_some(),
+            plan: Plan::of(plan),
+        }
+    }
+}
+
+/// A plan.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Plan {
+    /// Short name.
+    pub name: String,
+    /// The question in one sentence.
+    pub question: String,
+    /// The lab that is built for the run; null without one.
+    pub lab: Option<PlanLab>,
+    /// The hosts.
+    pub hosts: Vec<PlanHost>,
+    /// The arms, baseline first.
+    pub arms: Vec<PlanArm>,
+    /// Names of the workloads, in the order of the plan.
+    pub workloads: Vec<String>,
+    /// How the comparison is made.
+    pub design: Design,
+}
+
+/// A lab of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanLab {
+    /// Policy rules of the synthetic path.
+    pub rules: u32,
+    /// Emulated rate cap of the wire; null for none.
+    pub cap_bps: Option<u64>,
+    /// MTU of the guests.
+    pub mtu_bytes: u32,
+    /// Queues of each end of the direct path, in each direction.
+    pub queues: u32,
+}
+
+/// A host of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanHost {
+    /// Name in the plan.
+    pub name: String,
+    /// How its agent is started.
+    pub launch: HostLaunch,
+    /// Addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Cloud size that the plan names; null when it names none.
+    pub size: Option<String>,
+    /// Highest rate that the host can send, as the plan says; null when it says nothing.
+    pub expected_bps: Option<u64>,
+}
+
+/// How an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum HostLaunch {
+    /// As a process on this machine.
+    Local,
+    /// In a guest of the plan's lab.
+    Lab {
+        /// The guest, `a` or `b`.
+        guest: String,
+    },
+    /// As a process in a named network namespace.
+    Netns {
+        /// Name of the namespace.
+        namespace: String,
+    },
+    /// With a command prefix.
+    Command {
+        /// Words of the prefix.
+        prefix: Vec<String>,
+    },
+    /// On a paired `netduel serve`.
+    Paired {
+        /// Host and port.
+        server: String,
+    },
+}
+
+/// An arm of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PlanArm {
+    /// Name.
+    pub name: String,
+    /// Host that connects.
+    pub client: String,
+    /// Host that listens.
+    pub server: String,
+    /// Changes for each trial of the arm, undone afterwards.
+    pub treatments: Vec<PlanTreatment>,
+    /// Interface that must carry the bytes at the client; null for none in particular.
+    pub expected_interface_client: Option<String>,
+    /// Interface that must carry the bytes at the server.
+    pub expected_interface_server: Option<String>,
+    /// Path that must carry the bytes at both ends; null for none in particular.
+    pub expected_path: Option<PathKind>,
+    /// Highest rate of the pair, as the plan says; null when it says nothing.
+    pub expected_bps: Option<u64>,
+    /// The workloads as this arm runs them, in the order of the plan.
+    pub workloads: Vec<Workload>,
+}
+
+/// A change for the trials of an arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PlanTreatment {
+    /// On which host of the pair.
+    pub on: Side,
+    /// The one thing that is changed, in words; null for a command, which may change anything.
+    pub target: Option<String>,
+    /// Path of the lab that is set; null for other changes.
+    pub path: Option<LabPath>,
+    /// The change in words.
+    pub text: String,
+}
+
+/// How a comparison is made.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Design {
+    /// Smallest number of blocks.
+    pub blocks_min: u32,
+    /// Largest number of blocks.
+    pub blocks_max: u32,
+    /// No block begins after this time; null without a limit.
+    pub budget_ns: Option<u64>,
+    /// Half-width of the interval at which a run may stop.
+    pub precision_percent: f64,
+    /// A smaller difference does not matter.
+    pub equivalence_percent: f64,
+    /// Confidence of the intervals.
+    pub confidence_percent: f64,
+    /// Seed of the order of trials that the plan sets, as text because it may exceed 2^53; null for a random one.
+    pub seed: Option<String>,
+    /// Whether the arms are copies of one.
+    pub aa: bool,
+}
+
+const BITS_PER_MEGABIT: u64 = 1_000_000;
+
+impl Plan {
+    /// Of a resolved plan.
+    pub fn of(plan: &ResolvedPlan) -> Self {
+        let design = &plan.design;
+        Self {
+            name: plan.name.clone(),
+            question: plan.question.clone(),
+            lab: plan.lab.as_ref().map(PlanLab::of),
+            hosts: plan.hosts.iter().map(|(name, host)| PlanHost::of(name.as_str(), host)).collect(),
+            arms: plan.arms.iter().map(PlanArm::of).collect(),
+            workloads: plan.workloads.iter().map(ToString::to_string).collect(),
+            design: Design {
+                blocks_min: design.blocks_min,
+                blocks_max: design.blocks_max,
+                budget_ns: design.budget.map(|budget| budget.0),
+                precision_percent: design.precision.0,
+                equivalence_percent: design.equivalence.0,
+                confidence_percent: design.confidence.0,
+                seed: design.seed.map(|seed| seed.to_string()),
+                aa: design.aa,
+            },
+        }
+    }
+
+    /// The metrics that get a verdict, each once.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let mut metrics: Vec<Metric> =
+            self.arms.iter().flat_map(|arm| &arm.workloads).flat_map(|one| one.metrics.clone()).collect();
+        metrics.sort_unstable();
+        metrics.dedup();
+        metrics
+    }
+}
+
+impl PlanLab {
+    /// Of the lab of a plan.
+    pub fn of(lab: &plan::resolved::Lab) -> Self {
+        let cap_bps = lab.cap.map(|BitRate(bps)| bps);
+        Self { rules: lab.rules, cap_bps, mtu_bytes: lab.mtu, queues: lab.queues }
+    }
+}
+
+impl PlanHost {
+    fn of(name: &str, host: &plan::Host) -> Self {
+        let launch = match &host.launch {
+            Launch::Local => HostLaunch::Local,
+            Launch::Lab { guest } => HostLaunch::Lab { guest: guest.clone() },
+            Launch::Netns { name } => HostLaunch::Netns { namespace: name.clone() },
+            Launch::Command { prefix } => HostLaunch::Command { prefix: prefix.clone() },
+            Launch::Paired { address } => HostLaunch::Paired { server: address.clone() },
+        };
+        Self {
+            name: name.to_owned(),
+            launch,
+            addresses: host.addresses.clone(),
+            size: host.size.clone(),
+            expected_bps: host.expect_mbps.map(|mbps| u64::from(mbps) * BITS_PER_MEGABIT),
+        }
+    }
+}
+
+impl PlanArm {
+    fn of(arm: &plan::Arm) -> Self {
+        Self {
+            name: arm.name.to_string(),
+            client: arm.pair.client.to_string(),
+            server: arm.pair.server.to_string(),
+            treatments: arm.treatments.iter().map(PlanTreatment::of).collect(),
+            expected_interface_client: arm.expect_client.clone(),
+            expected_interface_server: arm.expect_server.clone(),
+            expected_path: arm.expect_path,
+            expected_bps: arm.expect_mbps.map(|mbps| u64::from(mbps) * BITS_PER_MEGABIT),
+            workloads: arm.workloads.iter().map(Workload::of).collect(),
+        }
+    }
+}
+
+impl PlanTreatment {
+    fn of(treatment: &plan::Treatment) -> Self {
+        let path = match treatment.action {
+            plan::TreatmentAction::Path { path } => Some(path),
+            _ => None,
+        };
+        Self { on: treatment.on, target: treatment.action.target(), path, text: words::treatment(treatment) }
+    }
+}

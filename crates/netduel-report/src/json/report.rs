@@ -1,0 +1,441 @@
+//! The document of a report: `netduel report --format json`, `netduel run --json` and `netduel demo --json`.
+use netduel_model::run::Run;
+use netduel_model::workload::Role;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::envelope::{Document, Envelope, Origin, iso_8601};
+use super::failover::Failover;
+use super::figures::{CounterReport, Limit, MetricReport};
+use super::hosts::{Host, Pair};
+use super::listing::{Note, RunEnd};
+use super::packets::{Datagrams, PacketWay};
+use super::parts::{CorePackets, Expected, Latency, Point, QueuePackets, Stamps, Workload};
+use super::plan::Plan;
+use super::search::Searches;
+use super::warning::Warning;
+use crate::analysis::{self, Analysis, ArmAnalysis, Part, WorkloadAnalysis, added_by_load};
+use crate::words;
+
+/// The report of a run: `netduel report --format json`, `netduel run --json`, `netduel demo --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ReportDocument {
+    /// The first keys of every document.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// The run.
+    pub run: RunInfo,
+    /// Question of the plan.
+    pub question: String,
+    /// Arm that the others are compared with.
+    pub baseline: Option<String>,
+    /// Blocks with at least one trial that counts.
+    pub blocks: u32,
+    /// Valid trials.
+    pub trials_valid: u32,
+    /// Excluded trials: failed, or on another path.
+    pub trials_excluded: u32,
+    /// The workloads, in the order of the plan.
+    pub workloads: Vec<WorkloadReport>,
+    /// What the counters prove about the path of each arm, in words.
+    pub path_proofs: Vec<String>,
+    /// Warnings.
+    pub warnings: Vec<Warning>,
+    /// The hosts at the beginning of the run, with their findings.
+    pub hosts: Vec<Host>,
+    /// The pairs of hosts, with their findings.
+    pub pairs: Vec<Pair>,
+    /// The plan with every default written out.
+    pub plan: Plan,
+    /// How the figures are counted.
+    pub rules: Vec<Rule>,
+}
+
+impl Document for ReportDocument {
+    const NAME: &'static str = "netduel.report";
+    // 1: the first. 2: quartiles; medians of packet rates; `explanation`.
+    // 3: `document` and `version`; typed parts in place of stored records; seed as text; units in every name.
+    const VERSION: u32 = 3;
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunInfo {
+    /// Name in the store.
+    pub id: String,
+    /// Program that ran it, with its version.
+    pub program: String,
+    /// Command line.
+    pub command: Vec<String>,
+    /// Start: ISO 8601, UTC.
+    pub started: String,
+    /// The same time, milliseconds since 1970-01-01T00:00:00Z.
+    pub started_unix_ms: u64,
+    /// Seed of the order of trials, as text because it may exceed 2^53.
+    pub seed: String,
+    /// How it ended; null while it runs and when it was killed.
+    pub end: Option<RunEnd>,
+    /// Title given on the command line.
+    pub title: Option<String>,
+    /// Notes given on the command line.
+    pub notes: Vec<Note>,
+    /// Settings of the plan that the command line overrides, as KEY=VALUE.
+    pub overrides: Vec<String>,
+}
+
+/// How a figure is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Rule {
+    /// Name of the figure.
+    pub name: String,
+    /// The rule.
+    pub rule: String,
+}
+
+/// A workload over all arms.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WorkloadReport {
+    /// Name in the plan.
+    pub name: String,
+    /// The verdicts of each arm but the baseline, in one sentence.
+    pub answers: Vec<Answer>,
+    /// The metrics, those with a verdict first.
+    pub metrics: Vec<MetricReport>,
+    /// Everything else of each arm, baseline first.
+    pub arms: Vec<ArmReport>,
+    /// Counters per unit of work.
+    pub counters: Vec<CounterReport>,
+    /// What the counters say about the difference, in words.
+    pub explanation: Vec<String>,
+}
+
+/// The verdicts of an arm in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Answer {
+    /// Arm.
+    pub arm: String,
+    /// The sentence.
+    pub text: String,
+}
+
+/// An arm in one workload.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ArmReport {
+    /// Arm.
+    pub arm: String,
+    /// Valid trials.
+    pub trials: u32,
+    /// The workload as this arm runs it.
+    pub workload: Workload,
+    /// Round trips of all valid trials; null for workloads without any.
+    pub latency: Option<Latency>,
+    /// Round trips split by kernel time stamps; null without stamps.
+    pub stamps: Option<Stamps>,
+    /// Parts of the round trips; empty when there are none.
+    pub parts: Vec<PartReport>,
+    /// Latency that load adds to the idle path; null for other workloads.
+    pub added_by_load: Option<AddedByLoad>,
+    /// Probes on the loaded path; null for other workloads.
+    pub probes: Option<Probes>,
+    /// Rate received over the time of a trial; empty for workloads of round trips.
+    pub rate_series_bps: Vec<Point>,
+    /// Median latency over the time of a trial; empty for workloads without round trips.
+    pub latency_series_ns: Vec<Point>,
+    /// CPU time by machine and core.
+    pub machines: Vec<Machine>,
+    /// Interfaces that carried the bytes, by end.
+    pub paths: Vec<Path>,
+    /// Queues and cores that processed packets, by end.
+    pub queues: Vec<Queues>,
+    /// What limited the trials; null without a valid trial.
+    pub limit: Option<Limit>,
+    /// Known limit of the hosts; null when none is known.
+    pub expected: Option<Expected>,
+    /// Cores that hosts chose themselves.
+    pub placements: Vec<Placement>,
+    /// Datagrams of each direction of each valid trial of `udp-stream`.
+    pub datagrams: Vec<Datagrams>,
+    /// Packets of each direction of a packet workload.
+    pub packets: Vec<PacketWay>,
+    /// The events of `failover`; null for other workloads.
+    pub failover: Option<Failover>,
+    /// The searches of a workload that searches for a rate; null for others.
+    pub search: Option<Searches>,
+}
+
+/// A part of round trips, such as `connect`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PartReport {
+    /// Key of the part.
+    pub part: String,
+    /// Name, for people.
+    pub title: String,
+    /// Its times.
+    pub latency: Latency,
+}
+
+/// Latency that load adds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct AddedByLoad {
+    /// Median under load less the median of the idle path; below 0 when the loaded path was faster.
+    pub p50_ns: f64,
+    /// The same of the 99th percentiles.
+    pub p99_ns: Option<f64>,
+}
+
+/// Probes and their responses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Probes {
+    /// Probes sent.
+    pub sent: u64,
+    /// Probes without a response.
+    pub without_response: u64,
+}
+
+/// CPU time of a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Machine {
+    /// The hosts of the plan on this machine, in words.
+    pub machine: String,
+    /// Its cores.
+    pub cores: Vec<Core>,
+}
+
+/// CPU time of a core, as fractions of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Core {
+    /// Number of the core.
+    pub core: u16,
+    /// In programs.
+    pub user_ratio: f64,
+    /// In system calls and kernel threads.
+    pub system_ratio: f64,
+    /// In hardware interrupts.
+    pub hard_interrupt_ratio: f64,
+    /// In softirqs.
+    pub soft_interrupt_ratio: f64,
+    /// Withheld by the hypervisor.
+    pub stolen_ratio: f64,
+    /// Idle.
+    pub idle_ratio: f64,
+}
+
+/// Proof of the path of an arm at one end.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Path {
+    /// Which end.
+    pub role: Role,
+    /// Host.
+    pub host: String,
+    /// Interface or kind of path that must carry the bytes.
+    pub expected: String,
+    /// Smallest share of the bytes that it carried in a valid trial; null without one.
+    pub share_min_ratio: Option<f64>,
+    /// Valid trials with a proof.
+    pub proven: u32,
+    /// Trials with a proof, valid or not.
+    pub trials: u32,
+    /// Bytes by interface, largest first.
+    pub interfaces: Vec<InterfaceBytes>,
+}
+
+/// Bytes of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct InterfaceBytes {
+    /// Interface.
+    pub interface: String,
+    /// Bytes sent and received.
+    pub bytes: u64,
+}
+
+/// Queues and cores of an end, all valid trials.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Queues {
+    /// Which end.
+    pub role: Role,
+    /// Host.
+    pub host: String,
+    /// Interface that carried most bytes.
+    pub interface: String,
+    /// Packets by receive queue; empty where the driver does not count by queue.
+    pub received: Vec<QueuePackets>,
+    /// Packets by transmit queue.
+    pub sent: Vec<QueuePackets>,
+    /// Packets by the core that processed them.
+    pub cores: Vec<CorePackets>,
+}
+
+/// Cores that a host chose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Placement {
+    /// Which end.
+    pub role: Role,
+    /// Cores; empty when none could be chosen.
+    pub cores: Vec<u16>,
+    /// Reason for the choice.
+    pub reason: String,
+    /// Valid trials with this choice.
+    pub trials: u32,
+}
+
+impl ReportDocument {
+    /// Of a run and its analysis.
+    pub fn of(run: &Run, analysis: &Analysis, origin: &Origin) -> Self {
+        let inspection = &analysis.inspection;
+        let rule = |(name, rule): (&str, String)| Rule { name: name.to_owned(), rule };
+        Self {
+            envelope: Self::envelope(origin),
+            run: RunInfo::of(run, analysis),
+            question: analysis.plan.question.clone(),
+            baseline: analysis.plan.baseline().map(|arm| arm.name.to_string()),
+            blocks: analysis.blocks,
+            trials_valid: analysis.trials_valid,
+            trials_excluded: analysis.trials_left_out,
+            workloads: analysis.workloads.iter().map(WorkloadReport::of).collect(),
+            path_proofs: words::proofs(analysis),
+            warnings: analysis.warnings.iter().map(|one| Warning::of(analysis, one)).collect(),
+            hosts: inspection.hosts.iter().map(Host::of).collect(),
+            pairs: inspection.pairs.iter().map(Pair::of).collect(),
+            plan: Plan::of(&run.header.plan),
+            rules: words::rules(&analysis.plan).into_iter().map(rule).collect(),
+        }
+    }
+}
+
+impl RunInfo {
+    fn of(run: &Run, analysis: &Analysis) -> Self {
+        let header = &run.header;
+        Self {
+            id: header.id.to_string(),
+            program: header.program.clone(),
+            command: header.command.clone(),
+            started: iso_8601(header.started_unix_ms),
+            started_unix_ms: header.started_unix_ms,
+            seed: header.seed.to_string(),
+            end: analysis.end.as_ref().map(RunEnd::of),
+            title: header.annotations.title.clone(),
+            notes: Note::all(&header.annotations.notes),
+            overrides: header.annotations.overrides.clone(),
+        }
+    }
+}
+
+impl WorkloadReport {
+    fn of(workload: &WorkloadAnalysis) -> Self {
+        let answer = |arm: &ArmAnalysis| {
+            let text = words::answer(workload, &arm.arm)?.characters();
+            Some(Answer { arm: arm.arm.to_string(), text })
+        };
+        let judged = workload.judged.iter().map(|metric| MetricReport::of(metric, true));
+        let unjudged = workload.unjudged.iter().map(|metric| MetricReport::of(metric, false));
+        Self {
+            name: workload.name.to_string(),
+            answers: workload.arms.iter().skip(1).filter_map(answer).collect(),
+            metrics: judged.chain(unjudged).collect(),
+            arms: workload.arms.iter().map(ArmReport::of).collect(),
+            counters: workload.counters.iter().map(CounterReport::of).collect(),
+            explanation: workload.explanation.clone(),
+        }
+    }
+}
+
+impl ArmReport {
+    fn of(arm: &ArmAnalysis) -> Self {
+        let series = Point::all(&arm.series);
+        // The series of a workload without bulk data is of its round trips.
+        let (rate_series_bps, latency_series_ns) = match arm.workload.traffic.facts().bulk {
+            Some(_) => (series, Point::all(&arm.latency_series)),
+            None => (Vec::new(), series),
+        };
+        Self {
+            arm: arm.arm.to_string(),
+            trials: arm.trials,
+            workload: Workload::of(&arm.workload),
+            latency: arm.latency.as_ref().map(Latency::of),
+            stamps: arm.stamps.as_ref().map(Stamps::of),
+            parts: arm.parts.iter().map(PartReport::of).collect(),
+            added_by_load: added_by_load(&arm.parts, 50.0)
+                .map(|p50_ns| AddedByLoad { p50_ns, p99_ns: added_by_load(&arm.parts, 99.0) }),
+            probes: arm.probes_lost.map(|(without_response, sent)| Probes { sent, without_response }),
+            rate_series_bps,
+            latency_series_ns,
+            machines: arm.machines.iter().map(Machine::of).collect(),
+            paths: arm.paths.iter().map(Path::of).collect(),
+            queues: arm.queues.iter().map(Queues::of).collect(),
+            limit: arm.limit.as_ref().map(Limit::of_arm),
+            expected: arm.expected.as_ref().map(Expected::of),
+            placements: arm.placements.iter().map(Placement::of).collect(),
+            datagrams: arm.datagrams.iter().map(Datagrams::of).collect(),
+            packets: arm.packets.iter().map(PacketWay::of).collect(),
+            failover: arm.failover.as_ref().map(Failover::of),
+            search: arm.search.as_ref().map(Searches::of),
+        }
+    }
+}
+
+impl PartReport {
+    fn of(part: &Part) -> Self {
+        Self {
+            part: part.key.to_owned(),
+            title: part.title.to_owned(),
+            latency: Latency::of(&part.histogram),
+        }
+    }
+}
+
+impl Machine {
+    fn of(machine: &analysis::Machine) -> Self {
+        let core = |core: &analysis::CoreShare| Core {
+            core: core.core,
+            user_ratio: core.user,
+            system_ratio: core.system,
+            hard_interrupt_ratio: core.irq,
+            soft_interrupt_ratio: core.softirq,
+            stolen_ratio: core.steal,
+            idle_ratio: core.idle,
+        };
+        Self { machine: machine.title.clone(), cores: machine.cores.iter().map(core).collect() }
+    }
+}
+
+impl Path {
+    fn of(path: &analysis::PathShares) -> Self {
+        let bytes = |(interface, bytes): &(String, u64)| InterfaceBytes {
+            interface: interface.clone(),
+            bytes: *bytes,
+        };
+        Self {
+            role: path.role,
+            host: path.host.clone(),
+            expected: path.expected.clone(),
+            share_min_ratio: path.share_min,
+            proven: path.proven,
+            trials: path.trials,
+            interfaces: path.bytes.iter().map(bytes).collect(),
+        }
+    }
+}
+
+impl Queues {
+    fn of(queues: &analysis::QueueUse) -> Self {
+        Self {
+            role: queues.role,
+            host: queues.host.clone(),
+            interface: queues.interface.clone(),
+            received: QueuePackets::all(&queues.received),
+            sent: QueuePackets::all(&queues.sent),
+            cores: CorePackets::all(&queues.cores),
+        }
+    }
+}
+
+impl Placement {
+    fn of(placed: &analysis::Placed) -> Self {
+        Self {
+            role: placed.role,
+            cores: placed.placement.cores.clone(),
+            reason: placed.placement.reason.clone(),
+            trials: placed.trials,
+        }
+    }
+}

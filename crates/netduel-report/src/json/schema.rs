@@ -1,0 +1,68 @@
+//! The JSON Schemas of all documents, from their types. The table in this file is the only list of the documents.
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use super::envelope::Document;
+use super::error::ErrorDocument;
+use super::inspect::InspectDocument;
+use super::lab::LabsDocument;
+use super::listing::{Pairings, RemovedRuns, RunsDocument};
+use super::plan::CheckedPlan;
+use super::quick::{QuickDocument, QuickEvent};
+use super::report::ReportDocument;
+use super::serve::ServerEvent;
+
+/// A type of document.
+#[derive(Debug, Clone, Copy)]
+pub struct DocumentType {
+    /// Name, for example `netduel.report`.
+    pub name: &'static str,
+    /// Version.
+    pub version: u32,
+    schema: fn() -> Value,
+}
+
+impl DocumentType {
+    const fn of<D: Document>() -> Self {
+        Self { name: D::NAME, version: D::VERSION, schema: schema::<D> }
+    }
+
+    /// Its JSON Schema (2020-12).
+    pub fn schema(&self) -> Value {
+        (self.schema)()
+    }
+
+    /// File name of its schema, for example `report.schema.json`.
+    pub fn file_name(&self) -> String {
+        format!("{}.schema.json", self.name.trim_start_matches("netduel."))
+    }
+}
+
+/// All documents.
+pub const DOCUMENTS: &[DocumentType] = &[
+    DocumentType::of::<ReportDocument>(),
+    DocumentType::of::<QuickDocument>(),
+    DocumentType::of::<QuickEvent>(),
+    DocumentType::of::<InspectDocument>(),
+    DocumentType::of::<CheckedPlan>(),
+    DocumentType::of::<RunsDocument>(),
+    DocumentType::of::<RemovedRuns>(),
+    DocumentType::of::<LabsDocument>(),
+    DocumentType::of::<Pairings>(),
+    DocumentType::of::<ServerEvent>(),
+    DocumentType::of::<ErrorDocument>(),
+];
+
+/// The schema of what is written: every key is present, so every key is required.
+fn schema<D: Document>() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<D>().to_value();
+    schema["title"] = D::NAME.into();
+    schema["properties"]["document"] = with_const(&schema["properties"]["document"], json!(D::NAME));
+    schema["properties"]["version"] = with_const(&schema["properties"]["version"], json!(D::VERSION));
+    schema
+}
+
+fn with_const(property: &Value, value: Value) -> Value {
+    json!({ "description": property["description"], "const": value })
+}

@@ -1,0 +1,137 @@
+//! Warnings in JSON.
+use netduel_model::metric::Metric;
+use netduel_model::warning::Warning as Stored;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::analysis::Analysis;
+use crate::words;
+
+/// A warning about a result.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Warning {
+    /// Kind.
+    pub kind: WarningKind,
+    /// The warning in words, with what to do.
+    pub text: String,
+    /// Arm that it is about; null for none.
+    pub arm: Option<String>,
+    /// Workload that it is about; null for none.
+    pub workload: Option<String>,
+    /// Metric that it is about; null for none.
+    pub metric: Option<Metric>,
+    /// Host that it is about; null for none.
+    pub host: Option<String>,
+    /// Numbers of the warning, with their names in the run format, for example `share_max` or `late_p99_ns`.
+    pub figures: Vec<Figure>,
+}
+
+/// A number of a warning.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Figure {
+    /// Name.
+    pub name: String,
+    /// Value.
+    pub value: f64,
+}
+
+/// Makes the kinds with the conversion from what is stored: a variant without a kind does not compile.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident,)+) => {
+        /// Kind of a warning.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum WarningKind {
+            $($(#[doc = $doc])+ $kind,)+
+        }
+
+        impl WarningKind {
+            fn of(warning: &Stored) -> Self {
+                match warning {
+                    $(Stored::$kind { .. } => Self::$kind,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A metric rose or fell over the blocks.
+    Drift,
+    /// Successive blocks are correlated: the interval is too narrow.
+    Autocorrelation,
+    /// The values of an arm form two groups.
+    Bimodal,
+    /// A block lies far from the others.
+    OutlierBlock,
+    /// The hypervisor withheld CPU time.
+    StealTime,
+    /// Other processes used the cores of a host.
+    CpuContention,
+    /// A server ran tests of other clients at the same time.
+    ConcurrentTests,
+    /// The wall clock was stepped.
+    ClockStep,
+    /// The bytes took another path than the label says.
+    PathChanged,
+    /// A host was moved, restarted, or has another NIC.
+    PlacementChanged,
+    /// The arm names no interface, so nothing proves its path.
+    ArmNotProven,
+    /// Throughput is flat at a limit with CPU to spare.
+    RateCapped,
+    /// Throughput falls to a lower level within trials, as behind a token bucket.
+    TokenBucketBurst,
+    /// Both hosts are one machine.
+    SharedMachine,
+    /// The receiver's socket dropped datagrams.
+    ReceiverOverrun,
+    /// Datagrams and packets differ in number.
+    DatagramsNotPackets,
+    /// The kernel copied zero-copy sends.
+    ZeroCopyFellBack,
+    /// Transactions failed.
+    TransactionsFailed,
+    /// An open loop was late.
+    ScheduleMissed,
+    /// Counts of the programs and of an interface disagree.
+    CountsDisagree,
+    /// Streams sent less than their rate.
+    RateMissed,
+    /// The device has no NAPI instance to busy-poll.
+    NoNapiInstance,
+    /// One arm is time-stamped and the other is not.
+    TimestampsDiffer,
+    /// Many stamped round trips could not be split.
+    TimestampsIncomplete,
+    /// Some values are minimums: the event was not over.
+    LowerBound,
+    /// The run went on without an arm.
+    ArmDropped,
+    /// Trials are excluded.
+    TrialsExcluded,
+    /// Settings that an earlier run left behind were restored.
+    SettingsRestored,
+    /// A treatment could not be undone.
+    UndoFailed,
+}
+
+impl Warning {
+    /// Of a warning of a run.
+    pub(super) fn of(analysis: &Analysis, warning: &Stored) -> Self {
+        let record = serde_json::to_value(warning).unwrap_or_default();
+        let text = |key: &str| record[key].as_str().map(str::to_owned);
+        let figure =
+            |(name, value): (&String, &Value)| Some(Figure { name: name.clone(), value: value.as_f64()? });
+        Self {
+            kind: WarningKind::of(warning),
+            text: words::warning_text(analysis, warning),
+            arm: text("arm"),
+            workload: text("workload"),
+            metric: serde_json::from_value(record["metric"].clone()).ok(),
+            host: text("host"),
+            figures: record.as_object().into_iter().flatten().filter_map(figure).collect(),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The JSON documents: what is printed fits the schemas, the schemas and the reference page are current, and no version loses a key.
+mod compatible;
+mod examples;
+mod reference;
+
+use netduel_model::plan::spec::LabPath;
+use netduel_model::run::Run;
+use netduel_report::inspect::Inspection;
+use netduel_report::json::envelope::{Document, Envelope, ErrorInfo, Origin};
+use netduel_report::json::error::ErrorDocument;
+use netduel_report::json::inspect::InspectDocument;
+use netduel_report::json::lab::{Lab, LabInterface, LabPolicy, LabsDocument};
+use netduel_report::json::listing::{
+    EndReason, Note, PairedServer, PairingAction, Pairings, RemovedRuns, RunEnd, RunState, RunsDocument,
+    StoredRun,
+};
+use netduel_report::json::parts::Interval;
+use netduel_report::json::plan::{CheckedPlan, PlanLab};
+use netduel_report::json::quick::{QuickDocument, QuickEvent, QuickEventKind, QuickInput, QuickTest};
+use netduel_report::json::report::ReportDocument;
+use netduel_report::json::schema::DOCUMENTS;
+use netduel_report::json::serve::{Moved, ServerEvent, ServerEventKind, ServerPairing};
+use netduel_report::quick::SummaryInput;
+use netduel_report::{analyse_run, quick};
+use serde_json::Value;
+
+use crate::builder::{Recipe, build};
+use crate::{hosts, stamps};
+
+pub fn origin() -> Origin {
+    Origin { program_version: "1.2.3".to_owned(), created_unix_ms: 1_795_343_407_045 }
+}
+
+/// The document as it is printed, after it was compared with its schema.
+pub fn printed(document: &impl Document) -> Value {
+    let text = serde_json::to_string(document).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_fits(&value);
+    value
+}
+
+/// Compares a document with the schema of its type.
+fn assert_fits(value: &Value) {
+    let name = value["document"].as_str().unwrap();
+    let kind = DOCUMENTS.iter().find(|kind| kind.name == name).unwrap();
+    let validator = jsonschema::validator_for(&kind.schema()).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{name} does not fit its schema:\n{}", errors.join("\n"));
+}
+
+/// The report of a run.
+pub fn report(run: &Run) -> Value {
+    printed(&ReportDocument::of(run, &analyse_run(run), &origin()))
+}
+
+fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {
+    let intervals = [quick::Interval {
+        start_s: 0.0,
+        end_s: 1.0,
+        bytes: 125_000_000,
+        messages: 10,
+        retransmits: Some(3),
+        cwnd_bytes: None,
+        missing: None,
+        jitter_ns: None,
+        round_trips: None,
+    }];
+    let run_name = Some(run.header.id.as_str());
+    QuickTest::of(QuickInput {
+        plan: &run.header.plan,
+        run: run_name,
+        format_version: 3,
+        summary,
+        intervals: &intervals,
+    })
+}
+
+/// A quick test of a trial of a run.
+pub fn quick_test(run: &Run, summary: SummaryInput<'_>) -> Value {
+    printed(&QuickDocument::of("10.0.0.2:5210", vec![quick_test_of(run, summary)], None, &origin()))
+}
+
+fn first_trial(run: &Run) -> SummaryInput<'_> {
+    let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
+    SummaryInput { workload, trial, shared_machine: false, expected: None }
+}
+
+fn error() -> ErrorInfo {
+    ErrorInfo { message: "failed".into(), cause: Some("x".into()), remedy: None, exit_code: 4 }
+}
+
+fn envelope<D: Document>() -> Envelope {
+    D::envelope(&origin())
+}
+
+fn inspected() -> InspectDocument {
+    let no_driver = hosts::captured().into_iter().find(|(name, _)| name == "azure-mana-no-driver").unwrap();
+    let mut inspection = Inspection::of_hosts(vec![("a".to_owned(), hosts::azure()), no_driver]);
+    inspection.failed.push(("c".to_owned(), "no route".to_owned()));
+    InspectDocument::of(&inspection, &origin())
+}
+
+fn listed() -> RunsDocument {
+    let whole = StoredRun {
+        id: "demo-20260101-120000-1a2b".into(),
+        path: "/runs/demo.netduel".into(),
+        error: None,
+        question: Some("Which path is faster?".into()),
+        title: Some("after the update".into()),
+        notes: vec![Note { key: "kernel".into(), value: "6.8".into() }],
+        overrides: vec!["blocks_max=12".into()],
+        started: Some("2026-01-01T12:00:00.000Z".into()),
+        started_unix_ms: Some(1_767_268_800_000),
+        trials: Some(24),
+        state: Some(RunState::Done),
+        end: Some(RunEnd { reason: EndReason::BlockLimitReached, detail: None }),
+        torn: Some(false),
+    };
+    let unreadable = StoredRun {
+        error: Some("written by a newer version".into()),
+        question: None,
+        started: None,
+        started_unix_ms: None,
+        trials: None,
+        state: None,
+        end: None,
+        torn: None,
+        ..whole.clone()
+    };
+    RunsDocument { envelope: envelope::<RunsDocument>(), runs: vec![whole, unreadable] }
+}
+
+fn lab() -> LabsDocument {
+    let spec = PlanLab { rules: 600, cap_bps: None, mtu_bytes: 1500, queues: 1 };
+    let interface = LabInterface {
+        guest: "a".into(),
+        interface: "vf0".into(),
+        received_packets: 1,
+        received_bytes: 60,
+        sent_packets: 2,
+        sent_bytes: 120,
+    };
+    let lab = Lab {
+        name: "local".into(),
+        spec,
+        path: LabPath::Accelerated,
+        observed_path: None,
+        keeper_pid: 4242,
+        standing: true,
+        user_namespace: false,
+        interfaces: vec![interface],
+        policies: vec![LabPolicy { machine: "h1".into(), ipv4_rules: 600, ipv6_rules: 600 }],
+    };
+    LabsDocument { envelope: envelope::<LabsDocument>(), labs: vec![lab], removed: vec!["old".into()] }
+}
+
+fn checked() -> CheckedPlan {
+    let text = include_str!("../../../../../plans/demo.toml");
+    let plan = netduel_model::plan::parse(text, "plans/demo.toml").unwrap();
+    CheckedPlan::of("plans/demo.toml", &plan, &origin())
+}
+
+#[test]
+fn reports_of_every_kind_of_workload_fit_the_schema() {
+    for workload in ["bulk", "rr", "udp", "crr", "load"] {
+        let run = build(&Recipe {
+            workloads: vec![workload],
+            blocks: 3,
+            failed: vec![(0, 1)],
+            ..Recipe::default()
+        });
+        let document = report(&run);
+        assert_eq!(document["workloads"][0]["arms"].as_array().unwrap().len(), 2, "{workload}");
+    }
+}
+
+#[test]
+fn reports_contain_the_facts_of_hosts() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    for host in run.header.hosts.values_mut() {
+        *host = hosts::azure();
+    }
+    let document = report(&run);
+    let interfaces = document["hosts"][0]["facts"]["interfaces"].as_array().unwrap();
+    let interface = interfaces.iter().find(|interface| interface["name"] == "eth0").unwrap();
+    assert_eq!(interface["speed_bps"], 50_000_000_000_u64, "{interface}");
+    assert_eq!(interface["channels"]["combined"], serde_json::json!({ "now": 8, "max": 8 }));
+    assert_eq!(document["hosts"][0]["accelerated_networking"][0]["state"], "active");
+}
+
+#[test]
+fn every_document_begins_with_its_type_version_program_and_time() {
+    let run = build(&Recipe { workloads: vec!["rr"], blocks: 1, ..Recipe::default() });
+    let text = serde_json::to_string(&ReportDocument::of(&run, &analyse_run(&run), &origin())).unwrap();
+    let head = "{\"document\":\"netduel.report\",\"version\":3,\"program_version\":\"1.2.3\",\
+                \"created\":\"2026-11-22T10:30:07.045Z\",\"created_unix_ms\":1795343407045,";
+    assert!(text.starts_with(head), "{}", &text[..200]);
+    for kind in DOCUMENTS {
+        let schema = kind.schema();
+        let required = schema["required"].as_array().unwrap();
+        for key in ["document", "version", "program_version", "created", "created_unix_ms"] {
+            assert!(required.contains(&key.into()), "{}: {key}", kind.name);
+        }
+    }
+}
+
+#[test]
+fn seed_beyond_2_to_the_53rd_is_the_same_text() {
+    let mut run = build(&Recipe { workloads: vec!["rr"], blocks: 1, ..Recipe::default() });
+    run.header.seed = u64::MAX;
+    run.header.plan.design.seed = Some(u64::MAX);
+    let document = report(&run);
+    let max = Value::from("18446744073709551615");
+    assert_eq!([&document["run"]["seed"], &document["plan"]["design"]["seed"]], [&max; 2]);
+}
+
+#[test]
+fn quick_tests_and_their_events_fit_the_schemas() {
+    let run = stamps::run([true, true], |_| {});
+    let input = first_trial(&run);
+    let document = quick_test(&run, input);
+    assert_eq!(document["tests"][0]["intervals"][0]["rate_bps"], 1e9);
+    let interval = Interval::of(&quick::Interval {
+        start_s: 0.0,
+        end_s: 0.0,
+        bytes: 0,
+        messages: 0,
+        retransmits: None,
+        cwnd_bytes: None,
+        missing: None,
+        jitter_ns: None,
+        round_trips: None,
+    });
+    for event in [
+        QuickEventKind::start("far:5210", input.workload),
+        QuickEventKind::Interval { interval },
+        QuickEventKind::End { test: Box::new(quick_test_of(&run, input)) },
+        QuickEventKind::Failed { error: error() },
+    ] {
+        printed(&QuickEvent::of(event, &origin()));
+    }
+    let half = QuickDocument::of("far", vec![quick_test_of(&run, input)], Some(error()), &origin());
+    assert_eq!(printed(&half)["error"]["exit_code"], 4);
+    assert_eq!(printed(&ErrorDocument::of(error(), vec![interval], &origin()))["error"]["cause"], "x");
+}
+
+#[test]
+fn lines_of_a_server_fit_the_schema() {
+    let run = build(&Recipe { workloads: vec!["bulk"], blocks: 1, ..Recipe::default() });
+    let workload = &run.header.plan.arms[0].workloads[0];
+    let client = "10.0.0.1:4242".parse().unwrap();
+    let pairing = ServerPairing { host: "far".into(), port: 5210, string: "netduel1x".into() };
+    for event in [
+        ServerEventKind::Ready { address: client, pairings: vec![pairing] },
+        ServerEventKind::test(client, workload, [Some(Moved { bytes: 1, rate_bps: None }), None], 0),
+        ServerEventKind::failed(client, workload, "closed"),
+        ServerEventKind::refused(client, "busy"),
+    ] {
+        printed(&ServerEvent::of(event, &origin()));
+    }
+}
+
+#[test]
+fn listings_and_plans_fit_the_schemas() {
+    printed(&inspected());
+    printed(&listed());
+    printed(&RemovedRuns { envelope: envelope::<RemovedRuns>(), removed: vec!["x".into()] });
+    printed(&lab());
+    let server = PairedServer { name: "far".into(), host: "far".into(), port: 5210 };
+    let action = PairingAction::List;
+    printed(&Pairings { envelope: envelope::<Pairings>(), action, pairings: vec![server] });
+    let plan = printed(&checked());
+    let workload = &plan["plan"]["arms"][0]["workloads"][0];
+    let block = workload["quantities"].as_array().unwrap().iter().find(|one| one["key"] == "block").unwrap();
+    assert_eq!((&workload["type"], &block["unit"]), (&"tcp-stream".into(), &"bytes".into()));
+}
+
+/// A file of the project.
+fn project_file(file: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
+}
+
+fn is_blessed() -> bool {
+    std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1")
+}

@@ -1,0 +1,143 @@
+//! The tables of docs/json.md are generated from the schemas, and the committed page is current.
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use netduel_report::json::schema::DOCUMENTS;
+use serde_json::{Map, Value};
+
+use super::{is_blessed, project_file};
+
+const PAGE: &str = "docs/json.md";
+const BEGIN: &str = "<!-- begin: generated from the schemas -->\n";
+const END: &str = "<!-- end: generated from the schemas -->";
+/// The keys of every document, which the page describes once.
+const ENVELOPE: [&str; 5] = ["document", "version", "program_version", "created", "created_unix_ms"];
+
+#[test]
+fn reference_page_is_current() {
+    let path = project_file(PAGE);
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the tables");
+    let (_, after) = rest.split_once(END).expect("the place has an end");
+    let current = format!("{before}{BEGIN}{}{END}{after}", tables());
+    if is_blessed() {
+        std::fs::write(&path, current).unwrap();
+    } else {
+        assert!(
+            page == current,
+            "{PAGE} is not current: run `NETDUEL_BLESS=1 cargo test -p netduel-report` and commit it"
+        );
+    }
+}
+
+/// A section for each document, and then one for each part that documents have.
+fn tables() -> String {
+    let mut text = String::from("\n### Documents\n");
+    let mut parts: BTreeMap<String, Value> = BTreeMap::new();
+    for kind in DOCUMENTS {
+        let schema = kind.schema();
+        let description = schema["description"].as_str().expect("every document is described");
+        let (name, version, file) = (kind.name, kind.version, kind.file_name());
+        let _ =
+            write!(text, "\n#### `{name}`\n\n{description}\n\nVersion {version}, [schema](schema/{file}).\n");
+        text.push_str(&rows(&schema, &ENVELOPE));
+        for (name, part) in schema["$defs"].as_object().into_iter().flatten() {
+            let known = parts.insert(name.clone(), part.clone());
+            assert!(known.is_none_or(|known| known == *part), "two parts are called {name}");
+        }
+    }
+    text.push_str("\n### Parts\n");
+    for (name, part) in &parts {
+        let description = part["description"].as_str().unwrap_or_else(|| panic!("{name} is not described"));
+        let _ = write!(text, "\n#### {name}\n\n{description}\n");
+        text.push_str(&rows(part, &[]));
+    }
+    text + "\n"
+}
+
+/// The table of an object, of each of its variants, or of a list of words.
+fn rows(schema: &Value, left_out: &[&str]) -> String {
+    let mut text = String::new();
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    let shown: Map<String, Value> =
+        properties.into_iter().filter(|(key, _)| !left_out.contains(&key.as_str())).collect();
+    if !shown.is_empty() {
+        text.push_str("\n| key | type | unit | meaning |\n|---|---|---|---|\n");
+        for (key, property) in &shown {
+            let meaning =
+                property["description"].as_str().unwrap_or_else(|| panic!("{key} is not described"));
+            let _ = writeln!(text, "| `{key}` | {} | {} | {meaning} |", kind(property), unit(key));
+        }
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        let words: Vec<String> = words.iter().map(|word| format!("`{}`", word.as_str().unwrap())).collect();
+        let _ = write!(text, "\nOne of {}.\n", words.join(", "));
+    }
+    let variants = schema["oneOf"].as_array().into_iter().flatten();
+    let (words, objects): (Vec<&Value>, Vec<&Value>) =
+        variants.partition(|one| one.get("properties").is_none());
+    if !words.is_empty() {
+        text.push_str("\n| value | meaning |\n|---|---|\n");
+    }
+    for word in words {
+        let meaning = word["description"].as_str().unwrap_or_default();
+        let values = word["enum"].as_array().cloned().unwrap_or_else(|| vec![word["const"].clone()]);
+        let values: Vec<String> =
+            values.iter().map(|value| format!("`{}`", value.as_str().unwrap())).collect();
+        let _ = writeln!(text, "| {} | {meaning} |", values.join(", "));
+    }
+    for object in objects {
+        let tag = object["properties"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .find_map(|(key, property)| Some((key.clone(), property["const"].as_str()?.to_owned())));
+        let (key, value) = tag.expect("a variant has a tag");
+        let meaning = object["description"].as_str().unwrap_or_default();
+        let _ = write!(text, "\n`{key}`: `{value}`. {meaning}\n");
+        text.push_str(&rows(object, &[&key]));
+    }
+    text
+}
+
+/// The type of a value, in words.
+fn kind(property: &Value) -> String {
+    if let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        return format!("[{name}](#{})", name.to_lowercase());
+    }
+    if let Some(choices) = property["anyOf"].as_array() {
+        return choices.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
+    if let Some(value) = property.get("const") {
+        return format!("`{value}`");
+    }
+    let of = |name: &str| match name {
+        "array" => format!("list of {}", kind(&property["items"])),
+        "integer" | "number" | "string" | "boolean" | "null" | "object" => name.to_owned(),
+        other => panic!("{other} has no words yet"),
+    };
+    match &property["type"] {
+        Value::String(name) => of(name),
+        Value::Array(names) => {
+            names.iter().map(|name| of(name.as_str().unwrap())).collect::<Vec<_>>().join(" or ")
+        }
+        other => panic!("a key has the type {other}"),
+    }
+}
+
+/// The unit that a key ends with.
+fn unit(key: &str) -> &'static str {
+    let key = key.strip_suffix("_by_trial").unwrap_or(key);
+    let units = [
+        ("_unix_ms", "ms"),
+        ("_ns", "ns"),
+        ("_s", "s"),
+        ("_bps", "bit/s"),
+        ("_pps", "packets/s"),
+        ("_hz", "Hz"),
+        ("_percent", "%"),
+        ("_ratio", "fraction"),
+        ("bytes", "bytes"),
+    ];
+    units.into_iter().find(|(end, _)| key.ends_with(end)).map_or("", |(_, unit)| unit)
+}

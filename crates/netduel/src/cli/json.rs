@@ -1,0 +1,87 @@
+//! Which commands print a JSON document, so that their errors are documents too. Nothing here prints.
+use std::ffi::OsString;
+
+use super::lab::LabCommand;
+use super::stored::{Format, RunsAction};
+use super::{Command, PlanCommand};
+
+/// Whether the result of the command on standard output is one JSON document. A stream of documents is none.
+pub fn prints_document(command: &Command) -> bool {
+    match command {
+        Command::Demo(args) => args.json.json,
+        Command::Run(args) => args.json.json,
+        Command::Tcp(args) => args.common.json,
+        Command::Udp(args) => args.common.json,
+        Command::Pps(args) => args.common.json,
+        Command::Rr(args) => args.common.json,
+        Command::Crr(args) => args.common.json,
+        Command::Pair(args) => args.json.json,
+        Command::Inspect(args) => args.json.json,
+        Command::Plan(PlanCommand::Check { json, .. }) => json.json,
+        Command::Lab(command) => match command {
+            LabCommand::Up { json, .. }
+            | LabCommand::Down { json, .. }
+            | LabCommand::Status { json }
+            | LabCommand::Path { json, .. } => json.json,
+            LabCommand::Exec { .. } => false,
+        },
+        // Its result is a stream of documents; when it cannot start, the error is the only one.
+        Command::Serve(args) => args.json,
+        Command::Report(args) => args.out.is_none() && (args.json || args.format == Some(Format::Json)),
+        Command::Runs(args) => match &args.action {
+            Some(RunsAction::Rm { json, .. }) => json.json,
+            None => args.json.json,
+        },
+        Command::Plan(PlanCommand::Schema)
+        | Command::Agent { .. }
+        | Command::Completions { .. }
+        | Command::Man { .. }
+        | Command::Complete { .. }
+        | Command::Link { .. }
+        | Command::LabKeeper { .. }
+        | Command::UndoGuard => false,
+    }
+}
+
+/// Whether the words of an invalid command line ask for a JSON document. Words behind `--` belong to another program.
+pub fn is_asked_for(words: impl IntoIterator<Item = OsString>) -> bool {
+    let is_json = |word: &OsString| {
+        let word = word.as_encoded_bytes();
+        word == b"--json" || (word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'J'))
+    };
+    words.into_iter().take_while(|word| word != "--").any(|word| is_json(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[test]
+    fn every_command_with_json_prints_its_errors_as_documents() {
+        for (words, expected) in [
+            ("tcp far -J", true),
+            ("tcp far", false),
+            ("tcp far --json-stream", false),
+            ("runs --json", true),
+            ("runs rm last -J", true),
+            ("lab down -J", true),
+            ("lab exec a -- ip -J link", false),
+            ("report last --format json", true),
+            ("report last --json --out x.json", false),
+            ("plan check x.toml --json", true),
+            ("pair --forget far --json", true),
+            ("inspect -J", true),
+        ] {
+            let cli = super::super::Cli::parse_from(format!("netduel {words}").split(' '));
+            assert_eq!(prints_document(&cli.command), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn invalid_command_lines_are_searched_up_to_the_words_of_another_program() {
+        let asks = |words: &str| is_asked_for(words.split(' ').map(OsString::from));
+        assert!(asks("netduel tcp far --json --bogus") && asks("netduel tcp -qJ --bogus"));
+        assert!(!asks("netduel tcp far --bogus") && !asks("netduel lab exec --bogus a -- ip -J link"));
+    }
+}
