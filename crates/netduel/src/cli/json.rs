@@ -8,8 +8,8 @@ use super::{Command, PlanCommand};
 /// Whether the result of the command on standard output is one JSON document. A stream of documents is none.
 pub fn prints_document(command: &Command) -> bool {
     match command {
-        Command::Demo(args) => args.json.json,
-        Command::Run(args) => args.json.json,
+        Command::Demo(args) => args.outcome.json.json,
+        Command::Run(args) => args.outcome.json.json,
         Command::Tcp(args) => args.common.json,
         Command::Udp(args) => args.common.json,
         Command::Pps(args) => args.common.json,

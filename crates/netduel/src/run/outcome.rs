@@ -63,7 +63,7 @@ pub fn finish(
             let failure = run_failure(error);
             Err(Failure {
                 error: failure.error.context(format!(
-                    "the run {id} stopped; finished trials are kept, go on with `{}`",
+                    "the run {id} stopped; finished trials are kept; continue with `{}`",
                     resume_hint(id)
                 )),
                 ..failure
