@@ -23,7 +23,14 @@ impl Maker<'_> {
         match node.shape() {
             Shape::OneOf(nodes) => nodes.iter().flat_map(|node| self.all(node)).collect(),
             Shape::Constant(constant) => vec![constant.clone()],
-            Shape::List(node) => vec![self.all(&node).into()],
+            Shape::List(of) => {
+                let mut values = self.all(&of);
+                let least = node.keyword("minItems").and_then(Value::as_u64).unwrap_or_default();
+                while (values.len() as u64) < least {
+                    values.push(self.least(&of));
+                }
+                vec![values.into()]
+            }
             Shape::Map(of) => {
                 let values = self.all(&of);
                 let keyed = values.into_iter().map(|value| (self.key(node), value));
@@ -63,7 +70,10 @@ impl Maker<'_> {
             Shape::OneOf(nodes) => {
                 self.least(nodes.iter().find(|node| node.name.ends_with(":null")).unwrap_or(&nodes[0]))
             }
-            Shape::List(_) => Vec::<Value>::new().into(),
+            Shape::List(of) => {
+                let least = node.keyword("minItems").and_then(Value::as_u64).unwrap_or_default();
+                (0..least).map(|_| self.least(&of)).collect()
+            }
             Shape::Map(_) => Map::new().into(),
             Shape::Tuple(nodes) => nodes.iter().map(|node| self.least(node)).collect(),
             Shape::Object(properties) => {

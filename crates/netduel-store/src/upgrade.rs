@@ -196,10 +196,51 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::format::{FirstLine, Record};
 
     #[test]
     fn there_is_a_step_to_every_version() {
         assert_eq!(STEPS.len(), FORMAT as usize - 1);
+    }
+
+    /// A place that is misspelled would change nothing, and the reader would take the field for absent.
+    #[test]
+    fn every_change_applies_to_a_line_of_a_golden_file() {
+        let mut lines: Vec<Value> = ["format-1.netduel", "format-2.netduel", "format-2-every.netduel"]
+            .iter()
+            .map(|name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name))
+            .flat_map(|path| {
+                std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
+            })
+            .map(|line| serde_json::from_str(&line).unwrap())
+            .collect();
+        for change in STEPS.iter().copied().flatten() {
+            let before = lines.clone();
+            lines.iter_mut().for_each(|line| apply(line, std::slice::from_ref(change)));
+            let what = match change {
+                Change::Key { at, from, .. } | Change::Word { at, from, .. } => format!("{from} at {at}"),
+                Change::With { at, .. } => (*at).to_owned(),
+            };
+            assert!(before != lines, "no golden file has {what}");
+        }
+    }
+
+    /// The file has every place of format 2. A field under a name that no type knows would be absent in what is written again.
+    #[test]
+    fn no_field_of_format_2_is_lost() {
+        let path =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-2-every.netduel");
+        for line in std::fs::read_to_string(path).unwrap().lines() {
+            let mut upgraded: Value = serde_json::from_str(line).unwrap();
+            to_newest(&mut upgraded, 2);
+            let read = upgraded.clone();
+            let written = if read.get("netduel").is_some() {
+                serde_json::to_value(serde_json::from_value::<FirstLine<'_>>(read).unwrap())
+            } else {
+                serde_json::to_value(serde_json::from_value::<Record<'_>>(read).unwrap())
+            };
+            assert_eq!(written.unwrap(), upgraded);
+        }
     }
 
     #[test]
