@@ -57,10 +57,14 @@ fn cover(node: &Node<'_>, value: &Value, covered: &mut BTreeSet<String>) {
             }
         }
         (Shape::List(node), Value::Array(values)) => {
-            values.iter().for_each(|value| cover(&node, value, covered))
+            for value in values {
+                cover(&node, value, covered);
+            }
         }
         (Shape::Map(node), Value::Object(fields)) => {
-            fields.values().for_each(|value| cover(&node, value, covered))
+            for value in fields.values() {
+                cover(&node, value, covered);
+            }
         }
         (Shape::Object(properties), Value::Object(fields)) => {
             for property in &properties {
@@ -98,10 +102,14 @@ fn check(node: &Node<'_>, value: &Value, found: &mut Vec<String>) {
             }
         }
         (Shape::List(node), Value::Array(values)) => {
-            values.iter().for_each(|value| check(&node, value, found))
+            for value in values {
+                check(&node, value, found);
+            }
         }
         (Shape::Map(node), Value::Object(fields)) => {
-            fields.values().for_each(|value| check(&node, value, found))
+            for value in fields.values() {
+                check(&node, value, found);
+            }
         }
         (Shape::Object(properties), Value::Object(fields)) => {
             for key in fields.keys().filter(|key| properties.iter().all(|property| property.key != **key)) {
@@ -111,7 +119,7 @@ fn check(node: &Node<'_>, value: &Value, found: &mut Vec<String>) {
                 match fields.get(property.key) {
                     Some(value) => check(&property.node, value, found),
                     None if property.is_required => {
-                        found.push(format!("{}: `{}` is missing", node.name, property.key))
+                        found.push(format!("{}: `{}` is missing", node.name, property.key));
                     }
                     None => {}
                 }

@@ -41,34 +41,25 @@ fn references(value: &Value, found: &mut Vec<String>) {
 }
 
 fn section(name: &str, definition: &Value) -> String {
-    let mut text = format!("\n### {name}\n\n");
     let described = description(definition);
-    if !described.is_empty() {
-        text += &format!("{described}\n\n");
-    }
+    let before = if described.is_empty() { String::new() } else { described + "\n\n" };
     let branches = ["oneOf", "anyOf"].into_iter().find_map(|keyword| definition[keyword].as_array());
-    match branches {
-        Some(branches)
-            if branches
-                .iter()
-                .all(|branch| branch.get("const").is_some() || branch.get("enum").is_some()) =>
-        {
-            text += "| word | meaning |\n|---|---|\n";
-            for branch in branches {
-                text += &format!("| {} | {} |\n", words(branch), cell(&description(branch)));
-            }
+    let is_word = |branch: &Value| branch.get("const").is_some() || branch.get("enum").is_some();
+    let (head, rows): (&str, String) = match branches {
+        Some(branches) if branches.iter().all(is_word) => {
+            let row = |branch| format!("| {} | {} |\n", words(branch), cell(&description(branch)));
+            ("| word | meaning |\n|---|---|\n", branches.iter().map(row).collect())
         }
-        Some(branches) => {
-            text += "| variant | key | type | meaning |\n|---|---|---|---|\n";
-            branches.iter().for_each(|branch| text += &variant(branch));
-        }
+        Some(branches) => (
+            "| variant | key | type | meaning |\n|---|---|---|---|\n",
+            branches.iter().map(variant).collect(),
+        ),
         None if definition.get("properties").is_some() => {
-            text += "| key | type | meaning |\n|---|---|---|\n";
-            text += &rows(definition, "", "");
+            ("| key | type | meaning |\n|---|---|---|\n", rows(definition, "", ""))
         }
-        None => text += &format!("Type: {}.\n", kind(definition)),
-    }
-    text
+        None => ("", format!("Type: {}.\n", kind(definition))),
+    };
+    format!("\n### {name}\n\n{before}{head}{rows}")
 }
 
 /// The rows of one of several alternatives.

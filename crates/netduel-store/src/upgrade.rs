@@ -216,7 +216,9 @@ mod tests {
             .collect();
         for change in STEPS.iter().copied().flatten() {
             let before = lines.clone();
-            lines.iter_mut().for_each(|line| apply(line, std::slice::from_ref(change)));
+            for line in &mut lines {
+                apply(line, std::slice::from_ref(change));
+            }
             let what = match change {
                 Change::Key { at, from, .. } | Change::Word { at, from, .. } => format!("{from} at {at}"),
                 Change::With { at, .. } => (*at).to_owned(),

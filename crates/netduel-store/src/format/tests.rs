@@ -113,7 +113,7 @@ fn golden_files_fit_the_schema() {
 
 #[test]
 fn golden_files_are_read_as_runs() {
-    let store = Store::open(&golden_folder()).expect("the folder is there");
+    let store = Store::open(golden_folder()).expect("the folder is there");
     for (name, text) in committed() {
         let path = golden_folder().join(&name);
         let (run, torn) = store.read_with_note(path.to_str().expect("a plain path")).expect("it can be read");
