@@ -327,7 +327,7 @@ mod tests {
         let recovery = recover_within(std::slice::from_ref(&folder));
         assert!(!boot.exists() && namespace.exists() && version.exists());
         let mut of_other = Journal::within(std::slice::from_ref(&folder));
-        of_other.head.as_mut().map(|head| head.namespace += 1);
+        of_other.head.as_mut().unwrap().namespace += 1;
         of_other.note(&Request::Forget { id: 1 }).unwrap();
         assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None, "a guard of another namespace");
         assert_eq!(recovery.problems.len(), 1, "{recovery:?}");

@@ -58,11 +58,11 @@ fn schema<D: Document>() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<D>().to_value();
     schema["title"] = D::NAME.into();
-    schema["properties"]["document"] = with_const(&schema["properties"]["document"], json!(D::NAME));
-    schema["properties"]["version"] = with_const(&schema["properties"]["version"], json!(D::VERSION));
+    schema["properties"]["document"] = with_const(&schema["properties"]["document"], &json!(D::NAME));
+    schema["properties"]["version"] = with_const(&schema["properties"]["version"], &json!(D::VERSION));
     schema
 }
 
-fn with_const(property: &Value, value: Value) -> Value {
+fn with_const(property: &Value, value: &Value) -> Value {
     json!({ "description": property["description"], "const": value })
 }

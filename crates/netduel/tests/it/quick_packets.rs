@@ -40,8 +40,8 @@ fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
             let dropped = &document["record"]["trial"]["server"]["report"]["datagrams"]["socket_drops"];
             assert_eq!(received + dropped.as_u64().unwrap_or(0), sent, "{ends:?}: {document}");
             assert_eq!(others, 0, "{ends:?}");
-            let frame = if ipv6 { 82.0 } else { 64.0 };
-            assert_eq!(setting(&document, "frame"), frame);
+            let frame = if ipv6 { 82 } else { 64 };
+            assert_eq!(setting(&document, "frame") as u64, frame);
             let told = &document["record"]["trial"]["server"]["report"]["packets"];
             if receiver == "socket" {
                 assert!(told.is_null(), "{told}");
