@@ -318,6 +318,6 @@ fn a_host_that_has_ipv6_alone_serves_and_is_reached() {
         return skip("no namespaces for this user, or no `ip`");
     }
     let run = run.expect_code(0);
-    assert!(run.stdout.contains("\"netduel-quick\""), "{}", run.stdout);
+    assert!(run.stdout.contains("\"netduel.quick_test\""), "{}", run.stdout);
     bench.assert_nothing_left();
 }
