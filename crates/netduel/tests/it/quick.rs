@@ -98,10 +98,11 @@ pub fn metric(document: &Value, key: &str) -> f64 {
 }
 
 /// A setting of the workload that is a quantity, in its unit.
-pub fn setting(document: &Value, key: &str) -> f64 {
+pub fn setting(document: &Value, key: &str) -> u64 {
     let quantities = document["workload"]["quantities"].as_array().unwrap();
     let found = quantities.iter().find(|quantity| quantity["key"] == key);
-    found.and_then(|quantity| quantity["value"].as_f64()).unwrap_or_else(|| panic!("no {key} in {document}"))
+    let value = found.and_then(|quantity| quantity["value"].as_f64());
+    value.unwrap_or_else(|| panic!("no {key} in {document}")) as u64
 }
 
 #[test]
@@ -423,7 +424,7 @@ fn bit_rate_is_per_stream_and_a_saved_test_has_its_tags_and_no_secret() {
     let bulk = ["tcp", &string, "-t", "0.2", "-P", "2", "-b", "10M"];
     let saved = [&bulk[..], &["-J", "--save", "--title", "two streams", "--note", "kernel=6.8"]].concat();
     let document = served.client(&saved).expect_code(0).quick_test();
-    assert_eq!(setting(&document, "rate") as u64, 20_000_000, "{document}");
+    assert_eq!(setting(&document, "rate"), 20_000_000, "{document}");
     let runs = served.bench.run(["runs", "--json"]).expect_code(0).json();
     let run = &runs["runs"][0];
     assert_eq!(document["run"], run["id"]);

@@ -41,7 +41,7 @@ fn a_rate_that_the_path_carries_is_received_to_the_packet_by_every_engine() {
             assert_eq!(received + dropped.as_u64().unwrap_or(0), sent, "{ends:?}: {document}");
             assert_eq!(others, 0, "{ends:?}");
             let frame = if ipv6 { 82 } else { 64 };
-            assert_eq!(setting(&document, "frame") as u64, frame);
+            assert_eq!(setting(&document, "frame"), frame);
             let told = &document["record"]["trial"]["server"]["report"]["packets"];
             if receiver == "socket" {
                 assert!(told.is_null(), "{told}");
@@ -70,8 +70,8 @@ fn a_sweep_is_a_test_for_each_size_and_a_table() {
     let json = [&words[..], &["-J"]].concat();
     let document = served.client(&json).expect_code(0).json();
     let tests = document["tests"].as_array().unwrap();
-    let frames: Vec<f64> = tests.iter().map(|test| setting(test, "frame")).collect();
-    assert_eq!(frames, [64.0, 512.0, 1518.0]);
+    let frames: Vec<u64> = tests.iter().map(|test| setting(test, "frame")).collect();
+    assert_eq!(frames, [64, 512, 1518]);
     served.end();
 }
 
