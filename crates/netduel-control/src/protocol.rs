@@ -8,6 +8,7 @@ use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::TrialEnd;
 use netduel_model::units::Nanos;
 use netduel_model::workload::Workload;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol. Both ends must speak the same. `tests/golden/` holds every message of every version, and a
@@ -18,6 +19,12 @@ use serde::{Deserialize, Serialize};
 ///   did not know.
 /// - 3: `pps` is a type of workload of its own; fields and words are renamed as in format 3 of the store.
 pub const PROTOCOL: u32 = 3;
+
+/// The newest version that a release of netduel speaks. Versions up to this never change.
+pub const PROTOCOL_RELEASED: u32 = 2;
+
+/// The fingerprints of the messages to and from an agent in this version. A test compares them with those of the types.
+pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["80241b01e292732f", "e62f1282386af61d"];
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_false(value: &bool) -> bool {
@@ -33,7 +40,7 @@ pub type TrialNumber = u64;
 /// What an agent does without being asked. It tells how traffic goes; and it gives its coordinator up and ends by itself,
 /// although its input stays open: the last resort against a host that keeps treatments because a connection was cut and nobody
 /// noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// After this time in all.
     pub total: Nanos,
@@ -83,7 +90,7 @@ impl Default for Bounds {
 }
 
 /// From the coordinator to an agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum ToAgent {
     /// The first line. `protocol` and `program` are read alone first, so they stay what they are in every version.
@@ -150,7 +157,7 @@ pub enum ToAgent {
 }
 
 /// From an agent to the coordinator.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum FromAgent {
     /// The first line. `protocol` and `program` are read alone first, so they stay what they are in every version.
@@ -220,7 +227,7 @@ pub enum FromAgent {
 }
 
 /// What became of settings that an earlier agent left behind because it and its guard were killed together.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Recovery {
     /// What was changed and is restored, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -238,7 +245,7 @@ impl Recovery {
 }
 
 /// The kind of a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// The plan is invalid on this host.

@@ -1,6 +1,7 @@
 //! Interrupt coalescing (`ethtool -C`), one parameter at a time.
 use netduel_model::plan::tuning::COALESCE_PARAMETERS;
 use netduel_sys::ethtool::{Coalesce, CoalesceParameter};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -8,7 +9,7 @@ use super::device::{ethtool_socket, if_present, index_of};
 use super::error::{TreatmentError, feature_words};
 
 /// All parameters of interrupt coalescing in the kernel's order, and the one that is changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct CoalesceOriginal {
     interface: String,
     index: u32,

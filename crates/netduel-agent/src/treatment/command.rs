@@ -1,4 +1,5 @@
 //! A command of the user's, and the one that undoes it.
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -6,7 +7,7 @@ use super::error::TreatmentError;
 use super::processes::{failed, run};
 
 /// A command that was run, or was about to be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct CommandOriginal {
     command: Vec<String>,
     undo: Vec<String>,

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use netduel_model::plan::tuning::{CoreChoice, cores};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -13,7 +14,7 @@ use super::roots::Roots;
 use super::steering::{all, check};
 
 /// The cores of an interrupt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 struct IrqCores {
     /// `smp_affinity_list` of its number.
     file: PathBuf,
@@ -24,7 +25,7 @@ struct IrqCores {
 }
 
 /// The cores of interrupts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct IrqOriginal {
     interface: String,
     interrupts: Vec<IrqCores>,

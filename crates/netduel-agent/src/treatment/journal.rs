@@ -15,6 +15,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::kept::Kept;
@@ -24,13 +25,17 @@ use super::protocol::Request;
 ///
 /// - 1: the first.
 const VERSION: u32 = 1;
+/// This program, name and version.
+const PROGRAM: &str = concat!("netduel ", env!("CARGO_PKG_VERSION"));
 /// Longest journal that is read, bytes: a record is some hundred bytes, an RSS table some thousand.
 const LEN_MAX: u64 = 4 << 20;
 
 /// The first line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 struct Head {
     journal: u32,
+    /// The program that wrote it, name and version.
+    program: String,
     /// `/proc/sys/kernel/random/boot_id`: settings do not outlive a boot.
     boot: String,
     /// The cookie of the network namespace.
@@ -41,7 +46,7 @@ impl Head {
     /// That of a journal which is written now; `None` where boot or namespace has no identifier.
     fn now() -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
-        Some(Self { journal: VERSION, boot, namespace: network_cookie().ok()? })
+        Some(Self { journal: VERSION, program: PROGRAM.to_owned(), boot, namespace: network_cookie().ok()? })
     }
 }
 
@@ -251,9 +256,11 @@ fn recover_one(
     }
     let version = its.get("journal").and_then(serde_json::Value::as_u64);
     if version != Some(u64::from(VERSION)) {
+        let program =
+            its.get("program").and_then(serde_json::Value::as_str).unwrap_or("another version of netduel");
         recovery.problems.push(format!(
-            "{} was written by another version of netduel (journal version {}, this one reads {VERSION}): start an agent of that \
-             version, or restore the settings in it by hand and remove it",
+            "failed to restore the settings in {}: {program} wrote it with journal version {}, and {PROGRAM} reads version {VERSION}; run an \
+             agent of {program} on this host, or restore the settings by hand and remove the file",
             path.display(),
             version.map_or_else(|| "unknown".to_owned(), |version| version.to_string()),
         ));
@@ -278,6 +285,10 @@ fn recover_one(
 
 #[cfg(test)]
 mod tests {
+    use netduel_formats::{examples, fingerprint, uncovered, violations};
+    use schemars::generate::SchemaSettings;
+    use serde::de::DeserializeOwned;
+
     use super::super::record::Record;
     use super::*;
 
@@ -288,6 +299,52 @@ mod tests {
         let undo = Record::of_sysctl("net.no.such", "1");
         journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
         journal.path().unwrap()
+    }
+
+    /// The newest version of the journal that a release of netduel writes. Versions up to this never change.
+    const RELEASED: u32 = 0;
+    /// The fingerprints of the first line and of the others in this version.
+    const FINGERPRINTS: [&str; 2] = ["f0715cc55b67a571", "012379e2465a880f"];
+
+    /// Every place of a line as it is written, and the fingerprint of its schema.
+    fn every<T: JsonSchema + Serialize + DeserializeOwned>() -> (String, String) {
+        let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+        let schema = generator.into_root_schema_for::<T>().to_value();
+        let mut text = String::new();
+        let mut lines = Vec::new();
+        for example in examples(&schema, &|_, _| None) {
+            let read: T = serde_json::from_value(example.clone())
+                .unwrap_or_else(|error| panic!("{error} in {example}"));
+            lines.push(serde_json::to_value(&read).unwrap());
+            text.push_str(&serde_json::to_string(&read).unwrap());
+            text.push('\n');
+        }
+        assert_eq!(uncovered(&schema, &lines), [""; 0]);
+        for line in &lines {
+            assert_eq!(violations(&schema, line), [""; 0], "{line}");
+        }
+        (text, fingerprint(&schema))
+    }
+
+    #[test]
+    fn a_changed_record_needs_a_new_version_and_the_golden_file_contains_every_place() {
+        let (head, of_head) = every::<Head>();
+        let (requests, of_requests) = every::<Request>();
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/journal-{VERSION}.jsonl"));
+        let written = head + &requests;
+        if VERSION > RELEASED && std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1") {
+            std::fs::write(&path, &written).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        let remedy = if VERSION > RELEASED {
+            "this version is unreleased: run `NETDUEL_BLESS=1 cargo test -p netduel-agent`, look at the difference and commit it"
+        } else {
+            "this version is released and must not change: raise VERSION and keep the golden file"
+        };
+        assert!(written == golden, "the journal changed: {remedy}");
+        let found = [of_head.as_str(), of_requests.as_str()];
+        assert_eq!(found, FINGERPRINTS, "the journal changed: {remedy}; the fingerprints are {found:?}");
     }
 
     #[test]
@@ -323,7 +380,10 @@ mod tests {
         let folder = root.path().join("netduel");
         let boot = left_behind(&folder, |head| head.boot.push('x'));
         let namespace = left_behind(&folder, |head| head.namespace += 1);
-        let version = left_behind(&folder, |head| head.journal += 1);
+        let version = left_behind(&folder, |head| {
+            head.journal += 1;
+            head.program = "netduel 9.8.7".to_owned();
+        });
         let recovery = recover_within(std::slice::from_ref(&folder));
         assert!(!boot.exists() && namespace.exists() && version.exists());
         let mut of_other = Journal::within(std::slice::from_ref(&folder));
@@ -331,7 +391,8 @@ mod tests {
         of_other.note(&Request::Forget { id: 1 }).unwrap();
         assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None, "a guard of another namespace");
         assert_eq!(recovery.problems.len(), 1, "{recovery:?}");
-        assert!(recovery.problems[0].contains("journal version 2"), "{recovery:?}");
+        let parts = ["journal version 2", "netduel 9.8.7 wrote it", "run an agent of netduel 9.8.7"];
+        assert!(parts.iter().all(|part| recovery.problems[0].contains(part)), "{recovery:?}");
     }
 
     #[test]

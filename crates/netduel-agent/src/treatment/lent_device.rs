@@ -7,6 +7,7 @@ use std::process::Command;
 
 use netduel_host::LinkState;
 use netduel_sys::{clock, link};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::device::RETURN_DEADLINE;
@@ -16,7 +17,7 @@ use super::error::TreatmentError;
 const LOOK_NS: u64 = 5_000_000;
 
 /// A device as it was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LentDevice {
     /// Its folder.
     device: PathBuf,

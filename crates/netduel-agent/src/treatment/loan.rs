@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use netduel_sys::xdp::attachment;
 use netduel_sys::{link, random};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -42,7 +43,7 @@ pub enum Loan {
 }
 
 /// The original state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "lent", rename_all = "kebab-case")]
 pub(super) enum Lent {
     /// An interface without an XDP program.

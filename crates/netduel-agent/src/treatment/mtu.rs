@@ -1,6 +1,7 @@
 //! The MTU of an interface.
 use netduel_host::MtuRange;
 use netduel_sys::link;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -11,7 +12,7 @@ use super::error::TreatmentError;
 const IPV6_MTU_MIN: u32 = 1280;
 
 /// The MTU of an interface, bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct MtuOriginal {
     interface: String,
     index: u32,

@@ -1,5 +1,6 @@
 //! Offload features (`ethtool -K`): by the kernel's names, or by ethtool's for a group of them.
 use netduel_sys::ethtool::{Ethtool, Feature};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -25,7 +26,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
 const NEAR_MAX: usize = 4;
 
 /// Features of an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct OffloadOriginal {
     interface: String,
     index: u32,

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use netduel_host::LinkState;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -12,7 +13,7 @@ use super::error::TreatmentError;
 use super::vf::{beneath, has_other_way};
 
 /// An interface that has to be there again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 struct Returning {
     /// Its name at the time; the one that returns may have another.
     name: String,
@@ -25,7 +26,7 @@ struct Returning {
 }
 
 /// A PCI function that is on the bus.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct PciOriginal {
     sys: PathBuf,
     slot: String,

@@ -1,12 +1,13 @@
 //! The messages between an agent and its guard: one JSON object per line.
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::record::Record;
 
 /// A request of the agent.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Request {
     /// Keep this record, and undo it when the agent ends. `running`: a command of it starts now.
@@ -18,7 +19,7 @@ pub(super) enum Request {
 }
 
 /// A response of the guard.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {
     /// The guard is on watch, in the network namespace of this inode; what it keeps is in this journal as well.

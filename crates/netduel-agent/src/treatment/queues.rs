@@ -1,5 +1,6 @@
 //! The number of an interface's queues (`ethtool -L`).
 use netduel_sys::ethtool::Channels;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -9,7 +10,7 @@ use super::steering::{QueueFiles, all_files};
 use super::{rss, steering};
 
 /// Numbers of queues (receive, transmit, other, combined), and what goes with a queue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct QueuesOriginal {
     interface: String,
     index: u32,

@@ -1,6 +1,7 @@
 //! The record of a change: what its guard needs to undo it. The only file that knows every kind of treatment; a kind has its checks,
 //! its change, its way back and their words in a file of its own.
 use netduel_model::plan::TreatmentAction;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -17,7 +18,7 @@ pub(super) type Ready = (Record, Box<dyn Change>);
 macro_rules! kinds {
     ($($kind:ident($original:ty),)+) => {
         /// The original state of what a treatment changes, as an agent hands it to its guard.
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "kebab-case")]
         pub(super) enum Record {
             $($kind($original),)+

@@ -1,6 +1,7 @@
 //! The size of an interface's rings (`ethtool -G`).
 use netduel_model::plan::tuning::Ring;
 use netduel_sys::ethtool::Rings;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -8,7 +9,7 @@ use super::device::{ethtool_socket, if_present, index_of};
 use super::error::TreatmentError;
 
 /// The size of a ring.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct RingOriginal {
     interface: String,
     index: u32,

@@ -1,5 +1,6 @@
 //! The table that leads flows to receive queues (`ethtool -X`).
 use netduel_model::plan::tuning::RssSpread;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -7,7 +8,7 @@ use super::device::{ethtool_socket, if_present, index_of};
 use super::error::TreatmentError;
 
 /// The RSS table of an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct RssOriginal {
     interface: String,
     index: u32,

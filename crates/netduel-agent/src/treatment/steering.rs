@@ -4,6 +4,7 @@ use std::io;
 
 use netduel_model::plan::tuning::{CoreChoice, core_list, core_mask, cores};
 use rustix::io::Errno;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -34,7 +35,7 @@ impl Steering {
 pub(super) type QueueFiles = Vec<(String, String)>;
 
 /// Files of an interface's queues.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct QueueFilesOriginal {
     interface: String,
     index: u32,

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -19,7 +20,7 @@ const CONGESTION_CONTROL_HELD: &str = "the kernel does not permit it; it takes r
      connections";
 
 /// The value of a sysctl.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct SysctlOriginal {
     name: String,
     value: String,

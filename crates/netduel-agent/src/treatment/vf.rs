@@ -2,6 +2,7 @@
 use netduel_host::LinkState;
 use netduel_model::lab;
 use netduel_sys::link;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
@@ -13,7 +14,7 @@ use super::error::TreatmentError;
 const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", "net_failover"];
 
 /// Whether a link is up, and whether it has carrier.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LinkOriginal {
     interface: String,
     index: u32,
