@@ -1,4 +1,4 @@
-//! How the packets of a `pps` workload are made and taken: by sockets, past the network stack, or in the kernel itself.
+//! How the packets of a `pps` workload are made and taken: by sockets, by kernel bypass, or in the kernel itself.
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -28,7 +28,7 @@ pub enum PacketEngine {
     /// UDP sockets, a batch in one system call: what a program has without privilege.
     #[default]
     Socket,
-    /// AF_XDP: frames from the program's memory to the driver, past the network stack.
+    /// AF_XDP: frames from the program's memory to the driver (kernel bypass).
     Xdp,
     /// The kernel makes the frames itself, in the driver's place (BPF test run with live frames): the ceiling of the path.
     Kernel,
@@ -43,7 +43,7 @@ pub enum PacketReceiver {
     /// UDP sockets.
     #[default]
     Socket,
-    /// AF_XDP: a program gets each frame past the network stack.
+    /// AF_XDP: a program gets each frame from the driver (kernel bypass).
     Xdp,
     /// An XDP program counts each packet in the driver and drops it.
     Count,
@@ -80,7 +80,7 @@ impl PacketReceiver {
     }
 }
 
-/// The way of a workload's packets, which its client sends past the network stack or its sockets do.
+/// The way of a workload's packets, which its client sends by kernel bypass or its sockets do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PacketPath {
     /// Who makes them.
@@ -89,7 +89,7 @@ pub struct PacketPath {
     pub receiver: PacketReceiver,
     /// Size of a frame with its check sequence, as RFC 2544 counts it, bytes.
     pub frame: u32,
-    /// Queues that either end drives past the network stack, from the first on; absent: all that its interface has.
+    /// Queues that either end drives by kernel bypass, from the first on; absent: all that its interface has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queues: Option<u32>,
     /// A trial is a search for the highest rate; absent: it sends once, as fast as asked.
@@ -98,7 +98,7 @@ pub struct PacketPath {
     /// Whether the receiver `xdp` has the kernel poll the driver in its own thread (`SO_PREFER_BUSY_POLL`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub busy_poll: bool,
-    /// Interface that the client uses past the network stack; absent: the one that leads to the server.
+    /// Interface that the client uses by kernel bypass; absent: the one that leads to the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_interface: Option<String>,
     /// The server's; absent: the one with the address of the data.
@@ -110,7 +110,7 @@ pub struct PacketPath {
 }
 
 impl PacketPath {
-    /// Whether the end of the given role works past the network stack: the client sends.
+    /// Whether the end of the given role uses kernel bypass; the client sends.
     pub fn is_raw(&self, role: Role) -> bool {
         match role {
             Role::Client => self.engine != PacketEngine::Socket,
@@ -160,7 +160,7 @@ fn overhead(family: Family) -> u32 {
     14 + ip + 8 + CHECK_SEQUENCE
 }
 
-/// Where packets past the network stack are sent or taken.
+/// The interface and next hop of packets of kernel bypass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpMode {
@@ -177,7 +177,7 @@ impl XdpMode {
     }
 }
 
-/// What an end tells of packets that it sent or took past the network stack.
+/// The report of an end on packets that it sent or received by kernel bypass.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PacketReport {
     /// The interface that it used.

@@ -161,7 +161,10 @@ impl<'a> Conductor<'a> {
                 return Ok(end);
             }
             let own_ns = self.hosts.clock.now_ns().saturating_sub(started_ns);
-            if design.budget.is_some_and(|budget| used_before_ns.saturating_add(own_ns) >= budget.0) {
+            let is_used =
+                design.budget.is_some_and(|budget| used_before_ns.saturating_add(own_ns) >= budget.0);
+            // A block that an interrupted run began is repeated in any case: it began within the budget.
+            if is_used && attempt == 0 {
                 return Ok(RunEnd::BudgetReached);
             }
             for slot in schedule::block(self.hosts.plan, seed, block) {

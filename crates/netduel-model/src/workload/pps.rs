@@ -159,8 +159,8 @@ pub(super) fn check(settings: &Pps, given: &Given<'_>, places: &Places<'_>, prob
         search::check_goals(search, &at("search"), problems);
     }
     if *direction != Direction::Up && packets.is_any_raw() {
-        let wrong = format!("is \"{}\" for packets past the network stack", direction.word());
-        let allowed = "only `up` is there: the client sends; exchange `client` and `server` of the arm";
+        let wrong = format!("is \"{}\", but without sockets only the client sends", direction.word());
+        let allowed = "set it to `up`, and exchange `client` and `server` of the arm for the other direction";
         problems.add(&at("direction"), wrong, allowed);
     }
     if rate.is_some() && !packets.engine.keeps_a_rate() {

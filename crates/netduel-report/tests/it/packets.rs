@@ -16,7 +16,7 @@ use crate::json;
 
 const INTERVALS: u64 = 50;
 
-/// Interface, queues and drops of an end past the network stack.
+/// Interface, queues and drops of an end by kernel bypass.
 fn told(queues: &[u64], drops: &[(&str, u64)]) -> PacketReport {
     let queue = |(queue, packets): (usize, &u64)| QueuePackets {
         queue: Some(queue as u32),
@@ -64,7 +64,7 @@ fn ends(trial: &mut Trial) -> [&mut TrialEnd; 2] {
     [trial.client.as_mut().unwrap(), trial.server.as_mut().unwrap()]
 }
 
-/// A run of packets past the network stack: 100 000 packets each 100 ms were sent, with more and fewer of them outside of the steady
+/// A run of packets by kernel bypass: 100 000 packets each 100 ms were sent, with more and fewer of them outside of the steady
 /// window, and of each thousand one was not received.
 fn run() -> Run {
     let mut run = build(&Recipe { workloads: vec!["udp"], blocks: 2, loss: [0.0, 0.0], ..Recipe::default() });

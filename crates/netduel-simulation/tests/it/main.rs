@@ -17,7 +17,7 @@ fn runs_keep_their_promises_whatever_fails() {
     assert_eq!(outcome.seeds, SEEDS);
     // Seeds that exercise nothing would pass, too.
     assert!(outcome.hits > SEEDS, "only {} faults came about", outcome.hits);
-    for end in ["BlocksDone", "BudgetUsed", "PrecisionReached", "Interrupted", "error", "killed"] {
+    for end in ["BlockLimitReached", "BudgetReached", "PrecisionReached", "Interrupted", "error", "killed"] {
         let count = outcome.ends.get(end).copied().unwrap_or_default();
         assert!(count > SEEDS / 50, "{count} parts of runs ended as {end}: {:?}", outcome.ends);
     }

@@ -114,7 +114,7 @@ fn every_probe_is_accounted_for_and_the_next_trial_finds_the_path_as_it_was() {
         assert_eq!(kinds.iter().filter(|seen| **seen == kind).count(), 2, "{kinds:?}");
     }
     assert!(out.stdout.contains("remove at 500 ms"), "{}", out.stdout);
-    assert!(out.stdout.contains("the bytes went through vf0, then syn0, then vf0"), "{}", out.stdout);
+    assert!(out.stdout.contains("vf0, then syn0, then vf0"), "{}", out.stdout);
     let page = std::fs::read_to_string(bench.path().join("report/report.html")).unwrap();
     assert!(page.contains("figure class=\"chart timeline\""), "the page has no picture");
     let document = bench.run(["report", "last", "--json"]).json();

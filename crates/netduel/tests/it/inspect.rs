@@ -130,7 +130,7 @@ fn a_run_says_before_its_first_trial_that_it_would_be_wasted() {
             .position(|line| line.contains(needle))
             .unwrap_or_else(|| panic!("no {needle}: {}", run.stderr))
     };
-    let problem = at("problem at b: no driver took the network function at 7870:00:00.0");
+    let problem = at("problem at b: the network function at 7870:00:00.0 has no driver");
     assert!(problem < at("scripted end"));
     assert!(at("netduel inspect") > problem);
 }

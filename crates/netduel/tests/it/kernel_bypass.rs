@@ -1,4 +1,4 @@
-//! Packets past the network stack where they cannot be: what is said, with the real program on interfaces of the test's own, and that
+//! Packets by kernel bypass where they cannot be: what is said, with the real program on interfaces of the test's own, and that
 //! nothing stays on an interface when an agent is killed.
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -72,7 +72,15 @@ fn an_interface_that_another_program_holds_is_left_to_it_with_its_name() {
         XdpSocket::open(&Settings { interface: index, receive_frames: 64, ..Settings::default() }).unwrap()
     });
     let told = refused(&hosts, "socket", "xdp", "");
-    holds(&told, &["host b", "open an AF_XDP socket on vb", "of another program has this queue", "ss --xdp"]);
+    holds(
+        &told,
+        &[
+            "host b",
+            "open an AF_XDP socket on vb",
+            "another program has an AF_XDP socket on this queue",
+            "ss --xdp",
+        ],
+    );
     drop(socket);
     assert!(!programs_of(&hosts.b, "vb"));
     // Nothing of all that has stayed.
@@ -92,10 +100,7 @@ fn what_an_interface_cannot_is_said_with_what_to_do() {
     holds(&told, &["open 3 queues of v", "it has 1", "ethtool -L v"]);
     // The other end has neither GRO nor a program: its driver hands nothing over that others make.
     let told = refused(&hosts, "kernel", "socket", "");
-    holds(
-        &told,
-        &["host a", "send frames that the kernel makes", "by va", "`ndo-xmit`", "ethtool -K PEER gro"],
-    );
+    holds(&told, &["host a", "send with the kernel generator", "on va", "`ndo-xmit`", "ethtool -K PEER gro"]);
     // With more queues to send by than its other end has to receive by, a veth takes no program.
     let hosts = Hosts { a: Namespace::new(), b: Namespace::new(), proven: true, arm: String::new() };
     hosts.a.must(&format!(
@@ -107,7 +112,7 @@ fn what_an_interface_cannot_is_said_with_what_to_do() {
     }
     hosts.address();
     let told = refused(&hosts, "socket", "count", "");
-    holds(&told, &["host b", "attach an XDP program on vb", "as many receive queues as its other end"]);
+    holds(&told, &["host b", "attach an XDP program on vb", "as many receive queues as its peer"]);
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_plan_with_time_stamps_is_told_where_the_time_goes() {
             // Two guests of one lab read one clock.
             assert_eq!(
                 (&stamps["one_way"]["clocks"], &stamps["one_way"]["error_ns"]),
-                (&"one".into(), &0.into())
+                (&"shared".into(), &0.into())
             );
         }
         // The synthetic path walks 600 rules for every packet, and that is the network's part.

@@ -182,7 +182,7 @@ fn every_quick_test_gives_its_figures_over_one_port() {
         .stdout;
     // Lines are wrapped at words.
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in ["missing", "1 MiB total", "the volume ended the test"] {
+    for part in ["lost", "1 MiB total", "the volume ended the test"] {
         assert!(words.contains(part), "no `{part}`: {text}");
     }
     // The lab's routes name cubic, which is not to win over what is asked for.
@@ -204,10 +204,10 @@ fn every_quick_test_gives_its_figures_over_one_port() {
 fn the_share_of_a_limit_that_the_user_states_is_told() {
     let served = Served::start("limit", &["--port", "0"]);
     let known = served.string(false).to_owned();
-    // Of a limit that somebody states, the share is told; a quarter of it and less is no cap that was reached.
+    // The summary has the share of a stated limit. A quarter of the limit or less is not a cap that was reached.
     let words = ["tcp", &known, "-t", "0.3", "-i", "0", "-b", "100M", "--expect-mbps", "400"];
     let text = served.client(&words).expect_code(0).stdout;
-    assert!(text.contains("of the limit") && text.contains("of payload of 400 Mbit/s"), "{text}");
+    assert!(text.contains("limit share") && text.contains("of payload of 400 Mbit/s"), "{text}");
     let document = served.client(&[&words[..], &["-J"]].concat()).expect_code(0).quick_test();
     assert_eq!(document["expected"]["rate_bps"], 4e8, "{document}");
     served.client(&["tcp", &known, "--expect-mbps", "0"]).expect_code(2);
@@ -381,7 +381,7 @@ fn a_port_that_is_taken_and_a_host_that_is_not_there_are_said_with_what_to_do() 
     let port = taken.local_addr().unwrap().port().to_string();
     let error =
         bench.run(["serve", "--ephemeral", "--bind", "127.0.0.1", "--port", &port]).expect_code(3).stderr;
-    assert!(error.contains("another program has it") && error.contains("--port"), "{error}");
+    assert!(error.contains("the port is in use") && error.contains("--port"), "{error}");
     let error = bench.run(["tcp", "far.invalid"]).expect_code(10).stderr;
     assert!(error.contains("no pairing") && error.contains("netduel serve"), "{error}");
     for words in [["tcp", "h", "-n", "9223372036854775808"], ["tcp", "h", "-t", "0"], ["udp", "h", "-l", "0"]]

@@ -80,7 +80,7 @@ fn what_packets_cannot_be_is_refused_in_the_words_of_the_command_line() {
     let served = Served::start("ppswrong", &["--port", "0"]);
     let string = served.string(false).to_owned();
     for (options, words) in [
-        (&["--frame", "63"][..], "--frame: is 63; 64 to 1518 is allowed for pps"),
+        (&["--frame", "63"][..], "--frame: is 63; 64 to 1518 bytes is allowed for pps"),
         (&["--frame", "64,2000"], "--frame: is 2000"),
         (
             &["--generator", "kernel", "--rate", "1k"],
@@ -88,12 +88,12 @@ fn what_packets_cannot_be_is_refused_in_the_words_of_the_command_line() {
         ),
         (
             &["--generator", "xdp", "-R"],
-            "-R (--reverse) or --bidir: is \"down\" for packets past the network stack",
+            "-R (--reverse) or --bidir: is \"down\", but without sockets only the client sends",
         ),
         (&["--queues", "2"], "--queues: is given where neither end opens queues itself"),
         (&["--generator", "pktgen"], "expected one of `socket`, `xdp`, `kernel`"),
-        (&["-b", "1M"], "this test takes events per second: --rate"),
-        (&["-l", "64"], "this test takes the frame with its check sequence: --frame"),
+        (&["-b", "1M"], "this test counts events, not bits; use --rate"),
+        (&["-l", "64"], "this test counts frames, not payload; use --frame"),
     ] {
         let all = [&["pps", &string, "-t", "0.2"], options].concat();
         let refused = served.client(&all).expect_code(2);

@@ -54,7 +54,7 @@ fn a_search_finds_bounds_that_a_known_limit_allows_and_every_report_has_its_step
     let plan = bench.plan(&plan_of("blocks_min = 2\nblocks_max = 2"));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]);
     assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
-    assert!(run.stderr.contains("trying the most for 100 ms: lost "), "{}", run.stderr);
+    assert!(run.stderr.contains("trying the maximum for 100 ms: "), "{}", run.stderr);
     let document = run.json();
     let searches = searches(&document);
     assert_eq!(searches.len(), 4, "{document}");
@@ -81,7 +81,7 @@ fn a_search_finds_bounds_that_a_known_limit_allows_and_every_report_has_its_step
     for format in ["text", "md", "html"] {
         let text = bench.run(["report", "last", "--format", format]).expect_code(0).stdout;
         assert!(text.contains("Rate search") && text.contains("goal-1"), "{format}");
-        assert!(text.contains("too much lost"), "{format}");
+        assert!(text.contains("loss above goal"), "{format}");
     }
     bench.assert_nothing_left();
 }
@@ -91,7 +91,7 @@ fn a_search_is_stopped_between_its_steps_and_its_block_is_run_again() {
     let bench = Bench::new();
     let plan = bench.plan(&plan_of("blocks_min = 2\nblocks_max = 2"));
     let mut under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
-    under_way.wait_for("trying the most");
+    under_way.wait_for("trying the maximum");
     signal(under_way.pid(), Signal::INT);
     let stopped = under_way.finish().expect_code(130);
     assert!(stopped.stderr.contains("--resume"), "{}", stopped.stderr);
@@ -118,7 +118,10 @@ fn a_quick_test_searches_and_says_what_it_found() {
     }
     let words = ["pps", &string, "--search", "partial-drop", "--search-time", "10", "-P", "2"];
     let text = served.client(&words).expect_code(0).stdout;
-    assert!(text.contains("\ntrying the most for 500 ms: ") && text.contains("\n  partial-drop "), "{text}");
+    assert!(
+        text.contains("\ntrying the maximum for 500 ms: ") && text.contains("\n  partial-drop "),
+        "{text}"
+    );
     for (options, words) in [
         (&["--search", "most"][..], "expected one of `no-drop`"),
         (&["--search", "no-drop,no-drop"], "--search: is there twice"),

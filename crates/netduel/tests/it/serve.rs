@@ -167,7 +167,7 @@ fn a_client_beyond_the_most_is_told_so_and_one_that_is_killed_frees_its_place() 
     let mut server = Server::start(&["--ephemeral", "--max-clients", "1"]);
     let mut first = server.running_client();
     let error = server.client(&["rr", "STRING", "-t", "0.2"]).expect_code(4).stderr;
-    assert!(error.contains("as many as it takes") && error.contains("--max-clients"), "{error}");
+    assert!(error.contains("the limit of its") && error.contains("--max-clients"), "{error}");
     assert_eq!(server.event()["event"], "refused");
     for pid in server.bench.find(&["tcp", "-t", "60"]) {
         signal(pid, Signal::KILL);
@@ -185,7 +185,7 @@ fn clients_of_a_server_that_is_stopped_are_told_why_their_test_has_no_result() {
     let client = server.running_client();
     signal(Pid::from_child(&server.child), Signal::INT);
     let client = Finished::from(client.wait_with_output().unwrap()).expect_code(4);
-    assert!(client.stderr.contains("the server was stopped there"), "{}", client.stderr);
+    assert!(client.stderr.contains("the server was stopped on its host"), "{}", client.stderr);
     assert_eq!(server.event()["event"], "failed");
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
     server.bench.assert_nothing_left();

@@ -271,7 +271,7 @@ fn killing_the_agent_undoes_everything() {
         assert_treated();
         let log = agent.kill();
         assert_eq!(state(), before, "{log}");
-        assert!(log.contains("without undoing 5 changes: 5 are undone now"), "{log}");
+        assert!(log.contains("with 5 changes in force: 5 are undone now"), "{log}");
     });
 }
 

@@ -202,7 +202,7 @@ fn killing_the_agent_undoes_every_kind() {
         assert_eq!(bench.state(), bench.before, "{log}");
         assert_eq!(state(), before, "{log}");
         let count = actions.len();
-        assert!(log.contains(&format!("without undoing {count} changes: {count} are undone now")), "{log}");
+        assert!(log.contains(&format!("with {count} changes in force: {count} are undone now")), "{log}");
     });
 }
 

@@ -83,7 +83,7 @@ fn an_interface_is_given_back_as_it_was_when_the_lender_is_killed() {
         child.kill().unwrap();
         let output = child.wait_with_output().unwrap();
         let log = String::from_utf8_lossy(&output.stderr);
-        assert!(log.contains("without undoing 1 changes: 1 are undone now"), "{log}");
+        assert!(log.contains("with 1 changes in force: 1 are undone now"), "{log}");
         assert!(!link::is_promiscuous("va").unwrap());
         assert_eq!(attachment::program(index("va")).unwrap(), None);
     });

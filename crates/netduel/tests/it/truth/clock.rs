@@ -81,7 +81,7 @@ fn run_with_steps(hosts: &Hosts, bench: &Bench, workload: &str, trial_ms: u64) -
     }
     let report = bench.run(["report", "last"]).stdout;
     let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("clock step: the wall clock of host a moved by"), "{report}");
+    assert!(words.contains("clock step: the wall clock of host a was stepped by"), "{report}");
     run
 }
 
