@@ -132,7 +132,7 @@ fn bytes_that_move_without_an_event_are_no_failover() {
     // The path is changed as soon as bytes are seen, long before the event.
     let long = LOST.replace("5 s", "15 s").replace(
         r#"{ at = "500 ms", do = "remove" }, { at = "1 s", do = "return" }"#,
-        r#"{ at = "14500 ms", do = "add-nic" }"#,
+        r#"{ at = "10 s", do = "add-nic" }"#,
     );
     let arms = ARMS.split("[[arms]]").nth(1).map(|arm| format!("[[arms]]{arm}")).unwrap();
     let plan = bench.plan(&short_plan(&arms, &long, "aa = true\nblocks_min = 2\nblocks_max = 2"));

@@ -67,6 +67,11 @@ impl Bench {
             .map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" "))
             // The pair of a port that came back has another number, so its peer is left out.
             .map(|line| line.split_once('@').map_or(line.clone(), |(name, rest)| name.to_owned() + rest))
+            // The kernel derives the carrier, and reports a change of it later.
+            .map(|line| line.replace("NO-CARRIER,", "").replace(",LOWER_UP", ""))
+            .map(|line| {
+                line.replace(" state LOWERLAYERDOWN", "").replace(" state UP", "").replace(" state DOWN", "")
+            })
             .collect();
         ports.sort_unstable();
         let interrupt = fs::read_to_string(self.folder.path().join("proc/irq/7/smp_affinity_list")).unwrap();
@@ -151,7 +156,7 @@ fn kinds() -> Vec<(TreatmentAction, &'static str)> {
     let mut kinds = vec![
         (TreatmentAction::IrqAffinity { interface: syn0(), cores: "spread".parse().unwrap() }, "irq 1\n"),
         // The other of the pair has to stay up, so both kinds take the same one.
-        (TreatmentAction::Vf { interface: "vf0".to_owned() }, "state DOWN"),
+        (TreatmentAction::Vf { interface: "vf0".to_owned() }, "<BROADCAST,MULTICAST>"),
         (TreatmentAction::Pci { interface: "vf0".to_owned() }, "1 ports"),
     ];
     if owns_the_machine() {

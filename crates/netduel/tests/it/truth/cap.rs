@@ -158,7 +158,9 @@ fn steady_readings<'a>(case: &Case, readings: &'a [Reading], received: u64, flow
     let at = |ns: u64| readings.partition_point(|reading| reading.at_ns < start_ns + ns);
     // A reading after which something has just left: at 100 Mbit/s a large segment leaves every 5 ms.
     let fresh = |from: usize| {
-        (from..readings.len()).find(|index| readings[*index].bytes > readings[index - 1].bytes).unwrap()
+        let fresh = (from..readings.len()).find(|index| readings[*index].bytes > readings[index - 1].bytes);
+        // A machine that stood still may give no later reading; the last is then far from the edge, and the trial is not judged.
+        fresh.unwrap_or(readings.len() - 1)
     };
     let (from, to) = (fresh(at(WARMUP_NS)), fresh(at(DURATION_NS)));
     let apart = |index: usize, ns: u64| readings[index].at_ns.abs_diff(start_ns + ns) as f64 / 1e9;
