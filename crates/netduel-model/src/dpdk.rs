@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::workload::Role;
+use crate::workload::terms::Role;
 
 /// The device that testpmd gets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

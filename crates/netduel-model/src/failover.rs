@@ -4,7 +4,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::sample::IntervalSample;
+use crate::recorded::IntervalSample;
 use crate::units::Nanos;
 use crate::word::word;
 use crate::workload::terms::Side;

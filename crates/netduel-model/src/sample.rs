@@ -7,21 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::dpdk::DpdkReport;
 use crate::failover::FailoverReport;
 use crate::packet_path::PacketReport;
+pub use crate::recorded::{HistogramRecord, IntervalSample};
 use crate::stamps::StampReport;
-use crate::workload::Role;
-
-/// What was moved in one interval of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct IntervalSample {
-    /// End of the interval, nanoseconds after the trial's start on this end's monotonic clock.
-    pub end_ns: u64,
-    /// Length of the interval, nanoseconds, as measured.
-    pub length_ns: u64,
-    /// Payload bytes.
-    pub bytes: u64,
-    /// Datagrams, requests or responses; 0 for TCP streams.
-    pub messages: u64,
-}
+use crate::workload::terms::Role;
 
 /// One direction of one end: everything sent, or everything received.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -423,20 +411,6 @@ pub struct RoundTripSample {
     pub p50_ns: u64,
     /// Maximum, nanoseconds.
     pub max_ns: u64,
-}
-
-/// A histogram with high dynamic range as pairs of value and count, ascending. Values are the highest equivalent value
-/// of their bucket at three significant digits, so records of different trials can be merged without loss.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct HistogramRecord {
-    /// Samples.
-    pub count: u64,
-    /// Smallest sample, exact.
-    pub min: u64,
-    /// Largest sample, exact.
-    pub max: u64,
-    /// Value and count.
-    pub pairs: Vec<(u64, u64)>,
 }
 
 /// How often a call failed in one way.

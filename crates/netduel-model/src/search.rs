@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::metric::Metric;
 use crate::units::{Nanos, Percent};
 use crate::word::word;
-use crate::workload::ppm;
+use crate::workload::setting::ppm;
 
 /// Nanoseconds in a second.
 const S: u64 = 1_000_000_000;

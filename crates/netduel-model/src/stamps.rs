@@ -2,7 +2,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::sample::HistogramRecord;
+use crate::recorded::HistogramRecord;
 use crate::word::word;
 
 /// Bytes that a response needs to carry the server's times over TCP; over UDP [`STAMPED_UDP_BYTES`]. In smaller ones the

@@ -1,7 +1,7 @@
 //! One trial over two agents: treatments, sockets, start, the two results, and everything undone.
 use netduel_model::event::Event;
 use netduel_model::ids::{HostName, Token};
-use netduel_model::link_event::{LinkEvent, of_the_path};
+use netduel_model::link_event::LinkEvent;
 use netduel_model::plan::{Arm, TreatmentAction};
 use netduel_model::trial::{PathProof, Slot, Trial, TrialEnd, Validity};
 use netduel_model::units::Nanos;
@@ -239,23 +239,20 @@ pub(super) fn path_of(arm: &Arm, workload: &Workload, ends: [&TrialEnd; 2]) -> (
         }
         failures.extend(proofs.iter().filter_map(PathProof::failure));
         all.extend(proofs);
-        let events = observation.link_events.as_deref().unwrap_or_default();
-        let told: Vec<String> = of_the_path(events, &observation.interfaces, arm.expected(role))
-            .into_iter()
-            .map(LinkEvent::words)
-            .collect();
-        if !told.is_empty() {
-            failures.push(format!("at the {role} the path changed under the trial: {}", shortened(&told)));
+        let events = observation.link_events_on_path(arm.expected(role));
+        if !events.is_empty() {
+            let words: Vec<String> = events.into_iter().map(LinkEvent::words).collect();
+            failures.push(format!("at the {role} the path changed during the trial: {}", shortened(&words)));
         }
     }
     (all, failures)
 }
 
-/// The first of many.
-fn shortened(told: &[String]) -> String {
+/// The first events, and the number of the others.
+fn shortened(events: &[String]) -> String {
     const MOST: usize = 4;
-    let first = told.get(..MOST).unwrap_or(told).join(", ");
-    match told.len().saturating_sub(MOST) {
+    let first = events.get(..MOST).unwrap_or(events).join(", ");
+    match events.len().saturating_sub(MOST) {
         0 => first,
         more => format!("{first}, and {more} more"),
     }

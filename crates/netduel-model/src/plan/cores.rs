@@ -2,6 +2,13 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use toml::de::DeValue;
+
+use super::problem::Problems;
+use super::value::{Raw, Value, found};
+
+/// The word of [`CoresSpec::Auto`].
+const AUTO: &str = "auto";
 
 /// Cores as they are written: a list, or the word `auto`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +29,19 @@ impl CoresSpec {
     }
 }
 
+impl Value for CoresSpec {
+    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
+        match raw.get_ref() {
+            DeValue::String(text) if text == AUTO => Some(Self::Auto),
+            DeValue::Array(_) => Vec::read(raw, path, problems).map(Self::List),
+            _ => {
+                problems.add(path, found(raw), "a list of cores, for example [0, 2], or \"auto\" is needed");
+                None
+            }
+        }
+    }
+}
+
 impl JsonSchema for CoresSpec {
     fn schema_name() -> Cow<'static, str> {
         "CoresSpec".into()
@@ -31,6 +51,6 @@ impl JsonSchema for CoresSpec {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let list = generator.subschema_for::<Vec<u16>>();
-        json_schema!({ "anyOf": [list, { "type": "string", "const": "auto" }] })
+        json_schema!({ "anyOf": [list, { "type": "string", "const": AUTO }] })
     }
 }

@@ -6,6 +6,8 @@ mod cores;
 pub(crate) mod problem;
 pub mod resolved;
 mod schema;
+pub(crate) mod search;
+pub(crate) mod settings;
 mod shape;
 pub mod spec;
 pub mod tuning;

@@ -1,17 +1,15 @@
 //! A plan as it is written in TOML: its tables, keys and words. Types are checked when it is read, sense by `check`.
 //!
 //! The doc comments are the descriptions in the JSON Schema and in the guide: they speak to the plan's author.
-pub(crate) mod search;
-pub(crate) mod settings;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use schemars::JsonSchema;
-pub use search::{SearchGoalSpec, SearchSpec};
 use serde::{Deserialize, Serialize};
-pub use settings::{DpdkSpec, EventSpec, SettingsSpec};
 
+pub use super::search::{SearchGoalSpec, SearchSpec};
+pub use super::settings::{DpdkSpec, EventSpec, SettingsSpec};
 use super::shape::shape;
 use super::tuning::{PciState, Ring, VfState};
 use super::value::choices;
@@ -280,4 +278,4 @@ shape! {
     }
 }
 
-choices!(LabPath, LaunchKind, PathKind, WorkloadType);
+choices!(LabPath, LaunchKind, Metric, PathKind, PciState, Ring, VfState, WorkloadType);

@@ -11,12 +11,9 @@ use serde::de::value::StrDeserializer;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::cores::CoresSpec;
 use super::problem::{Problems, element_path, key_path, one_of};
-use crate::dpdk::DpdkDevice;
 use crate::ids::{ArmName, HostName, NameError, WorkloadName};
 use crate::nearest::nearest;
-use crate::search::SearchPreset;
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent, UnitError};
 
 /// A value as the TOML parser gives it, with its place in the text.
@@ -27,9 +24,6 @@ pub(crate) trait Value: Sized {
     /// Reads it, or notes why it cannot be read.
     fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self>;
 }
-
-/// The word for cores that an end chooses itself.
-const AUTO: &str = "auto";
 
 /// What stands there instead, for example `is the text "8"`.
 pub(crate) fn found(raw: &Raw<'_>) -> String {
@@ -161,35 +155,6 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-impl Value for DpdkDevice {
-    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
-        match Self::try_from(String::read(raw, path, problems)?) {
-            Ok(device) => Some(device),
-            Err(wrong) => {
-                problems.add(
-                    path,
-                    format!("{}, which is no device", found(raw)),
-                    wrong.split_once(": ").map_or("", |(_, rest)| rest),
-                );
-                None
-            }
-        }
-    }
-}
-
-impl Value for CoresSpec {
-    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
-        match raw.get_ref() {
-            DeValue::String(text) if text == AUTO => Some(Self::Auto),
-            DeValue::Array(_) => Vec::read(raw, path, problems).map(Self::List),
-            _ => {
-                problems.add(path, found(raw), "a list of cores, for example [0, 2], or \"auto\" is needed");
-                None
-            }
-        }
-    }
-}
-
 /// A table whose keys are names that the author chose.
 impl<T: Value> Value for BTreeMap<String, T> {
     fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
@@ -246,23 +211,6 @@ macro_rules! choices {
     )+};
 }
 pub(crate) use choices;
-choices!(
-    crate::failover::PathEventKind,
-    crate::metric::Metric,
-    crate::packet_path::PacketEngine,
-    crate::packet_path::PacketReceiver,
-    SearchPreset,
-    crate::workload::terms::Direction,
-    crate::workload::terms::Family,
-    crate::workload::terms::ProbeProtocol,
-    crate::workload::terms::TcpEngine,
-    crate::workload::terms::UdpOffload,
-    crate::workload::terms::Wait,
-    crate::workload::terms::Side,
-    super::tuning::PciState,
-    super::tuning::Ring,
-    super::tuning::VfState,
-);
 
 /// A deserialiser's error that keeps the list of words that an enum takes.
 #[derive(Debug)]

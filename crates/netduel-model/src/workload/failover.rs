@@ -11,7 +11,7 @@ use super::timing::Timing;
 use crate::failover::{PROBES_MAX, PathEvent, PathEventKind};
 use crate::metric::Metric;
 use crate::plan::problem::{Problems, element_path, key_path};
-use crate::plan::spec::settings::EventSpec;
+use crate::plan::settings::EventSpec;
 use crate::units::{Bytes, Nanos, PerSecond, plural};
 
 /// A probe is the size of a small request.

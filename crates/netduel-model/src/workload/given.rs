@@ -1,7 +1,7 @@
 //! What a plan says of the traffic of a workload, and where it says it: what a type resolves its settings from, and names in problems.
 use crate::plan::problem::{Problems, key_path};
-use crate::plan::spec::search::SearchSpec;
-use crate::plan::spec::settings::SettingsSpec;
+use crate::plan::search::SearchSpec;
+use crate::plan::settings::SettingsSpec;
 use crate::units::Nanos;
 
 /// What a plan says of the traffic of a workload, with the settings of an arm laid over it.

@@ -49,7 +49,7 @@ fn a_vf_that_goes_and_comes_back_under_a_running_trial_makes_it_invalid_with_wha
     let run = under_way.finish();
     // The bytes that the counters saw are as many as were asked for; the events alone tell.
     assert!(
-        run.stderr.contains("at the client the path changed under the trial")
+        run.stderr.contains("at the client the path changed during the trial")
             && run.stderr.contains("after the start vf0 went down"),
         "{}",
         run.stderr

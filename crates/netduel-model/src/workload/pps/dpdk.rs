@@ -2,7 +2,7 @@
 use crate::dpdk::DpdkSettings;
 use crate::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use crate::plan::problem::{Problems, key_path};
-use crate::plan::spec::settings::{DpdkSpec, SettingsSpec};
+use crate::plan::settings::{DpdkSpec, SettingsSpec};
 use crate::workload::terms::Family;
 
 /// The settings with every default; none where testpmd has no part and nothing is said of it.

@@ -1,7 +1,7 @@
 //! The search of `pps`: its goals with every default, and what makes none.
 use crate::packet_path::{PacketPath, PacketReceiver};
 use crate::plan::problem::{Problems, element_path, key_path};
-use crate::plan::spec::search::{SearchGoalSpec, SearchSpec};
+use crate::plan::search::{SearchGoalSpec, SearchSpec};
 use crate::search::{Search, SearchGoal, SearchPreset, TRIALS_MAX};
 use crate::units::{Nanos, Percent};
 use crate::workload::setting::{self, Range};

@@ -6,10 +6,12 @@ use crate::dpdk::DpdkDevice;
 use crate::failover::PathEventKind;
 use crate::packet_path::{PacketEngine, PacketReceiver};
 use crate::plan::cores::CoresSpec;
+use crate::plan::problem::Problems;
 use crate::plan::shape::shape;
+use crate::plan::value::{Raw, Value, choices, found};
 use crate::units::{BitRate, Bytes, Nanos, PerSecond, Percent};
+use crate::workload::setting::{ppm, share};
 use crate::workload::terms::{Direction, Family, ProbeProtocol, Side, TcpEngine, UdpOffload, Wait};
-use crate::workload::{ppm, share};
 
 shape! {
     /// Settings of a workload that an arm may override.
@@ -180,5 +182,34 @@ shape! {
         optional on: Side,
         /// The interface, on a host that is not a lab guest. Lab guests always use the virtual function `vf0`.
         optional interface: String,
+    }
+}
+
+choices!(
+    Direction,
+    Family,
+    PacketEngine,
+    PacketReceiver,
+    PathEventKind,
+    ProbeProtocol,
+    Side,
+    TcpEngine,
+    UdpOffload,
+    Wait
+);
+
+impl Value for DpdkDevice {
+    fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
+        match Self::try_from(String::read(raw, path, problems)?) {
+            Ok(device) => Some(device),
+            Err(wrong) => {
+                problems.add(
+                    path,
+                    format!("{}, which is no device", found(raw)),
+                    wrong.split_once(": ").map_or("", |(_, rest)| rest),
+                );
+                None
+            }
+        }
     }
 }

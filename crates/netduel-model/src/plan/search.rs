@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use crate::plan::problem::Problems;
 use crate::plan::shape::shape;
-use crate::plan::value::{Raw, Value};
+use crate::plan::value::{Raw, Value, choices};
 use crate::search::SearchPreset;
 use crate::units::{Nanos, Percent};
 
@@ -74,3 +74,5 @@ shape! {
         optional settle: Nanos,
     }
 }
+
+choices!(SearchPreset);

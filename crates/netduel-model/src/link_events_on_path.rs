@@ -1,0 +1,118 @@
+//! Which link events of a trial concern the interfaces that carried its traffic.
+use std::collections::BTreeSet;
+
+use crate::link_event::{LinkChange, LinkEvent};
+use crate::observation::{InterfaceDelta, Observation, Presence};
+
+/// An interface with at least this share of a host's bytes carries the trial. The rest is other traffic of the host.
+const CARRIER_SHARE_MIN: f64 = 0.01;
+
+impl Observation {
+    /// The events of interfaces that carried the traffic or that must carry it (`expected`), of the interfaces above these, and of
+    /// those below (a VF under its synthetic NIC). Empty when link events were not recorded.
+    pub fn link_events_on_path(&self, expected: Option<&str>) -> Vec<&LinkEvent> {
+        let near = near_path(&self.interfaces, expected);
+        let is_near = |name: &str| near.contains(name);
+        let concerns = |event: &&LinkEvent| match &event.change {
+            LinkChange::EventsLost => true,
+            LinkChange::Renamed { from } => is_near(from) || is_near(&event.interface),
+            LinkChange::Enslaved { to } => is_near(to) || is_near(&event.interface),
+            _ => is_near(&event.interface) || event.master.as_deref().is_some_and(is_near),
+        };
+        self.link_events.iter().flatten().filter(concerns).collect()
+    }
+}
+
+fn near_path<'i>(interfaces: &'i [InterfaceDelta], expected: Option<&'i str>) -> BTreeSet<&'i str> {
+    let of_trial = || interfaces.iter().filter(|interface| !interface.is_master);
+    let bytes = |interface: &InterfaceDelta| (interface.rx_bytes + interface.tx_bytes) as f64;
+    let total: f64 = of_trial().map(bytes).sum();
+    // A removed interface lost its counters, so it may have carried any number of bytes.
+    let carries = |interface: &InterfaceDelta| {
+        interface.presence == Presence::Removed || bytes(interface) > total * CARRIER_SHARE_MIN
+    };
+    let mut carriers: BTreeSet<&str> =
+        of_trial().filter(|one| carries(one)).map(|one| one.name.as_str()).collect();
+    carriers.extend(expected);
+    let above: Vec<&str> = interfaces
+        .iter()
+        .filter(|interface| carriers.contains(interface.name.as_str()))
+        .filter_map(|interface| interface.master.as_deref())
+        .collect();
+    let below = interfaces
+        .iter()
+        .filter(|interface| interface.master.as_deref().is_some_and(|master| carriers.contains(master)))
+        .map(|interface| interface.name.as_str());
+    let mut near: BTreeSet<&str> = below.collect();
+    near.extend(carriers.iter().copied().chain(above));
+    near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(name: &str, master: Option<&str>, bytes: u64) -> InterfaceDelta {
+        let is_master = name == "eth0";
+        let master = master.map(str::to_owned);
+        InterfaceDelta { name: name.into(), master, is_master, rx_bytes: bytes, ..InterfaceDelta::default() }
+    }
+
+    fn event(interface: &str, master: Option<&str>, change: LinkChange) -> LinkEvent {
+        LinkEvent {
+            at_ns: 412_000_000,
+            interface: interface.into(),
+            master: master.map(str::to_owned),
+            change,
+        }
+    }
+
+    fn observed(events: &[LinkEvent], interfaces: &[InterfaceDelta]) -> Observation {
+        Observation {
+            link_events: Some(events.to_vec()),
+            interfaces: interfaces.to_vec(),
+            ..Observation::default()
+        }
+    }
+
+    #[test]
+    fn carriers_with_their_masters_and_vfs_count_and_other_links_do_not() {
+        let seen = [
+            interface("eth0", None, 0),
+            interface("vf0", Some("eth0"), 1_000_000),
+            interface("syn0", Some("eth0"), 900),
+            interface("docker0", None, 100),
+        ];
+        let events = [
+            event("docker0", None, LinkChange::Down),
+            event("vf0", Some("eth0"), LinkChange::CarrierLost),
+            event("eth0", None, LinkChange::Down),
+            event("syn0", None, LinkChange::Down),
+            event("", None, LinkChange::EventsLost),
+        ];
+        let words: Vec<String> = observed(&events, &seen)
+            .link_events_on_path(Some("vf0"))
+            .iter()
+            .map(|event| event.words())
+            .collect();
+        assert_eq!(
+            words,
+            [
+                "412 ms after the start vf0 lost carrier",
+                "412 ms after the start eth0 went down",
+                "412 ms after the start link events were lost: they came faster than they were read"
+            ]
+        );
+    }
+
+    #[test]
+    fn vf_that_is_added_below_a_carrier_counts() {
+        let seen = [interface("nic", None, 5000)];
+        let enslaved = event("enP1s1", None, LinkChange::Enslaved { to: "nic".into() });
+        let logged =
+            event("nic", None, LinkChange::DataPath { message: "Data path switched to VF: enP1s1".into() });
+        assert_eq!(observed(&[enslaved, logged], &seen).link_events_on_path(None).len(), 2);
+        let gone = event("enP1s1", Some("nic"), LinkChange::Removed);
+        assert_eq!(observed(&[gone], &seen).link_events_on_path(Some("nic")).len(), 1);
+    }
+}
