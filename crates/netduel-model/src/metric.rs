@@ -203,7 +203,7 @@ impl Metric {
 
     /// A value of this metric for people, with its unit.
     pub fn human(self, value: f64) -> String {
-        use crate::units::{human_bit_rate, human_nanos, human_si, three_digits};
+        use crate::units::{count, human_bit_rate, human_nanos, human_si, three_digits};
         match self {
             Self::Throughput => human_bit_rate(value),
             Self::DatagramRate
@@ -214,7 +214,8 @@ impl Metric {
             Self::Loss => format!("{} %", three_digits(value * 100.0)),
             Self::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
             Self::Responsiveness => format!("{value:.0} RPM"),
-            Self::LostInOutage => format!("{} probes", three_digits(value)),
+            // The title names the unit: `probes lost`.
+            Self::LostInOutage => count(value),
             Self::Jitter
             | Self::Outage
             | Self::RecoveryTime

@@ -273,15 +273,21 @@ pub fn plural(count: u32, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-/// Three significant digits, without an exponent.
+/// Three significant digits, without an exponent. Zero is `0`.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
+        0.0 => "0".to_owned(),
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
-        v if v >= 0.9995 || v == 0.0 => format!("{value:.2}"),
+        v if v >= 0.9995 => format!("{value:.2}"),
         v if v >= 0.09995 => format!("{value:.3}"),
         _ => format!("{value:.4}"),
     }
+}
+
+/// A number of things: a whole number without decimals, a mean or median between two with [`three_digits`].
+pub fn count(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { three_digits(value) }
 }
 
 #[cfg(test)]
@@ -328,6 +334,7 @@ mod tests {
         assert_eq!(human_bit_rate(9_412_000_000.0), "9.41 Gbit/s");
         assert_eq!(human_bit_rate(27_300_000_000.0), "27.3 Gbit/s");
         assert_eq!(human_nanos(54_321.0), "54.3 us");
-        assert_eq!(human_si(0.0, "B"), "0.00 B");
+        assert_eq!(human_si(0.0, "B"), "0 B");
+        assert_eq!([count(0.0), count(12.0), count(2.5)], ["0", "12", "2.50"]);
     }
 }

@@ -1,5 +1,5 @@
 //! Datagrams and packets: loss by location, packets per datagram, and every trial.
-use netduel_model::units::three_digits;
+use netduel_model::units::{count, three_digits};
 use netduel_model::workload::Role;
 
 use super::block::{Block, list};
@@ -14,7 +14,7 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
         return Vec::new();
     }
     let mut blocks = vec![Block::Heading(words::datagrams_title(workload).to_owned())];
-    // Packets have a table of both ends.
+    // Packet workloads have the table of both ends instead.
     if workload.arms.iter().all(|arm| arm.packets.is_empty()) {
         blocks.push(Block::Table(losses(workload)));
     }
@@ -115,7 +115,7 @@ fn trial(arm: &str, way: &DatagramWay) -> Vec<Cell> {
         lost(Lost::elsewhere),
         packets(&way.packets_sent),
         packets(&way.packets_received),
-        Cell::number(length.map(three_digits)),
+        Cell::number(length.map(count)),
         Cell::number(way.datagrams_per_packet.map(three_digits)),
     ]
 }

@@ -1,12 +1,16 @@
 //! The report of a run: its sections in their order, and those about the run as a whole.
+use netduel_model::ids::ArmName;
 use netduel_model::run::Run;
 
 use super::block::{Block, Document, FactGroup, Headline, Scope, Section, Style, Text, list};
 use super::verdicts::{Compared, VerdictGroup, VerdictRow, Verdicts};
 use super::{counters, hosts, packets, path, workload};
-use crate::analysis::{Analysis, Comparison, MetricAnalysis};
+use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::findings::Severity;
 use crate::words;
+
+/// Number of workloads without any result from which on they share one line.
+const FOLDED_FROM: usize = 3;
 
 /// The report of a run.
 pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
@@ -38,23 +42,45 @@ fn section(anchor: &str, title: &str, scope: Scope, blocks: Vec<Block>) -> Secti
     Section { anchor: anchor.to_owned(), title: title.to_owned(), scope, blocks }
 }
 
-/// Headlines, verdicts, and the number of warnings.
+/// Summary, verdicts, and the number of warnings.
 fn result(analysis: &Analysis) -> Section {
+    let mut blocks = vec![Block::Headlines(headlines(analysis)), Block::Verdicts(verdicts(analysis))];
+    blocks.extend(attention(analysis).map(Block::Paragraph));
+    section("verdicts", "Verdicts", Scope::Result, blocks)
+}
+
+/// The summary of each arm in each workload. Several workloads without any result share one line per arm: the table below has
+/// the number of missing blocks of each metric.
+fn headlines(analysis: &Analysis) -> Vec<Headline> {
+    let open = |arm: &ArmName| -> Vec<&WorkloadAnalysis> {
+        analysis.workloads.iter().filter(|workload| words::is_inconclusive(workload, arm)).collect()
+    };
+    let is_folded = |workload: &WorkloadAnalysis, arm: &ArmName| {
+        words::is_inconclusive(workload, arm) && open(arm).len() >= FOLDED_FROM
+    };
     let mut headlines = Vec::new();
     for workload in &analysis.workloads {
-        for arm in workload.arms.iter().skip(1) {
+        for arm in workload.arms.iter().skip(1).filter(|arm| !is_folded(workload, &arm.arm)) {
             headlines.extend(
                 words::answer(workload, &arm.arm)
                     .map(|text| Headline { title: workload.name.to_string(), text }),
             );
         }
     }
-    let mut blocks = vec![Block::Headlines(headlines), Block::Verdicts(verdicts(analysis))];
-    blocks.extend(attention(analysis).map(Block::Paragraph));
-    section("verdicts", "Verdicts", Scope::Result, blocks)
+    for arm in analysis.plan.arms.iter().skip(1) {
+        let open = open(&arm.name);
+        if open.len() >= FOLDED_FROM {
+            let names: Vec<String> = open.iter().map(|workload| workload.name.to_string()).collect();
+            let text = Text::from(format!("{} against {}: ", arm.name, analysis.plan.arms[0].name))
+                .and("inconclusive", Style::Tone(words::Tone::Open))
+                .and(" for all metrics.", Style::Plain);
+            headlines.push(Headline { title: names.join(", "), text });
+        }
+    }
+    headlines
 }
 
-/// The number of warnings and findings with links, so that the result is not read without them; absent without any.
+/// The number of warnings and findings with links, so that readers of the result see them; absent without any.
 fn attention(analysis: &Analysis) -> Option<Text> {
     let count = words::warnings(analysis).len();
     let problems =
@@ -90,7 +116,7 @@ fn verdicts(analysis: &Analysis) -> Verdicts {
     }
 }
 
-/// A row for each comparison of a metric; one without a verdict where there is a single arm.
+/// A row for each comparison of a metric; for a single arm, a row without a verdict.
 fn rows(metric: &MetricAnalysis) -> Vec<VerdictRow> {
     let Some(baseline) = metric.arms.first().map(|arm| words::measure(metric, arm)) else {
         return Vec::new();
@@ -116,7 +142,7 @@ fn rows(metric: &MetricAnalysis) -> Vec<VerdictRow> {
     metric.comparisons.iter().filter_map(compared).map(|compared| row(Some(compared))).collect()
 }
 
-/// What each arm changes on its hosts; absent where that is only the path of the lab.
+/// The treatments of each arm; absent when arms differ only in the path of the lab.
 fn treatments(analysis: &Analysis) -> Option<Section> {
     let changes = words::changes(&analysis.plan);
     let reading = Block::Reading("Applied before each trial of the arm and restored after it.".to_owned());
@@ -125,7 +151,7 @@ fn treatments(analysis: &Analysis) -> Option<Section> {
     })
 }
 
-/// Every warning, and every finding that is one.
+/// All warnings, and findings at warning severity.
 fn warnings(analysis: &Analysis) -> Section {
     let mut blocks = match words::warnings(analysis) {
         none if none.is_empty() => vec![Block::Paragraph("None.".into())],

@@ -1,7 +1,7 @@
 //! The datagrams of a `udp-stream` in words: packets per datagram, pacing, flows and errors.
 use std::collections::BTreeMap;
 
-use netduel_model::units::{human_bit_rate, human_nanos, three_digits};
+use netduel_model::units::{self, human_bit_rate, human_nanos, three_digits};
 use netduel_model::workload::{Role, Traffic};
 use netduel_stats::histogram::Histogram;
 use netduel_stats::summary;
@@ -79,7 +79,7 @@ fn packets(ways: &[&DatagramWay]) -> String {
         let (count, bytes) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.packets, sum.1 + one.bytes));
         let name = &all.first()?.interface;
         let length = bytes as f64 / count.max(1) as f64;
-        Some(format!("{name} {verb} {count} packets of {} B", three_digits(length)))
+        Some(format!("{name} {verb} {count} packets of {} B", units::count(length)))
     };
     let sides = [
         side(|way| way.packets_sent.as_ref(), "sent"),

@@ -1,9 +1,9 @@
-//! The words of a comparison: values, verdict, interval, and the answer in a sentence.
+//! The words of a comparison: values, verdict, interval, and the summary sentence.
 //!
-//! All of them use the estimates of the verdict: medians of trials, and the median of pairs within blocks.
+//! All use the estimates of the verdict: medians of trials, and the median of pairs within blocks.
 use netduel_model::ids::ArmName;
 use netduel_model::metric::{Better, Metric, Scale};
-use netduel_model::units::three_digits;
+use netduel_model::units::{count, three_digits};
 use netduel_stats::paired::Estimate;
 use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, SPREAD_KNOWN_FROM, Verdict};
@@ -14,10 +14,10 @@ use crate::analysis::{ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::document::block::{Style, Text};
 use crate::document::verdicts::{Effect, Measure};
 
-/// Above this number of missing blocks the design does not answer the question, and the exact number is meaningless.
+/// Above this number of missing blocks the design cannot decide, and the exact number is meaningless.
 const BLOCKS_WORTH_NAMING: u32 = 1000;
 
-/// Whether a verdict is good news in its metric.
+/// Whether a verdict is an improvement in its metric.
 pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
     let Some(judged) = judged else { return Tone::Open };
     match (judged.verdict, metric.better()) {
@@ -83,14 +83,14 @@ fn effect(metric: Metric, estimate: &Estimate) -> String {
     let worded = |[more, less, as_much]: [&str; 3], unit: &str| {
         let Estimate { centre, low, high, .. } = *estimate;
         match manner {
-            // Beyond twice as much a percentage is harder to read than a factor.
+            // Above a factor of two, a percentage is harder to read than a factor.
             Manner::Share | Manner::Cost(_) if centre >= 2.0 => {
                 format!("{} {as_much}{unit}{}", times(centre), bracket(low, high, times))
             }
             _ => {
                 let [centre, low, high] = [centre, low, high].map(percent);
                 let word = if centre < 0.0 { less } else { more };
-                format!("{} % {word}{unit}{}", figure(centre.abs()), sides(centre, low, high))
+                format!("{} % {word}{unit}{}", figure(centre.abs()), sides(centre, low, high, figure))
             }
         }
     };
@@ -109,15 +109,16 @@ fn effect(metric: Metric, estimate: &Estimate) -> String {
             let [centre, low, high] =
                 [estimate.centre, estimate.low, estimate.high].map(|value| value * factor);
             let word = if centre < 0.0 { "lower" } else { "higher" };
-            format!("{} {unit} {word}{}", figure(centre.abs()), sides(centre, low, high))
+            let digits = difference_digits(metric);
+            format!("{} {unit} {word}{}", digits(centre.abs()), sides(centre, low, high, digits))
         }
     }
 }
 
 /// The interval of an effect without sign.
-fn sides(centre: f64, low: f64, high: f64) -> String {
+fn sides(centre: f64, low: f64, high: f64, words: fn(f64) -> String) -> String {
     let (a, b) = (centre.signum() * low, centre.signum() * high);
-    bracket(a.min(b), a.max(b), figure)
+    bracket(a.min(b), a.max(b), words)
 }
 
 fn bracket(low: f64, high: f64, words: fn(f64) -> String) -> String {
@@ -134,7 +135,7 @@ fn amount(metric: Metric, margin: f64) -> String {
         Scale::Ratio => percent_exact(margin),
         Scale::Difference => {
             let (factor, unit) = difference_unit(metric);
-            format!("{} {unit}", figure(margin * factor))
+            format!("{} {unit}", difference_digits(metric)(margin * factor))
         }
     }
 }
@@ -147,6 +148,11 @@ fn difference_unit(metric: Metric) -> (f64, &'static str) {
     }
 }
 
+/// The digits of a difference: whole probes have no decimals.
+fn difference_digits(metric: Metric) -> fn(f64) -> String {
+    if metric == Metric::LostInOutage { count } else { figure }
+}
+
 /// The estimate of a comparison as a ratio or a difference with its interval: `3.20x [2.90, 3.50]`.
 pub fn interval(metric: Metric, estimate: &Estimate) -> String {
     let (factor, unit) = match metric.scale() {
@@ -156,11 +162,12 @@ pub fn interval(metric: Metric, estimate: &Estimate) -> String {
             (factor, format!(" {unit}"))
         }
     };
+    let digits = if metric == Metric::LostInOutage { count } else { three_digits };
     let (centre, low, high) = (estimate.centre * factor, estimate.low * factor, estimate.high * factor);
     if low.is_finite() && high.is_finite() {
-        format!("{}{unit} [{}, {}]", three_digits(centre), three_digits(low), three_digits(high))
+        format!("{}{unit} [{}, {}]", digits(centre), digits(low), digits(high))
     } else {
-        format!("{}{unit}, too few blocks for an interval", three_digits(centre))
+        format!("{}{unit}, too few blocks for an interval", digits(centre))
     }
 }
 
@@ -188,12 +195,12 @@ pub fn measure(metric: &MetricAnalysis, values: &ArmValues) -> Measure {
     Measure { arm: values.arm.to_string(), median, quartiles, n: numbers.len() }
 }
 
-/// Two ends in brackets, without their unit where it is that of the middle.
+/// Two values in brackets, without their unit if the median has the same.
 fn within(low: &str, middle: &str, high: &str) -> String {
     let unit = middle.split_once(' ').map(|(_, unit)| unit);
     let bare = |end: &str| match end.split_once(' ') {
-        // Zero needs no unit, and has one of its own where values are scaled: `0.00 ns` among milliseconds.
-        Some(("0.00", own)) if Some(own) != unit => "0".to_owned(),
+        // Zero needs no unit, and its unit would differ when values are scaled: `0 ns` among milliseconds.
+        Some(("0", own)) if Some(own) != unit => "0".to_owned(),
         Some((number, own)) if Some(own) == unit => number.to_owned(),
         _ => end.to_owned(),
     };
@@ -211,6 +218,9 @@ struct Clause {
     verdict: String,
     tone: Tone,
 }
+
+/// The start of a verdict without a result.
+const INCONCLUSIVE: &str = "inconclusive: ";
 
 /// The verdicts of one arm in one workload; metrics with the same verdict share one.
 fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
@@ -233,22 +243,45 @@ fn clauses(workload: &WorkloadAnalysis, arm: &ArmName) -> Vec<Clause> {
     clauses
 }
 
-/// The answer for one arm in one workload: all judged metrics against the baseline; absent where nothing is judged.
+/// `a, b and c`.
+fn listed(metrics: &[&str]) -> String {
+    match metrics.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => metrics.concat(),
+    }
+}
+
+/// Whether no judged metric of an arm in a workload has a result.
+pub fn is_inconclusive(workload: &WorkloadAnalysis, arm: &ArmName) -> bool {
+    let clauses = clauses(workload, arm);
+    !clauses.is_empty() && clauses.iter().all(|clause| clause.tone == Tone::Open)
+}
+
+/// The summary sentence of one arm in one workload: all judged metrics against the baseline; absent without judged metrics.
+/// Inconclusive metrics share the last clause: `inconclusive: throughput (about 5 more blocks), CPU per GB (about 12 more blocks)`.
 pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
     let clauses = clauses(workload, arm);
     let baseline = workload.arms.first().map(|arm| arm.arm.to_string()).unwrap_or_default();
     let mut text = Text::from(format!("{arm} against {baseline}: "));
-    for (index, Clause { metrics, verdict, tone }) in clauses.iter().enumerate() {
-        let joint = if index == 0 { "" } else { "; " };
-        let subject = match metrics.split_last() {
-            Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-            _ => metrics.concat(),
-        };
+    let mut joint = "";
+    for Clause { metrics, verdict, tone } in clauses.iter().filter(|clause| clause.tone != Tone::Open) {
         // A colon precedes a verdict that does not continue the sentence.
-        let colon = if matches!(tone, Tone::Same | Tone::Open) { ":" } else { "" };
-        text = text
-            .and(format!("{joint}{subject}{colon} "), Style::Plain)
-            .and(verdict.clone(), Style::Tone(*tone));
+        let colon = if *tone == Tone::Same { ":" } else { "" };
+        text = text.and(format!("{joint}{}{colon} ", listed(metrics)), Style::Plain);
+        text = text.and(verdict.clone(), Style::Tone(*tone));
+        joint = "; ";
+    }
+    let open: Vec<String> = clauses
+        .iter()
+        .filter(|clause| clause.tone == Tone::Open)
+        .map(|clause| {
+            let reason = clause.verdict.strip_prefix(INCONCLUSIVE).unwrap_or(&clause.verdict);
+            format!("{} ({reason})", listed(&clause.metrics))
+        })
+        .collect();
+    if !open.is_empty() {
+        text = text.and(joint, Style::Plain).and("inconclusive", Style::Tone(Tone::Open));
+        text = text.and(format!(": {}", open.join(", ")), Style::Plain);
     }
     (!clauses.is_empty()).then(|| text.and(".", Style::Plain))
 }
@@ -340,6 +373,11 @@ mod tests {
                 "1.2 percentage points lower [1.0, 1.4]",
             ),
             (
+                Metric::LostInOutage,
+                Verdict::Lower { estimate: estimate(-2.0, -12.0, -1.5) },
+                "2 probes lower [1.50, 12]",
+            ),
+            (
                 Metric::RetransmitsPerGigabyte,
                 Verdict::Higher { estimate: estimate(40.0, 30.0, 50.0) },
                 "40 segments/GB higher [30, 50]",
@@ -363,7 +401,7 @@ mod tests {
     fn quartiles_have_a_unit_only_if_it_differs_from_the_median() {
         assert_eq!(within("6.02 Gbit/s", "6.12 Gbit/s", "6.31 Gbit/s"), "[6.02, 6.31]");
         assert_eq!(within("990 Mbit/s", "1.01 Gbit/s", "1.20 Gbit/s"), "[990 Mbit/s, 1.20]");
-        assert_eq!(within("0.00 ns", "5.59 ms", "92.9 ms"), "[0, 92.9]");
+        assert_eq!(within("0 ns", "5.59 ms", "92.9 ms"), "[0, 92.9]");
     }
 
     #[test]

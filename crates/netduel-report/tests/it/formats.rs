@@ -1,4 +1,4 @@
-//! What the formats print, as snapshots, over runs of several shapes.
+//! Snapshots of all formats, over runs of several shapes.
 use netduel_model::metric::Metric;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::workload::{TcpEngine, TcpStream, Traffic};
@@ -44,7 +44,7 @@ fn html_page_contains_every_section_in_order() {
     insta::assert_snapshot!("page_html", redacted(&html::page(&document(&run))));
 }
 
-/// A further format is one function over the parts of a document.
+/// A new format is one function over the parts of a document.
 fn outline(document: &Document) -> Vec<String> {
     let block = |block: &Block| match block {
         Block::Heading(title) => vec![format!("  {title}")],
@@ -162,7 +162,7 @@ fn failed_and_wrong_path_trials_are_excluded_and_reported() {
     insta::assert_snapshot!("left_out_terminal", table(&run, 100));
     let analysis = analyse_run(&run);
     assert_eq!((analysis.blocks, analysis.trials_valid, analysis.trials_left_out), (9, 16, 2));
-    // A block of which one arm failed is no pair.
+    // A block with a failed arm is no pair.
     assert_eq!(analysis.workloads[0].judged[0].comparisons[0].pairs.len(), 7);
 }
 
@@ -181,7 +181,7 @@ fn narrow_terminal_wraps_without_losing_text() {
     let words = |text: &str| -> std::collections::BTreeSet<String> {
         text.split_whitespace().map(|word| word.trim_end_matches([',', ':', ';']).to_owned()).collect()
     };
-    // A table without room becomes sentences of the same cells; only the dashes of unknown ones go.
+    // A table without room becomes sentences with the same cells; only the dashes of unknown cells are omitted.
     let missing: Vec<String> = words(&table(&run, 200)).difference(&words(&narrow)).cloned().collect();
     let headings = ["counter", "median", "unit"];
     assert_eq!(missing, headings, "a key column is not named before its cell");
@@ -251,14 +251,29 @@ fn metrics_with_the_same_verdict_share_a_clause() {
         answer(&same),
         "accelerated against synthetic: round trip p50 and round trip p99: no difference beyond 5 %."
     );
-    // What is missing is said of each metric, not the most of all.
+    // The number of missing blocks is stated per metric.
     let few =
         answer(&Recipe { blocks: 6, noise: 0.2, effect: 0.97, workloads: vec!["bulk"], ..Recipe::default() });
-    assert!(few.contains(": throughput: inconclusive: more than 1000 more blocks"), "{few}");
-    assert!(few.contains("; CPU per GB: inconclusive: about "), "{few}");
+    assert!(
+        few.contains(": inconclusive: throughput (more than 1000 more blocks), CPU per GB (about "),
+        "{few}"
+    );
     let both = answer(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
     assert!(both.starts_with("accelerated against synthetic: throughput 3.2x (+"), "{both}");
     assert!(both.contains("; CPU 61 % less per GB ["), "{both}");
+}
+
+#[test]
+fn workloads_without_a_result_share_one_headline() {
+    let page = |workloads: Vec<&'static str>| {
+        let run = build(&Recipe { blocks: 4, noise: 0.2, effect: 1.0, workloads, ..Recipe::default() });
+        markdown::page(&document(&run))
+    };
+    let three = page(vec!["bulk", "rr", "udp"]);
+    let lines: Vec<&str> = three.lines().filter(|line| line.starts_with("- **")).take(1).collect();
+    let expected = "- **bulk, rr, udp**: accelerated against synthetic: inconclusive for all metrics.";
+    assert_eq!(lines, [expected], "{three}");
+    assert!(page(vec!["bulk", "rr"]).contains("- **rr**: accelerated against synthetic: inconclusive: "));
 }
 
 #[test]
