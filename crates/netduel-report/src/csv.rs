@@ -1,4 +1,4 @@
-//! One row per trial and metric, for a spreadsheet. Raw numbers in the metric's unit, never rounded for the eye.
+//! CSV with one row per trial and metric. Raw numbers in the metric's unit, not rounded.
 use netduel_model::run::Run;
 use netduel_model::trial::{Trial, Validity};
 
@@ -7,7 +7,7 @@ use crate::analysis::{DatagramWay, Machines, datagrams_of, in_schedule_order, va
 /// The columns, in order.
 const HEADER: &str = "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason";
 
-/// The counting trials of a run as CSV (RFC 4180, line feeds). A trial without figures has one row with its reason.
+/// The counting trials of a run as CSV (RFC 4180, line feeds). A failed trial has one row with its reason.
 pub fn trials(run: &Run) -> String {
     let machines = Machines::new(&run.header.plan, Some(&run.header));
     let mut text = format!("{HEADER}\n");
@@ -38,7 +38,7 @@ pub fn trials(run: &Run) -> String {
     text
 }
 
-/// Metric, unit and value of everything that the trial's traffic can yield and the trial has.
+/// Metric, unit and value of each metric of the trial.
 fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<(&'static str, &'static str, Option<f64>)> {
     let none = vec![("", "", None)];
     let Some(arm) = run.header.plan.arm(&trial.slot.arm) else { return none };
@@ -57,8 +57,8 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<(&'static str, 
     if figures.is_empty() { none } else { figures }
 }
 
-/// What both ends and both interfaces of a `udp-stream` counted, both directions together; an interface that is not known in one of
-/// them has no row.
+/// Counts of both ends and both interfaces of a `udp-stream`, sum of both directions. An interface that is unknown in one
+/// direction has no row.
 fn counts(ways: &[DatagramWay]) -> Vec<(&'static str, &'static str, Option<f64>)> {
     if ways.is_empty() {
         return Vec::new();
@@ -83,7 +83,7 @@ fn counts(ways: &[DatagramWay]) -> Vec<(&'static str, &'static str, Option<f64>)
     figures
 }
 
-/// A field that holds any text. A leading `=`, `+`, `-` or `@` would be run as a formula by spreadsheets, so it gets a quote.
+/// A field with any text. A leading `=`, `+`, `-` or `@` would be run as a formula by spreadsheets, so it gets a quote.
 fn field(text: &str) -> String {
     let text = crate::words::plain(text);
     let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };

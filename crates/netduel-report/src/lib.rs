@@ -1,7 +1,7 @@
-//! From a stored run to words, tables and pages: derives figures, verdicts and warnings, and prints them.
+//! Derives values, verdicts and warnings from a stored run, and renders them as text, tables and pages.
 //!
-//! Everything is derived when shown, from the raw trials: a later version can say more of an old run. This crate never
-//! reads a clock, a socket or the kernel, and never writes a file: it takes records and gives text.
+//! Everything is derived from the raw trials when it is shown, so a later version can show more of an old run. This crate never
+//! reads a clock, a socket or the kernel, and never writes a file: its input is records and its output is text.
 #![forbid(unsafe_code)]
 
 pub mod analysis;

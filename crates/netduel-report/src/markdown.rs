@@ -122,8 +122,8 @@ fn styled(words: &Text) -> String {
         .collect()
 }
 
-/// Any text as one line of Markdown: what would be markup or HTML is escaped. An interval in brackets cannot be a link, since
-/// a backslash stands before every bracket.
+/// A text as one line of Markdown with markup and HTML escaped. An interval in brackets cannot become a link, because every
+/// bracket is escaped.
 fn text(raw: &str) -> String {
     let mut escaped = String::with_capacity(raw.len());
     for c in plain(raw).chars() {

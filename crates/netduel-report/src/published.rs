@@ -1,4 +1,4 @@
-//! Figures that others published, to stand beside one's own on the same size of machine. Each with its source and date.
+//! Published figures of others for the same machine size, each with its source and date.
 use std::sync::LazyLock;
 
 /// The table of packets per second.
@@ -6,20 +6,20 @@ const PACKETS: &str = include_str!("published/packets.csv");
 /// Its columns, in order.
 const COLUMNS: &str = "size,frame,sender_pps,receiver_pps,conditions,source,dated,read";
 
-/// Packets per second that were published of a size of machine.
+/// Published packets per second of a machine size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedPackets {
     /// The size, as its provider names it.
     pub size: String,
-    /// Size of a frame with its check sequence, bytes.
+    /// Frame size with check sequence, bytes.
     pub frame: u32,
-    /// What the sender sent, packets per second.
+    /// Sent rate, packets per second.
     pub sender_pps: f64,
-    /// What the receiver took, packets per second.
+    /// Received rate, packets per second.
     pub receiver_pps: f64,
-    /// With what it was measured.
+    /// The measuring tool.
     pub conditions: String,
-    /// Who says so and when, for example `Azure DPDK Performance Report of 2025-04`.
+    /// Source and date, for example `Azure DPDK Performance Report of 2025-04`.
     pub source: String,
 }
 
@@ -44,7 +44,7 @@ fn rows(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#') && *line != COLUMNS)
 }
 
-/// What was published of a size, whose letters may be of either case.
+/// The published rows of a machine size; upper and lower case are equal.
 pub fn of_size(size: &str) -> Vec<&'static PublishedPackets> {
     static TABLE: LazyLock<Vec<PublishedPackets>> =
         LazyLock::new(|| rows(PACKETS).filter_map(PublishedPackets::from_line).collect());

@@ -4,21 +4,21 @@ use netduel_model::snapshot::{HostSnapshot, Interface};
 
 use crate::findings::{is_hardware, ports_of};
 
-/// Ports that are shown of one interface: a bridge of a container host has hundreds.
+/// Maximum number of ports shown per interface: a bridge of a container host has hundreds.
 const PORTS_MOST: usize = 8;
 
 /// An interface and those directly below it.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
-    /// The one above.
+    /// The top interface.
     pub top: &'a Interface,
-    /// Those below, as many as are shown.
+    /// The interfaces below, up to the maximum.
     pub ports: Vec<&'a Interface>,
-    /// How many more there are.
+    /// Number of further ones that are not shown.
     pub ports_left: usize,
 }
 
-/// The interfaces that matter, those of the default routes first: hardware, and whatever has an address or ports.
+/// The relevant interfaces, those of default routes first: hardware, and every interface with an address or ports.
 pub fn groups(host: &HostSnapshot) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = host
         .interfaces
@@ -39,7 +39,7 @@ pub fn groups(host: &HostSnapshot) -> Vec<Group<'_>> {
 
 fn is_shown(host: &HostSnapshot, interface: &Interface) -> bool {
     let has_address = interface.addresses.iter().any(|address| !address.is_loopback());
-    // A master may be unknown here: it was moved into another namespace. Then the port stands for itself.
+    // The master may be in another network namespace. Then the port is its own group.
     let is_beneath = interface
         .master
         .as_ref()
@@ -47,7 +47,7 @@ fn is_shown(host: &HostSnapshot, interface: &Interface) -> bool {
     !is_beneath && (is_hardware(interface) || has_address || ports_of(host, &interface.name).next().is_some())
 }
 
-/// The interfaces that no group shows: loopback, idle virtual ones.
+/// The interfaces outside all groups: loopback, idle virtual ones.
 pub fn others(host: &HostSnapshot) -> Vec<&Interface> {
     let groups = groups(host);
     let is_told = |interface: &&Interface| {
@@ -58,15 +58,14 @@ pub fn others(host: &HostSnapshot) -> Vec<&Interface> {
     host.interfaces.iter().filter(|interface| !is_told(interface)).collect()
 }
 
-/// The queues of an interface that the cores serve: core and queues, by core. A queue that may be served by several cores stands at
-/// each.
+/// The queues of an interface by core. A queue that several cores may serve is listed at each.
 pub fn queues_by_core(interface: &Interface) -> Vec<(u16, Vec<u32>)> {
     let mut by_core: std::collections::BTreeMap<u16, Vec<u32>> = std::collections::BTreeMap::new();
     for interrupt in &interface.device.interrupts {
         let Some(queue) = interrupt.queue else { continue };
         for core in &interrupt.cores {
             let queues = by_core.entry(*core).or_default();
-            // A queue may have an interrupt for each direction.
+            // A queue may have one interrupt per direction.
             if !queues.contains(&queue) {
                 queues.push(queue);
             }

@@ -15,17 +15,17 @@ use super::{datagrams, figures, machine};
 /// Median and range over the trials of one arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Trials that have the counter.
+    /// Number of trials with the counter.
     pub trials: u32,
     /// Median.
     pub median: f64,
-    /// Smallest.
+    /// Minimum.
     pub min: f64,
-    /// Largest.
+    /// Maximum.
     pub max: f64,
 }
 
-/// Which counter.
+/// The kinds of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CounterKind {
@@ -62,18 +62,18 @@ pub enum CounterKind {
 /// One counter over all arms.
 #[derive(Debug, Clone)]
 pub struct Counter {
-    /// Which.
+    /// The kind.
     pub kind: CounterKind,
-    /// Words for people.
+    /// The label in reports.
     pub title: &'static str,
-    /// Unit of the numbers; `fraction` for a share.
+    /// Unit of the values; `fraction` for a share.
     pub unit: &'static str,
-    /// Each arm, baseline first; absent when no trial has the counter.
+    /// The spread of each arm, baseline first; absent when no trial has the counter.
     pub arms: Vec<(ArmName, Option<Spread>)>,
     /// Block and value of each trial, in the order of the arms.
     pub by_block: Vec<Vec<(u32, f64)>>,
-    /// Ratio of each arm to the baseline, in the order of the arms: the estimate of the verdicts, from pairs within blocks. Absent for
-    /// the baseline and without a pair of positive values.
+    /// Ratio of each arm to the baseline in the order of the arms, with the estimator of the verdicts: pairs within blocks.
+    /// Absent for the baseline, and without a pair of positive values.
     pub ratios: Vec<Option<f64>>,
 }
 
@@ -133,7 +133,7 @@ impl CounterKind {
 }
 
 impl Counter {
-    /// A value for people, with its unit.
+    /// A formatted value with its unit.
     pub fn human(&self, value: f64) -> String {
         use netduel_model::units::{human_si, three_digits};
         match self.unit {
@@ -144,7 +144,7 @@ impl Counter {
         }
     }
 
-    /// A value without its unit, for a table with a column of units.
+    /// A formatted value without its unit, for a table with a column of units.
     pub fn number(&self, value: f64) -> String {
         use netduel_model::units::three_digits;
         if self.unit == "fraction" { three_digits(value * 100.0) } else { three_digits(value) }
@@ -161,7 +161,7 @@ impl Counter {
     }
 }
 
-/// Every counter that a trial of some arm has and that is not 0 everywhere.
+/// The counters that at least one trial has and that are not 0 everywhere.
 pub(super) fn of_workload(
     arms: &[(&Arm, &Workload, Vec<&Trial>)],
     machines: &machine::Machines,
@@ -255,7 +255,7 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
     value.is_finite().then_some(value)
 }
 
-/// A sum over the machines of a trial, each once; absent when one of them does not have the counter.
+/// A sum over the machines of a trial, each counted once; absent when one lacks the counter.
 fn seen(trial: &Trial, shared_machine: bool, counter: impl Fn(&Observation) -> Option<u64>) -> Option<f64> {
     machine::observations(trial, shared_machine)?
         .into_iter()
@@ -264,7 +264,7 @@ fn seen(trial: &Trial, shared_machine: bool, counter: impl Fn(&Observation) -> O
         .map(|sum| sum as f64)
 }
 
-/// A share of the time in which senders had data in flight.
+/// A share of the time with data in flight at the senders.
 fn of_busy(trial: &Trial, field: impl Fn(&netduel_model::sample::TcpInfo) -> Option<u64>) -> Option<f64> {
     let busy = figures::sum_tcp(trial, |tcp| tcp.busy_us)?;
     Some(figures::sum_tcp(trial, field)? / busy)

@@ -1,9 +1,9 @@
-//! Whether the figures of both ends and of the interfaces between them add up: bytes that programs moved, and the headers that
-//! their packets had, against what an interface counted. Says nothing of trials whose traffic it does not know.
+//! Consistency check: the bytes that programs moved plus packet headers, against the byte counters of the interfaces. Traffic of
+//! unknown shape is not checked.
 //!
-//! Interfaces count in two ways. Most count frames as they are on the wire, each with its headers. A virtual one that takes
-//! segments of 64 KiB whole counts such a segment as one packet with one header. So for P bytes of payload in N packets
-//! of H bytes of headers each, P + N * H has to come out either with the interface's own N, or with that of TCP or UDP.
+//! Interfaces count in two ways. Most count frames as on the wire, each with its headers. A virtual interface that accepts
+//! segments of 64 KiB counts such a segment as one packet with one header. So for P bytes of payload in N packets with H bytes of
+//! headers each, P + N * H must match either with the interface's own N, or with that of TCP or UDP.
 use netduel_model::observation::{InterfaceDelta, Presence};
 use netduel_model::packet_path::PacketPath;
 use netduel_model::plan::Arm;
@@ -14,22 +14,24 @@ use netduel_model::workload::{Family, Role, Wire, Workload};
 
 use super::datagrams;
 
-/// What may be missing or too much, as a fraction: the first and last packets of a trial, and small talk of the hosts.
+/// Tolerance, as a fraction: the first and last packets of a trial, and other traffic of the hosts.
 const TOLERANCE: f64 = 0.01;
-/// The same in bytes, for trials in which little was moved.
+/// Tolerance in bytes, for trials with little traffic.
 const SLACK_BYTES: f64 = 64.0 * 1024.0;
 /// Ethernet header.
 const LINK_HEADER: f64 = 14.0;
-/// Two VLAN tags and the check sequence, which some drivers count.
+/// Two VLAN tags and the frame check sequence, which some drivers count.
 const LINK_EXTRA: f64 = 12.0;
-/// Time stamps (RFC 7323), the option that every segment has unless the host switched them off: when the kernel does not tell.
+/// Time stamps option (RFC 7323), used when the kernel does not report the segment size: every segment has it unless it is
+/// disabled.
 const TIME_STAMPS: f64 = 12.0;
-/// TCP payload of a segment when the kernel did not tell: the smallest that is common, so that packets are not counted low.
+/// TCP payload per segment when the kernel does not report it: the smallest common value, so that the number of packets is not
+/// underestimated.
 const SEGMENT_BYTES: f64 = 1208.0;
-/// The interface of a host's talk with itself. What it sends it also receives.
+/// The loopback interface, which receives what it sends.
 const LOOPBACK: &str = "lo";
 
-/// Bytes that an interface has to have counted.
+/// The expected byte count of an interface, as a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Range {
     min: f64,
@@ -41,7 +43,7 @@ impl Range {
         self.distance(counted) <= 0.0
     }
 
-    /// How far outside of the range and its tolerance, bytes; 0 or less inside.
+    /// Distance to the range with its tolerance, bytes; 0 or less inside.
     fn distance(self, counted: f64) -> f64 {
         let low = self.min * (1.0 - TOLERANCE) - SLACK_BYTES;
         let high = self.max * (1.0 + TOLERANCE) + SLACK_BYTES;
@@ -49,25 +51,25 @@ impl Range {
     }
 }
 
-/// Traffic in one direction, as both programs counted it.
+/// Traffic in one direction, as counted by both programs.
 #[derive(Debug, Clone, Copy)]
 struct Way {
-    /// What the sender's program sent, bytes.
+    /// Bytes that the sender's program sent.
     sent: f64,
-    /// What the receiver's program received, bytes.
+    /// Bytes that the receiver's program received.
     received: f64,
-    /// What reached the receiver's socket, at most, bytes: duplicates and what was dropped there among it.
+    /// Upper bound of the bytes at the receiver's socket, including duplicates and drops.
     arrived: f64,
-    /// What left the sender at most, bytes: what TCP sent again among it.
+    /// Upper bound of the bytes that left the sender, including retransmits.
     left: f64,
-    /// Packets on a wire.
+    /// Packets on the wire.
     packets: f64,
-    /// Headers of a packet, bytes: the least and the most.
+    /// Minimum and maximum header size of a packet, bytes.
     headers: (f64, f64),
 }
 
 impl Way {
-    /// From `sender` to `receiver`; absent when nothing went this way, or for traffic that is not known here.
+    /// From `sender` to `receiver`; absent without traffic in this direction, or for traffic of unknown shape.
     fn of(workload: &Workload, sender: &EndReport, receiver: &EndReport) -> Option<Self> {
         let (sent, received) = (sender.sent.as_ref()?, receiver.received.as_ref()?);
         if sent.bytes == 0 || received.bytes == 0 {
@@ -83,13 +85,13 @@ impl Way {
                 let mss = tcp().filter_map(|tcp| tcp.snd_mss).min().map_or(SEGMENT_BYTES, f64::from);
                 let again: u64 = tcp().filter_map(|tcp| tcp.retransmits).map(u64::from).sum();
                 let segments = tcp().map(|tcp| tcp.segs_out.map(f64::from)).sum::<Option<f64>>();
-                // A message is a segment at least; a stream has no messages.
+                // A message is at least one segment; a stream has no messages.
                 let fewest = (sent_bytes / mss).max(sent.messages as f64) + again as f64;
                 let packets = segments.filter(|sum| *sum > 0.0).unwrap_or(fewest);
                 let left = sent_bytes + again as f64 * mss;
-                // Where the kernel tells MTU and segment, the options are what lies between.
-                let told = tcp().find_map(|tcp| Some((tcp.pmtu?, tcp.snd_mss?)));
-                let options = told
+                // When the kernel reports MTU and segment size, their difference is headers and options.
+                let reported = tcp().find_map(|tcp| Some((tcp.pmtu?, tcp.snd_mss?)));
+                let options = reported
                     .map(|(mtu, mss)| f64::from(mtu) - network - 20.0 - f64::from(mss))
                     .filter(|options| (0.0..=40.0).contains(options));
                 let (least, most) = options.map_or((0.0, TIME_STAMPS), |options| (options, options));
@@ -115,7 +117,7 @@ impl Way {
                 Some(Self {
                     sent: sent_bytes,
                     received: received_bytes,
-                    // Of requests and responses, all that left has arrived: one that is lost is not answered.
+                    // Request-response: everything sent has arrived, because a lost request has no response.
                     arrived: if count.is_some() {
                         received_bytes + beyond * size.0 as f64
                     } else {
@@ -126,17 +128,17 @@ impl Way {
                     headers: (below - uncounted(workload), below + 8.0 + LINK_EXTRA),
                 })
             }
-            // Opening and closing is most of what goes over the wire, or probes and load share it: not told apart here.
+            // Not checked: handshakes dominate the bytes, or probes and load share the interface.
             Wire::Mixed => None,
         }
     }
 
-    /// As the loopback device counts: it takes the Ethernet header off first (drivers/net/loopback.c, `loopback_xmit`).
+    /// The count of the loopback device, which removes the Ethernet header first (drivers/net/loopback.c, `loopback_xmit`).
     fn without_link_header(self) -> Self {
         Self { headers: (self.headers.0 - LINK_HEADER, self.headers.1 - LINK_HEADER), ..self }
     }
 
-    /// What the interface at one end has to have counted of this, with so many packets.
+    /// The expected byte count of the interface at one end, for a number of packets.
     fn at(&self, place: Place, packets: f64) -> Range {
         let most = match place {
             Place::Sender => self.left,
@@ -145,7 +147,7 @@ impl Way {
         Range { min: self.received + packets * self.headers.0, max: most + packets * self.headers.1 }
     }
 
-    /// Packets that the interface has seen when it counts those on a wire.
+    /// The number of packets of an interface that counts frames as on the wire.
     fn packets_at(&self, place: Place) -> f64 {
         match place {
             Place::Sender => self.packets,
@@ -154,26 +156,26 @@ impl Way {
     }
 }
 
-/// Bytes of the Ethernet header that an interface may leave out of its count: a veth does for frames that XDP or NAPI takes
+/// Bytes of the Ethernet header that an interface may omit from its count: a veth omits it for frames of XDP or NAPI
 /// (drivers/net/veth.c, `veth_xdp_rcv`).
 fn uncounted(workload: &Workload) -> f64 {
     let is_past_stack = workload.traffic.packets().is_some_and(PacketPath::is_any_raw);
     if is_past_stack { LINK_HEADER } else { 0.0 }
 }
 
-/// Which end of a way.
+/// The end of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Sender,
     Receiver,
 }
 
-/// Frames of a datagram on a path of the usual MTU; more than one when IP cuts it.
+/// Number of frames of a datagram with an MTU of 1500; more than one with fragmentation.
 fn fragments(size: u64, network: f64) -> f64 {
     ((size as f64 + 8.0) / (1500.0 - network)).ceil()
 }
 
-/// What one interface, or several together, counted in one direction.
+/// The byte count of one interface, or of several together, in one direction.
 struct Counted<'a> {
     name: &'a str,
     bytes: f64,
@@ -188,7 +190,7 @@ fn counted(interface: &InterfaceDelta, place: Place) -> Counted<'_> {
     Counted { name: &interface.name, bytes: bytes as f64, packets: packets as f64 }
 }
 
-/// One interface's disagreement in one trial.
+/// The mismatch of an interface in a trial.
 struct Disagreement {
     interface: String,
     sent: bool,
@@ -197,11 +199,11 @@ struct Disagreement {
     sender: f64,
     receiver: f64,
     cause: CountsCause,
-    /// How far from the range, as a fraction of it.
+    /// Distance to the range, as a fraction of it.
     share: f64,
 }
 
-/// The warnings about one workload of an arm: at most one per host, with the trial that deviates most.
+/// The warnings of a workload on an arm: at most one per host, for the trial with the largest mismatch.
 pub(super) fn disagreements(arm: &Arm, workload: &Workload, trials: &[&Trial]) -> Vec<Warning> {
     [Role::Client, Role::Server]
         .into_iter()
@@ -228,7 +230,7 @@ pub(super) fn disagreements(arm: &Arm, workload: &Workload, trials: &[&Trial]) -
         .collect()
 }
 
-/// The larger disagreement of the two directions at one end.
+/// The larger mismatch of the two directions at one end.
 fn at_end(arm: &Arm, workload: &Workload, trial: &Trial, role: Role) -> Option<Disagreement> {
     let (client, server) = (&trial.client.as_ref()?.report, &trial.server.as_ref()?.report);
     let (own, other) = if role == Role::Client { (client, server) } else { (server, client) };
@@ -243,7 +245,7 @@ fn at_end(arm: &Arm, workload: &Workload, trial: &Trial, role: Role) -> Option<D
     ways.iter().filter_map(judge).max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-/// Compares one direction with the interface that the arm names, or else with the one that fits best.
+/// Compares one direction with the interface that the arm names, or else with the one that matches best.
 fn judge(
     interfaces: &[InterfaceDelta],
     expected: Option<&str>,
@@ -260,7 +262,7 @@ fn judge(
     let one = |interface: &&InterfaceDelta| {
         let counted = counted(interface, place);
         let range = if interface.name == LOOPBACK {
-            // What a host sends to itself it receives on the same interface.
+            // Traffic of a host to itself is sent and received by the same interface.
             nearest(place, &way.without_link_header(), back.map(Way::without_link_header), &counted)
         } else {
             nearest(place, way, None, &counted)
@@ -270,7 +272,7 @@ fn judge(
     let mut all: Vec<(String, f64, Range)> = candidates.iter().map(one).collect();
     let busiest = (0..all.len()).max_by(|a, b| all[*a].1.total_cmp(&all[*b].1))?;
     if expected.is_none() {
-        // A bond's traffic is spread over its ports.
+        // The traffic of a bond is spread over its ports.
         let ports = candidates.iter().filter(|one| !one.is_master && one.name != LOOPBACK);
         let together = ports.map(|one| counted(one, place)).fold(
             Counted { name: "all interfaces", bytes: 0.0, packets: 0.0 },
@@ -297,7 +299,7 @@ fn judge(
     })
 }
 
-/// The range that the counter is nearest to: with the interface's own number of packets, or with that on a wire.
+/// The range nearest to the counter: with the interface's own number of packets, or with that on the wire.
 fn nearest(place: Place, way: &Way, back: Option<Way>, counted: &Counted<'_>) -> Range {
     let with = |packets: f64, back_packets: f64| {
         let there = way.at(place, packets);

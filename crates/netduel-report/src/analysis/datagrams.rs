@@ -1,8 +1,8 @@
-//! Datagrams of a `udp-stream`, trial by trial and direction by direction: sent, received, as how many packets they travelled, and
-//! where those that are missing were dropped, as far as somebody counted it.
+//! Datagrams of a `udp-stream` by trial and direction: sent, received, the number of packets that carried them, and lost
+//! datagrams by the counter that has them.
 //!
-//! A datagram is what programs send; a packet is what an interface counts. With segmentation offload one packet may carry
-//! many datagrams, and a datagram that is longer than the MTU is several packets.
+//! A datagram is what programs send; a packet is what an interface counts. With segmentation offload one packet may carry many
+//! datagrams. A datagram longer than the MTU is several packets.
 use std::net::SocketAddr;
 
 use netduel_model::observation::InterfaceDelta;
@@ -15,11 +15,11 @@ use netduel_stats::summary;
 
 use super::figures;
 
-/// An interface whose bytes are fewer than this share of the payload did not count what it carried, or carried something else.
+/// An interface with fewer bytes than this share of the payload did not carry the datagrams, or does not count them.
 const BYTES_SHARE_MIN: f64 = 0.9;
-/// Datagrams in a packet from which on both are not the same thing. Less is the other talk of the hosts.
+/// From this number of datagrams per packet on, the two differ. Smaller differences are other traffic of the hosts.
 const PER_PACKET_MIN: f64 = 1.1;
-/// The interface of a host's talk with itself: what it sends it also receives, so directions cannot be told apart.
+/// The loopback interface: it receives what it sends, so directions cannot be separated.
 const LOOPBACK: &str = "lo";
 
 /// One direction of one trial.
@@ -27,65 +27,65 @@ const LOOPBACK: &str = "lo";
 pub struct DatagramWay {
     /// Block of the trial.
     pub block: u32,
-    /// Which end sent.
+    /// The sending end.
     pub sender: Role,
-    /// Datagrams that the sender's kernel took.
+    /// Datagrams that the sender's kernel accepted.
     pub sent: u64,
-    /// Different datagrams that reached the receiver's program.
+    /// Datagrams that the receiver's program received, without duplicates.
     pub received: u64,
-    /// Further arrivals of the same.
+    /// Duplicates.
     pub duplicates: u64,
-    /// Arrivals after a later one.
+    /// Reordered datagrams.
     pub reordered: u64,
-    /// What became of the rest; absent when the record says that more arrived than were sent.
+    /// Lost datagrams; absent when the record has more received than sent.
     pub lost: Option<Lost>,
-    /// Packets that the sender's interface sent; absent when none is known that carried the datagrams.
+    /// Packets that the sender's interface sent; absent when no interface is known to have carried the datagrams.
     pub packets_sent: Option<Packets>,
     /// Packets that the receiver's interface received.
     pub packets_received: Option<Packets>,
-    /// Datagrams in a packet of the receiver's interface; of the sender's when that of the receiver is not known.
+    /// Datagrams per packet at the receiver's interface, or else at the sender's.
     pub datagrams_per_packet: Option<f64>,
-    /// Whether IP cut datagrams into fragments, by the count of the hosts.
+    /// Whether IP fragmented datagrams, by the counters of the hosts.
     pub is_fragmented: bool,
-    /// Datagrams handed to the kernel in one call at most; absent in runs of earlier versions.
+    /// Maximum number of datagrams per send call; absent in runs of earlier versions.
     pub burst: Option<u32>,
-    /// Calls that the kernel refused for want of room: back-pressure, no loss.
+    /// Send calls rejected because a buffer was full: back-pressure, not loss.
     pub refused: Option<u64>,
-    /// What a sender with a rate kept of it.
+    /// The configured rate and how the sender kept it; absent without a rate.
     pub pacing: Option<Pacing>,
-    /// Errors of calls at the sender and then at the receiver.
+    /// Errors of calls at the sender, then at the receiver.
     pub errors: [Vec<ErrorCount>; 2],
-    /// Each flow.
+    /// The flows.
     pub flows: Vec<FlowPorts>,
 }
 
 /// Datagrams that did not reach the receiver's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lost {
-    /// All of them: sent less received, exact.
+    /// Total: sent minus received, exact.
     pub all: u64,
-    /// Of these, dropped at the receiver's socket because its program did not keep up: this tool's limit. With `gso-gro` the
-    /// kernel counts buffers, so that this is buffers times the mean of datagrams in one.
+    /// Dropped at the receiver's socket because its program was too slow: a limit of netduel. With `gso-gro` the kernel counts
+    /// buffers; this is buffers times the mean number of datagrams per buffer.
     pub at_socket: u64,
-    /// Of the others, as many as an interface or its queueing discipline at one of the two hosts counted as dropped.
+    /// Of the others, dropped by an interface or qdisc of the two hosts, by their counters.
     pub at_interface: u64,
 }
 
 impl Lost {
-    /// Lost without a counter at either host: on the path.
+    /// Lost on the path: without a counter at either host.
     pub fn elsewhere(self) -> u64 {
         self.all - self.at_socket - self.at_interface
     }
 }
 
-/// Packets in one direction of an interface.
+/// Packets of an interface in one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packets {
-    /// Its name.
+    /// Name of the interface.
     pub interface: String,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes, as the interface counts them: with the Ethernet header.
+    /// Bytes as counted by the interface, with the Ethernet header.
     pub bytes: u64,
 }
 
@@ -96,33 +96,33 @@ impl Packets {
     }
 }
 
-/// A schedule and how it was kept, in the steady window.
+/// The schedule of a sender in the steady window.
 #[derive(Debug, Clone)]
 pub struct Pacing {
     /// Configured payload rate of this direction, bit/s.
     pub asked_bps: f64,
-    /// Payload rate sent, bit/s; absent when the series does not reach the steady window.
+    /// Sent payload rate, bit/s; absent when the series does not reach the steady window.
     pub sent_bps: Option<f64>,
-    /// How late each burst left, nanoseconds; absent in runs of earlier versions.
+    /// Lateness of each burst, nanoseconds; absent in runs of earlier versions.
     pub late: Option<Histogram>,
 }
 
-/// A flow by its ports, as its sender sees it.
+/// A flow with its addresses, from the sender's side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowPorts {
-    /// Sender's address and port.
+    /// Address and port of the sender.
     pub from: SocketAddr,
-    /// Receiver's.
+    /// Address and port of the receiver.
     pub to: SocketAddr,
     /// Payload bytes sent.
     pub sent_bytes: u64,
     /// Payload bytes received.
     pub received_bytes: u64,
-    /// Core of the receiver's host on which its packets came in.
+    /// Core of the receiver's host that processed its packets.
     pub incoming_core: Option<u16>,
 }
 
-/// Both directions of every trial, as far as they were used, by block; empty for other traffic.
+/// Both directions of each trial, ordered by block; empty for other traffic.
 pub(super) fn ways(workload: &Workload, trials: &[&Trial], shared_machine: bool) -> Vec<DatagramWay> {
     let mut all: Vec<DatagramWay> =
         trials.iter().flat_map(|trial| of_trial(workload, trial, shared_machine)).collect();
@@ -130,7 +130,7 @@ pub(super) fn ways(workload: &Workload, trials: &[&Trial], shared_machine: bool)
     all
 }
 
-/// The directions of one trial. `shared_machine`: a drop that both ends of a virtual wire count is one drop.
+/// The directions of a trial. `shared_machine`: a drop that both ends of a virtual link count is one drop.
 pub fn of_trial(workload: &Workload, trial: &Trial, shared_machine: bool) -> Vec<DatagramWay> {
     let Some(UdpStream { direction, .. }) = workload.traffic.udp() else { return Vec::new() };
     let (Some(client), Some(server)) = (&trial.client, &trial.server) else { return Vec::new() };
@@ -180,7 +180,7 @@ fn way(
     let lost = sent.messages.checked_sub(count.unique).map(|all| {
         let at_socket = (dropped_at_socket.round() as u64).min(all);
         let packets = dropped_packets([leaving, coming], refused.unwrap_or(0), shared_machine);
-        // One packet less is one datagram less at least, for a fragment takes the others of its datagram along.
+        // One packet less is at least one datagram less: one lost fragment loses its datagram.
         let datagrams = packets as f64 * datagrams_per_packet.unwrap_or(1.0).max(1.0);
         Lost { all, at_socket, at_interface: (datagrams.round() as u64).min(all - at_socket) }
     });
@@ -208,8 +208,8 @@ fn way(
     })
 }
 
-/// Datagrams that the receiver's socket dropped. Of merged ones the kernel counts buffers; those that were dropped are taken to have
-/// held as many as those that were not.
+/// Datagrams that the receiver's socket dropped. The kernel counts merged datagrams as one buffer; dropped buffers are assumed to
+/// hold as many datagrams as received ones.
 pub(super) fn dropped_at_socket(offload: UdpOffload, count: &DatagramReport) -> f64 {
     let per_buffer = match (offload, count.buffers) {
         (UdpOffload::GsoGro, Some(buffers)) if buffers > 0 => count.unique as f64 / buffers as f64,
@@ -218,8 +218,8 @@ pub(super) fn dropped_at_socket(offload: UdpOffload, count: &DatagramReport) -> 
     count.socket_drops.unwrap_or(0) as f64 * per_buffer
 }
 
-/// The interface of one end that carried the datagrams: the one that the arm expects, or else the busiest. `sends`: by what it
-/// sent. Absent when it cannot have carried them.
+/// The interface of an end that carried the datagrams: the one that the arm expects, or else the busiest in the direction
+/// `sends`. Absent when its counters are too low.
 fn carrier<'a>(
     trial: &Trial,
     end: &'a TrialEnd,
@@ -239,8 +239,8 @@ fn carrier<'a>(
     (carried && !(both && interface.name == LOOPBACK)).then_some(interface)
 }
 
-/// Packets that the interfaces on the way counted as dropped. What a queueing discipline refused and the sender was told of was
-/// sent later, so it is left out.
+/// Packets that the interfaces of the hosts counted as dropped. A qdisc's drops that the sender got as an error are left out,
+/// because the sender sent these again.
 fn dropped_packets(
     [leaving, coming]: [Option<&InterfaceDelta>; 2],
     refused: u64,
@@ -250,12 +250,12 @@ fn dropped_packets(
     let sent = leaving.map_or(0, |interface| interface.tx_dropped + interface.tx_errors);
     let ingress = coming.and_then(|interface| interface.ingress_dropped).unwrap_or(0);
     let received = coming.map_or(0, |interface| interface.rx_dropped + interface.rx_errors);
-    // A veth counts what its peer had no room for as dropped at both ends.
+    // A veth counts packets that its peer had no room for as dropped at both ends.
     let interfaces = if shared_machine { sent.max(received) } else { sent + received };
     queue + interfaces + ingress
 }
 
-/// Fragments that the receiver's host put together, or else those that the sender's made.
+/// Fragments reassembled by the receiver's host, or else created by the sender's.
 fn fragments(receiver: &TrialEnd, sender: &TrialEnd) -> f64 {
     let count = |end: &TrialEnd, name: &str| {
         let of = |group| end.observation.protocol.get(&format!("{group}.{name}")).copied().unwrap_or(0);
@@ -264,7 +264,7 @@ fn fragments(receiver: &TrialEnd, sender: &TrialEnd) -> f64 {
     count(receiver, "ReasmReqds").max(count(sender, "FragCreates"))
 }
 
-/// Payload that the sender sent in the steady window, bit/s.
+/// Payload sent in the steady window, bit/s.
 fn sent_bps(workload: &Workload, sender: &TrialEnd) -> Option<f64> {
     let (from, to) = figures::steady_bounds(workload);
     let series = &sender.report.sent.as_ref()?.series;
@@ -289,7 +289,7 @@ fn flows(sender: &TrialEnd, receiver: &TrialEnd) -> Vec<FlowPorts> {
         .collect()
 }
 
-/// Packets per second that the receivers' interfaces counted between the first arrival and the last, both directions together.
+/// Packets per second at the receivers' interfaces between first and last arrival, sum of both directions.
 pub(super) fn packet_rate(workload: &Workload, trial: &Trial) -> Option<f64> {
     let ways = of_trial(workload, trial, false);
     if ways.is_empty() {
@@ -308,8 +308,7 @@ pub(super) fn packet_rate(workload: &Workload, trial: &Trial) -> Option<f64> {
     Some(rate)
 }
 
-/// Datagrams in a packet, median over trials and directions, when they are not the same thing: several in one, or one cut by IP
-/// into several.
+/// Datagrams per packet, median over trials and directions, when it is not 1: merged datagrams, or fragments.
 pub fn not_packets(ways: &[DatagramWay]) -> Option<f64> {
     let ratios: Vec<f64> = ways.iter().filter_map(|way| way.datagrams_per_packet).collect();
     let median = summary::median(&ratios)?;

@@ -1,24 +1,25 @@
-//! What an event of a failover did to the streams, from the fine series of what they received.
+//! The effect of a failover event on the streams, from the fine series of received bytes.
 use netduel_model::failover::FINE_INTERVAL_NS;
 use netduel_model::sample::IntervalSample;
 
 use super::failover::{AROUND_NS, REACH_NS, Span};
 
-/// Intervals of the fine series over which a rate counts as recovered.
+/// Number of consecutive intervals that must reach the rate to count as recovered.
 const STEADY_SAMPLES: usize = 5;
-/// The share of the rate that counts as recovered.
+/// The fraction of the reference rate that counts as recovered.
 const RECOVERED: f64 = 0.9;
 
-/// What became of the streams at an event, bit/s.
+/// Throughput of the streams around an event, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dip {
-    /// Half a second before it.
+    /// Mean of the 500 ms before the event.
     pub before_bps: f64,
-    /// The lowest interval of 10 ms in the half second after it.
+    /// Minimum 10 ms interval in the 500 ms after the event.
     pub lowest_bps: f64,
-    /// What the path gives in the second half of the time to the next event.
+    /// Steady state after the event: mean of the second half of the time to the next event.
     pub settled_bps: f64,
-    /// From the event until 50 ms give 90 % of the lesser of before and settled; absent when that never came.
+    /// Time from the event until 50 ms reach 90 % of the lower of before and steady state; absent when the streams did not
+    /// recover.
     pub recovery_ns: Option<f64>,
 }
 
@@ -29,8 +30,8 @@ fn rate(samples: &[&IntervalSample]) -> Option<f64> {
     (length > 0).then(|| bytes as f64 * 8e9 / length as f64)
 }
 
-/// The series with what is shorter than half of its interval joined to its neighbour. A thread that woke late may have read several
-/// times at one moment: most of these saw nothing, and a rate of such a time is none.
+/// The series with intervals shorter than half of their nominal length merged into their neighbour. A thread that wakes late
+/// reads several times in a row; most of these reads see nothing, and their rates are meaningless.
 fn joined(series: &[IntervalSample]) -> Vec<IntervalSample> {
     let mut joined: Vec<IntervalSample> = Vec::with_capacity(series.len());
     for sample in series {
@@ -47,7 +48,7 @@ fn joined(series: &[IntervalSample]) -> Vec<IntervalSample> {
     joined
 }
 
-/// What became of the streams at an event; absent where nothing was received before or after it.
+/// Throughput around an event; absent without received bytes before or after it.
 pub(super) fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
     let series = joined(series);
     let between = |from: i64, until: i64| -> Vec<&IntervalSample> {
@@ -63,7 +64,7 @@ pub(super) fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
         .min_by(f64::total_cmp)?;
     let settled_bps = rate(after.get(after.len() / 2..)?)?;
     let target = RECOVERED * before_bps.min(settled_bps);
-    // What came before the event is in an interval that began before it; and a mean may hide a stall behind what was faster.
+    // The event lies within an interval; a mean could hide a stall behind faster data before it.
     let is_steady = |steady: &&[&IntervalSample]| {
         steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed() >= span.began
             && rate(steady).is_some_and(|rate| rate >= target)
@@ -72,7 +73,7 @@ pub(super) fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
     let recovered = after.windows(STEADY_SAMPLES).find(is_steady);
     let recovery_ns = recovered.map(|steady| {
         let begin = steady[0].end_ns.saturating_sub(steady[0].length_ns).cast_signed();
-        // The first interval after the event is no recovery: nothing was lost.
+        // The first interval after the event is not a recovery when no byte was lost.
         let waited = begin.saturating_sub(span.began);
         if waited < steady[0].length_ns.cast_signed() { 0.0 } else { waited as f64 }
     });

@@ -20,7 +20,7 @@ pub struct Expected {
     pub doubt: Option<String>,
 }
 
-/// Above this multiple of a limit, the limit does not apply. Token buckets exceed a limit for a short time.
+/// Above this multiple of a limit the limit does not apply. Token buckets exceed a limit for a short time only.
 const BEYOND: f64 = 1.1;
 
 impl Expected {

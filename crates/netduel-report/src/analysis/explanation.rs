@@ -6,10 +6,10 @@ use netduel_model::ids::ArmName;
 use super::counters::{Counter, CounterKind, Spread};
 use super::{ArmAnalysis, Cause, WorkloadAnalysis};
 
-/// Medians that differ by a smaller factor get no sentence.
+/// A smaller ratio of medians causes no note.
 const RATIO_MIN: f64 = 1.25;
 
-/// The sentences of a workload, every arm against the baseline.
+/// The notes of a workload: every arm against the baseline.
 pub(super) fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
     let Some((baseline, others)) = workload.arms.split_first() else { return Vec::new() };
     let mut sentences = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
     sentences
 }
 
-/// One arm and the baseline.
+/// Notes about one arm against the baseline.
 struct Pair<'a> {
     workload: &'a WorkloadAnalysis,
     baseline: &'a ArmAnalysis,
@@ -115,7 +115,7 @@ impl Pair<'_> {
     }
 }
 
-/// Whether two amounts differ enough for a sentence.
+/// Whether two amounts differ enough for a note.
 fn differs(baseline: f64, arm: f64) -> bool {
     let (low, high) = (baseline.min(arm), baseline.max(arm));
     high > 0.0 && high >= low * RATIO_MIN

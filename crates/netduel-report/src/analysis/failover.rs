@@ -1,7 +1,7 @@
-//! What a lost path cost: outage, loss, latency and throughput around each event of a failover, from every probe's arrival.
+//! Outage, loss, latency and throughput around each event of a failover, from the arrivals of all probes.
 //!
-//! Times are nanoseconds on the receiver's axis. An event's window ends with the next event; what is found without an event is told
-//! beside it, because on a busy host a receiver is late by milliseconds without any.
+//! Times are nanoseconds on the receiver's axis. The window of an event ends with the next event. The no-event baseline is
+//! reported beside each event, because on a busy host a receiver is late by milliseconds even without an event.
 use std::collections::BTreeSet;
 
 use netduel_model::failover::{FailoverReport, PathEvent, PathEventRecord, ProbeArrival};
@@ -11,107 +11,107 @@ use netduel_model::workload::{Failover, Role, Traffic, Workload};
 pub use super::dip::Dip;
 use super::dip::dip;
 
-/// An outage of an event begins this long after it at the latest.
+/// Maximum time between an event and the start of an outage that belongs to it.
 pub(super) const REACH_NS: i64 = 500_000_000;
-/// How much of the time before and after an event its figures are compared with.
+/// Length of the windows before and after an event that its figures are compared with.
 pub(super) const AROUND_NS: i64 = 500_000_000;
-/// A probe that was sent this long before an event may still be lost to it.
+/// A probe sent this long before an event may still be lost to it.
 const IN_FLIGHT_NS: i64 = 20_000_000;
-/// Points of a line in a picture at most.
+/// Maximum number of points of a chart line.
 const POINTS_MAX: i64 = 300;
-/// The shortest interval of a picture.
+/// Minimum interval of a chart line.
 const POINT_NS: i64 = 10_000_000;
 
-/// What the events of an arm cost, over its valid trials.
+/// Effects of the events of an arm, over its valid trials.
 #[derive(Debug, Clone)]
 pub struct ArmFailover {
-    /// Each event of the plan, in order.
+    /// The events of the plan, in order.
     pub events: Vec<EventFigures>,
-    /// Probes sent and lost, client to server and back, all trials together.
+    /// Probes sent and lost, total of all trials: client to server, then server to client.
     pub probes: [(u64, u64); 2],
-    /// Largest doubt of one-way delays, nanoseconds: 0 where both hosts share a clock.
+    /// Maximum error of one-way delays, nanoseconds: 0 when both hosts share a clock.
     pub clock_error_ns: f64,
-    /// Where the bytes of each guest of the lab went between the events.
+    /// Interfaces that carried the bytes of each lab guest between the events.
     pub moved: Vec<super::Moved>,
-    /// Each trial as lines over time.
+    /// Time series of each trial.
     pub lines: Vec<Line>,
 }
 
 /// An event over all trials.
 #[derive(Debug, Clone)]
 pub struct EventFigures {
-    /// As the plan has it.
+    /// The event in the plan.
     pub event: PathEvent,
-    /// When it began, seconds on the client's axis, by trial.
+    /// Start, seconds on the client's axis, by trial.
     pub began_s: Vec<f64>,
-    /// How long the calls to the kernel took, nanoseconds, by trial.
+    /// Duration of the calls to the kernel, nanoseconds, by trial.
     pub took_ns: Vec<f64>,
-    /// Client to server, and server to client.
+    /// Client to server, then server to client.
     pub ways: [WayFigures; 2],
 }
 
 /// One direction around an event.
 #[derive(Debug, Clone, Default)]
 pub struct WayFigures {
-    /// Longest time without a probe, less the pace, nanoseconds, by trial.
+    /// Longest gap between probes, minus the probe interval, nanoseconds, by trial.
     pub outage_ns: Vec<f64>,
-    /// Trials in which it had not ended with the traffic: there it is what it was at least.
-    pub never_over: u32,
-    /// The same in the time before the event: what is seen without one.
-    pub without_ns: Vec<f64>,
-    /// Probes lost, by trial.
+    /// Number of trials whose outage lasted until the end of the traffic: their value is a lower bound.
+    pub open_ended: u32,
+    /// No-event baseline: the longest gap in the time before the event, nanoseconds, by trial.
+    pub baseline_ns: Vec<f64>,
+    /// Lost probes, by trial.
     pub lost: Vec<f64>,
-    /// Probes that arrived more than once, by trial.
+    /// Duplicate probes, by trial.
     pub duplicated: Vec<f64>,
-    /// Probes that arrived after later ones, by trial.
+    /// Reordered probes, by trial.
     pub reordered: Vec<f64>,
-    /// One-way delays of all trials before, during and after, nanoseconds, ascending.
+    /// One-way delays of all trials before, during and after the event, nanoseconds, ascending.
     pub delay_ns: [Vec<f64>; 3],
-    /// What became of the streams, by trial; empty where none was received.
+    /// Throughput of the streams, by trial; empty when none was received.
     pub dips: Vec<Dip>,
 }
 
-/// The parts of the time around an event, in the order of [`WayFigures::delay_ns`].
+/// The phases around an event, in the order of [`WayFigures::delay_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Half a second before.
+    /// 500 ms before the event.
     Before,
-    /// From the event to the end of the outage and of the kernel's work.
+    /// From the event to the end of the outage and of the calls to the kernel.
     During,
-    /// Half a second after that.
+    /// 500 ms after that.
     After,
 }
 
 impl Phase {
-    /// All, in order.
+    /// All phases in order.
     pub const ALL: [Self; 3] = [Self::Before, Self::During, Self::After];
 }
 
-/// A trial as lines: seconds on the client's axis, and a value.
+/// Time series of a trial: seconds on the client's axis, and a value.
 #[derive(Debug, Clone, Default)]
 pub struct Line {
-    /// Longest gap between probes that ended in the interval, less the pace, nanoseconds, each way.
+    /// Longest gap between probes that ended in the interval, minus the probe interval, nanoseconds, by direction.
     pub gap_ns: [Vec<(f64, f64)>; 2],
-    /// Largest one-way delay, nanoseconds, each way.
+    /// Maximum one-way delay, nanoseconds, by direction.
     pub delay_ns: [Vec<(f64, f64)>; 2],
-    /// Received, bit/s, each way.
+    /// Received rate, bit/s, by direction.
     pub rate_bps: [Vec<(f64, f64)>; 2],
 }
 
-/// The value that a share of ascending values does not exceed (nearest rank); absent when there is none.
+/// The smallest value with at least `share` of the values at or below it (nearest rank); absent without values.
 pub fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
     let rank = (share * ascending.len() as f64).ceil() as usize;
     ascending.get(rank.clamp(1, ascending.len().max(1)) - 1).copied()
 }
 
-/// Where an event lies on an end's axis.
+/// The time window of an event on an end's axis.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub began: i64,
     pub ended: i64,
-    /// The end of the event before, or the start.
+    /// End of the previous event, or start of the traffic.
     pub from: i64,
-    /// The begin of the next event, or the end of the traffic.
+    /// Start of the next event, or end of the traffic.
     pub until: i64,
 }
 
@@ -123,7 +123,7 @@ struct Timed<'a> {
 }
 
 impl<'a> Timed<'a> {
-    /// `ahead_ns`: what the clock that it was timed by is ahead of the client's.
+    /// `ahead_ns`: offset of the clock of the record to the client's clock.
     fn new(record: &'a PathEventRecord, ahead_ns: i64) -> Self {
         let at = |time: u64| time.cast_signed().wrapping_sub(ahead_ns);
         Self { record, began: at(record.began_ns), ended: at(record.ended_ns) }
@@ -135,34 +135,34 @@ struct Way<'a> {
     settings: &'a Failover,
     sent: u64,
     receiver: &'a FailoverReport,
-    /// What the receiver's clock is ahead of the sender's, as far as it is known.
+    /// Offset of the receiver's clock to the sender's clock; 0 when unknown.
     lead_ns: i64,
-    /// What the receiver's axis is ahead of the client's.
+    /// Offset of the receiver's axis to the client's axis.
     shift_ns: i64,
-    /// First arrivals, in order, with whether the number is lower than one before.
+    /// First arrivals in order, and whether each is reordered.
     firsts: Vec<(ProbeArrival, bool)>,
-    /// When a copy arrived.
+    /// Arrival times of duplicates.
     copies: Vec<i64>,
     spans: Vec<(Span, &'a PathEventRecord)>,
 }
 
-/// A time without a probe, on the receiver's axis.
+/// A gap between probes, on the receiver's axis.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     began: i64,
     ended: i64,
-    /// How much longer than the pace, less what the sender was late.
+    /// Length minus the probe interval and the lateness of the sender.
     excess: i64,
-    /// Whether a probe came after it; else it is what it was at least.
+    /// Whether a probe followed; otherwise the length is a lower bound.
     is_over: bool,
 }
 
 /// One direction of one trial at one event.
 struct Seen {
     outage: f64,
-    /// Whether a probe came after it.
+    /// Whether a probe followed the outage.
     is_over: bool,
-    without: f64,
+    baseline: f64,
     lost: u64,
     duplicated: usize,
     reordered: usize,
@@ -170,8 +170,8 @@ struct Seen {
     dip: Option<Dip>,
 }
 
-/// What the receiver's clock is ahead of the sender's when the server receives, and how wrong that may be, nanoseconds. Of the
-/// fastest probes each way half the difference is the clocks', as far as both ways are equally fast.
+/// Offset of the receiver's clock to the sender's clock when the server receives, and its maximum error, nanoseconds: half the
+/// difference between the minimum delays of both directions, if the path is symmetric.
 fn clock_lead(client: &FailoverReport, server: &FailoverReport, shared: bool) -> (i64, f64) {
     if shared {
         return (0, 0.0);
@@ -183,14 +183,14 @@ fn clock_lead(client: &FailoverReport, server: &FailoverReport, shared: bool) ->
     }
 }
 
-/// Both directions of a trial; absent when it has not all that it takes.
+/// Both directions of a trial; absent when its records are incomplete.
 fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([Way<'a>; 2], f64)> {
     let Traffic::Failover(settings) = &workload.traffic else { return None };
     let report = |role: Role| trial.end(role)?.report.failover.as_ref();
     let (client, server) = (report(Role::Client)?, report(Role::Server)?);
     let shared = shared || trial.lab_events.is_some();
     let (lead, error) = clock_lead(client, server, shared);
-    // What a clock is ahead of the client's.
+    // Offset of a clock to the client's clock.
     let ahead = |role: Role| if role == Role::Server { lead } else { 0 };
     let mut events: Vec<Timed<'_>> =
         trial.lab_events.iter().flat_map(|lab| &lab.events).map(|event| Timed::new(event, 0)).collect();
@@ -199,7 +199,7 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
     }
     events.retain(|event| event.record.error.is_none());
     events.sort_by_key(|event| (event.record.index, event.began));
-    // At both ends at once: from the first to begin until the last is done.
+    // An event at both ends lasts from the first start to the last end.
     events.dedup_by(|later, first| {
         let is_same = later.record.index == first.record.index;
         if is_same {
@@ -233,7 +233,7 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
     Some(([way(Role::Server, client.probes_sent), way(Role::Client, server.probes_sent)], error))
 }
 
-/// First arrivals, and when copies came.
+/// First arrivals, and arrival times of duplicates.
 fn told_apart(report: &FailoverReport) -> (Vec<(ProbeArrival, bool)>, Vec<i64>) {
     let (mut seen, mut highest) = (BTreeSet::new(), None);
     let (mut firsts, mut copies) = (Vec::with_capacity(report.arrivals.len()), Vec::new());
@@ -253,8 +253,7 @@ impl Way<'_> {
         (1_000_000_000 / self.settings.rate.0.max(1)).cast_signed()
     }
 
-    /// How much longer than the pace nothing arrived between two neighbours, less what the sender was late: how much longer than
-    /// the pace asks it took to send from the one to the other.
+    /// The gap between two neighbours minus the probe interval and the sender's lateness between the two.
     fn excess(&self, before: &ProbeArrival, next: &ProbeArrival) -> i64 {
         let gap = next.arrived_ns.saturating_sub(before.arrived_ns);
         let sent = gap.saturating_sub(next.delay_ns.saturating_sub(before.delay_ns));
@@ -263,7 +262,7 @@ impl Way<'_> {
         gap.saturating_sub(self.pace_ns()).saturating_sub(late).max(0)
     }
 
-    /// Times without a probe, longer than the pace: those between neighbours, and the one in which the last were lost.
+    /// Gaps longer than the probe interval: between neighbours, and at the end when the last probes were lost.
     fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         let pairs = self.firsts.windows(2).map(|pair| (&pair[0].0, &pair[1].0)).map(|(before, next)| Gap {
             began: before.arrived_ns,
@@ -285,7 +284,7 @@ impl Way<'_> {
         pairs.chain((rest > 0).then_some(open))
     }
 
-    /// The longest gap in `from..until`; of one that had begun long before, what was left of it.
+    /// The longest gap in `from..until`; a gap that began earlier counts from `from`.
     fn longest(&self, from: i64, until: i64) -> Gap {
         let own = |gap: Gap| {
             let excess = if gap.began < from.saturating_sub(IN_FLIGHT_NS) {
@@ -300,7 +299,7 @@ impl Way<'_> {
         here.map(own).max_by_key(|gap| gap.excess).unwrap_or(nothing)
     }
 
-    /// Runs of numbers that never arrived: when about the first of them would have, and how many they are.
+    /// Sequences of lost probes: estimated arrival of the first one, and their number.
     fn missing(&self) -> Vec<(i64, u64)> {
         let mut arrived: Vec<&ProbeArrival> = self.firsts.iter().map(|(arrival, _)| arrival).collect();
         arrived.sort_by_key(|arrival| arrival.number);
@@ -318,7 +317,7 @@ impl Way<'_> {
         runs
     }
 
-    /// Probes that were sent and never arrived.
+    /// Probes sent and never received.
     fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.firsts.len() as u64)
     }
@@ -331,7 +330,7 @@ impl Way<'_> {
         let lost =
             self.missing().iter().filter(|(when, _)| here.contains(when)).map(|(_, count)| count).sum();
         let (from, to) = (span.began.saturating_sub(AROUND_NS).max(span.from), span.began);
-        let without =
+        let baseline =
             self.gaps().filter(|gap| gap.began >= from && gap.ended <= to).map(|gap| gap.excess).max();
         let over = if outage.excess > 0 { outage.ended } else { span.ended };
         let recovered = over.max(span.ended);
@@ -354,7 +353,7 @@ impl Way<'_> {
         Seen {
             outage: outage.excess as f64,
             is_over: outage.is_over,
-            without: without.unwrap_or(0) as f64,
+            baseline: baseline.unwrap_or(0) as f64,
             lost,
             duplicated: self.copies.iter().filter(|time| around(time)).count(),
             reordered: self.firsts.iter().filter(|(first, late)| *late && around(&first.arrived_ns)).count(),
@@ -364,7 +363,7 @@ impl Way<'_> {
     }
 }
 
-/// The longest outage of a trial, nanoseconds, and whether all were over: else it is what it was at least.
+/// The longest outage of a trial, nanoseconds, and whether all outages ended; otherwise it is a lower bound.
 pub(super) fn outage(workload: &Workload, trial: &Trial, shared: bool) -> Option<(f64, bool)> {
     let (ways, _) = ways(workload, trial, shared)?;
     let seen = ways
@@ -376,13 +375,13 @@ pub(super) fn outage(workload: &Workload, trial: &Trial, shared: bool) -> Option
     })
 }
 
-/// Probes lost in a trial.
+/// Lost probes of a trial.
 pub(super) fn lost(workload: &Workload, trial: &Trial, shared: bool) -> Option<f64> {
     Some(ways(workload, trial, shared)?.0.iter().map(Way::lost).sum::<u64>() as f64)
 }
 
-/// The longest recovery of a trial, nanoseconds, and whether it is known: where the streams did not recover from an event before the
-/// next one or the end, the time until then is what it took at least.
+/// The longest recovery of a trial, nanoseconds, and whether the streams recovered before the next event or the end; otherwise it
+/// is a lower bound.
 pub(super) fn recovery(workload: &Workload, trial: &Trial, shared: bool) -> Option<(f64, bool)> {
     let (ways, _) = ways(workload, trial, shared)?;
     let spans = ways.iter().flat_map(|way| way.spans.iter().map(move |(span, _)| (way, span)));
@@ -399,7 +398,7 @@ pub(super) fn recovery(workload: &Workload, trial: &Trial, shared: bool) -> Opti
     })
 }
 
-/// What the events of an arm cost.
+/// The effects of the events of an arm.
 pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Option<ArmFailover> {
     let Traffic::Failover(settings) = &workload.traffic else { return None };
     let figures = |event: &PathEvent| EventFigures {
@@ -445,8 +444,8 @@ pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Op
 impl WayFigures {
     fn take(&mut self, seen: Seen) {
         self.outage_ns.push(seen.outage);
-        self.never_over += u32::from(!seen.is_over);
-        self.without_ns.push(seen.without);
+        self.open_ended += u32::from(!seen.is_over);
+        self.baseline_ns.push(seen.baseline);
         self.lost.push(seen.lost as f64);
         self.duplicated.push(seen.duplicated as f64);
         self.reordered.push(seen.reordered as f64);
@@ -457,7 +456,7 @@ impl WayFigures {
     }
 }
 
-/// Adds a direction to the lines of a trial.
+/// Adds a direction to the time series of a trial.
 fn draw(line: &mut Line, number: usize, way: &Way<'_>, duration: i64) {
     let width = (duration / POINTS_MAX).max(POINT_NS);
     let bins = (duration / width).max(1) as usize;
@@ -471,7 +470,7 @@ fn draw(line: &mut Line, number: usize, way: &Way<'_>, duration: i64) {
         }
     };
     for gap in way.gaps() {
-        // One that is not over is drawn where the traffic ends.
+        // A gap without an end is drawn at the end of the traffic.
         let at = if gap.is_over { bin(gap.ended) } else { Some(bins - 1) };
         raise(&mut gaps, at, gap.excess as f64);
     }

@@ -1,4 +1,4 @@
-//! The value of each metric of one trial, from the raw counts of both ends.
+//! The value of each metric of a trial, from the raw counts of both ends.
 use std::collections::BTreeSet;
 
 use netduel_model::metric::Metric;
@@ -12,7 +12,7 @@ use super::{machine, responsiveness, search};
 
 const BYTES_PER_GIGABYTE: f64 = 1e9;
 
-/// Block and value of every trial that has the metric, by block.
+/// Block and value of each trial that has the metric, ordered by block.
 pub(super) fn by_block(
     metric: Metric,
     workload: &Workload,
@@ -27,7 +27,7 @@ pub(super) fn by_block(
     values
 }
 
-/// Blocks whose figure is what it was at least.
+/// Blocks whose value is a lower bound.
 pub(super) fn at_least(
     metric: Metric,
     workload: &Workload,
@@ -48,8 +48,8 @@ pub(super) fn at_least(
     trials.iter().filter(is_bound).map(|trial| trial.slot.block).collect()
 }
 
-/// The figure of a trial in the metric's unit; absent when the trial does not have what it is made of.
-/// `shared_machine`: both hosts are one machine, whose CPU time counts once.
+/// The value of a metric in a trial, in the metric's unit; absent when the trial lacks the counts. `shared_machine`: both hosts
+/// are one machine, whose CPU time counts once.
 pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
     let value = match metric {
         Metric::Throughput => steady_rate(workload, trial, |sample| sample.bytes)? * 8.0,
@@ -59,7 +59,7 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         Metric::RoundTripRate => round_trips_per_second(workload, trial)?,
         Metric::Loss => loss(trial)?,
         Metric::Jitter => jitter(trial)?,
-        // The histogram of a loaded path is that of its loaded part.
+        // Loaded-latency workloads: the histogram of the loaded phase.
         Metric::LatencyP50 | Metric::LatencyLoadedP50 => percentile(trial, 50.0)?,
         Metric::LatencyP99 | Metric::LatencyLoadedP99 => percentile(trial, 99.0)?,
         Metric::LatencyP999 => percentile(trial, 99.9)?,
@@ -77,12 +77,12 @@ pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
     value.is_finite().then_some(value)
 }
 
-/// Both ends, as far as the trial has them.
+/// The ends of a trial that have a report.
 pub(super) fn ends(trial: &Trial) -> impl Iterator<Item = &TrialEnd> {
     [Role::Client, Role::Server].into_iter().filter_map(|role| trial.end(role))
 }
 
-/// What the receivers of bulk traffic counted: the end opposite to each sender, both when both send.
+/// The counts of the receivers of bulk traffic: the end opposite to each sender, both with bidirectional traffic.
 pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec<&'a Flow>> {
     let direction = workload.traffic.facts().bulk?;
     let mut flows = Vec::new();
@@ -95,13 +95,13 @@ pub(super) fn receivers<'a>(workload: &Workload, trial: &'a Trial) -> Option<Vec
     Some(flows)
 }
 
-/// The steady window of a workload, nanoseconds after the start.
+/// The steady window of a workload, nanoseconds after the start of the trial.
 pub(super) fn steady_bounds(workload: &Workload) -> (u64, u64) {
     let window = workload.steady_window();
     (window.start, window.end)
 }
 
-/// What receivers counted per second in the steady window; with traffic both ways the sum of both.
+/// Received units per second in the steady window; the sum of both directions with bidirectional traffic.
 fn steady_rate(workload: &Workload, trial: &Trial, amount: impl Fn(&IntervalSample) -> u64) -> Option<f64> {
     let (from, to) = steady_bounds(workload);
     let mut rate = 0.0;
@@ -118,7 +118,8 @@ pub(super) fn round_trips(trial: &Trial) -> Option<&RoundTripReport> {
     trial.client.as_ref()?.report.round_trips.as_ref()
 }
 
-/// The histograms hold every round trip of the steady window, stamped ones apart, so their counts over its length are the rate.
+/// The histograms hold every round trip of the steady window (timestamped ones separately), so the rate is their count over its
+/// length.
 fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
     let (from, to) = steady_bounds(workload);
     let stamped = trial.client.as_ref()?.report.stamps.as_ref().map_or(0, |stamps| stamps.stamped);
@@ -126,7 +127,7 @@ fn round_trips_per_second(workload: &Workload, trial: &Trial) -> Option<f64> {
     (to > from && count > 0).then(|| count as f64 / ((to - from) as f64 / 1e9))
 }
 
-/// The round trips of one trial.
+/// The round trips of a trial.
 pub fn histogram(trial: &Trial) -> Option<Histogram> {
     of_record(&round_trips(trial)?.histogram)
 }
@@ -135,22 +136,22 @@ fn percentile(trial: &Trial, percentile: f64) -> Option<f64> {
     Some(histogram(trial)?.percentile(percentile)? as f64)
 }
 
-/// The round trips of one trial before its load.
+/// The idle-phase round trips of a trial.
 pub(super) fn idle(trial: &Trial) -> Option<Histogram> {
     of_record(round_trips(trial)?.idle.as_ref()?)
 }
 
-/// A stored histogram; absent when it is not a sound one.
+/// A stored histogram; absent when it is corrupt.
 pub fn of_record(record: &HistogramRecord) -> Option<Histogram> {
     Histogram::from_record(record).ok()
 }
 
-/// Every round trip of all trials in one histogram; absent when there is none.
+/// All round trips of all trials in one histogram; absent when there are none.
 pub(super) fn merged_latency(trials: &[&Trial]) -> Option<Histogram> {
     merged(trials.iter().filter_map(|trial| histogram(trial)))
 }
 
-/// Histograms of several trials in one; absent when they hold nothing.
+/// The merged histogram of several trials; absent when it is empty.
 pub(super) fn merged(histograms: impl Iterator<Item = Histogram>) -> Option<Histogram> {
     let mut merged: Option<Histogram> = None;
     for histogram in histograms {
@@ -162,7 +163,7 @@ pub(super) fn merged(histograms: impl Iterator<Item = Histogram>) -> Option<Hist
     merged.filter(|merged| merged.count() > 0)
 }
 
-/// Datagram reports with what the opposite end sent.
+/// Datagram reports with the number of datagrams that the opposite end sent.
 pub(super) fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
     let opposite = [(&trial.client, &trial.server), (&trial.server, &trial.client)];
     opposite
@@ -174,7 +175,7 @@ pub(super) fn datagrams(trial: &Trial) -> Vec<(u64, &DatagramReport)> {
         .collect()
 }
 
-/// 1 - unique / sent over the whole trial, to the datagram. More arrivals than departures is a broken record, not a loss.
+/// 1 - unique / sent over the whole trial, exact. Absent when more datagrams arrived than were sent: the record is inconsistent.
 fn loss(trial: &Trial) -> Option<f64> {
     let reports = datagrams(trial);
     let sent: u64 = reports.iter().map(|(sent, _)| sent).sum();
@@ -187,7 +188,7 @@ fn jitter(trial: &Trial) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Busy time of all cores of both hosts, each machine once, nanoseconds.
+/// Busy time of all cores of both hosts, each machine counted once, nanoseconds.
 fn busy_ns(trial: &Trial, shared_machine: bool) -> Option<f64> {
     let mut busy = 0;
     for observation in machine::observations(trial, shared_machine)? {
@@ -196,13 +197,13 @@ fn busy_ns(trial: &Trial, shared_machine: bool) -> Option<f64> {
     Some(busy as f64)
 }
 
-/// Payload received by both ends in the whole trial, 10^9 bytes; absent when nothing was.
+/// Payload received by both ends in the whole trial, 10^9 bytes; absent when it is zero.
 pub(super) fn gigabytes(trial: &Trial) -> Option<f64> {
     let bytes: u64 = ends(trial).filter_map(|end| end.report.received.as_ref()).map(|flow| flow.bytes).sum();
     (bytes > 0).then(|| bytes as f64 / BYTES_PER_GIGABYTE)
 }
 
-/// Datagrams received, or round trips completed, in the whole trial; absent when there was none.
+/// Datagrams received, or round trips completed, in the whole trial; absent when it is zero.
 pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
     let count = if traffic.facts().unit.is_request() {
         round_trips(trial)?.responses
@@ -212,12 +213,12 @@ pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
     (count > 0).then_some(count as f64)
 }
 
-/// Segments sent again by every sender; absent when a connection's count is not known.
+/// Segments retransmitted by all senders; absent when a connection lacks the counter.
 fn retransmits(trial: &Trial) -> Option<f64> {
     sum_tcp(trial, |tcp| tcp.retransmits.map(u64::from))
 }
 
-/// A sum over the connections of every end that sent; absent when no connection has the figure or one lacks it.
+/// A sum over the connections of every sending end; absent when there is no connection or one lacks the counter.
 pub(super) fn sum_tcp(
     trial: &Trial,
     field: impl Fn(&netduel_model::sample::TcpInfo) -> Option<u64>,

@@ -1,7 +1,7 @@
-//! Hosts that became others in the course of a run: moved, started anew, or given another NIC.
+//! Hosts whose identity changed during a run: migrated, restarted, or with another NIC.
 //!
-//! Trials of one arm are compared with each other, since what an arm changes on its host (queues, a VF that is away) is no move.
-//! Each change begins a new span of the arm; two arms are paired in a block only where both are in the same span.
+//! Only trials of the same arm are compared, because an arm may change its host on purpose (queues, a removed VF). Each change
+//! starts a new span of the arm; two arms are paired in a block only when both are in the same span.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
@@ -11,7 +11,7 @@ use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
 use netduel_model::workload::Role;
 
-/// In which span each trial of an arm stands, and what changed.
+/// The span of each trial of an arm, and the changes between spans.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     spans: BTreeMap<(ArmName, WorkloadName, u32), u32>,
@@ -19,7 +19,7 @@ pub(super) struct Spans {
 }
 
 impl Spans {
-    /// From the counting trials, those that are invalid too: they tell on what they ran.
+    /// From all counting trials, including invalid ones: these also recorded the identity of their hosts.
     pub fn of(plan: &ResolvedPlan, counting: &[&Trial]) -> Self {
         let mut trials = counting.to_vec();
         trials.sort_by_key(|trial| (trial.slot.block, trial.slot.position));
@@ -47,20 +47,20 @@ impl Spans {
         all
     }
 
-    /// Whether two arms' trials of a block ran on hosts that had not changed between them.
+    /// Whether the trials of two arms in a block ran on hosts that did not change between them.
     pub fn paired(&self, workload: &WorkloadName, block: u32, arms: [&ArmName; 2]) -> bool {
         let [one, other] = arms.map(|arm| self.spans.get(&(arm.clone(), workload.clone(), block)));
         one == other
     }
 
-    /// The warnings. Arms see the same change one after the other, in one block or in the next; it is reported once.
+    /// The warnings. Arms see the same change in the same block or the next; it is reported once.
     pub fn warnings(&self) -> Vec<Warning> {
-        let is_told = |host: &HostName, block: u32, detail: &String| {
+        let is_reported = |host: &HostName, block: u32, detail: &String| {
             block
                 .checked_sub(1)
                 .is_some_and(|before| self.changes.get(&(host.clone(), before)) == Some(detail))
         };
-        let new = self.changes.iter().filter(|((host, block), detail)| !is_told(host, *block, detail));
+        let new = self.changes.iter().filter(|((host, block), detail)| !is_reported(host, *block, detail));
         new.map(|((host, block), detail)| Warning::PlacementChanged {
             host: host.clone(),
             block: *block,
@@ -70,7 +70,7 @@ impl Spans {
     }
 }
 
-/// With what was last known where it is not told now: a file that could not be read for once is no move.
+/// Fills unknown facts with the last known ones: a file that could not be read once is not a change.
 fn completed(now: &HostIdentity, before: Option<&HostIdentity>) -> HostIdentity {
     let mut now = now.clone();
     let Some(before) = before else { return now };
@@ -79,7 +79,7 @@ fn completed(now: &HostIdentity, before: Option<&HostIdentity>) -> HostIdentity 
     now
 }
 
-/// What is not the same any more, in words; absent when it is the same host, as far as both times tell.
+/// The differences in words; absent when it is the same host as far as both records show.
 fn difference(before: &HostIdentity, now: &HostIdentity) -> Option<String> {
     let mut parts = Vec::new();
     if let (Some(from), Some(to)) = (&before.boot_id, &now.boot_id)

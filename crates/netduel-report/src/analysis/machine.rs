@@ -1,4 +1,4 @@
-//! Which hosts share a machine, and where the CPU time of each machine went.
+//! Hosts that share a machine, and CPU time of each machine by class.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
@@ -11,33 +11,33 @@ use netduel_model::workload::Role;
 /// CPU time of one machine over the valid trials of an arm.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// The machine for people, for example `client a` or `client a and server b`.
+    /// The label in reports, for example `client a` or `client a and server b`.
     pub title: String,
-    /// Each core, ascending.
+    /// The cores in ascending order.
     pub cores: Vec<CoreShare>,
 }
 
-/// Where one core's time went, as fractions of it.
+/// Time of a core by class, as fractions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CoreShare {
     /// Core number.
     pub core: u16,
-    /// User.
+    /// User time.
     pub user: f64,
-    /// System.
+    /// System time.
     pub system: f64,
     /// Hardware interrupts.
     pub irq: f64,
     /// Soft interrupts.
     pub softirq: f64,
-    /// Withheld by the hypervisor.
+    /// Stolen time: withheld by the hypervisor.
     pub steal: f64,
-    /// Idle.
+    /// Idle time.
     pub idle: f64,
 }
 
 impl CoreShare {
-    /// The classes with their names, idle left out.
+    /// The classes except idle, with their names.
     pub fn classes(&self) -> [(&'static str, f64); 5] {
         [
             ("user", self.user),
@@ -49,27 +49,27 @@ impl CoreShare {
     }
 }
 
-/// Knows which hosts of a run share a machine.
+/// The hosts of a run that share a machine.
 #[derive(Debug, Clone)]
 pub struct Machines {
     shared: BTreeMap<(HostName, HostName), bool>,
 }
 
 impl Machines {
-    /// From the snapshots; where they do not tell, from how the plan starts the agents.
+    /// From the snapshots; without them, from the launchers of the plan.
     pub fn new(plan: &ResolvedPlan, header: Option<&RunHeader>) -> Self {
         let mut shared = BTreeMap::new();
         for Pair { client, server } in plan.arms.iter().map(|arm| &arm.pair) {
             let snapshots =
                 header.and_then(|header| Some((header.hosts.get(client)?, header.hosts.get(server)?)));
-            let told = snapshots.filter(|(a, b)| a.boot_id.is_some() && b.boot_id.is_some());
+            let with_boot_id = snapshots.filter(|(a, b)| a.boot_id.is_some() && b.boot_id.is_some());
             let here = |name: &HostName| {
                 plan.hosts.get(name).is_some_and(|host| {
                     !matches!(host.launch, Launch::Command { .. } | Launch::Paired { .. })
                 })
             };
             let one = client == server
-                || match told {
+                || match with_boot_id {
                     Some((a, b)) => a.same_machine(b),
                     None => here(client) && here(server),
                 };
@@ -84,8 +84,8 @@ impl Machines {
     }
 }
 
-/// The observations of a trial that cover each machine once; absent when a machine has none. On a shared machine the
-/// longer one counts: it covers the traffic from its first to its last byte.
+/// The observations of a trial that cover each machine once; absent when a machine has none. On a shared machine the longer one
+/// is used: it covers the traffic from its first to its last byte.
 pub(super) fn observations(trial: &Trial, shared_machine: bool) -> Option<Vec<&Observation>> {
     let with_cores = |role| {
         trial
@@ -102,7 +102,7 @@ pub(super) fn observations(trial: &Trial, shared_machine: bool) -> Option<Vec<&O
     }
 }
 
-/// Where CPU time went on each machine of an arm, over all its valid trials.
+/// CPU time by class on each machine of an arm, over all its valid trials.
 pub(super) fn shares(arm: &Arm, trials: &[&Trial], machines: &Machines) -> Vec<Machine> {
     let Pair { client, server } = &arm.pair;
     let titles = if machines.shared(&arm.pair) {
@@ -148,7 +148,7 @@ fn share(core: &CoreTime) -> Option<CoreShare> {
     })
 }
 
-/// The share of the busiest core, user to soft interrupts; absent without observations.
+/// The busy share of the busiest core (all classes except steal and idle); absent without observations.
 pub fn busiest_core(machines: &[Machine]) -> Option<f64> {
     machines
         .iter()

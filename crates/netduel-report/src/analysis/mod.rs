@@ -1,6 +1,6 @@
-//! What a run says: figures by workload and arm, comparisons, warnings, and notes on counters.
+//! Everything that is derived from a run: values by workload and arm, comparisons, warnings, and notes on counters.
 //!
-//! Only this module computes; the formats print what stands here and never derive a figure of their own.
+//! Only this module computes. The renderers print its results and derive no value of their own.
 mod counters;
 mod counts;
 mod datagrams;
@@ -63,8 +63,8 @@ pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
 pub use sweep::{Sweep, SweepPoint, SweptBy};
 pub use warnings::busy_hosts;
 
-/// Derives everything from a run's records. `trials` holds all attempts; only the highest of each block counts. Without
-/// `header` (a run under way) hosts are taken to share a machine when the plan starts both on this one.
+/// Derives everything from a run's records. `trials` holds all attempts; only the highest attempt of each block counts. Without
+/// `header` (a run in progress), hosts share a machine when the plan starts both locally.
 pub fn analyse(
     plan: &ResolvedPlan,
     header: Option<&RunHeader>,
@@ -141,7 +141,7 @@ fn workload(
             latency_series: series::of_probes(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             machines: machine_shares,
-            // A failover moves the bytes by design; where they went is told with its events.
+            // A failover moves the bytes between paths; its own section reports them.
             paths: if settings.traffic.facts().events.is_empty() {
                 paths::shares(arm, &all)
             } else {
@@ -163,7 +163,7 @@ fn workload(
     WorkloadAnalysis { name: name.clone(), arms, judged, unjudged, counters, explanation: Vec::new() }
 }
 
-/// The metrics of a workload: those that a verdict is about, and the others that its traffic yields.
+/// The metrics of a workload: judged metrics, and the others that its traffic yields.
 fn metrics_of(
     arms: &[ArmAnalysis],
     by_arm: &[(&Arm, &Workload, Vec<&Trial>)],
@@ -206,7 +206,7 @@ fn counting(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
 }
 
 impl Analysis {
-    /// Whether every comparison has something to go by: at least one block in which both arms have a figure.
+    /// Whether every comparison has data: at least one block in which both arms have a value.
     pub fn verdict_possible(&self) -> bool {
         let mut comparisons = self
             .workloads
@@ -217,8 +217,8 @@ impl Analysis {
         comparisons.peek().is_some() && comparisons.all(|comparison| !comparison.pairs.is_empty())
     }
 
-    /// Whether every metric's interval is narrower than the plan asks, so that the run may stop. Arms that were dropped do not
-    /// count: more blocks make their intervals no narrower. False while there is nothing to compare.
+    /// Whether the interval of every metric is narrower than the plan requires, so that the run may stop. Dropped arms do not
+    /// count, because more blocks do not narrow their intervals. False without comparisons.
     pub fn precise_enough(&self, is_dropped: impl Fn(&ArmName) -> bool) -> bool {
         let mut comparisons = self
             .workloads
@@ -242,7 +242,7 @@ impl Analysis {
     }
 }
 
-/// Gives a run's counting trials in the order of the schedule; used by every table of trials.
+/// A run's counting trials in the order of the schedule; used by every table of trials.
 pub(crate) fn in_schedule_order(run: &Run) -> Vec<&Trial> {
     let mut trials: Vec<&Trial> = run.counting_trials().collect();
     trials.sort_by_key(|trial| (trial.slot.block, trial.slot.position));

@@ -1,8 +1,7 @@
-//! Packets of a `pps` workload: both ends beside each other, what became of those that are missing, and which queues and cores
-//! did the work.
+//! Packets of a `pps` workload: rates at both ends, lost packets by counter, and the distribution over queues and cores.
 //!
-//! A mean is that of the steady window (warm-up and cool-down are cut); the smallest and the largest are of the sampler's intervals of
-//! 100 ms that lie whole within it. Counts are of the whole trial, to the packet.
+//! Rates are means of the steady window (without warm-up and cool-down). Minimum and maximum are of the sampler's 100 ms
+//! intervals that lie entirely within it. Counts cover the whole trial and are exact.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
@@ -20,86 +19,87 @@ use super::queues::QueueUse;
 use super::spread::{self, PacketSpread};
 use super::{DatagramWay, SeriesPoint, figures, loss_by_counter, series};
 
-/// Ethernet's preamble with its start delimiter (8 bytes) and the least gap between frames (12 bytes), which a wire carries with
-/// each frame (IEEE 802.3).
+/// Preamble with start delimiter (8 bytes) and minimum inter-frame gap (12 bytes), which each Ethernet frame occupies on the wire
+/// (IEEE 802.3).
 const PREAMBLE_AND_GAP: u32 = 20;
-/// A sampler's interval shorter than this share of its length tells of its edges, and not of the rate.
+/// Intervals shorter than this fraction of the sampling interval are not used: their rate depends on when the sampler woke.
 const INTERVAL_WHOLE: f64 = 0.5;
 
-/// Packets of one direction of an arm, all its valid trials together.
+/// Packets of an arm in one direction, over all valid trials.
 #[derive(Debug, Clone)]
 pub struct ArmPackets {
-    /// How they are made and taken.
+    /// The generator and the receiver.
     pub path: PacketPath,
-    /// Which end sent.
+    /// The sending end.
     pub sender: Role,
-    /// What the sender sent, packets per second; absent when no trial tells.
+    /// Sent rates, packets per second; absent when no trial has them.
     pub sent: Option<PacketRates>,
-    /// What the receiver took.
+    /// Received rates, packets per second.
     pub received: Option<PacketRates>,
-    /// Smallest and largest mean of a trial, received, packets per second; absent without trials.
+    /// Minimum and maximum over the trials of the received mean, packets per second; absent without trials.
     pub received_range: Option<(f64, f64)>,
-    /// What the sender sent in all, packets.
+    /// Packets sent, total.
     pub sent_count: u64,
-    /// What the receiver took in all, each packet once.
+    /// Packets received, total, without duplicates.
     pub received_count: u64,
-    /// Interface and packets that the sender's interface counted; absent where it counted none of them (the kernel's generator and
-    /// DPDK pass its counters by).
+    /// The sender's interface and the packets that it counted; absent when it does not count them (the kernel's generator and
+    /// DPDK bypass its counters).
     pub interface_sent: Option<(String, u64)>,
-    /// The receiver's.
+    /// The receiver's interface and the packets that it counted.
     pub interface_received: Option<(String, u64)>,
-    /// Times that the sender had to wait because the ring or queue of its interface was full: back-pressure, no loss. Absent where
-    /// the generator cannot know.
+    /// Number of times that the sender waited for a full ring or queue of its interface: back-pressure, not loss. Absent when the
+    /// generator does not report it.
     pub back_pressure: Option<u64>,
-    /// Packets that the device of a testpmd did not take because its ring was full: back-pressure, too. Absent for other generators.
-    pub not_taken: Option<u64>,
-    /// Packets that were lost, by who counted them, those that nobody counted last; absent when more arrived than were sent.
+    /// Packets that the device of testpmd rejected because its ring was full: back-pressure, not loss. Absent for other
+    /// generators.
+    pub device_rejected: Option<u64>,
+    /// Lost packets by counter, uncounted packets last; absent when more packets arrived than were sent.
     pub lost: Option<Vec<loss_by_counter::LostPackets>>,
-    /// What the received rate is of the sender's wire; absent for an interface without one, or of unknown speed.
+    /// The received rate as a fraction of the sender's line rate; absent for virtual interfaces and unknown speeds.
     pub line: Option<LineShare>,
-    /// The course of what was sent: median and range over trials, pps.
+    /// Sent rate over time: median and range over trials, packets per second.
     pub sent_series: Vec<SeriesPoint>,
-    /// The course of what was received.
+    /// Received rate over time.
     pub received_series: Vec<SeriesPoint>,
-    /// Queues and cores, the sender's first.
+    /// Distribution over queues and cores, the sender first.
     pub spread: Vec<PacketSpread>,
 }
 
 /// Rates of an end, packets per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PacketRates {
-    /// Valid trials.
+    /// Number of valid trials.
     pub trials: u32,
-    /// Median over the trials of the rates of their steady windows.
+    /// Median over the trials of the mean of the steady window.
     pub median: f64,
-    /// Intervals that smallest and largest are of.
+    /// Number of intervals that minimum and maximum are taken from.
     pub intervals: u32,
-    /// Smallest of the intervals; absent when no interval lies within a window.
+    /// Minimum of the intervals; absent when no interval lies within a window.
     pub min: Option<f64>,
-    /// Largest.
+    /// Maximum of the intervals.
     pub max: Option<f64>,
 }
 
-/// How much of a wire packets took.
+/// Utilization of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineShare {
     /// The sender's interface.
     pub interface: String,
     /// Its speed, bit/s.
     pub bps: f64,
-    /// Share of it that the received frames took with their preambles and gaps.
+    /// Fraction of it that the received frames occupied, with preambles and gaps.
     pub share: f64,
 }
 
 impl ArmPackets {
-    /// Packets that did not arrive, as a share of those sent; absent when none was sent or more arrived.
+    /// Lost packets as a fraction of sent packets; absent when none was sent or more arrived.
     pub fn loss(&self) -> Option<f64> {
         let missing = self.sent_count.checked_sub(self.received_count)?;
         (self.sent_count > 0).then(|| missing as f64 / self.sent_count as f64)
     }
 }
 
-/// What an arm is looked at with.
+/// The context of an arm.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub arm: &'a Arm,
@@ -110,7 +110,7 @@ pub(super) struct Surroundings<'a> {
     pub shared: bool,
 }
 
-/// Each direction in which a workload's packets went; empty for other traffic.
+/// The packets of an arm by direction; empty for other traffic.
 pub(super) fn of_arm(
     workload: &Workload,
     trials: &[&Trial],
@@ -153,7 +153,7 @@ fn one_way(
         interface_sent: on_interface(ways, |way| (way.sent, &way.packets_sent)),
         interface_received: on_interface(ways, |way| (way.received, &way.packets_received)),
         back_pressure: ways.iter().map(|way| way.refused).sum::<Option<u64>>(),
-        not_taken: trials
+        device_rejected: trials
             .iter()
             .map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.tx_dropped))
             .sum(),
@@ -168,7 +168,6 @@ fn one_way(
     }
 }
 
-/// The other end.
 pub(super) fn opposite(role: Role) -> Role {
     match role {
         Role::Client => Role::Server,
@@ -176,8 +175,8 @@ pub(super) fn opposite(role: Role) -> Role {
     }
 }
 
-/// Packets that an interface counted; absent where one of the trials has fewer than half of what its end sent or took, for then
-/// they passed its counters by.
+/// Packets that an interface counted; absent when a trial has fewer than half of the packets of its end: then the traffic
+/// bypassed the counters.
 fn on_interface(
     ways: &[&DatagramWay],
     of: impl Fn(&DatagramWay) -> (u64, &Option<super::Packets>),
@@ -196,7 +195,7 @@ fn samples(flow: &Flow) -> Vec<(u64, u64, u64)> {
     flow.series.iter().map(|sample| (sample.end_ns, sample.length_ns, sample.messages)).collect()
 }
 
-/// Packets per second of a span of a trial; none is a rate of 0 when the end says that it moved none.
+/// Packets per second between two times of a trial; 0 only when the end reports that it moved none.
 fn rate_between(flow: &Flow, from: u64, to: u64) -> Option<f64> {
     if flow.messages == 0 {
         return Some(0.0);
@@ -230,7 +229,7 @@ fn rates(
     })
 }
 
-/// The smallest and the largest of the trials' means.
+/// Minimum and maximum over the trials of the mean.
 fn range(
     workload: &Workload,
     trials: &[&Trial],
@@ -245,7 +244,7 @@ fn course(workload: &Workload, trials: &[&Trial], flow: impl Fn(&Trial) -> Optio
     series::summarised(workload, trials, |trial, from, to| rate_between(&flow(trial)?, from, to))
 }
 
-/// The interface that an end used past the network stack, or else the one that carried the bytes.
+/// The interface that an end used for kernel bypass, or else the one that carried the most bytes.
 pub(super) fn interface_of(end: &TrialEnd) -> Option<&str> {
     match &end.report.packets {
         Some(PacketReport { interface, .. }) => Some(interface),
@@ -263,7 +262,7 @@ fn line(
     let name = trials.iter().find_map(|trial| interface_of(trial.end(sender)?))?;
     let host = around.hosts.get(around.arm.pair.host(sender))?;
     let interface = host.interfaces.iter().find(|interface| interface.name == name)?;
-    // What software calls its speed is no wire's.
+    // Virtual interfaces report a nominal speed that is not a line rate.
     let speed = interface.speed_mbps.filter(|speed| *speed > 0 && interface.kind.is_none())?;
     let bps = f64::from(speed) * 1e6;
     let taken = f64::from(path.frame + PREAMBLE_AND_GAP) * 8.0 * received;

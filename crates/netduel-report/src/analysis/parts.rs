@@ -1,5 +1,4 @@
-//! Parts of the round trips of a workload, each with a histogram: those of the steady windows of
-//! all valid trials together.
+//! Parts of the round trips of a workload, each with a histogram over the steady windows of all valid trials.
 use netduel_model::sample::{EndReport, HistogramRecord, TransactionParts, UnderLoad};
 use netduel_model::trial::Trial;
 use netduel_model::workload::Traffic;
@@ -7,18 +6,18 @@ use netduel_stats::histogram::Histogram;
 
 use super::figures;
 
-/// One part on one arm.
+/// One part of the round trips on one arm.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Its name in JSON, for example `connect`.
     pub key: &'static str,
-    /// The words for people.
+    /// The label in reports.
     pub title: &'static str,
-    /// Every one of the steady windows, nanoseconds.
+    /// All samples of the steady windows, nanoseconds.
     pub histogram: Histogram,
 }
 
-/// The parts that the trials of an arm have; none for workloads without parts.
+/// The parts in the trials of an arm; empty for workloads without parts.
 pub(super) fn of_trials(traffic: &Traffic, trials: &[&Trial]) -> Vec<Part> {
     let all = || figures::merged_latency(trials);
     let has = |part: fn(&EndReport) -> bool| {
@@ -41,7 +40,7 @@ pub(super) fn of_trials(traffic: &Traffic, trials: &[&Trial]) -> Vec<Part> {
         let in_band = under_load(trials, |load| &load.in_band);
         parts.push(("in-band", "in the data of a loaded connection", in_band));
     }
-    // A connection that only stands for its client is no part of the traffic.
+    // A connection that was only opened is not part of the traffic.
     if parts.is_empty() && traffic.facts().sockets.accounted > 0 {
         let set_up = trials.iter().filter_map(|trial| {
             figures::of_record(&trial.client.as_ref()?.report.connections.as_ref()?.connect)

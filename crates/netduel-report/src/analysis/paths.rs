@@ -1,4 +1,4 @@
-//! Which interfaces carried the bytes of an arm at each end, over its trials.
+//! Interfaces that carried the bytes of an arm at each end, over its trials.
 use std::collections::BTreeMap;
 
 use netduel_model::lab;
@@ -7,26 +7,26 @@ use netduel_model::plan::{Arm, Launch, ResolvedPlan};
 use netduel_model::trial::{PathProof, Trial};
 use netduel_model::workload::Role;
 
-/// Proof of path of one arm at one end, over the counting trials of one workload.
+/// Proof of path of an arm at one end, over the counting trials of a workload.
 #[derive(Debug, Clone)]
 pub struct PathShares {
-    /// Which end.
+    /// The end.
     pub role: Role,
     /// The host.
     pub host: String,
     /// The interface that the arm expects.
     pub expected: String,
-    /// Smallest share of the expected interface in a trial that counts as valid; absent when no trial has one.
+    /// Minimum over the valid trials of the expected interface's share of the bytes; absent when no trial has one.
     pub share_min: Option<f64>,
-    /// Trials that count, and whose proof holds.
+    /// Number of counting trials with a valid proof.
     pub proven: u32,
-    /// Trials with a proof, good or bad.
+    /// Number of counting trials with a proof, valid or not.
     pub trials: u32,
-    /// Bytes by interface, all these trials together, largest first.
+    /// Bytes by interface, total of these trials, largest first.
     pub bytes: Vec<(String, u64)>,
 }
 
-/// The proofs of an arm's trials, by end: of the interface that the arm names, and of the kind of path.
+/// The proofs of an arm's trials by end: the interface that the arm names, and the kind of path.
 pub(super) fn shares(arm: &Arm, trials: &[&Trial]) -> Vec<PathShares> {
     let ends = [Role::Client, Role::Server];
     let of_interfaces = ends.into_iter().filter_map(|role| {
@@ -56,7 +56,7 @@ fn at_end(
     for trial in trials {
         for proof in trial.proofs.iter().filter(&is_of) {
             count += 1;
-            // Bytes alone do not make a proof: a path that changed under the trial left it invalid.
+            // Bytes alone are no proof: a path that changed during the trial made it invalid.
             proven += u32::from(proof.failure().is_none() && trial.is_valid());
             if trial.is_valid()
                 && let Some(share) = proof.share
@@ -75,22 +75,22 @@ fn at_end(
     PathShares { role, host, expected, share_min, proven, trials: count, bytes }
 }
 
-/// Where the bytes of a guest went in a failover, over all valid trials.
+/// Interfaces that carried the bytes of a lab guest around the events of a failover, over all valid trials.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moved {
-    /// Which end.
+    /// The end.
     pub role: Role,
     /// The host.
     pub host: String,
-    /// The interface that ought to have carried the bytes before the first event, between events, and after the last.
+    /// The interfaces expected to carry the bytes before the first event, between events, and after the last.
     pub interfaces: Vec<String>,
-    /// The smallest share that one of them had of the bytes of its part.
+    /// The smallest share of the bytes that an expected interface carried in its interval.
     pub share_min: f64,
-    /// Trials that tell.
+    /// Number of trials with this information.
     pub trials: u32,
 }
 
-/// The moves of an arm's valid trials, by end; empty where no lab made the events.
+/// The path changes of an arm's valid trials, by end; empty unless the lab made the events.
 pub(super) fn moved(plan: &ResolvedPlan, arm: &Arm, trials: &[&Trial]) -> Vec<Moved> {
     let at_end = |(role, side): (Role, Side)| {
         let host = arm.pair.host(role);

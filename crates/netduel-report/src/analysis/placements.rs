@@ -1,20 +1,20 @@
-//! The cores that ends chose for their threads, over the trials of an arm.
+//! Cores that the ends selected for their threads, over the trials of an arm.
 use netduel_model::observation::Placement;
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 
-/// A choice of an end, and in how many valid trials it was made.
+/// A placement of an end, and the number of valid trials that used it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// Which end.
+    /// The end.
     pub role: Role,
-    /// Cores, and why.
+    /// The cores and the reason.
     pub placement: Placement,
-    /// Valid trials.
+    /// Number of valid trials.
     pub trials: u32,
 }
 
-/// The choices of both ends in the order in which they were first made.
+/// The placements of both ends, in order of first use.
 pub(super) fn of(trials: &[&Trial]) -> Vec<Placed> {
     let mut placed: Vec<Placed> = Vec::new();
     for role in [Role::Client, Role::Server] {

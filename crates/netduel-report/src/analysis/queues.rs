@@ -1,4 +1,4 @@
-//! Packets by queue, from the counters that drivers keep under names of their own.
+//! Packets by queue, from driver counters.
 use std::collections::BTreeMap;
 
 use netduel_model::observation::{InterfaceDelta, Observation};
@@ -7,10 +7,10 @@ use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 use serde::Serialize;
 
-/// Packets by queue of one direction.
+/// Packets by queue in one direction.
 pub type ByQueue = BTreeMap<u32, u64>;
 
-/// What each receive queue took, from a driver's counters; empty where the driver does not count by queue.
+/// Packets of each receive queue, from the driver's counters; empty where the driver does not count by queue.
 ///
 /// Known names: `rx_queue_0_packets` (virtio, ixgbe, netvsc), `rx0_packets` (mlx4, mlx5), `rx_0_packets` (mana), `queue_0_rx_cnt`
 /// (ena), `rx-0.packets` (i40e, iavf), `rx_queue_0_xdp_packets` (veth).
@@ -18,7 +18,7 @@ pub fn received(counters: &BTreeMap<String, i64>) -> ByQueue {
     by_queue(counters, "rx")
 }
 
-/// What each transmit queue sent.
+/// Packets of each transmit queue.
 pub fn sent(counters: &BTreeMap<String, i64>) -> ByQueue {
     by_queue(counters, "tx")
 }
@@ -30,11 +30,11 @@ fn by_queue(counters: &BTreeMap<String, i64>, direction: &str) -> ByQueue {
         let packets = u64::try_from(*change).unwrap_or(0);
         *if is_express { &mut express } else { &mut plain }.entry(queue).or_default() += packets;
     }
-    // A driver that counts both counts the packets of XDP among the others.
+    // Drivers that count both include XDP packets in the total.
     if plain.is_empty() { express } else { plain }
 }
 
-/// The queue that a counter of packets is about, and whether it counts those of XDP alone.
+/// The queue of a packet counter, and whether it counts XDP packets only.
 fn queue_of(name: &str, direction: &str) -> Option<(u32, bool)> {
     let (mut queue, mut directed, mut counts, mut express) = (None, false, false, false);
     for word in words(name) {
@@ -55,7 +55,7 @@ fn queue_of(name: &str, direction: &str) -> Option<(u32, bool)> {
     Some((queue?, express))
 }
 
-/// Letters and digits apart, other signs left out: `rx0_packets` is `rx`, `0`, `packets`.
+/// Splits a name into letters and digits: `rx0_packets` is `rx`, `0`, `packets`.
 fn words(name: &str) -> impl Iterator<Item = &str> {
     name.split(|sign: char| !sign.is_ascii_alphanumeric())
         .flat_map(|part| {
@@ -66,24 +66,24 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// Which queues and cores worked for an arm at one end, all its valid trials together.
+/// Queues and cores that processed the packets of an arm at one end, over all its valid trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueueUse {
-    /// Which end.
+    /// The end.
     pub role: Role,
     /// The host.
     pub host: String,
-    /// The interface that carried most bytes.
+    /// The interface that carried the most bytes.
     pub interface: String,
-    /// Packets by receive queue; empty where the driver does not tell.
+    /// Packets by receive queue; empty where the driver does not report them.
     pub received: ByQueue,
     /// Packets by transmit queue.
     pub sent: ByQueue,
-    /// Packets by the core that processed them (`softnet_stat`); cores without any are left out.
+    /// Packets by core that processed them (`softnet_stat`), without idle cores.
     pub cores: BTreeMap<u16, u64>,
 }
 
-/// The queues and cores of an arm, by end. On a shared machine the cores are those of both ends.
+/// Queues and cores of an arm, by end. On a shared machine the cores are those of both ends.
 pub(super) fn of_arm(arm: &Arm, trials: &[&Trial]) -> Vec<QueueUse> {
     [Role::Client, Role::Server].into_iter().filter_map(|role| at_end(arm, role, trials)).collect()
 }
@@ -111,7 +111,7 @@ fn add<K: Ord>(all: &mut BTreeMap<K, u64>, more: impl IntoIterator<Item = (K, u6
     }
 }
 
-/// The interface that carried most bytes of a host; a master's bytes are counted below it.
+/// The interface that carried the most bytes of a host; for a master, its lower interface.
 pub(super) fn carrier(observation: &Observation) -> Option<&InterfaceDelta> {
     observation
         .interfaces

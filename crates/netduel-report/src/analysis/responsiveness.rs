@@ -4,11 +4,11 @@ use netduel_model::trial::Trial;
 
 use super::figures;
 
-/// The share of the samples whose mean is taken: the draft's TMP, single-sided.
+/// The fraction of the samples that enter the mean: the draft's trimmed mean (TMP), single-sided.
 const TRIMMED_SHARE: f64 = 0.95;
 const MINUTE_NS: f64 = 60e9;
 
-/// The figure of a trial; absent when one of its three kinds of round trips has too few samples.
+/// Round trips per minute of a trial; absent when one of the three kinds of round trips has too few samples.
 pub(super) fn of_trial(trial: &Trial) -> Option<f64> {
     let under_load = trial.client.as_ref()?.report.under_load.as_ref()?;
     let mean = |record| figures::of_record(record)?.trimmed_mean(TRIMMED_SHARE);
@@ -16,7 +16,7 @@ pub(super) fn of_trial(trial: &Trial) -> Option<f64> {
     Some(per_minute(connect, exchange, mean(&under_load.in_band)?))
 }
 
-/// Trimmed means of the three kinds, nanoseconds, as round trips per minute.
+/// Round trips per minute from the trimmed means of the three kinds, nanoseconds.
 fn per_minute(connect_ns: f64, exchange_ns: f64, in_band_ns: f64) -> f64 {
     let foreign = MINUTE_NS / f64::midpoint(connect_ns, exchange_ns);
     let loaded = MINUTE_NS / in_band_ns;

@@ -1,4 +1,4 @@
-//! What is derived from a run: figures by workload and arm, comparisons, warnings. Types only; nothing is computed here.
+//! Types of everything that is derived from a run: values by workload and arm, comparisons, warnings. Nothing is computed here.
 use std::collections::BTreeSet;
 
 use netduel_model::ids::{ArmName, WorkloadName};
@@ -31,23 +31,23 @@ use crate::words::metric::{metric_title, metric_value};
 /// Everything that is derived from a run.
 #[derive(Debug, Clone)]
 pub struct Analysis {
-    /// The plan that was run.
+    /// The plan of the run.
     pub plan: ResolvedPlan,
-    /// Blocks of which at least one trial counts.
+    /// Number of blocks with at least one counting trial.
     pub blocks: u32,
-    /// Trials that enter verdicts.
+    /// Number of trials that enter verdicts.
     pub trials_valid: u32,
-    /// Trials that count for their slot but failed or took another path.
+    /// Number of counting trials that failed or used another path.
     pub trials_left_out: u32,
-    /// Each workload of the plan, in its order.
+    /// The workloads in the order of the plan.
     pub workloads: Vec<WorkloadAnalysis>,
-    /// Workloads of packets that differ in one thing, seen together.
+    /// Packet workloads that differ in one parameter.
     pub sweeps: Vec<Sweep>,
-    /// Doubts: those that were stored, then those derived from the data.
+    /// Warnings: stored ones, then those derived from the data.
     pub warnings: Vec<Warning>,
     /// Facts and findings of the hosts; empty while a run is in progress.
     pub inspection: Inspection,
-    /// How the run ended; absent when it goes on or its coordinator was killed.
+    /// How the run ended; absent while it is in progress, or when its coordinator was killed.
     pub end: Option<RunEnd>,
 }
 
@@ -56,83 +56,83 @@ pub struct Analysis {
 pub struct WorkloadAnalysis {
     /// Its name in the plan.
     pub name: WorkloadName,
-    /// Each arm, baseline first.
+    /// The arms, baseline first.
     pub arms: Vec<ArmAnalysis>,
-    /// The metrics that the verdict is about, in the plan's order.
+    /// The metrics with verdicts, in the order of the plan.
     pub judged: Vec<MetricAnalysis>,
-    /// Other metrics that the traffic yields; shown without a verdict, so that they do not weaken the others.
+    /// Metrics without verdicts, so that they do not weaken the others.
     pub unjudged: Vec<MetricAnalysis>,
-    /// Counters per unit of work, for "where it comes from".
+    /// Counters per unit of work, for the section "Counter analysis".
     pub counters: Vec<Counter>,
-    /// Where the difference comes from, one statement each, from the counters alone.
+    /// Notes derived from the counters, one sentence each.
     pub explanation: Vec<String>,
 }
 
-/// One arm in one workload, apart from the metrics.
+/// One arm in one workload, without its metrics.
 #[derive(Debug, Clone)]
 pub struct ArmAnalysis {
-    /// Which arm.
+    /// The arm.
     pub arm: ArmName,
     /// The workload as this arm runs it.
     pub workload: Workload,
-    /// Valid trials.
+    /// Number of valid trials.
     pub trials: u32,
-    /// Every round trip of all valid trials; absent when the workload has none.
+    /// Histogram of all round trips of all valid trials; absent for workloads without round trips.
     pub latency: Option<Histogram>,
     /// The parts of its round trips; empty for workloads without parts.
     pub parts: Vec<Part>,
     /// Probes without a response and total probes of a loaded path.
     pub probes_lost: Option<(u64, u64)>,
-    /// What time stamps say of the round trips; absent when the workload has none.
+    /// The timestamp analysis; absent for workloads without timestamps.
     pub stamps: Option<Stamps>,
     /// Median and range over trials, by time within the trial: bit/s, or nanoseconds for round trips.
     pub series: Vec<SeriesPoint>,
-    /// The same of the round trips of a workload that moves bulk data beside them, nanoseconds; empty for others.
+    /// The same for probes beside bulk data, nanoseconds; empty without probes.
     pub latency_series: Vec<SeriesPoint>,
-    /// Bit/s received in each interval of the steady windows of all valid trials; empty for round trips alone, which have a histogram.
+    /// Received bit/s in each interval of the steady windows of all valid trials; empty for workloads without bulk data.
     pub intervals: Vec<f64>,
-    /// Where CPU time went, by machine and core.
+    /// CPU time by machine and core.
     pub machines: Vec<Machine>,
-    /// Which interfaces carried the bytes, by end.
+    /// Interfaces that carried the bytes, by end.
     pub paths: Vec<PathShares>,
     /// The cores that ends selected for their threads; empty without `pin = "auto"`.
     pub placements: Vec<Placed>,
     /// Each direction of each valid trial of a `udp-stream`; empty for other traffic.
     pub datagrams: Vec<DatagramWay>,
-    /// Packets in each direction that they went in; empty for workloads that are about anything else.
+    /// Packets by direction; empty for workloads that do not measure packets.
     pub packets: Vec<ArmPackets>,
-    /// Which queues and cores worked, by end.
+    /// Queues and cores that processed the packets, by end.
     pub queues: Vec<QueueUse>,
     /// The known rate limit of the sending hosts.
     pub expected: Option<Expected>,
-    /// What limited its valid trials; absent without one.
+    /// The bottleneck of the valid trials; absent without one.
     pub limit: Option<ArmLimit>,
-    /// What each event of a failover cost; absent for other traffic.
+    /// Effects of each event of a failover; absent for other workloads.
     pub failover: Option<ArmFailover>,
-    /// What searches for a rate did and found; absent for other workloads. Then the figures of traffic are those of one step each.
+    /// Steps and results of rate searches; absent for other workloads. With a search, the other figures are each of one step.
     pub search: Option<ArmSearch>,
 }
 
 /// One metric over all arms.
 #[derive(Debug, Clone)]
 pub struct MetricAnalysis {
-    /// Which metric.
+    /// The metric.
     pub metric: Metric,
-    /// Whether packets are what its workload is about: each datagram is one then.
+    /// Whether the workload measures packets: then each datagram is one packet.
     pub of_packets: bool,
     /// Its values by arm, baseline first.
     pub arms: Vec<ArmValues>,
-    /// Every other arm against the baseline.
+    /// The other arms against the baseline.
     pub comparisons: Vec<Comparison>,
 }
 
 impl MetricAnalysis {
-    /// The words for people.
+    /// The label in reports.
     pub fn title(&self) -> &'static str {
         metric_title(self.metric, self.of_packets)
     }
 
-    /// A value for people, with its unit.
+    /// A formatted value with its unit.
     pub fn human(&self, value: f64) -> String {
         metric_value(self.metric, self.of_packets, value)
     }
@@ -147,19 +147,19 @@ impl MetricAnalysis {
     }
 }
 
-/// The values of one metric on one arm.
+/// The values of a metric on one arm.
 #[derive(Debug, Clone)]
 pub struct ArmValues {
-    /// Which arm.
+    /// The arm.
     pub arm: ArmName,
-    /// Block and value of each valid trial that has the metric, by block.
+    /// Block and value of each valid trial that has the metric, ordered by block.
     pub values: Vec<(u32, f64)>,
-    /// Blocks whose value is what it was at least: streams that had not recovered when the trial ended.
+    /// Blocks whose value is a lower bound: streams that had not recovered when the trial ended.
     pub at_least: BTreeSet<u32>,
 }
 
 impl ArmValues {
-    /// The values alone.
+    /// The values without their blocks.
     pub fn numbers(&self) -> Vec<f64> {
         self.values.iter().map(|(_, value)| *value).collect()
     }
@@ -168,13 +168,13 @@ impl ArmValues {
 /// One arm against the baseline in one metric.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// Which arm.
+    /// The arm.
     pub arm: ArmName,
-    /// Blocks in which both arms have a value: block, the baseline's value, this arm's value.
+    /// Blocks in which both arms have a value: block, value of the baseline, value of the arm.
     pub pairs: Vec<(u32, f64, f64)>,
-    /// Whether some of the baseline's values, and some of this arm's, are what it was at least.
+    /// Whether some values of the baseline, and some of the arm, are lower bounds.
     pub at_least: [bool; 2],
-    /// The smallest difference that matters: a fraction of the ratio, or an absolute difference in the metric's unit.
+    /// The smallest relevant difference: a fraction of the ratio, or an absolute difference in the metric's unit.
     pub margin: f64,
     /// Verdict and interval; absent for a metric that is not judged.
     pub judged: Option<Judged>,

@@ -1,4 +1,4 @@
-//! What searches for a rate found: the figure of a trial, and all that an arm's trials did.
+//! Results of rate searches: the value of a trial, and all searches of an arm.
 use netduel_model::metric::Metric;
 use netduel_model::search::{SearchGoal, SearchReport, SearchResult};
 use netduel_model::trial::Trial;
@@ -7,9 +7,9 @@ use netduel_model::workload::Workload;
 /// The searches of an arm.
 #[derive(Debug, Clone)]
 pub struct ArmSearch {
-    /// What they looked for.
+    /// The search settings.
     pub goals: Vec<SearchGoal>,
-    /// Each valid trial: its block, and what it did and found. At least one.
+    /// Block, steps and results of each valid trial. At least one.
     pub trials: Vec<(u32, SearchReport)>,
 }
 
@@ -19,7 +19,7 @@ impl ArmSearch {
         self.trials.iter().filter_map(|(_, report)| report.results.get(goal)).collect()
     }
 
-    /// The trial that stands for all: the one in the middle by what it found for the first goal, the lower of two.
+    /// The representative trial: the median by the result for the first goal (the lower of two).
     pub fn middle(&self) -> Option<&(u32, SearchReport)> {
         let found = |report: &SearchReport| {
             report.results.first().and_then(|result| result.conditional_throughput).unwrap_or(0.0)
@@ -30,13 +30,13 @@ impl ArmSearch {
     }
 }
 
-/// The goals of a workload that searches.
+/// The goals of a search workload.
 fn goals(workload: &Workload) -> Option<&[SearchGoal]> {
     let search = workload.traffic.packets()?.search.as_ref()?;
     Some(&search.goals)
 }
 
-/// The searches of an arm's valid trials; absent for other workloads, and without any.
+/// The searches of an arm's valid trials; absent for other workloads and without trials.
 pub(super) fn of_arm(workload: &Workload, trials: &[&Trial]) -> Option<ArmSearch> {
     let goals = goals(workload)?.to_vec();
     let report = |trial: &&Trial| Some((trial.slot.block, trial.search.clone()?));
@@ -50,12 +50,12 @@ fn result<'a>(metric: Metric, workload: &Workload, trial: &'a Trial) -> Option<&
     trial.search.as_ref()?.results.get(goal)
 }
 
-/// Packets per second that arrive at the highest rate that was found good. Absent when none was.
+/// Packets per second received at the highest rate that met the goal; absent when none did.
 pub(super) fn rate(metric: Metric, workload: &Workload, trial: &Trial) -> Option<f64> {
     result(metric, workload, trial)?.conditional_throughput
 }
 
-/// Whether the rate that a trial found may be higher.
+/// Whether the result is a lower bound: the highest tested rate met the goal.
 pub(super) fn is_at_least(metric: Metric, workload: &Workload, trial: &Trial) -> bool {
     result(metric, workload, trial)
         .is_some_and(|result| result.conditional_throughput.is_some() && result.is_at_least())

@@ -1,4 +1,4 @@
-//! The course of a trial in time: median and range over the trials of an arm.
+//! Time series within a trial: median and range over the trials of an arm.
 use netduel_model::trial::Trial;
 use netduel_model::workload::{SAMPLE_INTERVAL_NS, Workload};
 use netduel_stats::series::steady_window;
@@ -6,25 +6,25 @@ use netduel_stats::summary;
 
 use super::figures;
 
-/// Points of a series at most: a screen shows no more, and a report must stay small.
+/// Maximum number of points: more are not visible on a screen, and a report must stay small.
 const POINTS_MAX: u64 = 150;
 
 /// One point in time over all trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeriesPoint {
-    /// Middle of the interval, seconds after the start.
+    /// Middle of the interval, seconds after the start of the trial.
     pub time_s: f64,
-    /// Median over trials.
+    /// Median over the trials.
     pub median: f64,
-    /// Smallest.
+    /// Minimum.
     pub min: f64,
-    /// Largest.
+    /// Maximum.
     pub max: f64,
-    /// Trials that have a value there.
+    /// Number of trials with a value in this interval.
     pub trials: u32,
 }
 
-/// The bins of a workload, as bounds in nanoseconds.
+/// The interval bounds of a workload, nanoseconds.
 fn bins(workload: &Workload) -> Vec<(u64, u64)> {
     let duration = workload.timing.duration.0;
     let samples = duration.div_ceil(POINTS_MAX).div_ceil(SAMPLE_INTERVAL_NS).max(1);
@@ -32,7 +32,7 @@ fn bins(workload: &Workload) -> Vec<(u64, u64)> {
     (0..duration / width).map(|index| (index * width, (index + 1) * width)).collect()
 }
 
-/// The rates of one trial in the bins that lie within the steady window; none for round trips, which have a histogram.
+/// The rates of one trial in the intervals of the steady window; empty for round trips, which have a histogram.
 pub(super) fn steady(workload: &Workload, trial: &Trial) -> Vec<f64> {
     if workload.traffic.facts().bulk.is_none() {
         return Vec::new();
@@ -59,7 +59,7 @@ fn in_bin(workload: &Workload, trial: &Trial, from: u64, to: u64) -> Option<f64>
     Some(rate)
 }
 
-/// The median round trip of a bin, nanoseconds.
+/// The median round trip of an interval, nanoseconds.
 fn round_trip_in_bin(trial: &Trial, from: u64, to: u64) -> Option<f64> {
     let report = trial.client.as_ref()?.report.round_trips.as_ref()?;
     let medians: Vec<f64> = report
@@ -71,12 +71,12 @@ fn round_trip_in_bin(trial: &Trial, from: u64, to: u64) -> Option<f64> {
     summary::median(&medians)
 }
 
-/// Median and range over trials: bit/s received, or the median round trip in nanoseconds where there is no bulk data.
+/// Median and range over trials: received bit/s, or median round trip in nanoseconds for workloads without bulk data.
 pub(super) fn over_trials(workload: &Workload, trials: &[&Trial]) -> Vec<SeriesPoint> {
     summarised(workload, trials, |trial, from, to| in_bin(workload, trial, from, to))
 }
 
-/// The same of the probes beside bulk data; empty where there are none.
+/// Median and range of the probes beside bulk data, nanoseconds; empty without probes.
 pub(super) fn of_probes(workload: &Workload, trials: &[&Trial]) -> Vec<SeriesPoint> {
     if workload.traffic.facts().bulk.is_none() || !workload.traffic.facts().has_round_trips {
         return Vec::new();

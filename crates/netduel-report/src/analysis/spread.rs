@@ -1,4 +1,4 @@
-//! Which queues and cores of an end had a workload's packets, how evenly, and where they stand in the machine.
+//! Distribution of a workload's packets over the queues and cores of an end, and the NUMA nodes of these.
 use std::collections::BTreeMap;
 
 use netduel_model::packet_path::{PacketPath, XdpMode};
@@ -8,88 +8,88 @@ use serde::Serialize;
 
 use super::packets::{Surroundings, interface_of};
 
-/// A queue or core with so many times its even share, or more, is an uneven spread. Hashes of few flows stay below it on hardware:
-/// receive queues of a 200 Gbit/s NIC differ by 4 %.
+/// A queue or core with at least this multiple of its even share makes a distribution uneven. Hashing of few flows on hardware
+/// stays below it: receive queues of a 200 Gbit/s NIC differ by 4 %.
 const UNEVEN: f64 = 1.25;
-/// Fewer packets say nothing of how they are spread.
+/// Fewer packets show no distribution.
 const PACKETS_MIN: u64 = 1000;
 
-/// Packets of one end by queue and core, all valid trials together.
+/// Packets of one end by queue and core, over all valid trials.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PacketSpread {
-    /// Which end.
+    /// The end.
     pub role: Role,
-    /// Whether it sent.
+    /// Whether the end is the sender.
     pub is_sender: bool,
     /// The host.
     pub host: String,
-    /// Its interface.
+    /// The interface.
     pub interface: String,
-    /// Packets by queue, those without any too where the end drove them; empty where nobody counts by queue.
+    /// Packets by queue, including idle queues that the end used; empty without counters by queue.
     pub queues: BTreeMap<u32, u64>,
-    /// Queues that the plan asks for; absent where it does not say.
-    pub asked: Option<u32>,
-    /// Flows that the packets are in: no more cores than that can share them at a time.
+    /// Number of queues in the plan; absent when the plan leaves it open.
+    pub planned_queues: Option<u32>,
+    /// Number of flows: at most as many cores can share the packets at a time.
     pub flows: u32,
-    /// Packets by core; empty where nobody counts by core.
+    /// Packets by core; empty without counters by core.
     pub cores: BTreeMap<u16, u64>,
     /// Cores that the end's threads were pinned to.
     pub pinned: Vec<u16>,
-    /// Threads that moved the packets; absent where the kernel keeps no account of them.
+    /// Number of threads that moved the packets; absent where the kernel does not account for them.
     pub threads: Option<u32>,
-    /// Share of its time that each of the cores above was busy with anything.
+    /// Busy fraction of each of the cores above, from any work.
     pub busy: BTreeMap<u16, f64>,
     /// NUMA node of the interface; absent where it has none.
     pub interface_node: Option<u32>,
-    /// NUMA node of each of the cores above, on a machine with several.
+    /// NUMA node of each of the cores above; empty on a machine with one node.
     pub core_nodes: BTreeMap<u16, u32>,
-    /// Where a receiver's XDP program ran; absent elsewhere, and where the kernel does not tell.
+    /// XDP mode of a receiver; absent for other receivers, and where the kernel does not report it.
     pub mode: Option<XdpMode>,
-    /// DPDK's version, its port and the command line of testpmd, where that was the end.
+    /// DPDK version, port and command line of testpmd; absent for other ends.
     pub dpdk: Option<DpdkEnd>,
-    /// Whether frames were shared with the driver without a copy, at an AF_XDP end.
+    /// Whether an AF_XDP end ran in zero-copy mode; absent for other ends.
     pub zero_copy: Option<bool>,
 }
 
-/// testpmd as it was run.
+/// A testpmd process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DpdkEnd {
     /// DPDK's version.
     pub version: String,
     /// DPDK's name of the port.
     pub port: String,
-    /// The command line, word by word.
+    /// The command line, one word each.
     pub command: Vec<String>,
 }
 
-/// The most loaded of several.
+/// The entry with the largest share of an uneven distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Uneven<K> {
-    /// Which.
+    /// The queue or core.
     pub most: K,
     /// Its share of the packets.
     pub share: f64,
-    /// What each would have of an even spread.
+    /// The share in an even distribution.
     pub even: f64,
 }
 
 impl PacketSpread {
-    /// A queue with far more than its share.
+    /// The queue with far more than its share.
     pub fn uneven_queue(&self) -> Option<Uneven<u32>> {
-        uneven(&self.queues, self.asked)
+        uneven(&self.queues, self.planned_queues)
     }
 
-    /// A core with far more than its share.
+    /// The core with far more than its share.
     pub fn uneven_core(&self) -> Option<Uneven<u16>> {
         uneven(&self.cores, Some(self.flows))
     }
 }
 
-/// `asked`: how many were to be used, where that was said.
-fn uneven<K: Ord + Copy>(packets: &BTreeMap<K, u64>, asked: Option<u32>) -> Option<Uneven<K>> {
+/// `expected`: the number of queues or cores in use, when it is known.
+fn uneven<K: Ord + Copy>(packets: &BTreeMap<K, u64>, expected: Option<u32>) -> Option<Uneven<K>> {
     let all: u64 = packets.values().sum();
     let (most, count) = packets.iter().max_by_key(|(_, count)| **count)?;
-    let several = asked.map_or(packets.len(), |asked| packets.len().min(asked as usize)).max(1);
+    let several = expected.map_or(packets.len(), |expected| packets.len().min(expected as usize)).max(1);
     let (share, even) = (*count as f64 / all.max(1) as f64, 1.0 / several as f64);
     (several > 1 && all >= PACKETS_MIN && share >= even * UNEVEN).then_some(Uneven {
         most: *most,
@@ -98,7 +98,7 @@ fn uneven<K: Ord + Copy>(packets: &BTreeMap<K, u64>, asked: Option<u32>) -> Opti
     })
 }
 
-/// An end's queues and cores; absent when no trial has the end.
+/// The distribution at an end; absent when no trial has the end.
 pub(super) fn at_end(
     role: Role,
     is_sender: bool,
@@ -119,11 +119,11 @@ pub(super) fn at_end(
     }
     let name = around.arm.pair.host(role);
     let host = around.hosts.get(name);
-    let told = host.and_then(|host| host.interfaces.iter().find(|told| told.name == interface));
+    let device = host.and_then(|host| host.interfaces.iter().find(|device| device.name == interface));
     if queues.is_empty() {
         queues = by_driver(role, is_sender, &interface, around);
-        // A counter that stood still is not told.
-        let count = told.and_then(|told| if is_sender { told.tx_queues } else { told.rx_queues });
+        // Drivers omit counters that are zero; idle queues count for the even share.
+        let count = device.and_then(|device| if is_sender { device.tx_queues } else { device.rx_queues });
         if !queues.is_empty() {
             (0..count.unwrap_or(0)).for_each(|queue| _ = queues.entry(queue).or_default());
         }
@@ -140,19 +140,19 @@ pub(super) fn at_end(
         role,
         is_sender,
         host: name.to_string(),
-        asked: path.queues,
+        planned_queues: path.queues,
         flows,
         busy: named().filter_map(|core| Some((core, busy(role, core, around)?))).collect(),
-        interface_node: told.and_then(|told| told.device.numa_node),
+        interface_node: device.and_then(|device| device.device.numa_node),
         core_nodes: named().filter_map(|core| Some((core, node_of(core)?))).collect(),
         mode: ends.iter().find_map(|end| end.report.packets.as_ref()?.mode),
-        dpdk: ends.iter().find_map(|end| end.report.dpdk.as_ref()).map(|told| DpdkEnd {
-            version: told.version.clone(),
-            port: told.port.clone(),
-            command: told.command.clone(),
+        dpdk: ends.iter().find_map(|end| end.report.dpdk.as_ref()).map(|dpdk| DpdkEnd {
+            version: dpdk.version.clone(),
+            port: dpdk.port.clone(),
+            command: dpdk.command.clone(),
         }),
         zero_copy: ends.iter().find_map(|end| end.report.packets.as_ref()?.zero_copy),
-        threads: ends.iter().filter_map(|end| end.report.thread_use).map(|told| told.threads).max(),
+        threads: ends.iter().filter_map(|end| end.report.thread_use).map(|used| used.threads).max(),
         interface,
         queues,
         cores,
@@ -160,13 +160,13 @@ pub(super) fn at_end(
     })
 }
 
-/// Packets by queue as the driver counts them, of an end that went through the network stack.
+/// Packets by queue from the driver's counters, for an end that used the network stack.
 fn by_driver(role: Role, is_sender: bool, interface: &str, around: Surroundings<'_>) -> BTreeMap<u32, u64> {
     let seen = around.queues.iter().find(|seen| seen.role == role && seen.interface == interface);
     seen.map(|seen| if is_sender { seen.sent.clone() } else { seen.received.clone() }).unwrap_or_default()
 }
 
-/// The share of its time that a core of an end's machine worked.
+/// The busy fraction of a core of an end's machine.
 fn busy(role: Role, core: u16, around: Surroundings<'_>) -> Option<f64> {
     let machine = match (around.shared, role) {
         (true, _) | (false, Role::Client) => around.machines.first()?,
@@ -189,10 +189,10 @@ mod tests {
         };
         assert_eq!(spread(&[2000, 1900, 2000, 4100]), Some(Uneven { most: 3, share: 0.41, even: 0.25 }));
         assert_eq!(spread(&[2500, 2600, 2400, 2500]), None);
-        // A queue that stood idle counts for the even share.
+        // An idle queue counts for the even share.
         assert_eq!(spread(&[0, 5000]).map(|uneven| uneven.most), Some(1));
         assert_eq!(spread(&[5000]), None);
-        // What was not to be used is no part of it.
+        // Queues beyond the expected number do not count.
         let one = BTreeMap::from([(0_u32, 5000_u64), (1, 0), (2, 0)]);
         assert_eq!(uneven(&one, Some(1)), None);
         assert_eq!(uneven(&one, Some(2)).map(|uneven| uneven.even), Some(0.5));

@@ -1,4 +1,4 @@
-//! Stamped round trips of one arm, all trials together: of what they consist, both ways by themselves, and what stamps cost.
+//! Timestamped round trips of an arm, over all trials: their parts, one-way delays, and the cost of timestamps.
 use std::collections::BTreeMap;
 
 use netduel_model::sample::HistogramRecord;
@@ -7,87 +7,87 @@ use netduel_model::trial::Trial;
 use netduel_stats::histogram::Histogram;
 use netduel_stats::summary;
 
-/// Ranks of the round trips that are typical, as fractions: the middle half.
+/// Percentile range of typical round trips: the middle half.
 const TYPICAL: (f64, f64) = (0.25, 0.75);
-/// Ranks of the slow ones: the slowest of a hundred.
+/// Percentile range of slow round trips: the slowest 1 %.
 const SLOW: (f64, f64) = (0.99, 1.0);
 
-/// What the stamps of an arm say.
+/// The timestamp analysis of an arm.
 #[derive(Debug, Clone)]
 pub struct Stamps {
-    /// Stamped round trips in the steady windows.
+    /// Number of timestamped round trips in the steady windows.
     pub stamped: u64,
-    /// Of these, those with all stamps, whose parts add up.
+    /// Number of these that have all timestamps and whose parts add up.
     pub complete: u64,
-    /// Stamps that did not come.
+    /// Number of missing timestamps.
     pub missing: MissingStamps,
-    /// Round trips whose parts do not add up.
+    /// Number of round trips whose parts do not add up.
     pub inconsistent: u64,
-    /// Round trips in which the wall clock was stepped.
+    /// Number of round trips during which the wall clock was stepped.
     pub clock_steps: u64,
-    /// The parts as the client saw them, in the order of a round trip.
+    /// The parts as measured by the client, in the order of a round trip.
     pub parts: Vec<(Part, Histogram)>,
-    /// Parts that only the server knows, where responses were too small to tell the client.
+    /// Parts that only the server measured, because responses were too small to carry them to the client.
     pub server_parts: Vec<(Part, Histogram)>,
-    /// Of what the middle half of the round trips consists.
+    /// Composition of the middle half of the round trips.
     pub typical: Option<Composition>,
-    /// Of what the slowest hundredth consists.
+    /// Composition of the slowest 1 % of the round trips.
     pub slow: Option<Composition>,
-    /// What a transmit stamp costs.
+    /// Cost of a transmit timestamp.
     pub cost: Option<StampCost>,
-    /// Network and server by the clock of the client's NIC.
+    /// Network and server time by the clock of the client's NIC.
     pub hardware: Option<Histogram>,
-    /// What the server held a request, by the clock of its NIC.
+    /// Service time of the server by the clock of its NIC.
     pub server_hardware: Option<Histogram>,
-    /// The ways there and back.
+    /// One-way delays.
     pub one_way: Option<OneWay>,
 }
 
-/// The mean round trip of some ranks. Its parts add up to it.
+/// The mean round trip of a percentile range. Its parts add up to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composition {
-    /// The whole, nanoseconds.
+    /// Mean round trip, nanoseconds.
     pub whole_ns: f64,
-    /// Round trips that it is the mean of. Where a rank falls into a level, a part of the level counts.
+    /// Number of round trips in the mean. A histogram level that the range cuts counts in part.
     pub count: f64,
-    /// The parts in order, nanoseconds.
+    /// Mean of each part in order, nanoseconds.
     pub parts: Vec<(Part, f64)>,
 }
 
-/// The median of stamped round trips less that of the others, by trial: both ran at the same time.
+/// Median of timestamped round trips minus that of the others, by trial: both ran at the same time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StampCost {
     /// Median over the trials, nanoseconds.
     pub median_ns: f64,
-    /// Smallest of a trial.
+    /// Minimum of a trial.
     pub min_ns: f64,
-    /// Largest of a trial.
+    /// Maximum of a trial.
     pub max_ns: f64,
-    /// Trials.
+    /// Number of trials.
     pub trials: usize,
 }
 
-/// One-way delay, which never stands without its error.
+/// One-way delays with their error.
 #[derive(Debug, Clone)]
 pub struct OneWay {
     /// Client to server, nanoseconds.
     pub up: Histogram,
     /// Server to client, nanoseconds.
     pub down: Histogram,
-    /// How wrong each may be, nanoseconds: the worst of the trials.
+    /// Maximum error of either direction over the trials, nanoseconds.
     pub error_ns: u64,
-    /// How the clocks were brought together: estimated, unless they were one in all trials.
+    /// Clock relation: estimated, unless both ends shared one clock in all trials.
     pub clocks: Clocks,
-    /// Exchanges that came out shorter than nothing.
+    /// Number of exchanges with a negative delay.
     pub negative: u64,
 }
 
-/// The stamps of one trial; absent when it has none.
+/// The timestamp report of a trial; absent without timestamps.
 pub fn of_trial(trial: &Trial) -> Option<Stamps> {
     of(&[trial])
 }
 
-/// The stamps of an arm; absent when the workload has none.
+/// The timestamp analysis of an arm; absent for workloads without timestamps.
 pub(super) fn of(trials: &[&Trial]) -> Option<Stamps> {
     let reports = |client: bool| {
         trials.iter().filter_map(move |trial| {
@@ -149,7 +149,7 @@ fn merged_parts<'a>(reports: impl Iterator<Item = &'a StampReport>) -> Vec<(Part
     by_part.into_iter().filter_map(|(part, records)| Some((part, merged(records.into_iter())?))).collect()
 }
 
-/// Count and sums by level.
+/// Counts and sums by histogram level.
 fn merged_levels<'a>(levels: impl Iterator<Item = &'a StampLevel>) -> BTreeMap<u64, (u64, Vec<u64>)> {
     let mut all: BTreeMap<u64, (u64, Vec<u64>)> = BTreeMap::new();
     for level in levels {
@@ -162,7 +162,7 @@ fn merged_levels<'a>(levels: impl Iterator<Item = &'a StampLevel>) -> BTreeMap<u
     all
 }
 
-/// The mean over the round trips of these ranks. Of a level that the ranks cut, the mean counts by the share that is inside.
+/// The mean of the round trips in a percentile range. A level that the range cuts counts by the share that lies inside.
 fn composition(
     levels: &BTreeMap<u64, (u64, Vec<u64>)>,
     kinds: &[Part],

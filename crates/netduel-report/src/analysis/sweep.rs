@@ -1,4 +1,4 @@
-//! Workloads of packets that differ in one thing only, seen together: sizes of frames, or numbers of queues.
+//! Sweeps: packet workloads that differ only in frame size, or arms that differ only in their number of queues.
 use netduel_model::ids::ArmName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
@@ -6,46 +6,46 @@ use netduel_stats::summary;
 
 use super::{ArmAnalysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis};
 
-/// What differs.
+/// The parameter of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweptBy {
-    /// The size of frames, from one list of a plan.
+    /// Frame size: workloads from one list of a plan.
     Frames,
-    /// The number of queues, from arm to arm.
+    /// Number of queues: arms of one workload.
     Queues,
 }
 
-/// Several workloads, or several arms of one.
+/// Workloads, or arms of one workload, that differ in one parameter.
 #[derive(Debug, Clone)]
 pub struct Sweep {
-    /// What differs.
+    /// The parameter.
     pub by: SweptBy,
-    /// What they have in common: the beginning of their names, or the workload's.
+    /// The common prefix of the workload names, or the name of the only workload.
     pub name: String,
-    /// What searches looked for, where that is what the points are of: their rates are the results then, not what was received.
+    /// The metric of a rate search; absent for fixed rates. With a search, the points hold its results instead of received rates.
     pub search: Option<Metric>,
-    /// Each, in the order of the plan; of sizes those of all arms.
+    /// The points in the order of the plan; a sweep of frame sizes has one per size and arm.
     pub points: Vec<SweepPoint>,
 }
 
-/// One workload on one arm.
+/// One point: a workload on an arm.
 #[derive(Debug, Clone)]
 pub struct SweepPoint {
     /// `64 B`, `4 queues`.
     pub label: String,
-    /// Size of its frames, bytes.
+    /// Frame size, bytes.
     pub frame: u32,
-    /// Which arm.
+    /// The arm.
     pub arm: ArmName,
-    /// What was sent; absent when no trial tells.
+    /// Sent rates; absent when no trial has them.
     pub sent: Option<PacketRates>,
-    /// What was received.
+    /// Received rates, or the results of the search.
     pub received: Option<PacketRates>,
-    /// Smallest and largest mean of a valid trial, received, pps.
+    /// Minimum and maximum over the valid trials of the received mean, packets per second.
     pub range: Option<(f64, f64)>,
 }
 
-/// The sweeps of a run; empty where nothing was swept.
+/// The sweeps of a run.
 pub(super) fn of_run(plan: &ResolvedPlan, workloads: &[WorkloadAnalysis]) -> Vec<Sweep> {
     frames(workloads)
         .into_iter()
@@ -53,7 +53,7 @@ pub(super) fn of_run(plan: &ResolvedPlan, workloads: &[WorkloadAnalysis]) -> Vec
         .collect()
 }
 
-/// The one direction of an arm's packets.
+/// The packets of an arm with traffic in one direction.
 fn only(arm: &ArmAnalysis) -> Option<&ArmPackets> {
     match arm.packets.as_slice() {
         [one] => Some(one),
@@ -61,7 +61,7 @@ fn only(arm: &ArmAnalysis) -> Option<&ArmPackets> {
     }
 }
 
-/// The rates that a workload searches for; absent where it does not search.
+/// The metric that a workload searches for; absent without a search.
 fn searched(workload: &WorkloadAnalysis) -> Option<&MetricAnalysis> {
     workload.arms.iter().find(|arm| arm.search.is_some())?;
     let metrics = workload.judged.iter().chain(&workload.unjudged);
@@ -84,13 +84,13 @@ fn point(label: String, workload: &WorkloadAnalysis, arm: &ArmAnalysis, packets:
     SweepPoint { label, frame: packets.path.frame, arm: arm.arm.clone(), sent, received, range }
 }
 
-/// The median of what searches found.
+/// The median of search results.
 fn of_values(values: &[f64]) -> Option<PacketRates> {
     let trials = values.len() as u32;
     Some(PacketRates { trials, median: summary::median(values)?, intervals: 0, min: None, max: None })
 }
 
-/// The name that a workload of a list has without the size of its frames.
+/// The name of a workload from a list without its frame size.
 fn stem(workload: &WorkloadAnalysis) -> Option<String> {
     let frame = only(workload.arms.first()?)?.path.frame;
     workload.name.as_str().strip_suffix(&format!("-{frame}")).map(str::to_owned)
@@ -115,7 +115,7 @@ fn frames(workloads: &[WorkloadAnalysis]) -> Vec<Sweep> {
     sweeps
 }
 
-/// Queues of an arm: those that its engines drive, or those that a treatment gives its interfaces.
+/// Number of queues of an arm: of its engines, or from a treatment.
 fn queues_of(plan: &ResolvedPlan, arm: &ArmAnalysis, packets: &ArmPackets) -> Option<u32> {
     let treated = |arm: &Arm| {
         arm.treatments.iter().find_map(|treatment| match treatment.action {
@@ -126,9 +126,9 @@ fn queues_of(plan: &ResolvedPlan, arm: &ArmAnalysis, packets: &ArmPackets) -> Op
     packets.path.queues.or_else(|| plan.arm(&arm.arm).and_then(treated))
 }
 
-/// The arms of a workload that differ in their queues.
+/// The sweep over the arms of a workload with different numbers of queues.
 fn queues(plan: &ResolvedPlan, workload: &WorkloadAnalysis) -> Option<Sweep> {
-    let told: Vec<(u32, SweepPoint)> = workload
+    let points: Vec<(u32, SweepPoint)> = workload
         .arms
         .iter()
         .filter_map(|arm| {
@@ -138,11 +138,11 @@ fn queues(plan: &ResolvedPlan, workload: &WorkloadAnalysis) -> Option<Sweep> {
             Some((queues, point(label, workload, arm, packets)))
         })
         .collect();
-    let differ = told.iter().any(|(queues, _)| *queues != told[0].0);
+    let differ = points.iter().any(|(queues, _)| *queues != points[0].0);
     differ.then(|| Sweep {
         by: SweptBy::Queues,
         search: searched(workload).map(|metric| metric.metric),
         name: workload.name.to_string(),
-        points: told.into_iter().map(|(_, point)| point).collect(),
+        points: points.into_iter().map(|(_, point)| point).collect(),
     })
 }

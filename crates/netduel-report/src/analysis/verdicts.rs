@@ -1,4 +1,4 @@
-//! Pairs arms within blocks and has all comparisons of a run judged as one family.
+//! Pairs arms within blocks and judges all comparisons of a run as one family.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::ArmName;
@@ -11,21 +11,21 @@ use netduel_stats::verdict::{Judged, Question, Rule, Verdict, judge};
 use super::identities::Spans;
 use super::{ArmValues, Comparison, Counter, MetricAnalysis, WorkloadAnalysis};
 
-/// The smallest loss that matters when the baseline loses nothing: one datagram in a thousand.
+/// The smallest relevant loss when the baseline loses nothing: 1 datagram in 1000.
 pub(super) const LOSS_MARGIN_MIN: f64 = 0.001;
 
-/// The smallest number of retransmits per gigabyte that matters when the baseline has none.
+/// The smallest relevant number of retransmits per gigabyte when the baseline has none.
 pub(super) const RETRANSMITS_MARGIN_MIN: f64 = 1.0;
 
-/// The shortest outage that matters, nanoseconds: a probe's pace by default, so less is not seen.
+/// The shortest relevant outage, nanoseconds: the default probe interval; shorter outages are not visible.
 const OUTAGE_MARGIN_MIN_NS: f64 = 1e6;
-/// The smallest number of probes lost that matters.
+/// The smallest relevant number of lost probes.
 const LOST_MARGIN_MIN: f64 = 1.0;
-/// The shortest recovery that matters, nanoseconds: an interval of the fine series.
+/// The shortest relevant recovery, nanoseconds: one interval of the fine series.
 const RECOVERY_MARGIN_MIN_NS: f64 = 1e7;
 
-/// Fills in comparisons and verdicts of every judged metric, and the ratios of counters. All comparisons of the run are one
-/// family: the more comparisons, the more evidence each verdict needs.
+/// Fills in comparisons and verdicts of all judged metrics, and the ratios of counters. All comparisons of a run are one family:
+/// more comparisons need more evidence for each verdict.
 pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [WorkloadAnalysis]) {
     let design = &plan.design;
     let equivalence = design.equivalence.fraction();
@@ -56,9 +56,9 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     }
 }
 
-/// Ratio of each arm to the baseline by the estimate of the verdicts.
+/// Ratio of each arm to the baseline, with the estimator of the verdicts.
 fn ratios(counter: &Counter, paired: impl Fn(u32, [&ArmName; 2]) -> bool) -> Vec<Option<f64>> {
-    // The centre does not depend on the confidence.
+    // The point estimate does not depend on the confidence level.
     const CONFIDENCE: f64 = 0.95;
     let baseline: BTreeMap<u32, f64> = counter.by_block.first().into_iter().flatten().copied().collect();
     let Some((name, _)) = counter.arms.first() else { return Vec::new() };
@@ -74,7 +74,7 @@ fn ratios(counter: &Counter, paired: impl Fn(u32, [&ArmName; 2]) -> bool) -> Vec
     [None].into_iter().chain(arms.skip(1).map(of_arm)).collect()
 }
 
-/// The answer, unless it rests on values that may have been larger: those of the baseline and those of the arm.
+/// The verdict, or inconclusive when it depends on censored values (lower bounds) of the baseline or of the arm.
 fn borne_out(answer: Judged, at_least: [bool; 2]) -> Judged {
     let [of_baseline, of_arm] = at_least;
     let may_be_wrong = match answer.verdict {
@@ -97,7 +97,7 @@ fn judged(workloads: &mut [WorkloadAnalysis]) -> impl Iterator<Item = (Metric, &
         .flat_map(|metric| metric.comparisons.iter_mut().map(|comparison| (metric.metric, comparison)))
 }
 
-/// `paired`: whether the trials of two arms in a block ran on the same hosts.
+/// `paired`: whether the trials of both arms in a block ran on the same hosts.
 fn comparisons(
     metric: &MetricAnalysis,
     equivalence: f64,
@@ -123,8 +123,8 @@ fn comparisons(
         .collect()
 }
 
-/// A metric that may be zero has no ratio, so its margin is the plan's share of the baseline's median, with a floor for a
-/// baseline at or near zero.
+/// A metric that may be zero has no ratio. Its margin is the plan's share of the baseline's median, with a floor for a baseline
+/// at or near zero.
 fn margin(metric: Metric, baseline: &ArmValues, equivalence: f64) -> f64 {
     let of_median = summary::median(&baseline.numbers()).unwrap_or(0.0) * equivalence;
     match metric {

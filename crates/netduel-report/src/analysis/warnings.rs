@@ -13,29 +13,29 @@ use netduel_stats::{doubt, summary};
 use super::machine::{self, Machines};
 use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, series};
 
-/// A share of stolen time above this causes a warning.
+/// A larger share of stolen time causes a warning.
 const STOLEN_SHARE_MAX: f64 = 0.01;
 
-/// A share of CPU time of other processes above this causes a warning.
+/// A larger share of CPU time of other processes causes a warning.
 const OTHERS_SHARE_MAX: f64 = 0.05;
 
-/// A wall clock that moved further than this against the monotonic one was stepped, not slewed.
+/// A wall clock that deviated further from the monotonic clock was stepped, not slewed.
 const CLOCK_STEP_MAX_NS: u64 = 1_000_000;
 
-/// A larger share of stamped round trips that could not be split causes a warning.
+/// A larger share of timestamped round trips without a split causes a warning.
 const STAMPS_LOST_MAX: f64 = 0.05;
 
-/// A core busier than this is saturated.
+/// A core with a larger busy share is saturated.
 const BUSY_SHARE_MAX: f64 = 0.9;
 
 /// An open loop is late when its p99 lateness exceeds one interval of its schedule. The threshold is at least the scheduler's
-/// granularity and at most a millisecond.
+/// granularity and at most 1 ms.
 const LATENESS_NS: (f64, f64) = (50_000.0, 1_000_000.0);
 
-/// A sender that sent less than this share of the configured rate missed it.
+/// A sender below this share of the configured rate missed it.
 const RATE_SHARE_MIN: f64 = 0.99;
 
-/// Every warning that follows from the data.
+/// All warnings derived from the data.
 pub(super) fn derive(
     plan: &ResolvedPlan,
     counting: &[&Trial],
@@ -74,7 +74,7 @@ pub(super) fn derive(
     warnings
 }
 
-/// Whether two warnings have the same kind and subject, whatever their figures.
+/// Whether two warnings have the same kind and subject; figures may differ.
 pub(super) fn same_subject(a: &Warning, b: &Warning) -> bool {
     let subject = |warning: &Warning| {
         let value = serde_json::to_value(warning).unwrap_or_default();
@@ -148,7 +148,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
         }
         for outlier in doubt::outliers(&values) {
             let Some((block, _)) = arm.values.get(outlier.index) else { continue };
-            // A multiple of zero is infinite; the chart by block shows such an outlier.
+            // The ratio to a median of zero is infinite; the chart by block shows such an outlier.
             if !outlier.ratio_to_median.is_finite() {
                 continue;
             }
@@ -183,7 +183,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis) -> Vec<Warn
     warnings
 }
 
-/// Zero-copy reports of both ends of all trials, summed.
+/// Zero-copy counts of both ends, sum over all trials.
 fn zero_copy(trials: &[&Trial]) -> ZeroCopyReport {
     let mut all = ZeroCopyReport::default();
     let ends = trials.iter().flat_map(|trial| [&trial.client, &trial.server]).flatten();
@@ -213,7 +213,7 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
         });
     }
     let zero_copy = zero_copy(trials);
-    // A capture for a moment copies some; that is no matter of the path.
+    // Packet capture causes occasional copies, which are not a property of the path.
     if zero_copy.copied > 0 && zero_copy.copied.saturating_mul(100) >= zero_copy.completions {
         warnings.push(Warning::ZeroCopyFellBack {
             arm: arm.arm.clone(),
@@ -244,16 +244,16 @@ fn of_traffic(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     warnings
 }
 
-/// Transactions that failed, with the errors that the clients counted.
+/// Failed transactions and their errors, as counted by the clients.
 fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
     let mut causes: BTreeMap<String, u64> = BTreeMap::new();
-    let (mut failed, mut begun) = (0, 0);
+    let (mut failed, mut attempted) = (0, 0);
     for trial in trials {
         let of_trips = || figures::round_trips(trial)?.parts.as_ref();
         let under_load = || Some(&trial.client.as_ref()?.report.under_load.as_ref()?.foreign);
         let Some(parts) = of_trips().or_else(under_load) else { continue };
         failed += parts.failed;
-        begun += parts.attempted;
+        attempted += parts.attempted;
         for error in trial.client.iter().flat_map(|end| &end.report.errors) {
             *causes.entry(format!("{}: {}", error.call, error.error)).or_default() += error.count;
         }
@@ -267,12 +267,12 @@ fn failed_transactions(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &
         arm: arm.arm.clone(),
         workload: workload.name.clone(),
         failed,
-        attempted: begun,
+        attempted,
         cause: cause.join("; "),
     })
 }
 
-/// Trials that were to busy-poll and whose packets came from a device that cannot be polled.
+/// Trials with busy-polling enabled whose packets came from a device without NAPI busy-polling.
 fn nothing_to_poll(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
     let not_polled = |trial: &&&Trial| {
         figures::ends(trial).flat_map(|end| &end.report.streams).any(|stream| stream.napi_id == Some(0))
@@ -285,7 +285,7 @@ fn nothing_to_poll(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Tr
     })
 }
 
-/// Stamps on one side of a comparison only, and stamps that did not come.
+/// Timestamps on one side of a comparison only, and missing timestamps.
 fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
     let is_stamped = |arm: &ArmAnalysis| arm.workload.traffic.facts().is_stamped;
     let mut warnings = Vec::new();
@@ -294,7 +294,7 @@ fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
     }
     if let Some(stamps) = arm.stamps.as_ref().filter(|stamps| stamps.stamped > 0) {
         let share = 1.0 - stamps.complete as f64 / stamps.stamped as f64;
-        // The last transmit stamp of the server is never known, which is much where round trips are few.
+        // The server's last transmit timestamp is always missing, which is a large share of few round trips.
         let lost = stamps.stamped - stamps.complete;
         if share > STAMPS_LOST_MAX && lost > u64::from(arm.trials) {
             warnings.push(Warning::TimestampsIncomplete {
@@ -308,7 +308,7 @@ fn stamps(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Vec<Warning> {
     warnings
 }
 
-/// The worst trial's 99th percentile of lateness, when it is too late.
+/// The p99 lateness of the worst trial, when it is above the threshold.
 fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
     let interval_ns = 1e9 / workload.traffic.facts().request_rate()?.0.max(1) as f64;
     let allowed = interval_ns.clamp(LATENESS_NS.0, LATENESS_NS.1);
@@ -322,24 +322,24 @@ fn lateness(workload: &Workload, trials: &[&Trial]) -> Option<u64> {
         .filter(|late| *late as f64 > allowed)
 }
 
-/// The rate that streams or flows were asked for and what they sent, bit/s, when it is less.
+/// Configured and achieved send rate, bit/s, when the rate was missed.
 fn rate_missed(workload: &Workload, trials: &[&Trial]) -> Option<(f64, f64)> {
     let paced = workload.traffic.facts().paced?;
-    let (asked, seconds) = (paced.rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
+    let (configured, seconds) = (paced.rate.0 as f64, workload.timing.duration.0 as f64 / 1e9);
     let slower = |trial: &&Trial| {
         let ends = [&trial.client, &trial.server].into_iter().flatten();
         ends.filter_map(|end| end.report.sent.as_ref()).map(|flow| flow.bytes as f64).min_by(f64::total_cmp)
     };
     let sent: Vec<f64> = trials.iter().filter_map(slower).collect();
     let median = summary::median(&sent)?;
-    let missing = asked * seconds / 8.0 - median - paced.grain as f64;
+    let missing = configured * seconds / 8.0 - median - paced.grain as f64;
     let sent_bps = median * 8.0 / seconds;
-    (missing > 0.0 && sent_bps < asked * RATE_SHARE_MIN).then_some((asked, sent_bps))
+    (missing > 0.0 && sent_bps < configured * RATE_SHARE_MIN).then_some((configured, sent_bps))
 }
 
-/// A plateau or a fall within trials, where the traffic was free to go faster and CPU was to spare.
+/// A flat or falling rate within trials without a configured rate and with spare CPU time.
 fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial]) -> Option<Warning> {
-    // Where events change the path, the rate changes with it, by design.
+    // In a failover the rate changes with the path.
     let free = arm.workload.traffic.facts().is_unpaced();
     if !free || trials.is_empty() || machine::busiest_core(&arm.machines)? > BUSY_SHARE_MAX {
         return None;
@@ -365,7 +365,7 @@ fn rate_shape(workload: &WorkloadAnalysis, arm: &ArmAnalysis, trials: &[&Trial])
     None
 }
 
-/// Hosts of a trial on which other processes used so much CPU time that CPU figures are overstated, with their share.
+/// Hosts on which other processes used so much CPU time that CPU metrics are overstated, with their share.
 pub fn busy_hosts(trial: &Trial, shared_machine: bool) -> Vec<(Role, f64)> {
     let neighbour = if shared_machine { trial.server.as_ref() } else { None };
     [Role::Client, Role::Server]
@@ -383,7 +383,7 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
     for trial in counting {
         let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
         for role in [Role::Client, Role::Server] {
-            // A shared machine counts as one host, or each warning would be printed twice.
+            // A shared machine counts as one host; otherwise each warning would appear twice.
             if role == Role::Server && trial.client.is_some() && machines.shared(&arm.pair) {
                 continue;
             }
@@ -419,7 +419,7 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
     stolen.chain(busy).chain(steps).collect()
 }
 
-/// Other tests of a standing server during trials.
+/// Concurrent tests of a standing server during trials.
 fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
     let mut beside: BTreeMap<HostName, (u32, u32)> = BTreeMap::new();
     for trial in counting {
@@ -436,8 +436,8 @@ fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
     beside.into_iter().map(warning).collect()
 }
 
-/// The share of a host's CPU time that was neither an agent's nor an interrupt's. `neighbour`: the other end, when it runs
-/// on the same cores; the commands and the coordinator that a run needs besides are too small to matter.
+/// The share of a host's CPU time that belongs to neither an agent nor interrupts. `neighbour`: the other end, when it runs on
+/// the same cores. Helper commands and the coordinator are negligible.
 fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
     let cores = &end.observation.cores;
     let total: u64 = cores.iter().map(|core| core.busy_ns() + core.steal_ns + core.idle_ns).sum();

@@ -1,7 +1,7 @@
-//! The parts of a report, free of any format: sections of blocks, and text with emphasis.
+//! The parts of a report, independent of the output format: sections of blocks, and text with emphasis.
 //!
-//! A renderer knows these types and nothing of workloads. Every text here may hold characters from outside (plans, hosts,
-//! errors): each renderer makes them harmless for its own format.
+//! A renderer knows these types and no workloads. Any text may hold characters from outside (plans, hosts, errors): each renderer
+//! escapes them for its format.
 use crate::findings::Finding;
 use crate::words::tone::Tone;
 
@@ -14,37 +14,37 @@ use super::verdicts::Verdicts;
 pub struct Document {
     /// The question of the plan.
     pub title: String,
-    /// The run: its name, date and program.
+    /// Name, date and program of the run.
     pub source: Vec<String>,
-    /// How many trials the result rests on, and how the run ended.
+    /// Number of trials behind the result, and how the run ended.
     pub basis: String,
-    /// Arms, baseline first; charts tell them apart by their place here.
+    /// Arms, baseline first; charts number them by their position here.
     pub arms: Vec<String>,
-    /// Sections in the order in which every format has them.
+    /// Sections in the order of every format.
     pub sections: Vec<Section>,
 }
 
-/// Where a section is shown.
+/// The outputs that show a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// In every form, the closing lines of a run included.
+    /// Every output, including the closing lines of a run.
     Result,
-    /// In every full report.
+    /// Every full report.
     Detail,
-    /// In reports that are kept as files; a terminal leaves it out.
+    /// Report files only; a terminal omits it.
     Reference,
 }
 
 /// A section with its heading.
 #[derive(Debug, Clone)]
 pub struct Section {
-    /// The name by which links lead here: letters, digits and hyphens.
+    /// Link target: letters, digits and hyphens.
     pub anchor: String,
     /// The heading, a noun.
     pub title: String,
-    /// Where it is shown.
+    /// The outputs that show it.
     pub scope: Scope,
-    /// What it holds.
+    /// The blocks of the section.
     pub blocks: Vec<Block>,
 }
 
@@ -55,11 +55,11 @@ pub enum Block {
     Heading(String),
     /// A paragraph.
     Paragraph(Text),
-    /// A short explanation of how to read what follows.
+    /// A short explanation of how to read the next block.
     Reading(String),
-    /// The answers in one sentence each; a terminal, which has the verdicts in view, leaves them out.
+    /// The summary in one sentence per arm and workload; a terminal omits it because the verdicts are in view.
     Headlines(Vec<Headline>),
-    /// Paragraphs with a mark before each.
+    /// A bulleted list.
     List(Vec<Text>),
     /// A table.
     Table(Table),
@@ -67,17 +67,17 @@ pub enum Block {
     Verdicts(Verdicts),
     /// A picture.
     Figure(Box<Figure>),
-    /// Facts with their titles, in groups.
+    /// Facts with their labels, in groups.
     Facts(Vec<FactGroup>),
-    /// What is wrong with hosts, and what to do.
+    /// Findings: problems of hosts with their remedies.
     Findings(Vec<Finding>),
     /// Lines to copy, or a file.
     Code(Vec<String>),
-    /// Blocks to look something up in, with the title under which they are folded; text formats leave them out.
+    /// Reference material under a title, folded in HTML; text formats omit it.
     Folded(String, Vec<Block>),
 }
 
-/// The answer for one arm in one workload.
+/// The summary of one arm in one workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
     /// The workload.
@@ -86,14 +86,14 @@ pub struct Headline {
     pub text: Text,
 }
 
-/// Facts that belong together.
+/// A group of facts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FactGroup {
-    /// A name and a line about it; absent for facts of the section's own subject.
+    /// Name and one-line description; absent for facts of the section's own subject.
     pub head: Option<(String, String)>,
-    /// Whether the group lies beneath the one before it.
+    /// Whether the group is below the previous one in the hierarchy.
     pub nested: bool,
-    /// Title and text.
+    /// Label and text.
     pub rows: Vec<(String, String)>,
 }
 
@@ -101,37 +101,37 @@ pub struct FactGroup {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text(pub Vec<Span>);
 
-/// A piece of text.
+/// A run of text with one emphasis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// The characters.
     pub text: String,
-    /// How they are set off.
+    /// The emphasis.
     pub style: Style,
 }
 
-/// How a piece of text is set off. Never the only sign of what it says.
+/// Emphasis. Never the only sign of a meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Style {
-    /// Not at all.
+    /// Plain.
     Plain,
-    /// Stressed.
+    /// Strong.
     Strong,
     /// A verdict.
     Tone(Tone),
-    /// It leads to a section.
+    /// A link to a section.
     Link(&'static str),
 }
 
 impl Text {
-    /// Adds a piece.
+    /// Appends text.
     #[must_use]
     pub fn and(mut self, text: impl Into<String>, style: Style) -> Self {
         self.0.push(Span { text: text.into(), style });
         self
     }
 
-    /// The characters alone.
+    /// The text without emphasis.
     pub fn characters(&self) -> String {
         self.0.iter().map(|span| span.text.as_str()).collect()
     }
@@ -148,7 +148,7 @@ pub fn list(items: impl IntoIterator<Item = String>) -> Block {
     Block::List(items.into_iter().map(Text::from).collect())
 }
 
-/// A heading and a list beneath it; nothing without items.
+/// A heading and a list below it; empty without items.
 pub fn titled_list(title: &str, items: Vec<String>) -> Vec<Block> {
     if items.is_empty() { Vec::new() } else { vec![Block::Heading(title.to_owned()), list(items)] }
 }

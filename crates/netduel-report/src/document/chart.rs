@@ -1,103 +1,103 @@
-//! Pictures as data: the chart, its text alternative, and the table of its numbers.
+//! Figures as data: the chart, its text alternative, and the table of its numbers.
 use netduel_model::snapshot::HostSnapshot;
 
 use super::table::Table;
 
-/// A picture.
+/// A figure.
 #[derive(Debug, Clone)]
 pub struct Figure {
     /// The heading, a noun.
     pub title: String,
     /// How to read it.
     pub reading: String,
-    /// What it shows, in words.
+    /// Text alternative.
     pub alternative: String,
-    /// What is drawn.
+    /// The chart.
     pub chart: Chart,
     /// Its numbers.
     pub data: Option<Table>,
-    /// Whether formats without pictures print the numbers. They do not where a table nearby has them.
+    /// Whether formats without pictures print the numbers. False when a table nearby has them.
     pub in_text: bool,
 }
 
-/// What is drawn.
+/// The kinds of charts.
 #[derive(Debug, Clone)]
 pub enum Chart {
-    /// Drawn by the script of the page: the kind of plot, and its data.
+    /// Drawn by the script of the page: kind of plot, and data.
     Plot(&'static str, serde_json::Value),
     /// Bars of segments that add up.
     Bars(Bars),
-    /// Lines over one axis of time, with moments marked.
+    /// Lines over a common time axis with marked events.
     Timeline(Timeline),
-    /// Steps in order by their rate, on a logarithmic axis.
+    /// Steps of a search in chronological order by rate, on a logarithmic axis.
     Steps(Steps),
-    /// Interfaces, queues and cores of a host, by its name.
+    /// Interfaces, queues and cores of the named host.
     Host(String, Box<HostSnapshot>),
 }
 
-/// Bars beneath each other.
+/// A bar chart.
 #[derive(Debug, Clone, Default)]
 pub struct Bars {
-    /// The parts that bars are made of; empty where segments bear their names.
+    /// The legend; empty when segments have labels.
     pub legend: Vec<(String, Paint)>,
-    /// Bars.
+    /// The bars from top to bottom.
     pub rows: Vec<Bar>,
 }
 
 /// A bar.
 #[derive(Debug, Clone)]
 pub struct Bar {
-    /// Whose it is.
+    /// Its label.
     pub title: String,
-    /// More about it, set quietly.
+    /// A secondary label.
     pub detail: String,
-    /// The sum in words; empty when it is all.
+    /// The formatted sum; empty when it equals the full width.
     pub whole: String,
     /// Segments from left to right.
     pub segments: Vec<Segment>,
 }
 
-/// A part of a bar.
+/// A segment of a bar.
 #[derive(Debug, Clone)]
 pub struct Segment {
-    /// What it is.
+    /// Its label.
     pub title: String,
     /// Its share of the full width.
     pub share: f64,
-    /// Its number in words.
+    /// Its formatted number.
     pub label: String,
-    /// Its look.
+    /// Its style.
     pub paint: Paint,
 }
 
-/// The look of a segment.
+/// The style of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
-    /// As the plan expects.
+    /// The interface that the plan expects.
     Expected,
-    /// Anything else.
+    /// Any other interface.
     Other,
-    /// The class of that number, 0 to 4.
+    /// A class with this number, 0 to 4.
     Class(u8),
-    /// Between two hosts.
+    /// Network.
     Between,
     /// Waiting.
     Waiting,
 }
 
-/// Points of a line: seconds, and values.
+/// Points of a line: seconds and values.
 pub type Points = Vec<(f64, f64)>;
 
-/// Lines over one axis of time.
+/// Panels with lines over a common time axis.
 #[derive(Debug, Clone)]
 pub struct Timeline {
     /// The arm.
     pub title: String,
     /// Length of the axis, seconds.
     pub seconds: f64,
-    /// Moments and their names.
+    /// Times and names of events.
     pub marks: Vec<(f64, String)>,
-    /// Names of the two lines of a panel.
+    /// Names of the two lines of each panel.
     pub lines: [&'static str; 2],
     /// Panels from top to bottom.
     pub panels: Vec<Panel>,
@@ -106,26 +106,26 @@ pub struct Timeline {
 /// A panel of a timeline.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// What it shows.
+    /// Its title.
     pub title: &'static str,
-    /// A value for people.
+    /// Formats a value.
     pub human: fn(f64) -> String,
-    /// The value at the foot of a logarithmic axis; absent for one from 0.
+    /// The lower end of a logarithmic axis; absent for a linear axis from 0.
     pub foot: Option<f64>,
-    /// The value at the top.
+    /// The upper end of the axis.
     pub top: f64,
-    /// Each trial, by line.
+    /// The lines of each trial.
     pub trials: Vec<[Points; 2]>,
-    /// The median over trials, by line.
+    /// The lines of the median over trials.
     pub median: [Points; 2],
 }
 
 /// Steps of a search.
 #[derive(Debug, Clone)]
 pub struct Steps {
-    /// Steps in their order.
+    /// The steps in chronological order.
     pub steps: Vec<Step>,
-    /// A rate for people.
+    /// Formats a rate.
     pub human: fn(f64) -> String,
     /// The lower and the upper bound.
     pub bounds: [Option<f64>; 2],
@@ -134,13 +134,13 @@ pub struct Steps {
 /// A step of a search.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Its rate.
+    /// The tested rate.
     pub rate: f64,
     /// Its outcome.
     pub outcome: Outcome,
-    /// Whether it counts for the goal.
+    /// Whether the step decided the goal.
     pub is_confirming: bool,
-    /// It in words.
+    /// Text of the step.
     pub words: String,
 }
 

@@ -6,13 +6,13 @@ use super::scale::short;
 use super::table::{Cell, Column, Table};
 use crate::analysis::WorkloadAnalysis;
 
-/// Machines with more cores than this show only the cores that did something.
+/// Machines with more cores than this show only the cores with work.
 const CORES_SHOWN_ALL: usize = 16;
 
-/// A core that worked less than this share of the time did nothing worth a row.
+/// A core with a smaller busy share is not shown.
 const CORE_BUSY_MIN: f64 = 0.02;
 
-/// A plot for each machine of a workload: arms with other pairs may have others, so the longest list counts.
+/// A plot for each machine of a workload. Arms with other pairs may have other machines, so the longest list counts.
 pub(super) fn by_machine(workload: &WorkloadAnalysis) -> Vec<Figure> {
     let count = workload.arms.iter().map(|arm| arm.machines.len()).max().unwrap_or(0);
     (0..count).map(|index| of_machine(workload, index)).collect()
@@ -45,7 +45,7 @@ fn of_machine(workload: &WorkloadAnalysis, index: usize) -> Figure {
     }
 }
 
-/// Cores of a machine that are worth a row, over all arms, ascending.
+/// The cores of a machine with enough work over all arms, ascending.
 fn shown_cores(workload: &WorkloadAnalysis, machine: usize) -> Vec<u16> {
     let all = || {
         workload

@@ -1,4 +1,4 @@
-//! Counters per unit of work: a row for each counter, with its unit, and a column for each arm.
+//! Counters per unit of work: a row for each counter with its unit, a column for each arm.
 use netduel_model::units::three_digits;
 
 use super::block::{Block, Text};
@@ -6,7 +6,7 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::{Counter, Spread, WorkloadAnalysis, busiest_core};
 use crate::words;
 
-/// The section of a workload; empty where nothing was counted.
+/// The section of a workload; empty without counters.
 pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     if workload.counters.is_empty() && workload.explanation.is_empty() {
         return Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn not_judged(workload: &WorkloadAnalysis) -> Option<Block> {
     Some(Block::Folded("Metrics without a verdict".to_owned(), vec![Block::Table(table)]))
 }
 
-/// A list of sentences with emphasis on the head, up to a colon.
+/// A list of sentences with emphasis up to the first colon.
 pub(super) fn headed_list(items: Vec<String>) -> Block {
     let item = |text: String| match text.split_once(": ") {
         Some((head, rest)) => Text::default()

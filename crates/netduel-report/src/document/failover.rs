@@ -10,7 +10,7 @@ use crate::analysis::{
 use crate::words::failover::{event, meaning};
 use crate::words::percent_at_least;
 
-/// The section of a workload; empty when it is no failover.
+/// The section of a workload; empty for other workloads.
 pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     let (mut outages, mut rates, mut events, mut paths) =
         (outage_table(), rate_table(), event_table(), path_table());
@@ -55,7 +55,7 @@ fn outage_table() -> Table {
     Table::new(columns(&own))
 }
 
-/// The table of outages; columns of duplicate and reordered probes only where there is one.
+/// The table of outages; columns of duplicate and reordered probes only if there are any.
 fn without_zero_columns(mut table: Table) -> Table {
     let zero = Cell::Number("0".to_owned());
     let mut dropped = Vec::new();
@@ -96,7 +96,7 @@ fn nanos(value: Option<f64>) -> Cell {
 fn outage_row(way: &WayFigures) -> Vec<Cell> {
     let outage = sorted(&way.outage_ns);
     let total = |counts: &[f64]| Cell::Number(format!("{}", counts.iter().sum::<f64>()));
-    let max = quantile(&outage, 1.0).map(|max| match way.never_over {
+    let max = quantile(&outage, 1.0).map(|max| match way.open_ended {
         0 => human_nanos(max),
         count => format!("{}, until the end in {count}", human_nanos(max)),
     });
@@ -105,7 +105,7 @@ fn outage_row(way: &WayFigures) -> Vec<Cell> {
         nanos(quantile(&outage, 0.5)),
         nanos(quantile(&outage, 0.9)),
         Cell::number(max),
-        nanos(quantile(&sorted(&way.without_ns), 0.5)),
+        nanos(quantile(&sorted(&way.baseline_ns), 0.5)),
         total(&way.lost),
         total(&way.duplicated),
         total(&way.reordered),
@@ -144,7 +144,7 @@ fn event_table() -> Table {
     table
 }
 
-/// What each event does, and how long the kernel worked on it.
+/// The action of each event, and the duration of the calls to the kernel.
 fn event_rows(table: &mut Table, arm: &str, failover: &ArmFailover) {
     for figures in &failover.events {
         let took = sorted(&figures.took_ns);
@@ -167,7 +167,7 @@ fn path_table() -> Table {
     table
 }
 
-/// The interfaces that carried the bytes between events, with their smallest share over the trials.
+/// The interfaces that carried the bytes between events, with their minimum share over the trials.
 fn path_rows(table: &mut Table, arm: &str, failover: &ArmFailover) {
     table.rows.extend(failover.moved.iter().map(|moved| {
         vec![
@@ -196,7 +196,7 @@ fn notes(notes: &mut Vec<String>, arm: &str, failover: &ArmFailover) {
     }
 }
 
-/// Interfaces in order of time.
+/// Interfaces in chronological order.
 fn route(interfaces: &[String]) -> String {
     let mut names: Vec<String> = interfaces.to_vec();
     names.dedup();
@@ -206,14 +206,14 @@ fn route(interfaces: &[String]) -> String {
 type Of = fn(&Line) -> &[Points; 2];
 type Human = fn(f64) -> String;
 
-/// The panels of a timeline: title, points, a value for people, and the foot of a logarithmic axis.
+/// The panels of a timeline: title, points, value format, and the lower end of a logarithmic axis.
 const PANELS: [(&str, Of, Human, Option<f64>); 3] = [
     ("max gap between probes", |line| &line.gap_ns, human_nanos, Some(1e5)),
     ("max one-way delay", |line| &line.delay_ns, human_nanos, Some(1e4)),
     ("throughput of the streams", |line| &line.rate_bps, human_bit_rate, None),
 ];
 
-/// The top of a panel over all arms, so that they can be compared by eye.
+/// The upper end of a panel over all arms, so that they can be compared by eye.
 fn top(workload: &WorkloadAnalysis, of: Of, is_logarithmic: bool) -> f64 {
     let lines =
         workload.arms.iter().filter_map(|arm| arm.failover.as_ref()).flat_map(|failover| &failover.lines);

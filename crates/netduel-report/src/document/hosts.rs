@@ -71,7 +71,7 @@ fn title(host: &InspectedHost) -> String {
     }
 }
 
-/// Whether a snapshot knows of what is drawn; those of older runs do not.
+/// Whether a snapshot contains the facts of the drawing; snapshots of older runs do not.
 fn is_detailed(host: &HostSnapshot) -> bool {
     host.processor.is_some()
         || host.cloud.is_some()
@@ -79,7 +79,7 @@ fn is_detailed(host: &HostSnapshot) -> bool {
         || host.interfaces.iter().any(|interface| interface.device != Device::default())
 }
 
-/// Queues and cores; absent for a host of which neither is known.
+/// Queues and cores; absent for a host without these facts.
 fn figure(host: &InspectedHost) -> Option<Figure> {
     let snapshot = &host.snapshot;
     if snapshot.cores == 0 && groups(snapshot).is_empty() {
@@ -137,7 +137,7 @@ fn facts(inspected: &InspectedHost) -> Vec<FactGroup> {
     all
 }
 
-/// A part of a host's identity.
+/// One field of a host's identity.
 type Identity = fn(&HostSnapshot) -> Option<String>;
 
 /// All recorded settings of the hosts, in tables.

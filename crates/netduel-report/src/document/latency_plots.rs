@@ -11,7 +11,7 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::{ArmAnalysis, WorkloadAnalysis};
 use crate::words;
 
-/// Bins of a density: enough for two modes, few enough that noise does not look like modes.
+/// Bins of a density plot: enough for two modes, few enough that noise does not look like modes.
 const DENSITY_BINS: usize = 70;
 
 /// The percentiles of the table of round trips.
@@ -79,7 +79,7 @@ fn percentiles(workload: &WorkloadAnalysis, scale: Scaled) -> Table {
     table
 }
 
-/// Share beyond a percentile and its round trip. The maximum stands at one sample in all.
+/// Share of round trips above a percentile, and the round trip. The maximum is at a share of one sample.
 fn tail(arm: &ArmAnalysis, scale: Scaled) -> Vec<Value> {
     let Some(histogram) = &arm.latency else { return Vec::new() };
     let least = 1.0 / histogram.count() as f64;
@@ -93,7 +93,7 @@ fn tail(arm: &ArmAnalysis, scale: Scaled) -> Vec<Value> {
         .collect()
 }
 
-/// Shares of round trips in bins of equal width on a logarithmic axis, from the smallest to the 99.9th percentile.
+/// Shares of round trips in bins of equal width on a logarithmic axis, from the minimum to the 99.9th percentile.
 fn density(histogram: &Histogram, scale: Scaled) -> Vec<Value> {
     let (Some(min), Some(top)) = (histogram.min(), histogram.percentile(99.9)) else { return Vec::new() };
     let (low, high) = ((min.max(1) as f64).ln(), ((top + 1) as f64).ln());
@@ -145,7 +145,7 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
     for (title, arm, histogram) in parts {
         let at = |percentile| histogram.percentile(percentile).map(|value| value as f64);
         let head = [title.into(), Cell::from(arm.arm.as_str()), Cell::Count(histogram.count())];
-        // Parts lie decades apart: each value has its own unit.
+        // Parts differ by orders of magnitude: each value has its own unit.
         let cells = [50.0, 90.0, 99.0, 99.9].map(|percentile| Cell::number(at(percentile).map(human_nanos)));
         table.rows.push(head.into_iter().chain(cells).collect());
         let plotted = |percentile| at(percentile).map(|value| scale.plotted(value));

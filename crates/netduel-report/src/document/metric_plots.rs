@@ -10,11 +10,11 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
-/// Bins on the axis of rates at most, when arms lie far apart.
+/// Maximum number of bins on a rate axis when arms differ much.
 const RATE_BINS_MAX: usize = 200;
-/// Arms whose medians differ by more than this have a logarithmic axis: on a linear one the lower ones fill a single bin.
+/// Arms whose medians differ by more than this factor get a logarithmic axis: on a linear one the lower ones fill a single bin.
 const RATES_FAR: f64 = 10.0;
-/// The foot of such an axis: the lowest median divided by this.
+/// The lower end of a logarithmic axis: the lowest median divided by this.
 const RATES_BELOW_MEDIAN: f64 = 30.0;
 
 /// A metric by block.
@@ -67,7 +67,7 @@ pub(super) fn capital(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The unit of a workload's intervals, which are bit/s: packets per second of packets, whose payloads are all alike.
+/// The unit of a workload's intervals, which are in bit/s: packets per second for packet workloads, whose payloads have one size.
 fn scaled_intervals(workload: &WorkloadAnalysis) -> Scaled {
     let first = workload.arms.first().map(|arm| &arm.workload.traffic);
     let rates = || workload.arms.iter().flat_map(|arm| arm.intervals.iter().copied());
@@ -79,7 +79,7 @@ fn scaled_intervals(workload: &WorkloadAnalysis) -> Scaled {
     Scaled { factor: scale.factor * per_bit, unit: scale.unit }
 }
 
-/// Rates of all intervals of the steady windows; absent where no trial has one.
+/// Rates of all intervals of the steady windows; absent when no trial has one.
 pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
     let scale = scaled_intervals(workload);
     let of_packets = workload.arms.iter().any(|arm| !arm.packets.is_empty());
@@ -108,13 +108,13 @@ pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
     })
 }
 
-/// A table in words, for those who do not see a plot of it.
+/// The numbers of a plot as a table, for readers who cannot see the plot.
 pub(super) fn in_words(table: &Table) -> String {
     table.rows.iter().map(|row| table.sentence(row)).collect::<Vec<_>>().join("; ")
 }
 
-/// The foot of a logarithmic axis, when arms lie so far apart that a linear one would show a single bin of the lower ones. Slower
-/// intervals count in the lowest bin, so that a pause does not stretch the axis.
+/// The lower end of a logarithmic axis; absent when a linear axis is readable. Slower intervals count in the lowest bin, so that
+/// a pause does not stretch the axis.
 fn logarithmic_foot(workload: &WorkloadAnalysis) -> Option<f64> {
     let medians = workload.arms.iter().filter_map(|arm| summary::median(&arm.intervals));
     let (low, high) =
@@ -122,7 +122,7 @@ fn logarithmic_foot(workload: &WorkloadAnalysis) -> Option<f64> {
     (low > 0.0 && low.is_finite() && high > low * RATES_FAR).then_some(low / RATES_BELOW_MEDIAN)
 }
 
-/// Shares of the steady intervals of each arm in bins of equal width that all arms have in common.
+/// Shares of the steady intervals of each arm in bins of equal width, common to all arms.
 fn densities(workload: &WorkloadAnalysis, scale: Scaled) -> Option<Value> {
     let foot = logarithmic_foot(workload);
     let place = |rate: f64| foot.map_or(rate, |foot| rate.max(foot).ln());
@@ -132,7 +132,7 @@ fn densities(workload: &WorkloadAnalysis, scale: Scaled) -> Option<Value> {
         Some((places.iter().copied().reduce(f64::min)?, places.iter().copied().reduce(f64::max)?))
     };
     let (low, high) = range(&workload.arms.iter().flat_map(places).collect::<Vec<_>>())?;
-    // As wide as the arm that varies most needs for its number of samples, and never so narrow that the axis has too many.
+    // The bin width suits the number of samples of the most variable arm, but is wide enough for the maximum number of bins.
     let width = workload
         .arms
         .iter()
@@ -148,7 +148,7 @@ fn densities(workload: &WorkloadAnalysis, scale: Scaled) -> Option<Value> {
         for place in places(arm) {
             counts[(((place - low) / width) as usize).min(RATE_BINS_MAX)] += 1;
         }
-        // Bins before the first and after the last that hold something would only draw a line along zero.
+        // Empty bins at both ends would only draw a line along zero.
         let first = counts.iter().position(|count| *count > 0).unwrap_or(0);
         let end = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
         let edge = |bin: usize| short(rate_at(low + width * bin as f64) * scale.factor);

@@ -1,7 +1,7 @@
 //! A report as a document: built once from the analysis of a run, in one order, for every format.
 //!
-//! `block`, `table`, `verdicts` and `chart` are the parts that renderers know; the other files build them and are the only ones that
-//! know of workloads. A format is a function from [`block::Document`] to text.
+//! `block`, `table`, `verdicts` and `chart` are the types that renderers know. The other files build them, and only these know
+//! workloads. A format is a function from [`block::Document`] to text.
 pub mod block;
 pub mod chart;
 pub mod table;

@@ -9,7 +9,7 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::{Analysis, ArmPackets, PacketRates, WorkloadAnalysis};
 use crate::words;
 
-/// Both ends of each arm; empty where a workload is not about packets.
+/// Rates and loss at both ends of each arm; empty for workloads that do not measure packets.
 pub(super) fn both_ends(workload: &WorkloadAnalysis) -> Vec<Block> {
     let ways = || workload.arms.iter().flat_map(|arm| arm.packets.iter().map(move |way| (arm, way)));
     let Some(first) = workload.arms.first().filter(|_| ways().next().is_some()) else { return Vec::new() };
@@ -131,7 +131,7 @@ fn results(workloads: &[&WorkloadAnalysis]) -> Table {
     table
 }
 
-/// What searches found on each arm.
+/// The results of the searches of each arm.
 fn found(workloads: &[&WorkloadAnalysis]) -> Vec<String> {
     let searches = workloads.iter().filter(|workload| workload.arms.iter().any(|arm| arm.search.is_some()));
     let of_workload = |workload: &&WorkloadAnalysis| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Units in which numbers are read at a glance, for the plots and their tables.
+//! Units that make numbers short, for the plots and their tables.
 use netduel_model::metric::Metric;
 use netduel_model::units::three_digits;
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use crate::analysis::MetricAnalysis;
 
 use super::table::Cell;
 
-/// Numbers are multiplied by `factor` and then have `unit`.
+/// A unit and its factor: numbers are multiplied by `factor`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scaled {
     pub(crate) factor: f64,
     pub(crate) unit: &'static str,
 }
 
-/// The unit in which the largest of some values of a metric has one to three digits before the point.
+/// The unit in which the largest value of a metric has one to three digits before the point.
 pub(crate) fn scaled(metric: Metric, values: impl Iterator<Item = f64>) -> Scaled {
     let max = values.map(f64::abs).fold(0.0, f64::max);
     let choose = |steps: &[(f64, &'static str)]| {
@@ -66,7 +66,7 @@ pub(crate) fn scaled_packets(rates: impl Iterator<Item = f64>) -> Scaled {
     Scaled { factor: 1.0 / size, unit }
 }
 
-/// Four significant digits: more than a screen shows, and a third of the bytes.
+/// Four significant digits: enough for a screen, and a third of the bytes.
 pub(crate) fn short(value: f64) -> Value {
     if value == 0.0 || !value.is_finite() {
         return json!(if value == 0.0 { Some(0.0) } else { None });
@@ -75,13 +75,13 @@ pub(crate) fn short(value: f64) -> Value {
     json!((value * digits).round() / digits)
 }
 
-/// A number in the unit of a scale; empty where there is none.
+/// A number in the unit of a scale; empty when absent.
 pub(crate) fn number(value: Option<f64>, scale: Scaled) -> Cell {
     Cell::number(value.map(|value| three_digits(value * scale.factor)))
 }
 
 impl Scaled {
-    /// A value as a number of a plot.
+    /// A value for a plot.
     pub(crate) fn plotted(self, value: f64) -> Value {
         short(value * self.factor)
     }

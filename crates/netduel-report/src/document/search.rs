@@ -1,4 +1,4 @@
-//! Searches for a rate: what was found, and the steps of one search of each arm.
+//! Rate searches: results, and the steps of one search of each arm.
 use netduel_model::search::{SearchGoal, SearchPurpose, SearchReport, SearchStep};
 
 use super::block::{Block, list};
@@ -21,7 +21,7 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     blocks
 }
 
-/// The steps of the search in the middle by what it found.
+/// The steps of the search with the median result.
 fn figure(arm: &ArmAnalysis, search: &ArmSearch) -> Option<Figure> {
     let (block, report) = search.middle()?;
     let of = match search.trials.len() {

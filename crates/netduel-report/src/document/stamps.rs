@@ -12,7 +12,7 @@ use crate::words::percent;
 /// The heading over the parts of round trips.
 const TITLE: &str = "Round-trip composition";
 
-/// The section of a workload; empty when no arm has stamps.
+/// The section of a workload; empty when no arm has timestamps.
 pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     let arms: Vec<(Stamped, &Stamps)> = workload
         .arms
@@ -31,13 +31,13 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     blocks
 }
 
-/// The same of one trial.
+/// The section for a single trial.
 pub(crate) fn of_trial(stamps: &Stamps) -> Vec<Block> {
     let one = [(Stamped { name: "value".to_owned(), trials: 1 }, stamps)];
     vec![Block::Heading(TITLE.to_owned()), Block::Table(table(&one))]
 }
 
-/// A bar for each arm, of its typical and of its slowest round trips.
+/// Two bars for each arm: its typical and its slowest round trips.
 fn figure(arms: &[(Stamped, &Stamps)]) -> Option<Figure> {
     type Of = fn(&Stamps) -> Option<&Composition>;
     let groups: [(&str, Of); 2] =
@@ -80,7 +80,7 @@ fn bar(arm: &str, which: &str, composition: &Composition, longest: f64) -> Bar {
     }
 }
 
-/// The client's parts are blue, the server's warm, and the network's grey.
+/// Parts of the client are blue, of the server warm colours, of the network grey.
 const fn paint(part: Part) -> Paint {
     match part {
         Part::ScheduleDelay => Paint::Waiting,
@@ -113,7 +113,7 @@ fn percentiles(arms: &[(Stamped, &Stamps)]) -> Table {
     table
 }
 
-/// Title, histogram, and the error that stands behind each figure.
+/// Title, histogram, and the error of each figure.
 fn histograms(stamps: &Stamps) -> Vec<(String, &Histogram, String)> {
     let mut rows = Vec::new();
     for (part, histogram) in &stamps.parts {
@@ -136,7 +136,7 @@ fn histograms(stamps: &Stamps) -> Vec<(String, &Histogram, String)> {
     rows
 }
 
-/// Whose stamps they are, and of how many trials.
+/// The sources of the timestamps, and the number of trials.
 struct Stamped {
     name: String,
     trials: u64,
@@ -209,7 +209,7 @@ fn signed(nanos: f64) -> String {
     if nanos < 0.0 { format!("-{}", human_nanos(-nanos)) } else { human_nanos(nanos) }
 }
 
-/// How wrong a one-way delay may be.
+/// The error of a one-way delay.
 fn error(one_way: &OneWay) -> String {
     match one_way.error_ns {
         0 => "0".to_owned(),
@@ -240,8 +240,8 @@ fn notes(arms: &[(Stamped, &Stamps)]) -> Vec<String> {
     notes
 }
 
-/// Missing stamps of an arm. The server's last transmit stamp of each trial is always missing, because it travels with the next
-/// response.
+/// Missing timestamps of an arm. The server's last transmit timestamp of each trial is always missing, because it travels with
+/// the next response.
 fn missing(arm: &Stamped, stamps: &Stamps) -> Option<String> {
     let MissingStamps { client_transmit, client_receive, server_receive, server_transmit } = stamps.missing;
     let negative = stamps.one_way.as_ref().map_or(0, |one_way| one_way.negative);

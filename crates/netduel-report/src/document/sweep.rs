@@ -1,4 +1,4 @@
-//! A sweep: workloads of packets that differ in one thing, as bars.
+//! A sweep as bars: packet workloads that differ in one parameter.
 use serde_json::{Value, json};
 
 use super::chart::{Chart, Figure};
@@ -58,7 +58,7 @@ fn table(sweep: &Sweep, what: &str, scale: Scaled) -> Table {
     table
 }
 
-/// What was published of the size of a run's machines: a size of frames that a sweep has, bytes, and packets per second received.
+/// Published rates for the machine size of a run: frame size, bytes, and packets per second received.
 fn published(sweep: &Sweep, analysis: &Analysis) -> Option<(u32, f64)> {
     let size = crate::words::common_size(analysis)?;
     let figures = crate::published::of_size(&size);

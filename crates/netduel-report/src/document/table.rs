@@ -1,35 +1,35 @@
-//! A table: columns with title, unit and alignment, rows of typed cells, notes beneath.
+//! A table: columns with title, unit and alignment, rows of typed cells, and notes.
 
 /// A table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     /// Columns from left to right.
     pub columns: Vec<Column>,
-    /// Rows of as many cells.
+    /// Rows with one cell per column.
     pub rows: Vec<Vec<Cell>>,
-    /// How to read it.
+    /// Notes on how to read it.
     pub notes: Vec<String>,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// What it holds.
+    /// Its title.
     pub title: String,
-    /// The unit of all its numbers; empty when each cell has its own.
+    /// The unit of all its numbers; empty when each cell has its own unit.
     pub unit: String,
-    /// What its cells are.
+    /// Kind of its cells.
     pub kind: ColumnKind,
 }
 
-/// What the cells of a column are; renderers align them by it.
+/// Kind of the cells of a column; renderers align by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Names that tell the rows apart. A renderer without room for the table repeats them before each row's other cells.
+    /// Names that identify a row. A renderer without room for the table repeats them before the other cells of the row.
     Key,
     /// Words.
     Text,
-    /// Numbers, set to the right.
+    /// Numbers, right-aligned.
     Number,
 }
 
@@ -38,16 +38,16 @@ pub enum ColumnKind {
 pub enum Cell {
     /// Words.
     Text(String),
-    /// A number, with its unit where the column has none.
+    /// A number, with its unit if the column has none.
     Number(String),
     /// A count.
     Count(u64),
-    /// Not known, or not counted.
+    /// Unknown or not counted.
     Absent,
 }
 
 impl Cell {
-    /// Its characters; a dash where nothing is known.
+    /// Its text; a dash when unknown.
     pub fn text(&self) -> String {
         match self {
             Self::Text(text) | Self::Number(text) => text.clone(),
@@ -56,7 +56,7 @@ impl Cell {
         }
     }
 
-    /// A number in words, or absent.
+    /// A formatted number, or unknown.
     pub fn number(number: Option<String>) -> Self {
         number.map_or(Self::Absent, Self::Number)
     }
@@ -105,7 +105,7 @@ impl Table {
         Self { columns, rows: Vec::new(), notes: Vec::new() }
     }
 
-    /// The table without columns in which nothing is known.
+    /// The table without columns whose cells are all unknown.
     #[must_use]
     pub fn without_empty_columns(mut self) -> Self {
         let known: Vec<bool> = (0..self.columns.len())
@@ -128,7 +128,7 @@ impl Table {
         self
     }
 
-    /// A row in a sentence, for a renderer without room for the table: `a, b: sent 3, received 2`.
+    /// A row as a sentence, for a renderer without room for the table: `a, b: sent 3, received 2`.
     pub fn sentence(&self, row: &[Cell]) -> String {
         let cells = || self.columns.iter().zip(row);
         let keys: Vec<String> = cells()

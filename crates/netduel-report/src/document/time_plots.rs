@@ -11,7 +11,7 @@ use crate::words;
 
 const READING: &str = "Line: median over the valid trials; band: min to max. Shaded time is excluded.";
 
-/// A trial over time: rates, round trips, or both below each other on one axis of time.
+/// A trial over time: rates, round trips, or both on one time axis.
 pub(super) fn within_a_trial(workload: &WorkloadAnalysis) -> Figure {
     let any = |is: fn(&Traffic) -> bool| workload.arms.iter().any(|arm| is(&arm.workload.traffic));
     if workload.arms.iter().any(|arm| !arm.packets.is_empty()) {
@@ -120,7 +120,7 @@ fn series(workload: &WorkloadAnalysis, scale: Scaled, of: fn(&ArmAnalysis) -> &[
     data
 }
 
-/// Unit and axis of time, with the spans that do not count.
+/// Unit and time axis, with the excluded spans.
 fn axis(workload: &WorkloadAnalysis, scale: Scaled) -> Value {
     let first = workload.arms.first().map(|arm| &arm.workload);
     json!({
@@ -130,7 +130,7 @@ fn axis(workload: &WorkloadAnalysis, scale: Scaled) -> Value {
     })
 }
 
-/// Spans of a trial that do not count, in seconds after the start, with their names.
+/// The excluded spans of a trial (warm-up, cool-down), in seconds after the start, with their names.
 fn cut(workload: &Workload) -> Vec<Value> {
     let timing = &workload.timing;
     let seconds = |ns: u64| ns as f64 / 1e9;

@@ -1,14 +1,14 @@
-//! Comparisons of arms: for each metric both values and the verdict, all by one estimate.
+//! Comparisons of arms: both values and the verdict of each metric, all from one estimate.
 use crate::words::tone::Tone;
 
 /// The comparisons of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdicts {
-    /// The arm that the others are compared with.
+    /// The baseline.
     pub baseline: String,
     /// Names of the other arms.
     pub others: Vec<String>,
-    /// What the plan calls no difference, a fraction.
+    /// The margin of the plan, a fraction.
     pub equivalence: f64,
     /// Comparisons by workload.
     pub groups: Vec<VerdictGroup>,
@@ -19,9 +19,9 @@ pub struct Verdicts {
 pub struct VerdictGroup {
     /// The workload.
     pub title: String,
-    /// Its settings in a line.
+    /// Its settings in one line.
     pub settings: String,
-    /// A row for each metric and arm, the arms of a metric together.
+    /// A row for each metric and arm, grouped by metric.
     pub rows: Vec<VerdictRow>,
 }
 
@@ -54,20 +54,20 @@ pub struct Measure {
 pub struct Compared {
     /// Its value.
     pub measure: Measure,
-    /// Whether the verdict is good news.
+    /// Whether the verdict is an improvement.
     pub tone: Tone,
     /// The verdict.
     pub verdict: String,
-    /// The interval that decided it.
+    /// The interval behind the verdict.
     pub effect: Effect,
 }
 
 /// The estimate behind a verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// None yet.
+    /// No estimate yet.
     Unknown,
-    /// A ratio with the ends of its interval, and the same in words.
+    /// A ratio with its interval.
     Ratio {
         /// Estimate.
         centre: f64,

@@ -9,7 +9,7 @@ use super::{
 use crate::analysis::{ArmAnalysis, ArmLimit, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
-/// The section of a workload, the one of that number.
+/// The section of the workload with that number.
 pub(super) fn section(number: usize, workload: &WorkloadAnalysis) -> Section {
     let mut blocks = settings(workload);
     blocks.extend(bottleneck(workload));
@@ -33,7 +33,7 @@ pub(super) fn section(number: usize, workload: &WorkloadAnalysis) -> Section {
     }
 }
 
-/// The settings: once where all arms agree, else by arm.
+/// The settings: once if all arms agree, else by arm.
 fn settings(workload: &WorkloadAnalysis) -> Vec<Block> {
     vec![Block::Reading(words::workload_of_arms(workload))]
 }
@@ -96,7 +96,7 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
 }
 
 fn figures(workload: &WorkloadAnalysis) -> Vec<Figure> {
-    // A failover has a picture of its own, with the events, and so has a search, with its steps.
+    // A failover has its own picture with the events, and a search has one with its steps.
     let is_drawn = workload.arms.iter().any(|arm| arm.failover.is_some() || arm.search.is_some());
     // A metric that is 0 in all trials needs no picture.
     let is_shown = |metric: &&MetricAnalysis| {

@@ -10,7 +10,7 @@ use crate::words::plain;
 use super::figures::{self, Plots};
 use super::verdicts;
 
-/// Blocks one after the other. Plots in a row share a grid, two beside each other where there is room.
+/// A sequence of blocks. Consecutive plots share a grid, two side by side if there is room.
 pub(super) fn all(blocks: &[Block], plots: &mut Plots) -> Markup {
     let is_plot = |block: &Block| match block {
         Block::Figure(figure) => matches!(figure.chart, Chart::Plot(..)),
@@ -91,17 +91,17 @@ pub(super) fn table(table: &Table) -> Markup {
     }
 }
 
-/// A text in the last column that is longer than this has a line of its own on a narrow page, characters.
+/// Texts in the last column longer than this get their own line on a narrow page, characters.
 const WORDS_LONG: usize = 40;
 
-/// Whether a table ends in long texts, for which a narrow page has no room beside the other columns.
+/// Whether the last column has long texts, which do not fit beside the other columns on a narrow page.
 fn is_wordy(table: &Table) -> bool {
     let is_text = table.columns.last().is_some_and(|column| column.kind == ColumnKind::Text);
     let is_long = |row: &Vec<Cell>| row.last().is_some_and(|cell| cell.text().chars().count() > WORDS_LONG);
     is_text && table.columns.len() > 2 && table.rows.iter().any(is_long)
 }
 
-/// `is_titled`: a number bears the title of its column, for pages without room for the head of the table.
+/// `is_titled`: numbers carry the title of their column, for pages without room for the table head.
 fn cell(column: &Column, cell: &Cell, is_titled: bool) -> Markup {
     let (is_number, is_name) = (column.kind == ColumnKind::Number, column.kind == ColumnKind::Key);
     let title = (is_titled && is_number).then(|| plain(&column.heading()));

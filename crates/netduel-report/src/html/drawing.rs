@@ -1,7 +1,7 @@
 //! Drawing of a host: NUMA nodes and cores, interfaces with those below them, queues and the cores that serve them.
 //!
-//! One drawing is as wide as a phone and grows downwards, so that it stands beside the facts on a screen and above them on a phone.
-//! What it shows stands in the facts in words too.
+//! A drawing is as wide as a phone and grows downwards. It is beside the facts on a wide screen, and above them on a phone. The
+//! facts contain everything that the drawing shows.
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
@@ -13,18 +13,18 @@ use crate::words::{plain, ranges};
 
 /// Width of the drawing, pixels.
 const WIDTH: f64 = 328.0;
-/// Between a box and what is in it, pixels.
+/// Padding of a box, pixels.
 const PAD: f64 = 8.0;
-/// Between cells, pixels.
+/// Gap between cells, pixels.
 const GAP: f64 = 2.0;
-/// Interfaces drawn, each with those below it.
+/// Maximum number of interfaces drawn, each with those below it.
 const GROUPS_MOST: usize = 6;
-/// Queues that are drawn of an interface; more would say nothing to the eye.
+/// Maximum number of queues drawn per interface; more cannot be distinguished.
 const QUEUES_MOST: u32 = 128;
-/// Characters of a line that fit its box, by the size of its letters.
+/// Number of characters that fit a line of a box, by font size.
 const LINE_CHARS: usize = 48;
 
-/// A place in the drawing.
+/// A rectangle of the drawing.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     x: f64,
@@ -41,7 +41,7 @@ struct Grid {
 }
 
 impl Grid {
-    /// As many columns as fit. Many cells are small ones.
+    /// As many columns as fit; many cells use a smaller size.
     fn within(left: f64, top: f64, width: f64, count: usize, tall: bool) -> Self {
         let cell = match (count > 40, tall) {
             (true, _) => (20.0, 15.0),
@@ -62,18 +62,18 @@ impl Grid {
     }
 }
 
-/// What is drawn so far, from the top down.
+/// The state of the drawing, from the top down.
 struct Drawing<'a> {
     host: &'a HostSnapshot,
-    /// Where the next box begins.
+    /// Top of the next box.
     y: f64,
-    /// Layers, the lowest first: frames, lines between queues and cores, cells and words.
+    /// Layers, the lowest first: frames, lines between queues and cores, cells and text.
     frames: Vec<Markup>,
     lines: Vec<Markup>,
     boxes: Vec<Markup>,
-    /// Where lines to a core end, while all cores stand in one row.
+    /// End points of lines to cores, while all cores are in one row.
     core_ends: Vec<(u16, Point)>,
-    /// Whether the lines of an interface are drawn already; those of a second one would cross the first.
+    /// Whether the lines of an interface are already drawn; those of a second one would cross them.
     lined: bool,
     busy: BTreeSet<u16>,
 }
@@ -121,7 +121,7 @@ fn line(at: Point, class: &str, text: &str) -> Markup {
     html! { text class=(class) x=(at.x) y=(at.y) { (short(&plain(text), LINE_CHARS)) } }
 }
 
-/// A text that fits its box.
+/// A text shortened to its box.
 fn short(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();
@@ -134,7 +134,7 @@ fn frame(class: &str, at: Point, size: (f64, f64)) -> Markup {
 }
 
 impl Drawing<'_> {
-    /// The nodes with their cores: side by side when there are two small ones, else one beneath the other.
+    /// The nodes with their cores: two small ones side by side, otherwise one below the other.
     fn nodes(&mut self) {
         let mut nodes: Vec<(String, Vec<u16>)> = self
             .host
@@ -199,13 +199,13 @@ impl Drawing<'_> {
         height
     }
 
-    /// An interface, and inside its box those beneath it.
+    /// An interface, with those below it inside its box.
     fn group(&mut self, group: &Group<'_>) {
         let top = Point { x: 1.0, y: self.y };
         let states = accelerations(self.host);
         let state =
             states.iter().find(|(interface, _)| interface.name == group.top.name).map(|(_, state)| state);
-        // The frame comes first, so that it lies beneath what is in it; its height is known at the end.
+        // The frame comes first, so that it is below its content; its height is known at the end.
         let place = self.frames.len();
         self.y += 4.0;
         self.interface(group.top, Point { x: top.x + PAD, y: self.y }, WIDTH - 2.0 - 2.0 * PAD, state);
@@ -236,7 +236,7 @@ impl Drawing<'_> {
         words.extend(interface.speed_mbps.map(|speed| format!("{} Gbit/s", f64::from(speed) / 1000.0)));
         words.extend(interface.device.numa_node.map(|node| format!("node {node}")));
         words.extend((!interface.up).then(|| "down".to_owned()));
-        // The letters of the name are larger and bold.
+        // The name has a larger, bold font.
         let room = LINE_CHARS.saturating_sub(interface.name.chars().count() * 4 / 3);
         self.boxes.push(html! {
             text x=(at.x) y=(at.y + 13.0) {
@@ -267,7 +267,7 @@ impl Drawing<'_> {
         let shown = now.min(QUEUES_MOST);
         let wired = self.wires(shown, &by_core);
         if wired && !self.lined {
-            // Between the words above and the queues the lines come in.
+            // The lines from the queues enter between the text and the queues.
             self.y += 6.0;
         }
         let grid = Grid::within(left, self.y + 2.0, width, shown as usize, true);
@@ -298,7 +298,7 @@ impl Drawing<'_> {
         self.y += 2.0 + grid.height(shown as usize) + 4.0;
     }
 
-    /// Whether lines from queues to cores can be read: cores and queues each in one row, and no other interface between.
+    /// Whether lines from queues to cores are readable: cores and queues each in one row, and no other interface between them.
     fn wires(&self, queues: u32, by_core: &[(u16, Vec<u32>)]) -> bool {
         !self.lined && !self.core_ends.is_empty() && queues <= 9 && !by_core.is_empty()
     }

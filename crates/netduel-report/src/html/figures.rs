@@ -1,4 +1,4 @@
-//! Pictures: places for the script to draw in, bars drawn here, and the table of the numbers below each.
+//! Figures: containers for plots of the script, bars drawn here, and the table of the numbers below each.
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ use super::{blocks, drawing, steps, timeline};
 /// A segment narrower than this share of the page has no room for its number.
 const LABEL_SHARE_MIN: f64 = 0.07;
 
-/// The names of the classes in a plot of cores, as the script stacks them.
+/// The names of the classes in a plot of cores, in the order in which the script stacks them.
 const CORE_CLASSES: [&str; 5] = ["user", "system", "hard interrupt", "soft interrupt", "stolen"];
 
-/// The data of all plots of a page, in the order of their places.
+/// The data of all plots of a page, in the order of their containers.
 #[derive(Debug, Default)]
 pub(super) struct Plots(Vec<Value>);
 
@@ -26,7 +26,7 @@ impl Plots {
     }
 }
 
-/// A picture with its words and its numbers.
+/// A figure with its text and its numbers.
 pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
     let (drawn, kind) = match &figure.chart {
         Chart::Plot(kind, data) => {
@@ -59,7 +59,7 @@ pub(super) fn figure(figure: &Figure, plots: &mut Plots) -> Markup {
     }
 }
 
-/// The rows of the grid that a tall plot takes where charts stand side by side; absent for one row.
+/// The number of grid rows of a tall plot beside other plots; absent for one row.
 fn rows(chart: &Chart) -> Option<String> {
     let Chart::Plot(kind, data) = chart else { return None };
     let panels = |key: &str| data[key].as_array().map_or(0, Vec::len);

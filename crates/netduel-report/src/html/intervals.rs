@@ -1,4 +1,4 @@
-//! Intervals as small pictures in the table of verdicts, drawn here so that they need no script.
+//! Intervals as inline figures in the table of verdicts, drawn without a script.
 use maud::{Markup, html};
 
 use crate::document::verdicts::{Effect, Verdicts};
@@ -7,14 +7,14 @@ use crate::words::tone::Tone;
 const WIDTH: f64 = 240.0;
 const MARGIN: f64 = 16.0;
 
-/// Ratios beyond this are drawn at the edge, so that one wild estimate does not flatten the others.
+/// Ratios beyond this are drawn at the edge, so that one extreme estimate does not flatten the others.
 const RATIO_MAX: f64 = 64.0;
 
-/// A logarithmic axis of ratios that all rows share.
+/// A logarithmic axis of ratios for all rows.
 pub(super) struct Axis {
-    /// Largest ratio shown; its inverse is the smallest, so that 1 stands in the middle.
+    /// Largest ratio shown; its inverse is the smallest, so that 1 is in the middle.
     reach: f64,
-    /// What the plan calls no difference, a fraction.
+    /// The margin of the plan, a fraction.
     equivalence: f64,
 }
 
@@ -33,7 +33,7 @@ impl Axis {
             .fold(1.25, f64::max);
         let reach = match reach {
             short if short < 1.5 => short * 1.02,
-            // To the next power of two, so that the outermost line stands at the edge.
+            // Rounded to the next power of two, so that the outermost grid line is at the edge.
             long => 2_f64.powf(long.log2().ceil()).min(RATIO_MAX) * 1.02,
         };
         Self { reach, equivalence: verdicts.equivalence }
@@ -51,7 +51,7 @@ impl Axis {
         ((WIDTH / 2.0 + position * (WIDTH / 2.0 - MARGIN)) * 10.0).round() / 10.0
     }
 
-    /// Ratios with a line: powers of two, or finer steps on a short axis.
+    /// Grid lines: powers of two, or finer steps on a short axis.
     fn ticks(&self) -> Vec<f64> {
         let steps: &[f64] = if self.reach < 1.6 {
             &[0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4]
@@ -74,7 +74,7 @@ impl Axis {
         }
     }
 
-    /// One interval, lower end, estimate and upper end: dot and bar, the shape of the dot by tone.
+    /// An interval with lower end, estimate and upper end as dot and bar; the shape of the dot shows the tone.
     pub(super) fn interval(&self, ends: [f64; 3], tone: Tone, words: &str) -> Markup {
         let [low, centre, high] = ends.map(|ratio| self.x(ratio.max(1e-9)));
         let is_bounded = ends.iter().all(|ratio| ratio.is_finite());
@@ -102,7 +102,7 @@ impl Axis {
     }
 }
 
-/// A tick in words: `1/8`, `1/2`, `0.9`, `4`. A fraction is narrower than its decimals, and the axis is narrow.
+/// A tick label: `1/8`, `1/2`, `0.9`, `4`. A fraction is narrower than its decimals, and the axis is narrow.
 fn label(tick: f64) -> String {
     let parts = 1.0 / tick;
     if parts > 1.5 && parts.fract() == 0.0 { format!("1/{parts}") } else { format!("{tick}") }

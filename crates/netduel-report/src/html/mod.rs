@@ -1,8 +1,8 @@
 //! The report as one HTML file that needs no network, no server and no other file.
 //!
-//! Every text of a plan, host or error goes through maud's escaping; the chart data stand in a script element of type JSON
-//! with every `<` escaped. A content security policy allows exactly the three scripts of this crate by their hash, so even a
-//! mistake in escaping runs nothing and loads nothing. Without JavaScript all answers, tables and intervals stay.
+//! maud escapes every text of a plan, host or error. The chart data are in a script element of type JSON with every `<` escaped.
+//! A content security policy allows exactly the three scripts of this crate by their hash, so a mistake in escaping runs nothing
+//! and loads nothing. Without JavaScript, all verdicts, tables and intervals remain.
 mod blocks;
 mod drawing;
 mod figures;
@@ -19,17 +19,17 @@ use crate::words::plain;
 
 use figures::Plots;
 
-/// Observable Plot, the charts.
+/// Observable Plot, the chart library.
 const PLOT: &str = include_str!("../../assets/plot.umd.min.js");
-/// Its licence, which must stand in every copy.
+/// Its licence, required in every copy.
 const PLOT_LICENSE: &str = include_str!("../../assets/plot.LICENSE.txt");
-/// D3, on which Plot stands.
+/// D3, a dependency of Plot.
 const D3: &str = include_str!("../../assets/d3.min.js");
 /// Its licence.
 const D3_LICENSE: &str = include_str!("../../assets/d3.LICENSE.txt");
-/// Draws our charts with Plot.
+/// Draws the charts with Plot.
 const DRAW: &str = include_str!("../../assets/draw.js");
-/// The look.
+/// The styles.
 const STYLE: &str = include_str!("../../assets/style.css");
 
 /// The page of a report.

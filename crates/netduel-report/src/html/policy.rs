@@ -14,7 +14,7 @@ pub(super) fn content_security_policy(scripts: &[String]) -> String {
     )
 }
 
-/// Standard base64 with padding (RFC 4648 section 4): twelve lines are less than a dependency.
+/// Standard base64 with padding (RFC 4648 section 4): twelve lines instead of a dependency.
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

@@ -1,20 +1,20 @@
-//! Steps of a search in order of time by their rate, with their outcome and the bounds.
+//! Steps of a search in chronological order by rate, with their outcome and the bounds.
 //!
-//! Drawn here and not by script, so that the picture needs none. Shape as well as colour shows the outcome of a step.
+//! Drawn without a script. Shape and colour show the outcome of a step.
 use maud::{Markup, html};
 
 use crate::document::chart::{Outcome, Step, Steps};
 use crate::words::plain;
 
-/// Height of the picture, and of the room for its letters beneath, CSS pixels.
+/// Height of the figure, and of the axis labels below, CSS pixels.
 const HEIGHT: f64 = 190.0;
 const FOOT: f64 = 22.0;
-/// Room above the highest rate, CSS pixels.
+/// Space above the highest rate, CSS pixels.
 const HEAD: f64 = 14.0;
-/// Most letters along the axis.
+/// Maximum number of characters along the axis.
 const TICKS_MAX: usize = 12;
 
-/// Where a rate stands: a logarithmic axis from the lowest to the highest that was tried.
+/// Position of a rate on a logarithmic axis from the lowest to the highest tested rate.
 struct Axis {
     low: f64,
     high: f64,
@@ -24,7 +24,7 @@ impl Axis {
     fn of(steps: &[Step]) -> Self {
         let loads = || steps.iter().map(|step| step.rate.max(1.0));
         let (low, high) = (loads().fold(f64::INFINITY, f64::min), loads().fold(1.0, f64::max));
-        // Steps that are all alike stand in the middle.
+        // Steps of equal rate are in the middle.
         if high > low * 1.02 { Self { low, high } } else { Self { low: low / 1.01, high: high * 1.01 } }
     }
 
@@ -34,7 +34,7 @@ impl Axis {
     }
 }
 
-/// The picture.
+/// The figure.
 pub(super) fn picture(steps: &Steps, label: &str) -> Markup {
     let Steps { steps, human, bounds } = steps;
     if steps.is_empty() {

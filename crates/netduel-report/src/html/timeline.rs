@@ -1,7 +1,7 @@
-//! Lines over one axis of time, in panels below each other, with marked events.
+//! Timelines: panels below each other on a common time axis, with marked events.
 //!
-//! Drawn here and not by script, so that it is there without one. Places along the axis are percentages, and the lines a picture
-//! that is stretched: so it fits any width, and no letter is stretched with it.
+//! Drawn without a script. Positions along the axis are percentages, and the lines are a stretched image: the timeline fits any
+//! width, and text is not stretched.
 use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
@@ -11,22 +11,22 @@ use crate::words::plain;
 
 /// Height of a panel, CSS pixels.
 const HEIGHT: f64 = 96.0;
-/// Bottom and top of the lines within a panel, CSS pixels.
+/// Lower and upper margin of the lines within a panel, CSS pixels.
 const FLOOR: f64 = HEIGHT - 6.0;
 const CEILING: f64 = 22.0;
-/// Room beside the panels for the values of their axes, CSS pixels.
+/// Width of the axis labels beside the panels, CSS pixels.
 const SCALE: f64 = 72.0;
-/// Height and mean width of a letter with the room around it, CSS pixels.
+/// Height and mean width of a character with its spacing, CSS pixels.
 const LETTER_HEIGHT: f64 = 15.0;
 const LETTER_WIDTH: f64 = 7.5;
-/// The width of the panels on a narrow page, CSS pixels.
+/// Width of the panels on a narrow page, CSS pixels.
 const NARROW: f64 = 280.0;
-/// The width that lines are drawn in before they are stretched.
+/// Width of the lines before they are stretched.
 const ACROSS: f64 = 1000.0;
-/// Trials that are drawn as lines of their own at most.
+/// Maximum number of trials drawn as individual lines.
 const LINES_MAX: usize = 40;
 
-/// How high a value stands in a panel, 0 to 1.
+/// Relative height of a value in a panel, 0 to 1.
 fn height(panel: &Panel, value: f64) -> f64 {
     let height = match panel.foot {
         Some(foot) => (value.max(foot) / foot).log10() / (panel.top.max(foot * 10.0) / foot).log10(),
@@ -35,8 +35,7 @@ fn height(panel: &Panel, value: f64) -> f64 {
     height.clamp(0.0, 1.0)
 }
 
-/// The values at which a panel has a line: powers of ten on a logarithmic axis, else two or three round values. Their labels do not
-/// touch.
+/// The grid lines of a panel: powers of ten on a logarithmic axis, else two or three round values. Their labels do not overlap.
 fn rules(panel: &Panel) -> Vec<f64> {
     let values: Vec<f64> = if let Some(foot) = panel.foot {
         (1..12).map(|power| foot * 10_f64.powi(power)).take_while(|value| *value < panel.top).collect()
@@ -50,7 +49,7 @@ fn rules(panel: &Panel) -> Vec<f64> {
     values.into_iter().step_by(every).collect()
 }
 
-/// The line of each mark's name, 0 or 1: the second where names would touch on a narrow page.
+/// The row of each event name, 0 or 1: row 1 if names would overlap on a narrow page.
 fn levels(marks: &[(f64, &String)]) -> Vec<usize> {
     let half = |name: &str| name.chars().count() as f64 * LETTER_WIDTH / 2.0 / NARROW;
     let mut ends = [f64::NEG_INFINITY; 2];
@@ -62,7 +61,7 @@ fn levels(marks: &[(f64, &String)]) -> Vec<usize> {
     marks.iter().map(level).collect()
 }
 
-/// The picture: panels, and beside them the values of their axes.
+/// The timeline: panels, and the axis labels beside them.
 pub(super) fn picture(timeline: &Timeline, label: &str) -> Markup {
     let Timeline { seconds, panels, lines, .. } = timeline;
     let mut marks: Vec<(f64, &String)> =
@@ -97,7 +96,7 @@ pub(super) fn picture(timeline: &Timeline, label: &str) -> Markup {
     }
 }
 
-/// The values of a panel's axis.
+/// The axis labels of a panel.
 fn scale(panel: &Panel, y: f64) -> Markup {
     html! {
         @for value in rules(panel) {

@@ -6,7 +6,7 @@ use crate::words::plain;
 
 use super::intervals::Axis;
 
-/// A verdict with no line break within its interval, nor between a number and its sign.
+/// A verdict without line breaks within its interval and between a number and its sign.
 pub(super) fn unbroken(verdict: &str) -> Markup {
     let (before, rest) =
         verdict.split_once('[').map_or((verdict, None), |(before, rest)| (before, Some(rest)));
@@ -22,7 +22,7 @@ pub(super) fn table(verdicts: &Verdicts) -> Markup {
     let axis = Axis::over(verdicts);
     let has_ratios = Axis::is_used(verdicts);
     let baseline = plain(&verdicts.baseline);
-    // With two arms the column can bear the name; with more each row has its own.
+    // With two arms the column has the name of the arm; with more, each row has it.
     let other = match verdicts.others.as_slice() {
         [other] => plain(other),
         _ => "arm".to_owned(),
@@ -94,7 +94,7 @@ fn row(row: &VerdictRow, axis: &Axis) -> Markup {
     }
 }
 
-/// Median, and beneath it quartiles and n.
+/// Median, and below it quartiles and n.
 fn measure(measure: &Measure) -> Markup {
     html! {
         span.arm { (plain(&measure.arm)) }

@@ -1,4 +1,4 @@
-//! Hosts, what they are and what is wrong with them.
+//! The result of an inspection: facts and findings of hosts.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
@@ -8,12 +8,12 @@ use netduel_model::snapshot::HostSnapshot;
 use crate::findings::{Finding, HostContext, PairContext, Severity, of_host, of_pair};
 use crate::words;
 
-/// A host and what was found on it.
+/// A host with its findings.
 #[derive(Debug, Clone)]
 pub struct InspectedHost {
     /// The name in the plan or on the command line.
     pub name: String,
-    /// Where a plan has it, in words; absent for a host of no plan.
+    /// Its location in the plan, in words; absent for a host without a plan.
     pub place: Option<String>,
     /// The facts.
     pub snapshot: HostSnapshot,
@@ -21,10 +21,10 @@ pub struct InspectedHost {
     pub findings: Vec<Finding>,
 }
 
-/// Two hosts that talk to each other and what was found between them.
+/// A pair of hosts with its findings.
 #[derive(Debug, Clone)]
 pub struct InspectedPair {
-    /// Client, or the first that was named.
+    /// Client, or the first host on the command line.
     pub client: String,
     /// Server.
     pub server: String,
@@ -32,7 +32,7 @@ pub struct InspectedPair {
     pub findings: Vec<Finding>,
 }
 
-/// Everything that is known and found.
+/// The result of an inspection.
 #[derive(Debug, Clone, Default)]
 pub struct Inspection {
     /// Each host.
@@ -44,7 +44,7 @@ pub struct Inspection {
 }
 
 impl InspectedHost {
-    /// The facts of the machine in words, where it is first.
+    /// The facts of the machine in words, the machine size first.
     pub fn facts(&self) -> Vec<words::Fact> {
         let place = self.place.iter().map(|place| ("place", place.clone()));
         place.chain(words::machine_facts(&self.snapshot)).collect()
@@ -52,7 +52,7 @@ impl InspectedHost {
 }
 
 impl Inspection {
-    /// Of hosts that a plan names; pairs are those of its arms.
+    /// From the hosts of a plan; pairs are those of its arms.
     pub fn of_plan(plan: &ResolvedPlan, hosts: &BTreeMap<HostName, HostSnapshot>) -> Self {
         let mut pairs: Vec<&Pair> = Vec::new();
         for arm in &plan.arms {
@@ -72,7 +72,7 @@ impl Inspection {
         }
     }
 
-    /// Of hosts named on the command line; the first is compared with each of the others.
+    /// From hosts on the command line; the first is compared with each of the others.
     pub fn of_hosts(hosts: Vec<(String, HostSnapshot)>) -> Self {
         let pairs = match hosts.as_slice() {
             [] => Vec::new(),
@@ -96,7 +96,7 @@ impl Inspection {
         Self { hosts, pairs, failed: Vec::new() }
     }
 
-    /// Every finding with where it was made, hosts first: `a`, `a and b`.
+    /// All findings with their host or pair, hosts first: `a`, `a and b`.
     pub fn findings(&self) -> impl Iterator<Item = (String, &Finding)> {
         let hosts = self
             .hosts
@@ -130,7 +130,7 @@ fn inspected(name: String, snapshot: HostSnapshot, context: &HostContext) -> Ins
     InspectedHost { name, place: None, snapshot, findings }
 }
 
-/// Where a host of a plan is.
+/// The location of a host of a plan.
 fn place(launch: &Launch) -> String {
     match launch {
         Launch::Local => "this machine".to_owned(),

@@ -1,5 +1,5 @@
-//! What hosts are and what is wrong with them, for `netduel inspect`, for a run that begins, and for the pages of a report: facts, findings
-//! of each host, findings of each pair.
+//! Facts of hosts, findings of each host, and findings of each pair, for `netduel inspect`, for the start of a run, and for
+//! reports.
 mod inspection;
 mod text;
 

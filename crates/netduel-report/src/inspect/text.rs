@@ -1,4 +1,4 @@
-//! An inspection for a terminal: the facts of each host, then what was found.
+//! An inspection for a terminal: the facts of each host, then the findings.
 use super::Inspection;
 use crate::{document, terminal};
 

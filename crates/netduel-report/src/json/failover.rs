@@ -137,8 +137,8 @@ impl FailoverWay {
         Self {
             outage_ns: Quantiles::of(&way.outage_ns),
             outage_ns_by_trial: way.outage_ns.clone(),
-            outages_not_over: way.never_over,
-            without_an_event_ns_by_trial: way.without_ns.clone(),
+            outages_not_over: way.open_ended,
+            without_an_event_ns_by_trial: way.baseline_ns.clone(),
             lost_by_trial: way.lost.clone(),
             duplicated_by_trial: way.duplicated.clone(),
             reordered_by_trial: way.reordered.clone(),

@@ -194,7 +194,7 @@ impl PacketWay {
             loss_ratio: way.loss(),
             lost: way.lost.as_ref().map(|places| places.iter().map(lost).collect()),
             back_pressure: way.back_pressure,
-            not_taken: way.not_taken,
+            not_taken: way.device_rejected,
             interface_sent: interface(&way.interface_sent),
             interface_received: interface(&way.interface_received),
             line: way.line.as_ref().map(|line| Line {

@@ -32,21 +32,21 @@ pub struct Interval {
     pub round_trips: Option<LiveRoundTrips>,
 }
 
-/// Makes intervals of figures. The receiver's count; with traffic both ways the intervals are the client's.
+/// Builds intervals from the figures of the receiver; with bidirectional traffic their times are the client's.
 #[derive(Debug)]
 pub struct Intervals {
     receivers: &'static [Role],
     length_s: f64,
-    /// What the last interval ended with, by role.
+    /// The figures at the end of the last interval, by role.
     last: [LiveFigures; 2],
-    /// The newest figures, by role.
+    /// The latest figures, by role.
     newest: [LiveFigures; 2],
     /// Round trips since the last interval.
     round_trips: Option<LiveRoundTrips>,
 }
 
 impl Intervals {
-    /// For a test that runs this traffic; intervals are at least `length_s` seconds long.
+    /// For a test with this traffic; intervals are at least `length_s` seconds long.
     pub fn new(traffic: &Traffic, length_s: f64) -> Self {
         let facts = traffic.facts();
         let receivers: &'static [Role] = match facts.bulk.filter(|_| facts.is_stream()) {
@@ -58,11 +58,11 @@ impl Intervals {
         Self { receivers, length_s, last: none, newest: none, round_trips: None }
     }
 
-    /// Takes the figures of an end; gives the interval that they end.
+    /// Adds the figures of an end; returns the interval that they complete.
     pub fn take(&mut self, role: Role, figures: LiveFigures) -> Option<Interval> {
         let before = self.newest[role as usize];
         self.newest[role as usize] = figures;
-        // Figures that come when the connections are closed already have none of theirs.
+        // Figures sent after the connections were closed lack those of connections.
         let newest = &mut self.newest[role as usize];
         newest.retransmits = figures.retransmits.or(before.retransmits);
         newest.cwnd_bytes = figures.cwnd_bytes.or(before.cwnd_bytes);
@@ -70,8 +70,8 @@ impl Intervals {
             (Some(before), Some(now)) => Some(both(before, now)),
             (before, now) => now.or(before),
         };
-        // The end that reports is a thread that may wake late by a little, never early. With traffic both ways the line waits for
-        // both, or it would lack what the other received.
+        // The reporting thread may wake slightly late, never early. With bidirectional traffic the line waits for both ends, so
+        // that it has both directions.
         let is_over = |role: &Role| {
             let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
             newest.elapsed_ns.saturating_sub(last.elapsed_ns) as f64 / 1e9 >= self.length_s * 0.98
@@ -79,7 +79,7 @@ impl Intervals {
         (self.receivers.contains(&role) && self.receivers.iter().all(is_over)).then(|| self.cut())
     }
 
-    /// What is left when the test is over: totals come from the results.
+    /// The remaining interval after the test: totals come from the results.
     pub fn finish(&mut self, trial: &Trial) -> Option<Interval> {
         for role in [Role::Client, Role::Server] {
             let (Some(end), newest) = (trial.end(role), &mut self.newest[role as usize]) else { return None };
@@ -91,7 +91,7 @@ impl Intervals {
         }
         let first = self.receivers[0] as usize;
         let rest = self.newest[first].elapsed_ns.saturating_sub(self.last[first].elapsed_ns) as f64 / 1e9;
-        // The lines add up to the totals, so the last one is printed however short it is.
+        // The lines add up to the totals, so the last one is printed even if it is short.
         let unprinted = self.receivers.iter().any(|role| {
             let (newest, last) = (self.newest[*role as usize], self.last[*role as usize]);
             newest.received_bytes > last.received_bytes || newest.messages > last.messages
@@ -127,13 +127,14 @@ impl Intervals {
     }
 }
 
-/// Of two parts of an interval. An interval is one part unless figures come in early; then the percentiles are those of the larger.
+/// Merges two parts of an interval. An interval has one part unless figures come early; then the percentiles are those of the
+/// larger part.
 fn both(a: LiveRoundTrips, b: LiveRoundTrips) -> LiveRoundTrips {
     let larger = if a.count > b.count { a } else { b };
     LiveRoundTrips { count: a.count + b.count, max_ns: a.max_ns.max(b.max_ns), ..larger }
 }
 
-/// The heading of the lines: what they count, with their time base, and the titles of the columns.
+/// The heading of the interval lines: measured quantity, time base, and column titles.
 pub fn heading(traffic: &Traffic) -> String {
     let facts = traffic.facts();
     let counted = match (facts.bulk.filter(|_| facts.is_stream()), facts.is_of_packets()) {

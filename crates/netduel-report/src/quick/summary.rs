@@ -106,7 +106,7 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
     }
     for (name, end) in [("client", client), ("server", server)] {
         let placement = end.observation.placement.as_ref().map(words::placement);
-        rows.extend(placement.map(|said| ("cores", format!("{name}: {}", words::plain(&said)))));
+        rows.extend(placement.map(|cores| ("cores", format!("{name}: {}", words::plain(&cores)))));
     }
     for (name, end) in [("client", client), ("server", server)] {
         rows.extend(packets(&end.observation).map(|words| ("packets", format!("{name}: {words}"))));
@@ -201,7 +201,7 @@ fn headline(metric: Metric, input: SummaryInput<'_>) -> Option<String> {
     }
 }
 
-/// When the last byte of a test that has a volume was received, nanoseconds after the start.
+/// Receive time of the last byte of a test with a volume, nanoseconds after the start.
 fn over_ns(input: SummaryInput<'_>) -> Option<u64> {
     input.workload.traffic.facts().volume()?;
     let ends = [&input.trial.client, &input.trial.server].into_iter().flatten();

@@ -7,7 +7,7 @@ use crate::document::block::Block;
 use crate::document::table::{Cell, Column, Table};
 use crate::{terminal, words};
 
-/// A line for each test, in their order, as text of `width` columns.
+/// A row for each test in their order, as text of `width` columns.
 pub fn sweep(tests: &[SummaryInput<'_>], width: usize) -> String {
     let mut table = Table::new(vec![Column::key("frame"), Column::key("queues")]);
     table.columns.extend(["sent", "received", "loss", "CPU per packet"].map(Column::number));
@@ -22,7 +22,7 @@ fn row(test: SummaryInput<'_>) -> Option<Vec<Cell>> {
     let of = |metric: Metric| value_of(metric, workload, trial, shared_machine);
     let value =
         |metric: Metric| Cell::number(of(metric).map(|value| words::metric_value(metric, true, value)));
-    // Each datagram is a packet, and loss is a share of what was sent.
+    // Each datagram is a packet, and loss is a share of the sent packets.
     let received = of(Metric::DatagramRate);
     let sent = received.zip(of(Metric::Loss)).filter(|(_, loss)| *loss < 1.0);
     let limit = analysis::limit_of(workload, trial, shared_machine, expected);

@@ -8,18 +8,18 @@ use crate::words::tone::Tone;
 
 use super::page::{Page, columns, padded, right};
 
-/// Columns of the titles of facts.
+/// Width of the labels of facts, columns.
 const FACT_TITLE: usize = 12;
 
-/// A last column of words is not wrapped into less than this.
+/// Minimum width of a wrapped last column.
 const WORDS_MIN: usize = 30;
 
-/// How much of a block is shown.
+/// The level of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// What the closing lines of a run need.
+    /// Closing lines of a run.
     Brief,
-    /// All of it.
+    /// Everything.
     Full,
 }
 
@@ -47,7 +47,7 @@ pub fn block(page: &mut Page, block: &Block, detail: Detail) {
         }
         Block::Facts(groups) => groups.iter().for_each(|group| facts(page, group)),
         Block::Findings(all) => all.iter().for_each(|one| finding(page, one)),
-        // A line to copy stays one line.
+        // A line to copy is not wrapped.
         Block::Code(lines) => lines.iter().for_each(|line| page.line(&format!("    {}", plain(line)))),
         Block::Headlines(_) | Block::Folded(..) => {}
     }
@@ -58,7 +58,7 @@ fn item(page: &mut Page, text: &Text) {
     page.wrapped("  - ", "    ", &text);
 }
 
-/// A table, or a sentence for each row where it does not fit.
+/// A table, or a sentence for each row if the table does not fit.
 fn table(page: &mut Page, table: &Table) {
     let header: Vec<String> = table.columns.iter().map(|column| plain(&column.heading())).collect();
     let rows: Vec<Vec<String>> =
@@ -66,7 +66,7 @@ fn table(page: &mut Page, table: &Table) {
     let widths: Vec<usize> = (0..header.len())
         .map(|column| rows.iter().chain([&header]).map(|row| columns(&row[column])).max().unwrap_or(0))
         .collect();
-    // The last column may wrap when it is words.
+    // A last column of words may wrap.
     let ends_in_words = table.columns.last().is_some_and(|column| column.kind == ColumnKind::Text);
     let (last, before) = widths
         .split_last()
@@ -106,7 +106,7 @@ fn table(page: &mut Page, table: &Table) {
     }
 }
 
-/// Comparisons: a line for each, metric, values and verdict beneath their titles.
+/// Comparisons: a line for each with metric, values and verdict, under column titles.
 fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
     for group in &verdicts.groups {
         if detail == Detail::Full {
@@ -135,7 +135,7 @@ fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> 
         (Detail::Brief, Some(median)) => median.clone(),
         _ => measure.words(),
     };
-    // One other arm is named once, above its column; of several each has its name in its line.
+    // The name of a single other arm is in the column title; of several, each line has its own.
     let several = verdicts.others.len() > 1;
     let other = if several { String::new() } else { verdicts.others.concat() };
     let mut lines = vec![Line {
@@ -166,7 +166,7 @@ fn lines(rows: &[VerdictRow], verdicts: &Verdicts, detail: Detail) -> Vec<Line> 
     lines
 }
 
-/// The verdict at the end of its line, or beneath it where the line is too long.
+/// The verdict at the end of its line, or below it if the line is too long.
 fn verdict_line(page: &mut Page, line: &Line, widths: &[usize; 4]) {
     let cells: Vec<String> = line
         .cells
@@ -231,7 +231,7 @@ fn finding(page: &mut Page, finding: &Finding) {
         page.wrapped(&format!("          {row:<5} "), &" ".repeat(16), &plain(&text));
     }
     if let Some(command) = &finding.command {
-        // A command is one line whatever the width is: it is there to be copied.
+        // A command is never wrapped, so that it can be copied.
         page.line(&format!("                $ {}", plain(command)));
     }
 }

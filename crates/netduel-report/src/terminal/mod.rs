@@ -1,6 +1,6 @@
 //! A report on a terminal: plain text of a given width.
 //!
-//! Colour is only ever a second sign: every verdict has a mark and words.
+//! Colour is never the only sign: every verdict has a mark and words.
 mod blocks;
 mod page;
 
@@ -10,7 +10,7 @@ use crate::words::plain;
 use blocks::Detail;
 use page::Page;
 
-/// The whole report, but for what is only of use on paper. `width` in columns; `colour` adds ANSI colours.
+/// The whole report except sections for files only. `width` in columns; `colour` adds ANSI colours.
 pub fn report(document: &Document, width: usize, colour: bool) -> String {
     let mut page = Page::new(width, colour);
     head(&mut page, document);
@@ -21,7 +21,7 @@ pub fn report(document: &Document, width: usize, colour: bool) -> String {
     page.into_text()
 }
 
-/// The closing lines of a run: the question, what the result rests on, and the verdicts.
+/// The closing lines of a run: question, number of trials, and verdicts.
 pub fn summary(document: &Document, width: usize, colour: bool) -> String {
     let mut page = Page::new(width, colour);
     head(&mut page, document);
@@ -33,7 +33,7 @@ pub fn summary(document: &Document, width: usize, colour: bool) -> String {
     page.into_text()
 }
 
-/// Sections alone, for texts that are no report of a run.
+/// Sections without a report.
 pub fn sections(sections: &[Section], width: usize, colour: bool) -> String {
     let mut page = Page::new(width, colour);
     for section in sections {
@@ -43,7 +43,7 @@ pub fn sections(sections: &[Section], width: usize, colour: bool) -> String {
     page.into_text()
 }
 
-/// Blocks alone.
+/// Blocks without a section.
 pub fn blocks(blocks: &[Block], width: usize, colour: bool) -> String {
     let mut page = Page::new(width, colour);
     for block in blocks {

@@ -1,11 +1,11 @@
-//! Text of a given width that is written from top to bottom: wrapping at words, indents, colours.
+//! Text of a given width, written from top to bottom: wrapping at spaces, indents, colours.
 //!
-//! A word is never broken; one that is longer than the width runs over.
+//! A word is never broken; a word longer than the width exceeds it.
 use crate::document::block::{Style, Text};
 use crate::words::plain;
 use crate::words::tone::Tone;
 
-/// Narrower than this nothing is laid out; lines just run over.
+/// Below this width nothing is aligned, and lines exceed the width.
 const WIDTH_MIN: usize = 40;
 
 /// A page of text.
@@ -16,12 +16,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// An empty page of `width` columns; `colour` adds ANSI colours, which are never the only sign.
+    /// An empty page of `width` columns; `colour` adds ANSI colours, which are never the only sign of a meaning.
     pub fn new(width: usize, colour: bool) -> Self {
         Self { text: String::new(), width: width.max(WIDTH_MIN), colour }
     }
 
-    /// What was written.
+    /// The text.
     pub fn into_text(self) -> String {
         self.text
     }
@@ -31,20 +31,20 @@ impl Page {
         self.width
     }
 
-    /// An empty line, unless one stands there or nothing was written.
+    /// An empty line, unless the last line is empty or the page is.
     pub fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// A line as it is.
+    /// A line without wrapping.
     pub fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 
-    /// Text wrapped at words: `first` stands before its first line, `rest` before each further one.
+    /// Text wrapped at spaces, with `first` before its first line and `rest` before the others.
     pub fn wrapped(&mut self, first: &str, rest: &str, text: &str) {
         let mut line = first.to_owned();
         let mut empty = true;
@@ -63,7 +63,7 @@ impl Page {
         self.line(&line);
     }
 
-    /// A paragraph whose every line stands after `indent`.
+    /// A paragraph with `indent` before each line.
     pub fn paragraph(&mut self, indent: &str, text: &str) {
         self.wrapped(indent, indent, text);
     }
@@ -95,18 +95,18 @@ impl Page {
     }
 }
 
-/// A text filled up to `width` columns.
+/// A text padded to `width` columns.
 pub fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// A text set to the right of `width` columns.
+/// A text right-aligned in `width` columns.
 pub fn right(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Columns that a text takes: its characters, without the escape sequences that this module writes. Our own words are one
-/// column a character; a wide character in a question may make its line run over, no more.
+/// Columns of a text: its characters without the escape sequences of this module. Our own texts have one column per character; a
+/// wide character in a question may make its line longer than the width.
 pub fn columns(text: &str) -> usize {
     let mut count = 0;
     let mut in_escape = false;

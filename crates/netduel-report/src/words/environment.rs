@@ -19,7 +19,7 @@ pub fn environment_hosts(analysis: &Analysis) -> Vec<String> {
     analysis.inspection.hosts.iter().map(|host| plain(&host.name)).collect()
 }
 
-/// The size that the hosts of a run have in common, as the plan or their cloud names it.
+/// The machine size that the hosts of a run have in common, from the plan or the cloud.
 pub fn common_size(analysis: &Analysis) -> Option<String> {
     let mut sizes =
         analysis.inspection.hosts.iter().map(|host| size_of(analysis, &host.name, &host.snapshot));
@@ -34,7 +34,7 @@ fn size_of(analysis: &Analysis, name: &str, host: &HostSnapshot) -> Option<Strin
         .or_else(|| host.cloud.as_ref().and_then(|cloud| cloud.size.clone()))
 }
 
-/// The environment, a row for each fact that is known of at least one host.
+/// The environment: a row for each fact that is known of at least one host.
 pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
     let hosts = &analysis.inspection.hosts;
     let of = |fact: &dyn Fn(&str, &HostSnapshot) -> Option<String>| -> Vec<Option<String>> {
@@ -104,7 +104,7 @@ fn used_interfaces(analysis: &Analysis, host: &str) -> Vec<String> {
     names
 }
 
-/// A fact of each of some interfaces, with its name where there are several.
+/// A fact of several interfaces, with the name of the interface if there is more than one.
 fn interfaces(host: &HostSnapshot, names: &[String], fact: impl Fn(&Interface) -> String) -> Option<String> {
     let known: Vec<String> = host
         .interfaces
@@ -117,7 +117,7 @@ fn interfaces(host: &HostSnapshot, names: &[String], fact: impl Fn(&Interface) -
     (!known.is_empty()).then(|| known.join("; "))
 }
 
-/// DPDK's version, where testpmd was an end.
+/// The DPDK version, if testpmd was an end.
 fn dpdk(analysis: &Analysis, host: &str) -> Option<String> {
     ends(analysis).filter(|end| end.host == host).find_map(|end| Some(end.dpdk.as_ref()?.version.clone()))
 }
@@ -199,7 +199,7 @@ fn huge_pages(host: &HostSnapshot) -> Option<String> {
     (!known.is_empty()).then(|| known.join("; "))
 }
 
-/// The test in words, for readers who do not know plans: once where all arms do the same, else by arm. Empty for other workloads.
+/// The test in words, for readers who do not know plans: once if all arms do the same, else by arm. Empty for other workloads.
 pub fn test_description(workload: &WorkloadAnalysis) -> Vec<String> {
     let each: Vec<(&str, String)> = workload
         .arms

@@ -8,7 +8,7 @@ pub fn event(event: &PathEvent) -> String {
     plain(&event.to_string())
 }
 
-/// What an event is.
+/// The kind of an event.
 pub fn meaning(kind: PathEventKind) -> &'static str {
     match kind {
         PathEventKind::Remove => "surprise removal: the virtual function is deleted while it carries traffic",
@@ -32,7 +32,7 @@ pub(super) fn rule() -> String {
         .to_owned()
 }
 
-/// A time of the axis, without digits that it does not need.
+/// A time on the axis, without trailing zeros.
 pub fn seconds(value: f64) -> String {
     format!("{} s", (value * 100.0).round() / 100.0)
 }

@@ -100,7 +100,7 @@ fn cpu(host: &HostSnapshot) -> Option<String> {
     ])
 }
 
-/// A node for a narrow place: `node 0, 32.0 GiB`.
+/// A node in one short text: `node 0, 32.0 GiB`.
 pub fn node_title(node: &NumaNode) -> String {
     match node.memory_bytes {
         Some(memory) => format!("node {}, {}", node.number, bytes(memory)),

@@ -25,7 +25,7 @@ pub struct QueueRow {
     pub queues: Option<String>,
     /// Cores with their shares of the packets; absent when not counted.
     pub cores: Option<String>,
-    /// Threads, NUMA nodes, uneven distribution, mode of XDP; empty without any.
+    /// Threads, NUMA nodes, uneven distribution, XDP mode; empty without any.
     pub remarks: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub fn queues(workload: &WorkloadAnalysis) -> Vec<QueueRow> {
     workload.arms.iter().flat_map(|arm| -> Vec<QueueRow> { of_arm(arm) }).collect()
 }
 
-/// The busiest of several and their shares: `0 (61 %), 1 (39 %)`; absent without packets.
+/// The busiest entries and their shares: `0 (61 %), 1 (39 %)`; absent without packets.
 pub(super) fn spread<K: Ord + Copy + std::fmt::Display>(packets: &BTreeMap<K, u64>) -> Option<String> {
     const SHOWN_MAX: usize = 8;
     let all: u64 = packets.values().sum();

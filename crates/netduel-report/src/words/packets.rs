@@ -40,8 +40,8 @@ pub(crate) fn of_way(way: &ArmPackets) -> Vec<String> {
         )
     }));
     notes.extend(
-        way.not_taken.filter(|packets| *packets > 0).map(|packets| {
-            format!("the device refused {packets} packets of testpmd: back-pressure, not loss")
+        way.device_rejected.filter(|packets| *packets > 0).map(|packets| {
+            format!("the device rejected {packets} packets of testpmd: back-pressure, not loss")
         }),
     );
     notes.extend(way.line.as_ref().map(|line| {

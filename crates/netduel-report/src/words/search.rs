@@ -42,7 +42,7 @@ pub fn tried(step: &SearchStep) -> String {
     format!("{}: {lost}{sent}", tries(&step.input))
 }
 
-/// Share of sent packets that did not arrive.
+/// Lost packets as a share of sent packets.
 pub fn lost(step: &SearchStep) -> String {
     let (sent, received) = (step.output.sent, step.output.received);
     percent(sent.saturating_sub(received) as f64 / sent.max(1) as f64)

@@ -1,7 +1,7 @@
 //! Small texts: numbers, shares, dates, and texts from outside without control characters.
 use netduel_model::plan::tuning::core_list;
 
-/// Two or three digits, no more than the precision of an interval over few blocks.
+/// Two or three digits: the precision of an interval over few blocks.
 pub(super) fn figure(value: f64) -> String {
     match value.abs() {
         v if v >= 9.95 => format!("{value:.0}"),
@@ -87,7 +87,7 @@ fn day(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// A word as a shell takes it back.
+/// A word quoted for a shell.
 pub(super) fn shell_word(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(safe) {

@@ -1,9 +1,9 @@
-//! What the arms of a plan change on their hosts.
+//! The treatments of the arms of a plan, in words.
 use netduel_model::plan::tuning::CoreChoice;
 use netduel_model::plan::{Arm, ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::units::plural;
 
-/// Changes of each arm, one line per arm. Empty when arms change only the path of the lab, which the proof of path names.
+/// Treatments by arm, one line per arm. Empty when arms differ only in the path of the lab, which the path proof names.
 pub fn changes(plan: &ResolvedPlan) -> Vec<String> {
     let is_path = |treatment: &Treatment| matches!(treatment.action, TreatmentAction::Path { .. });
     if plan.arms.iter().flat_map(|arm| &arm.treatments).all(is_path) {
@@ -111,8 +111,8 @@ mod tests {
             );
         }
         let plan = parse(&plan, "p").unwrap();
-        for (arm, (_, told)) in plan.arms.iter().zip(cases) {
-            assert_eq!(treatment(&arm.treatments[0]), told);
+        for (arm, (_, words)) in plan.arms.iter().zip(cases) {
+            assert_eq!(treatment(&arm.treatments[0]), words);
         }
         assert_eq!(changes(&plan)[0], "a0: virtual function of eth0 down (server)");
         assert_eq!(changes(&plan).len(), plan.arms.len());

@@ -1,4 +1,4 @@
-//! The page in a real browser: every chart is drawn, no script fails, nothing hostile runs.
+//! The page in a real browser: every chart is drawn, no script fails, no hostile text runs.
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -17,7 +17,7 @@ fn chromium() -> Option<&'static str> {
     })
 }
 
-/// The document of a run's page after its scripts ran; `None` and a word about it when there is no browser.
+/// The document of a run's page after its scripts ran; `None` with a message when there is no browser.
 fn rendered(run: &Run) -> Option<String> {
     let Some(browser) = chromium() else {
         assert!(std::env::var_os("REQUIRE_ALL").is_none(), "no chromium, and REQUIRE_ALL is set");
@@ -48,7 +48,7 @@ fn widths(browser: &str, run: &Run, frame: u32) -> (u32, u32) {
 }
 
 fn dump(browser: &str, directory: &Path, page: &Path) -> String {
-    // `timeout` ends a browser that hangs, so that a broken one fails the test instead of stopping it.
+    // `timeout` ends a hanging browser, so that the test fails instead of blocking.
     let output = Command::new("timeout")
         .args([
             "120",

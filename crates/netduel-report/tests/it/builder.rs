@@ -1,6 +1,6 @@
-//! Builds runs that look like measured ones, from a recipe and a seed. For tests and the example; nothing is measured here.
+//! Builds synthetic runs from a recipe and a seed, for tests and the example; nothing is measured here.
 //!
-//! Long because: a run has one part after another, and a builder cut in two would hide what belongs together.
+//! Long because: the parts of a run refer to each other, and two files would separate them.
 use std::collections::BTreeMap;
 
 use netduel_model::metric::Metric;
@@ -23,17 +23,17 @@ use netduel_model::workload::{
 use netduel_stats::histogram::Histogram;
 
 const DURATION_NS: u64 = 5_000_000_000;
-/// Of a loaded path: before the load.
+/// Loaded latency: the idle phase.
 const IDLE_NS: u64 = 2_000_000_000;
 
-/// What a run shall show.
+/// The properties of a synthetic run.
 #[derive(Debug, Clone)]
 pub struct Recipe {
     /// The question.
     pub question: String,
     /// Blocks.
     pub blocks: u32,
-    /// How many times faster the second arm is.
+    /// Ratio of the second arm's rates to the first arm's.
     pub effect: f64,
     /// Spread of a figure from block to block, a fraction.
     pub noise: f64,
@@ -43,7 +43,7 @@ pub struct Recipe {
     pub loss: [f64; 2],
     /// Block and arm of trials that fail.
     pub failed: Vec<(u32, usize)>,
-    /// Block and arm of trials that take the wrong path.
+    /// Block and arm of trials that use the wrong path.
     pub wrong_path: Vec<(u32, usize)>,
     /// Text put into every free text: interface names, reasons, commands.
     pub text: String,
@@ -347,7 +347,7 @@ fn trial(
     }
 }
 
-/// Rewrites a trial as one whose bytes went over the other arm's interface.
+/// Moves the bytes of a trial to the other arm's interface.
 fn swap_path(trial: &mut Trial, arm: usize) {
     for proof in &mut trial.proofs {
         for (name, _) in &mut proof.bytes {
@@ -496,7 +496,7 @@ fn transactions(noise: &mut Noise, speed: f64) -> (EndReport, EndReport) {
     (client, server)
 }
 
-/// Streams from the end of the idle part on, and probes whose round trips then take longer, the slower arm's most.
+/// Streams from the end of the idle phase on, and probes with longer round trips under load, most of all in the slower arm.
 fn loaded(noise: &mut Noise, speed: f64, arm: usize, recipe: &Recipe) -> (EndReport, EndReport) {
     let (mut client, mut server) = bulk(noise, speed, arm, recipe);
     for flow in [&mut client.sent, &mut server.received].into_iter().flatten() {
@@ -550,7 +550,7 @@ fn series_of(messages: u64) -> Flow {
     Flow { messages, first_ns: Some(40_000), last_ns: Some(DURATION_NS), ..Flow::default() }
 }
 
-/// What an interface counts of what a program sent and received: packets and bytes with their headers, each way.
+/// The interface counters for what a program sent and received: packets and bytes with headers, by direction.
 fn on_the_interface(name: &str, report: &EndReport) -> [(u64, u64); 2] {
     let headers = if matches!(name, "udp" | "open") { 42 } else { 66 };
     let dropped = report.datagrams.as_ref().and_then(|count| count.socket_drops).unwrap_or(0);
@@ -561,7 +561,7 @@ fn on_the_interface(name: &str, report: &EndReport) -> [(u64, u64); 2] {
     })
 }
 
-/// The bond and its two ports, of which one has carried this.
+/// A bond and its two ports, one of which carried the packets.
 fn interfaces(
     noise: &mut Noise,
     arm: usize,
@@ -619,7 +619,7 @@ fn observation(
         }
     });
     let cores: Vec<CoreTime> = cores.collect();
-    // Each of two agents has half of what the programs used: the hosts have nothing else to do.
+    // Each of the two agents used half of the CPU time of the programs: the hosts have no other work.
     let half = |of: fn(&CoreTime) -> u64| cores.iter().map(of).sum::<u64>() / 2;
     let process = ProcessUsage {
         user_ns: half(|core| core.user_ns),

@@ -1,4 +1,4 @@
-//! Datagrams against packets, and where the lost ones went, from records with figures that can be checked by hand.
+//! Datagrams, packets and lost datagrams by location, from records with numbers that can be checked by hand.
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::sample::DatagramSendReport;
@@ -31,7 +31,7 @@ fn server(trial: &mut Trial) -> &mut TrialEnd {
     trial.server.as_mut().unwrap()
 }
 
-/// A trial in which `sent` datagrams were sent and `unique` arrived.
+/// A trial with `sent` datagrams, of which `unique` arrived.
 fn counted(sent: u64, unique: u64) -> (Workload, Trial) {
     let (workload, mut trial) = first();
     client(&mut trial).report.sent.as_mut().unwrap().messages = sent;
@@ -71,14 +71,14 @@ fn loss_is_assigned_to_socket_then_interface_then_path() {
     let lost = |shared| only(&workload, &trial, shared).lost.unwrap();
     assert_eq!(lost(false), Lost { all: 100_000, at_socket: 60_000, at_interface: 6_500 });
     assert_eq!(lost(false).elsewhere(), 33_500);
-    // On one machine both ends of a wire count the same drop.
+    // On one machine both ends of a virtual link count the same drop.
     assert_eq!(lost(true), Lost { all: 100_000, at_socket: 60_000, at_interface: 4_500 });
 }
 
 #[test]
 fn assigned_loss_never_exceeds_total_loss() {
     let (workload, mut trial) = counted(1_000, 990);
-    // End markers find the socket full, too.
+    // Drops of end markers are counted by the socket too.
     server(&mut trial).report.datagrams.as_mut().unwrap().socket_drops = Some(13);
     assert_eq!(only(&workload, &trial, true).lost, Some(Lost { all: 10, at_socket: 10, at_interface: 0 }));
     let (workload, trial) = counted(990, 1_000);
@@ -151,7 +151,7 @@ fn unsegmented_datagrams_cause_a_warning_in_both_directions() {
     };
     let fragmented = cut(1_000_000_000);
     assert!(fragmented.iter().any(|text| text.contains("arrived as 3.00 packets")), "{fragmented:?}");
-    // Other traffic on the interface is no fragment.
+    // Other traffic on the interface is not a fragment.
     assert_eq!(cut(0).len(), 1);
 }
 

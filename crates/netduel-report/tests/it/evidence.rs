@@ -1,4 +1,4 @@
-//! Evidence about made-up trials: hosts that became others, known limits, and causes that no lab makes.
+//! Evidence in synthetic trials: hosts with a changed identity, known limits, and causes that no lab produces.
 use std::collections::BTreeMap;
 
 use netduel_model::observation::{HostIdentity, NicIdentity, Observation};
@@ -31,15 +31,15 @@ fn on(boot: &str, model: &str, queues: u32) -> HostIdentity {
     HostIdentity { boot_id: Some(boot.into()), physical_host: None, cores: 4, nics: vec![nic] }
 }
 
-/// Pairs of the judged metric, and the doubts about placement: host, block, what.
+/// The number of pairs of the judged metric, and the placement warnings: host, block, detail.
 fn placement(run: &Run) -> (usize, Vec<(String, u32, String)>) {
     let analysis = analyse_run(run);
     let pairs = analysis.workloads[0].judged[0].comparisons[0].pairs.len();
-    let doubts = analysis.warnings.iter().filter_map(|warning| match warning {
+    let warnings = analysis.warnings.iter().filter_map(|warning| match warning {
         Warning::PlacementChanged { host, block, detail } => Some((host.to_string(), *block, detail.clone())),
         _ => None,
     });
-    (pairs, doubts.collect())
+    (pairs, warnings.collect())
 }
 
 #[test]
@@ -52,16 +52,16 @@ fn identity_change_within_a_block_breaks_the_pair() {
                 Some(if moved { on("second", "1414:00ba", 4) } else { on("first", "15b3:101a", 4) });
         }
     }
-    let (pairs, doubts) = placement(&run);
+    let (pairs, warnings) = placement(&run);
     assert_eq!(pairs, 7, "the block in which it moved has no pair");
-    assert_eq!(doubts.len(), 2, "each host once: {doubts:?}");
-    let (_, block, detail) = &doubts[0];
+    assert_eq!(warnings.len(), 2, "each host once: {warnings:?}");
+    let (_, block, detail) = &warnings[0];
     assert_eq!(*block, 4);
     assert!(
         detail.contains("booted anew") && detail.contains("15b3:101a") && detail.contains("1414:00ba"),
         "{detail}"
     );
-    // What a treatment changes on the host of one arm is no move.
+    // A treatment that changes the host of one arm is not an identity change.
     for trial in &mut run.trials {
         let queues = if trial.slot.arm.as_str() == "accelerated" { 8 } else { 1 };
         for seen in observations(trial) {
@@ -73,7 +73,7 @@ fn identity_change_within_a_block_breaks_the_pair() {
 
 #[test]
 fn temporarily_unknown_identity_is_not_a_change() {
-    let told = |physical: [Option<&str>; 8]| {
+    let with_hosts = |physical: [Option<&str>; 8]| {
         let mut run = bulk(8, 3.0);
         for trial in &mut run.trials {
             let host = physical[trial.slot.block as usize];
@@ -86,11 +86,11 @@ fn temporarily_unknown_identity_is_not_a_change() {
         placement(&run)
     };
     let (a, b) = (Some("A"), Some("B"));
-    assert_eq!(told([None, a, a, None, None, a, a, None]), (8, Vec::new()));
-    let (pairs, doubts) = told([a, a, None, None, b, b, b, None]);
-    let blocks: Vec<u32> = doubts.iter().map(|(_, block, _)| *block).collect();
-    assert_eq!((pairs, blocks), (8, vec![4, 4]), "{doubts:?}");
-    assert_eq!(doubts[0].2, "it moved from physical host A to B");
+    assert_eq!(with_hosts([None, a, a, None, None, a, a, None]), (8, Vec::new()));
+    let (pairs, warnings) = with_hosts([a, a, None, None, b, b, b, None]);
+    let blocks: Vec<u32> = warnings.iter().map(|(_, block, _)| *block).collect();
+    assert_eq!((pairs, blocks), (8, vec![4, 4]), "{warnings:?}");
+    assert_eq!(warnings[0].2, "it moved from physical host A to B");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn arms_at_the_size_limit_explain_equal_throughput() {
     assert!(text.contains("Both arms are at a rate cap (Standard_DS4_v2's limit"), "{text}");
 }
 
-/// What limited the first trial after a change of it. Both hosts have a machine of their own and time to spare.
+/// The bottleneck of the first trial after a change. The hosts are different machines with idle CPU time.
 fn changed(change: impl FnOnce(&mut Trial)) -> Limit {
     let mut run = bulk(1, 1.0);
     let workload = run.header.plan.arms[0].workloads[0].clone();
@@ -159,9 +159,9 @@ fn tcp(trial: &mut Trial) -> &mut TcpInfo {
     trial.client.as_mut().unwrap().report.streams[0].tcp.as_mut().unwrap()
 }
 
-/// What limited a trial in which a counter of the client's interface rose, by so many thousandths of what that carried: packets, or bytes.
+/// The bottleneck of a trial in which a counter of the client's interface rose by so many thousandths of its packets or bytes.
 fn rose(name: &'static str, thousandths: u64, on_carrier: bool) -> (Limit, String) {
-    let mut said = String::new();
+    let mut note = String::new();
     let limit = changed(|trial| {
         let seen = &mut trial.client.as_mut().unwrap().observation;
         let ports = seen.interfaces.iter().filter(|interface| !interface.is_master);
@@ -170,10 +170,10 @@ fn rose(name: &'static str, thousandths: u64, on_carrier: bool) -> (Limit, Strin
         let all = if name.ends_with("bytes") { bytes } else { packets };
         let change = (all * thousandths / 1000).max(1);
         let interface = if on_carrier { carrier.name.clone() } else { "ens9".to_owned() };
-        said = format!("{name} of {interface} rose by {change}");
+        note = format!("{name} of {interface} rose by {change}");
         seen.driver.insert(interface, BTreeMap::from([(name.to_owned(), change.cast_signed())]));
     });
-    (limit, said)
+    (limit, note)
 }
 
 #[test]
@@ -185,9 +185,9 @@ fn provider_counters_identify_a_rate_cap() {
         "tx0_hw_ratelimit_bytes",
     ];
     for name in limits {
-        let (limit, said) = rose(name, 2, true);
+        let (limit, note) = rose(name, 2, true);
         assert_eq!(limit.cause, Cause::RateCap, "{name}");
-        assert!(limit.evidence[0].contains(&said), "{limit:?}");
+        assert!(limit.evidence[0].contains(&note), "{limit:?}");
     }
     for name in ["linklocal_allowance_exceeded", "tx_packets", "conntrack_allowance_available"] {
         assert_eq!(rose(name, 2, true).0.cause, Cause::Unknown, "{name}");
@@ -198,13 +198,13 @@ fn provider_counters_identify_a_rate_cap() {
 
 #[test]
 fn small_provider_counts_are_not_the_cause() {
-    let (few, said) = rose("bw_out_allowance_exceeded", 0, true);
+    let (few, note) = rose("bw_out_allowance_exceeded", 0, true);
     assert_eq!(few.cause, Cause::Unknown);
-    let told = few.evidence.last().unwrap();
-    assert!(told.contains(&said) && told.contains("not the cause"), "{few:?}");
-    let (elsewhere, said) = rose("bw_out_allowance_exceeded", 500, false);
+    let last = few.evidence.last().unwrap();
+    assert!(last.contains(&note) && last.contains("not the cause"), "{few:?}");
+    let (elsewhere, note) = rose("bw_out_allowance_exceeded", 500, false);
     assert_eq!(elsewhere.cause, Cause::Unknown);
-    assert!(elsewhere.evidence.iter().all(|words| !words.contains(&said)), "{elsewhere:?}");
+    assert!(elsewhere.evidence.iter().all(|words| !words.contains(&note)), "{elsewhere:?}");
 }
 
 #[test]
@@ -221,12 +221,12 @@ fn loss_with_growing_round_trips_is_congestion() {
                 min_rtt_us: Some(1000),
                 ..TcpInfo::default()
             };
-            // A rate that goes up and down is that of no cap.
+            // A rate that rises and falls is not a cap.
             let received = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
             for (index, sample) in received.series.iter_mut().enumerate() {
                 sample.bytes = sample.bytes / 10 * (6 + index as u64 * 7 % 9);
             }
-            // Both interfaces counted the same.
+            // Both interfaces have the same count.
             let sent = trial.client.as_ref().unwrap().observation.interfaces.clone();
             for (interface, other) in
                 trial.server.as_mut().unwrap().observation.interfaces.iter_mut().zip(sent)
@@ -258,7 +258,7 @@ fn waiting_threads_are_cpu_contention_and_idle_threads_are_not() {
     let starved = waited(800, 0);
     assert_eq!(starved.cause, Cause::SenderCore);
     assert!(starved.evidence[0].contains("runnable but not scheduled 80 % of the time"), "{starved:?}");
-    // Without a core of its own, a thread that waited far longer than it ran was kept from its work by others.
+    // A thread that was not pinned and waited far longer than it ran: CPU contention.
     let starved = waited(0, 800);
     assert_eq!(starved.cause, Cause::CpuContention, "{starved:?}");
     assert!(starved.evidence[0].contains("the server's threads ran 10 % of the time"), "{starved:?}");

@@ -1,4 +1,4 @@
-//! Failover: arrivals with a known gap, loss, copy and delay give exactly these figures, and hostile ones do not hang or panic.
+//! Failover: arrivals with a known gap, loss, duplicate and delay yield exact values, and invalid records cause no hang or panic.
 use netduel_model::failover::{
     FailoverReport, LabEvents, PathEventKind, PathEventRecord, ProbeArrival, ProbeArrivals,
 };
@@ -40,7 +40,7 @@ duration = "3 s"
 events = [{ at = "1 s", do = "remove" }, { at = "2 s", do = "return" }]
 "#;
 
-/// Probes every millisecond with 50 us of delay, each 0.5 ms after its due time; `lost` never arrive.
+/// Probes every millisecond with 50 us of delay, each 0.5 ms after its due time; those in `lost` never arrive.
 fn probes(lost: std::ops::Range<u64>) -> Vec<ProbeArrival> {
     (0..3000)
         .filter(|number| !lost.contains(number))
@@ -52,7 +52,7 @@ fn probes(lost: std::ops::Range<u64>) -> Vec<ProbeArrival> {
         .collect()
 }
 
-/// A trial whose client started 7 s and whose server 7.002 s after the machine; events after 1 and 2 s.
+/// A trial whose client started 7 s and whose server 7.002 s after the machine; events after 1 s and 2 s.
 fn trial(arm: &str, up: Vec<ProbeArrival>, down: Vec<ProbeArrival>, rate: impl Fn(u64) -> u64) -> Trial {
     let mut trial = build(&Recipe::default()).trials.swap_remove(0);
     (trial.slot.arm, trial.slot.workload) = (arm.parse().unwrap(), "lost".parse().unwrap());
@@ -113,7 +113,7 @@ fn outage_is_the_longest_gap_minus_the_probe_interval() {
     let trial = trial("surprise", probes(1000..1012), probes(0..0), |_| 1_000_000);
     assert_eq!(value(Metric::Outage, &trial), Some(12e6));
     assert_eq!(value(Metric::LostInOutage, &trial), Some(12.0));
-    // The rate never falls.
+    // The rate does not fall.
     assert_eq!(value(Metric::RecoveryTime, &trial), Some(0.0));
 }
 
@@ -121,7 +121,7 @@ fn outage_is_the_longest_gap_minus_the_probe_interval() {
 fn late_sender_is_not_an_outage() {
     let mut late = probes(0..0);
     for arrival in &mut late[1100..] {
-        // All that follow leave, and so arrive, 30 ms later: none is missing.
+        // All later probes are sent, and so arrive, 30 ms late: none is lost.
         arrival.arrived_ns += 30 * MS;
     }
     let quiet = trial("surprise", late.clone(), probes(0..0), |_| 1);
@@ -152,7 +152,7 @@ fn permanent_loss_is_an_outage_until_the_end() {
 
 #[test]
 fn permanent_loss_at_the_first_event_is_at_least_the_rest_of_the_trial() {
-    // From 1.1 s on nothing arrives, though the path was to be back at 2 s.
+    // From 1.1 s on nothing arrives, although the path should be back at 2 s.
     let gone = |arm| trial(arm, probes(1100..3000), probes(1100..3000), |_| 1);
     assert_eq!(value(Metric::Outage, &gone("surprise")), Some(1900e6));
     let arms = |block: u32| {
@@ -166,11 +166,11 @@ fn permanent_loss_at_the_first_event_is_at_least_the_rest_of_the_trial() {
     let analysis = analyse(&plan(), None, &trials, &[], None);
     let text = terminal::report(&document(&stored(plan(), trials.clone())), 200, false);
     assert!(text.contains("until the end in 12"), "{text}");
-    let told = |warning: &Warning| {
+    let is_lower_bound = |warning: &Warning| {
         matches!(warning, Warning::LowerBound { metric: Metric::Outage, trials: 12, trials_total: 12, .. })
     };
-    assert!(analysis.warnings.iter().any(told), "{:?}", analysis.warnings);
-    // The baseline may have been worse: that the other is faster stands.
+    assert!(analysis.warnings.iter().any(is_lower_bound), "{:?}", analysis.warnings);
+    // The baseline's value is a lower bound of its outage: the arm is still better.
     let metric = analysis.workloads[0].judged.iter().find(|metric| metric.metric == Metric::Outage).unwrap();
     assert!(!metric.arms[0].at_least.is_empty() && metric.arms[1].at_least.is_empty());
 }
@@ -210,7 +210,7 @@ fn recovery_ends_at_the_steady_state_after_the_event() {
 
 #[test]
 fn batched_reads_of_a_late_thread_are_not_a_stall() {
-    // Nothing from 1.01 to 1.09 s; then the thread wakes at 1.12 s and reads three times.
+    // Nothing from 1.01 to 1.09 s; then the thread wakes at 1.12 s and reads three times in a row.
     let mut trial =
         trial(
             "surprise",
@@ -234,7 +234,7 @@ fn batched_reads_of_a_late_thread_are_not_a_stall() {
 
 #[test]
 fn streams_without_recovery_are_never_faster_or_equal() {
-    // The streams of the arms named here stop at 1.2 s, and those of the others have a gap of 50 ms and go on.
+    // The streams of the named arms stop at 1.2 s; those of the others have a gap of 50 ms and continue.
     let verdict = |stopped: &[&str]| {
         let mut trials = Vec::new();
         for block in 0..8_u32 {
@@ -243,7 +243,7 @@ fn streams_without_recovery_are_never_faster_or_equal() {
                 let gap = 101..105 + u64::from(block % 3);
                 let mut trial = trial(arm, probes(0..0), probes(0..0), |step| match step {
                     step if gap.contains(&step) => 0,
-                    // The path itself gives as much as before: every other interval nothing.
+                    // The steady state equals the rate before; every other interval is empty.
                     step if step > 100 && is_stopped => 2_000_000 * (step % 2),
                     _ => 1_000_000,
                 });
@@ -300,7 +300,7 @@ fn event_at_both_ends_spans_both_durations() {
 fn every_event_and_direction_has_a_row_in_every_format() {
     let plan = plan();
     let mut up = probes(1000..1003);
-    // A copy, and one that was overtaken, after the removal.
+    // A duplicate and a reordered probe after the removal.
     up.insert(1500, ProbeArrival { number: 1400, arrived_ns: up[1500].arrived_ns, delay_ns: 50_000 });
     let overtaken = up.remove(1200);
     up.insert(1202, ProbeArrival { arrived_ns: up[1202].arrived_ns, ..overtaken });

@@ -1,4 +1,4 @@
-//! What is counted, from records with figures that can be checked by hand.
+//! Values from records with numbers that can be checked by hand.
 use netduel_model::metric::Metric;
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::Launch;
@@ -215,7 +215,7 @@ fn bimodal_warning_asks_for_pinning_only_where_threads_are_not_pinned() {
     assert!(free.contains("set `pin_client` and `pin_server`"), "{free}");
 }
 
-/// What is said of counts in a run whose trials were changed by `spoil`.
+/// The warnings about counts in a run whose trials were changed by `spoil`.
 fn about_counts(workload: &'static str, spoil: impl Fn(&mut Trial)) -> Vec<String> {
     let mut run = build(&Recipe { workloads: vec![workload], loss: [0.0, 0.0], ..Recipe::default() });
     for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "accelerated") {
@@ -243,7 +243,7 @@ fn inconsistent_counts_are_reported_with_an_explanation() {
         });
         assert!(late.len() == 1 && late[0].contains("packets that bypass it"), "{workload}: {late:?}");
     }
-    // A tenth of what arrived never reached the program, nor its socket.
+    // A tenth of the bytes at the interface never reached the socket or the program.
     let behind = about_counts("udp", |trial| {
         let report = &mut trial.server.as_mut().unwrap().report;
         let (flow, count) = (report.received.as_mut().unwrap(), report.datagrams.as_mut().unwrap());
@@ -258,7 +258,7 @@ fn inconsistent_counts_are_reported_with_an_explanation() {
 
 #[test]
 fn counts_are_consistent_with_and_without_segmentation_offload() {
-    // 64 KiB in one packet with one header, as a veth counts; the rest of the builder's runs count as a wire does.
+    // 64 KiB in one packet with one header, as a veth counts; the other runs of the builder count frames as on the wire.
     let whole = about_counts("bulk", |trial| {
         for end in [&mut trial.client, &mut trial.server] {
             let interface = &mut end.as_mut().unwrap().observation.interfaces[1];
@@ -294,7 +294,7 @@ fn flat_rate_is_a_cap_only_with_spare_cpu_and_no_configured_rate() {
             *rate = Some(BitRate(2_000_000_000));
         }
     }
-    assert_eq!(kinds(&run), ["shared machine"], "a rate that was asked for is no cap");
+    assert_eq!(kinds(&run), ["shared machine"], "a configured rate is not a cap");
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn loaded_latency_metrics_use_their_own_phase() {
     trips.idle = Some(record(&[100, 101, 102]));
     trips.histogram = record(&[500, 600, 700]);
     let load = report.under_load.as_mut().unwrap();
-    // The largest twentieth is left out: one of twenty, none of five.
+    // The largest 5 % are trimmed: one of twenty, none of five.
     let mut many = [20; 20];
     many[19] = 2_000;
     load.foreign.connect = record(&many.map(|value| value * 1_000_000));
@@ -363,7 +363,7 @@ fn loaded_latency_metrics_use_their_own_phase() {
     assert_eq!(latencies.map(|nanoseconds| nanoseconds as u64), [101, 600, 700]);
     let rpm = value(Metric::Responsiveness);
     assert!((rpm - 1250.0).abs() < 1250.0 * 0.001, "{rpm}");
-    // Throughput is that of the loaded part: 2 s idle, 0.5 s of warm-up, 0.2 s of cool-down.
+    // Throughput is that of the loaded phase: 2 s idle, 0.5 s of warm-up, 0.2 s of cool-down.
     assert_eq!(workload.steady_window(), 2_500_000_000..4_800_000_000);
     let (_, bulk) = first("bulk");
     let whole = bulk.server.unwrap().report.received.unwrap();
@@ -381,7 +381,7 @@ fn loaded_latency_metrics_use_their_own_phase() {
 #[test]
 fn missed_rate_causes_a_warning_with_both_rates() {
     let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
-    let asked = |run: &mut netduel_model::run::Run, bits_per_second| {
+    let set_rate = |run: &mut netduel_model::run::Run, bits_per_second| {
         for arm in &mut run.header.plan.arms {
             if let Traffic::TcpStream(TcpStream { rate, .. }) = &mut arm.workloads[0].traffic {
                 *rate = Some(BitRate(bits_per_second));
@@ -393,12 +393,12 @@ fn missed_rate_causes_a_warning_with_both_rates() {
         let sent = trial.client.as_mut().unwrap().report.sent.as_mut().unwrap();
         sent.bytes = (1e9 / 8.0 * duration_s) as u64 - 1;
     }
-    asked(&mut run, 1_000_000_000);
+    set_rate(&mut run, 1_000_000_000);
     assert!(!kinds(&run).contains(&"rate missed".to_owned()), "a byte less is rounding");
-    asked(&mut run, 2_000_000_000);
-    let doubts = analyse_run(&run).warnings;
+    set_rate(&mut run, 2_000_000_000);
+    let warnings = analyse_run(&run).warnings;
     let missed =
-        doubts.iter().find(|doubt| doubt.to_string().starts_with("rate missed")).unwrap().to_string();
+        warnings.iter().find(|warning| warning.to_string().starts_with("rate missed")).unwrap().to_string();
     assert!(missed.contains("1000 Mbit/s instead of the 2.00 Gbit/s"), "{missed}");
 }
 

@@ -1,4 +1,4 @@
-//! Every finding on a host that has it, and none of them on a host that has not.
+//! Each finding appears on a host that has the fault, and none on a host without it.
 use netduel_model::snapshot::{
     Channels, Firewall, HostSnapshot, HugePages, Provider, ReceiveSteering, Rings,
 };
@@ -12,7 +12,7 @@ fn ids(found: &[Finding]) -> Vec<&'static str> {
     found.iter().map(|finding| finding.id).collect()
 }
 
-/// What is found on a host but for the limit of its size, which every host of a known size has.
+/// The findings of a host, without the limit of its size, which every host of a known size has.
 fn on_host(host: &HostSnapshot) -> Vec<Finding> {
     let mut found = of_host(host, &HostContext::default());
     found.retain(|finding| finding.id != "size-limit");
@@ -23,16 +23,16 @@ fn pair() -> PairContext {
     PairContext { names: ["vm-a".into(), "vm-b".into()], ..PairContext::default() }
 }
 
-/// What makes a good host bad in one way.
+/// Adds one fault to a healthy host.
 type Harm = fn(&mut HostSnapshot);
 
-/// Takes the virtual function's interface away.
+/// Removes the interface of the virtual function.
 fn without_vf(host: &mut HostSnapshot) {
     host.interfaces.truncate(2);
     host.pci_functions[0].interfaces.clear();
 }
 
-/// Each way of being wrong, with the finding that must be made of it. `interfaces[1]` is the synthetic NIC, `[2]` the virtual function.
+/// Each fault with its expected finding. `interfaces[1]` is the synthetic NIC, `[2]` the virtual function.
 const HARMS: &[(&str, Severity, Harm)] = &[
     ("vf-idle", Severity::Warning, |host| host.interfaces[2].up = false),
     ("vf-idle", Severity::Warning, |host| {
@@ -147,7 +147,7 @@ const HARMS: &[(&str, Severity, Harm)] = &[
 
 #[test]
 fn healthy_host_has_no_finding() {
-    // Its queues are on both nodes, since there is one for each core: that is worth knowing and no more.
+    // Its queues are on both nodes, because there is one per core: a note only.
     assert_eq!(ids(&on_host(&azure())), ["interrupts-on-other-node"]);
     let mut one_node = azure();
     one_node.numa_nodes.truncate(1);
@@ -198,7 +198,7 @@ fn commands_name_device_and_value() {
     assert_eq!(of("function-without-driver"), "modprobe mlx5_core");
     assert_eq!(of("double-queueing"), "tc qdisc replace dev enP1s1 root noqueue");
     assert_eq!(of("small-buffers"), "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'");
-    // The device's own node has the cores 0 to 3.
+    // The cores of the device's own node are 0 to 3.
     assert!(of("interrupts-on-one-core").ends_with("echo 3 > /proc/irq/37/smp_affinity_list"));
 }
 
@@ -294,7 +294,7 @@ fn host_with_functions_for_guests_has_no_problem() {
     host.cloud.as_mut().unwrap().provider = Provider::BareMetal;
     let found = on_host(&host);
     assert!(found.iter().all(|finding| finding.severity != Severity::Problem), "{found:?}");
-    // Without an offer of accelerated networking its absence is nothing.
+    // Without a provider that offers accelerated networking, its absence is no finding.
     let mut on_premises = azure();
     without_vf(&mut on_premises);
     on_premises.pci_functions.clear();
@@ -365,7 +365,7 @@ fn pinned_cores_take_precedence_over_allowed_cores() {
     assert!(!pinned(&[0, 6]).contains(&"other-node"));
 }
 
-/// Each way in which two ends are not alike; the change is made to the server.
+/// Each difference between two ends; the change is made to the server.
 const DIFFERENCES: &[(&str, Severity, Harm)] = &[
     ("same-machine", Severity::Warning, |host| host.boot_id = azure().boot_id),
     ("same-physical-host", Severity::Warning, |host| {

@@ -1,11 +1,12 @@
-//! Texts of plans, hosts and errors come from elsewhere: none may become markup, script, a formula or a terminal command.
+//! Texts of plans, hosts and errors are untrusted: none may become markup, script, a formula or a terminal command.
 use netduel_model::run::{Run, RunEnd};
 use netduel_report::{csv, document, html, markdown, terminal};
 
 use crate::builder::{Recipe, build};
 use crate::json;
 
-/// Ends a script, starts an image with a handler, closes an attribute, steers a terminal, turns the writing, breaks a table.
+/// Ends a script, starts an image with a handler, closes an attribute, controls a terminal, reverses the text direction, breaks a
+/// table.
 pub const HOSTILE: &str = "</script><img src=x onerror=\"document.title='owned'\">'\"|`*[a](javascript:b)\u{1b}[2J\u{202e}\r\n=1+1\u{2028}";
 
 pub fn run() -> Run {
@@ -27,7 +28,7 @@ fn html_escapes_hostile_texts() {
     assert_eq!(page.matches("<script").count(), 4, "our three scripts and the data");
     assert_eq!(page.matches("</script").count(), 4);
     assert!(page.contains("&lt;/script&gt;&lt;img src=x onerror="), "the text is there, for the eye");
-    // Each double quote inside an attribute's value would end it: the handler never stands bare.
+    // Each double quote in an attribute is escaped, so the handler is never an attribute of its own.
     assert!(!page.contains("onerror=\""));
 }
 

@@ -1,4 +1,4 @@
-//! Made-up hosts for the tests of findings and of what is drawn of a host.
+//! Synthetic hosts for the tests of findings and drawings.
 use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
@@ -115,7 +115,7 @@ fn cloud() -> Cloud {
     }
 }
 
-/// A virtual machine on Azure as it should be: 8 cores on two nodes, accelerated networking active, a queue for each core.
+/// A correctly configured virtual machine on Azure: 8 cores on two nodes, accelerated networking active, a queue per core.
 pub fn azure() -> HostSnapshot {
     HostSnapshot {
         hostname: Some("vm-a".into()),
@@ -164,7 +164,7 @@ fn sysctls() -> BTreeMap<String, String> {
     .into()
 }
 
-/// The other end of a pair with [`azure`]: alike, and elsewhere.
+/// The other end of a pair with [`azure`]: the same configuration, another machine.
 pub fn other() -> HostSnapshot {
     let mut host = azure();
     host.hostname = Some("vm-b".into());
@@ -177,7 +177,7 @@ pub fn other() -> HostSnapshot {
     host
 }
 
-/// A guest of a lab: a bridge with two ports, all of them made by the kernel.
+/// A lab guest: a bridge with two ports, all software interfaces.
 pub fn lab_guest() -> HostSnapshot {
     let made = |name: &str, kind: &str, master: Option<&str>| Interface {
         name: name.into(),
@@ -212,7 +212,7 @@ pub fn lab_guest() -> HostSnapshot {
     }
 }
 
-/// The hosts that were captured or written from the kernel's own tables, by name.
+/// The hosts that were captured, or written from the kernel's tables, by name.
 pub fn captured() -> Vec<(String, HostSnapshot)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
     let mut hosts: Vec<(String, HostSnapshot)> = std::fs::read_dir(folder)
@@ -227,7 +227,7 @@ pub fn captured() -> Vec<(String, HostSnapshot)> {
     hosts
 }
 
-/// Hosts of a run: `a` as it should be; `b`, whose virtual function is down, with one core for all interrupts; and a guest of a lab.
+/// Hosts of a run: `a` without faults; `b`, whose virtual function is down, with one core for all interrupts; and a lab guest.
 pub fn of_a_run() -> BTreeMap<HostName, HostSnapshot> {
     let mut faulty = other();
     faulty.interfaces[2].up = false;

@@ -1,4 +1,4 @@
-//! Reports of made-up runs in every format: words, figures, hostile texts, and the page in a real browser.
+//! Reports of synthetic runs in every format: texts, values, hostile texts, and the page in a real browser.
 #![expect(clippy::unwrap_used, reason = "what a test builds for itself has to be there")]
 
 mod browser;

@@ -1,4 +1,4 @@
-//! Whatever a run holds, no output has a number that is none.
+//! No output contains a non-number (NaN, infinity), whatever the records contain.
 use netduel_model::run::Run;
 use netduel_model::sample::HistogramRecord;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};

@@ -1,4 +1,5 @@
-//! Packets of a `pps` workload from records with figures that can be checked by hand: words, tables, loss, spread, sweeps, limits.
+//! Packets of a `pps` workload from records with numbers that can be checked by hand: texts, tables, loss, distribution, sweeps,
+//! bottleneck.
 use std::collections::BTreeMap;
 
 use netduel_model::metric::Metric;
@@ -16,8 +17,8 @@ use crate::json;
 
 const INTERVALS: u64 = 50;
 
-/// Interface, queues and drops of an end by kernel bypass.
-fn told(queues: &[u64], drops: &[(&str, u64)]) -> PacketReport {
+/// Interface, queues and drops of a kernel-bypass end.
+fn packet_report(queues: &[u64], drops: &[(&str, u64)]) -> PacketReport {
     let queue = |(queue, packets): (usize, &u64)| QueuePackets {
         queue: Some(queue as u32),
         core: Some(queue as u16),
@@ -49,7 +50,7 @@ fn set_path(workload: &mut Workload, frame: u32, engine: PacketEngine, receiver:
     workload.traffic = Traffic::Pps(Pps { udp, packets });
 }
 
-/// A series with as many packets in each 100 ms as the function says.
+/// A series with the number of packets of each 100 ms from a function.
 fn series(packets: impl Fn(u64) -> u64) -> Vec<IntervalSample> {
     let sample = |index| IntervalSample {
         end_ns: (index + 1) * SAMPLE_INTERVAL_NS,
@@ -64,8 +65,8 @@ fn ends(trial: &mut Trial) -> [&mut TrialEnd; 2] {
     [trial.client.as_mut().unwrap(), trial.server.as_mut().unwrap()]
 }
 
-/// A run of packets by kernel bypass: 100 000 packets each 100 ms were sent, with more and fewer of them outside of the steady
-/// window, and of each thousand one was not received.
+/// A kernel-bypass run: 100 000 packets were sent each 100 ms, with more and fewer outside of the steady window. 1 of 1000
+/// packets was lost.
 fn run() -> Run {
     let mut run = build(&Recipe { workloads: vec!["udp"], blocks: 2, loss: [0.0, 0.0], ..Recipe::default() });
     for arm in &mut run.header.plan.arms {
@@ -73,7 +74,7 @@ fn run() -> Run {
     }
     for trial in &mut run.trials {
         let [client, server] = ends(trial);
-        // Cut: the first 500 ms and the last 200 ms. The interval that begins at 2 s is the smallest that counts.
+        // Excluded: the first 500 ms and the last 200 ms. The interval that begins at 2 s is the minimum.
         let sent = |index| match index {
             0..5 => 7,
             20 => 90_000,
@@ -89,8 +90,9 @@ fn run() -> Run {
         let count = server.report.datagrams.as_mut().unwrap();
         (count.unique, count.socket_drops) = (4_995_000, Some(3_000));
         server.report.packets =
-            Some(told(&[1_200_000, 1_200_000, 1_095_000, 1_500_000], &[("rx_ring_full", 3_000)]));
-        client.report.packets = Some(told(&[5_000_000], &[("dropped by the sender's interface", 500)]));
+            Some(packet_report(&[1_200_000, 1_200_000, 1_095_000, 1_500_000], &[("rx_ring_full", 3_000)]));
+        client.report.packets =
+            Some(packet_report(&[5_000_000], &[("dropped by the sender's interface", 500)]));
         client.report.datagrams_sent =
             Some(DatagramSendReport { calls: 78_125, burst_max: 64, refused: 1_234, pacing_error: None });
     }
@@ -107,7 +109,7 @@ fn packet_rates_are_medians_of_steady_windows_with_extremes_of_whole_intervals()
     let analysis = analyse_run(&run());
     let way = only(&analysis.workloads[0]);
     let sent = way.sent.unwrap();
-    // 43 intervals of 100 000 and of them one of 90 000 in 4.3 s.
+    // 43 intervals of 100 000, one of them of 90 000, in 4.3 s.
     assert_eq!((sent.trials, sent.intervals), (2, 86));
     assert!((sent.median - 4_290_000.0 / 4.3).abs() < 1.0, "{}", sent.median);
     assert_eq!((sent.min, sent.max), (Some(900_000.0), Some(1_000_000.0)));
@@ -134,7 +136,7 @@ fn each_lost_packet_is_assigned_to_exactly_one_counter() {
             unnamed(3_000)
         ])
     );
-    // A full ring is among the drops of the interface, and the other end of a virtual wire counts the same drop.
+    // A full ring is among the drops of the interface, and the other end of a virtual link counts the same drop.
     let interfaces = lost(|trial| {
         let [client, server] = ends(trial);
         let at = |end: &mut TrialEnd| {
@@ -155,7 +157,7 @@ fn each_lost_packet_is_assigned_to_exactly_one_counter() {
             unnamed(2_200)
         ])
     );
-    // No more is named than was lost.
+    // The assigned loss does not exceed the total loss.
     let all = lost(|trial| {
         ends(trial)[1].report.packets.as_mut().unwrap().drops = [("rx_ring_full".to_owned(), 9_000)].into();
     });
@@ -169,15 +171,15 @@ fn every_format_uses_packet_terms() {
     let text = terminal::report(&document(&run), 160, false);
     let page = html::page(&document(&run));
     let markdown = markdown::page(&document(&run));
-    for (format, said) in [("terminal", &text), ("html", &page), ("markdown", &markdown)] {
+    for (format, output) in [("terminal", &text), ("html", &page), ("markdown", &markdown)] {
         for words in ["packets delivered", "sent by client", "998 kpps", "back-pressure, not loss"] {
-            assert!(said.contains(words), "{format} without {words}: {said}");
+            assert!(output.contains(words), "{format} without {words}: {output}");
         }
         for words in ["datagrams delivered", "M/s", "datagrams were", "/1000 datagrams"] {
-            assert!(!said.contains(words), "{format} says {words}");
+            assert!(!output.contains(words), "{format} contains {words}");
         }
     }
-    let overrun = words::warnings(&analysis).into_iter().find(|said| said.starts_with("receiver overrun: "));
+    let overrun = words::warnings(&analysis).into_iter().find(|text| text.starts_with("receiver overrun: "));
     assert!(overrun.unwrap().contains("lost 6000 packets (of 10000 in total) at the receiver"));
     let value = json::report(&run);
     let packets = &value["workloads"][0]["arms"][0]["packets"][0];
@@ -190,15 +192,15 @@ fn every_format_uses_packet_terms() {
 #[test]
 fn uneven_queue_distribution_is_reported() {
     let mut run = run();
-    assert!(words::packets_commentary(&analyse_run(&run)).iter().all(|said| !said.contains("queue")));
+    assert!(words::packets_commentary(&analyse_run(&run)).iter().all(|text| !text.contains("queue")));
     for trial in &mut run.trials {
         let [_, server] = ends(trial);
-        server.report.packets = Some(told(&[1_000_000, 1_000_000, 950_000, 2_050_000], &[]));
+        server.report.packets = Some(packet_report(&[1_000_000, 1_000_000, 950_000, 2_050_000], &[]));
     }
     let analysis = analyse_run(&run);
-    let said = words::packets_commentary(&analysis);
+    let commentary = words::packets_commentary(&analysis);
     let uneven = "receive queue 3 of b had 41 % of the packets; an even share is 25 %";
-    assert!(said.iter().any(|said| said.contains(uneven)), "{said:?}");
+    assert!(commentary.iter().any(|text| text.contains(uneven)), "{commentary:?}");
     let queues: Vec<String> =
         words::queues(&analysis.workloads[0]).into_iter().flat_map(|row| row.remarks).collect();
     let queues = queues.join("\n");
@@ -206,7 +208,7 @@ fn uneven_queue_distribution_is_reported() {
     assert!(queues.contains("zero copy"), "{queues}");
 }
 
-/// The same with frames of two sizes.
+/// The run with two frame sizes.
 pub fn swept() -> Run {
     let mut run = run();
     let Run { header, trials, .. } = &mut run;
@@ -236,22 +238,22 @@ fn frame_sizes_form_a_sweep_with_published_figures() {
     assert_eq!((sweep.by, sweep.name.as_str(), sweep.points.len()), (SweptBy::Frames, "small", 4));
     let labels: Vec<&str> = sweep.points.iter().map(|point| point.label.as_str()).collect();
     assert_eq!(labels, ["64 B", "64 B", "512 B", "512 B"]);
-    assert!(!html::page(&document(&run)).contains("44.2 Mpps"), "of another size nothing is said");
+    assert!(!html::page(&document(&run)).contains("44.2 Mpps"), "no published figure of another size");
     for host in run.header.plan.hosts.values_mut() {
         host.size = Some("Standard_E192ids_v6".into());
     }
     let analysis = analyse_run(&run);
     let page = html::page(&document(&run));
-    let said =
+    let published =
         "2.3 % of the published 44.2 Mpps for Standard_E192ids_v6 (Azure DPDK Performance Report of 2025-04";
     assert!(
-        page.contains(said),
+        page.contains(published),
         "{:?}",
         words::published(&analysis.workloads[0], Some("Standard_E192ids_v6"))
     );
-    assert_eq!(page.matches(said).count(), 2, "frames of 512 B have no published figure");
+    assert_eq!(page.matches(published).count(), 2, "frames of 512 B have no published figure");
     assert!(page.contains("data-chart=\"sweep\"") && page.contains("Network bandwidth of the size"));
-    // Traffic of one size is no sweep.
+    // Traffic of one frame size is no sweep.
     assert!(analyse_run(&self::run()).sweeps.is_empty());
 }
 
@@ -298,7 +300,7 @@ fn sweep_of_searches_shows_their_results() {
     );
 }
 
-/// What limited the first trial after a change, of hosts with machines of their own.
+/// The bottleneck of the first trial after a change, of hosts on different machines.
 fn limit(engine: PacketEngine, receiver: PacketReceiver, change: impl Fn(&mut Trial)) -> (Cause, String) {
     let mut run = run();
     let workload = &mut run.header.plan.arms[0].workloads[0];
@@ -316,7 +318,7 @@ fn limit(engine: PacketEngine, receiver: PacketReceiver, change: impl Fn(&mut Tr
     }
     let count = server.report.datagrams.as_mut().unwrap();
     (count.unique, count.socket_drops) = (5_000_000, Some(0));
-    server.report.packets = Some(told(&[5_000_000], &[]));
+    server.report.packets = Some(packet_report(&[5_000_000], &[]));
     client.report.datagrams_sent.as_mut().unwrap().refused = 0;
     change(trial);
     let limit = limit_of(workload, trial, false, None).unwrap();
@@ -353,7 +355,7 @@ fn full_ring_is_back_pressure_at_the_sender_and_ring_overflow_at_the_receiver() 
         let [_, server] = ends(trial);
         let count = server.report.datagrams.as_mut().unwrap();
         (count.unique, count.socket_drops) = (4_000_000, Some(1_000_000));
-        server.report.packets = Some(told(&[4_000_000], &[("rx_ring_full", 1_000_000)]));
+        server.report.packets = Some(packet_report(&[4_000_000], &[("rx_ring_full", 1_000_000)]));
     };
     let (cause, evidence) = limit(PacketEngine::Xdp, PacketReceiver::Xdp, dropped);
     assert_eq!(cause, Cause::ReceiverRing);

@@ -1,4 +1,4 @@
-//! Searches for a rate from records with figures that can be checked by hand: figures, verdicts, words, tables, pictures.
+//! Rate searches from records with numbers that can be checked by hand: values, verdicts, texts, tables, figures.
 use netduel_model::metric::Metric;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::run::Run;
@@ -37,7 +37,7 @@ fn step(load: Option<u64>, purpose: SearchPurpose, [sent, received]: [u64; 2]) -
     }
 }
 
-/// A search that found this rate and one a hundredth above.
+/// A search with this result, and an upper bound 1 % above.
 fn found(rate: u64, state: SearchState) -> SearchReport {
     let steps = vec![
         step(None, SearchPurpose::Maximum, [6_000_000, 4_000_000]),
@@ -56,7 +56,7 @@ fn found(rate: u64, state: SearchState) -> SearchReport {
     SearchReport { steps, results: vec![result], end: SearchEnd::Complete, stored_step: Some(1) }
 }
 
-/// The first arm finds a million packets a second, the second as many times more as the recipe says; each a little more from block to block.
+/// The baseline finds 1 Mpps, the other arm as many times more as the recipe says; both vary slightly from block to block.
 fn run(of_arm: [SearchState; 2]) -> Run {
     let recipe = Recipe { workloads: vec!["udp"], blocks: 8, loss: [0.0, 0.0], ..Recipe::default() };
     let mut run = build(&recipe);
@@ -105,14 +105,15 @@ fn search_result_is_the_throughput_at_the_lower_bound() {
 #[test]
 fn open_ended_search_results_get_no_verdict() {
     let [regular, reached] = [SearchState::Regular, SearchState::MaxLoadReached];
-    // The baseline may carry more than it was sent: that the arm carries more is not borne out.
+    // The baseline's value is a lower bound, so the arm is not proven better.
     let analysis = analyse_run(&run([reached, regular]));
     assert!(matches!(verdict(&analysis), Verdict::NotEnough { .. }), "{:?}", verdict(&analysis));
-    let told = |warning: &Warning| matches!(warning, Warning::LowerBound { trials: 8, trials_total: 8, .. });
-    assert!(analysis.warnings.iter().any(told), "{:?}", analysis.warnings);
+    let is_lower_bound =
+        |warning: &Warning| matches!(warning, Warning::LowerBound { trials: 8, trials_total: 8, .. });
+    assert!(analysis.warnings.iter().any(is_lower_bound), "{:?}", analysis.warnings);
     let words = words::warnings(&analysis).join("\n");
     assert!(words.contains("no rate that is too high"), "{words}");
-    // The arm may carry even more: that it carries more than the baseline stands.
+    // The arm's value is a lower bound: it is still better than the baseline.
     let analysis = analyse_run(&run([regular, reached]));
     assert!(matches!(verdict(&analysis), Verdict::Higher { .. }), "{:?}", verdict(&analysis));
 }
@@ -166,7 +167,7 @@ fn every_format_shows_bounds_cost_pacing_and_steps_of_a_search() {
     }
     let page = html::page(&document(&run));
     assert!(page.contains("figure class=\"chart steps\""));
-    // Both arms, three steps each, of which one is good.
+    // Both arms, three steps each, one of which met the goal.
     assert_eq!(page.matches("<circle class=\"good\"").count(), 2);
     assert_eq!(page.matches("<circle class=\"bad\"").count(), 4);
     assert!(page.contains("trying 1.00 Mpps for 2 s: no loss"), "each mark has its words");

@@ -1,4 +1,4 @@
-//! What a report says of time stamps: parts that add up, delays with their error, and doubts where they are due.
+//! Timestamps in reports: parts that add up, delays with their error, and warnings.
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::sample::HistogramRecord;
@@ -56,7 +56,7 @@ fn report(network: u64, clocks: Clocks) -> StampReport {
     }
 }
 
-/// A run with round trips that are stamped in these arms.
+/// A run with timestamped round trips in these arms.
 pub(crate) fn run(stamped: [bool; 2], change: impl Fn(&mut StampReport)) -> Run {
     let mut run = build(&Recipe { workloads: vec!["rr"], blocks: 3, ..Recipe::default() });
     for (arm, stamped) in run.header.plan.arms.iter_mut().zip(stamped) {
@@ -115,7 +115,7 @@ fn round_trip_parts_add_up_and_one_way_delay_has_its_worst_error() {
         assert_eq!((&stamps["inconsistent"], &stamps["complete"]), (&0.into(), &(3 * COUNT).into()));
         assert_eq!(stamps["missing"]["server_transmit"], 3);
     }
-    // Where the clocks of one trial had to be estimated, nothing says that they were one.
+    // If the clocks of one trial were estimated, the report does not claim a common clock.
     assert_eq!(arms[1]["stamps"]["one_way"]["clocks"], "estimated");
 }
 
@@ -138,7 +138,7 @@ fn stamped_round_trips_count_in_the_rate_only() {
 
 #[test]
 fn unequal_and_missing_stamps_cause_warnings() {
-    let doubts = |run: &Run| {
+    let warnings = |run: &Run| {
         let warnings = analyse_run(run).warnings;
         let of = |found: fn(&Warning) -> bool| warnings.iter().filter(|warning| found(warning)).count();
         (
@@ -146,8 +146,8 @@ fn unequal_and_missing_stamps_cause_warnings() {
             of(|warning| matches!(warning, Warning::TimestampsIncomplete { .. })),
         )
     };
-    assert_eq!(doubts(&run([true, true], |_| ())), (0, 0));
-    assert_eq!(doubts(&run([false, false], |_| ())), (0, 0));
-    assert_eq!(doubts(&run([true, false], |_| ())), (1, 0));
-    assert_eq!(doubts(&run([true, true], |report| report.stamped += 200)), (0, 2));
+    assert_eq!(warnings(&run([true, true], |_| ())), (0, 0));
+    assert_eq!(warnings(&run([false, false], |_| ())), (0, 0));
+    assert_eq!(warnings(&run([true, false], |_| ())), (1, 0));
+    assert_eq!(warnings(&run([true, true], |report| report.stamped += 200)), (0, 2));
 }

@@ -96,7 +96,7 @@ impl<'a> Evidence<'a> {
     /// Causes with their evidence, the decisive one first.
     pub fn findings(&self) -> Vec<Finding> {
         let mut found = self.reached();
-        found.extend(self.not_taken());
+        found.extend(self.rejected_frames());
         // testpmd has no socket, but counts packets that it did not accept in time.
         let at_receiver = self.lost.at_socket.max(self.ring_drops());
         let at_socket = (at_receiver > 0).then(|| {
@@ -223,11 +223,11 @@ fn connections(sender: &TrialEnd, workload: &Workload) -> Option<Connections> {
     let retransmits = sum(&all, |tcp| tcp.retransmits.map(u64::from)).unwrap_or(0.0);
     let spurious = sum(&all, |tcp| Some(tcp.dsack_dups.map_or(0, u64::from))).unwrap_or(0.0);
     let segments = sum(&all, |tcp| tcp.segs_out.map(u64::from)).filter(|sent| *sent > 0.0);
-    let mean = |field: fn(&TcpInfo) -> Option<u32>| {
-        let told: Vec<f64> = all.iter().filter_map(|tcp| field(tcp)).map(f64::from).collect();
-        netduel_stats::summary::median(&told)
+    let median_of = |field: fn(&TcpInfo) -> Option<u32>| {
+        let values: Vec<f64> = all.iter().filter_map(|tcp| field(tcp)).map(f64::from).collect();
+        netduel_stats::summary::median(&values)
     };
-    let mss = mean(|tcp| tcp.snd_mss).unwrap_or(0.0);
+    let mss = median_of(|tcp| tcp.snd_mss).unwrap_or(0.0);
     let could_ns = workload.timing.duration.0.max(1) as f64 * f64::from(count.max(1));
     Some(Connections {
         busy: busy * 1e3 / could_ns,
@@ -236,9 +236,9 @@ fn connections(sender: &TrialEnd, workload: &Workload) -> Option<Connections> {
         retransmits: retransmits as u64,
         lost: segments.map_or(0.0, |segments| (retransmits - spurious).max(0.0) / segments),
         retransmitted_bytes: retransmits * mss,
-        rtt_us: mean(|tcp| tcp.rtt_us),
-        min_rtt_us: mean(|tcp| tcp.min_rtt_us),
-        congestion_window: mean(|tcp| tcp.snd_cwnd).map(|segments| segments * mss),
-        send_buffer: mean(|tcp| tcp.sndbuf.and_then(|bytes| u32::try_from(bytes).ok())),
+        rtt_us: median_of(|tcp| tcp.rtt_us),
+        min_rtt_us: median_of(|tcp| tcp.min_rtt_us),
+        congestion_window: median_of(|tcp| tcp.snd_cwnd).map(|segments| segments * mss),
+        send_buffer: median_of(|tcp| tcp.sndbuf.and_then(|bytes| u32::try_from(bytes).ok())),
     })
 }

@@ -62,7 +62,7 @@ impl Evidence<'_> {
     }
 
     /// Frames of the kernel's generator, none of which arrived.
-    pub(super) fn not_taken(&self) -> Option<Finding> {
+    pub(super) fn rejected_frames(&self) -> Option<Finding> {
         self.path().filter(|path| path.engine == PacketEngine::Kernel)?;
         let arrived = self.receiver.report.received.as_ref().map_or(0, |flow| flow.messages);
         (self.sent > 0 && arrived == 0).then(|| {
@@ -109,7 +109,7 @@ fn offered(counts: &DpdkCounts) -> Option<Finding> {
     let offered = counts.tx_packets + counts.tx_dropped;
     let share = counts.tx_dropped as f64 / offered.max(1) as f64;
     let words =
-        format!("the device refused {} of the {offered} packets that testpmd offered", percent(share));
+        format!("the device rejected {} of the {offered} packets that testpmd offered", percent(share));
     match share {
         share if share >= RING_FULL => Some((Cause::BackPressure, words)),
         _ => (offered > 0)

@@ -9,13 +9,13 @@ use super::evidence::{Connections, Evidence, Finding, HELD_UP, name_of};
 use super::{Cause, percent};
 use crate::findings::is_limit;
 
-/// From this share of segments or datagrams on, loss is what keeps a sender back.
+/// From this share of lost segments or datagrams on, loss limits the sender.
 const LOSSY: f64 = 0.001;
-/// Datagrams of which this share is lost on the way are more than the path takes.
+/// From this share of datagrams lost on the path on, the sender exceeds the capacity of the path.
 const DATAGRAMS_LOSSY: f64 = 0.01;
-/// A payload within these shares of a known limit stands at it: headers are 4 % and more of what a limit counts.
+/// A payload rate within these shares of a known limit has reached it: the limit includes headers of 4 % and more.
 const AT_LIMIT: std::ops::RangeInclusive<f64> = 0.90..=1.05;
-/// A round trip this many times the smallest one, and longer by this much, microseconds, waits in a queue.
+/// A round trip this many times the minimum, and longer by this many microseconds, includes queueing delay.
 const QUEUED: (f64, f64) = (2.0, 500.0);
 /// A qdisc that delayed packets at least this often enforces a rate.
 const HELD_BACK_MIN: u64 = 100;
@@ -248,8 +248,9 @@ impl Evidence<'_> {
         let Some(tcp) = self.tcp.filter(|tcp| tcp.lost >= LOSSY) else { return Vec::new() };
         let words = format!("{} retransmits, {} of all segments", tcp.retransmits, percent(tcp.lost));
         let between = self.lost_between();
-        if let Some((bytes, told)) = between.filter(|(bytes, _)| *bytes >= tcp.retransmitted_bytes / 2.0) {
-            return vec![(Cause::Switch, format!("{told}, {}; {words}", human_si(bytes, "B")))];
+        if let Some((bytes, location)) = between.filter(|(bytes, _)| *bytes >= tcp.retransmitted_bytes / 2.0)
+        {
+            return vec![(Cause::Switch, format!("{location}, {}; {words}", human_si(bytes, "B")))];
         }
         let cause = if tcp.is_queued() { Cause::Congestion } else { Cause::Loss };
         vec![(cause, format!("{words}; {}", tcp.round_trips()))]
@@ -296,14 +297,14 @@ impl Evidence<'_> {
         if !between {
             return vec![(Cause::HostDrops, words)];
         }
-        if let Some((_, told)) = self.lost_between() {
-            return vec![(Cause::Switch, format!("{words}; {told}"))];
+        if let Some((_, between)) = self.lost_between() {
+            return vec![(Cause::Switch, format!("{words}; {between}"))];
         }
         match carrier(&self.receiver.observation) {
             Some(carrier) if carrier.rx_packets + elsewhere / 2 >= self.sent => {
-                let told =
+                let received =
                     format!("{} of the {} received them", carrier.name, name_of(self.receiver.report.role));
-                vec![(Cause::ReceiverProgram, format!("{words}; {told}"))]
+                vec![(Cause::ReceiverProgram, format!("{words}; {received}"))]
             }
             _ => vec![(Cause::LostUncounted, words)],
         }
