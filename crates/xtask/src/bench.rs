@@ -1,7 +1,7 @@
 //! `bench`: the macro benches of the binary. Collects their figures; measures nothing itself.
 //!
-//! A bench is a `[[bench]]` with `harness = false`, or a program, that prints one line for each figure: `figure NAME VALUE UNIT`, for
-//! example `figure control-cpu-share 0.4 %`. Everything else that it prints is for readers.
+//! A bench is a `[[bench]]` with `harness = false`, or a program. It prints one line for each figure: `figure NAME VALUE UNIT`,
+//! for example `figure control-cpu-share 0.4 %`. All other output is for readers.
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -11,28 +11,27 @@ use anyhow::{Context, Result, bail};
 use crate::stopwatch::Stopwatch;
 use crate::{setup, step, workspace};
 
-/// Where the figures of all runs are kept, a line each, relative to the root of the workspace.
+/// The file with the figures of all runs, one line each, relative to the root of the workspace.
 const HISTORY: &str = "target/bench.jsonl";
 
 /// A macro bench.
 struct Bench {
-    /// Its name here and that of its `[[bench]]`.
+    /// Its name here and in the manifest.
     name: &'static str,
-    /// What its figures say.
+    /// What its figures measure.
     what: &'static str,
-    /// The crate that holds it.
+    /// Its crate.
     package: &'static str,
-    /// What it is there.
+    /// Its cargo target.
     form: Form,
 }
 
-/// What cargo knows a bench as.
+/// The kind of a bench's cargo target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// A `[[bench]]`, which takes no arguments and is run with all others.
     Target,
-    /// The program of a crate, with a command line of its own. It takes long, so it runs only when it is named, and it ends
-    /// when this program does.
+    /// The program of a crate with its own command line. It takes long, so it runs only by name, and it ends with this program.
     Program {
         /// Whether it compares netduel with programs of system packages.
         needs_packages: bool,
@@ -87,7 +86,7 @@ struct Figure {
     unit: String,
 }
 
-/// Runs all benches, or the named one with what follows its name; `false` when one failed.
+/// Runs all benches, or the named one with the arguments after its name; `false` when one failed.
 pub fn run(words: &[String]) -> Result<bool> {
     let (only, arguments) = match words.split_first() {
         Some((name, arguments)) => (Some(name.as_str()), arguments),
@@ -147,7 +146,7 @@ fn run_one(bench: &Bench, arguments: &[String]) -> Result<Vec<Figure>> {
         .stderr(Stdio::inherit())
         .spawn()
         .with_context(|| format!("failed to start `{}`", step::shown(&command)))?;
-    // The other end of its lifeline is closed by the kernel when this program ends, however it does.
+    // The kernel closes the other end of its lifeline when this program ends, whatever the cause.
     let lifeline = child.stdin.take();
     let mut text = String::new();
     for line in BufReader::new(child.stdout.take().context("stdout is a pipe")?).lines() {
@@ -194,7 +193,7 @@ fn print_table(figures: &[(&str, Figure)]) {
     }
 }
 
-/// The commit that is measured, with a mark when files differ from it; absent outside a repository.
+/// The measured commit, marked when files differ from it; absent outside a repository.
 fn commit() -> Option<String> {
     let output = Command::new("git")
         .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
@@ -257,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_read_from_between_other_lines() {
+    fn figures_are_parsed_among_other_lines() {
         let text = "Warming up\nfigure cpu-share 0.4 %\nfigures follow\nfigure gap 31.5 ms\n";
         assert_eq!(figures_of(text).unwrap(), [figure("cpu-share", 0.4, "%"), figure("gap", 31.5, "ms")]);
     }
 
     #[test]
-    fn a_figure_that_is_no_number_is_refused() {
+    fn non_numeric_figure_is_rejected() {
         for text in ["figure a NaN s", "figure a fast s", "figure a 1", "figure a 1 s more"] {
             assert!(figures_of(text).is_err(), "{text}");
         }

@@ -1,12 +1,12 @@
-//! Load beside the tests: loops that take all the CPU time they get. Ends with the value that holds them, and with the process.
+//! CPU load beside the tests: busy loops that end when their value is dropped, and with the process.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// As many loops as the machine for continuous integration has cores: no test has a core to itself.
+/// The number of cores of the machine for continuous integration, so that no test has a core to itself.
 pub const LOOPS: usize = 2;
 
-/// Loops at work.
+/// Running busy loops.
 #[derive(Debug)]
 pub struct BusyLoops {
     is_over: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ impl BusyLoops {
         Self { is_over, loops }
     }
 
-    /// The rounds of each loop so far.
+    /// The iterations of each loop so far.
     #[cfg(test)]
     fn rounds(&self) -> Vec<u64> {
         self.loops.iter().map(|(_, rounds)| rounds.load(Ordering::Relaxed)).collect()
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_loop_runs_and_none_outlives_the_value() {
+    fn loops_run_until_their_value_is_dropped() {
         let busy = BusyLoops::start();
         while busy.rounds().contains(&0) {
             std::thread::yield_now();
@@ -61,7 +61,7 @@ mod tests {
         let counted: Vec<Arc<AtomicU64>> = busy.loops.iter().map(|(_, rounds)| Arc::clone(rounds)).collect();
         assert_eq!(counted.len(), LOOPS);
         drop(busy);
-        // The thread's share of the counter goes with it.
+        // Dropping the thread also drops its share of the counter.
         assert!(counted.iter().all(|rounds| Arc::strong_count(rounds) == 1));
     }
 }

@@ -1,12 +1,11 @@
-//! `check`: everything that CI runs, in the order in which a mistake costs the least time. A failing step does not
-//! hide the next one.
+//! `check`: everything that CI runs, fastest checks first. A failing step does not hide the next one.
 use anyhow::Result;
 
 use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
 use crate::{step, tidy, workspace};
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Passed,
@@ -50,7 +49,7 @@ pub fn run() -> bool {
         tests = Some(finished);
         Ok(ending)
     });
-    // The README's first command needs `cargo run` to know which program is meant; the demo itself is run by the tests.
+    // Fails if `cargo run` is ambiguous, which is the README's first command; the tests run the demo itself.
     timed(&mut rows, "cargo run", || {
         step::succeeds(&mut step::cargo(["run", "--quiet", "--", "plan", "check", "plans/demo.toml"]))
             .map(Ending::from)
@@ -62,7 +61,7 @@ pub fn run() -> bool {
     rows.iter().all(|row| row.ending != Ending::Failed)
 }
 
-/// Runs one step. A step that cannot even start has failed, and the next one is run all the same.
+/// Runs one step. A step that cannot start has failed, and the next one still runs.
 fn timed(rows: &mut Vec<Row>, name: &'static str, work: impl FnOnce() -> Result<Ending>) {
     println!("\n== {name}");
     let watch = Stopwatch::start();
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_that_cannot_start_has_failed_and_the_next_one_is_run() {
+    fn step_that_cannot_start_fails_and_the_next_one_runs() {
         let mut rows = Vec::new();
         timed(&mut rows, "first", || anyhow::bail!("no such tool"));
         timed(&mut rows, "second", || Ok(Ending::Passed));

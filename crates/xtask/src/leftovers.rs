@@ -1,5 +1,5 @@
-//! What tests leave behind on a machine: processes, named network namespaces, sockets of labs. Compares before and
-//! after; removes nothing, because a leftover is a bug to be investigated.
+//! Leftovers of tests on a machine: processes, named network namespaces, sockets of labs. Compares before and after; removes
+//! nothing, because a leftover is a bug to be investigated.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use crate::stopwatch::{Stopwatch, pause};
 
-/// The environment variable that every process of a test run inherits, so that its children are known from those of
-/// other users of the same machine.
+/// The environment variable that every process of a test run inherits, which distinguishes its children from those of other users
+/// of the same machine.
 pub const MARK_VARIABLE: &str = "NETDUEL_TEST_RUN";
-/// Where named network namespaces are bound (ip-netns(8)).
+/// Mount points of named network namespaces (ip-netns(8)).
 const NAMED_NAMESPACES: &str = "/run/netns";
-/// How the abstract socket of a lab's keeper begins, as `/proc/net/unix` shows it.
+/// Prefix of the abstract socket of a lab's keeper in `/proc/net/unix`.
 const LAB_SOCKET: &str = "@netduel-lab-";
-/// Processes that were asked to end get this long: the kernel takes some time to tear down a network namespace.
+/// Grace period of ending processes: the kernel takes some time to remove a network namespace.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A process; the start time distinguishes it from a later one with the same number.
+/// A process; the start time distinguishes it from a later one with the same id.
 type ProcessKey = (u32, u64);
 
-/// The machine at one moment.
+/// A snapshot of the machine.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     processes: BTreeSet<ProcessKey>,
@@ -29,19 +29,19 @@ pub struct Snapshot {
     lab_sockets: BTreeMap<u64, String>,
 }
 
-/// Whose a process is.
+/// The origin of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// It carries this run's mark.
+    /// Its environment contains the mark of this run.
     Run,
-    /// Its environment does not say.
+    /// Its environment cannot be read.
     Unknown,
-    /// It has an environment without this run's mark.
+    /// Its environment lacks the mark of this run.
     Other,
 }
 
 impl Snapshot {
-    /// Looks at the machine.
+    /// Takes a snapshot.
     pub fn take() -> Self {
         Self {
             processes: process_ids().filter_map(|id| Some((id, stat(id)?.start))).collect(),
@@ -50,7 +50,7 @@ impl Snapshot {
         }
     }
 
-    /// What the run with this mark left behind since then, after a moment of grace.
+    /// Leftovers of the run with this mark since the snapshot, after the grace period.
     pub fn left_behind(&self, mark: &str) -> Vec<String> {
         let watch = Stopwatch::start();
         loop {
@@ -92,7 +92,7 @@ impl Snapshot {
     }
 }
 
-/// A process is left when it is the run's; one without an environment only when it is ours by name.
+/// A leftover is a process of the run; a process without a readable environment counts only by its name.
 fn is_left(owner: Owner, name: &str) -> bool {
     owner == Owner::Run || (owner == Owner::Unknown && name.starts_with("netduel"))
 }
@@ -133,7 +133,7 @@ fn stat(id: u32) -> Option<Stat> {
     parse_stat(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
 }
 
-/// proc_pid_stat(5): the name stands in parentheses and may hold some itself; state is field 3, start time field 22.
+/// proc_pid_stat(5): the name is in parentheses and may contain some; state is field 3, start time field 22.
 fn parse_stat(text: &str) -> Option<Stat> {
     let (head, tail) = text.rsplit_once(')')?;
     let name = head.split_once('(')?.1.to_owned();
@@ -209,16 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_still_runs_is_named_and_one_that_ended_is_not() {
+    fn only_running_processes_are_leftovers() {
         let before = Snapshot::take();
-        // `cat` ends when its stdin does, so this test leaves nothing behind even when it fails.
+        // `cat` ends with its stdin, so this test leaves nothing behind even when it fails.
         let mut child = Command::new("cat")
             .env(MARK_VARIABLE, "a-test-of-leftovers")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // Its environment is there once it answers: spawn returns earlier.
+        // The environment is complete once the process answers; spawn may return earlier.
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let left = before.difference("a-test-of-leftovers");

@@ -1,7 +1,7 @@
-//! `cargo xtask <check|test|tidy|bench|setup>`: everything that is done to this workspace besides writing it.
+//! `cargo xtask <check|test|tidy|bench|setup>`: checks, tests, benches and set-up of this workspace.
 //!
-//! Nothing but a Rust toolchain has to be installed to use it. It must not import a crate of the product: it has to
-//! build and judge when the product does not compile.
+//! It needs a Rust toolchain only. It must not import a crate of the product, because it has to build and check when the product
+//! does not compile.
 #![forbid(unsafe_code)]
 
 mod bench;

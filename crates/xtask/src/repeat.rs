@@ -1,4 +1,5 @@
-//! `test --repeat N --busy`: runs the suite several times, beside other load when asked, and names what was not green every time.
+//! `test --repeat N --busy`: runs the suite several times, with busy loops on request, and lists each test that failed at least
+//! once.
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
@@ -8,21 +9,21 @@ use crate::stopwatch::Stopwatch;
 use crate::test_run::{self, Display, TestRun};
 use crate::workspace;
 
-/// The most lines of a failure that are printed.
+/// Maximum number of printed lines per failure.
 const FAILURE_LINES: usize = 60;
 
-/// How the tests are to be run.
+/// The options of a test run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
     /// Runs of the suite; `None` without `--repeat` and `--busy`.
     runs: Option<u32>,
     is_busy: bool,
-    /// What is left for `cargo test`.
+    /// The remaining arguments for `cargo test`.
     for_cargo: Vec<String>,
 }
 
 impl Options {
-    /// Takes the options of this command out of its arguments. What comes after `--` belongs to the tests.
+    /// Parses the options of this command; arguments after `--` belong to the tests.
     pub fn parse(arguments: &[String]) -> Result<Self> {
         let mut options = Self { runs: None, is_busy: false, for_cargo: Vec::new() };
         let mut repeat = None;
@@ -53,7 +54,7 @@ impl Options {
     }
 }
 
-/// Runs the tests as the arguments say; `false` when a run was not green.
+/// Runs the tests; `false` when a run failed.
 pub fn run(arguments: &[String]) -> Result<bool> {
     let options = Options::parse(arguments)?;
     let Some(runs) = options.runs else { return test_run::run(&options.for_cargo) };
@@ -71,7 +72,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     Ok(tally.is_green())
 }
 
-/// What several runs of the suite came to.
+/// The result of several runs of the suite.
 #[derive(Debug, Default)]
 struct Tally {
     runs: u32,
@@ -79,9 +80,9 @@ struct Tally {
     passed: u64,
     failed: u64,
     skipped: u64,
-    /// By test: how often it was not green, and the text of its first failure.
+    /// By test: number of failures, and the text of the first one.
     unsteady: BTreeMap<String, (u32, String)>,
-    /// Longest time of each test binary, seconds.
+    /// Maximum time of each test binary, seconds.
     seconds: BTreeMap<String, f64>,
 }
 
@@ -107,7 +108,7 @@ impl Tally {
         self.green_runs == self.runs
     }
 
-    /// The tests that were not green every time, the slowest binaries and, as the last line, the totals of all runs.
+    /// The tests that failed at least once, the slowest binaries and, as the last line, the totals of all runs.
     fn closing(&self, is_busy: bool) -> String {
         let mut lines = vec![String::new()];
         for (test, (times, text)) in &self.unsteady {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn own_options_are_taken_out_and_the_others_go_to_cargo() {
+    fn unknown_options_are_passed_to_cargo() {
         let options = parsed(&["-p", "x", "--repeat", "3", "--busy", "--", "--busy", "name"]).unwrap();
         assert_eq!((options.runs, options.is_busy), (Some(3), true));
         assert_eq!(options.for_cargo, ["-p", "x", "--", "--busy", "name"]);
@@ -145,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_runs_below_one_is_refused() {
+    fn zero_runs_are_rejected() {
         for wrong in [&["--repeat"][..], &["--repeat", "0"], &["--repeat=x"], &["--repeat", "--busy"]] {
             let refused = parsed(wrong).unwrap_err().to_string();
             assert!(refused.contains("--repeat needs"), "{wrong:?}: {refused}");
         }
     }
 
-    /// A run in which one test may fail.
+    /// A run with one test that may fail.
     fn run_of(fails: bool) -> TestRun {
         let mut lines =
             vec!["     Running unittests src/lib.rs (target/debug/deps/netduel_load-1f)", "running 2 tests"];
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_fails_once_is_named_with_how_often_and_why() {
+    fn flaky_test_is_listed_with_count_and_first_failure() {
         let mut tally = Tally::default();
         for fails in [false, true, false, true] {
             tally.add(&run_of(fails));
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn green_runs_end_green() {
+    fn successful_runs_succeed() {
         let mut tally = Tally::default();
         tally.add(&run_of(false));
         assert!(tally.is_green());
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_left_something_behind_is_named() {
+    fn run_with_leftovers_is_listed() {
         let mut tally = Tally::default();
         let mut run = run_of(false);
         run.left_behind.push("process 12".to_owned());

@@ -1,4 +1,4 @@
-//! `setup`: the system packages that tests need as real peers, from one list. Installs on Debian and Ubuntu only.
+//! `setup`: the system packages that tests need, from one list. Installs on Debian and Ubuntu only.
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,12 +15,12 @@ pub const PACKAGE_LIST: &str = "crates/xtask/debian-packages.txt";
 pub struct Package {
     /// Its name in Debian.
     pub name: String,
-    /// Which tests need it, and for what.
+    /// The tests that need it, and their purpose.
     pub reason: String,
 }
 
-/// Installs what is missing. Silent when nothing is. What cannot be installed is named, and is an error only when
-/// `REQUIRE_ALL=1`.
+/// Installs missing packages. Silent when nothing is missing. Packages that cannot be installed are listed, and are an error only
+/// with `REQUIRE_ALL=1`.
 pub fn run() -> Result<()> {
     let list = workspace::root().join(PACKAGE_LIST);
     let text =
@@ -53,7 +53,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Reads the list: a name a line, and after `#` why it is needed.
+/// Parses the list: one name per line, and the reason after `#`.
 pub fn parse(text: &str) -> Result<Vec<Package>> {
     let mut packages = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -73,21 +73,21 @@ fn names(packages: &[Package]) -> Vec<&str> {
     packages.iter().map(|package| package.name.as_str()).collect()
 }
 
-/// The packages that dpkg does not know as installed: all of them where there is no dpkg.
+/// The packages that are not installed according to dpkg: all of them without dpkg.
 fn missing_of(packages: &[Package]) -> Vec<Package> {
     let output = Command::new("dpkg-query")
         .args(["--show", "--showformat", "${Package} ${db:Status-Status}\\n"])
         .args(names(packages))
         .stdin(Stdio::null())
         .output();
-    // dpkg-query fails when it does not know one of the names, and prints the others all the same.
+    // dpkg-query fails on an unknown name, but still prints the others.
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let installed: BTreeSet<&str> =
         text.lines().filter_map(|line| line.strip_suffix(" installed")).map(str::trim).collect();
     packages.iter().filter(|package| !installed.contains(package.name.as_str())).cloned().collect()
 }
 
-/// The words to put before `apt-get` here, or why nothing can be installed.
+/// The command prefix for `apt-get`, or the reason why nothing can be installed.
 fn prefix() -> Result<Vec<&'static str>, &'static str> {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     if !is_debian(&release) || !Path::new("/usr/bin/apt-get").exists() {
@@ -110,7 +110,7 @@ fn prefix() -> Result<Vec<&'static str>, &'static str> {
     }
 }
 
-/// Whether os-release(5) names Debian, Ubuntu or something made from them.
+/// Whether os-release(5) names Debian, Ubuntu or a derivative.
 fn is_debian(release: &str) -> bool {
     release
         .lines()
@@ -129,8 +129,8 @@ fn is_root() -> bool {
         .is_some_and(|effective| effective == "0")
 }
 
-/// Installs all at once, and one by one when that fails: a name that this release does not know must not keep the
-/// others away. Failures show in what is missing afterwards.
+/// Installs all packages at once, and one by one if that fails: a name that this release lacks must not block the others. Failed
+/// packages remain missing.
 fn install(prefix: &[&str], packages: &[Package]) {
     let updated = step::succeeds(&mut apt_get(prefix, &["update"]));
     if !updated.unwrap_or(false) {
@@ -149,7 +149,7 @@ fn install(prefix: &[&str], packages: &[Package]) {
     }
 }
 
-/// apt-get without questions, which waits for another apt-get to finish.
+/// apt-get without questions; it waits for another apt-get to finish.
 fn apt_get(prefix: &[&str], words: &[&str]) -> Command {
     let mut command = Command::new(prefix[0]);
     command
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_without_a_reason_is_refused_with_its_line() {
+    fn package_without_a_reason_is_reported_with_its_line() {
         let error = parse("# head\niperf3\n").unwrap_err().to_string();
         assert!(error.contains(":2:") && error.contains("iperf3"), "{error}");
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn debian_and_what_is_made_from_it_are_recognised() {
+    fn debian_and_derivatives_are_recognised() {
         for (release, expected) in [
             ("ID=debian\n", true),
             ("NAME=x\nID=ubuntu\nID_LIKE=debian\n", true),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_does_not_exist_is_missing() {
+    fn unknown_package_counts_as_missing() {
         let package = Package { name: "no-such-package-at-all".into(), reason: "test".into() };
         assert_eq!(missing_of(std::slice::from_ref(&package)), [package]);
     }

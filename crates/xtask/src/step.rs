@@ -1,4 +1,4 @@
-//! Running one command of a check: shown before it runs, without a terminal to ask questions on.
+//! Runs one command of a check: prints it first, and gives it no terminal for questions.
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::workspace;
 
-/// A `cargo` command in the root of the workspace, with nothing on its stdin.
+/// A `cargo` command in the root of the workspace, with empty stdin.
 pub fn cargo<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Command {
     let mut command = Command::new(workspace::cargo());
     command.args(arguments).current_dir(workspace::root()).stdin(Stdio::null());
@@ -31,7 +31,7 @@ pub fn is_installed(program: &str) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The command as a person would type it, without the folder of the program.
+/// The command as typed by a person, without the folder of the program.
 pub fn shown(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();

@@ -1,6 +1,6 @@
-//! The only clock of xtask. It times steps for the eye and gives ending processes a moment; it measures no network.
+//! The only clock of xtask. It times steps for people and limits waits for processes; it measures no network.
 //!
-//! The product's clock lives in `netduel-sys`, which xtask must not import.
+//! The product's clock is in `netduel-sys`, which xtask must not import.
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ impl fmt::Display for Stopwatch {
     }
 }
 
-/// Waits while processes that were asked to end do so. The end of another's child is no event that could be waited for.
+/// Waits for a process to end. The end of a process that is not a child causes no event to wait for.
 #[expect(clippy::disallowed_methods, reason = "there is no event to wait for, and no test depends on it")]
 pub fn pause(length: Duration) {
     std::thread::sleep(length);

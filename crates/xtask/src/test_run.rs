@@ -1,4 +1,4 @@
-//! One run of all tests of the workspace: its results, its skips, and what it left behind on the machine.
+//! One run of all tests of the workspace: results, skips, and leftovers on the machine.
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus};
@@ -9,13 +9,13 @@ use crate::leftovers::{MARK_VARIABLE, Snapshot};
 use crate::transcript::Transcript;
 use crate::{setup, step, workspace};
 
-/// How many of the slowest test binaries are listed.
+/// Number of the slowest test binaries that are listed.
 const SLOWEST: usize = 10;
 
 /// A finished run of the tests.
 #[derive(Debug)]
 pub struct TestRun {
-    /// What the tests printed, read.
+    /// The parsed output of the tests.
     pub transcript: Transcript,
     cargo_succeeded: bool,
     /// Processes, namespaces and sockets that outlived the tests.
@@ -23,16 +23,16 @@ pub struct TestRun {
     requires_all: bool,
 }
 
-/// What is shown while tests run.
+/// The output while tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Display {
-    /// Every line but the output of passed tests.
+    /// Every line except the output of passed tests.
     Everything,
     /// The names of failed tests.
     Failures,
 }
 
-/// Runs the tests and prints how they ended; `false` when anything failed.
+/// Runs the tests and prints the result; `false` when anything failed.
 pub fn run(arguments: &[String]) -> Result<bool> {
     let finished = TestRun::perform(arguments, workspace::requires_all(), Display::Everything)?;
     print_closing(&finished);
@@ -49,8 +49,8 @@ pub fn build(arguments: &[String]) -> Result<()> {
 }
 
 impl TestRun {
-    /// Installs what is needed, runs the tests and compares the machine before and after. `arguments` narrow it down as
-    /// with `cargo test`.
+    /// Installs the required packages, runs the tests and compares the machine before and after. `arguments` select tests as with
+    /// `cargo test`.
     pub fn perform(arguments: &[String], requires_all: bool, display: Display) -> Result<Self> {
         setup::run()?;
         let before = Snapshot::take();
@@ -75,7 +75,7 @@ impl TestRun {
         Ok(Self { transcript, cargo_succeeded: status.success(), left_behind, requires_all })
     }
 
-    /// Every test that was not green, with the text of its failure; what belongs to no test has a name of its own.
+    /// Every failed test with the text of its failure; failures outside of tests have a name of their own.
     pub fn not_green(&self) -> Vec<(String, String)> {
         let transcript = &self.transcript;
         let text = |test: &String| transcript.failure_texts.get(test).cloned().unwrap_or_default();
@@ -97,7 +97,7 @@ impl TestRun {
         found
     }
 
-    /// A run that printed these lines.
+    /// A run with these output lines.
     #[cfg(test)]
     pub fn of_lines(lines: &[&str], cargo_succeeded: bool) -> Self {
         let mut transcript = Transcript::default();
@@ -108,7 +108,7 @@ impl TestRun {
         Self { transcript, cargo_succeeded, left_behind: Vec::new(), requires_all: false }
     }
 
-    /// Whether all that should be well is well.
+    /// Whether the run passed.
     pub fn passed(&self) -> bool {
         self.cargo_succeeded
             && self.transcript.failed() == 0
@@ -117,7 +117,7 @@ impl TestRun {
     }
 }
 
-/// `cargo test` of the whole workspace, or of what the arguments say. All binaries run, whatever one of them does. `extra` is an
+/// `cargo test` of the whole workspace, or as selected by the arguments. All binaries run even after a failure. `extra` is an
 /// option for cargo.
 fn test_command(arguments: &[String], extra: Option<&str>) -> Command {
     let (for_cargo, for_tests) = match arguments.iter().position(|argument| argument == "--") {
@@ -130,22 +130,22 @@ fn test_command(arguments: &[String], extra: Option<&str>) -> Command {
         command.arg("--workspace");
     }
     command.args(for_cargo).args(["--", "--show-output"]).args(for_tests);
-    // The lines are read by this program, which knows them without colours.
+    // The parser expects lines without colours.
     command.env("CARGO_TERM_COLOR", "never");
     command
 }
 
-/// Runs a command and hands over each line of its stdout and stderr, in the order in which they were written.
+/// Runs a command and passes on each line of its stdout and stderr in the order of writing.
 ///
-/// A process that outlives the command may keep the pipe open; so the end is a line that we write into it
-/// ourselves when the command has ended, not the end of file.
+/// A process that outlives the command may keep the pipe open. So the end is marked by a line that this function writes after the
+/// command ended, not by the end of file.
 fn read_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Result<ExitStatus> {
     let shown = step::shown(command);
     let (reader, mut writer) = std::io::pipe().context("failed to make a pipe")?;
     let end = format!("xtask-end-{}", std::process::id());
     command.stdout(writer.try_clone()?).stderr(writer.try_clone()?);
     let mut child = command.spawn().with_context(|| format!("failed to start `{shown}`"))?;
-    // The command's own copies of the pipe are closed with it, ours is the one that the end is written to.
+    // Closes the copies of the pipe in the command; this process keeps one to write the end mark.
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let waiter = std::thread::spawn({
         let end = end.clone();
@@ -163,7 +163,7 @@ fn read_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Result<ExitS
         if text == end {
             break;
         }
-        // One line is held back: the last one is the empty line that goes before the end.
+        // One line is held back: the last one is the empty line before the end mark.
         if let Some(earlier) = held.replace(text) {
             each(&earlier);
         }
@@ -176,7 +176,7 @@ fn read_lines(command: &mut Command, mut each: impl FnMut(&str)) -> Result<ExitS
     status.with_context(|| format!("failed to wait for `{shown}`"))
 }
 
-/// Prints what was skipped and left behind, then cargo's closing lines, then the totals as the last line.
+/// Prints skips and leftovers, then cargo's summary lines, then the totals as the last line.
 pub fn print_closing(finished: &TestRun) {
     let transcript = &finished.transcript;
     print_list("failed:", &transcript.failures);
@@ -200,7 +200,7 @@ pub fn print_closing(finished: &TestRun) {
     println!("{}", totals(transcript));
 }
 
-/// The slowest test binaries, one a line below a title, and their sum; binaries run one after the other.
+/// The slowest test binaries below a title, one per line, and their total; binaries run one after the other.
 pub fn slowest(seconds: &BTreeMap<String, f64>) -> Vec<String> {
     let mut rows: Vec<(&String, &f64)> = seconds.iter().collect();
     rows.sort_by(|a, b| b.1.total_cmp(a.1));
@@ -264,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_outlives_the_command_does_not_hold_it_up() {
-        // `cat` keeps the pipe open until its own stdin ends, which is when the test drops `keeper`.
+    fn surviving_child_does_not_block_the_command() {
+        // `cat` keeps the pipe open until the test drops `keeper`, which closes its stdin.
         let (stdin, keeper) = std::io::pipe().unwrap();
         let mut lines = Vec::new();
         let mut command = shell("exec 3<&0; cat <&3 & echo done");
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_behind_fails_the_run() {
+    fn leftovers_fail_the_run() {
         let mut run = finished(false);
         run.left_behind.push("process 1".into());
         assert!(!run.passed());
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_totals_stand_alone_on_a_line() {
+    fn totals_are_on_a_line_of_their_own() {
         assert_eq!(totals(&Transcript::default()), "0 passed, 0 failed, 0 skipped");
     }
 }

@@ -1,34 +1,33 @@
-//! What `cargo test -- --show-output` prints, read line by line: results, skips, failures with their texts, binaries that died.
-//! No IO.
+//! Parser of the output of `cargo test -- --show-output`: results, skips, failures with their texts, crashed binaries. No IO.
 use std::collections::BTreeMap;
 
-/// How cargo begins the line before a crate's documentation is tested.
+/// Start of the line that cargo prints before it tests the documentation of a crate.
 const DOC_TESTS: &str = "   Doc-tests ";
 
-/// A test that did not run.
+/// A skipped test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
     /// The binary and the test, or the binary alone when a child process printed it.
     pub test: String,
-    /// Why, in the test's words.
+    /// The reason, as printed by the test.
     pub reason: String,
-    /// Whether libtest counted the test as passed: it printed `skipped: <reason>` and returned.
+    /// Whether libtest counted the test as passed, because it printed `skipped: <reason>` and returned.
     pub counted_as_passed: bool,
 }
 
-/// Which part of a binary's output a line belongs to.
+/// The section of a binary's output.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum Section {
     /// Tests are running.
     #[default]
     Running,
-    /// The captured output of passed tests, and of which one.
+    /// The captured output of passed tests, with the current test.
     Successes(Option<String>),
-    /// The captured output of failed tests, and of which one.
+    /// The captured output of failed tests, with the current test.
     Failures(Option<String>),
 }
 
-/// The reading of a whole `cargo test`.
+/// The parser state for a whole `cargo test`.
 #[derive(Debug, Default)]
 pub struct Transcript {
     section: Section,
@@ -36,25 +35,25 @@ pub struct Transcript {
     /// The crate whose unit tests ran last; its integration tests follow.
     unit: Option<String>,
     is_open: bool,
-    /// cargo's own closing lines, one a binary.
+    /// cargo's summary lines, one per binary.
     pub results: Vec<String>,
-    /// Tests that did not run.
+    /// Skipped tests.
     pub skips: Vec<Skip>,
-    /// Tests that failed.
+    /// Failed tests.
     pub failures: Vec<String>,
-    /// What a failed test printed, by its name.
+    /// The output of each failed test, by name.
     pub failure_texts: BTreeMap<String, String>,
-    /// How long the tests of each binary took together, seconds.
+    /// Time of the tests of each binary, seconds.
     pub seconds: BTreeMap<String, f64>,
-    /// Binaries that ended without a result: killed, aborted, or left by `exit`.
+    /// Binaries without a result: killed, aborted, or ended by `exit`.
     pub died: Vec<String>,
     libtest_passed: u64,
     libtest_failed: u64,
 }
 
 impl Transcript {
-    /// Takes the next line. Returns whether it is worth showing: the output of passed tests is not, and the closing
-    /// lines are kept for the end.
+    /// Parses the next line. Returns whether to show it: output of passed tests is hidden, and summary lines are printed at the
+    /// end.
     pub fn take(&mut self, line: &str) -> bool {
         if let Some(binary) = binary_of(line) {
             self.close();
@@ -78,7 +77,7 @@ impl Transcript {
         matches!(self.section, Section::Failures(_))
     }
 
-    /// An integration test bears the name of its crate, too: in every crate it is called `it`.
+    /// Integration tests carry the name of their crate, because the binary is called `it` in every crate.
     fn enter(&mut self, line: &str, binary: &str) {
         if line.contains(" unittests ") {
             self.unit = Some(binary.to_owned());
@@ -90,7 +89,7 @@ impl Transcript {
         };
     }
 
-    /// No line follows.
+    /// The output is complete.
     pub fn close(&mut self) {
         if self.is_open {
             self.died.push(self.binary.clone());
@@ -99,13 +98,13 @@ impl Transcript {
         self.section = Section::Running;
     }
 
-    /// Tests that ran and passed.
+    /// Number of passed tests.
     pub fn passed(&self) -> u64 {
         let pretended = self.skips.iter().filter(|skip| skip.counted_as_passed).count() as u64;
         self.libtest_passed.saturating_sub(pretended)
     }
 
-    /// Tests that failed; a binary that died counts as one.
+    /// Number of failed tests; a crashed binary counts as one.
     pub fn failed(&self) -> u64 {
         self.libtest_failed + self.died.len() as u64
     }
@@ -185,7 +184,7 @@ impl Transcript {
     }
 }
 
-/// The binary that cargo runs next, without folder and hash: `     Running unittests src/lib.rs (target/debug/deps/a-1f)`.
+/// The next binary, without folder and hash: `     Running unittests src/lib.rs (target/debug/deps/a-1f)`.
 fn binary_of(line: &str) -> Option<&str> {
     if let Some(name) = line.strip_prefix(DOC_TESTS) {
         return Some(name);
@@ -291,7 +290,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     }
 
     #[test]
-    fn a_binary_without_a_result_has_died() {
+    fn binary_without_a_result_counts_as_crashed() {
         let text = "     Running tests/it/main.rs (target/debug/deps/it-77)\nrunning 2 tests\ntest a ... ok\n   \
                     Doc-tests netduel_model\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n";
         let (transcript, _) = read(text);
@@ -300,7 +299,7 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
     }
 
     #[test]
-    fn an_integration_test_bears_the_name_of_its_crate() {
+    fn integration_tests_carry_the_name_of_their_crate() {
         let result =
             "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s";
         let text = format!(

@@ -1,16 +1,16 @@
-//! Rules for manifests: which crate may import which, that it holds the workspace's lints, and why each foreign crate is used.
+//! Rules for manifests: allowed imports between crates, inherited lints, and a reason for each external dependency.
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Where each direct dependency has a line that says why.
+/// The document with a line for each direct dependency.
 const REASONS: &str = "docs/dependencies.md";
 
-/// What each crate of the workspace may import of it. A fence is worth a crate; an edge that is missing here is one.
+/// The allowed imports between crates of the workspace. Each missing edge is a boundary.
 const ROOMS: [(&str, &[&str]); 16] = [
     ("netduel-model", &[]),
-    // The statistics compute with the records and the words of the model; the model never computes.
+    // Statistics compute with the records and terms of the model; the model never computes.
     ("netduel-stats", &["netduel-model"]),
     ("netduel-sys", &[]),
     ("netduel-load", &["netduel-model", "netduel-stats", "netduel-sys"]),
@@ -20,7 +20,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
     ("netduel-store", &["netduel-model"]),
     ("netduel-report", &["netduel-model", "netduel-stats", "netduel-store"]),
     ("netduel-interop", &["netduel-model", "netduel-sys"]),
-    // Never lab, store or report: an agent runs on hosts that have none of them.
+    // Never lab, store or report: hosts with an agent have none of them.
     (
         "netduel-agent",
         &[
@@ -49,27 +49,27 @@ const ROOMS: [(&str, &[&str]); 16] = [
             "netduel-agent",
         ],
     ),
-    // Measures the engines against other tools. Nothing imports it, so that no parser of another tool's text and no
-    // benchmark code gets into the product.
+    // Measures the engines against other tools. Nothing imports it, so that parsers of other tools' output and benchmark code
+    // stay out of the product.
     ("netduel-bench", &["netduel-model", "netduel-stats", "netduel-sys", "netduel-host", "netduel-load"]),
-    // Plays whole runs in virtual time. Nothing imports it, so that no simulated host gets into the product.
+    // Runs in virtual time. Nothing imports it, so that simulated hosts stay out of the product.
     ("netduel-simulation", &["netduel-control", "netduel-model"]),
     // Walks schemas in tests of the crates with a stored or transmitted format; no dependency outside of tests.
     ("netduel-formats", &[]),
     ("xtask", &[]),
 ];
 
-/// The tables of a manifest that name dependencies. Tests see no more of the workspace than the code that they test.
-/// The crate that tests of every crate may import, and nothing else.
+/// The only crate that tests of every crate may import.
 const TEST_SUPPORT: &str = "netduel-formats";
 
+/// The tables of a manifest that name dependencies. Tests have the same limits as the code that they test.
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// A dependency as a manifest names it.
 struct Dependency {
     name: String,
     line: usize,
-    /// Whether only tests have it.
+    /// Whether it is a dependency of tests only.
     is_of_tests: bool,
 }
 
@@ -106,7 +106,7 @@ fn check_folder(path: &str, name: &str, found: &mut Vec<Violation>) {
     }
 }
 
-/// The rules that the compiler and clippy hold are in the workspace's manifest, and hold only for crates that ask for them.
+/// The lints of the compiler and clippy are in the workspace's manifest and apply only to crates that inherit them.
 fn check_lints(path: &str, manifest: &toml::Table, found: &mut Vec<Violation>) {
     let inherited = manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool());
     if inherited != Some(true) {
@@ -175,7 +175,7 @@ fn is_ours(name: &str) -> bool {
     name == "netduel" || name.starts_with("netduel-") || name == "xtask"
 }
 
-/// All dependencies of a manifest, those for one platform too, under the names that their packages have.
+/// All dependencies of a manifest, including those for one platform, under the names of their packages.
 fn dependencies(manifest: &toml::Table, text: &str) -> Vec<Dependency> {
     let platforms = manifest.get("target").and_then(toml::Value::as_table);
     let platforms = platforms.into_iter().flat_map(|table| table.values().filter_map(toml::Value::as_table));
@@ -221,7 +221,7 @@ mod tests {
     const CONTROL: &str = "crates/netduel-control/Cargo.toml";
 
     #[test]
-    fn an_allowed_edge_passes_and_another_is_named_with_its_line() {
+    fn forbidden_import_is_reported_with_its_line() {
         let good = manifest("netduel-control", "[dependencies]\nnetduel-model.workspace = true\n");
         assert_eq!(of_manifest(CONTROL, &good), []);
         let bad =
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_build_scripts_and_platforms_are_bound_by_the_same_edges() {
+    fn tests_build_scripts_and_platforms_obey_the_same_table() {
         for table in ["dev-dependencies", "build-dependencies", "target.'cfg(unix)'.dependencies"] {
             let text = manifest("netduel-control", &format!("[{table}]\nnetduel-host.workspace = true\n"));
             assert_eq!(of_manifest(CONTROL, &text), [("import", 5)], "{table}");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renamed_crate_is_bound_by_the_same_edges() {
+    fn renamed_crate_obeys_the_same_table() {
         let text = manifest(
             "netduel-control",
             "[dependencies]\nfoo = { package = \"netduel-load\", path = \"x\" }\n",
@@ -256,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_holds_the_lints_of_the_workspace() {
+    fn every_crate_inherits_the_lints_of_the_workspace() {
         let own = "[package]\nname = \"netduel-control\"\n\n[lints.clippy]\npedantic = \"warn\"\n";
         assert_eq!(of_manifest(CONTROL, own), [("lints", 1)]);
     }
 
     #[test]
-    fn a_crate_without_a_room_is_named() {
+    fn crate_missing_in_the_table_is_reported() {
         assert_eq!(
             of_manifest("crates/netduel-extra/Cargo.toml", &manifest("netduel-extra", "")),
             [("room", 1)]
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_foreign_crate_has_a_reason_and_no_reason_is_left_over() {
+    fn every_external_crate_has_exactly_one_reason() {
         let text = manifest("netduel-stats", "[dependencies]\nhdrhistogram.workspace = true\n");
         let path = "crates/netduel-stats/Cargo.toml";
         assert_eq!(rules(&[(path, &text)]), [("dependency", path.to_owned(), 5)]);

@@ -1,8 +1,8 @@
-//! Rules for documents: links lead somewhere, every plan is explained, the README names the command that tests.
+//! Rules for documents: links lead to existing files, every plan is mentioned, the README names the test command.
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// The command that the README gives for running all tests, and that CI runs.
+/// The test command of the README, which CI also runs.
 const TEST_COMMAND: &str = "cargo xtask test";
 
 /// Checks every document.
@@ -41,7 +41,7 @@ fn check_plans(tree: &Tree, found: &mut Vec<Violation>) {
     }
 }
 
-/// Whether a text names a file, not only one whose name ends or goes on in the same way.
+/// Whether a text names a file, not a longer name that contains it.
 fn mentions(text: &str, path: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     text.match_indices(path).any(|(at, _)| {
@@ -76,12 +76,12 @@ fn links(text: &str) -> Vec<(usize, String)> {
     links
 }
 
-/// The line without what stands in backticks.
+/// The line without text in backticks.
 fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join(" ")
 }
 
-/// The file that a link leads to, relative to the root; `None` when it leads elsewhere.
+/// The target file of a link, relative to the root; `None` for external links.
 fn file_of(document: &str, target: &str) -> Option<String> {
     let is_elsewhere = target.contains("://") || target.starts_with("mailto:") || target.starts_with('#');
     let path = target.split(['#', '?']).next().unwrap_or_default();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_files_must_lead_somewhere() {
+    fn links_must_lead_to_existing_files() {
         let document = "See [one](limits.md), [two](../plans), [three](/docs/limits.md#cpu) and\n\
                         [four](limit.md \"title\") and [five](https://example.org/x) and [six](#here).\n";
         let tree = [("docs/guide.md", document), ("docs/limits.md", ""), ("plans/README.md", "")];

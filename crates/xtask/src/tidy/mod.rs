@@ -1,4 +1,4 @@
-//! `tidy`: the rules of this workspace that no other tool knows. Reads files, judges, and changes nothing.
+//! `tidy`: the rules of this workspace that no other tool checks. Reads files and changes nothing.
 mod circles;
 mod dependencies;
 mod documents;
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_says_where_which_rule_and_what_to_do() {
+    fn violation_contains_location_rule_and_remedy() {
         let tree = Tree::of(&[("crates/netduel-stats/src/util.rs", "fn main() {}\n")]);
         let shown: Vec<String> = violations(&tree).iter().map(ToString::to_string).collect();
         assert!(shown[0].starts_with("crates/netduel-stats/src/util.rs:1: ["), "{shown:?}");

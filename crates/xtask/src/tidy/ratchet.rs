@@ -1,10 +1,11 @@
-//! Lists of what broke a rule when the rule came: an entry may shrink but not grow, and goes when it is no longer needed.
+//! Lists of exceptions from when a rule was introduced: an entry may shrink but not grow, and is removed when it is no longer
+//! needed.
 use std::collections::BTreeMap;
 
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// A list: a line has the words of a key and a number.
+/// A list of exceptions: each line has the words of a key and a number.
 #[derive(Debug)]
 pub struct Ratchet {
     path: &'static str,
@@ -46,14 +47,14 @@ impl Ratchet {
         list
     }
 
-    /// The number that is allowed for what breaks the rule; `None` when it is not listed.
+    /// The allowed number for a violation; `None` when it is not listed.
     pub fn take(&mut self, key: &str) -> Option<usize> {
         let entry = self.entries.get_mut(key)?;
         entry.is_needed = true;
         Some(entry.allowed)
     }
 
-    /// Reports the entries that were not taken.
+    /// Reports the entries that were not used.
     pub fn report_stale(&self, found: &mut Vec<Violation>) {
         for (key, entry) in self.entries.iter().filter(|(_, entry)| !entry.is_needed) {
             let message = format!("`{key}` no longer breaks the rule: take it off the list");

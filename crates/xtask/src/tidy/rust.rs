@@ -1,17 +1,17 @@
-//! Rules for Rust sources: header, length of files, where `unsafe` may stand, `allow` for a whole file, names of modules. What
-//! clippy checks is left to it (`clippy.toml` and the lints of the workspace).
+//! Rules for Rust sources: header, file length, location of `unsafe`, file-wide `allow`, module names. Clippy checks the rest
+//! (`clippy.toml` and the lints of the workspace).
 use super::source::{Source, is_word};
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Longest file without and with a reason at its top, exclusive.
+/// Maximum file length without and with a reason at its top, exclusive.
 const FILE_LINES: usize = 500;
 const FILE_LINES_WITH_REASON: usize = 800;
-/// How the reason of a long file begins.
+/// Prefix of the reason of a long file.
 const REASON: &str = "//! Long because:";
 /// The crate that may hold unsafe code.
 const UNSAFE_CRATE: &str = "crates/netduel-sys/";
-/// Names of modules that say nothing.
+/// Module names without meaning.
 const EMPTY_NAMES: [&str; 6] = ["util", "utils", "common", "misc", "imp", "helpers"];
 /// Checks every Rust source.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
@@ -61,7 +61,7 @@ fn check_file_length(source: &Source, report: &mut Report<'_>) {
     }
 }
 
-/// The compiler refuses unsafe code where the lint is not lifted; this keeps the lint from being lifted.
+/// The compiler rejects unsafe code unless the lint is lifted; this rule keeps the lint from being lifted.
 fn check_unsafe(path: &str, source: &Source, report: &mut Report<'_>) {
     if path.starts_with(UNSAFE_CRATE) {
         return;
@@ -72,7 +72,7 @@ fn check_unsafe(path: &str, source: &Source, report: &mut Report<'_>) {
     }
 }
 
-/// Clippy's `allow_attributes` does not see the attributes of a whole file or module, `#![allow(...)]`.
+/// Clippy's `allow_attributes` does not check attributes of a whole file or module, `#![allow(...)]`.
 fn check_allow(source: &Source, report: &mut Report<'_>) {
     for at in source.words("allow") {
         let before = source.code[..at].trim_end();
@@ -86,7 +86,7 @@ fn check_allow(source: &Source, report: &mut Report<'_>) {
 
 fn check_names(path: &str, source: &Source, report: &mut Report<'_>) {
     let named_so = path.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
-    // The module's own declaration would be reported again for its file, so a file stands for both.
+    // The declaration of a module would be reported again for its file, so the file is reported only.
     if let Some(name) = named_so.skip(1).find(|part| EMPTY_NAMES.contains(part)) {
         report(1, "name", empty_name(name));
     }
@@ -125,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_must_say_what_it_is_for() {
+    fn file_without_a_header_is_reported() {
         for text in ["", "\n//! Late.\n", "// Plain.\n", "use std::fmt;\n"] {
             assert_eq!(rules(PLAIN, text), [("header", 1)], "{text:?}");
         }
     }
 
     #[test]
-    fn a_long_file_needs_a_reason_and_a_longer_one_is_refused() {
+    fn long_file_needs_a_reason_and_has_a_limit() {
         let file = |header: &str, lines: usize| format!("{header}\n{}", "\n".repeat(lines - 1));
         assert_eq!(rules(PLAIN, &file("//! A.", 499)), []);
         assert_eq!(rules(PLAIN, &file("//! A.", 500)), [("file-length", 500)]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_named_after_what_it_holds() {
+    fn meaningless_module_names_are_reported() {
         assert_eq!(rules("crates/a/tests/it/common.rs", "//! Sample.\n"), [("name", 1)]);
         assert_eq!(rules("crates/a/src/util/mod.rs", "//! Sample.\n"), [("name", 1)]);
         assert_eq!(rules(PLAIN, "//! Sample.\nmod helpers {}\n"), [("name", 2)]);

@@ -1,11 +1,11 @@
-//! A Rust source as the rules see it: what is code, what is comment or text. Knows just enough of the language for that.
+//! A Rust source with comments and literals separated from code. Knows only as much of the language as the rules need.
 
 /// A source file, and the same with comments and literals blanked out.
 #[derive(Debug)]
 pub struct Source {
     /// The lines as they are written.
     pub lines: Vec<String>,
-    /// The code alone: comments, strings and characters are spaces, line breaks stand where they stood.
+    /// The code only: comments, strings and characters are replaced by spaces; line breaks are kept.
     pub code: String,
 }
 
@@ -15,12 +15,12 @@ impl Source {
         Self { lines: text.lines().map(str::to_owned).collect(), code: blank(text) }
     }
 
-    /// Line of a place in the code, from 1.
+    /// Line of an offset in the code, from 1.
     pub fn line_of(&self, offset: usize) -> usize {
         self.code[..offset].matches('\n').count() + 1
     }
 
-    /// Places where a whole word stands in the code.
+    /// Offsets of a whole word in the code.
     pub fn words<'a>(&'a self, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         self.code.match_indices(word).map(|(at, _)| at).filter(move |at| {
             let before = self.code[..*at].chars().next_back();
@@ -29,7 +29,7 @@ impl Source {
         })
     }
 
-    /// The code from a place on, without leading white space.
+    /// The code from an offset on, without leading white space.
     pub fn after(&self, offset: usize) -> &str {
         self.code[offset..].trim_start()
     }
@@ -40,7 +40,7 @@ pub fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Replaces comments and literals by spaces, byte for byte, so that places and lines stay.
+/// Replaces comments and literals by spaces, byte for byte, so that offsets and lines stay the same.
 fn blank(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code: Vec<u8> = Vec::with_capacity(bytes.len());
@@ -58,7 +58,7 @@ fn blank(text: &str) -> String {
     String::from_utf8_lossy(&code).into_owned()
 }
 
-/// Length in bytes of the comment or literal that begins at a place, if one does.
+/// Length in bytes of the comment or literal at an offset, if there is one.
 fn blank_length(text: &str, at: usize) -> Option<usize> {
     let rest = &text.as_bytes()[at..];
     match rest {
@@ -71,7 +71,7 @@ fn blank_length(text: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// Whether the letters before a place are at most the prefix of a literal: `b` or `c`, as in `br"..."`.
+/// Whether the letters before an offset are at most the prefix of a literal: `b` or `c`, as in `br"..."`.
 fn begins_word(text: &str, at: usize) -> bool {
     let word_before: String = text[..at].chars().rev().take_while(|c| is_word(*c)).take(2).collect();
     matches!(word_before.as_str(), "" | "b" | "c")

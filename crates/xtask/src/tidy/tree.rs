@@ -1,5 +1,5 @@
-//! The files that are committed, or would be: everything below the root that `.gitignore` does not name. Works without
-//! git, because a machine that builds a release may have none.
+//! The files that are or would be committed: everything below the root except patterns of `.gitignore`. Works without git,
+//! because a machine that builds a release may have none.
 use std::fs;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub struct File {
 /// All files, by path.
 #[derive(Debug)]
 pub struct Tree {
-    /// In order of their paths.
+    /// Sorted by path.
     pub files: Vec<File>,
 }
 
@@ -31,14 +31,14 @@ impl Tree {
         Ok(Self { files })
     }
 
-    /// A tree of samples.
+    /// A tree of sample files.
     #[cfg(test)]
     pub fn of(samples: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| File { path: (*path).into(), text: Some((*text).into()) };
         Self { files: samples.iter().map(file).collect() }
     }
 
-    /// Path and text of the files whose name ends so.
+    /// Path and text of the files with this suffix.
     pub fn texts<'a>(&'a self, ending: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()
@@ -79,7 +79,7 @@ fn read_folder(root: &Path, folder: &str, ignore: &str, files: &mut Vec<File>) -
     Ok(())
 }
 
-/// The forms of `.gitignore` that this workspace uses: `/path` from the root, `*.ending`, and a bare name anywhere.
+/// The forms of `.gitignore` that this workspace uses: `/path` from the root, `*.ending`, and a bare name at any depth.
 fn is_ignored(path: &str, ignore: &str) -> bool {
     ignore.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).any(|line| {
         let line = line.trim_end_matches('/');

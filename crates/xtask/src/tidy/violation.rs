@@ -1,7 +1,7 @@
-//! What a rule reports: where, which rule, and what to do.
+//! A violation: location, rule, and what to do.
 use std::fmt;
 
-/// A place that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// File, relative to the root.
@@ -10,7 +10,7 @@ pub struct Violation {
     pub line: usize,
     /// The rule's name.
     pub rule: &'static str,
-    /// What was found, and what to do about it.
+    /// The problem, and what to do about it.
     pub message: String,
 }
 

@@ -1,9 +1,9 @@
-//! Circles of a graph: its strongly connected components (Tarjan 1972). Knows nothing of imports.
+//! Circles of a graph: its strongly connected components (Tarjan 1972). Independent of imports.
 use std::collections::BTreeMap;
 
 use super::ties::Ties;
 
-/// The groups of files of which each reaches every other one, with two files or more; the files of a group in order.
+/// The strongly connected components with two files or more; the files of each are sorted.
 pub fn circles(ties: &Ties) -> Vec<Vec<String>> {
     let mut names: Vec<&str> = ties.keys().flat_map(|(from, to)| [from.as_str(), to.as_str()]).collect();
     names.sort_unstable();
@@ -35,7 +35,7 @@ pub fn circles(ties: &Ties) -> Vec<Vec<String>> {
 struct Search<'a> {
     targets: &'a [Vec<usize>],
     order: Vec<Option<usize>>,
-    /// The earliest open node that is known to be reached.
+    /// The lowest index of a node on the stack that is reachable.
     low: Vec<usize>,
     is_open: Vec<bool>,
     open: Vec<usize>,
@@ -44,7 +44,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Recurses as deep as the longest chain of imports, some hundred files.
+    /// The recursion depth is the longest chain of imports, a few hundred files.
     fn visit(&mut self, node: usize) {
         let number = self.visited;
         self.visited += 1;
@@ -91,16 +91,16 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_told_from_chains() {
+    fn chains_are_not_circles() {
         let none: [&str; 0] = [];
         assert_eq!(of(&[("a", "b"), ("b", "c"), ("a", "c"), ("a", "a")]), none);
         assert_eq!(of(&[("a", "b"), ("b", "a"), ("b", "c"), ("c", "d"), ("d", "c")]), ["ab", "cd"]);
-        // Two loops that share a file are one circle; a tail is none of it.
+        // Two loops that share a file are one circle; a chain into it is not part of it.
         assert_eq!(of(&[("a", "b"), ("b", "a"), ("b", "c"), ("c", "b"), ("c", "x"), ("y", "a")]), ["abc"]);
     }
 
     #[test]
-    fn a_circle_is_found_from_whichever_file_the_search_begins() {
+    fn circle_is_found_from_any_start() {
         for first in ["a", "b", "c", "z"] {
             let name = |letter: &'static str| if letter == "a" { first } else { letter };
             let found = of(&[(name("a"), "m"), ("m", "n"), ("n", name("a"))]);

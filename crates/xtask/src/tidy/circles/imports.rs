@@ -1,28 +1,28 @@
-//! What one Rust source defines and names of its own crate: `use` declarations and paths, without code under `#[cfg(test)]`.
-//! Resolves nothing: a path is recorded as it is written.
+//! Parses the definitions of one Rust source and its references to its own crate: `use` declarations and paths, without code
+//! under `#[cfg(test)]`. Resolves nothing: paths are recorded as written.
 use std::collections::BTreeSet;
 
 use super::super::source::{Source, is_word};
 
-/// The definitions and the paths of one file.
+/// The definitions and paths of one file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Imports {
     /// Inline modules, each as its path within the file.
     pub inline_modules: BTreeSet<Vec<String>>,
     /// Items, each with the inline module that holds it.
     pub items: BTreeSet<(Vec<String>, String)>,
-    /// Names that `use` declarations bring in.
+    /// Names from `use` declarations.
     pub bindings: Vec<Binding>,
     /// Paths in code.
     pub paths: Vec<Reference>,
-    /// Modules declared under `#[cfg(test)]`, whose files hold test code alone.
+    /// Modules declared under `#[cfg(test)]`, whose files contain only test code.
     pub test_modules: BTreeSet<String>,
 }
 
-/// A path as it is written.
+/// A path as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The inline module of the file in which it stands; empty at the top.
+    /// The inline module that contains it; empty at the top level.
     pub within: Vec<String>,
     /// Its segments.
     pub path: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Reference {
 /// One leaf of a `use` declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// What is imported.
+    /// The imported path.
     pub target: Reference,
     /// The name in this module; `None` for `*`.
     pub name: Option<String>,
@@ -42,7 +42,7 @@ pub struct Binding {
 /// Keywords before the name of an item.
 const ITEM_KEYWORDS: [&str; 9] =
     ["fn", "struct", "enum", "union", "trait", "type", "const", "static", "macro_rules"];
-/// Words that an item may begin with. What else carries an attribute is a field, a variant or a match arm.
+/// Keywords that may start an item. Anything else with an attribute is a field, a variant or a match arm.
 const ITEM_STARTS: [&str; 17] = [
     "pub",
     "fn",
@@ -71,7 +71,7 @@ struct Token<'a> {
 }
 
 impl Imports {
-    /// Reads a source.
+    /// Parses a source.
     pub fn of(source: &Source) -> Self {
         let tokens = without_tests(&tokens(&source.code));
         let mut imports = Self { test_modules: tokens.test_modules, ..Self::default() };
@@ -107,7 +107,7 @@ struct WithoutTests<'a> {
     test_modules: BTreeSet<String>,
 }
 
-/// Takes out every item under `#[cfg(test)]`.
+/// Removes every item under `#[cfg(test)]`.
 fn without_tests<'a>(tokens: &[Token<'a>]) -> WithoutTests<'a> {
     let mut result = WithoutTests { kept: Vec::new(), test_modules: BTreeSet::new() };
     let mut at = 0;
@@ -141,7 +141,7 @@ fn is_test_attribute(tokens: &[Token<'_>]) -> bool {
         && !(words[4] == "all" && tokens.iter().skip(6).take(1).all(|token| token.text != "test"))
 }
 
-/// Tokens from an opening bracket to its closing one, both counted.
+/// Number of tokens from an opening bracket to its closing one, inclusive.
 fn bracketed(tokens: &[Token<'_>]) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
@@ -157,7 +157,7 @@ fn bracketed(tokens: &[Token<'_>]) -> usize {
     tokens.len()
 }
 
-/// Tokens of the item, field or variant that they begin with.
+/// Number of tokens of the item, field or variant at the start.
 fn item_length(tokens: &[Token<'_>]) -> usize {
     let is_item = tokens.first().is_some_and(|token| ITEM_STARTS.contains(&token.text));
     let mut at = 0;
@@ -196,7 +196,7 @@ impl Reader<'_> {
         self.tokens.get(self.at).map_or(0, |token| token.line)
     }
 
-    /// The inline modules around this place.
+    /// The inline modules around the current token.
     fn within(&self) -> Vec<String> {
         self.scopes.iter().flatten().cloned().collect()
     }

@@ -1,6 +1,6 @@
-//! The rule that no circle of imports holds more than three files: a file in a large circle can be neither read nor changed
-//! by itself. Judges files below `src` of each crate; test code does not count, and an import through a `pub use` counts
-//! for the file that defines the name.
+//! Rule: no circle of imports has more than three files, because a file in a large circle can be neither read nor changed by
+//! itself. Checks files below `src` of each crate. Test code does not count, and an import through a `pub use` counts for the
+//! file that defines the name.
 mod graph;
 mod imports;
 mod modules;
@@ -16,9 +16,9 @@ use graph::circles;
 use modules::Modules;
 use ties::{Tie, Ties};
 
-/// The most files that may import each other in a circle.
+/// Maximum number of files in a circle of imports.
 const FILES_MAX: usize = 3;
-/// Crates with larger circles, which may not grow: `crate files` a line. Best empty.
+/// Crates with larger circles, which must not grow: one `crate files` per line. Ideally empty.
 const KNOWN: &str = "crates/xtask/import-circles.txt";
 const RULE: &str = "import-circle";
 
@@ -49,7 +49,7 @@ pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
     known.report_stale(found);
 }
 
-/// Names the files of a circle and the names that tie them, one tie a line.
+/// The files of a circle and the imported names between them, one import per line.
 fn violation(name: &str, circle: &[String], allowed: usize, ties: &Ties) -> Violation {
     let inner: Vec<(&(String, String), &Tie)> =
         ties.iter().filter(|((from, to), _)| circle.contains(from) && circle.contains(to)).collect();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn three_files_may_import_each_other_and_four_may_not() {
+    fn circle_of_three_files_is_allowed_and_of_four_is_not() {
         assert_eq!(found_in_ring(3, ""), Vec::<String>::new());
         let found = found_in_ring(4, "");
         assert_eq!(found.len(), 1);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_crate_may_keep_its_circle_but_not_let_it_grow() {
+    fn listed_circle_may_stay_but_not_grow() {
         assert_eq!(found_in_ring(5, "# Known.\na 5\n"), Vec::<String>::new());
         assert_eq!(found_in_ring(6, "a 5\n").len(), 1);
         let stale = found_in_ring(3, "a 5\n");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_circle_beyond_the_bound_is_named() {
+    fn every_circle_above_the_limit_is_reported() {
         let files = ring(4);
         let mut both: Vec<(String, String)> = files.clone();
         both.extend(
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_face_that_only_reexports_closes_no_circle() {
+    fn reexporting_root_module_closes_no_circle() {
         let face = "mod a;\nmod b;\nmod c;\npub use a::A;\npub use b::B;\npub use c::C;\n";
         let leaf = ("x/src/m/c.rs", "pub struct C;\n");
         let through_face = [
@@ -145,7 +145,7 @@ mod tests {
             leaf,
         ];
         assert_eq!(found(&through_face), Vec::<String>::new());
-        // The same with a type in the face: every child imports the face, which imports every child.
+        // The same with a type in the root module: every child imports it, and it imports every child.
         let holding = format!("{face}pub struct Shared;\n");
         let with_type = [
             ("x/src/m/mod.rs", holding.as_str()),

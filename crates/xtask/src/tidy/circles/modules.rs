@@ -1,5 +1,5 @@
-//! The modules of one crate, and which file each path leads to. Follows `use` declarations of the modules on its way, so that a
-//! re-export leads to the file with the definition.
+//! The modules of one crate, and the file that each path resolves to. Follows `use` declarations, so that a re-export resolves to
+//! the file with the definition.
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::source::Source;
@@ -14,25 +14,26 @@ type ModulePath = Vec<String>;
 struct Module {
     file: String,
     items: BTreeSet<String>,
-    /// Imported names and where from.
+    /// Imported names and their paths.
     bindings: BTreeMap<String, Vec<Vec<String>>>,
-    /// The modules of which `*` imports everything, with the line.
+    /// Modules imported by `*`, with the line.
     globs: Vec<(Vec<String>, usize)>,
-    /// Every path of imports and code, with its line.
+    /// All paths of imports and code, with their line.
     paths: Vec<(Vec<String>, usize)>,
 }
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
     Item { file: String, name: String },
     Module(ModulePath),
 }
 
-/// The paths that were followed from one reference on, each with the module that it is read in.
+/// The paths already followed from one reference, each with its module.
 type Visited = BTreeSet<(ModulePath, Vec<String>)>;
 
-/// A chain of re-exports within a crate is far shorter; `use a::b; use b::a;` of two other crates would never end.
+/// Limit of the chain of re-exports: real ones are far shorter, and `use a::b; use b::a;` between two other crates would never
+/// end.
 const STEPS_MAX: usize = 64;
 
 /// All modules of a crate.
@@ -40,7 +41,7 @@ const STEPS_MAX: usize = 64;
 pub struct Modules(BTreeMap<ModulePath, Module>);
 
 impl Modules {
-    /// Reads the files below `src`, each as path and text.
+    /// Parses the files below `src`, each given as path and text.
     pub fn read(name: &str, files: &[(&str, &str)]) -> Self {
         let mut all = BTreeMap::new();
         let mut tests = BTreeSet::new();
@@ -55,7 +56,7 @@ impl Modules {
         Self(all)
     }
 
-    /// Which file imports which, and the names that do it.
+    /// The imports between files, with the imported names.
     pub fn ties(&self) -> Ties {
         let mut ties = Ties::new();
         let mut tie = |from: &Module, to: &str, name: &str, line: usize| {
@@ -67,7 +68,7 @@ impl Modules {
         };
         for (path, module) in &self.0 {
             for (reference, line) in &module.paths {
-                // A module by itself ties nothing: what is used of it does.
+                // An import of a module alone is no dependency; the use of its items is.
                 if let Some(Target::Item { file, name }) = self.resolve(path, reference, &mut Visited::new())
                 {
                     tie(module, &file, &name, *line);
@@ -83,7 +84,7 @@ impl Modules {
     }
 
     fn resolve(&self, from: &ModulePath, path: &[String], visited: &mut Visited) -> Option<Target> {
-        // Modules that import each other's names by `*` would never end.
+        // Modules that import each other by `*` would recurse forever.
         if visited.len() > STEPS_MAX || !visited.insert((from.clone(), path.to_vec())) {
             return None;
         }
@@ -98,7 +99,7 @@ impl Modules {
             Some((module, [])) => Some(Target::Module(module)),
             Some((module, rest)) if rest[0] == "super" => self.resolve(&module, rest, visited),
             Some((module, rest)) => {
-                // Within the crate every name belongs to a file, even one that a macro defines.
+                // Within the crate every name belongs to a file, even a name that a macro defines.
                 self.descend(&module, rest, visited).or_else(|| {
                     let file = self.0.get(&module)?.file.clone();
                     Some(Target::Item { file, name: rest[0].clone() })
@@ -108,7 +109,7 @@ impl Modules {
         }
     }
 
-    /// Looks a path up that begins with a name of the module.
+    /// Resolves a path that starts with a name of the module.
     fn descend(&self, module: &ModulePath, path: &[String], visited: &mut Visited) -> Option<Target> {
         let (name, rest) = path.split_first()?;
         let here = self.0.get(module)?;
@@ -141,7 +142,7 @@ impl Modules {
         None
     }
 
-    /// As [`Modules::resolve`], but only to what is certain to be defined: a `*` brings in what exists.
+    /// Like [`Modules::resolve`], but only for names with a known definition: a `*` imports only what exists.
     fn resolve_defined(&self, from: &ModulePath, path: &[String], visited: &mut Visited) -> Option<Target> {
         let target = self.resolve(from, path, visited)?;
         match &target {

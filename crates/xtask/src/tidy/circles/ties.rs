@@ -1,10 +1,10 @@
-//! Which file imports which, and by what names.
+//! Imports between files, with the imported names.
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From file to file, the names that the first takes from the second and the line of the first of them.
+/// From file to file: the names that the first imports from the second, and the line of the first import.
 pub type Ties = BTreeMap<(String, String), Tie>;
 
-/// Why one file imports another.
+/// The imports of one file from another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tie {
     /// The line of the first import.
@@ -14,7 +14,7 @@ pub struct Tie {
 }
 
 impl Tie {
-    /// A tie of no name yet, first met at a line.
+    /// An import without names yet, first found at a line.
     pub fn at(line: usize) -> Self {
         Self { line, names: BTreeSet::new() }
     }
